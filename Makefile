@@ -1,0 +1,64 @@
+# reliable-channel: `make demo` and `make test` need Python 3.11+ and make, and nothing else.
+
+PYTHON ?= $(shell for p in python3 python3.13 python3.12 python3.11 python; do \
+	$$p -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && echo $$p && break; done)
+VENV   := .venv
+BIN    := $(VENV)/bin
+READY  := $(VENV)/.ready
+PIP    := $(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps
+
+.DEFAULT_GOAL := help
+.PHONY: help demo test lint types format bench vectors proto lock clean check-python
+
+help: ## list what can be made
+	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /  make \1\t/' | expand -t 18
+
+demo: $(READY) ## five participants, a lossy network, one log: the main job in under a minute
+	@$(BIN)/reliable-channel demo $(ARGS)
+
+test: $(READY) ## all tests
+	@$(BIN)/python -m pytest $(ARGS)
+
+lint: $(READY) ## ruff, and the arrows of the design
+	@$(BIN)/ruff check .
+	@$(BIN)/ruff format --check .
+	@$(BIN)/lint-imports --no-cache
+
+types: $(READY) ## mypy --strict
+	@$(BIN)/mypy
+
+format: $(READY) ## let ruff tidy the code
+	@$(BIN)/ruff check --fix .
+	@$(BIN)/ruff format .
+
+bench: $(READY) ## this core and js-waku's side by side (QUICK=1: only history 10k)
+	@$(BIN)/python -m bench $(if $(QUICK),--quick) $(ARGS)
+
+vectors: $(READY) ## the golden vectors of other implementations
+	@$(BIN)/python -m tests.vectors tests/vectors/data/*/
+
+proto: $(READY) ## generate the protobuf modules from proto/
+	@PATH="$(abspath $(BIN)):$$PATH" $(BIN)/python -m grpc_tools.protoc -I proto --python_out=reliable_channel/sds/wire \
+		--mypy_out=quiet:reliable_channel/sds/wire proto/sds.proto
+
+lock: $(READY) ## pin the newest dependencies again, with hashes and without addresses
+	@$(BIN)/python -m pip install --quiet uv
+	@$(BIN)/uv pip compile pyproject.toml requirements/dev.in --universal --python-version 3.11 \
+		--generate-hashes --no-emit-index-url --no-header --no-annotate --quiet --upgrade -o requirements/dev.txt
+	@$(BIN)/uv pip compile pyproject.toml --constraint requirements/dev.txt --universal --python-version 3.11 \
+		--generate-hashes --no-emit-index-url --no-header --no-annotate --quiet -o requirements/base.txt
+
+clean: ## remove what was built
+	rm -rf $(VENV) build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis
+
+check-python:
+	@test -n "$(PYTHON)" || { echo "reliable-channel needs Python 3.11 or newer; set PYTHON=/path/to/python3"; exit 1; }
+	@$(PYTHON) -c 'import ensurepip, venv' 2>/dev/null || { \
+		echo "$(PYTHON) cannot make virtual environments; on Debian: apt install python3-venv"; exit 1; }
+
+$(READY): requirements/dev.txt pyproject.toml | check-python
+	@echo "setting up $(VENV) (once; about a minute)"
+	@$(PYTHON) -m venv --clear $(VENV)
+	@$(PIP) --require-hashes -r requirements/dev.txt
+	@$(PIP) --no-build-isolation --editable .
+	@touch $@
