@@ -1,0 +1,189 @@
+"""Every failure of `waku`, in one tree.
+
+    WakuError                   call, status, retryable, detail
+    ├── LocalError              the caller must change something
+    │   ├── InvalidTopic        not a content topic or static shard (also a ValueError)
+    │   ├── BadRequest          the node refuses what the request says
+    │   │   └── MessageTooLarge
+    │   ├── NotSubscribed       subscribe first
+    │   ├── NotFound            no such peer
+    │   ├── ClientClosed        used after `aclose()`
+    │   └── PageLimitReached    a query longer than the caller allows
+    ├── RemoteError             the node answered, and not with what was asked for
+    │   ├── BadAnswer           garbage, HTML, wrong JSON, or too much
+    │   ├── CursorExpired       the node no longer knows the page's cursor
+    │   ├── RateLimited         retryable
+    │   └── NodeFailure         retryable: 5xx without a better name
+    └── EnvironmentFailure      nobody is wrong; the surroundings are
+        ├── NodeUnreachable     retryable: no connection, no answer in time, cut in the middle
+        ├── NoPeers             retryable: the node found no peer that could do it
+        └── EndpointMissing     the node does not offer this API
+
+Two axes: the class says who is wrong, `retryable` whether the same call may succeed later by
+itself. `retryable` is not a promise that repeating is harmless: `NodeUnreachable.sent` says
+whether the node may have acted already.
+"""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+__all__ = [
+    "BadAnswer",
+    "BadRequest",
+    "ClientClosed",
+    "CursorExpired",
+    "EndpointMissing",
+    "EnvironmentFailure",
+    "InvalidTopic",
+    "LocalError",
+    "MessageTooLarge",
+    "NoPeers",
+    "NodeFailure",
+    "NodeUnreachable",
+    "NotFound",
+    "NotSubscribed",
+    "PageLimitReached",
+    "RateLimited",
+    "RemoteError",
+    "WakuError",
+]
+
+DETAIL_LIMIT = 200
+"""Characters of a node's own text that a message quotes: enough for a sentence, not for a page."""
+
+
+class WakuError(Exception):
+    """A call to a Waku node, or the preparation of one, did not do its job."""
+
+    retryable: ClassVar[bool] = False
+    advice: ClassVar[str] = "read the node's log"
+
+    call: str
+    """The client's method, and the request's verb and path where one was sent."""
+    status: int | None
+    """HTTP status, or the status a 200 answer carries inside; None without an answer."""
+    detail: str
+    """What the node or the operating system said, at most `DETAIL_LIMIT` characters."""
+
+    def __init__(self, call: str, *, detail: str = "", status: int | None = None) -> None:
+        self.call = call
+        self.status = status
+        self.detail = shorten(detail)
+        answer = "" if status is None else f" answered {status}"
+        reason = f": {self.detail}" if self.detail else ""
+        super().__init__(f"{call}{answer}{reason}; {self.advice}")
+
+
+class LocalError(WakuError):
+    """The caller must change something before the call can succeed."""
+
+
+class RemoteError(WakuError):
+    """The node answered, and not with what was asked for."""
+
+
+class EnvironmentFailure(WakuError):
+    """The surroundings of caller and node do not allow the call now."""
+
+
+class InvalidTopic(LocalError, ValueError):
+    """A text is not a content topic, or not a static shard."""
+
+    advice = "write /application/version/name/encoding, or /waku/2/rs/<cluster>/<shard>"
+
+    def __init__(self, topic: str, reason: str) -> None:
+        super().__init__(f"topic {shorten(topic)!r}", detail=reason)
+        self.topic = topic
+
+
+class BadRequest(LocalError):
+    """The node understood the call and refuses what it says."""
+
+    advice = "correct the arguments"
+
+
+class MessageTooLarge(BadRequest):
+    """The encoded message is over the node's limit (150 KiB unless configured)."""
+
+    advice = "send less at once or segment the payload"
+
+
+class NotSubscribed(LocalError):
+    """The node has no subscription to the topic, or forgot it."""
+
+    advice = "subscribe first (if that says EndpointMissing, the node runs without this protocol)"
+
+
+class NotFound(LocalError):
+    """The node does not know the thing that the call names."""
+
+    advice = "check the id"
+
+
+class ClientClosed(LocalError):
+    """The client was used before `__aenter__` or after `aclose()`."""
+
+    advice = "use the client inside `async with`"
+
+
+class PageLimitReached(LocalError):
+    """A store query has more pages than the caller allows."""
+
+    advice = "narrow the query or raise max_pages"
+
+
+class BadAnswer(RemoteError):
+    """The answer is not what a Waku node says: garbage, HTML, other JSON, or too much."""
+
+    advice = "check that the address is a Waku node's REST port"
+
+
+class CursorExpired(RemoteError):
+    """The node does not know the cursor, as the message it points to is gone."""
+
+    advice = "start the query again from its first page"
+
+
+class RateLimited(RemoteError):
+    """The node, or the peer that serves it, has had too many requests."""
+
+    retryable = True
+    advice = "wait and send fewer requests"
+
+
+class NodeFailure(RemoteError):
+    """The node failed inside (5xx) and says nothing that has a class of its own."""
+
+    retryable = True
+
+
+class NodeUnreachable(EnvironmentFailure):
+    """There was no connection, no answer in time, or the answer broke off."""
+
+    retryable = True
+    advice = "check the address and that the node runs"
+
+    def __init__(self, call: str, *, detail: str = "", sent: bool = True) -> None:
+        super().__init__(call, detail=detail)
+        self.sent = sent
+        """Whether the request may have reached the node (False: it certainly did not)."""
+
+
+class NoPeers(EnvironmentFailure):
+    """The node found no peer that could carry out the call."""
+
+    retryable = True
+    advice = "wait for peers, or add one with add_peers()"
+
+
+class EndpointMissing(EnvironmentFailure):
+    """The node does not offer this API: another version, or a protocol that is switched off."""
+
+    advice = "start the node with this protocol or use another call"
+
+
+def shorten(text: str) -> str:
+    """Return the text on one line, cut to `DETAIL_LIMIT` characters."""
+    line = " ".join(text[: 4 * DETAIL_LIMIT].split())
+    return line if len(line) <= DETAIL_LIMIT else line[: DETAIL_LIMIT - 1] + "…"
