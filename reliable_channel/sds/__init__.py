@@ -1,0 +1,19 @@
+"""The sans-I/O core of SDS and SDS-R: no clock, no randomness, no I/O, no event loop inside."""
+
+from .message import HistoryEntry, Message, MessageKind
+from .options import JS_WAKU, Behaviour, Limits, RepairOptions, SdsOptions
+from .protocol import Arrival, Outcome, SdsProtocol
+
+__all__ = [
+    "JS_WAKU",
+    "Arrival",
+    "Behaviour",
+    "HistoryEntry",
+    "Limits",
+    "Message",
+    "MessageKind",
+    "Outcome",
+    "RepairOptions",
+    "SdsOptions",
+    "SdsProtocol",
+]

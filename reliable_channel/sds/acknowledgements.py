@@ -1,0 +1,99 @@
+"""Which own messages others have, read from what they send (LIP 109, Review ACK Status)."""
+
+from collections.abc import Iterator
+from typing import Final
+
+from .bloom import BloomLayout, fill
+from .events import (
+    AcknowledgementSource,
+    BloomFilterIgnored,
+    MessageAcknowledged,
+    MessagePossiblyAcknowledged,
+)
+from .message import Message
+from .options import SdsOptions
+from .outgoing import OutgoingBuffer
+
+MAX_FALSE_POSITIVES: Final = 0.01
+"""A filter whose fill gives more false positives than this says nothing: one with all bits set
+acknowledges everything."""
+
+
+class Participants:
+    """The other senders heard, the longest silent first; bounded."""
+
+    def __init__(self, limit: int) -> None:
+        self._limit = limit
+        self._last_heard_ms: dict[str, int] = {}
+
+    def __len__(self) -> int:
+        return len(self._last_heard_ms)
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._last_heard_ms)
+
+    def heard(self, sender_id: str, now_ms: int) -> None:
+        """Note a message of a participant."""
+        self._last_heard_ms.pop(sender_id, None)
+        self._last_heard_ms[sender_id] = now_ms
+        if len(self._last_heard_ms) > self._limit:
+            del self._last_heard_ms[next(iter(self._last_heard_ms))]
+
+
+class AcknowledgementReview:
+    """Acks are evidence with a source: causal history proves, a bloom filter counts once a
+    participant."""
+
+    def __init__(
+        self,
+        outgoing: OutgoingBuffer,
+        participants: Participants,
+        layout: BloomLayout,
+        options: SdsOptions,
+    ) -> None:
+        self._outgoing = outgoing
+        self._participants = participants
+        self._layout = layout
+        self._threshold = options.possible_acks_threshold
+        self._fits_group = options.behaviour.threshold_fits_group
+        self._ignored: set[str] = set()
+
+    def review(
+        self, message: Message
+    ) -> Iterator[MessageAcknowledged | MessagePossiblyAcknowledged | BloomFilterIgnored]:
+        """Apply one received message to the outgoing buffer, and tell what that changed."""
+        if not self._outgoing.entries:
+            return
+        sender_id = message.sender_id
+        for message_id in self._outgoing.remove(message.causal_ids):
+            yield MessageAcknowledged(message_id, AcknowledgementSource.CAUSAL_HISTORY, sender_id)
+        if message.bloom_filter is None or not self._outgoing.entries:
+            return
+        if problem := self._unreadable(message.bloom_filter):
+            if sender_id not in self._ignored and len(self._ignored) < 1_000:
+                self._ignored.add(sender_id)
+                yield BloomFilterIgnored(sender_id, problem)
+            return
+        for entry in self._outgoing.review(message.bloom_filter, sender_id):
+            count = len(entry.possible_acks)
+            if count >= self._needed():
+                self._outgoing.remove([entry.message_id])
+                yield MessageAcknowledged(
+                    entry.message_id, AcknowledgementSource.BLOOM_FILTER, sender_id
+                )
+            else:
+                yield MessagePossiblyAcknowledged(entry.message_id, count)
+
+    def _needed(self) -> int:
+        return (
+            min(self._threshold, len(self._participants)) if self._fits_group else self._threshold
+        )
+
+    def _unreadable(self, bloom_filter: bytes) -> str | None:
+        expected = self._layout.byte_count
+        if len(bloom_filter) != expected:
+            return f"it has {len(bloom_filter)} bytes and this channel's filters have {expected}"
+        share = fill(bloom_filter)
+        if share**self._layout.hash_count > MAX_FALSE_POSITIVES:
+            return f"{share:.0%} of its bits are set: it would acknowledge what it does not hold"
+        return None

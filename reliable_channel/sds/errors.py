@@ -1,0 +1,23 @@
+"""What the core refuses to send. What it refuses to receive is an event, never an exception.
+
+SdsError
+├── EmptyContent
+├── MessageIdInUse
+└── OutgoingBufferFull
+"""
+
+
+class SdsError(Exception):
+    """Root of what the core raises."""
+
+
+class EmptyContent(SdsError, ValueError):
+    """An empty message cannot be told from a sync message on the wire."""
+
+
+class MessageIdInUse(SdsError):
+    """The id function made the id of an earlier message: it must be unique in the channel."""
+
+
+class OutgoingBufferFull(SdsError):
+    """Too many own messages are unacknowledged; send again when some are."""

@@ -1,0 +1,217 @@
+"""What the core tells its owner, and what it wants broadcast.
+
+Each event has a `wire_name`: how journals and the `peer` command call it.
+"""
+
+from dataclasses import dataclass
+from enum import Enum
+from typing import ClassVar
+
+from .message import HistoryEntry
+
+
+class OutgoingKind(Enum):
+    """Why something is broadcast; also the order in which a busy transport prefers them."""
+
+    CONTENT = "content"
+    RETRY = "retry"
+    REPAIR = "repair"
+    SYNC = "sync"
+    EPHEMERAL = "ephemeral"
+
+
+@dataclass(frozen=True, slots=True)
+class Outgoing:
+    """Bytes to broadcast. For `CONTENT` and `RETRY` the owner calls `dispatched` once they are
+    out."""
+
+    kind: OutgoingKind
+    message_id: str
+    data: bytes
+
+
+class AcknowledgementSource(Enum):
+    """How an acknowledgement is known."""
+
+    CAUSAL_HISTORY = "causal_history"
+    """A proof: the message stands in the causal history of another participant."""
+    BLOOM_FILTER = "bloom_filter"
+    """Evidence: it stands in the bloom filters of as many participants as the threshold asks."""
+
+
+class RejectionReason(Enum):
+    """Why a received message was refused."""
+
+    MALFORMED = "malformed"
+    WRONG_CHANNEL = "wrong_channel"
+    MISSING_ID = "missing_id"
+    LAMPORT_TOO_FAR_AHEAD = "lamport_too_far_ahead"
+    ID_ALREADY_USED = "id_already_used"
+    OLDER_THAN_LOG = "older_than_log"
+    INCOMING_BUFFER_FULL = "incoming_buffer_full"
+
+
+@dataclass(frozen=True, slots=True)
+class MessagePossiblyAcknowledged:
+    """An own message stands in the bloom filter of one more participant."""
+
+    wire_name: ClassVar[str] = "message_possibly_acknowledged"
+    message_id: str
+    possible_ack_count: int
+    """Participants so far."""
+
+
+@dataclass(frozen=True, slots=True)
+class MessageAcknowledged:
+    """An own message was received by at least one other participant; it is not sent again."""
+
+    wire_name: ClassVar[str] = "message_acknowledged"
+    message_id: str
+    source: AcknowledgementSource
+    acknowledged_by: str
+    """The participant whose message settled it."""
+
+
+@dataclass(frozen=True, slots=True)
+class DeliveryFailed:
+    """An own message got no acknowledgement after all retries; nobody may have it, and it is not
+    sent again."""
+
+    wire_name: ClassVar[str] = "delivery_failed"
+    message_id: str
+    attempts: int
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class MessageReceived:
+    """A message is delivered: given once, after all in its causal history was delivered or declared
+    lost."""
+
+    wire_name: ClassVar[str] = "message_received"
+    message_id: str
+    sender_id: str
+    content: bytes
+    lamport_timestamp: int
+    position: int
+    """Where in the log it landed, from 0; below the end where messages after it in order came
+    first."""
+    missing: tuple[HistoryEntry, ...] = ()
+    """Messages of its causal history that were declared lost before it was delivered."""
+    retrieval_hint: bytes | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class MessageMissing:
+    """Messages are known by reference alone, and others wait for them."""
+
+    wire_name: ClassVar[str] = "message_missing"
+    missing: tuple[HistoryEntry, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class MessageLost:
+    """A missing message was not found in time. What waited for it is delivered; it still is, should
+    it come."""
+
+    wire_name: ClassVar[str] = "message_lost"
+    message_id: str
+    sender_id: str | None
+    retrieval_hint: bytes | None
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class MessageRejected:
+    """Something that arrived was refused and left no trace."""
+
+    wire_name: ClassVar[str] = "message_rejected"
+    reason: RejectionReason
+    detail: str
+    message_id: str = ""
+    sender_id: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class BloomFilterIgnored:
+    """A participant's bloom filter cannot be read as an acknowledgement; its message counts all the
+    same.
+
+    Told once for each participant.
+    """
+
+    wire_name: ClassVar[str] = "bloom_filter_ignored"
+    sender_id: str
+    detail: str
+
+
+@dataclass(frozen=True, slots=True)
+class EphemeralReceived:
+    """A message without any promise: neither ordered nor repeated nor logged."""
+
+    wire_name: ClassVar[str] = "ephemeral_received"
+    message_id: str
+    sender_id: str
+    content: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class SyncSent:
+    """A sync message is on its way."""
+
+    wire_name: ClassVar[str] = "sync_sent"
+    message_id: str
+
+
+@dataclass(frozen=True, slots=True)
+class SyncReceived:
+    """A sync message of another participant was reviewed."""
+
+    wire_name: ClassVar[str] = "sync_received"
+    message_id: str
+    sender_id: str
+
+
+@dataclass(frozen=True, slots=True)
+class RepairRequested:
+    """Other participants are asked for missing messages."""
+
+    wire_name: ClassVar[str] = "repair_requested"
+    message_ids: tuple[str, ...]
+    carrier_id: str
+    """The message that carries the request."""
+
+
+@dataclass(frozen=True, slots=True)
+class RepairRequestReceived:
+    """Another participant asks for messages."""
+
+    wire_name: ClassVar[str] = "repair_request_received"
+    message_ids: tuple[str, ...]
+    sender_id: str
+
+
+@dataclass(frozen=True, slots=True)
+class RepairSent:
+    """A message is broadcast again for those who asked for it."""
+
+    wire_name: ClassVar[str] = "repair_sent"
+    message_id: str
+
+
+SdsEvent = (
+    MessagePossiblyAcknowledged
+    | MessageAcknowledged
+    | DeliveryFailed
+    | MessageReceived
+    | MessageMissing
+    | MessageLost
+    | MessageRejected
+    | BloomFilterIgnored
+    | EphemeralReceived
+    | SyncSent
+    | SyncReceived
+    | RepairRequested
+    | RepairRequestReceived
+    | RepairSent
+)

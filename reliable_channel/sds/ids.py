@@ -1,0 +1,27 @@
+"""Message ids. The specification only asks that they are unique."""
+
+from collections.abc import Callable
+from hashlib import sha256
+
+from Crypto.Hash import keccak
+
+IdFunction = Callable[[str, int, bytes], str]
+"""`(sender_id, timestamp_ns, content) -> message_id`; must be unique in the channel."""
+
+
+def reliable_channel_id(sender_id: str, timestamp_ns: int, content: bytes) -> str:
+    """Hex keccak-256 of sender, decimal nanoseconds and content (LIP 173, Component rules).
+
+    Unique for equal content from two senders, or twice from one.
+    """
+    digest = keccak.new(digest_bits=256)
+    digest.update(sender_id.encode() + str(timestamp_ns).encode() + content)
+    return digest.hexdigest()
+
+
+def js_waku_id(sender_id: str, timestamp_ns: int, content: bytes) -> str:
+    """Hex sha256 of the content alone, as js-waku makes its ids.
+
+    Equal content from two senders is then one message. For comparison with js-waku only.
+    """
+    return sha256(content).hexdigest()

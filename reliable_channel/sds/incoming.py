@@ -1,0 +1,160 @@
+"""The buffer of messages with unmet causal dependencies (LIP 109, Periodic Incoming Buffer Sweep).
+
+Three tables: messages that wait ("parked"), ids that somebody waits for, and ids known by reference
+alone ("missing"). A message whose dependency is parked waits for that message's delivery, not for
+its arrival.
+"""
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+
+from .message import HistoryEntry, Message
+
+
+@dataclass(slots=True)
+class ParkedMessage:
+    """A message that waits for others."""
+
+    message: Message
+    data: bytes
+    """The message as received, for SDS-R."""
+    retrieval_hint: bytes | None
+    arrived_ms: int
+    unmet: set[str]
+    lost: list[HistoryEntry] = field(default_factory=list)
+    """Dependencies that it stopped waiting for."""
+
+
+@dataclass(frozen=True, slots=True)
+class MissingEntry:
+    """A message that is known by reference alone."""
+
+    entry: HistoryEntry
+    since_ms: int
+
+
+class IncomingBuffer:
+    """What waits, for what, since when."""
+
+    def __init__(self, *, lost_limit: int) -> None:
+        self.parked: dict[str, ParkedMessage] = {}
+        """By message id, in order of arrival."""
+        self.missing: dict[str, MissingEntry] = {}
+        """By message id, longest missing first."""
+        self.lost: dict[str, HistoryEntry] = {}
+        """Ids that were given up; nobody waits for them any more. The oldest are forgotten beyond
+        the limit."""
+        self._dependants: dict[str, list[str]] = {}
+        self._lost_limit = lost_limit
+
+    def park(self, parked: ParkedMessage) -> None:
+        """Keep a message until its `unmet` dependencies are delivered."""
+        message_id = parked.message.message_id
+        self.parked[message_id] = parked
+        for dependency in parked.unmet:
+            self._dependants.setdefault(dependency, []).append(message_id)
+
+    def note_missing(self, entry: HistoryEntry, now_ms: int) -> bool:
+        """Remember that a message is missing; return whether that is news."""
+        message_id = entry.message_id
+        if message_id in self.missing or message_id in self.parked:
+            return False
+        self.missing[message_id] = MissingEntry(entry, now_ms)
+        return True
+
+    def arrived(self, message_id: str) -> None:
+        """A message is no longer missing, or lost, whether or not it can be delivered yet."""
+        self.missing.pop(message_id, None)
+        self.lost.pop(message_id, None)
+
+    def settle(self, message_id: str) -> list[ParkedMessage]:
+        """A message was delivered: return those that waited for it alone."""
+        return self._release(message_id, None)
+
+    def give_up(self, entry: HistoryEntry) -> list[ParkedMessage]:
+        """Stop waiting for a message: return those that waited for it alone."""
+        message_id = entry.message_id
+        self.missing.pop(message_id, None)
+        self.lost[message_id] = entry
+        if len(self.lost) > self._lost_limit:
+            del self.lost[next(iter(self.lost))]
+        return self._release(message_id, entry)
+
+    def take(self, message_id: str) -> ParkedMessage:
+        """Remove a message that is about to be delivered."""
+        return self.parked.pop(message_id)
+
+    def evict_oldest(self) -> ParkedMessage:
+        """Remove the message that has waited longest, to make room."""
+        message_id = next(iter(self.parked))
+        parked = self.parked.pop(message_id)
+        for dependency in parked.unmet:
+            waiting = self._dependants[dependency]
+            waiting.remove(message_id)
+            if not waiting:
+                del self._dependants[dependency]
+        return parked
+
+    def overdue(self, now_ms: int, timeout_ms: int) -> list[HistoryEntry]:
+        """The entries that have been missing for longer than `timeout_ms`."""
+        found = []
+        for missing in self.missing.values():
+            if now_ms - missing.since_ms <= timeout_ms:
+                break
+            found.append(missing.entry)
+        return found
+
+    def deadlocked(self, now_ms: int, timeout_ms: int) -> ParkedMessage | None:
+        """The first in log order of the overdue messages that wait for nothing that is missing: a
+        cycle.
+
+        No honest participant makes one, as a message cannot refer to a later one.
+        """
+        reaches_missing: dict[str, bool] = {}
+        stuck = [
+            parked
+            for parked in self.parked.values()
+            if now_ms - parked.arrived_ms > timeout_ms
+            and not self._reaches_missing(parked, reaches_missing)
+        ]
+        return min(stuck, key=_log_order, default=None)
+
+    def _reaches_missing(self, parked: ParkedMessage, known: dict[str, bool]) -> bool:
+        visited, stack = set[str](), [parked.message.message_id]
+        reached = False
+        while stack and not reached:
+            message_id = stack.pop()
+            if message_id in visited:
+                continue
+            visited.add(message_id)
+            if message_id in known:
+                reached = known[message_id]
+            elif waiting := self.parked.get(message_id):
+                stack.extend(waiting.unmet)
+            else:
+                reached = True
+        if reached:
+            known[parked.message.message_id] = True
+        else:
+            known.update(dict.fromkeys(visited, False))
+        return reached
+
+    def _release(self, message_id: str, lost: HistoryEntry | None) -> list[ParkedMessage]:
+        ready = []
+        for dependant in self._dependants.pop(message_id, ()):
+            parked = self.parked[dependant]
+            parked.unmet.discard(message_id)
+            if lost is not None:
+                parked.lost.append(lost)
+            if not parked.unmet:
+                ready.append(parked)
+        return ready
+
+
+def in_log_order(parked: Iterable[ParkedMessage]) -> list[ParkedMessage]:
+    """Sort by Lamport timestamp, then message id."""
+    return sorted(parked, key=_log_order)
+
+
+def _log_order(parked: ParkedMessage) -> tuple[int, str]:
+    return parked.message.lamport_timestamp or 0, parked.message.message_id

@@ -1,0 +1,108 @@
+"""The local log of a channel: messages ordered by Lamport timestamp, then message id by bytes.
+
+LIP 109, Deliver Message and Resolve Conflicts. Order is data here: a message may land in the
+middle, and all participants that know the same messages have the same log, byte for byte.
+"""
+
+from collections.abc import Iterator
+from hashlib import sha256
+
+from sortedcontainers import SortedList
+
+_Key = tuple[int, str]
+
+
+class LogEntry:
+    """A message that was sent here or delivered here."""
+
+    __slots__ = ("content", "lamport_timestamp", "message_id", "retrieval_hint", "sender_id")
+
+    def __init__(
+        self,
+        message_id: str,
+        sender_id: str,
+        lamport_timestamp: int,
+        content: bytes,
+        retrieval_hint: bytes | None = None,
+    ) -> None:
+        self.message_id = message_id
+        self.sender_id = sender_id
+        self.lamport_timestamp = lamport_timestamp
+        self.content = content
+        self.retrieval_hint = retrieval_hint
+
+    def __repr__(self) -> str:
+        return f"LogEntry({self.message_id!r}, {self.sender_id!r}, {self.lamport_timestamp})"
+
+
+class MessageLog:
+    """An ordered index over log entries; every operation costs at most the logarithm of the
+    length."""
+
+    def __init__(self, limit: int) -> None:
+        self.limit = limit
+        self.evicted = 0
+        self.horizon: _Key | None = None
+        """The newest key that was evicted: what lies at or below it is too old to enter again."""
+        self.entries: dict[str, LogEntry] = {}
+        """By message id, for look-ups; in no order that means anything."""
+        self._order: SortedList[_Key] = SortedList()
+
+    def __len__(self) -> int:
+        return len(self.entries)
+
+    def __contains__(self, message_id: str) -> bool:
+        return message_id in self.entries
+
+    def __iter__(self) -> Iterator[LogEntry]:
+        entries = self.entries
+        for _, message_id in self._order:
+            yield entries[message_id]
+
+    def get(self, message_id: str) -> LogEntry | None:
+        """The entry of an id, or None."""
+        return self.entries.get(message_id)
+
+    def insert(self, entry: LogEntry) -> int:
+        """Put an entry in its place and return its position, counted from the oldest entry that is
+        kept."""
+        order = self._order
+        key = (entry.lamport_timestamp, entry.message_id)
+        at_end = not order or key > order[-1]
+        order.add(key)
+        self.entries[entry.message_id] = entry
+        if len(order) > self.limit:
+            self._evict_oldest()
+        return len(order) - 1 if at_end else order.bisect_left(key)
+
+    def is_below_horizon(self, lamport_timestamp: int, message_id: str) -> bool:
+        """Whether a message is older than what the full log has already let go."""
+        return self.horizon is not None and (lamport_timestamp, message_id) <= self.horizon
+
+    def last(self, count: int) -> list[LogEntry]:
+        """The newest `count` entries, oldest first."""
+        entries = self.entries
+        return [entries[message_id] for _, message_id in self._order[-count:]] if count else []
+
+    def digest(self) -> str:
+        """Hex sha256 over Lamport timestamp, ids and content of all entries, in log order.
+
+        Each field is preceded by its length, so that no two logs share a digest by the way they are
+        cut.
+        """
+        total = sha256()
+        for entry in self:
+            for field in (
+                str(entry.lamport_timestamp).encode(),
+                entry.message_id.encode(),
+                entry.sender_id.encode(),
+                entry.content,
+            ):
+                total.update(len(field).to_bytes(8))
+                total.update(field)
+        return total.hexdigest()
+
+    def _evict_oldest(self) -> None:
+        self.horizon = self._order.pop(0)
+        del self.entries[self.horizon[1]]
+        self.evicted += 1

@@ -1,0 +1,91 @@
+"""The two messages of SDS as values (LIP 109, Wire protocol; SDS-R adds `repair_request`)."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from enum import Enum
+from typing import overload
+
+
+@dataclass(frozen=True, slots=True)
+class HistoryEntry:
+    """A reference to a message: in a causal history, or in a repair request."""
+
+    message_id: str
+    retrieval_hint: bytes | None = None
+    """What helps to fetch the message elsewhere: the 32-byte Waku message hash."""
+    sender_id: str | None = None
+    """Who sent it first; without it nobody can answer a repair request (SDS-R)."""
+
+
+class LazyHistory(Sequence[HistoryEntry]):
+    """A received causal history that makes its entries only when asked for them.
+
+    A message brings 200 entries by default and a receiver needs their ids alone, unless some are
+    missing.
+    """
+
+    __slots__ = ("_entry", "message_ids")
+
+    def __init__(self, message_ids: list[str], entry: Callable[[int], HistoryEntry]) -> None:
+        self.message_ids = message_ids
+        self._entry = entry
+
+    def __len__(self) -> int:
+        return len(self.message_ids)
+
+    @overload
+    def __getitem__(self, index: int) -> HistoryEntry: ...
+    @overload
+    def __getitem__(self, index: slice) -> Sequence[HistoryEntry]: ...
+    def __getitem__(self, index: int | slice) -> HistoryEntry | Sequence[HistoryEntry]:
+        if isinstance(index, slice):
+            return [self._entry(i) for i in range(*index.indices(len(self)))]
+        if not -len(self) <= index < len(self):
+            raise IndexError(index)
+        return self._entry(index % len(self))
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Sequence) and list(self) == list(other)
+
+    __hash__ = None  # type: ignore[assignment]
+
+
+class MessageKind(Enum):
+    """What a message is, told by which fields are set (LIP 109, Periodic sync, Ephemeral
+    messages)."""
+
+    CONTENT = "content"
+    SYNC = "sync"
+    EPHEMERAL = "ephemeral"
+
+
+@dataclass(frozen=True, slots=True)
+class Message:
+    """An SDS message. `None` is an absent field, which is not the same as an empty one."""
+
+    sender_id: str
+    message_id: str
+    channel_id: str
+    lamport_timestamp: int | None = None
+    """Unsigned 64-bit; milliseconds since the epoch, or more where a clock ran ahead."""
+    causal_history: Sequence[HistoryEntry] = ()
+    """The last entries of the sender's log, oldest first."""
+    bloom_filter: bytes | None = None
+    repair_request: Sequence[HistoryEntry] = ()
+    content: bytes | None = None
+
+    @property
+    def kind(self) -> MessageKind | None:
+        """The kind, or None where neither a Lamport timestamp nor content is there."""
+        if self.content:
+            ephemeral = self.lamport_timestamp is None
+            return MessageKind.EPHEMERAL if ephemeral else MessageKind.CONTENT
+        return None if self.lamport_timestamp is None else MessageKind.SYNC
+
+    @property
+    def causal_ids(self) -> Sequence[str]:
+        """The message ids of the causal history, oldest first."""
+        history = self.causal_history
+        if isinstance(history, LazyHistory):
+            return history.message_ids
+        return [entry.message_id for entry in history]

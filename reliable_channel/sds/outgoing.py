@@ -1,0 +1,109 @@
+"""The buffer of unacknowledged own messages (LIP 109, Review ACK Status and Periodic Outgoing
+Buffer Sweep)."""
+
+import heapq
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+
+from .bloom import BloomLayout, Probes, contains
+
+
+@dataclass(slots=True)
+class OutgoingEntry:
+    """An own message that nobody is known to have."""
+
+    message_id: str
+    data: bytes
+    probes: Probes
+    """Where its id lies in a bloom filter, so that a review costs one look per filter, not ten
+    hashes."""
+    attempts: int = 0
+    """How often it was dispatched."""
+    possible_acks: set[str] = field(default_factory=set)
+    """Participants whose bloom filter holds it. A participant counts once, however often it repeats
+    itself."""
+    due_ms: int | None = None
+    """When it is sent again; None while it waits for the transport."""
+
+
+class OutgoingBuffer:
+    """Own messages by id, and a timetable of their retries."""
+
+    def __init__(
+        self, layout: BloomLayout, *, retry_interval_ms: int, possibly_acknowledged_interval_ms: int
+    ) -> None:
+        self.entries: dict[str, OutgoingEntry] = {}
+        self._layout = layout
+        self._retry_interval_ms = retry_interval_ms
+        self._possibly_interval_ms = possibly_acknowledged_interval_ms
+        self._timetable: list[tuple[int, str]] = []
+
+    def __len__(self) -> int:
+        return len(self.entries)
+
+    def add(self, message_id: str, data: bytes) -> None:
+        """Take a message that is about to be dispatched for the first time."""
+        self.entries[message_id] = OutgoingEntry(message_id, data, self._layout.probes(message_id))
+
+    def dispatched(self, message_id: str, now_ms: int) -> None:
+        """Start the retry timer of a message that is out. Waiting for a transport uses up no
+        attempt."""
+        if entry := self.entries.get(message_id):
+            entry.attempts += 1
+            interval = (
+                self._possibly_interval_ms if entry.possible_acks else self._retry_interval_ms
+            )
+            self._schedule(entry, now_ms + interval)
+
+    def remove(self, message_ids: Iterable[str]) -> list[str]:
+        """Drop those that are in the buffer, and return them."""
+        return [i for i in message_ids if self.entries.pop(i, None) is not None]
+
+    def review(self, bloom_filter: bytes, sender_id: str) -> list[OutgoingEntry]:
+        """The messages that a filter of `sender_id` holds and that this sender was not counted for
+        yet."""
+        found = []
+        for entry in self.entries.values():
+            if contains(bloom_filter, entry.probes) and sender_id not in entry.possible_acks:
+                if not entry.possible_acks and entry.due_ms is not None:
+                    self._schedule(
+                        entry, entry.due_ms - self._retry_interval_ms + self._possibly_interval_ms
+                    )
+                entry.possible_acks.add(sender_id)
+                found.append(entry)
+        return found
+
+    def due(self, now_ms: int) -> list[OutgoingEntry]:
+        """Take the messages whose retry is due off the timetable, unacknowledged ones first."""
+        found = []
+        while self._timetable and self._timetable[0][0] <= now_ms:
+            due_ms, message_id = heapq.heappop(self._timetable)
+            entry = self.entries.get(message_id)
+            if entry is not None and entry.due_ms == due_ms:
+                entry.due_ms = None
+                found.append(entry)
+        return sorted(found, key=lambda entry: bool(entry.possible_acks))
+
+    def next_deadline_ms(self) -> int | None:
+        """When the next retry is due."""
+        while self._timetable:
+            due_ms, message_id = self._timetable[0]
+            entry = self.entries.get(message_id)
+            if entry is not None and entry.due_ms == due_ms:
+                return due_ms
+            heapq.heappop(self._timetable)
+        return None
+
+    def partition(self) -> tuple[list[str], list[str]]:
+        """The ids of unacknowledged and of possibly acknowledged messages."""
+        sides: tuple[list[str], list[str]] = [], []
+        for entry in self.entries.values():
+            sides[bool(entry.possible_acks)].append(entry.message_id)
+        return sides
+
+    def __iter__(self) -> Iterator[OutgoingEntry]:
+        return iter(self.entries.values())
+
+    def _schedule(self, entry: OutgoingEntry, due_ms: int) -> None:
+        entry.due_ms = due_ms
+        heapq.heappush(self._timetable, (due_ms, entry.message_id))

@@ -1,0 +1,249 @@
+"""SDS-R: missing messages are asked for, and answered, by participants (seed guide; LIP 109, SDS
+Repair).
+
+Hashes of ids spread requests over `t_min` to `t_max` and answers over `t_max`, so that for each
+missing message mostly one participant asks and one answers; the original sender answers at once.
+"""
+
+from hashlib import sha256
+
+from sortedcontainers import SortedList
+
+from .message import HistoryEntry
+from .options import RepairOptions
+
+
+def repair_hash(text: str) -> int:
+    """The first 8 bytes of sha256, big-endian: what js-waku takes where the specification names no
+    hash."""
+    return int.from_bytes(sha256(text.encode()).digest()[:8])
+
+
+def t_req(participant_id: str, message_id: str, now_ms: int, options: RepairOptions) -> int:
+    """When `participant_id` asks for a missing message (guide §1, the corrected formula).
+
+    DIVERGES: js-waku divides by zero where `t_min` equals `t_max`; that is `now + t_min` here.
+    """
+    span = options.t_max_ms - options.t_min_ms
+    return (
+        now_ms + options.t_min_ms + (repair_hash(participant_id + message_id) % span if span else 0)
+    )
+
+
+def t_resp(
+    participant_id: str, sender_id: str, message_id: str, now_ms: int, options: RepairOptions
+) -> int:
+    """When `participant_id` answers a request for a message of `sender_id` (guide §2)."""
+    distance = repair_hash(participant_id) ^ repair_hash(sender_id)
+    return now_ms + distance * repair_hash(message_id) % options.t_max_ms
+
+
+def in_response_group(participant_id: str, sender_id: str, message_id: str, groups: int) -> bool:
+    """Whether `participant_id` may answer (guide §3). Without a sender nobody may."""
+    if not sender_id:
+        return False
+    if groups <= 1:
+        return True
+    return (
+        repair_hash(participant_id + message_id) % groups
+        == repair_hash(sender_id + message_id) % groups
+    )
+
+
+def response_groups(num_participants: int) -> int:
+    """The number of response groups for a channel of this size (LIP 109: `num_participants / 128`,
+    at least 1)."""
+    return max(1, num_participants // 128)
+
+
+class _Timetable:
+    """Message ids by due time; of equal times, the first one added comes first."""
+
+    def __init__(self) -> None:
+        self.due_ms: dict[str, int] = {}
+        self._order: SortedList[tuple[int, int, str]] = SortedList()
+        self._keys: dict[str, tuple[int, int, str]] = {}
+        self._added = 0
+
+    def __contains__(self, message_id: str) -> bool:
+        return message_id in self.due_ms
+
+    def __len__(self) -> int:
+        return len(self.due_ms)
+
+    def add(self, message_id: str, due_ms: int) -> None:
+        self._added += 1
+        key = (due_ms, self._added, message_id)
+        self.due_ms[message_id], self._keys[message_id] = due_ms, key
+        self._order.add(key)
+
+    def remove(self, message_id: str) -> None:
+        if message_id in self.due_ms:
+            del self.due_ms[message_id]
+            self._order.remove(self._keys.pop(message_id))
+
+    def first_ms(self) -> int | None:
+        return self._order[0][0] if self._order else None
+
+    def last(self) -> tuple[int, str] | None:
+        return (self._order[-1][0], self._order[-1][2]) if self._order else None
+
+    def until(self, now_ms: int, most: int) -> list[str]:
+        """The first ids that are due by `now_ms`."""
+        return [message_id for due_ms, _, message_id in self._order[:most] if due_ms <= now_ms]
+
+
+class OutgoingRepairBuffer:
+    """What this participant will ask for: missing entries with their T_req."""
+
+    def __init__(self, participant_id: str, options: RepairOptions) -> None:
+        self._participant_id = participant_id
+        self._options = options
+        self._entries: dict[str, HistoryEntry] = {}
+        self._attempts: dict[str, int] = {}
+        self._timetable = _Timetable()
+
+    def __len__(self) -> int:
+        return len(self._entries)
+
+    def want(self, entry: HistoryEntry, now_ms: int) -> None:
+        """Plan a request for a missing message, unless one is planned or all attempts are spent.
+
+        A full buffer lets go of the entry that is due last, as js-waku's does.
+        """
+        message_id = entry.message_id
+        if message_id in self._entries:
+            return
+        if len(self._entries) >= self._options.buffer_size:
+            last = self._timetable.last()
+            self.remove(last[1] if last else next(iter(self._entries)))
+        self._entries[message_id] = entry
+        self._attempts[message_id] = 0
+        self._plan(message_id, now_ms)
+
+    def remove(self, message_id: str) -> None:
+        """Forget an entry: it was received, or given up."""
+        if self._entries.pop(message_id, None) is not None:
+            del self._attempts[message_id]
+            self._timetable.remove(message_id)
+
+    def take_due(self, now_ms: int) -> list[HistoryEntry]:
+        """The entries to attach to the next message, lowest T_req first; each is planned again for
+        later.
+
+        A request may be lost like any message, so it is repeated up to `max_request_attempts`
+        times.
+        """
+        due = self._timetable.until(now_ms, self._options.max_requests_per_message)
+        for message_id in due:
+            self._timetable.remove(message_id)
+            self._attempts[message_id] += 1
+            if self._attempts[message_id] < self._options.max_request_attempts:
+                self._plan(message_id, now_ms)
+        return [self._entries[message_id] for message_id in due]
+
+    def requested_by_other(self, message_id: str, now_ms: int) -> None:
+        """Somebody else asks: that counts as an attempt of ours (guide, Receiving §3a)."""
+        if message_id not in self._entries:
+            return
+        attempts = self._attempts[message_id] + 1
+        if attempts >= self._options.max_request_attempts:
+            self.remove(message_id)
+        elif message_id in self._timetable:
+            self._attempts[message_id] = attempts
+            self._timetable.remove(message_id)
+            self._plan(message_id, now_ms)
+
+    def next_deadline_ms(self) -> int | None:
+        """The lowest T_req."""
+        return self._timetable.first_ms()
+
+    def drop_expired(self, now_ms: int) -> None:
+        """Plan anew what lies beyond `now + t_max` (guide, edge case 2): the clock was set back."""
+        while (last := self._timetable.last()) and last[0] > now_ms + self._options.t_max_ms:
+            self._timetable.remove(last[1])
+            self._plan(last[1], now_ms)
+
+    def planned(self) -> dict[str, int]:
+        """T_req by message id."""
+        return dict(self._timetable.due_ms)
+
+    def _plan(self, message_id: str, now_ms: int) -> None:
+        self._timetable.add(
+            message_id, t_req(self._participant_id, message_id, now_ms, self._options)
+        )
+
+
+class IncomingRepairBuffer:
+    """What this participant will answer: requested ids with their T_resp."""
+
+    def __init__(self, participant_id: str, options: RepairOptions) -> None:
+        self._participant_id = participant_id
+        self._options = options
+        self._timetable = _Timetable()
+
+    def __len__(self) -> int:
+        return len(self._timetable)
+
+    def request(self, entry: HistoryEntry, now_ms: int) -> bool:
+        """Plan an answer to a request for a message that is held here; return whether one was
+        planned.
+
+        Nothing is planned for a message of another response group, nor twice; a full buffer lets go
+        of the answer that is due last.
+        """
+        message_id, sender_id = entry.message_id, entry.sender_id or ""
+        groups = self._options.num_response_groups
+        if message_id in self._timetable or not in_response_group(
+            self._participant_id, sender_id, message_id, groups
+        ):
+            return False
+        if len(self._timetable) >= self._options.buffer_size and (last := self._timetable.last()):
+            self._timetable.remove(last[1])
+        due_ms = t_resp(self._participant_id, sender_id, message_id, now_ms, self._options)
+        self._timetable.add(message_id, due_ms)
+        return True
+
+    def remove(self, message_id: str) -> None:
+        """Forget a request: somebody else answered."""
+        self._timetable.remove(message_id)
+
+    def take_due(self, now_ms: int) -> list[str]:
+        """Take the ids whose answer is due."""
+        due = self._timetable.until(now_ms, len(self._timetable))
+        for message_id in due:
+            self._timetable.remove(message_id)
+        return due
+
+    def next_deadline_ms(self) -> int | None:
+        """The lowest T_resp."""
+        return self._timetable.first_ms()
+
+    def planned(self) -> dict[str, int]:
+        """T_resp by message id."""
+        return dict(self._timetable.due_ms)
+
+
+class RepairCache:
+    """The newest messages as they were on the wire, to answer requests with; bounded by bytes."""
+
+    def __init__(self, limit_bytes: int) -> None:
+        self._limit_bytes = limit_bytes
+        self._messages: dict[str, bytes] = {}
+        self.size_bytes = 0
+
+    def __contains__(self, message_id: str) -> bool:
+        return message_id in self._messages
+
+    def add(self, message_id: str, data: bytes) -> None:
+        """Keep a message; the oldest ones make room."""
+        if len(data) > self._limit_bytes or message_id in self._messages:
+            return
+        self._messages[message_id] = data
+        self.size_bytes += len(data)
+        while self.size_bytes > self._limit_bytes:
+            self.size_bytes -= len(self._messages.pop(next(iter(self._messages))))
+
+    def get(self, message_id: str) -> bytes | None:
+        """The bytes of a message, or None where they had to make room."""
+        return self._messages.get(message_id)

@@ -1,0 +1,76 @@
+"""When to send a periodic sync message (LIP 109, Periodic Sync Message).
+
+The interval is a duty that the whole channel shares: whoever is first spares the others. js-waku
+draws each timer uniformly from 0, which suppresses nothing: right after a sync the chance to fire
+is again 1/30 a second for each of N participants, and a quiet channel carries N/30 syncs a second.
+`SuppressedSchedule` is the feedback timer of scalable multicast instead (Nonnenmacher and Biersack,
+Scalable feedback for large groups, 1999): a dead time in which nobody fires, then a draw skewed so
+that the expected number of participants who fire within one network latency of the first is about
+one, whatever the group's size.
+"""
+
+import math
+from collections.abc import Callable
+from enum import Enum
+from typing import Final, Protocol
+
+Random = Callable[[], float]
+"""Uniform in [0, 1)."""
+
+
+class Heard(Enum):
+    """What starts the timer anew."""
+
+    START = "start"
+    CONTENT = "content"
+    SYNC = "sync"
+    OWN_CONTENT = "own_content"
+    OWN_SYNC = "own_sync"
+
+
+class SyncSchedule(Protocol):
+    """A rule for the next sync message."""
+
+    def delay_ms(self, heard: Heard) -> int:
+        """How long to wait from now, in milliseconds."""
+        ...
+
+
+class SuppressedSchedule:
+    """About one sync an interval in the whole channel, from 2 to 10,000 participants.
+
+    After content the wait is half as long, since its sender waits to hear that it arrived.
+    """
+
+    DEAD_SHARE: Final = 0.8
+    DRAW_SHARE: Final = 0.4
+    GROUP_SIZE_BOUND: Final = 100_000
+    """With N participants the first fires when N * bound^(t - 1) reaches 1, t the share of the draw
+    that is over."""
+
+    def __init__(self, interval_ms: int, random: Random) -> None:
+        self._interval_ms = interval_ms
+        self._random = random
+
+    def delay_ms(self, heard: Heard) -> int:
+        """Dead time, then an exponentially skewed draw."""
+        interval = self._interval_ms * (0.5 if heard in (Heard.CONTENT, Heard.OWN_CONTENT) else 1)
+        bound = self.GROUP_SIZE_BOUND
+        uniform = 1 / bound + self._random() * (1 - 1 / bound)
+        skewed = 1 + math.log(uniform) / math.log(bound)
+        return round(interval * (self.DEAD_SHARE + self.DRAW_SHARE * skewed))
+
+
+class JsWakuSchedule:
+    """js-waku's rule, for comparison: uniform from 0, times 0.5 after content, times 2 after an own
+    sync."""
+
+    _MULTIPLIER: Final = {Heard.CONTENT: 0.5, Heard.OWN_SYNC: 2.0}
+
+    def __init__(self, interval_ms: int, random: Random) -> None:
+        self._interval_ms = interval_ms
+        self._random = random
+
+    def delay_ms(self, heard: Heard) -> int:
+        """A uniform draw."""
+        return round(self._random() * self._interval_ms * self._MULTIPLIER.get(heard, 1.0))

@@ -1,0 +1,127 @@
+"""The wire format of the SDS specification, as js-waku speaks it (LIP 109, Wire protocol).
+
+protobuf writes fields by ascending number and a repeated field as consecutive entries, so a message
+may be put together from encoded pieces: that is how a causal history of 200 entries costs one
+`join` to send.
+"""
+
+from collections.abc import Iterable
+from typing import Final
+
+from google.protobuf.message import DecodeError
+
+from ..message import HistoryEntry, LazyHistory, Message
+from . import sds_pb2
+
+MAX_MESSAGE_BYTES: Final = 1024 * 1024
+"""A longer message is refused undecoded; Waku itself carries no more than 150 KiB."""
+MAX_HISTORY_ENTRIES: Final = 10_000
+"""Two bytes on the wire are enough for an entry, so their number has a limit of its own."""
+MAX_ID_BYTES: Final = 1024
+MAX_LAMPORT_TIMESTAMP: Final = 2**64 - 1
+
+
+class CodecError(ValueError):
+    """Bytes that are no SDS message, or a message that cannot be written: the text says what and
+    why."""
+
+
+class SpecCodec:
+    """Encodes and decodes messages in the `spec` dialect. Stateless."""
+
+    def decode(self, data: bytes) -> Message:
+        """Read one message.
+
+        Raises:
+            CodecError: not protobuf, text that is not UTF-8, neither Lamport timestamp nor content,
+                or a field beyond its limit.
+        """
+        if len(data) > MAX_MESSAGE_BYTES:
+            raise CodecError(f"{len(data)} bytes; at most {MAX_MESSAGE_BYTES} are decoded")
+        try:
+            raw = sds_pb2.Message.FromString(data)
+        except DecodeError as error:
+            raise CodecError(f"not an SDS message: {error}") from error
+        has = raw.HasField
+        causal = raw.causal_history
+        message = Message(
+            raw.sender_id,
+            raw.message_id,
+            raw.channel_id,
+            raw.lamport_timestamp if has("lamport_timestamp") else None,
+            LazyHistory([e.message_id for e in causal], lambda i: _entry(causal[i]))
+            if causal
+            else (),
+            raw.bloom_filter if has("bloom_filter") else None,
+            tuple(map(_entry, raw.repair_request)) if raw.repair_request else (),
+            raw.content if has("content") else None,
+        )
+        _check(message)
+        return message
+
+    def encode(self, message: Message) -> bytes:
+        """Write one message; the fields stand in ascending order, as js-waku writes them.
+
+        Raises:
+            CodecError: a Lamport timestamp outside 0 to 2^64 - 1.
+        """
+        return self.assemble(
+            message, b"".join(map(self.encode_causal_entry, message.causal_history))
+        )
+
+    def assemble(self, message: Message, causal_history: bytes) -> bytes:
+        """Write `message` with an already encoded causal history in place of its own.
+
+        Raises:
+            CodecError: a Lamport timestamp outside 0 to 2^64 - 1.
+        """
+        lamport = message.lamport_timestamp
+        if lamport is not None and not 0 <= lamport <= MAX_LAMPORT_TIMESTAMP:
+            raise CodecError(f"lamport_timestamp {lamport} does not fit an unsigned 64-bit integer")
+        head = sds_pb2.Message(
+            sender_id=message.sender_id,
+            message_id=message.message_id,
+            channel_id=message.channel_id,
+            lamport_timestamp=lamport,
+        )
+        tail = sds_pb2.Message(
+            bloom_filter=message.bloom_filter,
+            repair_request=_raw_entries(message.repair_request),
+            content=message.content,
+        )
+        return head.SerializeToString() + causal_history + tail.SerializeToString()
+
+    def encode_causal_entry(self, entry: HistoryEntry) -> bytes:
+        """Write one entry of a causal history, tag and length included."""
+        return sds_pb2.Message(causal_history=_raw_entries([entry])).SerializeToString()
+
+
+def _entry(raw: sds_pb2.HistoryEntry) -> HistoryEntry:
+    has = raw.HasField
+    return HistoryEntry(
+        raw.message_id,
+        raw.retrieval_hint if has("retrieval_hint") else None,
+        raw.sender_id if has("sender_id") else None,
+    )
+
+
+def _raw_entries(entries: Iterable[HistoryEntry]) -> list[sds_pb2.HistoryEntry]:
+    return [
+        sds_pb2.HistoryEntry(
+            message_id=entry.message_id,
+            retrieval_hint=entry.retrieval_hint,
+            sender_id=entry.sender_id,
+        )
+        for entry in entries
+    ]
+
+
+def _check(message: Message) -> None:
+    if message.kind is None:
+        raise CodecError("neither lamport_timestamp nor content is set: no kind of SDS message")
+    entries = len(message.causal_history) + len(message.repair_request)
+    if entries > MAX_HISTORY_ENTRIES:
+        raise CodecError(f"{entries} history entries; at most {MAX_HISTORY_ENTRIES} are read")
+    for name in ("sender_id", "message_id", "channel_id"):
+        if len(getattr(message, name)) > MAX_ID_BYTES:
+            raise CodecError(f"{name} is longer than {MAX_ID_BYTES} characters")
