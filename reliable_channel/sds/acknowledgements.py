@@ -1,5 +1,6 @@
 """Which own messages others have, read from what they send (LIP 109, Review ACK Status)."""
 
+from collections import OrderedDict
 from collections.abc import Iterator
 from typing import Final
 
@@ -24,7 +25,7 @@ class Participants:
 
     def __init__(self, limit: int) -> None:
         self._limit = limit
-        self._last_heard_ms: dict[str, int] = {}
+        self._last_heard_ms: OrderedDict[str, int] = OrderedDict()
 
     def __len__(self) -> int:
         return len(self._last_heard_ms)
@@ -34,10 +35,10 @@ class Participants:
 
     def heard(self, sender_id: str, now_ms: int) -> None:
         """Note a message of a participant."""
-        self._last_heard_ms.pop(sender_id, None)
         self._last_heard_ms[sender_id] = now_ms
+        self._last_heard_ms.move_to_end(sender_id)
         if len(self._last_heard_ms) > self._limit:
-            del self._last_heard_ms[next(iter(self._last_heard_ms))]
+            self._last_heard_ms.popitem(last=False)
 
 
 class AcknowledgementReview:

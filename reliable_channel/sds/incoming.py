@@ -5,6 +5,7 @@ alone ("missing"). A message whose dependency is parked waits for that message's
 its arrival.
 """
 
+from collections import OrderedDict
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
@@ -37,11 +38,11 @@ class IncomingBuffer:
     """What waits, for what, since when."""
 
     def __init__(self, *, lost_limit: int) -> None:
-        self.parked: dict[str, ParkedMessage] = {}
+        self.parked: OrderedDict[str, ParkedMessage] = OrderedDict()
         """By message id, in order of arrival."""
-        self.missing: dict[str, MissingEntry] = {}
+        self.missing: OrderedDict[str, MissingEntry] = OrderedDict()
         """By message id, longest missing first."""
-        self.lost: dict[str, HistoryEntry] = {}
+        self.lost: OrderedDict[str, HistoryEntry] = OrderedDict()
         """Ids that were given up; nobody waits for them any more. The oldest are forgotten beyond
         the limit."""
         self._dependants: dict[str, list[str]] = {}
@@ -77,7 +78,7 @@ class IncomingBuffer:
         self.missing.pop(message_id, None)
         self.lost[message_id] = entry
         if len(self.lost) > self._lost_limit:
-            del self.lost[next(iter(self.lost))]
+            self.lost.popitem(last=False)
         return self._release(message_id, entry)
 
     def take(self, message_id: str) -> ParkedMessage:
@@ -86,8 +87,7 @@ class IncomingBuffer:
 
     def evict_oldest(self) -> ParkedMessage:
         """Remove the message that has waited longest, to make room."""
-        message_id = next(iter(self.parked))
-        parked = self.parked.pop(message_id)
+        message_id, parked = self.parked.popitem(last=False)
         for dependency in parked.unmet:
             waiting = self._dependants[dependency]
             waiting.remove(message_id)

@@ -5,6 +5,7 @@ Hashes of ids spread requests over `t_min` to `t_max` and answers over `t_max`, 
 missing message mostly one participant asks and one answers; the original sender answers at once.
 """
 
+from collections import OrderedDict
 from hashlib import sha256
 
 from sortedcontainers import SortedList
@@ -229,7 +230,8 @@ class RepairCache:
 
     def __init__(self, limit_bytes: int) -> None:
         self._limit_bytes = limit_bytes
-        self._messages: dict[str, bytes] = {}
+        # Not a dict: taking the first key of one is linear in the keys deleted before it.
+        self._messages: OrderedDict[str, bytes] = OrderedDict()
         self.size_bytes = 0
 
     def __contains__(self, message_id: str) -> bool:
@@ -242,7 +244,7 @@ class RepairCache:
         self._messages[message_id] = data
         self.size_bytes += len(data)
         while self.size_bytes > self._limit_bytes:
-            self.size_bytes -= len(self._messages.pop(next(iter(self._messages))))
+            self.size_bytes -= len(self._messages.popitem(last=False)[1])
 
     def get(self, message_id: str) -> bytes | None:
         """The bytes of a message, or None where they had to make room."""
