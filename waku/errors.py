@@ -122,9 +122,9 @@ class NotFound(LocalError):
 
 
 class ClientClosed(LocalError):
-    """The client was used before `__aenter__` or after `aclose()`."""
+    """The client was used after `aclose()`."""
 
-    advice = "use the client inside `async with`"
+    advice = "make a new client, or close this one later"
 
 
 class PageLimitReached(LocalError):

@@ -183,10 +183,9 @@ class StorePage:
 class StoreV1Cursor:
     """The place of a message in a legacy store."""
 
-    digest: str
-    """Base64, handed back as it came."""
-    sender_time: str
-    store_time: str
+    digest: bytes
+    sender_time_ns: int
+    store_time_ns: int
     pubsub_topic: str = ""
 
 

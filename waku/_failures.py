@@ -1,0 +1,152 @@
+"""What a refusal means: from status and text to one class of `waku.errors`.
+
+The nodes agree on neither: go-waku answers 503 to nearly every light push that fails and 500 with
+an empty body to a publish, nwaku answers 400 to what go-waku calls 404. So the text decides first,
+then the call, then the status.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Final, TypeAlias
+
+from waku import errors
+from waku.errors import WakuError
+
+if TYPE_CHECKING:
+    from waku._session import Request
+
+__all__ = ["from_answer", "from_text"]
+
+MAX_MESSAGE_BYTES: Final = 150 * 1024
+"""The limit of both nodes unless configured, on the encoded message."""
+
+ErrorClass: TypeAlias = Callable[..., WakuError]
+
+_BY_TEXT: Final[tuple[tuple[ErrorClass, tuple[str, ...]], ...]] = (
+    (errors.MessageTooLarge, ("message size exceed",)),
+    (errors.RateLimited, ("rate limit",)),
+    (errors.EndpointMissing, ("is not mounted to the node", "is not implemented")),
+    (
+        errors.NotSubscribed,
+        (
+            "not subscribed to",
+            "no subscription found",
+            "peer has no subscription",
+            "subscription not found",
+            "can't unsubscribe",
+        ),
+    ),
+    (
+        errors.NoPeers,
+        (
+            "no suitable",
+            "no peers for topic",
+            "not_published_to_any_peer",
+            "peer_dial_failure",
+            "missing known store-peer",
+            "protocols not supported",
+        ),
+    ),
+    (
+        errors.BadRequest,
+        (
+            "autosharding",
+            "pubsub topic must be specified",
+            "invalid content topic",
+            "missing payload",
+            "missing contenttopic",
+            "invalid length for meta",
+        ),
+    ),
+)
+"""Phrases in lower case; the first found in the node's text decides."""
+
+_BY_STATUS: Final[dict[int, ErrorClass]] = {
+    405: errors.EndpointMissing,  # go-waku, a verb it does not know
+    412: errors.NoPeers,  # nwaku, no store peer
+    413: errors.MessageTooLarge,  # light push v3
+    429: errors.RateLimited,
+    501: errors.EndpointMissing,
+    505: errors.NoPeers,  # light push v3 of nwaku
+}
+
+_SUBSCRIPTION_CALLS: Final = frozenset(
+    {"relay_messages", "relay_auto_messages", "filter_messages", "filter_ping"}
+)
+"""A 404 with any text means "no such subscription" here: nwaku's text is the topic itself."""
+
+_UNKNOWN_PATH: Final = frozenset({"", "404 page not found"})
+_INNER_STATUS: Final = re.compile(r"([45][0-9]{2}) - ")
+
+
+def from_answer(request: Request, status: int, body: bytes) -> WakuError:
+    """Return the error for an HTTP answer that is not a success."""
+    return from_text(request, status, _said(body))
+
+
+def from_text(request: Request, status: int, text: str) -> WakuError:
+    """Return the error for a status and the node's own words.
+
+    The status may be that of a protocol, carried inside an HTTP answer.
+    """
+    if inner := _INNER_STATUS.match(text):  # go-waku wraps a store peer's refusal into a 500
+        status = int(inner[1])
+    return _class_for(request, status, text)(request.name, status=status, detail=text)
+
+
+def _class_for(request: Request, status: int, text: str) -> ErrorClass:
+    if not 400 <= status <= 599 and status != 200:
+        return errors.BadAnswer  # a redirect: this is not a Waku node
+    if status == 404:
+        return _missing(request, text)
+    said = text.lower()
+    if "cursor" in request.params and "cursor" in said:
+        return errors.CursorExpired
+    for error, phrases in _BY_TEXT:
+        if any(phrase in said for phrase in phrases):
+            return error
+    if status == 500 and not text:
+        return _silent_failure(request)
+    if status in _BY_STATUS:
+        return _BY_STATUS[status]
+    return errors.BadRequest if 400 <= status < 500 else errors.NodeFailure
+
+
+def _missing(request: Request, text: str) -> ErrorClass:
+    """Tell the three meanings of a 404 apart: no subscription, no such thing, no such API."""
+    if text.startswith("<"):
+        return errors.BadAnswer  # some other web server's page
+    if text not in _UNKNOWN_PATH:
+        no_subscription = request.call in _SUBSCRIPTION_CALLS or "subscription" in text
+        return errors.NotSubscribed if no_subscription else errors.NotFound
+    # nwaku says nothing to a reader without a subscription, as it does to an unknown path.
+    silent = request.call == "relay_messages" and not text
+    return errors.NotSubscribed if silent else errors.EndpointMissing
+
+
+def _silent_failure(request: Request) -> ErrorClass:
+    """Guess what go-waku's empty 500 stands for: it has two reasons and tells neither."""
+    match request.call, request.body:
+        case "relay_publish", {"payload": str(payload)}:
+            too_large = len(payload) * 3 // 4 > MAX_MESSAGE_BYTES
+            return errors.MessageTooLarge if too_large else errors.NotSubscribed
+        case "relay_unsubscribe", _:
+            return errors.NotSubscribed
+    return errors.NodeFailure
+
+
+def _said(body: bytes) -> str:
+    """Return the sentence in a refusal: a text, a JSON string, or one field of an object."""
+    text = body.decode("utf-8", "replace").strip()
+    try:
+        value = json.loads(text)
+    except (ValueError, RecursionError):
+        return text
+    if isinstance(value, dict):
+        for key in ("statusDesc", "status_desc", "error_message"):
+            if isinstance(value.get(key), str):
+                return str(value[key])
+    return value if isinstance(value, str) else text

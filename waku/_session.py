@@ -1,0 +1,238 @@
+"""One conversation with one node: sending, the limits of an answer, and repeating.
+
+The API classes in `waku._api` say what to send and how to read the answer; everything that can go
+wrong in between is here and leaves as a `WakuError`.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass, field
+from enum import Enum, auto
+from typing import Final, TypeVar
+
+import anyio
+import httpx
+from tenacity import AsyncRetrying, retry_if_exception, stop_after_attempt, wait_exponential_jitter
+
+from waku import _failures
+from waku.errors import BadAnswer, ClientClosed, NodeUnreachable, WakuError
+
+__all__ = ["Answer", "Flavour", "Repeat", "Request", "RetryPolicy", "Session"]
+
+T = TypeVar("T")
+
+CLOSE_GRACE_S: Final = 1.0
+"""How long closing may hold up a cancelled task: sockets close at once, TLS may say goodbye."""
+
+
+class Flavour(Enum):
+    """Which family a node belongs to, where the families need different requests."""
+
+    NWAKU = auto()
+    GO_WAKU = auto()
+
+
+class Repeat(Enum):
+    """When a request may be sent again."""
+
+    SAFE = auto()
+    """After any failure that may pass: reading without a trace, or setting what is set already."""
+    UNSENT = auto()
+    """Only if it certainly never left: publishing, and reading what the read clears."""
+
+
+@dataclass(frozen=True, slots=True)
+class RetryPolicy:
+    """How often and how soon a call is repeated: exponential with jitter, bounded.
+
+    Raises:
+        ValueError: fewer than one attempt, or a negative time.
+    """
+
+    attempts: int = 3
+    """Requests at most, the first one included."""
+    initial_ms: int = 100
+    max_ms: int = 2000
+    jitter_ms: int = 100
+    """Up to this much, at random, is added to each wait so that clients do not march in step."""
+    sleep: Callable[[float], Awaitable[None]] = anyio.sleep
+    """Waits a number of seconds; tests put their own here."""
+
+    def __post_init__(self) -> None:
+        if self.attempts < 1:
+            raise ValueError(f"attempts must be at least 1, not {self.attempts}")
+        if min(self.initial_ms, self.max_ms, self.jitter_ms) < 0:
+            raise ValueError("times must not be negative")
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """One call as it goes out."""
+
+    call: str
+    """The client's method, for error messages."""
+    method: str
+    path: str
+    """Below the base URL, percent-encoded."""
+    repeat: Repeat
+    params: Mapping[str, str] = field(default_factory=dict)
+    body: object = None
+    """JSON value, None for no body."""
+
+    @property
+    def name(self) -> str:
+        """The call with its verb and path, as error messages begin."""
+        return f"{self.call} ({self.method} {self.path})"
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """A success as it came in."""
+
+    request: Request
+    status: int
+    body: bytes
+
+    @property
+    def text(self) -> str:
+        """The body as text, whatever bytes it has."""
+        return self.body.decode("utf-8", "replace")
+
+    def json(self) -> object:
+        """Return the JSON value of the body.
+
+        Raises:
+            ValueError: the body is not JSON.
+        """
+        try:
+            value: object = json.loads(self.body)
+        except RecursionError:  # a body of brackets only
+            raise ValueError("JSON nested too deeply") from None
+        return value
+
+
+class Session:
+    """Sends requests to one node and hands back what its answers mean."""
+
+    def __init__(
+        self,
+        http: httpx.AsyncClient,
+        *,
+        timeout_s: float,
+        retries: RetryPolicy | None,
+        max_answer_bytes: int,
+    ) -> None:
+        self._http = http
+        self._timeout_s = timeout_s
+        self._retries = retries or RetryPolicy(attempts=1)
+        self._max_answer_bytes = max_answer_bytes
+        self._closed = False
+        self.flavour: Flavour | None = None
+        """Known once an answer gave it away."""
+
+    async def call(self, request: Request, read: Callable[[Answer], T]) -> T:
+        """Send a request, repeat it as its kind allows, and read the answer.
+
+        `read` raises `ValueError` for an answer that it does not understand.
+
+        Raises:
+            WakuError: of the last attempt.
+        """
+        policy = self._retries
+
+        async def attempt() -> T:
+            return _understand(await self._exchange(request), read)
+
+        retrying = AsyncRetrying(
+            sleep=policy.sleep,
+            stop=stop_after_attempt(policy.attempts),
+            wait=wait_exponential_jitter(
+                initial=policy.initial_ms / 1000,
+                max=policy.max_ms / 1000,
+                jitter=policy.jitter_ms / 1000,
+            ),
+            retry=retry_if_exception(lambda error: _may_repeat(request, error)),
+            reraise=True,
+        )
+        return await retrying(attempt)
+
+    async def aclose(self) -> None:
+        """Close the connections; a second call does nothing."""
+        if not self._closed:
+            self._closed = True
+            with anyio.move_on_after(CLOSE_GRACE_S, shield=True):
+                await self._http.aclose()
+
+    async def _exchange(self, request: Request) -> Answer:
+        """Send once and return a 2xx answer."""
+        if self._closed:
+            raise ClientClosed(request.name)
+        # httpx counts its timeout for each read anew; this one ends an answer that drips.
+        with anyio.move_on_after(2 * self._timeout_s):
+            return await self._transfer(request)
+        raise NodeUnreachable(request.name, detail=f"no whole answer in {2 * self._timeout_s:g} s")
+
+    async def _transfer(self, request: Request) -> Answer:
+        content = None if request.body is None else json.dumps(request.body).encode()
+        headers = {} if content is None else {"Content-Type": "application/json"}
+        try:
+            async with self._http.stream(
+                request.method,
+                request.path,
+                params=request.params or None,
+                content=content,
+                headers=headers,
+            ) as response:
+                body = await self._bounded_body(request, response)
+        except (httpx.ConnectError, httpx.ConnectTimeout, httpx.PoolTimeout) as error:
+            raise NodeUnreachable(request.name, detail=_describe(error), sent=False) from error
+        except httpx.DecodingError as error:
+            raise BadAnswer(request.name, detail=_describe(error)) from error
+        except httpx.TransportError as error:
+            raise _broken_off(request, error) from error
+        if not response.is_success:
+            raise _failures.from_answer(request, response.status_code, body)
+        return Answer(request, response.status_code, body)
+
+    async def _bounded_body(self, request: Request, response: httpx.Response) -> bytes:
+        limit, chunks, size_bytes = self._max_answer_bytes, [], 0
+        async for chunk in response.aiter_bytes():
+            chunks.append(chunk)
+            size_bytes += len(chunk)
+            if size_bytes > limit:
+                detail = f"the answer is longer than {limit} bytes"
+                raise BadAnswer(request.name, status=response.status_code, detail=detail)
+        return b"".join(chunks)
+
+
+def _understand(answer: Answer, read: Callable[[Answer], T]) -> T:
+    try:
+        return read(answer)
+    except WakuError:
+        raise
+    except ValueError as error:
+        detail = f"{error} in {answer.text[:200]!r}"
+        raise BadAnswer(answer.request.name, status=answer.status, detail=detail) from error
+
+
+def _may_repeat(request: Request, error: BaseException) -> bool:
+    if request.repeat is Repeat.UNSENT:
+        return isinstance(error, NodeUnreachable) and not error.sent
+    return isinstance(error, WakuError) and error.retryable
+
+
+def _broken_off(request: Request, error: httpx.TransportError) -> WakuError:
+    """Tell a node that went away from a peer that does not speak HTTP."""
+    detail = _describe(error)
+    if isinstance(error, httpx.UnsupportedProtocol | httpx.LocalProtocolError):
+        return BadAnswer(request.name, detail=detail)
+    gone = "disconnected" in detail or "closed" in detail
+    if isinstance(error, httpx.RemoteProtocolError) and not gone:
+        return BadAnswer(request.name, detail=detail)
+    return NodeUnreachable(request.name, detail=detail)
+
+
+def _describe(error: Exception) -> str:
+    return f"{type(error).__name__}: {error}" if str(error) else type(error).__name__

@@ -1,0 +1,120 @@
+"""`WakuClient`, a Waku node's REST API in Python; asyncio and trio through AnyIO.
+
+    async with WakuClient("http://127.0.0.1:8645") as node:
+        await node.relay_subscribe(["/waku/2/rs/1/0"])
+        await node.relay_publish("/waku/2/rs/1/0", WakuMessage(b"hello", "/app/1/chat/proto"))
+        for message in await node.relay_messages("/waku/2/rs/1/0"):
+            ...
+
+It talks to nwaku and to go-waku and hides where they differ; `waku._api` says how, protocol by
+protocol. Every failure is a `waku.errors.WakuError`.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Mapping
+from types import TracebackType
+from typing import Final, Self
+from uuid import uuid4
+
+import httpx
+
+from waku._api.admin import AdminApi
+from waku._api.filter import FilterApi
+from waku._api.lightpush import LightPushApi
+from waku._api.node import NodeApi
+from waku._api.relay import RelayApi
+from waku._api.store import StoreApi
+from waku._api.store_v1 import StoreV1Api
+from waku._session import RetryPolicy, Session
+from waku.models import Rejected
+
+__all__ = ["CLIENT_ID_HEADER", "RetryPolicy", "WakuClient"]
+
+CLIENT_ID_HEADER: Final = "Waku-Client-Id"
+"""Tells the embedded node whose cache of messages to read; other nodes ignore it."""
+
+DEFAULT_RETRIES: Final = RetryPolicy()
+MAX_ANSWER_BYTES: Final = 64 * 1024 * 1024
+"""A page of 100 messages of 150 KiB is 20 MB in base64; a relay cache of go-waku can be more."""
+
+_log = logging.getLogger("waku")
+
+
+class WakuClient(RelayApi, LightPushApi, FilterApi, StoreApi, StoreV1Api, NodeApi, AdminApi):
+    """One node's REST API.
+
+    Use it in `async with`, or call `aclose()` at the end. Calls may run side by side.
+
+    Args:
+        base_url: where the node serves REST, such as `http://127.0.0.1:8645`; a path is kept.
+        timeout_s: for connecting and for each read; a whole request gets twice that.
+        retries: how calls that are safe to repeat are repeated; None never repeats.
+        transport: httpx transport to use and close, for tests or a proxy. The environment's proxy
+            settings are not followed: a node is nearly always local.
+        headers: sent with every request, for a reverse proxy that wants a token.
+        max_answer_bytes: a longer answer is refused.
+        client_id: what `Waku-Client-Id` says; random by default.
+        on_rejected: called with each item of a message list that could not be read; logged by
+            default. It must not raise: the rest of the list would be lost.
+
+    Raises:
+        ValueError: `base_url` is not an http or https address, or a limit is not positive.
+    """
+
+    def __init__(
+        self,
+        base_url: str,
+        *,
+        timeout_s: float = 5.0,
+        retries: RetryPolicy | None = DEFAULT_RETRIES,
+        transport: httpx.AsyncBaseTransport | None = None,
+        headers: Mapping[str, str] | None = None,
+        max_answer_bytes: int = MAX_ANSWER_BYTES,
+        client_id: str | None = None,
+        on_rejected: Callable[[Rejected], None] | None = None,
+    ) -> None:
+        if timeout_s <= 0 or max_answer_bytes <= 0:
+            raise ValueError("timeout_s and max_answer_bytes must be positive")
+        client_id = client_id or uuid4().hex
+        http = httpx.AsyncClient(
+            base_url=_checked(base_url),
+            headers={**(headers or {}), CLIENT_ID_HEADER: client_id},
+            timeout=timeout_s,
+            transport=transport,
+            trust_env=False,
+        )
+        session = Session(
+            http, timeout_s=timeout_s, retries=retries, max_answer_bytes=max_answer_bytes
+        )
+        super().__init__(session, client_id=client_id, on_rejected=on_rejected or _log_rejected)
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self,
+        exc_type: type[BaseException] | None,
+        exc: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        await self.aclose()
+
+    async def aclose(self) -> None:
+        """Close the connections. Later calls raise `ClientClosed`; closing again does nothing."""
+        await self._session.aclose()
+
+
+def _checked(base_url: str) -> httpx.URL:
+    try:
+        url = httpx.URL(base_url)
+    except httpx.InvalidURL as error:
+        raise ValueError(f"base_url {base_url!r}: {error}") from error
+    if url.scheme not in ("http", "https") or not url.host:
+        raise ValueError(f"base_url must be an http or https address, not {base_url!r}")
+    return url
+
+
+def _log_rejected(rejected: Rejected) -> None:
+    _log.warning("%s: one item left out: %s", rejected.call, rejected.reason)
