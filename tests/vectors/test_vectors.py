@@ -1,0 +1,133 @@
+"""The golden vectors hold, and a vector that is wrong is noticed."""
+
+import copy
+import json
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from .kinds import CHECKS, run_file
+
+DATA = Path(__file__).parent / "data"
+FILES = sorted(file for file in DATA.rglob("*.json") if file.stem in CHECKS)
+
+
+@pytest.mark.parametrize("file", FILES, ids=lambda file: file.stem)
+def test_vectors(file: Path) -> None:
+    results = list(run_file(file))
+    assert results
+    assert [result for result in results if result[1] is not None] == []
+
+
+def _first(document: Any, wanted: Callable[[Any], bool]) -> Any:
+    return next(case for case in document["cases"] if wanted(case))
+
+
+def _flip_hex(text: str) -> str:
+    return ("1" if text[0] == "0" else "0") + text[1:]
+
+
+def _plant_bloom(d: Any) -> None:
+    d["cases"][1]["lookups"][0]["result"] ^= True
+
+
+def _plant_hashn(d: Any) -> None:
+    d["cases"][0]["index"] += 1
+
+
+def _plant_message_id(d: Any) -> None:
+    d["cases"][0]["message_id"] = _flip_hex(d["cases"][0]["message_id"])
+
+
+def _plant_repair(d: Any) -> None:
+    d["cases"][0]["t_resp"] += 1
+
+
+def _plant_decoded(d: Any) -> None:
+    _first(d, lambda c: c["name"] == "content-one-dep")["decoded"]["lamport_timestamp"] = "7"
+
+
+def _plant_fields(d: Any) -> None:
+    _first(d, lambda c: c["name"] == "content-one-dep")["fields"]["channel_id"] = "other"
+
+
+def _plant_step(change: Callable[[Any], None]) -> Callable[[Any], None]:
+    def plant(d: Any) -> None:
+        change(_first(d, lambda c: c["name"] == "pub-in-order")["steps"])
+
+    return plant
+
+
+def _lamport(steps: Any) -> None:
+    steps[1]["state"]["lamport"] = "1"
+
+
+def _history(steps: Any) -> None:
+    steps[1]["state"]["history"] = []
+
+
+def _outgoing(steps: Any) -> None:
+    steps[1]["state"]["outgoing_buffer"] = []
+
+
+def _sent(steps: Any) -> None:
+    steps[1]["sent"] = []
+
+
+def _delivered(steps: Any) -> None:
+    for step in steps:
+        step["events"] = [
+            e for e in step.get("events", ()) if e["type"] != "sds:in:message-delivered"
+        ]
+
+
+PLANTED = [
+    ("bloom", _plant_bloom),
+    ("hashn", _plant_hashn),
+    ("message_id", _plant_message_id),
+    ("repair", _plant_repair),
+    ("messages", _plant_decoded),
+    ("messages", _plant_fields),
+    ("scenarios", _plant_step(_lamport)),
+    ("scenarios", _plant_step(_history)),
+    ("scenarios", _plant_step(_outgoing)),
+    ("scenarios", _plant_step(_sent)),
+    ("scenarios", _plant_step(_delivered)),
+]
+
+
+@pytest.mark.parametrize(("kind", "plant"), PLANTED)
+def test_a_planted_error_is_found(kind: str, plant: Callable[[Any], None], tmp_path: Path) -> None:
+    document = copy.deepcopy(json.loads((DATA / "js-waku" / f"{kind}.json").read_text()))
+    plant(document)
+    file = tmp_path / f"{kind}.json"
+    file.write_text(json.dumps(document))
+    assert len([result for result in run_file(file) if result[1] is not None]) == 1
+
+
+@pytest.mark.parametrize(
+    "text", ["", "[]", "{}", '{"cases": 3}', '{"cases": [{}]}', '{"cases": []}']
+)
+@pytest.mark.parametrize("kind", sorted(CHECKS))
+def test_an_unreadable_file_fails(kind: str, text: str, tmp_path: Path) -> None:
+    file = tmp_path / f"{kind}.json"
+    file.write_text(text)
+    assert any(difference is not None for _, difference in run_file(file))
+
+
+def test_the_command_counts_and_exits(tmp_path: Path) -> None:
+    (tmp_path / "nonsense.json").write_text("{}")
+    command = [sys.executable, "-m", "tests.vectors"]
+    good = subprocess.run(
+        [*command, str(DATA / "waku")], capture_output=True, text=True, check=False
+    )
+    assert good.returncode == 0
+    assert good.stdout.splitlines()[-1].endswith("passed, 0 failed")
+    bad = subprocess.run([*command, str(tmp_path)], capture_output=True, text=True, check=False)
+    assert bad.returncode == 1
+    assert bad.stdout.splitlines()[-1] == "0 passed, 1 failed"
+    assert "unknown kind 'nonsense'" in bad.stdout
