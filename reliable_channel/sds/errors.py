@@ -2,6 +2,7 @@
 
 SdsError
 ├── EmptyContent
+├── ContentTooLong
 ├── MessageIdInUse
 └── OutgoingBufferFull
 """
@@ -13,6 +14,11 @@ class SdsError(Exception):
 
 class EmptyContent(SdsError, ValueError):
     """An empty message cannot be told from a sync message on the wire."""
+
+
+class ContentTooLong(SdsError, ValueError):
+    """The message would not fit the transport, with the causal history and bloom filter it
+    carries."""
 
 
 class MessageIdInUse(SdsError):

@@ -137,6 +137,9 @@ class SdsOptions:
     """How long messages wait for a missing one before it counts as lost; 0 for ever. DIVERGES:
     js-waku waits for ever by default, and one message lost for good then blocks the channel for
     good."""
+    max_message_bytes: int = 150 * 1024 - 1024
+    """How long an encoded message may be: what a Waku message of 150 KiB leaves beside its own
+    fields."""
     max_lamport_ahead_ms: int = DAY_MS
     """How far ahead of local time a Lamport timestamp may be; one message beyond would move
     everybody for good."""
@@ -146,7 +149,12 @@ class SdsOptions:
 
     def __post_init__(self) -> None:
         _require(self, "causal_history_size", 0, 1_000)
-        for name in ("possible_acks_threshold", "retry_interval_ms", "sweep_in_buf_interval_ms"):
+        for name in (
+            "possible_acks_threshold",
+            "retry_interval_ms",
+            "sweep_in_buf_interval_ms",
+            "max_message_bytes",
+        ):
             _require(self, name, 1)
         for name in (
             "max_retry_attempts",

@@ -19,7 +19,7 @@ from .acknowledgements import AcknowledgementReview, Participants
 from .bloom import RollingBloomFilter
 from .causal_history import CausalTail
 from .clock import LamportClock
-from .errors import EmptyContent, MessageIdInUse, OutgoingBufferFull
+from .errors import ContentTooLong, EmptyContent, MessageIdInUse, OutgoingBufferFull
 from .events import (
     DeliveryFailed,
     EphemeralReceived,
@@ -135,6 +135,7 @@ class SdsProtocol:
 
         Raises:
             EmptyContent: there is nothing to send.
+            ContentTooLong: the message would be longer than `max_message_bytes`.
             OutgoingBufferFull: `limits.outgoing_messages` own messages are unacknowledged.
             MessageIdInUse: the id function returned an id for the second time.
         """
@@ -152,6 +153,7 @@ class SdsProtocol:
             )
         lamport = self.clock.tick(now_ms)
         data = self._assemble(message_id, lamport, content, now_ms)
+        self._check_length(content, data)
         entry = LogEntry(message_id, self.sender_id, lamport, content)
         self.outgoing_buffer.add(message_id, data)
         if self.options.behaviour.log_own_message == "on_send":
@@ -210,14 +212,15 @@ class SdsProtocol:
 
         Raises:
             EmptyContent: there is nothing to send.
+            ContentTooLong: the message would be longer than `max_message_bytes`.
         """
         if not content:
             raise EmptyContent("an ephemeral message needs content")
         message_id = self._next_id(content, now_ms, timestamp_ns)
         message = Message(self.sender_id, message_id, self.channel_id, content=content)
-        self._outgoing.append(
-            Outgoing(OutgoingKind.EPHEMERAL, message_id, self._codec.encode(message))
-        )
+        data = self._codec.encode(message)
+        self._check_length(content, data)
+        self._outgoing.append(Outgoing(OutgoingKind.EPHEMERAL, message_id, data))
         self.counters.ephemeral_sent += 1
         return message_id
 
@@ -530,6 +533,16 @@ class SdsProtocol:
             bloom_filter_rollovers=self.bloom_filter.rollovers,
             participants=len(self.participants),
         )
+
+    def _check_length(self, content: bytes, data: bytes) -> None:
+        limit = self.options.max_message_bytes
+        if len(data) > limit:
+            most = max(0, limit - (len(data) - len(content)))
+            raise ContentTooLong(
+                f"{len(content)} bytes of content make a message of {len(data)} bytes; "
+                f"max_message_bytes is {limit}, which leaves {most} for content; "
+                "a smaller causal_history_size leaves more"
+            )
 
     # -- parts -------------------------------------------------------------------------------------
 
