@@ -14,7 +14,13 @@ from typing import Final, TypeVar
 
 import anyio
 import httpx
-from tenacity import AsyncRetrying, retry_if_exception, stop_after_attempt, wait_exponential_jitter
+from tenacity import (
+    AsyncRetrying,
+    retry_if_exception,
+    stop_after_attempt,
+    wait_exponential,
+    wait_random,
+)
 
 from waku import _failures
 from waku.errors import BadAnswer, ClientClosed, NodeUnreachable, WakuError
@@ -148,11 +154,8 @@ class Session:
         retrying = AsyncRetrying(
             sleep=policy.sleep,
             stop=stop_after_attempt(policy.attempts),
-            wait=wait_exponential_jitter(
-                initial=policy.initial_ms / 1000,
-                max=policy.max_ms / 1000,
-                jitter=policy.jitter_ms / 1000,
-            ),
+            wait=wait_exponential(multiplier=policy.initial_ms / 1000, max=policy.max_ms / 1000)
+            + wait_random(0, policy.jitter_ms / 1000),
             retry=retry_if_exception(lambda error: _may_repeat(request, error)),
             reraise=True,
         )
@@ -188,8 +191,6 @@ class Session:
                 body = await self._bounded_body(request, response)
         except (httpx.ConnectError, httpx.ConnectTimeout, httpx.PoolTimeout) as error:
             raise NodeUnreachable(request.name, detail=_describe(error), sent=False) from error
-        except httpx.DecodingError as error:
-            raise BadAnswer(request.name, detail=_describe(error)) from error
         except httpx.TransportError as error:
             raise _broken_off(request, error) from error
         if not response.is_success:
@@ -197,13 +198,23 @@ class Session:
         return Answer(request, response.status_code, body)
 
     async def _bounded_body(self, request: Request, response: httpx.Response) -> bytes:
-        limit, chunks, size_bytes = self._max_answer_bytes, [], 0
-        async for chunk in response.aiter_bytes():
-            chunks.append(chunk)
-            size_bytes += len(chunk)
-            if size_bytes > limit:
-                detail = f"the answer is longer than {limit} bytes"
-                raise BadAnswer(request.name, status=response.status_code, detail=detail)
+        if "content-encoding" in response.headers:  # a few bytes could swell to any size
+            raise BadAnswer(request.name, status=response.status_code, detail="compressed, unasked")
+        chunks: list[bytes] = []
+        size_bytes, limit = 0, self._max_answer_bytes
+        try:
+            async for chunk in response.aiter_bytes():
+                chunks.append(chunk)
+                size_bytes += len(chunk)
+                if size_bytes > limit:
+                    # Ends the iteration from inside: trio resents generators left halfway.
+                    await response.aclose()
+        except httpx.TransportError:
+            if size_bytes <= limit:
+                raise
+        if size_bytes > limit:
+            detail = f"the answer is longer than {limit} bytes"
+            raise BadAnswer(request.name, status=response.status_code, detail=detail)
         return b"".join(chunks)
 
 

@@ -80,7 +80,11 @@ class WakuClient(RelayApi, LightPushApi, FilterApi, StoreApi, StoreV1Api, NodeAp
         client_id = client_id or uuid4().hex
         http = httpx.AsyncClient(
             base_url=_checked(base_url),
-            headers={**(headers or {}), CLIENT_ID_HEADER: client_id},
+            headers={
+                **(headers or {}),
+                "Accept-Encoding": "identity",  # base64 of encrypted bytes hardly shrinks
+                CLIENT_ID_HEADER: client_id,
+            },
             timeout=timeout_s,
             transport=transport,
             trust_env=False,

@@ -6,7 +6,6 @@ import binascii
 from base64 import urlsafe_b64encode
 from collections.abc import AsyncIterator
 from dataclasses import replace
-from urllib.parse import quote
 
 from waku import _failures, _json
 from waku._api.base import Api
@@ -14,7 +13,7 @@ from waku._session import Answer, Flavour, Repeat, Request
 from waku.errors import BadAnswer, CursorExpired, PageLimitReached
 from waku.models import HASH_BYTES, StoreEntry, StorePage, StoreQuery, WakuMessage
 
-__all__ = ["StoreApi", "twice_encoded"]
+__all__ = ["StoreApi", "shielded"]
 
 PATH = "/store/v3/messages"
 MAX_PAGES = 1000
@@ -106,9 +105,9 @@ class StoreApi(Api):
         )
 
 
-def twice_encoded(value: str) -> str:
-    """Encode what nwaku decodes once more than HTTP does: topics, hashes and cursors in a query."""
-    return quote(value, safe="/,:=")
+def shielded(value: str) -> str:
+    """Shield a value in a query from nwaku, who decodes it once more than HTTP does."""
+    return value.replace("%", "%25").replace("+", "%2B")
 
 
 def _params(query: StoreQuery, flavour: Flavour | None) -> dict[str, str]:
@@ -116,7 +115,7 @@ def _params(query: StoreQuery, flavour: Flavour | None) -> dict[str, str]:
     go_waku = flavour is Flavour.GO_WAKU
 
     def topic(value: str) -> str:
-        return value if go_waku else twice_encoded(value)
+        return value if go_waku else shielded(value)
 
     def digest(value: bytes) -> str:
         return urlsafe_b64encode(value).decode("ascii") if go_waku else "0x" + value.hex()

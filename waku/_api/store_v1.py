@@ -8,7 +8,7 @@ from dataclasses import replace
 
 from waku import _failures, _json
 from waku._api.base import Api
-from waku._api.store import MAX_PAGES, twice_encoded
+from waku._api.store import MAX_PAGES, shielded
 from waku._session import Answer, Flavour, Repeat, Request
 from waku.errors import BadAnswer, PageLimitReached
 from waku.models import StoreV1Cursor, StoreV1Page, StoreV1Query, WakuMessage
@@ -79,7 +79,7 @@ def _params(query: StoreV1Query, flavour: Flavour | None) -> dict[str, str]:
     go_waku = flavour is Flavour.GO_WAKU
 
     def encoded(value: str) -> str:
-        return value if go_waku else twice_encoded(value)
+        return value if go_waku else shielded(value)
 
     params = {"ascending": "true" if query.ascending else "false"}
     cursor = query.cursor

@@ -1,0 +1,300 @@
+"""What goes wrong between two nodes' words: sockets, silence, garbage, and when to try again."""
+
+from __future__ import annotations
+
+import gzip
+
+import anyio
+import httpx
+import pytest
+from anyio.abc import SocketStream
+
+from tests.waku.nodes import BASE_URL, FakeNode, answering, said, socket_node
+from tests.waku.recordings import Call
+from waku import RetryPolicy, StoreQuery, WakuClient, WakuError, WakuMessage
+from waku.errors import BadAnswer, NodeFailure, NodeUnreachable, RateLimited
+from waku.models import StoreV1Query
+
+pytestmark = pytest.mark.anyio
+
+TOPIC = "/waku/2/rs/1/0"
+MESSAGE = WakuMessage(b"payload", "/app/1/x/proto")
+
+READING: list[Call] = [
+    lambda n: n.relay_messages(TOPIC),
+    lambda n: n.filter_messages(MESSAGE.content_topic),
+    lambda n: n.store(StoreQuery()),
+    lambda n: n.store_v1(StoreV1Query()),
+    lambda n: n.info(),
+    lambda n: n.health(),
+    lambda n: n.peers(),
+    lambda n: n.relay_peers(),
+    lambda n: n.peer("16U"),
+    lambda n: n.peer_stats(),
+    lambda n: n.filter_subscriptions(),
+    lambda n: n.lightpush(MESSAGE),
+    lambda n: n.filter_ping(),
+]
+GARBAGE = [
+    b"",
+    b"<html><body>welcome</body></html>",
+    b"\xff\xfe\x00garbage",
+    b'{"unexpected": 1}',
+    b"[" * 100_000,
+    b"5",
+    b'"text"',
+    b"[5",
+]
+
+
+@pytest.mark.parametrize("call", READING)
+@pytest.mark.parametrize("body", [body for body in GARBAGE if body != b'{"unexpected": 1}'])
+async def test_garbage_is_a_bad_answer(call: Call, body: bytes) -> None:
+    async with answering(body).client() as client:
+        with pytest.raises(BadAnswer) as caught:
+            await call(client)
+    assert caught.value.status == 200
+    assert not caught.value.retryable
+
+
+@pytest.mark.parametrize("call", [c for i, c in enumerate(READING) if i not in (4, 11)])
+async def test_an_object_of_another_api_is_a_bad_answer(call: Call) -> None:
+    async with answering({"unexpected": "x"}).client() as client:
+        with pytest.raises(BadAnswer):
+            await call(client)
+
+
+@pytest.mark.parametrize("body", [b"<html>welcome</html>", b"[]", b"false", b"\x00"])
+async def test_a_publication_is_confirmed_in_the_nodes_words_only(body: bytes) -> None:
+    async with answering(body).client() as client:
+        with pytest.raises(BadAnswer, match="confirmation"):
+            await client.relay_publish(TOPIC, MESSAGE)
+
+
+@pytest.mark.parametrize("body", [b"<html>", b"", b'"' + b"x" * 300 + b'"', b"two\nlines", b"{}"])
+async def test_a_version_is_a_short_text(body: bytes) -> None:
+    async with answering(body).client() as client:
+        with pytest.raises(BadAnswer):
+            await client.version()
+
+
+@pytest.mark.parametrize(
+    ("status", "body", "expected"),
+    [
+        (302, b"", BadAnswer),
+        (404, b"<html>nginx</html>", BadAnswer),
+        (502, b"<html>nginx</html>", NodeFailure),
+        (429, b"", RateLimited),
+    ],
+)
+async def test_other_servers_answers(status: int, body: bytes, expected: type[WakuError]) -> None:
+    async with FakeNode([said(body, status)]).client() as client:
+        with pytest.raises(expected) as caught:
+            await client.info()
+    assert type(caught.value) is expected
+    assert caught.value.status == status
+
+
+async def test_one_bad_message_costs_only_itself() -> None:
+    good = {"payload": "YQ==", "contentTopic": "t"}
+    bad = [{"payload": "***", "contentTopic": "t"}, None, {"payload": "YQ=="}]
+    node = answering([good, *bad, good])
+    async with node.client() as client:
+        messages = await client.relay_messages(TOPIC)
+    assert messages == [WakuMessage(b"a", "t", version=None)] * 2
+    assert [rejected.item for rejected in node.rejected] == bad
+    assert {rejected.call for rejected in node.rejected} == {
+        "relay_messages (GET /relay/v1/messages/%2Fwaku%2F2%2Frs%2F1%2F0)"
+    }
+
+
+async def test_what_is_left_out_is_logged(caplog: pytest.LogCaptureFixture) -> None:
+    transport = httpx.MockTransport(lambda _: said([5]))
+    async with WakuClient(BASE_URL, transport=transport) as client:
+        assert await client.relay_messages(TOPIC) == []
+    assert "one item left out: expected an object, found a number" in caplog.text
+
+
+# Sockets
+
+
+async def silent(stream: SocketStream) -> None:
+    await anyio.sleep_forever()
+
+
+async def hang_up(stream: SocketStream) -> None:
+    pass
+
+
+async def break_off(stream: SocketStream) -> None:
+    await stream.send(b"HTTP/1.1 200 OK\r\ncontent-length: 100\r\n\r\n[")
+
+
+async def drip(stream: SocketStream) -> None:
+    await stream.send(b"HTTP/1.1 200 OK\r\ncontent-length: 1000000\r\n\r\n")
+    while True:
+        await stream.send(b" ")
+        await anyio.sleep(0.01)
+
+
+async def other_protocol(stream: SocketStream) -> None:
+    await stream.send(b"220 mail.invalid ESMTP\r\n250 ready\r\n\r\n")
+
+
+async def bad_gzip(stream: SocketStream) -> None:
+    await stream.send(
+        b"HTTP/1.1 200 OK\r\ncontent-encoding: gzip\r\ncontent-length: 7\r\n\r\ngarbage"
+    )
+
+
+async def bomb(stream: SocketStream) -> None:
+    body = gzip.compress(bytes(1_000_000))
+    head = f"HTTP/1.1 200 OK\r\ncontent-encoding: gzip\r\ncontent-length: {len(body)}\r\n\r\n"
+    await stream.send(head.encode() + body)
+
+
+async def endless(stream: SocketStream) -> None:
+    await stream.send(b"HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n")
+    while True:
+        await stream.send(b"400\r\n" + b"x" * 0x400 + b"\r\n")
+
+
+@pytest.mark.parametrize(
+    ("behave", "expected", "timeout_s"),
+    [
+        (silent, NodeUnreachable, 0.05),
+        (drip, NodeUnreachable, 0.05),
+        (hang_up, NodeUnreachable, 5),
+        (break_off, NodeUnreachable, 5),
+        (other_protocol, BadAnswer, 5),
+        (bad_gzip, BadAnswer, 5),
+        (bomb, BadAnswer, 5),
+        (endless, BadAnswer, 5),
+    ],
+)
+async def test_sockets_that_misbehave(
+    behave: object, expected: type[WakuError], timeout_s: float
+) -> None:
+    async with (
+        socket_node(behave) as url,  # type: ignore[arg-type]
+        WakuClient(url, timeout_s=timeout_s, retries=None, max_answer_bytes=10_000) as client,
+    ):
+        with pytest.raises(expected) as caught:
+            await client.relay_messages(TOPIC)
+    if isinstance(caught.value, NodeUnreachable):
+        assert caught.value.sent
+
+
+async def test_nobody_there() -> None:
+    async with socket_node(silent) as url:
+        pass
+    async with WakuClient(url, retries=None) as client:
+        with pytest.raises(NodeUnreachable) as caught:
+            await client.info()
+    assert not caught.value.sent
+
+
+# Retries
+
+CUT = httpx.ReadError("cut")
+REFUSED = httpx.ConnectError("refused")
+BUSY = said(b"Request rate limit reached", 429)
+OK = said(b"OK")
+NOTHING = said([])
+
+SAFE: list[tuple[Call, httpx.Response]] = [
+    (lambda n: n.info(), said({"listenAddresses": []})),
+    (lambda n: n.store(StoreQuery()), said({"statusCode": 200, "messages": []})),
+    (lambda n: n.relay_subscribe([TOPIC]), OK),
+    (lambda n: n.relay_auto_unsubscribe(["/app/1/x/proto"]), OK),
+    (lambda n: n.filter_ping("r"), said({"requestId": "r", "statusDesc": "OK"})),
+]
+ONCE: list[tuple[Call, httpx.Response]] = [
+    (lambda n: n.relay_publish(TOPIC, MESSAGE), OK),
+    (lambda n: n.relay_auto_publish(MESSAGE), OK),
+    (lambda n: n.lightpush(MESSAGE), said({"relayPeerCount": 1})),
+    (lambda n: n.lightpush_v1(MESSAGE), OK),
+    (lambda n: n.relay_messages(TOPIC), NOTHING),
+    (lambda n: n.relay_auto_messages("/app/1/x/proto"), NOTHING),
+    (lambda n: n.filter_messages("/app/1/x/proto"), NOTHING),
+]
+
+
+@pytest.mark.parametrize(("call", "answer"), SAFE)
+@pytest.mark.parametrize("failure", [CUT, REFUSED, BUSY, said(b"", 503)])
+async def test_safe_calls_are_repeated(
+    call: Call, answer: httpx.Response, failure: httpx.Response | Exception
+) -> None:
+    node = FakeNode([failure, failure, answer])
+    async with node.client(attempts=3) as client:
+        await call(client)
+    assert len(node.requests) == 3
+
+
+@pytest.mark.parametrize(("call", "answer"), ONCE)
+async def test_other_calls_are_repeated_only_if_they_never_left(
+    call: Call, answer: httpx.Response
+) -> None:
+    node = FakeNode([REFUSED, httpx.ConnectTimeout("slow"), answer])
+    async with node.client(attempts=3) as client:
+        await call(client)
+    assert len(node.requests) == 3
+
+
+@pytest.mark.parametrize(("call", "answer"), ONCE)
+@pytest.mark.parametrize("failure", [CUT, BUSY, said(b"", 503)])
+async def test_other_calls_go_out_once(
+    call: Call, answer: httpx.Response, failure: httpx.Response | Exception
+) -> None:
+    node = FakeNode([failure, answer])
+    async with node.client(attempts=3) as client:
+        with pytest.raises(WakuError):
+            await call(client)
+    assert len(node.requests) == 1
+
+
+async def test_a_peer_that_could_not_be_dialled_is_tried_again() -> None:
+    # the failure is inside a 200 answer
+    dial = said({"statusCode": 504, "statusDesc": "PEER_DIAL_FAILURE: 16U", "messages": []})
+    node = FakeNode([dial, said({"statusCode": 200, "messages": []})])
+    async with node.client(attempts=3) as client:
+        await client.store(StoreQuery())
+    assert len(node.requests) == 2
+
+
+@pytest.mark.parametrize("failure", [said(b"", 400), said(b"", 404), said(b"<html>")])
+async def test_what_time_does_not_cure_is_not_repeated(failure: httpx.Response) -> None:
+    node = FakeNode([failure])
+    async with node.client(attempts=3) as client:
+        with pytest.raises(WakuError) as caught:
+            await client.info()
+    assert not caught.value.retryable
+    assert len(node.requests) == 1
+
+
+async def test_waits_grow_and_are_bounded() -> None:
+    node = FakeNode([CUT])
+    policy = RetryPolicy(attempts=8, initial_ms=100, max_ms=1000, jitter_ms=50, sleep=node._wait)
+    transport = httpx.MockTransport(node._answer)
+    async with WakuClient(BASE_URL, transport=transport, retries=policy) as client:
+        with pytest.raises(NodeUnreachable):
+            await client.info()
+    assert len(node.requests) == 8
+    for wait, least in zip(node.waits, [0.1, 0.2, 0.4, 0.8, 1, 1, 1], strict=True):
+        assert least <= wait <= least + 0.05
+
+
+async def test_no_policy_means_one_attempt() -> None:
+    node = FakeNode([CUT])
+    transport = httpx.MockTransport(node._answer)
+    async with WakuClient(BASE_URL, transport=transport, retries=None) as client:
+        with pytest.raises(NodeUnreachable):
+            await client.info()
+    assert len(node.requests) == 1
+
+
+def test_a_policy_is_checked() -> None:
+    with pytest.raises(ValueError, match="attempts"):
+        RetryPolicy(attempts=0)
+    with pytest.raises(ValueError, match="negative"):
+        RetryPolicy(max_ms=-1)
