@@ -23,7 +23,7 @@ from tenacity import (
 )
 
 from waku import _failures
-from waku.errors import BadAnswer, ClientClosed, NodeUnreachable, WakuError
+from waku.errors import BadAnswer, BadRequest, ClientClosed, NodeUnreachable, WakuError
 
 __all__ = ["Answer", "Flavour", "Repeat", "Request", "RetryPolicy", "Session"]
 
@@ -193,13 +193,16 @@ class Session:
             raise NodeUnreachable(request.name, detail=_describe(error), sent=False) from error
         except httpx.TransportError as error:
             raise _broken_off(request, error) from error
+        except httpx.InvalidURL as error:  # a query of more hashes than a URL can hold
+            raise BadRequest(request.name, detail=_describe(error)) from error
         if not response.is_success:
             raise _failures.from_answer(request, response.status_code, body)
         return Answer(request, response.status_code, body)
 
     async def _bounded_body(self, request: Request, response: httpx.Response) -> bytes:
-        if "content-encoding" in response.headers:  # a few bytes could swell to any size
-            raise BadAnswer(request.name, status=response.status_code, detail="compressed, unasked")
+        # A few compressed bytes could swell to any size, and none were asked for.
+        if response.headers.get("content-encoding", "identity") != "identity":
+            raise BadAnswer(request.name, status=response.status_code, detail="compressed")
         chunks: list[bytes] = []
         size_bytes, limit = 0, self._max_answer_bytes
         try:
@@ -235,10 +238,10 @@ def _may_repeat(request: Request, error: BaseException) -> bool:
 
 
 def _broken_off(request: Request, error: httpx.TransportError) -> WakuError:
-    """Tell a node that went away from a peer that does not speak HTTP."""
+    """Tell a node that went away from one that does not speak HTTP, and from our own mistake."""
     detail = _describe(error)
-    if isinstance(error, httpx.UnsupportedProtocol | httpx.LocalProtocolError):
-        return BadAnswer(request.name, detail=detail)
+    if isinstance(error, httpx.LocalProtocolError):  # such as a header with a line break
+        return BadRequest(request.name, detail=detail)
     gone = "disconnected" in detail or "closed" in detail
     if isinstance(error, httpx.RemoteProtocolError) and not gone:
         return BadAnswer(request.name, detail=detail)

@@ -4,11 +4,9 @@ from __future__ import annotations
 
 from hashlib import sha256
 
-from waku.models import WakuMessage
+from waku.models import HASH_BYTES, WakuMessage
 
 __all__ = ["HASH_BYTES", "message_hash"]
-
-HASH_BYTES = 32
 
 
 def message_hash(pubsub_topic: str, message: WakuMessage) -> bytes:

@@ -36,6 +36,7 @@ __all__ = [
 INT64_MAX = 2**63 - 1
 UINT32_MAX = 2**32 - 1
 HASH_BYTES = 32
+"""Size of a message hash, and of a store's cursor, which is one."""
 
 PeerStats: TypeAlias = Mapping[str, Mapping[str, int]]
 """Counts by heading, then by name: `stats["By Connectedness"]["Connected"]` (nwaku only)."""
@@ -135,6 +136,7 @@ class StoreQuery:
     content_topics: tuple[str, ...] = ()
     pubsub_topic: str | None = None
     hashes: tuple[bytes, ...] = ()
+    """Message hashes; they travel in the URL, so ask for at most 100 at once."""
     start_time_ns: int | None = None
     """Inclusive; nwaku takes 0 and below as absent."""
     end_time_ns: int | None = None

@@ -12,7 +12,7 @@ from anyio.abc import SocketStream
 from tests.waku.nodes import BASE_URL, FakeNode, answering, said, socket_node
 from tests.waku.recordings import Call
 from waku import RetryPolicy, StoreQuery, WakuClient, WakuError, WakuMessage
-from waku.errors import BadAnswer, NodeFailure, NodeUnreachable, RateLimited
+from waku.errors import BadAnswer, BadRequest, NodeFailure, NodeUnreachable, RateLimited
 from waku.models import StoreV1Query
 
 pytestmark = pytest.mark.anyio
@@ -113,6 +113,22 @@ async def test_what_is_left_out_is_logged(caplog: pytest.LogCaptureFixture) -> N
     async with WakuClient(BASE_URL, transport=transport) as client:
         assert await client.relay_messages(TOPIC) == []
     assert "one item left out: expected an object, found a number" in caplog.text
+
+
+async def test_a_health_entry_names_one_protocol() -> None:
+    entry = {"Relay": "READY", "Store": "READY"}
+    async with answering({"nodeHealth": "READY", "protocolsHealth": [entry]}).client() as client:
+        with pytest.raises(BadAnswer, match="one protocol"):
+            await client.health()
+
+
+async def test_a_request_that_cannot_be_written_is_the_callers() -> None:
+    async with FakeNode([httpx.LocalProtocolError("Illegal header")]).client() as client:
+        with pytest.raises(BadRequest, match="Illegal header"):
+            await client.info()
+    async with answering(b"v1").client() as client:
+        with pytest.raises(BadRequest, match="too long"):
+            await client.store(StoreQuery(hashes=(bytes(32),) * 1000))
 
 
 # Sockets
@@ -282,6 +298,14 @@ async def test_waits_grow_and_are_bounded() -> None:
     assert len(node.requests) == 8
     for wait, least in zip(node.waits, [0.1, 0.2, 0.4, 0.8, 1, 1, 1], strict=True):
         assert least <= wait <= least + 0.05
+
+
+async def test_waiting_is_anyios_unless_told_otherwise() -> None:
+    node = FakeNode([CUT, said(b"v1")])
+    policy = RetryPolicy(initial_ms=1, jitter_ms=0)
+    transport = httpx.MockTransport(node._answer)
+    async with WakuClient(BASE_URL, transport=transport, retries=policy) as client:
+        assert await client.version() == "v1"
 
 
 async def test_no_policy_means_one_attempt() -> None:
