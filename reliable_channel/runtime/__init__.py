@@ -1,0 +1,8 @@
+"""The async driver of a channel: owns one core, its timers, outbox and retrieval. AnyIO: asyncio
+and trio."""
+
+from .journal import Journal
+from .runtime import Runtime
+from .statistics import ChannelStatistics
+
+__all__ = ["ChannelStatistics", "Journal", "Runtime"]

@@ -1,0 +1,261 @@
+"""`ReliableChannel`, what an application holds (LIP 173, Reliable Channel API)."""
+
+import time
+from collections.abc import AsyncIterator, Callable, Sequence
+from contextlib import AsyncExitStack
+from dataclasses import dataclass, replace
+from pathlib import Path
+from random import Random
+from secrets import randbits
+from types import TracebackType
+from typing import Final, Self, Unpack
+
+import anyio
+
+from .errors import ChannelClosed, ChannelUnavailable
+from .events import Event
+from .options import ChannelOptions, OptionValues
+from .runtime import ChannelStatistics, Journal, Runtime
+from .sds.log import LogEntry
+from .transport import LossyTransport, Transport, TransportError
+from .transport.connect import WakuSettings, connect, default_content_topic
+
+CLOSE_TIMEOUT_S: Final = 2.0
+"""How long closing waits for the transport to take what was accepted last."""
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """What `send` gives back: the request, and the message ids that events about it carry."""
+
+    request_id: str
+    message_ids: tuple[str, ...]
+
+    @property
+    def message_id(self) -> str:
+        """The id of the request's only message."""
+        (message_id,) = self.message_ids
+        return message_id
+
+
+class ReliableChannel:
+    """A channel in which every participant ends up with the same messages in the same causal order.
+
+        async with ReliableChannel(
+            "http://127.0.0.1:8645", channel_id="general", sender_id="alice"
+        ) as channel:
+            await channel.send(b"hello")
+            async for event in channel.events():
+                ...
+
+    Args:
+        node: the address of a Waku node's REST API. Where None, the channel brings its own embedded
+            node, which is enough to try things out in one process.
+        channel_id: the channel; equal for all participants.
+        sender_id: this participant; must be unique in the channel.
+        content_topic: where the channel lives on Waku; made from the channel id where None.
+        pubsub_topic: a static shard; where None, autosharding derives it from `cluster_id` and
+            `num_shards`.
+        transport: another transport in place of a node.
+        journal: a file to which every event and every message on the wire is appended as JSON
+            lines.
+        drop_incoming: the share of live messages to throw away, 0 to 1, for tests of reliability.
+        seed: makes the channel's random choices repeatable.
+        options, **values: `ChannelOptions`, or single ones by name, or both.
+
+    Raises:
+        ValueError: an option or id outside what is allowed; the text names it and the range.
+    """
+
+    def __init__(
+        self,
+        node: str | None = None,
+        *,
+        channel_id: str,
+        sender_id: str,
+        content_topic: str | None = None,
+        pubsub_topic: str | None = None,
+        cluster_id: int = 1,
+        num_shards: int = 8,
+        transport: Transport | None = None,
+        journal: str | Path | None = None,
+        drop_incoming: float = 0.0,
+        seed: int | None = None,
+        now_ns: Callable[[], int] = time.time_ns,
+        options: ChannelOptions | None = None,
+        **values: Unpack[OptionValues],
+    ) -> None:
+        self.channel_id = _required("channel_id", channel_id)
+        self.sender_id = _required("sender_id", sender_id)
+        self.content_topic = content_topic or default_content_topic(channel_id)
+        self.options = replace(options or ChannelOptions(), **values)
+        self.seed = randbits(64) if seed is None else seed
+        self._settings = WakuSettings(self.content_topic, pubsub_topic, cluster_id, num_shards)
+        self._settings.shard  # noqa: B018 - a malformed topic fails here, not at the first message
+        self._node = node
+        self._given_transport = transport
+        self._drop_incoming = drop_incoming
+        if not 0 <= drop_incoming <= 1:
+            raise ValueError(f"drop_incoming is {drop_incoming}; allowed is a share from 0 to 1")
+        self._journal_path = journal
+        self._now_ns = now_ns
+        self._runtime: Runtime | None = None
+        self._lossy: LossyTransport | None = None
+        self._exit: AsyncExitStack | None = None
+
+    async def open(self) -> None:
+        """Connect, subscribe and start; `async with` calls it.
+
+        Raises:
+            ChannelUnavailable: the node does not answer, or not as a Waku node does.
+        """
+        if self._exit is not None:
+            return
+        async with AsyncExitStack() as stack:
+            journal = None
+            if self._journal_path is not None:
+                journal = stack.enter_context(Journal(self._journal_path))
+                journal.opened(
+                    at_ms=self._now_ns() // 1_000_000,
+                    channel_id=self.channel_id,
+                    sender_id=self.sender_id,
+                    content_topic=self.content_topic,
+                )
+            transport = await self._connect(stack)
+            runtime = Runtime(
+                transport,
+                channel_id=self.channel_id,
+                sender_id=self.sender_id,
+                options=self.options,
+                journal=journal,
+                now_ns=self._now_ns,
+                random=Random(self.seed),
+            )
+            tasks = await stack.enter_async_context(anyio.create_task_group())
+            stack.callback(tasks.cancel_scope.cancel)
+            runtime.start(tasks)
+            self._runtime = runtime
+            self._exit = stack.pop_all()
+
+    async def aclose(self) -> None:
+        """Hand the transport what was accepted, then stop everything; closing twice does
+        nothing."""
+        stack, runtime = self._exit, self._runtime
+        if stack is None or runtime is None:
+            return
+        with anyio.move_on_after(CLOSE_TIMEOUT_S, shield=True):
+            await runtime.drained()
+        self._exit = None
+        runtime.close()
+        await stack.aclose()
+
+    async def __aenter__(self) -> Self:
+        await self.open()
+        return self
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        await self.aclose()
+
+    async def send(self, payload: bytes) -> Request:
+        """Accept a message for every participant.
+
+        From here on the message is delivered or its failure is an event (`delivery_failed`,
+        `send_failed`).
+
+        Raises:
+            EmptyContent: there is nothing to send.
+            ContentTooLong: it would not fit a Waku message.
+            OutgoingBufferFull: too many own messages are unacknowledged; send again later.
+            ChannelClosed: the channel is not open.
+        """
+        request_id, message_id = self._opened().engine.send(bytes(payload))
+        await anyio.lowlevel.checkpoint()
+        return Request(request_id, (message_id,))
+
+    async def send_ephemeral(self, payload: bytes) -> str:
+        """Send a message for which nothing is promised, such as "is typing"; return its message id.
+
+        Raises:
+            EmptyContent, ContentTooLong, ChannelClosed: as `send`.
+        """
+        message_id = self._opened().engine.send_ephemeral(bytes(payload))
+        await anyio.lowlevel.checkpoint()
+        return message_id
+
+    def events(self) -> AsyncIterator[Event]:
+        """Iterate over what happens, until the channel is closed.
+
+        Each iterator gets every event from its start on; the first one also gets those before.
+
+        Raises:
+            ChannelClosed: the channel was never opened.
+        """
+        return self._used().events()
+
+    def log(self) -> Sequence[LogEntry]:
+        """The channel's log: own and delivered messages by Lamport timestamp, then message id."""
+        return list(self._used().engine.core.log)
+
+    def log_digest(self) -> str:
+        """Hex sha256 of the log; equal for participants that know the same messages."""
+        return self._used().engine.core.log.digest()
+
+    def statistics(self) -> ChannelStatistics:
+        """A snapshot of counters and buffers."""
+        return self._used().statistics()
+
+    @property
+    def dropped_incoming(self) -> int:
+        """Messages thrown away because of `drop_incoming`."""
+        return self._lossy.dropped if self._lossy else 0
+
+    def cut_off(self, cut_off: bool) -> None:
+        """Cut this participant off from the network, or connect it again: for tests of
+        reliability."""
+        self._opened()
+        if self._lossy is None:
+            raise ValueError("cut_off needs a channel made with drop_incoming, which may be tiny")
+        self._lossy.cut_off = cut_off
+
+    async def _connect(self, stack: AsyncExitStack) -> Transport:
+        transport = self._given_transport
+        if transport is None:
+            transport = await connect(self._node, self._settings, stack)
+        if self._drop_incoming:
+            transport = self._lossy = LossyTransport(
+                transport, drop_incoming=self._drop_incoming, seed=self.seed
+            )
+        stack.push_async_callback(transport.aclose)
+        try:
+            await transport.open()
+        except TransportError as error:
+            raise ChannelUnavailable(
+                f"channel {self.channel_id!r} cannot be opened: {error}"
+            ) from error
+        return transport
+
+    def _opened(self) -> Runtime:
+        """The runtime of an open channel."""
+        runtime = self._used()
+        if self._exit is None:
+            raise ChannelClosed(f"channel {self.channel_id!r} is closed")
+        return runtime
+
+    def _used(self) -> Runtime:
+        """The runtime, which can still be read after the channel was closed."""
+        if self._runtime is None:
+            raise ChannelClosed(
+                f"channel {self.channel_id!r} was not opened: use it inside `async with`"
+            )
+        return self._runtime
+
+
+def _required(name: str, value: str) -> str:
+    if not isinstance(value, str) or not value or len(value) > 1024:
+        raise ValueError(f"{name} is {value!r}; allowed is a text of 1 to 1024 characters")
+    return value

@@ -1,0 +1,140 @@
+"""The events of a channel: those of the core, and the few that the transport causes.
+
+All are frozen dataclasses with a `wire_name`; `record` gives the form that journals and `peer`
+write.
+"""
+
+from base64 import b64encode
+from dataclasses import dataclass, fields
+from enum import Enum
+from typing import ClassVar
+
+from .sds.events import (
+    AcknowledgementSource,
+    BloomFilterIgnored,
+    DeliveryFailed,
+    EphemeralReceived,
+    MessageAcknowledged,
+    MessageLost,
+    MessageMissing,
+    MessagePossiblyAcknowledged,
+    MessageReceived,
+    MessageRejected,
+    RejectionReason,
+    RepairRequested,
+    RepairRequestReceived,
+    RepairSent,
+    SdsEvent,
+    SyncReceived,
+    SyncSent,
+)
+from .sds.message import HistoryEntry
+
+__all__ = [
+    "AcknowledgementSource",
+    "BloomFilterIgnored",
+    "DeliveryFailed",
+    "EphemeralReceived",
+    "Event",
+    "HistoryEntry",
+    "MessageAcknowledged",
+    "MessageLost",
+    "MessageMissing",
+    "MessagePossiblyAcknowledged",
+    "MessageReceived",
+    "MessageRejected",
+    "MessageSent",
+    "RejectionReason",
+    "RepairRequestReceived",
+    "RepairRequested",
+    "RepairSent",
+    "SendFailed",
+    "SendingMessage",
+    "SyncReceived",
+    "SyncSent",
+    "TransportDegraded",
+    "TransportRecovered",
+    "record",
+]
+
+
+@dataclass(frozen=True, slots=True)
+class SendingMessage:
+    """A message was accepted: from now on it is delivered, or its failure is an event."""
+
+    wire_name: ClassVar[str] = "sending_message"
+    message_id: str
+    request_id: str
+
+
+@dataclass(frozen=True, slots=True)
+class MessageSent:
+    """A message is out on the network. That says nothing about who has it."""
+
+    wire_name: ClassVar[str] = "message_sent"
+    message_id: str
+    request_id: str
+    message_hash: bytes
+    """The Waku message hash: its retrieval hint."""
+
+
+@dataclass(frozen=True, slots=True)
+class SendFailed:
+    """The transport refused a message for good; it is not sent again."""
+
+    wire_name: ClassVar[str] = "send_failed"
+    message_id: str
+    request_id: str
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class TransportDegraded:
+    """Sending, receiving or Store does not work at the moment. Nothing that was accepted is lost by
+    that."""
+
+    wire_name: ClassVar[str] = "transport_degraded"
+    component: str
+    """`send`, `receive` or `store`."""
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class TransportRecovered:
+    """What was degraded works again; what was missed meanwhile is being fetched."""
+
+    wire_name: ClassVar[str] = "transport_recovered"
+    component: str
+    outage_ms: int
+
+
+Event = (
+    SdsEvent | SendingMessage | MessageSent | SendFailed | TransportDegraded | TransportRecovered
+)
+
+_HEX_FIELDS = frozenset({"message_hash", "retrieval_hint"})
+
+
+def record(event: Event, at_ms: int) -> dict[str, object]:
+    """The JSON form of an event: content as base64 under `payload`, hashes as hex, the rest by its
+    own name."""
+    values: dict[str, object] = {"event": event.wire_name, "at_ms": at_ms}
+    for field in fields(event):
+        value = getattr(event, field.name)
+        if field.name == "content":
+            values["payload"] = b64encode(value).decode()
+        else:
+            values[field.name] = _plain(value, field.name)
+    return values
+
+
+def _plain(value: object, name: str) -> object:
+    if isinstance(value, bytes):
+        return value.hex() if name in _HEX_FIELDS else b64encode(value).decode()
+    if isinstance(value, Enum):
+        return value.value
+    if isinstance(value, HistoryEntry):
+        return {f.name: _plain(getattr(value, f.name), f.name) for f in fields(value)}
+    if isinstance(value, tuple):
+        return [_plain(item, name) for item in value]
+    return value

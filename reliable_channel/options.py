@@ -1,0 +1,188 @@
+"""The options of a channel, flat: one name an option, here, in `ReliableChannel(…)` and as a flag
+of `peer`.
+
+Names and defaults are those of the Reliable Channel API as js-waku has it, where it has them.
+"""
+
+from dataclasses import dataclass, fields
+from typing import Literal, TypedDict
+
+from .sds.bloom import BloomParameters
+from .sds.options import DAY_MS, Limits, RepairOptions, SdsOptions
+
+RetrievalStrategy = Literal["both", "store-only", "sds-r-only", "none"]
+SyncScheduleName = Literal["suppressed", "js-waku"]
+
+
+class OptionValues(TypedDict, total=False):
+    """The same options as keyword arguments."""
+
+    sync_min_interval_ms: int
+    sync_schedule: SyncScheduleName
+    retry_interval_ms: int
+    possibly_acknowledged_retry_interval_ms: int
+    max_retry_attempts: int
+    retrieve_frequency_ms: int
+    retrieval_strategy: RetrievalStrategy
+    query_on_connect: bool
+    query_on_connect_window_ms: int
+    sweep_in_buf_interval_ms: int
+    timeout_for_lost_messages_ms: int
+    causal_history_size: int
+    possible_acks_threshold: int
+    bloom_capacity: int
+    bloom_error_rate: float
+    repair_t_min_ms: int
+    repair_t_max_ms: int
+    repair_sweep_interval_ms: int
+    num_response_groups: int
+    max_requests_per_message: int
+    max_request_attempts: int
+    repair_buffer_size: int
+    repair_cache_bytes: int
+    max_lamport_ahead_ms: int
+    max_message_bytes: int
+    log_limit: int
+    outgoing_buffer_limit: int
+    incoming_buffer_limit: int
+    missing_limit: int
+    participants_limit: int
+    event_buffer_limit: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ChannelOptions:
+    """How a channel behaves. Every value is checked at construction.
+
+    Raises:
+        ValueError: a value outside what its option allows; the text names the option and the range.
+    """
+
+    sync_min_interval_ms: int = 30_000
+    """The interval in which the whole channel sends about one sync message; 0 sends none."""
+    sync_schedule: SyncScheduleName = "suppressed"
+    """`suppressed` keeps to that whatever the group's size; `js-waku` sends as many as there are
+    participants."""
+    retry_interval_ms: int = 30_000
+    """Wait before an unacknowledged message is sent again."""
+    possibly_acknowledged_retry_interval_ms: int = 60_000
+    """The same for a message that somebody may have."""
+    max_retry_attempts: int = 10
+    """Retries before `delivery_failed`."""
+    retrieve_frequency_ms: int = 10_000
+    """How often Store is asked for missing messages."""
+    retrieval_strategy: RetrievalStrategy = "both"
+    """Where missing messages come from: Store, other participants (SDS-R), both, or nowhere."""
+    query_on_connect: bool = True
+    """Ask Store for what was missed when the node is reached, and reached again."""
+    query_on_connect_window_ms: int = 30 * DAY_MS
+    """How far back the first of these queries goes."""
+    sweep_in_buf_interval_ms: int = 5_000
+    """How often messages that wait for others are looked through."""
+    timeout_for_lost_messages_ms: int = 300_000
+    """Wait before a missing message counts as lost; 0 waits for ever, as js-waku does by default,
+    and then one message that is lost for good blocks the channel for good."""
+    causal_history_size: int = 200
+    """Earlier messages that each message refers to."""
+    possible_acks_threshold: int = 2
+    """Participants whose bloom filter must hold a message before it counts as acknowledged."""
+    bloom_capacity: int = 10_000
+    """Messages that a bloom filter holds; equal for all participants."""
+    bloom_error_rate: float = 0.001
+    """Its false positives when full; equal for all participants."""
+    repair_t_min_ms: int = 30_000
+    """Earliest time after which other participants are asked for a missing message."""
+    repair_t_max_ms: int = 120_000
+    """Latest time; also the span over which answers spread."""
+    repair_sweep_interval_ms: int = 5_000
+    """At most one sync message within it is sent for requests alone."""
+    num_response_groups: int = 1
+    """Groups that share the answering; equal for all participants."""
+    max_requests_per_message: int = 3
+    """Missing messages that one message asks for."""
+    max_request_attempts: int = 5
+    """How often a missing message is asked for."""
+    repair_buffer_size: int = 1_000
+    """Requests and answers that are planned at most."""
+    repair_cache_bytes: int = 4 * 1024 * 1024
+    """Messages kept whole to answer requests with."""
+    max_lamport_ahead_ms: int = DAY_MS
+    """How far ahead of local time a message's Lamport timestamp may be."""
+    max_message_bytes: int = 150 * 1024 - 1024
+    """How long an encoded message may be."""
+    log_limit: int = 1_000_000
+    """Messages in the log; the oldest leave it."""
+    outgoing_buffer_limit: int = 10_000
+    """Own unacknowledged messages; `send` refuses more."""
+    incoming_buffer_limit: int = 10_000
+    """Messages that wait for others."""
+    missing_limit: int = 20_000
+    """Messages known by reference alone."""
+    participants_limit: int = 20_000
+    """Senders that are remembered."""
+    event_buffer_limit: int = 10_000
+    """Events that wait for a reader of `events()`; a slow reader then slows down receiving, and
+    until there is a reader the oldest events are dropped."""
+
+    def __post_init__(self) -> None:
+        if self.retrieval_strategy not in ("both", "store-only", "sds-r-only", "none"):
+            raise ValueError(
+                f"retrieval_strategy is {self.retrieval_strategy!r}; "
+                "allowed are 'both', 'store-only', 'sds-r-only' and 'none'"
+            )
+        for name in ("retrieve_frequency_ms", "query_on_connect_window_ms", "event_buffer_limit"):
+            value = getattr(self, name)
+            if not isinstance(value, int) or isinstance(value, bool) or value < 1:
+                raise ValueError(f"{name} is {value!r}; allowed is a whole number of at least 1")
+        if not isinstance(self.query_on_connect, bool):
+            raise ValueError(
+                f"query_on_connect is {self.query_on_connect!r}; allowed are True and False"
+            )
+        self.sds_options()
+
+    @property
+    def asks_store(self) -> bool:
+        """Whether Store is used."""
+        return self.retrieval_strategy in ("both", "store-only")
+
+    def sds_options(self) -> SdsOptions:
+        """The part that the core obeys.
+
+        Raises:
+            ValueError: as the class.
+        """
+        return SdsOptions(
+            causal_history_size=self.causal_history_size,
+            possible_acks_threshold=self.possible_acks_threshold,
+            bloom=BloomParameters(self.bloom_capacity, self.bloom_error_rate),
+            retry_interval_ms=self.retry_interval_ms,
+            possibly_acknowledged_retry_interval_ms=self.possibly_acknowledged_retry_interval_ms,
+            max_retry_attempts=self.max_retry_attempts,
+            sync_min_interval_ms=self.sync_min_interval_ms,
+            sync_schedule=self.sync_schedule,
+            sweep_in_buf_interval_ms=self.sweep_in_buf_interval_ms,
+            timeout_for_lost_messages_ms=self.timeout_for_lost_messages_ms,
+            max_message_bytes=self.max_message_bytes,
+            max_lamport_ahead_ms=self.max_lamport_ahead_ms,
+            repair=RepairOptions(
+                enabled=self.retrieval_strategy in ("both", "sds-r-only"),
+                t_min_ms=self.repair_t_min_ms,
+                t_max_ms=self.repair_t_max_ms,
+                num_response_groups=self.num_response_groups,
+                max_requests_per_message=self.max_requests_per_message,
+                buffer_size=self.repair_buffer_size,
+                max_request_attempts=self.max_request_attempts,
+                sweep_interval_ms=self.repair_sweep_interval_ms,
+                cache_bytes=self.repair_cache_bytes,
+            ),
+            limits=Limits(
+                log_entries=self.log_limit,
+                outgoing_messages=self.outgoing_buffer_limit,
+                incoming_messages=self.incoming_buffer_limit,
+                missing_entries=self.missing_limit,
+                participants=self.participants_limit,
+            ),
+        )
+
+
+OPTION_NAMES = tuple(field.name for field in fields(ChannelOptions))

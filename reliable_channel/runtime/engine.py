@@ -1,0 +1,127 @@
+"""The one owner of a channel's core.
+
+No method here awaits: between two awaits of anybody else, a step is whole. Each step ends by
+handing on what the core wants told and broadcast.
+"""
+
+from collections.abc import Callable
+from uuid import UUID
+
+from ..events import Event, MessageSent, SendFailed, SendingMessage
+from ..sds import Arrival, Outcome, SdsProtocol
+from ..sds.events import Outgoing, OutgoingKind
+from ..transport.base import Envelope, Received, Source
+from .event_stream import EventStream
+from .journal import Journal
+from .outbox import Outbox
+from .statistics import TransportCounters
+
+
+class Engine:
+    """Feeds the core and hands on what it says."""
+
+    def __init__(
+        self,
+        core: SdsProtocol,
+        *,
+        now_ns: Callable[[], int],
+        random: Callable[[], float],
+        stream: EventStream,
+        outbox: Outbox,
+        journal: Journal | None,
+        wake: Callable[[], None],
+    ) -> None:
+        self.core = core
+        self.counters = TransportCounters()
+        self._now_ns = now_ns
+        self._random = random
+        self._stream = stream
+        self._outbox = outbox
+        self._journal = journal
+        self._wake = wake
+        self._requests: dict[str, str] = {}
+
+    def now_ms(self) -> int:
+        """Wall-clock time in milliseconds."""
+        return self._now_ns() // 1_000_000
+
+    def send(self, content: bytes) -> tuple[str, str]:
+        """Accept a message; return its request id and message id."""
+        now_ns = self._now_ns()
+        message_id = self.core.send(content, now_ns // 1_000_000, timestamp_ns=now_ns)
+        request_id = str(UUID(int=int(self._random() * 2**64) << 64 | now_ns % 2**64, version=4))
+        self._requests[message_id] = request_id
+        self.emit(SendingMessage(message_id, request_id))
+        self._settle()
+        return request_id, message_id
+
+    def send_ephemeral(self, content: bytes) -> str:
+        """Accept an ephemeral message; return its message id."""
+        now_ns = self._now_ns()
+        message_id = self.core.send_ephemeral(content, now_ns // 1_000_000, timestamp_ns=now_ns)
+        self._settle()
+        return message_id
+
+    def receive(self, received: Received) -> Arrival:
+        """Take a message from the transport or from Store."""
+        if self._journal is not None:
+            self._journal_wire("in", received.payload, received.message_hash, received.source.value)
+        arrival = self.core.receive(
+            received.payload, self.now_ms(), retrieval_hint=received.message_hash
+        )
+        self._count(received.source, arrival)
+        self._settle()
+        return arrival
+
+    def dispatched(self, outgoing: Outgoing, envelope: Envelope) -> None:
+        """A message is out."""
+        self.counters.published += 1
+        if self._journal is not None:
+            kind = outgoing.kind.value
+            self._journal_wire("out", envelope.payload, envelope.message_hash, kind)
+        if outgoing.kind not in (OutgoingKind.CONTENT, OutgoingKind.RETRY):
+            return
+        message_id = outgoing.message_id
+        self.core.dispatched(message_id, self.now_ms(), envelope.message_hash)
+        if request_id := self._requests.pop(message_id, None):
+            self.emit(MessageSent(message_id, request_id, envelope.message_hash))
+        self._settle()
+
+    def refused(self, outgoing: Outgoing, reason: str) -> None:
+        """The transport will never take a message."""
+        message_id = outgoing.message_id
+        self.core.outgoing_buffer.remove([message_id])
+        self.emit(SendFailed(message_id, self._requests.pop(message_id, ""), reason))
+
+    def on_deadline(self) -> None:
+        """Let the core do what is due."""
+        self.core.on_deadline(self.now_ms())
+        self._settle()
+
+    def emit(self, event: Event) -> None:
+        """Tell the application and the journal."""
+        if self._journal is not None:
+            self._journal.event(event, self.now_ms())
+        self._stream.emit(event)
+
+    def _settle(self) -> None:
+        for event in self.core.events():
+            self.emit(event)
+        for outgoing in self.core.outgoing():
+            self._outbox.put(outgoing)
+        self._wake()
+
+    def _count(self, source: Source, arrival: Arrival) -> None:
+        new = arrival.outcome in (Outcome.DELIVERED, Outcome.PARKED)
+        if source is Source.STORE:
+            self.counters.received_from_store += 1
+            self.counters.retrieved += new
+        else:
+            self.counters.received_live += 1
+            self.counters.repaired += new and arrival.was_missing
+
+    def _journal_wire(
+        self, direction: str, payload: bytes, message_hash: bytes, source: str
+    ) -> None:
+        assert self._journal is not None
+        self._journal.wire(direction, payload, message_hash, source, self.now_ms())

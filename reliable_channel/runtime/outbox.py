@@ -1,0 +1,84 @@
+"""What waits for the transport, most urgent first."""
+
+import heapq
+from typing import Final
+
+import anyio
+
+from ..sds.events import Outgoing, OutgoingKind
+
+_URGENCY: Final = {kind: urgency for urgency, kind in enumerate(OutgoingKind)}
+_Item = tuple[int, int, Outgoing]
+
+
+class Outbox:
+    """A priority queue: content in the order it was sent, then retries, repairs, syncs and
+    ephemeral messages.
+
+    Bounded by what fills it: own messages by the outgoing buffer, answers by the repair buffer; of
+    syncs only the newest is kept, since each says all that the one before said.
+    """
+
+    def __init__(self) -> None:
+        self._heap: list[_Item] = []
+        self._queued: set[tuple[OutgoingKind, str]] = set()
+        self._sync: Outgoing | None = None
+        self._added = 0
+        self._in_hand = 0
+        self._changed = anyio.Event()
+        self._emptied = anyio.Event()
+
+    def __len__(self) -> int:
+        return len(self._heap) + self._in_hand
+
+    def put(self, outgoing: Outgoing) -> None:
+        """Add a message, unless the same is waiting."""
+        key = (outgoing.kind, outgoing.message_id)
+        if key in self._queued:
+            return
+        if outgoing.kind is OutgoingKind.SYNC:
+            if self._sync is not None:
+                self._discard(self._sync)
+            self._sync = outgoing
+        self._added += 1
+        self._push((_URGENCY[outgoing.kind], self._added, outgoing))
+
+    async def get(self) -> _Item:
+        """Wait for the most urgent message and take it; `done` or `put_back` must follow."""
+        while not self._heap:
+            self._changed = anyio.Event()
+            await self._changed.wait()
+        item = heapq.heappop(self._heap)
+        outgoing = item[2]
+        self._queued.discard((outgoing.kind, outgoing.message_id))
+        if outgoing is self._sync:
+            self._sync = None
+        self._in_hand += 1
+        return item
+
+    def done(self) -> None:
+        """A message that was taken needs no more."""
+        self._in_hand -= 1
+        if not self._heap and not self._in_hand:
+            self._emptied.set()
+
+    def put_back(self, item: _Item) -> None:
+        """Return a message that the transport did not take, in its old place."""
+        self._in_hand -= 1
+        self._push(item)
+
+    async def drained(self) -> None:
+        """Wait until nothing waits for the transport."""
+        while self._heap or self._in_hand:
+            self._emptied = anyio.Event()
+            await self._emptied.wait()
+
+    def _push(self, item: _Item) -> None:
+        self._queued.add((item[2].kind, item[2].message_id))
+        heapq.heappush(self._heap, item)
+        self._changed.set()
+
+    def _discard(self, outgoing: Outgoing) -> None:
+        self._heap = [item for item in self._heap if item[2] is not outgoing]
+        heapq.heapify(self._heap)
+        self._queued.discard((outgoing.kind, outgoing.message_id))

@@ -1,0 +1,55 @@
+"""Takes what arrives from the transport to the core."""
+
+from collections.abc import Callable
+
+import anyio
+
+from ..transport.base import Transport, TransportError
+from .backoff import Backoff
+from .engine import Engine
+from .event_stream import EventStream
+from .health import Health
+from .retrieval import Retriever
+
+
+class Receiver:
+    """The task that listens."""
+
+    def __init__(
+        self,
+        engine: Engine,
+        transport: Transport,
+        health: Health,
+        retriever: Retriever,
+        stream: EventStream,
+        random: Callable[[], float],
+    ) -> None:
+        self._engine = engine
+        self._transport = transport
+        self._health = health
+        self._retriever = retriever
+        self._stream = stream
+        self._backoff = Backoff(random)
+        self._last_look_ms = engine.now_ms()
+
+    async def run(self) -> None:
+        """Listen for ever; ask Store for what an outage or an overflow may have swallowed."""
+        while True:
+            try:
+                batch = await self._transport.receive()
+            except TransportError as error:
+                self._health.failed("receive", str(error))
+                await anyio.sleep(self._backoff.next_s())
+                continue
+            self._backoff.reset()
+            outage = self._health.succeeded("receive") is not None
+            for received in batch.messages:
+                self._engine.receive(received)
+            if outage or batch.gap:
+                self._engine.counters.outages += outage
+                self._engine.counters.gaps += bool(batch.gap)
+                self._retriever.catch_up(self._last_look_ms)
+            self._last_look_ms = self._engine.now_ms()
+            # A slow reader of events slows us down here; what the node's cache then drops, Store
+            # has.
+            await self._stream.writable()

@@ -1,0 +1,153 @@
+"""Fetches from Store what did not arrive: by retrieval hint, and by topic and time where that
+fails.
+
+js-waku's hints never match (it stamps a message twice, once for the hint and once for the wire), so
+a hint is a first try and no more.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+import anyio
+
+from ..sds.incoming import MissingEntry
+from ..transport.base import Received, StoreUnavailable, Transport
+from .backoff import Backoff
+from .engine import Engine
+from .health import Health
+
+SKEW_MS: Final = 30_000
+"""What other participants' clocks may differ: Store orders by the sender's time."""
+LOOKBACKS_MS: Final = (60_000, 600_000, 3_600_000, 86_400_000, 30 * 86_400_000)
+"""How far before it was noticed a missing message is looked for, one step further each time."""
+FIRST_LOOK_MS: Final = 1_000
+"""A message that is missing for less may still be on its way."""
+HINT_BYTES: Final = 32
+
+
+@dataclass(slots=True)
+class _Search:
+    """What was tried for one missing message."""
+
+    due_ms: int
+    attempts: int = 0
+
+    @property
+    def searches_by_time(self) -> bool:
+        """Whether to search by time as well: after 0, 1, 3, 7, 15, … attempts, as each costs
+        more."""
+        return (self.attempts + 1) & self.attempts == 0
+
+    @property
+    def lookback_ms(self) -> int:
+        """How far before it was noticed to search."""
+        return LOOKBACKS_MS[min(self.attempts.bit_length(), len(LOOKBACKS_MS) - 1)]
+
+
+class Retriever:
+    """The task that asks Store."""
+
+    def __init__(
+        self,
+        engine: Engine,
+        transport: Transport,
+        health: Health,
+        backoff: Backoff,
+        *,
+        retrieve_frequency_ms: int,
+    ) -> None:
+        self._engine = engine
+        self._transport = transport
+        self._health = health
+        self._backoff = backoff
+        self._frequency_ms = retrieve_frequency_ms
+        self._catch_up_from_ms: int | None = None
+        self._searches: dict[str, _Search] = {}
+        self._changed = anyio.Event()
+        self._idle = False
+
+    def catch_up(self, since_ms: int) -> None:
+        """Fetch all that was stored since `since_ms`, as soon as Store answers."""
+        since_ms -= SKEW_MS
+        if self._catch_up_from_ms is None or since_ms < self._catch_up_from_ms:
+            self._catch_up_from_ms = since_ms
+        self._changed.set()
+
+    def wake(self) -> None:
+        """Something is missing."""
+        if self._idle:
+            self._changed.set()
+
+    async def run(self) -> None:
+        """Ask Store whenever there is something to ask for, for ever."""
+        while True:
+            try:
+                await self._catch_up()
+                await self._fetch_missing()
+            except StoreUnavailable as error:
+                self._health.failed("store", str(error))
+                await anyio.sleep(self._backoff.next_s())
+            await self._wait()
+
+    async def _wait(self) -> None:
+        if self._catch_up_from_ms is not None:
+            return
+        self._changed = anyio.Event()
+        self._idle = not self._missing
+        tick_s = None if self._idle else min(FIRST_LOOK_MS, self._frequency_ms) / 1000
+        with anyio.move_on_after(tick_s):
+            await self._changed.wait()
+        self._idle = False
+
+    @property
+    def _missing(self) -> Mapping[str, MissingEntry]:
+        return self._engine.core.incoming_buffer.missing
+
+    async def _catch_up(self) -> None:
+        start_ms = self._catch_up_from_ms
+        if start_ms is None:
+            return
+        await self._search(start_ms, self._engine.now_ms() + SKEW_MS)
+        if self._catch_up_from_ms == start_ms:
+            self._catch_up_from_ms = None
+
+    async def _fetch_missing(self) -> None:
+        due = self._due()
+        hints = [m.entry.retrieval_hint for m in due if m.entry.retrieval_hint is not None]
+        if usable := [hint for hint in hints if len(hint) == HINT_BYTES]:
+            self._engine.counters.store_queries += 1
+            self._deliver(await self._transport.by_hash(usable))
+        still = [m for m in due if m.entry.message_id in self._missing]
+        if by_time := [m for m in still if self._searches[m.entry.message_id].searches_by_time]:
+            lookback_ms = max(self._searches[m.entry.message_id].lookback_ms for m in by_time)
+            start_ms = min(m.since_ms for m in by_time) - lookback_ms
+            await self._search(start_ms, max(m.since_ms for m in by_time) + SKEW_MS)
+        for missing in still:
+            search = self._searches[missing.entry.message_id]
+            search.attempts += 1
+            search.due_ms = self._engine.now_ms() + self._frequency_ms
+
+    def _due(self) -> list[MissingEntry]:
+        """What to look for now: a first time soon after it was noticed, then at the retrieve
+        frequency."""
+        now_ms, missing = self._engine.now_ms(), self._missing
+        first_ms = min(FIRST_LOOK_MS, self._frequency_ms)
+        self._searches = {
+            message_id: self._searches.get(message_id) or _Search(entry.since_ms + first_ms)
+            for message_id, entry in missing.items()
+        }
+        return [m for i, m in missing.items() if self._searches[i].due_ms <= now_ms]
+
+    async def _search(self, start_ms: int, end_ms: int) -> None:
+        self._engine.counters.store_queries += 1
+        start_ns, end_ns = max(1, start_ms * 1_000_000), end_ms * 1_000_000
+        async for page in self._transport.by_time(start_ns, end_ns):
+            self._deliver(page)
+            await anyio.lowlevel.checkpoint()
+
+    def _deliver(self, messages: Sequence[Received]) -> None:
+        for received in messages:
+            self._engine.receive(received)
+        self._backoff.reset()
+        self._health.succeeded("store")

@@ -1,0 +1,133 @@
+"""One channel at work: the core, its timer, and the tasks around it."""
+
+from collections.abc import AsyncIterator, Callable
+from copy import copy
+from random import Random
+
+import anyio
+from anyio.abc import TaskGroup
+
+from ..events import Event
+from ..options import ChannelOptions
+from ..sds import SdsProtocol
+from ..transport.base import Transport
+from .backoff import Backoff
+from .dispatcher import CONCURRENCY, Dispatcher
+from .engine import Engine
+from .event_stream import EventStream
+from .health import Health
+from .journal import Journal
+from .outbox import Outbox
+from .receiver import Receiver
+from .retrieval import Retriever
+from .statistics import ChannelStatistics
+
+
+class Runtime:
+    """Drives one core over one transport. The owner opens the transport before `start` and closes
+    it after."""
+
+    def __init__(
+        self,
+        transport: Transport,
+        *,
+        channel_id: str,
+        sender_id: str,
+        options: ChannelOptions,
+        journal: Journal | None,
+        now_ns: Callable[[], int],
+        random: Random,
+    ) -> None:
+        self.options = options
+        self._transport = transport
+        self._now_ns = now_ns
+        self._random = random.random
+        self._stream = EventStream(options.event_buffer_limit)
+        self._outbox = Outbox()
+        self._deadline_changed = anyio.Event()
+        core = SdsProtocol(
+            channel_id,
+            sender_id,
+            now_ms=now_ns() // 1_000_000,
+            random=random.random,
+            options=options.sds_options(),
+        )
+        self.engine = Engine(
+            core,
+            now_ns=now_ns,
+            random=random.random,
+            stream=self._stream,
+            outbox=self._outbox,
+            journal=journal,
+            wake=self._wake,
+        )
+        self._health = Health(self.engine.now_ms, self.engine.emit)
+        self._retriever = Retriever(
+            self.engine,
+            transport,
+            self._health,
+            Backoff(random.random),
+            retrieve_frequency_ms=options.retrieve_frequency_ms,
+        )
+
+    def start(self, tasks: TaskGroup) -> None:
+        """Start all tasks; cancel the group to stop them."""
+        for _ in range(CONCURRENCY):
+            dispatcher = Dispatcher(
+                self.engine, self._outbox, self._transport, self._health, self._now_ns, self._random
+            )
+            tasks.start_soon(dispatcher.run, name="reliable_channel.dispatcher")
+        receiver = Receiver(
+            self.engine,
+            self._transport,
+            self._health,
+            self._retriever,
+            self._stream,
+            self._random,
+        )
+        tasks.start_soon(receiver.run, name="reliable_channel.receiver")
+        tasks.start_soon(self._keep_time, name="reliable_channel.timer")
+        if self.options.asks_store:
+            tasks.start_soon(self._retriever.run, name="reliable_channel.retriever")
+            if self.options.query_on_connect:
+                window_ms = self.options.query_on_connect_window_ms
+                self._retriever.catch_up(self.engine.now_ms() - window_ms)
+
+    async def drained(self) -> None:
+        """Wait until the transport has taken all that was accepted."""
+        await self._outbox.drained()
+
+    def events(self) -> AsyncIterator[Event]:
+        """Iterate over events until the channel closes."""
+        return self._stream.read()
+
+    def close(self) -> None:
+        """Let the readers of events finish."""
+        self._stream.close()
+
+    def statistics(self) -> ChannelStatistics:
+        """A snapshot."""
+        return ChannelStatistics(
+            sds=self.engine.core.statistics(),
+            transport=copy(self.engine.counters),
+            waiting_to_be_sent=len(self._outbox),
+            events_dropped=self._stream.dropped,
+            degraded=self._health.degraded,
+        )
+
+    def _wake(self) -> None:
+        self._deadline_changed.set()
+        if self.engine.core.incoming_buffer.missing:
+            self._retriever.wake()
+
+    async def _keep_time(self) -> None:
+        while True:
+            self._deadline_changed = anyio.Event()
+            deadline_ms = self.engine.core.next_deadline_ms()
+            wait_ms = None if deadline_ms is None else deadline_ms - self._now_ns() / 1_000_000
+            if wait_ms is not None and wait_ms <= 0:
+                self.engine.on_deadline()
+                await anyio.lowlevel.checkpoint()
+                continue
+            with anyio.move_on_after(None if wait_ms is None else wait_ms / 1000):
+                await self._deadline_changed.wait()

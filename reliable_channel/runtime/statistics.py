@@ -1,0 +1,36 @@
+"""A channel's figures."""
+
+from dataclasses import dataclass
+
+from ..sds.statistics import SdsStatistics
+
+
+@dataclass(slots=True)
+class TransportCounters:
+    """What went over the transport since the channel was opened."""
+
+    published: int = 0
+    publish_failures: int = 0
+    received_live: int = 0
+    received_from_store: int = 0
+    retrieved: int = 0
+    """Messages that Store had and that were not known here."""
+    repaired: int = 0
+    """Messages that were missing here and that another participant sent again."""
+    store_queries: int = 0
+    gaps: int = 0
+    """Times when the transport hinted that messages may have been lost on its way here."""
+    outages: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class ChannelStatistics:
+    """A snapshot of a channel."""
+
+    sds: SdsStatistics
+    transport: TransportCounters
+    waiting_to_be_sent: int
+    """Messages that the transport has not taken yet."""
+    events_dropped: int
+    degraded: tuple[str, ...]
+    """Which of `send`, `receive` and `store` do not work at the moment."""

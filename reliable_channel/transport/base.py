@@ -1,0 +1,115 @@
+"""The transport contract: broadcast without promises, and a store of what was broadcast.
+
+A transport may lose, repeat, delay and reorder; the channel above makes up for it.
+"""
+
+from collections.abc import AsyncIterator, Sequence
+from dataclasses import dataclass
+from enum import Enum
+from typing import Protocol
+
+
+class TransportError(Exception):
+    """The transport could not do what it was asked; `retryable` says whether the same may work
+    later."""
+
+    def __init__(self, message: str, *, retryable: bool = True) -> None:
+        super().__init__(message)
+        self.retryable = retryable
+
+
+class StoreUnavailable(TransportError):
+    """Nothing that keeps messages can be asked at the moment; sending and receiving may go on."""
+
+
+class Source(Enum):
+    """How a message came."""
+
+    LIVE = "live"
+    STORE = "store"
+
+
+@dataclass(frozen=True, slots=True)
+class Envelope:
+    """Bytes ready to be broadcast, with the hash under which the transport will know them."""
+
+    payload: bytes
+    timestamp_ns: int
+    ephemeral: bool
+    message_hash: bytes
+    """32 bytes, known before dispatch: the retrieval hint that others are given."""
+
+
+@dataclass(frozen=True, slots=True)
+class Received:
+    """Bytes that were broadcast by somebody."""
+
+    payload: bytes
+    message_hash: bytes
+    timestamp_ns: int
+    """The sender's clock."""
+    source: Source
+
+
+@dataclass(frozen=True, slots=True)
+class Batch:
+    """What arrived since the last look."""
+
+    messages: Sequence[Received]
+    gap: str = ""
+    """Why messages may be missing before these, such as an overflowed cache; empty where nothing
+    hints at it."""
+
+
+class Transport(Protocol):
+    """One content topic of one network. Used by one task for each of sending, receiving and asking
+    Store."""
+
+    async def open(self) -> None:
+        """Connect and subscribe.
+
+        Raises:
+            TransportError: not now (`retryable`), or never with these settings.
+        """
+        ...
+
+    async def aclose(self) -> None:
+        """Unsubscribe and release everything; closing twice does nothing."""
+        ...
+
+    def envelope(self, payload: bytes, *, timestamp_ns: int, ephemeral: bool) -> Envelope:
+        """Wrap bytes for dispatch. Does no I/O."""
+        ...
+
+    async def publish(self, envelope: Envelope) -> None:
+        """Broadcast.
+
+        Raises:
+            TransportError: nobody may have got it.
+        """
+        ...
+
+    async def receive(self) -> Batch:
+        """Wait for what arrives; an empty batch is a sign of life.
+
+        Raises:
+            TransportError: the subscription is broken; `receive` again mends it where it can.
+        """
+        ...
+
+    async def by_hash(self, hashes: Sequence[bytes]) -> list[Received]:
+        """Fetch stored messages by their hashes; what is not stored is left out.
+
+        Raises:
+            StoreUnavailable: no store answers.
+        """
+        ...
+
+    def by_time(self, start_ns: int, end_ns: int) -> AsyncIterator[list[Received]]:
+        """Fetch stored messages of the content topic by time, both ends included, oldest first, in
+        pages.
+
+        Raises:
+            StoreUnavailable: no store answers.
+        """
+        ...

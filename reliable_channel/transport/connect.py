@@ -1,0 +1,29 @@
+"""From a node's address to a transport; without an address, an embedded node of its own."""
+
+import re
+from contextlib import AsyncExitStack
+
+import httpx
+
+from waku.node import EmbeddedNode, NodeOptions
+
+from .waku import WakuSettings, WakuTransport
+
+__all__ = ["WakuSettings", "connect", "default_content_topic"]
+
+
+def default_content_topic(channel_id: str) -> str:
+    """The content topic of a channel that was given none: `/reliable-channel/1/<channel
+    id>/proto`."""
+    return f"/reliable-channel/1/{re.sub(r'[^A-Za-z0-9._-]', '-', channel_id)}/proto"
+
+
+async def connect(url: str | None, settings: WakuSettings, stack: AsyncExitStack) -> WakuTransport:
+    """A transport to the node at `url`, or to an embedded node that lives as long as `stack`."""
+    if url is not None:
+        return WakuTransport(url, settings)
+    options = NodeOptions(cluster_id=settings.cluster_id, num_shards=settings.num_shards)
+    node = await stack.enter_async_context(EmbeddedNode(options))
+    return WakuTransport(
+        "http://embedded", settings, http_transport=httpx.ASGITransport(app=node.app)
+    )

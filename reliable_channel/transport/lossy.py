@@ -1,0 +1,63 @@
+"""A transport that loses on purpose: for demonstrations and tests of reliability."""
+
+from collections.abc import AsyncIterator, Sequence
+from random import Random
+
+from .base import Batch, Envelope, Received, Transport
+
+
+class LossyTransport:
+    """Throws away a share of what arrives live, by a seed; what is fetched from Store arrives
+    whole.
+
+    Raises:
+        ValueError: a share outside 0 to 1.
+    """
+
+    def __init__(self, inner: Transport, *, drop_incoming: float, seed: int) -> None:
+        if not 0 <= drop_incoming <= 1:
+            raise ValueError(f"drop_incoming is {drop_incoming}; allowed is a share from 0 to 1")
+        self._inner = inner
+        self._drop_incoming = drop_incoming
+        self._random = Random(seed)
+        self.cut_off = False
+        """While set, nothing arrives and nothing is broadcast."""
+        self.dropped = 0
+
+    async def open(self) -> None:
+        """Open the inner transport."""
+        await self._inner.open()
+
+    async def aclose(self) -> None:
+        """Close the inner transport."""
+        await self._inner.aclose()
+
+    def envelope(self, payload: bytes, *, timestamp_ns: int, ephemeral: bool) -> Envelope:
+        """Wrap bytes for dispatch."""
+        return self._inner.envelope(payload, timestamp_ns=timestamp_ns, ephemeral=ephemeral)
+
+    async def publish(self, envelope: Envelope) -> None:
+        """Broadcast, or seem to while cut off: a partition does not announce itself."""
+        if not self.cut_off:
+            await self._inner.publish(envelope)
+
+    async def receive(self) -> Batch:
+        """Receive, less what is thrown away."""
+        batch = await self._inner.receive()
+        kept = [message for message in batch.messages if not self._loses()]
+        self.dropped += len(batch.messages) - len(kept)
+        return Batch(kept, batch.gap)
+
+    async def by_hash(self, hashes: Sequence[bytes]) -> list[Received]:
+        """Fetch by hash; nothing while cut off."""
+        return [] if self.cut_off else await self._inner.by_hash(hashes)
+
+    async def by_time(self, start_ns: int, end_ns: int) -> AsyncIterator[list[Received]]:
+        """Fetch by time; nothing while cut off."""
+        if self.cut_off:
+            return
+        async for page in self._inner.by_time(start_ns, end_ns):
+            yield page
+
+    def _loses(self) -> bool:
+        return self._random.random() < self._drop_incoming or self.cut_off

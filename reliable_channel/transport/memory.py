@@ -1,0 +1,113 @@
+"""A network inside one process: for tests, and for channels that need no network at all."""
+
+from collections import deque
+from collections.abc import AsyncIterator, Sequence
+from hashlib import sha256
+from typing import Final
+
+import anyio
+
+from .base import Batch, Envelope, Received, Source, StoreUnavailable, TransportError
+
+PAGE_SIZE: Final = 100
+
+
+class MemoryNetwork:
+    """What is published to it reaches every open transport, and stays in its store."""
+
+    def __init__(self) -> None:
+        self.store: dict[bytes, Received] = {}
+        """What was published and is not ephemeral, by hash."""
+        self.away = False
+        """While set, everything fails as if the node were gone."""
+        self._transports: list[MemoryTransport] = []
+
+    def transport(self) -> "MemoryTransport":
+        """A new participant's way into this network."""
+        return MemoryTransport(self)
+
+    def check(self, error: type[TransportError] = TransportError) -> None:
+        """Raise while the network is away."""
+        if self.away:
+            raise error("the network is away")
+
+    def broadcast(self, envelope: Envelope) -> None:
+        """Deliver to all, the sender included, and store."""
+        live = Received(envelope.payload, envelope.message_hash, envelope.timestamp_ns, Source.LIVE)
+        if not envelope.ephemeral:
+            self.store[envelope.message_hash] = Received(
+                envelope.payload, envelope.message_hash, envelope.timestamp_ns, Source.STORE
+            )
+        for transport in self._transports:
+            transport.arrive(live)
+
+    def join(self, transport: "MemoryTransport") -> None:
+        """Let a transport hear what is broadcast."""
+        if transport not in self._transports:
+            self._transports.append(transport)
+
+    def leave(self, transport: "MemoryTransport") -> None:
+        """Stop that."""
+        if transport in self._transports:
+            self._transports.remove(transport)
+
+
+class MemoryTransport:
+    """One participant's way into a `MemoryNetwork`."""
+
+    def __init__(self, network: MemoryNetwork) -> None:
+        self._network = network
+        self._arrived: deque[Received] = deque()
+        self._changed = anyio.Event()
+
+    async def open(self) -> None:
+        """Join the network."""
+        self._network.check()
+        self._network.join(self)
+
+    async def aclose(self) -> None:
+        """Leave the network."""
+        self._network.leave(self)
+
+    def envelope(self, payload: bytes, *, timestamp_ns: int, ephemeral: bool) -> Envelope:
+        """Wrap bytes; the hash covers payload and time."""
+        digest = sha256(payload + timestamp_ns.to_bytes(8)).digest()
+        return Envelope(payload, timestamp_ns, ephemeral, digest)
+
+    async def publish(self, envelope: Envelope) -> None:
+        """Broadcast."""
+        await anyio.lowlevel.checkpoint()
+        self._network.check()
+        self._network.broadcast(envelope)
+
+    async def receive(self) -> Batch:
+        """Wait for what arrives."""
+        while not self._arrived:
+            self._changed = anyio.Event()
+            await self._changed.wait()
+        self._network.check()
+        arrived = list(self._arrived)
+        self._arrived.clear()
+        return Batch(arrived)
+
+    async def by_hash(self, hashes: Sequence[bytes]) -> list[Received]:
+        """Look into the network's store."""
+        await anyio.lowlevel.checkpoint()
+        self._network.check(StoreUnavailable)
+        return [self._network.store[h] for h in hashes if h in self._network.store]
+
+    async def by_time(self, start_ns: int, end_ns: int) -> AsyncIterator[list[Received]]:
+        """Look into the network's store."""
+        await anyio.lowlevel.checkpoint()
+        self._network.check(StoreUnavailable)
+        found = sorted(
+            (m for m in self._network.store.values() if start_ns <= m.timestamp_ns <= end_ns),
+            key=lambda m: (m.timestamp_ns, m.message_hash),
+        )
+        for start in range(0, len(found), PAGE_SIZE):
+            yield found[start : start + PAGE_SIZE]
+
+    def arrive(self, received: Received) -> None:
+        """Take what was broadcast."""
+        self._arrived.append(received)
+        self._changed.set()

@@ -1,0 +1,250 @@
+"""Waku over a node's REST API: relay where the node offers it, else light push and filter."""
+
+from collections.abc import AsyncIterator, Callable, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import Final, Literal
+
+import anyio
+import httpx
+
+from waku.client import WakuClient
+from waku.errors import (
+    BadAnswer,
+    EndpointMissing,
+    LocalError,
+    NoPeers,
+    NotFound,
+    NotSubscribed,
+    WakuError,
+)
+from waku.hashing import message_hash
+from waku.models import StoreEntry, StoreQuery, WakuMessage
+from waku.topics import pubsub_topic_for
+
+from .base import Batch, Envelope, Received, Source, StoreUnavailable, TransportError
+from .polling import AdaptivePolling
+
+Service = Literal["auto", "relay", "light"]
+
+PAGE_SIZE: Final = 100
+HASHES_PER_QUERY: Final = 50
+"""What keeps the address of a query by hash under 4 kB."""
+_FORGOTTEN: Final = (NotSubscribed, NotFound)
+PING_INTERVAL_S: Final = 60.0
+"""A filter subscription dies unannounced (P2P reliability, Filter: ping every minute)."""
+
+
+@dataclass(frozen=True, slots=True)
+class WakuSettings:
+    """Where on which network a channel lives."""
+
+    content_topic: str
+    pubsub_topic: str | None = None
+    """A static shard; where None, autosharding derives it from content topic, cluster and number of
+    shards."""
+    cluster_id: int = 1
+    num_shards: int = 8
+    service: Service = "auto"
+    """`relay` publishes and reads through relay, `light` through light push and filter, `auto`
+    takes relay where the node offers it."""
+    poll_min_interval_ms: int = 10
+    poll_max_interval_ms: int = 100
+
+    @property
+    def shard(self) -> str:
+        """The pubsub topic, which takes part in each message's hash."""
+        return self.pubsub_topic or pubsub_topic_for(
+            self.content_topic, cluster_id=self.cluster_id, num_shards=self.num_shards
+        )
+
+
+class WakuTransport:
+    """One content topic through one Waku node."""
+
+    def __init__(
+        self,
+        url: str,
+        settings: WakuSettings,
+        *,
+        http_transport: httpx.AsyncBaseTransport | None = None,
+        monotonic: Callable[[], float] = anyio.current_time,
+    ) -> None:
+        self.url = url
+        self.settings = settings
+        self._shard = settings.shard
+        self._client = WakuClient(url, transport=http_transport)
+        self._polling = AdaptivePolling(
+            min_interval_ms=settings.poll_min_interval_ms,
+            max_interval_ms=settings.poll_max_interval_ms,
+        )
+        self._monotonic = monotonic
+        self._service: Literal["relay", "light"] = "relay"
+        self._subscribed = False
+        self._interval_ms = 0
+        self._last_look_s: float | None = None
+        self._last_ping_s = 0.0
+        self._legacy_light_push = False
+
+    async def open(self) -> None:
+        """Subscribe, through relay or filter as the node has it."""
+        with _translated():
+            await self._subscribe()
+
+    async def aclose(self) -> None:
+        """Unsubscribe, if the node still answers, and close the connections."""
+        with anyio.move_on_after(1, shield=True), suppress(WakuError):
+            if self._subscribed:
+                self._subscribed = False
+                await self._unsubscribe()
+        await self._client.aclose()
+
+    def envelope(self, payload: bytes, *, timestamp_ns: int, ephemeral: bool) -> Envelope:
+        """Wrap bytes as a Waku message of this content topic."""
+        message = self._message(payload, timestamp_ns, ephemeral)
+        return Envelope(payload, timestamp_ns, ephemeral, message_hash(self._shard, message))
+
+    async def publish(self, envelope: Envelope) -> None:
+        """Publish through relay or light push."""
+        message = self._message(envelope.payload, envelope.timestamp_ns, envelope.ephemeral)
+        with _translated():
+            if self._service == "light":
+                await self._light_push(message)
+            elif self.settings.pubsub_topic is None:
+                await self._client.relay_auto_publish(message)
+            else:
+                await self._client.relay_publish(self._shard, message)
+
+    async def receive(self) -> Batch:
+        """Look into the node's cache when it is time, and subscribe again where the node forgot."""
+        await anyio.sleep(self._interval_ms / 1000)
+        self._interval_ms = self.settings.poll_max_interval_ms
+        with _translated():
+            try:
+                messages = await self._look()
+            except _FORGOTTEN as error:
+                await self._subscribe()
+                return Batch([], gap=f"the node had forgotten the subscription: {error}")
+            except BadAnswer as error:
+                # The node had emptied its cache into an answer that nobody can read.
+                return Batch([], gap=f"an answer could not be read: {error}")
+        now_s = self._monotonic()
+        elapsed_ms = 1000 * (now_s - self._last_look_s) if self._last_look_s is not None else 0
+        self._last_look_s = now_s
+        self._interval_ms = self._polling.next_interval_ms(len(messages), elapsed_ms)
+        full = self._polling.overflow_suspected(len(messages))
+        received = [
+            self._received(message, message_hash(self._shard, message), Source.LIVE)
+            for message in messages
+            if message.content_topic == self.settings.content_topic
+        ]
+        return Batch(received, gap=f"the cache held {len(messages)} messages" if full else "")
+
+    async def by_hash(self, hashes: Sequence[bytes]) -> list[Received]:
+        """Fetch by Waku message hash, in as many queries as addresses of sensible length need."""
+        found: list[Received] = []
+        for start in range(0, len(hashes), HASHES_PER_QUERY):
+            wanted = tuple(hashes[start : start + HASHES_PER_QUERY])
+            query = StoreQuery(hashes=wanted, page_size=PAGE_SIZE)
+            with _translated(StoreUnavailable):
+                page = await self._client.store(query)
+            found += self._stored(page.entries, set(wanted))
+        return found
+
+    async def by_time(self, start_ns: int, end_ns: int) -> AsyncIterator[list[Received]]:
+        """Fetch by content topic and time, page by page."""
+        cursor: bytes | None = None
+        while True:
+            query = StoreQuery(
+                content_topics=(self.settings.content_topic,),
+                pubsub_topic=self._shard,
+                start_time_ns=start_ns,
+                end_time_ns=end_ns,
+                page_size=PAGE_SIZE,
+                cursor=cursor,
+            )
+            with _translated(StoreUnavailable):
+                page = await self._client.store(query)
+            yield self._stored(page.entries, None)
+            if page.cursor is None or page.cursor == cursor or not page.entries:
+                return
+            cursor = page.cursor
+
+    async def _subscribe(self) -> None:
+        if self.settings.service in ("auto", "relay"):
+            try:
+                await self._subscribe_relay()
+            except (EndpointMissing, NotFound, NoPeers):
+                if self.settings.service == "relay":
+                    raise
+            else:
+                self._service, self._subscribed = "relay", True
+                return
+        await self._client.filter_subscribe([self.settings.content_topic], self._shard)
+        self._service, self._subscribed = "light", True
+        self._last_ping_s = self._monotonic()
+
+    async def _subscribe_relay(self) -> None:
+        if self.settings.pubsub_topic is None:
+            await self._client.relay_auto_subscribe([self.settings.content_topic])
+        else:
+            await self._client.relay_subscribe([self._shard])
+
+    async def _unsubscribe(self) -> None:
+        if self._service == "light":
+            await self._client.filter_unsubscribe([self.settings.content_topic], self._shard)
+        elif self.settings.pubsub_topic is None:
+            await self._client.relay_auto_unsubscribe([self.settings.content_topic])
+        # A static shard stays subscribed: others on this node may read it.
+
+    async def _look(self) -> list[WakuMessage]:
+        if self._service == "light":
+            if self._monotonic() - self._last_ping_s > PING_INTERVAL_S:
+                self._last_ping_s = self._monotonic()
+                await self._client.filter_ping()
+            return await self._client.filter_messages(self.settings.content_topic)
+        if self.settings.pubsub_topic is None:
+            return await self._client.relay_auto_messages(self.settings.content_topic)
+        return await self._client.relay_messages(self._shard)
+
+    async def _light_push(self, message: WakuMessage) -> None:
+        if not self._legacy_light_push:
+            try:
+                await self._client.lightpush(message, self._shard)
+            except EndpointMissing:
+                self._legacy_light_push = True  # go-waku serves version 1 alone
+            else:
+                return
+        await self._client.lightpush_v1(message, self._shard)
+
+    def _message(self, payload: bytes, timestamp_ns: int, ephemeral: bool) -> WakuMessage:
+        return WakuMessage(
+            payload, self.settings.content_topic, timestamp=timestamp_ns, ephemeral=ephemeral
+        )
+
+    def _stored(self, entries: Sequence[StoreEntry], wanted: set[bytes] | None) -> list[Received]:
+        return [
+            self._received(entry.message, entry.message_hash, Source.STORE)
+            for entry in entries
+            if entry.message is not None and (wanted is None or entry.message_hash in wanted)
+        ]
+
+    def _received(self, message: WakuMessage, digest: bytes, source: Source) -> Received:
+        return Received(message.payload, digest, message.timestamp, source)
+
+
+class _translated:
+    """Turn the REST client's errors into the transport's."""
+
+    def __init__(self, error: type[TransportError] = TransportError) -> None:
+        self._error = error
+
+    def __enter__(self) -> None:
+        return None
+
+    def __exit__(self, kind: object, raised: BaseException | None, traceback: object) -> None:
+        if isinstance(raised, WakuError):
+            # Subscriptions come back by themselves; a bad request stays one.
+            lasting = isinstance(raised, LocalError) and not isinstance(raised, _FORGOTTEN)
+            retryable = raised.retryable or not lasting
+            raise self._error(str(raised), retryable=retryable) from raised
