@@ -79,7 +79,7 @@ class ReliableChannel:
         num_shards: int = 8,
         transport: Transport | None = None,
         journal: str | Path | None = None,
-        drop_incoming: float = 0.0,
+        drop_incoming: float | None = None,
         seed: int | None = None,
         now_ns: Callable[[], int] = time.time_ns,
         options: ChannelOptions | None = None,
@@ -95,7 +95,7 @@ class ReliableChannel:
         self._node = node
         self._given_transport = transport
         self._drop_incoming = drop_incoming
-        if not 0 <= drop_incoming <= 1:
+        if drop_incoming is not None and not 0 <= drop_incoming <= 1:
             raise ValueError(f"drop_incoming is {drop_incoming}; allowed is a share from 0 to 1")
         self._journal_path = journal
         self._now_ns = now_ns
@@ -219,14 +219,14 @@ class ReliableChannel:
         reliability."""
         self._opened()
         if self._lossy is None:
-            raise ValueError("cut_off needs a channel made with drop_incoming, which may be tiny")
+            raise ValueError("cut_off needs a channel made with drop_incoming, which may be 0")
         self._lossy.cut_off = cut_off
 
     async def _connect(self, stack: AsyncExitStack) -> Transport:
         transport = self._given_transport
         if transport is None:
             transport = await connect(self._node, self._settings, stack)
-        if self._drop_incoming:
+        if self._drop_incoming is not None:
             transport = self._lossy = LossyTransport(
                 transport, drop_incoming=self._drop_incoming, seed=self.seed
             )

@@ -1,0 +1,152 @@
+"""The options of a channel as flags: every command that opens a channel has the same ones."""
+
+import ast
+import functools
+import inspect
+from collections.abc import Callable
+from dataclasses import MISSING, dataclass, fields
+from pathlib import Path
+from typing import Annotated, Any, Concatenate, ParamSpec, get_type_hints
+
+import typer
+
+from ..channel import ReliableChannel
+from ..options import ChannelOptions
+
+DEFAULT_NODE = "http://127.0.0.1:8645"
+
+P = ParamSpec("P")
+
+_COMMON: dict[str, tuple[Any, Any]] = {
+    "node": (
+        Annotated[
+            str,
+            typer.Option(
+                "--node",
+                "--url",
+                envvar="RELIABLE_CHANNEL_NODE",
+                help="REST address of a Waku node (`reliable-channel node` starts one).",
+            ),
+        ],
+        DEFAULT_NODE,
+    ),
+    "channel_id": (
+        Annotated[str, typer.Option("--channel-id", "--channel", help="The channel.")],
+        "general",
+    ),
+    "sender_id": (
+        Annotated[
+            str,
+            typer.Option("--sender-id", "--sender", help="Who you are; unique in the channel."),
+        ],
+        inspect.Parameter.empty,
+    ),
+    "content_topic": (
+        Annotated[
+            str | None,
+            typer.Option(help="Where the channel lives on Waku; from the channel id if absent."),
+        ],
+        None,
+    ),
+    "pubsub_topic": (
+        Annotated[str | None, typer.Option(help="A static shard; autosharding if absent.")],
+        None,
+    ),
+    "cluster_id": (Annotated[int, typer.Option(help="The network's cluster.")], 1),
+    "num_shards": (Annotated[int, typer.Option(help="The cluster's shards.")], 8),
+    "journal": (
+        Annotated[
+            Path | None,
+            typer.Option(help="Append every event and wire message to this file (JSON lines)."),
+        ],
+        None,
+    ),
+    "drop_incoming": (
+        Annotated[
+            float, typer.Option(help="Share of live messages to throw away, to try reliability.")
+        ],
+        0.0,
+    ),
+    "seed": (Annotated[int | None, typer.Option(help="Make random choices repeatable.")], None),
+}
+
+
+@dataclass(frozen=True)
+class ChannelArguments:
+    """What the flags said."""
+
+    common: dict[str, Any]
+    options: dict[str, Any]
+
+    def channel(self) -> ReliableChannel:
+        """The channel they describe.
+
+        Raises:
+            ValueError: an option outside what is allowed.
+        """
+        return ReliableChannel(options=ChannelOptions(**self.options), **self.common)
+
+
+def with_channel_flags(
+    command: Callable[Concatenate[ChannelArguments, P], None],
+) -> Callable[..., None]:
+    """Give `command` the flags of a channel; it gets them as its first argument,
+    `ChannelArguments`."""
+
+    @functools.wraps(command)
+    def wrapper(**values: Any) -> None:
+        common = {name: values.pop(name) for name in _COMMON}
+        options = {name: values.pop(name) for name in _option_parameters}
+        command(ChannelArguments(common, options), **values)  # type: ignore[call-arg]
+
+    own = list(inspect.signature(command, eval_str=True).parameters.values())[1:]
+    shared = [
+        inspect.Parameter(
+            name, inspect.Parameter.KEYWORD_ONLY, annotation=annotation, default=default
+        )
+        for name, (annotation, default) in _COMMON.items()
+    ]
+    keyword_only = [
+        parameter.replace(kind=inspect.Parameter.KEYWORD_ONLY)
+        for parameter in [*own, *shared, *_option_parameters.values()]
+    ]
+    wrapper.__signature__ = inspect.Signature(keyword_only)  # type: ignore[attr-defined]
+    wrapper.__annotations__ = {p.name: p.annotation for p in keyword_only}
+    return wrapper
+
+
+def _parameters() -> dict[str, inspect.Parameter]:
+    """One keyword parameter an option, its help taken from the option's own docstring."""
+    hints, help_texts = get_type_hints(ChannelOptions), _docstrings()
+    found = {}
+    for field in fields(ChannelOptions):
+        flag = "--" + field.name.replace("_", "-")
+        if hints[field.name] is bool:
+            flag = f"{flag}/--no-{flag[2:]}"
+        assert field.default is not MISSING
+        option = typer.Option(flag, help=help_texts[field.name], rich_help_panel="Channel options")
+        found[field.name] = inspect.Parameter(
+            field.name,
+            inspect.Parameter.KEYWORD_ONLY,
+            annotation=Annotated[hints[field.name], option],
+            default=field.default,
+        )
+    return found
+
+
+def _docstrings() -> dict[str, str]:
+    """The text below each option of `ChannelOptions`."""
+    (tree,) = ast.parse(inspect.getsource(ChannelOptions)).body
+    assert isinstance(tree, ast.ClassDef)
+    texts = {}
+    for statement, below in zip(tree.body, tree.body[1:], strict=False):
+        match statement, below:
+            case (
+                ast.AnnAssign(target=ast.Name(id=name)),
+                ast.Expr(value=ast.Constant(value=str(text))),
+            ):
+                texts[name] = " ".join(text.split())
+    return texts
+
+
+_option_parameters = _parameters()

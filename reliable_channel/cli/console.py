@@ -1,0 +1,33 @@
+"""Consoles, and how errors look to a person."""
+
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from rich.console import Console
+
+from ..errors import ReliableChannelError, SdsError
+
+out = Console()
+err = Console(stderr=True)
+
+
+@contextmanager
+def errors() -> Iterator[None]:
+    """Turn expected errors into one line on standard error and exit status 2."""
+    try:
+        yield
+    except* (ReliableChannelError, SdsError, ValueError, OSError) as group:
+        for error in _leaves(group):
+            err.print(f"[bold red]error:[/] {error}", highlight=False)
+        sys.exit(2)
+    except* KeyboardInterrupt:
+        sys.exit(130)
+
+
+def _leaves(group: BaseExceptionGroup[BaseException]) -> Iterator[BaseException]:
+    for error in group.exceptions:
+        if isinstance(error, BaseExceptionGroup):
+            yield from _leaves(error)
+        else:
+            yield error

@@ -1,0 +1,193 @@
+"""The demo's story: start, talk while the network loses, wait until all logs are equal, tell."""
+
+import os
+import sys
+from contextlib import AsyncExitStack
+from pathlib import Path
+from random import Random
+from secrets import randbelow
+from typing import Annotated, Final
+
+import anyio
+import typer
+from rich.live import Live
+
+from ..console import err, out
+from .processes import DemoError, PeerProcess, complaint, node_address, started
+from .view import NEXT, progress, summary
+
+NAMES: Final = ("alice", "bob", "carol", "dave", "erin")
+LONER: Final = "erin"
+"""The one who is cut off for a while."""
+WITHOUT_STORE: Final = ("carol", "dave")
+"""Those who recover through other participants alone, so that repair has something to show."""
+CHANNEL: Final = "demo"
+QUICK: Final = {
+    "sync-min-interval-ms": 2_000,
+    "retry-interval-ms": 4_000,
+    "possibly-acknowledged-retry-interval-ms": 6_000,
+    "retrieve-frequency-ms": 1_000,
+    "sweep-in-buf-interval-ms": 500,
+    "repair-t-min-ms": 300,
+    "repair-t-max-ms": 1_500,
+    "repair-sweep-interval-ms": 250,
+    "max-request-attempts": 50,
+    "causal-history-size": 50,
+}
+"""Periods for an impatient audience; the defaults suit a public network."""
+
+
+def register(app: typer.Typer) -> None:
+    """Add the command."""
+    app.command()(demo)
+
+
+def demo(
+    messages: Annotated[
+        int, typer.Option(min=1, help="Messages that each participant sends.")
+    ] = 30,
+    loss: Annotated[
+        float, typer.Option(min=0, max=0.9, help="Share of what each receives that is thrown away.")
+    ] = 0.3,
+    seed: Annotated[int | None, typer.Option(help="Lose the same messages again.")] = None,
+    journals: Annotated[
+        Path | None, typer.Option(help="Directory for the participants' journals.")
+    ] = None,
+    timeout: Annotated[float, typer.Option(help="Seconds until the demo gives up.")] = 55,
+) -> None:
+    """Watch five processes agree on one log although the network loses 30 % and one of them is cut
+    off."""
+    seed = randbelow(1_000_000) if seed is None else seed
+    story = Story(messages, loss, seed, journals)
+    try:
+        equal = anyio.run(story.run, timeout)
+    except* DemoError as group:
+        for error in group.exceptions:
+            err.print(f"[red]{error}[/]")
+        equal = False
+    if not equal:
+        err.print(f"[bold red]the logs differ[/] (seed {seed})")
+        raise typer.Exit(1)
+    program = sys.argv[0] if os.sep in sys.argv[0] else "reliable-channel"
+    program = "reliable-channel" if program.endswith("__main__.py") else os.path.relpath(program)
+    out.print(NEXT.format(program=program, seed=seed))
+
+
+class Story:
+    """One run of the demo."""
+
+    def __init__(self, messages: int, loss: float, seed: int, journals: Path | None) -> None:
+        self._messages = messages
+        self._loss = loss
+        self._seed = seed
+        self._journals = journals
+        self._random = Random(seed)
+        self._peers: list[PeerProcess] = []
+        self._headline = "starting a Waku node and five participants"
+
+    async def run(self, timeout_s: float) -> bool:
+        """Tell it; return whether all logs were equal at the end."""
+        total = self._messages * len(NAMES)
+        began_s = anyio.current_time()
+        async with AsyncExitStack() as stack, anyio.create_task_group() as tasks:
+            with Live(console=out, refresh_per_second=8) as live:
+                tasks.start_soon(self._draw, live, total)
+                with anyio.move_on_after(timeout_s):
+                    await self._start(stack, tasks)
+                    await self._talk()
+                    await self._wait_until_equal(total)
+                live.update(progress(self._peers, total, self._headline))
+            took_s = anyio.current_time() - began_s
+            equal = await self._tell(total, took_s)
+            tasks.cancel_scope.cancel()
+        return equal
+
+    async def _start(self, stack: AsyncExitStack, tasks: anyio.abc.TaskGroup) -> None:
+        node = await stack.enter_async_context(started("node", "--port", "0"))
+        address = await node_address(node)
+        if self._journals is not None:
+            self._journals.mkdir(parents=True, exist_ok=True)
+        for number, name in enumerate(NAMES):
+            process = await stack.enter_async_context(
+                started("peer", *self._flags(address, number, name))
+            )
+            peer = PeerProcess(name, process)
+            tasks.start_soon(peer.listen)
+            self._peers.append(peer)
+        for peer in self._peers:
+            with anyio.move_on_after(20):
+                await peer.ready.wait()
+            if not peer.ready.is_set():
+                raise DemoError(f"{peer.name} did not start: {await complaint(peer.process)}")
+
+    def _flags(self, address: str, number: int, name: str) -> list[str]:
+        options: dict[str, object] = {
+            "node": address,
+            "channel-id": CHANNEL,
+            "sender-id": name,
+            "drop-incoming": self._loss,
+            "seed": self._seed + number,
+            "retrieval-strategy": "sds-r-only" if name in WITHOUT_STORE else "both",
+            **QUICK,
+        }
+        if self._journals is not None:
+            options["journal"] = self._journals / f"{name}.jsonl"
+        return [part for key, value in options.items() for part in (f"--{key}", str(value))]
+
+    async def _talk(self) -> None:
+        share = f"{self._loss:.0%} of what each receives is thrown away"
+        loner = next(peer for peer in self._peers if peer.name == LONER)
+        for round_number in range(self._messages):
+            if round_number == self._messages // 3:
+                await self._cut_off(loner, True)
+            if round_number == 2 * self._messages // 3:
+                await self._cut_off(loner, False)
+            away = f", {LONER} is cut off" if loner.cut_off else ""
+            self._headline = f"talking: {share}{away}"
+            for peer in self._random.sample(self._peers, len(self._peers)):
+                await peer.say(f"message {round_number} of {peer.name}")
+                await anyio.sleep(0.03)
+        await self._cut_off(loner, False)
+
+    async def _cut_off(self, peer: PeerProcess, cut_off: bool) -> None:
+        if peer.cut_off != cut_off:
+            peer.cut_off = cut_off
+            await peer.command("cut_off", value=cut_off)
+
+    async def _wait_until_equal(self, total: int) -> None:
+        self._headline = "everything is said; the participants recover what they miss"
+        while True:
+            await anyio.sleep(0.2)
+            if all(peer.sent + peer.received >= total for peer in self._peers):
+                await self._refresh()
+                if self._equal(total):
+                    self._headline = "all logs are equal"
+                    return
+
+    async def _refresh(self) -> None:
+        async with anyio.create_task_group() as tasks:
+            for peer in self._peers:
+                tasks.start_soon(peer.refresh)
+
+    def _equal(self, total: int) -> bool:
+        return all(peer.log_length == total for peer in self._peers) and (
+            len({peer.digest for peer in self._peers}) == 1
+        )
+
+    async def _tell(self, total: int, took_s: float) -> bool:
+        if len(self._peers) < len(NAMES):
+            raise DemoError("there was not enough time to start all participants")
+        await self._refresh()
+        out.print(summary(self._peers))
+        equal = self._equal(total)
+        if equal:
+            out.print(
+                f"[bold green]All {len(NAMES)} logs are equal[/]: {total} messages, the same order, "
+                f"after {took_s:.1f} s (seed {self._seed})\n  sha256 {self._peers[0].digest}\n"
+            )
+        return equal
+
+    async def _draw(self, live: Live, total: int) -> None:
+        while True:
+            live.update(progress(self._peers, total, self._headline))
+            await anyio.sleep(0.1)

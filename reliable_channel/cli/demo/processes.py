@@ -1,0 +1,128 @@
+"""The demo's processes: a node, and participants driven by JSON lines."""
+
+import json
+import subprocess
+import sys
+from base64 import b64encode
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Any, Final
+
+import anyio
+from anyio.abc import Process
+from anyio.streams.text import TextReceiveStream
+
+PROGRAM: Final = (sys.executable, "-m", "reliable_channel")
+READY_TIMEOUT_S: Final = 20
+
+
+class DemoError(RuntimeError):
+    """A process of the demo did not do its part; the text says which and what it printed."""
+
+
+class PeerProcess:
+    """One participant in a process of its own, and what it has told."""
+
+    def __init__(self, name: str, process: Process) -> None:
+        self.name = name
+        self.sent = 0
+        self.received = 0
+        self.missing: set[str] = set()
+        self.cut_off = False
+        self.digest = ""
+        self.log_length = 0
+        self.statistics: dict[str, Any] = {}
+        self.process = process
+        self._answers = 0
+        self._answered = anyio.Event()
+        self.ready = anyio.Event()
+
+    async def command(self, op: str, **values: object) -> None:
+        """Write a command."""
+        assert self.process.stdin is not None
+        await self.process.stdin.send((json.dumps({"op": op, **values}) + "\n").encode())
+
+    async def say(self, text: str) -> None:
+        """Send a message to the channel."""
+        self.sent += 1
+        await self.command("send", payload=b64encode(text.encode()).decode())
+
+    async def refresh(self) -> None:
+        """Ask for log and statistics, and wait for both."""
+        self._answers = 0
+        self._answered = anyio.Event()
+        await self.command("log")
+        await self.command("statistics")
+        with anyio.fail_after(10):
+            await self._answered.wait()
+
+    async def listen(self) -> None:
+        """Follow what the participant tells."""
+        assert self.process.stdout is not None
+        rest = ""
+        async for chunk in TextReceiveStream(self.process.stdout):
+            *lines, rest = (rest + chunk).split("\n")
+            for line in lines:
+                self._take(json.loads(line))
+
+    def _take(self, told: dict[str, Any]) -> None:
+        match told["event"]:
+            case "ready":
+                self.ready.set()
+            case "message_received":
+                self.received += 1
+                self.missing.discard(told["message_id"])
+            case "message_missing":
+                self.missing.update(entry["message_id"] for entry in told["missing"])
+            case "log":
+                self.digest, self.log_length = told["digest"], len(told["entries"])
+                self._answer()
+            case "statistics":
+                self.statistics = told
+                self._answer()
+
+    def _answer(self) -> None:
+        self._answers += 1
+        if self._answers == 2:
+            self._answered.set()
+
+
+@asynccontextmanager
+async def started(*arguments: str) -> AsyncIterator[Process]:
+    """Run this program with `arguments`; the process ends with the context."""
+    async with await anyio.open_process(
+        [*PROGRAM, *arguments], stdin=subprocess.PIPE, stderr=subprocess.PIPE
+    ) as process:
+        try:
+            yield process
+        finally:
+            with anyio.move_on_after(3, shield=True):
+                if process.returncode is None:
+                    process.terminate()
+                    await process.wait()
+            if process.returncode is None:
+                process.kill()
+
+
+async def node_address(process: Process) -> str:
+    """Wait until the node listens, and return where.
+
+    Raises:
+        DemoError: it ended instead.
+    """
+    assert process.stdout is not None
+    text = ""
+    with anyio.move_on_after(READY_TIMEOUT_S):
+        async for chunk in TextReceiveStream(process.stdout):
+            text += chunk
+            if "\n" in text:
+                return text.split("\n")[0].removeprefix("listening on ").strip()
+    raise DemoError(f"the node did not start: {text}{await complaint(process)}")
+
+
+async def complaint(process: Process) -> str:
+    """What a process wrote on standard error so far."""
+    assert process.stderr is not None
+    with anyio.move_on_after(0.5):
+        return (await process.stderr.receive()).decode(errors="replace").strip()
+    return ""

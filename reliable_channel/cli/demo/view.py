@@ -1,0 +1,64 @@
+"""What the demo shows: progress while it runs, and a table at the end."""
+
+from collections.abc import Sequence
+
+from rich.console import Group, RenderableType
+from rich.progress_bar import ProgressBar
+from rich.table import Table
+from rich.text import Text
+
+from .processes import PeerProcess
+
+
+def progress(peers: Sequence[PeerProcess], total: int, headline: str) -> RenderableType:
+    """One line a participant: how much of the conversation it has."""
+    table = Table.grid(padding=(0, 2))
+    for peer in peers:
+        have = peer.sent + peer.received
+        if peer.cut_off:
+            state = Text("cut off", style="bold red")
+        elif have < total:
+            state = Text(f"{len(peer.missing)} known to be missing", style="yellow")
+        else:
+            state = Text("has everything", style="green")
+        table.add_row(
+            Text(peer.name, style="bold"),
+            ProgressBar(total=total, completed=have, width=40),
+            f"{have:>4}/{total}",
+            state,
+        )
+    return Group(Text(headline, style="dim"), table)
+
+
+def summary(peers: Sequence[PeerProcess]) -> Table:
+    """What happened to each participant."""
+    table = Table(title="What the network did, and what came of it", title_style="bold")
+    table.add_column("participant")
+    for heading in ("sent", "lost on the way", "retrieved\nfrom Store", "repaired\nby peers"):
+        table.add_column(heading, justify="right")
+    table.add_column("duplicates\nswallowed", justify="right")
+    table.add_column("log", justify="right")
+    table.add_column("sha256 of the log")
+    same = len({peer.digest for peer in peers}) == 1
+    for peer in peers:
+        transport, counters = peer.statistics["transport"], peer.statistics["sds"]["counters"]
+        table.add_row(
+            peer.name,
+            str(peer.sent),
+            str(peer.statistics["dropped_incoming"]),
+            str(transport["retrieved"]),
+            str(transport["repaired"]),
+            str(counters["duplicates"]),
+            str(peer.log_length),
+            Text(peer.digest[:16] + "…", style="green" if same else "red"),
+        )
+    return table
+
+
+NEXT = """[bold]What to try next[/]
+  in three terminals:
+    [cyan]{program} node[/]
+    [cyan]{program} chat --sender-id alice[/]
+    [cyan]{program} chat --sender-id bob --drop-incoming 0.3[/]
+  in Python: README.md, "In your program"; how it works: docs/design.md
+  other losses: [cyan]{program} demo --loss 0.5 --messages 60 --seed {seed}[/]"""

@@ -1,0 +1,51 @@
+"""`reliable-channel node`: the embedded Waku node as a server."""
+
+from pathlib import Path
+from typing import Annotated
+
+import anyio
+import typer
+
+from waku.node import NodeOptions, serve
+
+from .console import err
+
+
+def register(app: typer.Typer) -> None:
+    """Add the command."""
+    app.command()(node)
+
+
+def node(
+    host: Annotated[str, typer.Option(help="Address to listen on.")] = "127.0.0.1",
+    port: Annotated[int, typer.Option(help="Port of the REST API; 0 takes a free one.")] = 8645,
+    store: Annotated[
+        Path | None, typer.Option(help="SQLite file for the message store; in memory if absent.")
+    ] = None,
+    join: Annotated[
+        list[str] | None,
+        typer.Option(help="REST address of another embedded node to exchange messages with."),
+    ] = None,
+    cluster_id: Annotated[int, typer.Option(help="The network's cluster.")] = 1,
+    num_shards: Annotated[int, typer.Option(help="The cluster's shards.")] = 8,
+    cache_capacity: Annotated[
+        int, typer.Option(help="Messages kept for a reader before the oldest are dropped.")
+    ] = 50,
+) -> None:
+    """Run a Waku node for development and tests: the REST API of nwaku, a message store, no
+    network."""
+    options = NodeOptions(
+        cluster_id=cluster_id,
+        num_shards=num_shards,
+        cache_capacity=cache_capacity,
+        store_path=store,
+    )
+
+    def started(address: str) -> None:
+        typer.echo(f"listening on {address}")
+        err.print(f"the API is described at {address}/docs; stop with Ctrl-C", style="dim")
+
+    async def main() -> None:
+        await serve(options, host=host, port=port, join=tuple(join or ()), started=started)
+
+    anyio.run(main)

@@ -1,0 +1,130 @@
+"""`reliable-channel peer`: a participant driven by JSON lines, for test harnesses in any language.
+
+In: `{"op":"send","ref":…,"payload":<base64>}`, `{"op":"send_ephemeral",…}`, `{"op":"log"}`,
+`{"op":"statistics"}`, `{"op":"cut_off","value":true}`, `{"op":"stop"}`. Out: `{"event":"ready"}`
+first, one object an event, answers (`accepted`, `log`, `statistics`, `error`) that repeat `ref`,
+and `{"event":"stopped"}` last.
+"""
+
+import json
+import signal
+import sys
+import time
+from base64 import b64decode, b64encode
+from binascii import Error as Base64Error
+from dataclasses import asdict
+from typing import Any
+
+import anyio
+import typer
+
+from ..channel import ReliableChannel
+from ..errors import ReliableChannelError, SdsError
+from ..events import record
+from .channel_flags import ChannelArguments, with_channel_flags
+
+
+def register(app: typer.Typer) -> None:
+    """Add the command."""
+    app.command()(with_channel_flags(peer))
+
+
+def peer(arguments: ChannelArguments) -> None:
+    """Take part in a channel, driven by JSON lines on standard input and telling all on standard
+    output."""
+    anyio.run(_main, arguments)
+
+
+async def _main(arguments: ChannelArguments) -> None:
+    channel = arguments.channel()
+    async with channel, anyio.create_task_group() as tasks:
+        _say("ready", channel_id=channel.channel_id, sender_id=channel.sender_id, seed=channel.seed)
+        tasks.start_soon(_tell_events, channel)
+        tasks.start_soon(_stop_on_signal, tasks.cancel_scope)
+        await _obey(channel)
+        tasks.cancel_scope.cancel()
+    _say("stopped")
+
+
+async def _obey(channel: ReliableChannel) -> None:
+    while line := await anyio.to_thread.run_sync(sys.stdin.buffer.readline, abandon_on_cancel=True):
+        if not line.strip():
+            continue
+        ref: object = None
+        try:
+            command = json.loads(line)
+            ref = command.get("ref")
+            if command["op"] == "stop":
+                return
+            await _perform(channel, command, ref)
+        except KeyError as error:
+            _say("error", ref=ref, reason=f"the command lacks {error}")
+        except (ValueError, TypeError, AttributeError, SdsError, ReliableChannelError) as error:
+            _say("error", ref=ref, reason=str(error))
+
+
+async def _perform(channel: ReliableChannel, command: dict[str, Any], ref: object) -> None:
+    match command["op"]:
+        case "send":
+            request = await channel.send(_payload(command))
+            _say("accepted", ref=ref, message_id=request.message_id, request_id=request.request_id)
+        case "send_ephemeral":
+            message_id = await channel.send_ephemeral(_payload(command))
+            _say("accepted", ref=ref, message_id=message_id)
+        case "log":
+            _say("log", ref=ref, digest=channel.log_digest(), entries=_entries(channel))
+        case "statistics":
+            statistics = asdict(channel.statistics())
+            _say("statistics", ref=ref, dropped_incoming=channel.dropped_incoming, **statistics)
+        case "cut_off":
+            channel.cut_off(bool(command["value"]))
+            _say("accepted", ref=ref)
+        case other:
+            raise ValueError(
+                f"unknown op {other!r}; known are send, send_ephemeral, log, statistics, cut_off "
+                "and stop"
+            )
+
+
+def _payload(command: dict[str, Any]) -> bytes:
+    try:
+        return b64decode(command["payload"], validate=True)
+    except (Base64Error, TypeError) as error:
+        raise ValueError(f"payload is not base64: {error}") from error
+
+
+def _entries(channel: ReliableChannel) -> list[dict[str, object]]:
+    return [
+        {
+            "message_id": entry.message_id,
+            "sender_id": entry.sender_id,
+            "lamport_timestamp": entry.lamport_timestamp,
+            "payload": b64encode(entry.content).decode(),
+        }
+        for entry in channel.log()
+    ]
+
+
+async def _tell_events(channel: ReliableChannel) -> None:
+    async for event in channel.events():
+        _write(record(event, _now_ms()))
+
+
+async def _stop_on_signal(scope: anyio.CancelScope) -> None:
+    with anyio.open_signal_receiver(signal.SIGINT, signal.SIGTERM) as signals:
+        async for _ in signals:
+            scope.cancel()
+            return
+
+
+def _say(event: str, **values: object) -> None:
+    _write({"event": event, "at_ms": _now_ms(), **values})
+
+
+def _write(values: dict[str, object]) -> None:
+    sys.stdout.write(json.dumps(values, separators=(",", ":")) + "\n")
+    sys.stdout.flush()
+
+
+def _now_ms() -> int:
+    return time.time_ns() // 1_000_000
