@@ -55,8 +55,7 @@ def demo(
     ] = None,
     timeout: Annotated[float, typer.Option(help="Seconds until the demo gives up.")] = 55,
 ) -> None:
-    """Watch five processes agree on one log although the network loses 30 % and one of them is cut
-    off."""
+    """Watch five processes agree on one log though the network loses 30 % and cuts one off."""
     seed = randbelow(1_000_000) if seed is None else seed
     story = Story(messages, loss, seed, journals)
     try:
@@ -182,7 +181,7 @@ class Story:
         equal = self._equal(total)
         if equal:
             out.print(
-                f"[bold green]All {len(NAMES)} logs are equal[/]: {total} messages, the same order, "
+                f"[bold green]All {len(NAMES)} logs are equal[/]: {total} messages in one order, "
                 f"after {took_s:.1f} s (seed {self._seed})\n  sha256 {self._peers[0].digest}\n"
             )
         return equal
