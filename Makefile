@@ -8,7 +8,7 @@ READY  := $(VENV)/.ready
 PIP    := $(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test lint types format bench vectors proto lock clean check-python
+.PHONY: help demo test lint types format bench vectors docs proto lock clean check-python
 
 help: ## list what can be made
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /  make \1\t/' | expand -t 18
@@ -36,6 +36,9 @@ bench: $(READY) ## this core and js-waku's side by side (QUICK=1: only history 1
 
 vectors: $(READY) ## the golden vectors of other implementations
 	@$(BIN)/python -m tests.vectors tests/vectors/data/*/
+
+docs: $(READY) ## write docs/reference.md from the docstrings
+	@$(BIN)/python -m docs.generate
 
 proto: $(READY) ## generate the protobuf modules from proto/
 	@PATH="$(abspath $(BIN)):$$PATH" $(BIN)/python -m grpc_tools.protoc -I proto --python_out=reliable_channel/sds/wire \

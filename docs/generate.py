@@ -1,0 +1,77 @@
+"""Write docs/reference.md from the docstrings of options, events and errors (`make docs`)."""
+
+import ast
+import inspect
+from collections.abc import Iterator
+from dataclasses import fields
+from pathlib import Path
+from typing import get_args
+
+from reliable_channel import errors, events
+from reliable_channel.options import ChannelOptions
+
+PAGE = Path(__file__).with_name("reference.md")
+
+
+def page() -> str:
+    """The text of the page."""
+    return "\n".join([*_head(), *_options(), *_events(), *_errors()]) + "\n"
+
+
+def _head() -> Iterator[str]:
+    yield "# Reference"
+    yield ""
+    yield "Made from the docstrings by `make docs`; a test holds it to them."
+
+
+def _options() -> Iterator[str]:
+    yield from ("", "## Options", "")
+    yield "Keyword arguments of `ReliableChannel`, fields of `ChannelOptions`, and flags of the command line"
+    yield "(`retry_interval_ms` is `--retry-interval-ms`)."
+    yield from ("", "| option | default | meaning |", "|---|---|---|")
+    texts = attribute_docstrings(ChannelOptions)
+    for field in fields(ChannelOptions):
+        default = f"{field.default:,}" if type(field.default) is int else str(field.default)
+        yield f"| `{field.name}` | {default} | {texts[field.name]} |"
+
+
+def _events() -> Iterator[str]:
+    yield from ("", "## Events", "")
+    yield "What `channel.events()` gives; the name in brackets is the one in journals and in `peer`."
+    for kind in sorted(get_args(events.Event), key=lambda kind: kind.__name__):
+        yield from ("", f"### {kind.__name__} (`{kind.wire_name}`)", "", _first(kind), "")
+        texts = attribute_docstrings(kind)
+        for field in fields(kind):
+            text = f": {texts[field.name]}" if field.name in texts else ""
+            yield f"- `{field.name}`{text}"
+
+
+def _errors() -> Iterator[str]:
+    yield from ("", "## Errors", "", "```")
+    yield inspect.cleandoc(errors.__doc__ or "").split("\n\n", 1)[1]
+    yield from ("```", "")
+    for name in errors.__all__:
+        yield f"- `{name}`: {_first(getattr(errors, name))}"
+
+
+def attribute_docstrings(kind: type) -> dict[str, str]:
+    """The texts that stand below the fields of a class."""
+    (tree,) = ast.parse(inspect.getsource(kind)).body
+    assert isinstance(tree, ast.ClassDef)
+    texts = {}
+    for statement, below in zip(tree.body, tree.body[1:], strict=False):
+        match statement, below:
+            case (
+                ast.AnnAssign(target=ast.Name(id=name)),
+                ast.Expr(value=ast.Constant(value=str(text))),
+            ):
+                texts[name] = " ".join(text.split())
+    return texts
+
+
+def _first(kind: type) -> str:
+    return " ".join(inspect.cleandoc(kind.__doc__ or "").split())
+
+
+if __name__ == "__main__":
+    PAGE.write_text(page())
