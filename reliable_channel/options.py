@@ -45,6 +45,7 @@ class OptionValues(TypedDict, total=False):
     log_limit: int
     outgoing_buffer_limit: int
     incoming_buffer_limit: int
+    incoming_buffer_limit_bytes: int
     missing_limit: int
     participants_limit: int
     event_buffer_limit: int
@@ -116,6 +117,8 @@ class ChannelOptions:
     """Own unacknowledged messages; `send` refuses more."""
     incoming_buffer_limit: int = 10_000
     """Messages that wait for others."""
+    incoming_buffer_limit_bytes: int = 64 * 1024 * 1024
+    """The same in bytes."""
     missing_limit: int = 20_000
     """Messages known by reference alone."""
     participants_limit: int = 20_000
@@ -179,6 +182,7 @@ class ChannelOptions:
                 log_entries=self.log_limit,
                 outgoing_messages=self.outgoing_buffer_limit,
                 incoming_messages=self.incoming_buffer_limit,
+                incoming_bytes=self.incoming_buffer_limit_bytes,
                 missing_entries=self.missing_limit,
                 participants=self.participants_limit,
             ),

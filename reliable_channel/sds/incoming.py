@@ -45,6 +45,8 @@ class IncomingBuffer:
         self.lost: OrderedDict[str, HistoryEntry] = OrderedDict()
         """Ids that were given up; nobody waits for them any more. The oldest are forgotten beyond
         the limit."""
+        self.size_bytes = 0
+        """Of the messages that wait."""
         self._dependants: dict[str, list[str]] = {}
         self._lost_limit = lost_limit
 
@@ -52,6 +54,7 @@ class IncomingBuffer:
         """Keep a message until its `unmet` dependencies are delivered."""
         message_id = parked.message.message_id
         self.parked[message_id] = parked
+        self.size_bytes += len(parked.data)
         for dependency in parked.unmet:
             self._dependants.setdefault(dependency, []).append(message_id)
 
@@ -83,11 +86,14 @@ class IncomingBuffer:
 
     def take(self, message_id: str) -> ParkedMessage:
         """Remove a message that is about to be delivered."""
-        return self.parked.pop(message_id)
+        parked = self.parked.pop(message_id)
+        self.size_bytes -= len(parked.data)
+        return parked
 
     def evict_oldest(self) -> ParkedMessage:
         """Remove the message that has waited longest, to make room."""
         message_id, parked = self.parked.popitem(last=False)
+        self.size_bytes -= len(parked.data)
         for dependency in parked.unmet:
             waiting = self._dependants[dependency]
             waiting.remove(message_id)
@@ -104,20 +110,18 @@ class IncomingBuffer:
             found.append(missing.entry)
         return found
 
-    def deadlocked(self, now_ms: int, timeout_ms: int) -> ParkedMessage | None:
-        """The first in log order of the overdue messages that wait for nothing that is missing: a
-        cycle.
+    def deadlocked(self, now_ms: int, timeout_ms: int) -> list[ParkedMessage]:
+        """The overdue messages that wait for nothing that is missing, in log order: cycles.
 
         No honest participant makes one, as a message cannot refer to a later one.
         """
         reaches_missing: dict[str, bool] = {}
-        stuck = [
+        return in_log_order(
             parked
             for parked in self.parked.values()
             if now_ms - parked.arrived_ms > timeout_ms
             and not self._reaches_missing(parked, reaches_missing)
-        ]
-        return min(stuck, key=_log_order, default=None)
+        )
 
     def _reaches_missing(self, parked: ParkedMessage, known: dict[str, bool]) -> bool:
         visited, stack = set[str](), [parked.message.message_id]

@@ -69,6 +69,8 @@ class Limits:
     incoming_messages: int = 10_000
     """Messages that wait for others; the one that has waited longest is refused and may come
     again."""
+    incoming_bytes: int = 64 * 1024 * 1024
+    """The same in bytes."""
     missing_entries: int = 20_000
     """Messages known by reference alone; the oldest reference is given up as lost."""
     participants: int = 20_000

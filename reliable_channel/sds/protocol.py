@@ -11,7 +11,7 @@ Source: LIP 109 (SDS) and the SDS-R implementation guide; section names in the c
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from copy import copy
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import Enum
 from typing import TypeVar
 
@@ -342,13 +342,18 @@ class SdsProtocol:
                 self._give_up(
                     oldest, "more references are missing than limits.missing_entries allows"
                 )
-                unmet.discard(oldest.message_id)
+                if oldest.message_id in unmet:
+                    unmet.remove(oldest.message_id)
+                    lost.append(oldest)
         self._plan_sweep(now_ms)
         return unmet
 
     def _park(self, parked: ParkedMessage, now_ms: int) -> None:
-        buffer = self.incoming_buffer
-        if len(buffer.parked) >= self.options.limits.incoming_messages:
+        buffer, limits = self.incoming_buffer, self.options.limits
+        while buffer.parked and (
+            len(buffer.parked) >= limits.incoming_messages
+            or buffer.size_bytes + len(parked.data) > limits.incoming_bytes
+        ):
             evicted = buffer.evict_oldest()
             self._reject(
                 RejectionReason.INCOMING_BUFFER_FULL,
@@ -358,6 +363,8 @@ class SdsProtocol:
             message = evicted.message
             entry = HistoryEntry(message.message_id, evicted.retrieval_hint, message.sender_id)
             buffer.note_missing(entry, now_ms)
+        # The decoded history is not needed any more, and larger than all the rest.
+        parked.message = replace(parked.message, causal_history=(), bloom_filter=None)
         buffer.park(parked)
         self._plan_sweep(now_ms)
 
@@ -475,7 +482,7 @@ class SdsProtocol:
         if timeout_ms:
             for entry in buffer.overdue(now_ms, timeout_ms):
                 self._give_up(entry, f"not found within {timeout_ms} ms")
-            while stuck := buffer.deadlocked(now_ms, timeout_ms):
+            for stuck in buffer.deadlocked(now_ms, timeout_ms):
                 for dependency in sorted(stuck.unmet):
                     self._give_up(
                         HistoryEntry(dependency), "it waits for a message that waits for it"
