@@ -5,8 +5,6 @@ from contextlib import AsyncExitStack
 
 import httpx
 
-from waku.node import EmbeddedNode, NodeOptions
-
 from .waku import WakuSettings, WakuTransport
 
 __all__ = ["WakuSettings", "connect", "default_content_topic"]
@@ -22,6 +20,9 @@ async def connect(url: str | None, settings: WakuSettings, stack: AsyncExitStack
     """A transport to the node at `url`, or to an embedded node that lives as long as `stack`."""
     if url is not None:
         return WakuTransport(url, settings)
+    # A web server's worth of imports that only those pay for who bring no node.
+    from waku.node import EmbeddedNode, NodeOptions
+
     options = NodeOptions(cluster_id=settings.cluster_id, num_shards=settings.num_shards)
     node = await stack.enter_async_context(EmbeddedNode(options))
     return WakuTransport(
