@@ -66,7 +66,7 @@ class JsWaku:
             "setup",
             channelId=CHANNEL_ID,
             causalHistory=causal_history,
-            history=str(self._file("history", history_messages(history))),
+            history=str(self._file("history", history_messages(history, causal_history))),
             traffic=str(self._file("traffic", traffic)),
         )
         if answer["history"] != history:

@@ -53,7 +53,7 @@ class Ours:
             random=random.Random(SEED).random,
             options=SdsOptions(causal_history_size=causal_history),
         )
-        for message in history_messages(history):
+        for message in history_messages(history, causal_history):
             self.take(message)
         if len(self._core.log) != history:
             raise OursFailed(f"the log has {len(self._core.log)} messages, not {history}")

@@ -1,9 +1,9 @@
 """The bytes that both sides are measured on: made once, in Python, from nothing but counters.
 
-A channel in which eight peers have sent `history` messages. `history_messages` are the small
-messages that build a log of that size fast (no causal history, no bloom filter); `traffic` is what
-comes next, as a peer that has received everything sends it: the last `causal_history` ids of the
-log, each with its retrieval hint and sender, and the bloom filter of the newest ids.
+A channel in which eight peers have sent `history` messages. `traffic` is what comes next, as a peer
+that has received everything sends it: the last `causal_history` ids of the log, each with its
+retrieval hint and sender, and the bloom filter of the newest ids. `history_messages` build the log:
+small ones without all that, for speed, and the newest as they are in `traffic`.
 """
 
 from __future__ import annotations
@@ -23,6 +23,9 @@ FIRST_LAMPORT_MS: Final = 1_700_000_000_000
 LAMPORT_STEP_MS: Final = 1000
 """Between two messages: room for own ones in between, so that what comes is always the newest."""
 PEERS: Final = 8
+NEWEST: Final = 256
+"""Whole messages at the end of a history: more than a cache of the newest ones, 4 MiB for SDS-R,
+holds, so that what is measured is not how large messages push small ones out of it."""
 
 
 class WireMessage(NamedTuple):
@@ -57,11 +60,13 @@ def history_ids(history: int) -> Iterator[str]:
     return map(message_id, range(history))
 
 
-def history_messages(history: int) -> Iterator[WireMessage]:
-    """The messages that build a log: content of 64 bytes each and nothing to depend on."""
-    for number in range(history):
+def history_messages(history: int, causal_history: int) -> Iterator[WireMessage]:
+    """The messages that build a log, 64 bytes of content each; all but the newest are bare."""
+    newest = min(history, NEWEST)
+    for number in range(history - newest):
         body = sds_pb2.Message(content=_content(number))
         yield WireMessage(_head(number) + body.SerializeToString(), retrieval_hint(number))
+    yield from traffic(history - newest, causal_history, newest)
 
 
 def traffic(history: int, causal_history: int, count: int) -> Iterator[WireMessage]:

@@ -5,6 +5,7 @@ from pathlib import Path
 from bench.workload import (
     CHANNEL_ID,
     CONTENT_BYTES,
+    NEWEST,
     channel_time_ms,
     history_messages,
     message_id,
@@ -19,15 +20,17 @@ from reliable_channel.sds.wire import SpecCodec
 CODEC = SpecCodec()
 
 
-def test_history_is_plain_messages_in_order() -> None:
-    messages = [CODEC.decode(message.wire) for message in history_messages(20)]
-    assert [message.message_id for message in messages] == [message_id(n) for n in range(20)]
+def test_history_is_in_order_and_only_its_newest_messages_are_whole() -> None:
+    history = NEWEST + 20
+    messages = [CODEC.decode(message.wire) for message in history_messages(history, 2)]
+    assert [message.message_id for message in messages] == [message_id(n) for n in range(history)]
     assert [message.lamport_timestamp for message in messages] == [
-        channel_time_ms(n) for n in range(20)
+        channel_time_ms(n) for n in range(history)
     ]
     assert {message.channel_id for message in messages} == {CHANNEL_ID}
     assert {len(message.content or b"") for message in messages} == {CONTENT_BYTES}
-    assert not any(message.causal_history or message.bloom_filter for message in messages)
+    assert not any(message.causal_history or message.bloom_filter for message in messages[:20])
+    assert all(len(message.causal_ids) == 2 and message.bloom_filter for message in messages[20:])
 
 
 def test_traffic_refers_to_the_newest_messages_with_hint_and_sender() -> None:
@@ -71,7 +74,7 @@ def test_payloads_differ() -> None:
 
 
 def test_file_holds_wire_and_hint_by_turns(tmp_path: Path) -> None:
-    messages = list(history_messages(3))
+    messages = list(history_messages(3, 2))
     write(tmp_path / "messages", messages)
     rest, fields = (tmp_path / "messages").read_bytes(), []
     while rest:
