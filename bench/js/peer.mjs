@@ -118,7 +118,8 @@ const commands = {
 
   /** Begin counting memory: an empty history, and the heap as it is. */
   memoryBegin() {
-    session = { log: new MemLocalHistory(), before: heapBytes() };
+    session = undefined; // else what it holds would be freed while counting
+    session = { before: heapBytes(), log: new MemLocalHistory() };
     return {};
   },
 
