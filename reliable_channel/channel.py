@@ -18,7 +18,7 @@ from .options import ChannelOptions, OptionValues
 from .runtime import ChannelStatistics, Journal, Runtime
 from .sds.log import LogEntry
 from .transport import LossyTransport, Transport, TransportError
-from .transport.connect import WakuSettings, connect, default_content_topic
+from .transport.connect import Service, WakuSettings, connect, default_content_topic
 
 CLOSE_TIMEOUT_S: Final = 2.0
 """How long closing waits for the transport to take what was accepted last."""
@@ -56,6 +56,9 @@ class ReliableChannel:
         content_topic: where the channel lives on Waku; made from the channel id where None.
         pubsub_topic: a static shard; where None, autosharding derives it from `cluster_id` and
             `num_shards`.
+        service: `relay`, `light` (light push and filter), or `auto`: relay where the node offers
+            it.
+        store_peer: multiaddress of the Store node that the node asks; nwaku finds one by itself.
         transport: another transport in place of a node.
         journal: a file to which every event and every message on the wire is appended as JSON
             lines.
@@ -77,6 +80,8 @@ class ReliableChannel:
         pubsub_topic: str | None = None,
         cluster_id: int = 1,
         num_shards: int = 8,
+        service: Service = "auto",
+        store_peer: str | None = None,
         transport: Transport | None = None,
         journal: str | Path | None = None,
         drop_incoming: float | None = None,
@@ -90,7 +95,9 @@ class ReliableChannel:
         self.content_topic = content_topic or default_content_topic(channel_id)
         self.options = replace(options or ChannelOptions(), **values)
         self.seed = randbits(64) if seed is None else seed
-        self._settings = WakuSettings(self.content_topic, pubsub_topic, cluster_id, num_shards)
+        self._settings = WakuSettings(
+            self.content_topic, pubsub_topic, cluster_id, num_shards, service, store_peer
+        )
         self._settings.shard  # noqa: B018 - a malformed topic fails here, not at the first message
         self._node = node
         self._given_transport = transport

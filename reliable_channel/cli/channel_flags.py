@@ -12,6 +12,7 @@ import typer
 
 from ..channel import ReliableChannel
 from ..options import ChannelOptions
+from ..transport.connect import Service
 
 DEFAULT_NODE = "http://127.0.0.1:8645"
 
@@ -54,6 +55,17 @@ _COMMON: dict[str, tuple[Any, Any]] = {
     ),
     "cluster_id": (Annotated[int, typer.Option(help="The network's cluster.")], 1),
     "num_shards": (Annotated[int, typer.Option(help="The cluster's shards.")], 8),
+    "service": (
+        Annotated[Service, typer.Option(help="Which of the node's services to use.")],
+        "auto",
+    ),
+    "store_peer": (
+        Annotated[
+            str | None,
+            typer.Option(help="Multiaddress of the Store node to ask; nwaku finds one itself."),
+        ],
+        None,
+    ),
     "journal": (
         Annotated[
             Path | None,
@@ -117,7 +129,7 @@ def with_channel_flags(
 
 def _parameters() -> dict[str, inspect.Parameter]:
     """One keyword parameter an option, its help taken from the option's own docstring."""
-    hints, help_texts = get_type_hints(ChannelOptions), _docstrings()
+    hints, help_texts = get_type_hints(ChannelOptions), attribute_docstrings(ChannelOptions)
     found = {}
     for field in fields(ChannelOptions):
         flag = "--" + field.name.replace("_", "-")
@@ -134,9 +146,9 @@ def _parameters() -> dict[str, inspect.Parameter]:
     return found
 
 
-def _docstrings() -> dict[str, str]:
-    """The text below each option of `ChannelOptions`."""
-    (tree,) = ast.parse(inspect.getsource(ChannelOptions)).body
+def attribute_docstrings(kind: type) -> dict[str, str]:
+    """The texts that stand below the fields of a class."""
+    (tree,) = ast.parse(inspect.getsource(kind)).body
     assert isinstance(tree, ast.ClassDef)
     texts = {}
     for statement, below in zip(tree.body, tree.body[1:], strict=False):

@@ -5,9 +5,9 @@ from contextlib import AsyncExitStack
 
 import httpx
 
-from .waku import WakuSettings, WakuTransport
+from .waku import Service, WakuSettings, WakuTransport
 
-__all__ = ["WakuSettings", "connect", "default_content_topic"]
+__all__ = ["Service", "WakuSettings", "connect", "default_content_topic"]
 
 
 def default_content_topic(channel_id: str) -> str:

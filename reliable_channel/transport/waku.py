@@ -48,6 +48,9 @@ class WakuSettings:
     service: Service = "auto"
     """`relay` publishes and reads through relay, `light` through light push and filter, `auto`
     takes relay where the node offers it."""
+    store_peer: str | None = None
+    """Multiaddress of the Store node that the node asks; where None the node chooses. go-waku
+    cannot choose."""
     poll_min_interval_ms: int = 10
     poll_max_interval_ms: int = 100
 
@@ -145,7 +148,9 @@ class WakuTransport:
         found: list[Received] = []
         for start in range(0, len(hashes), HASHES_PER_QUERY):
             wanted = tuple(hashes[start : start + HASHES_PER_QUERY])
-            query = StoreQuery(hashes=wanted, page_size=PAGE_SIZE)
+            query = StoreQuery(
+                hashes=wanted, page_size=PAGE_SIZE, peer_addr=self.settings.store_peer
+            )
             with _translated(StoreUnavailable):
                 page = await self._client.store(query)
             found += self._stored(page.entries, set(wanted))
@@ -162,6 +167,7 @@ class WakuTransport:
                 end_time_ns=end_ns,
                 page_size=PAGE_SIZE,
                 cursor=cursor,
+                peer_addr=self.settings.store_peer,
             )
             with _translated(StoreUnavailable):
                 page = await self._client.store(query)
