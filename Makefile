@@ -59,9 +59,9 @@ check-python:
 	@$(PYTHON) -c 'import ensurepip, venv' 2>/dev/null || { \
 		echo "$(PYTHON) cannot make virtual environments; on Debian: apt install python3-venv"; exit 1; }
 
-$(READY): requirements/dev.txt pyproject.toml | check-python
+$(READY): requirements/dev.txt | check-python
 	@echo "setting up $(VENV) (once; about a minute)"
-	@$(PYTHON) -m venv --clear $(VENV)
+	@$(PYTHON) -m venv $(VENV)
 	@$(PIP) --require-hashes -r requirements/dev.txt
 	@$(PIP) --no-build-isolation --editable .
 	@touch $@
