@@ -138,6 +138,7 @@ class ReliableChannel:
                 now_ns=self._now_ns,
                 random=Random(self.seed),
             )
+            stack.callback(runtime.close)
             tasks = await stack.enter_async_context(anyio.create_task_group())
             stack.callback(tasks.cancel_scope.cancel)
             runtime.start(tasks)
@@ -145,15 +146,16 @@ class ReliableChannel:
             self._exit = stack.pop_all()
 
     async def aclose(self) -> None:
-        """Hand the transport what was accepted, then stop everything; closing twice does
-        nothing."""
+        """Hand the transport what was accepted, then stop everything; twice does nothing.
+
+        What the transport does not take within 2 s becomes `send_failed`.
+        """
         stack, runtime = self._exit, self._runtime
         if stack is None or runtime is None:
             return
         with anyio.move_on_after(CLOSE_TIMEOUT_S, shield=True):
             await runtime.drained()
         self._exit = None
-        runtime.close()
         await stack.aclose()
 
     async def __aenter__(self) -> Self:

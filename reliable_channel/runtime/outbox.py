@@ -73,6 +73,11 @@ class Outbox:
             self._emptied = anyio.Event()
             await self._emptied.wait()
 
+    def undispatched(self) -> list[Outgoing]:
+        """The messages of the application that wait."""
+        waiting = sorted(self._heap, key=lambda item: item[:2])
+        return [item[2] for item in waiting if item[2].kind is OutgoingKind.CONTENT]
+
     def _push(self, item: _Item) -> None:
         self._queued.add((item[2].kind, item[2].message_id))
         heapq.heappush(self._heap, item)

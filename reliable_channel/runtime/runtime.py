@@ -102,7 +102,9 @@ class Runtime:
         return self._stream.read()
 
     def close(self) -> None:
-        """Let the readers of events finish."""
+        """Tell what was accepted and never went out, and let the readers of events finish."""
+        for outgoing in self._outbox.undispatched():
+            self.engine.refused(outgoing, "the channel was closed before the transport took it")
         self._stream.close()
 
     def statistics(self) -> ChannelStatistics:
