@@ -5,6 +5,7 @@ handing on what the core wants told and broadcast.
 """
 
 from collections.abc import Callable
+from random import Random
 from uuid import UUID
 
 from ..events import Event, MessageSent, SendFailed, SendingMessage
@@ -25,7 +26,7 @@ class Engine:
         core: SdsProtocol,
         *,
         now_ns: Callable[[], int],
-        random: Callable[[], float],
+        random: Random,
         stream: EventStream,
         outbox: Outbox,
         journal: Journal | None,
@@ -49,7 +50,7 @@ class Engine:
         """Accept a message; return its request id and message id."""
         now_ns = self._now_ns()
         message_id = self.core.send(content, now_ns // 1_000_000, timestamp_ns=now_ns)
-        request_id = str(UUID(int=int(self._random() * 2**64) << 64 | now_ns % 2**64, version=4))
+        request_id = str(UUID(int=self._random.getrandbits(128), version=4))
         self._requests[message_id] = request_id
         self.emit(SendingMessage(message_id, request_id))
         self._settle()

@@ -55,7 +55,7 @@ class Runtime:
         self.engine = Engine(
             core,
             now_ns=now_ns,
-            random=random.random,
+            random=random,
             stream=self._stream,
             outbox=self._outbox,
             journal=journal,

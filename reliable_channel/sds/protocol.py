@@ -329,11 +329,12 @@ class SdsProtocol:
                 continue
             if dependency in buffer.lost:
                 lost.append(entry)
-                continue
-            unmet.add(dependency)
-            if buffer.note_missing(entry, now_ms):
-                news.append(entry)
-            if repair and dependency in buffer.missing:
+            else:
+                unmet.add(dependency)
+                if buffer.note_missing(entry, now_ms):
+                    news.append(entry)
+            # Lost is what nobody waits for; who still refers to it may well have it by now.
+            if repair and dependency not in buffer.parked:
                 self.repair_requests.want(entry, now_ms)
         if news:
             self._events.append(MessageMissing(tuple(news)))
@@ -407,7 +408,6 @@ class SdsProtocol:
             MessageLost(entry.message_id, entry.sender_id, entry.retrieval_hint, reason)
         )
         self.counters.lost += 1
-        self.repair_requests.remove(entry.message_id)
         for parked in in_log_order(self.incoming_buffer.give_up(entry)):
             if parked.message.message_id in self.incoming_buffer.parked:
                 self._deliver(self.incoming_buffer.take(parked.message.message_id))

@@ -103,30 +103,39 @@ class OutgoingRepairBuffer:
         self._entries: dict[str, HistoryEntry] = {}
         self._attempts: dict[str, int] = {}
         self._timetable = _Timetable()
+        self._resting: OrderedDict[str, int] = OrderedDict()
+        """Since when an entry has no attempts left, the longest rested first."""
 
     def __len__(self) -> int:
         return len(self._entries)
 
     def want(self, entry: HistoryEntry, now_ms: int) -> None:
-        """Plan a request for a missing message, unless one is planned or all attempts are spent.
+        """Plan a request for a missing message that was referred to, unless one is planned.
 
-        A full buffer lets go of the entry that is due last, as js-waku's does.
+        An entry whose attempts are spent rests for as long as they may have taken, and then starts
+        over: those who could answer may be reachable again. One without a sender is not asked for,
+        as nobody may answer (guide, edge case 4). A full buffer lets go of the entry that has
+        rested longest, else of the one that is due last, as js-waku's does.
         """
         message_id = entry.message_id
-        if message_id in self._entries:
+        if not entry.sender_id or self._rests(message_id, now_ms):
             return
+        if message_id in self._timetable:
+            return
+        self.remove(message_id)
         if len(self._entries) >= self._options.buffer_size:
             last = self._timetable.last()
-            self.remove(last[1] if last else next(iter(self._entries)))
+            self.remove(last[1] if last and not self._resting else next(iter(self._resting)))
         self._entries[message_id] = entry
         self._attempts[message_id] = 0
         self._plan(message_id, now_ms)
 
     def remove(self, message_id: str) -> None:
-        """Forget an entry: it was received, or given up."""
+        """Forget an entry: it was received."""
         if self._entries.pop(message_id, None) is not None:
             del self._attempts[message_id]
             self._timetable.remove(message_id)
+            self._resting.pop(message_id, None)
 
     def take_due(self, now_ms: int) -> list[HistoryEntry]:
         """The entries to attach to the next message, lowest T_req first; each is planned again for
@@ -137,23 +146,13 @@ class OutgoingRepairBuffer:
         """
         due = self._timetable.until(now_ms, self._options.max_requests_per_message)
         for message_id in due:
-            self._timetable.remove(message_id)
-            self._attempts[message_id] += 1
-            if self._attempts[message_id] < self._options.max_request_attempts:
-                self._plan(message_id, now_ms)
+            self._count_attempt(message_id, now_ms)
         return [self._entries[message_id] for message_id in due]
 
     def requested_by_other(self, message_id: str, now_ms: int) -> None:
         """Somebody else asks: that counts as an attempt of ours (guide, Receiving §3a)."""
-        if message_id not in self._entries:
-            return
-        attempts = self._attempts[message_id] + 1
-        if attempts >= self._options.max_request_attempts:
-            self.remove(message_id)
-        elif message_id in self._timetable:
-            self._attempts[message_id] = attempts
-            self._timetable.remove(message_id)
-            self._plan(message_id, now_ms)
+        if message_id in self._timetable:
+            self._count_attempt(message_id, now_ms)
 
     def next_deadline_ms(self) -> int | None:
         """The lowest T_req."""
@@ -168,6 +167,19 @@ class OutgoingRepairBuffer:
     def planned(self) -> dict[str, int]:
         """T_req by message id."""
         return dict(self._timetable.due_ms)
+
+    def _count_attempt(self, message_id: str, now_ms: int) -> None:
+        self._timetable.remove(message_id)
+        self._attempts[message_id] += 1
+        if self._attempts[message_id] < self._options.max_request_attempts:
+            self._plan(message_id, now_ms)
+        else:
+            self._resting[message_id] = now_ms
+
+    def _rests(self, message_id: str, now_ms: int) -> bool:
+        since_ms = self._resting.get(message_id)
+        rest_ms = self._options.max_request_attempts * self._options.t_max_ms
+        return since_ms is not None and 0 <= now_ms - since_ms < rest_ms
 
     def _plan(self, message_id: str, now_ms: int) -> None:
         self._timetable.add(
