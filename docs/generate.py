@@ -1,6 +1,5 @@
 """Write docs/reference.md from the docstrings of options, events and errors (`make docs`)."""
 
-import ast
 import inspect
 from collections.abc import Iterator
 from dataclasses import fields
@@ -8,6 +7,7 @@ from pathlib import Path
 from typing import get_args
 
 from reliable_channel import errors, events
+from reliable_channel.cli.channel_flags import attribute_docstrings
 from reliable_channel.options import ChannelOptions
 
 PAGE = Path(__file__).with_name("reference.md")
@@ -26,8 +26,8 @@ def _head() -> Iterator[str]:
 
 def _options() -> Iterator[str]:
     yield from ("", "## Options", "")
-    yield "Keyword arguments of `ReliableChannel`, fields of `ChannelOptions`, and flags of the command line"
-    yield "(`retry_interval_ms` is `--retry-interval-ms`)."
+    yield "Keyword arguments of `ReliableChannel`, fields of `ChannelOptions`, and flags of the"
+    yield "command line (`retry_interval_ms` is `--retry-interval-ms`)."
     yield from ("", "| option | default | meaning |", "|---|---|---|")
     texts = attribute_docstrings(ChannelOptions)
     for field in fields(ChannelOptions):
@@ -37,7 +37,7 @@ def _options() -> Iterator[str]:
 
 def _events() -> Iterator[str]:
     yield from ("", "## Events", "")
-    yield "What `channel.events()` gives; the name in brackets is the one in journals and in `peer`."
+    yield "What `channel.events()` gives; in brackets the name in journals and in `peer`."
     for kind in sorted(get_args(events.Event), key=lambda kind: kind.__name__):
         yield from ("", f"### {kind.__name__} (`{kind.wire_name}`)", "", _first(kind), "")
         texts = attribute_docstrings(kind)
@@ -52,21 +52,6 @@ def _errors() -> Iterator[str]:
     yield from ("```", "")
     for name in errors.__all__:
         yield f"- `{name}`: {_first(getattr(errors, name))}"
-
-
-def attribute_docstrings(kind: type) -> dict[str, str]:
-    """The texts that stand below the fields of a class."""
-    (tree,) = ast.parse(inspect.getsource(kind)).body
-    assert isinstance(tree, ast.ClassDef)
-    texts = {}
-    for statement, below in zip(tree.body, tree.body[1:], strict=False):
-        match statement, below:
-            case (
-                ast.AnnAssign(target=ast.Name(id=name)),
-                ast.Expr(value=ast.Constant(value=str(text))),
-            ):
-                texts[name] = " ".join(text.split())
-    return texts
 
 
 def _first(kind: type) -> str:
