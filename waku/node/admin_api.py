@@ -1,0 +1,292 @@
+"""`/admin/v1`: who the node is joined to, and joining more."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING, Final
+
+from waku.node.bodies import BadBody, read_json, text_list
+from waku.node.http import OK, Answer, Request, Route
+from waku.node.identity import BadAddress, NodeAddress, is_peer_id
+from waku.node.lightpush_api import presto_error
+from waku.node.mesh import PeerInfo
+from waku.node.protocols import COUNTED_PROTOCOLS, SERVICE_PROTOCOLS
+from waku.node.remote import DialFailed
+from waku.topics import InvalidTopic, PubsubTopic
+
+if TYPE_CHECKING:
+    from waku.node.node import EmbeddedNode
+
+__all__ = ["ROUTES"]
+
+NO_RELAY: Final = Answer.text(503, "Error: Relay Protocol is not mounted to the node")
+LOG_LEVELS: Final = {
+    "DEBUG": logging.DEBUG,
+    "INFO": logging.INFO,
+    "NOTICE": logging.INFO,
+    "WARN": logging.WARNING,
+    "ERROR": logging.ERROR,
+    "FATAL": logging.CRITICAL,
+}
+
+
+async def peers(node: EmbeddedNode, request: Request) -> Answer:
+    """GET /admin/v1/peers and /admin/v1/peers/connected: here, whoever is known is connected."""
+    return _list(node.mesh.peers().values())
+
+
+async def peers_on_shard(node: EmbeddedNode, request: Request) -> Answer:
+    """GET /admin/v1/peers/connected/on/{shard}."""
+    shard = _shard(request)
+    if isinstance(shard, Answer):
+        return shard
+    return _list(peer for peer in node.mesh.peers().values() if shard in peer.shards)
+
+
+async def service_peers(node: EmbeddedNode, request: Request) -> Answer:
+    """GET /admin/v1/peers/service."""
+    found = []
+    for peer in node.mesh.peers().values():
+        services = [name for name in peer.protocols if name in SERVICE_PROTOCOLS]
+        if services:
+            found.append({**_peer_json(peer), "protocols": services})
+    return Answer.json(found)
+
+
+async def relay_peers(node: EmbeddedNode, request: Request) -> Answer:
+    """GET /admin/v1/peers/relay and /admin/v1/peers/mesh, which are the same here."""
+    if not node.options.relay:
+        return NO_RELAY
+    return Answer.json(
+        [
+            {"shard": shard, "peers": [{**_peer_json(peer), "score": 0.0} for peer in found]}
+            for shard, found in _relay_peers_by_shard(node)
+        ]
+    )
+
+
+async def relay_peers_on_shard(node: EmbeddedNode, request: Request) -> Answer:
+    """GET /admin/v1/peers/relay/on/{shard} and /admin/v1/peers/mesh/on/{shard}."""
+    if not node.options.relay:
+        return NO_RELAY
+    shard = _shard(request)
+    if isinstance(shard, Answer):
+        return shard
+    found = [peer for peer in node.relay_peers() if shard in peer.shards]
+    return Answer.json(
+        {"shard": shard, "peers": [{**_peer_json(peer), "score": 0.0} for peer in found]}
+    )
+
+
+async def stats(node: EmbeddedNode, request: Request) -> Answer:
+    """GET /admin/v1/peers/stats."""
+    known = list(node.mesh.peers().values())
+    by_shard = _relay_peers_by_shard(node) if node.options.relay else []
+    counts = {str(shard): len(found) for shard, found in by_shard}
+    relay_total = len(node.relay_peers())
+    return Answer.json(
+        {
+            "Sum": {"Total peers": len(known)},
+            "By Connectedness": {
+                "Connected": len(known),
+                "NotConnected": 0,
+                "CannotConnect": 0,
+                "CanConnect": 0,
+            },
+            "Relay peers": {**counts, "Total relay peers": relay_total},
+            "Mesh peers": {**counts, "Total mesh peers": relay_total},
+            "By Protocols": {
+                name: sum(name in peer.protocols for peer in known) for name in COUNTED_PROTOCOLS
+            },
+        }
+    )
+
+
+async def peer(node: EmbeddedNode, request: Request) -> Answer:
+    """GET /admin/v1/peer/{peerId}."""
+    peer_id = request.path_values[0]
+    if not is_peer_id(peer_id):
+        return Answer.text(400, "Invalid argument:peerid: incorrect PeerId string")
+    found = node.mesh.peers().get(peer_id)
+    if found is None:
+        return Answer.text(404, f"Peer with ID ok({peer_id}) not found")
+    return Answer.json(_peer_json(found))
+
+
+async def add_peers(node: EmbeddedNode, request: Request) -> Answer:
+    """POST /admin/v1/peers: join nodes by `http://` address or multiaddress."""
+    try:
+        addresses = text_list(read_json(request))
+    except BadBody as error:
+        return Answer.text(400, f"Failed to decode request: {presto_error(str(error))}")
+    for index, text in enumerate(addresses):
+        try:
+            address = NodeAddress.parse(text)
+        except BadAddress as error:
+            return Answer.text(400, f"Couldn't parse remote peer info: {error}")
+        if address.peer_id in node.mesh.peers():
+            continue  # as in nwaku, a known peer is reached the way it was, whatever the address
+        try:
+            await node.dial(address)
+        except DialFailed:
+            return Answer.text(400, f"Failed to connect to peer at index: {index} - {text}")
+    return OK
+
+
+async def filter_subscriptions(node: EmbeddedNode, request: Request) -> Answer:
+    """GET /admin/v1/filter/subscriptions."""
+    if not node.options.filter:
+        return Answer.text(400, "Error: Filter Protocol is not mounted to the node")
+    return Answer.json(
+        [
+            {
+                "peerId": peer_id,
+                "filterCriteria": [
+                    {"pubsubTopic": pubsub_topic, "contentTopic": content_topic}
+                    for pubsub_topic, content_topic in criteria
+                ],
+            }
+            for peer_id, criteria in node.filter.criteria_by_peer().items()
+        ]
+    )
+
+
+async def set_log_level(node: EmbeddedNode, request: Request) -> Answer:
+    """POST /admin/v1/log-level/{level}."""
+    given = request.path_values[0]
+    name = given.upper()
+    if name == "TRACE":
+        text = f"Log level {name} is lower than the lowest log level - DEBUG - the binary is"
+        return Answer.text(400, f"{text} compiled with.")
+    level = LOG_LEVELS.get(name)
+    if level is None:
+        names = "TRACE, DEBUG, INFO, NOTICE, WARN, ERROR or FATAL"
+        return Answer.text(400, f"Invalid log-level: {given}. Please specify one of {names}")
+    logging.getLogger("waku.node").setLevel(level)
+    return OK
+
+
+def _list(found: Iterable[PeerInfo]) -> Answer:
+    return Answer.json([_peer_json(peer) for peer in found])
+
+
+def _peer_json(found: PeerInfo) -> Mapping[str, object]:
+    return {
+        "multiaddr": f"{found.multiaddr}/p2p/{found.peer_id}",
+        "protocols": list(found.protocols),
+        "shards": list(found.shards),
+        "connected": "Connected",
+        "agent": found.agent,
+        "origin": "UnknownOrigin",
+    }
+
+
+def _relay_peers_by_shard(node: EmbeddedNode) -> list[tuple[int, list[PeerInfo]]]:
+    """Return the relay peers of each followed topic; a shard of two clusters comes twice."""
+    found = []
+    for topic in node.relay.pubsub_topics:
+        try:
+            parsed = PubsubTopic.parse(topic)
+        except InvalidTopic:
+            continue
+        ours = parsed.cluster_id == node.options.cluster_id
+        on_shard = [peer for peer in node.relay_peers() if ours and parsed.shard in peer.shards]
+        found.append((parsed.shard, on_shard))
+    return found
+
+
+def _shard(request: Request) -> int | Answer:
+    text = request.path_values[0]
+    if not (text.isascii() and text.isdigit()):
+        return Answer.text(400, "Invalid shardId: Non-decimal character encountered")
+    if len(text) > 5 or int(text) > 0xFFFF:
+        return Answer.text(400, "Invalid shardId: Integer overflow")
+    return int(text)
+
+
+_BAD_SHARD: Final = {400: "not a shard"}
+_PEERS: Final = "/admin/v1/peers"
+_RELAY_FAILURES: Final = {**_BAD_SHARD, 503: "the node has no relay"}
+
+ROUTES: Final = (
+    Route("GET", _PEERS, peers, "List the nodes joined to this one", "admin", answer="Peers"),
+    Route(
+        "POST",
+        _PEERS,
+        add_peers,
+        "Join nodes",
+        "admin",
+        body="TopicList",
+        failures={400: "not an address, or nobody answers there"},
+    ),
+    Route("GET", f"{_PEERS}/connected", peers, "List the connected nodes", "admin", answer="Peers"),
+    Route(
+        "GET",
+        f"{_PEERS}/connected/on/{{shard}}",
+        peers_on_shard,
+        "List the connected nodes of a shard",
+        "admin",
+        answer="Peers",
+        failures=_BAD_SHARD,
+    ),
+    Route(
+        "GET",
+        f"{_PEERS}/service",
+        service_peers,
+        "List the nodes that offer a service",
+        "admin",
+        answer="Peers",
+    ),
+    Route("GET", f"{_PEERS}/stats", stats, "Count the nodes", "admin", answer="PeerStats"),
+    *(
+        Route(
+            "GET",
+            f"{_PEERS}/{kind}",
+            relay_peers,
+            f"List the {kind} peers by shard",
+            "admin",
+            answer="PeersOfShards",
+            failures={503: "the node has no relay"},
+        )
+        for kind in ("relay", "mesh")
+    ),
+    *(
+        Route(
+            "GET",
+            f"{_PEERS}/{kind}/on/{{shard}}",
+            relay_peers_on_shard,
+            f"List the {kind} peers of a shard",
+            "admin",
+            answer="PeersOfShard",
+            failures=_RELAY_FAILURES,
+        )
+        for kind in ("relay", "mesh")
+    ),
+    Route(
+        "GET",
+        "/admin/v1/peer/{peerId}",
+        peer,
+        "Tell what is known of a node",
+        "admin",
+        answer="Peer",
+        failures={400: "not a peer id", 404: "not known"},
+    ),
+    Route(
+        "GET",
+        "/admin/v1/filter/subscriptions",
+        filter_subscriptions,
+        "List the filter subscriptions by node",
+        "admin",
+        answer="FilterSubscriptions",
+        failures={400: "the node has no filter service"},
+    ),
+    Route(
+        "POST",
+        "/admin/v1/log-level/{level}",
+        set_log_level,
+        "Set the log level",
+        "admin",
+        failures={400: "not a level"},
+    ),
+)

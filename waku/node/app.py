@@ -1,0 +1,143 @@
+"""The ASGI app: from the server's scope to a route, and back.
+
+Why no web framework's router: nwaku takes a percent-encoded topic for one segment of a path and
+answers a wrong method with 404, which routers that decode first and know 405 cannot be told.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, MutableMapping
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
+
+from waku.client import CLIENT_ID_HEADER
+from waku.node import (
+    admin_api,
+    debug_api,
+    filter_api,
+    lightpush_api,
+    mesh_api,
+    openapi,
+    relay_api,
+    store_api,
+)
+from waku.node.http import HTML, NOT_FOUND, Answer, Request, Router, parse_query
+
+if TYPE_CHECKING:
+    from waku.node.node import EmbeddedNode
+
+__all__ = ["NodeApp"]
+
+Scope: TypeAlias = MutableMapping[str, Any]
+Receive: TypeAlias = Callable[[], Awaitable[MutableMapping[str, Any]]]
+Send: TypeAlias = Callable[[MutableMapping[str, Any]], Awaitable[None]]
+
+MAX_BODY_BYTES: Final = 1024 * 1024
+"""nwaku's limit, and enough for every request that it would take."""
+MAX_CLIENT_ID_CHARACTERS: Final = 128
+
+_CLIENT_ID: Final = CLIENT_ID_HEADER.lower().encode()
+_NO_CONTENT_TYPE: Final = Answer(400, b"Invalid content type", HTML)
+_TOO_LARGE: Final = Answer.text(413, "")
+_BAD_CLIENT_ID: Final = Answer.text(400, f"{CLIENT_ID_HEADER}: at most 128 characters")
+_BAD_ORIGIN: Final = Answer(403, b"Origin not allowed", HTML)
+
+
+class BodyTooLarge(Exception):
+    """The body of a request exceeds the limit."""
+
+
+class NodeApp:
+    """The REST API of one node."""
+
+    def __init__(self, node: EmbeddedNode) -> None:
+        self._node = node
+        options = node.options
+        self._max_body_bytes = max(MAX_BODY_BYTES, 2 * options.max_message_bytes)
+        self.router: Final = Router(
+            (
+                *debug_api.ROUTES,
+                *(relay_api.ROUTES if options.relay else ()),
+                *lightpush_api.ROUTES,
+                *filter_api.ROUTES,
+                *store_api.ROUTES,
+                *(admin_api.ROUTES if options.admin else ()),
+                *mesh_api.ROUTES,
+                *openapi.ROUTES,
+            )
+        )
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer one request (ASGI)."""
+        if scope["type"] != "http":
+            raise RuntimeError(f"an embedded node answers HTTP, not {scope['type']}")
+        headers = dict(scope["headers"])
+        origin: bytes | None = headers.get(b"origin")
+        allowed = self._allows(origin)
+        answer = await self._answer(scope, headers, receive) if allowed else _BAD_ORIGIN
+        answer_headers = [
+            (b"content-type", answer.content_type.encode()),
+            (b"content-length", str(len(answer.body)).encode()),
+        ]
+        if allowed and origin is not None and self._node.options.allow_origins:
+            answer_headers += [
+                (b"access-control-allow-origin", origin),
+                (b"access-control-allow-headers", b"Content-Type"),
+                (b"vary", b"Origin"),
+            ]
+        await send(
+            {"type": "http.response.start", "status": answer.status, "headers": answer_headers}
+        )
+        await send({"type": "http.response.body", "body": answer.body})
+
+    async def _answer(self, scope: Scope, headers: dict[bytes, bytes], receive: Receive) -> Answer:
+        raw_path = scope["raw_path"].decode("latin-1")
+        found = self.router.find(scope["method"], raw_path)
+        if found is None:
+            return NOT_FOUND
+        route, path_values = found
+        try:
+            body = await _read_body(receive, self._max_body_bytes)
+        except BodyTooLarge:
+            return _TOO_LARGE
+        content_type = headers.get(b"content-type")
+        if body and content_type is None:
+            return _NO_CONTENT_TYPE
+        client_id = headers.get(_CLIENT_ID, b"").decode("latin-1") or None
+        if client_id is not None and len(client_id) > MAX_CLIENT_ID_CHARACTERS:
+            return _BAD_CLIENT_ID
+        raw_query = scope["query_string"]
+        request = Request(
+            path_values,
+            parse_query(raw_query.decode("latin-1")) if raw_query else {},
+            body,
+            _media_type(content_type),
+            client_id,
+            scope.get("client"),
+        )
+        return await route.handler(self._node, request)
+
+    def _allows(self, origin: bytes | None) -> bool:
+        origins = self._node.options.allow_origins
+        if origin is None or not origins:
+            return True
+        return "*" in origins or origin.decode("latin-1") in origins
+
+
+async def _read_body(receive: Receive, limit: int) -> bytes:
+    parts: list[bytes] = []
+    size = 0
+    while True:
+        event = await receive()
+        part: bytes = event.get("body", b"")
+        size += len(part)
+        if size > limit:
+            raise BodyTooLarge
+        parts.append(part)
+        if not event.get("more_body"):
+            return b"".join(parts)
+
+
+def _media_type(content_type: bytes | None) -> str | None:
+    if content_type is None:
+        return None
+    return content_type.decode("latin-1").partition(";")[0].strip().lower()

@@ -1,0 +1,169 @@
+"""Request bodies by nwaku's rules: strict JSON, closed objects, base64 without the URL alphabet."""
+
+from __future__ import annotations
+
+import binascii
+import json
+from collections.abc import Mapping
+from typing import Any, Final, NoReturn
+
+from waku.models import INT64_MAX, UINT32_MAX, WakuMessage
+from waku.node.http import JSON, TEXT, Request
+
+__all__ = [
+    "MISSING",
+    "BadBase64",
+    "BadBody",
+    "NoBody",
+    "closed_object",
+    "read_json",
+    "relay_message",
+    "text_list",
+]
+
+MISSING: Final = "Missing content body"
+UNDECODABLE: Final = "Invalid content body, could not decode: Unable to deserialize data: "
+"""The build of nwaku that was recorded says no more; so that clients do not rely on more, nor do
+we."""
+
+
+class BadBody(ValueError):
+    """The body is not what the operation takes; the message is nwaku's."""
+
+    def __init__(self, text: str = UNDECODABLE) -> None:
+        super().__init__(text)
+
+
+class NoBody(BadBody):
+    """There is no body."""
+
+    def __init__(self) -> None:
+        super().__init__(MISSING)
+
+
+class BadBase64(ValueError):
+    """A field is not base64; the message is nwaku's."""
+
+    def __init__(self) -> None:
+        super().__init__("Incorrect base64 string")
+
+
+def read_json(request: Request, *, plain_text: bool = True) -> object:
+    """Return the JSON value of a body.
+
+    Args:
+        request: what was asked.
+        plain_text: take `text/plain` for JSON as well, as nwaku does except in its filter API.
+
+    Raises:
+        NoBody: it is empty.
+        BadBody: the content type is another one, or the body is not JSON.
+    """
+    if not request.body:
+        raise NoBody
+    if request.content_type != JSON and not (plain_text and request.content_type == TEXT):
+        raise BadBody(f"Wrong Content-Type, expected {JSON}{f' or {TEXT}' if plain_text else ''}")
+    try:
+        value: object = json.loads(
+            request.body.decode(),
+            object_pairs_hook=_without_repeats,
+            parse_float=_refuse,
+            parse_constant=_refuse,
+        )
+    except (ValueError, RecursionError) as error:
+        raise BadBody from error
+    return value
+
+
+def closed_object(value: object, *, required: set[str], optional: set[str]) -> Mapping[str, Any]:
+    """Return an object that has all required fields and no unknown ones.
+
+    Raises:
+        BadBody: it is something else.
+    """
+    if not isinstance(value, dict) or not required <= value.keys() <= required | optional:
+        raise BadBody
+    return value
+
+
+def text_list(value: object) -> list[str]:
+    """Return a list of texts.
+
+    Raises:
+        BadBody: it is something else.
+    """
+    if not isinstance(value, list):
+        raise BadBody
+    return [text(item) for item in value]
+
+
+def text(value: object) -> str:
+    """Return a text that can be written as UTF-8.
+
+    Raises:
+        BadBody: it is something else.
+    """
+    if not isinstance(value, str):
+        raise BadBody
+    try:
+        value.encode()
+    except UnicodeEncodeError as error:  # half a surrogate pair, which JSON can spell
+        raise BadBody from error
+    return value
+
+
+def relay_message(value: object) -> WakuMessage:
+    """Return the message of a `RelayWakuMessage`; an absent timestamp is 0.
+
+    Raises:
+        BadBody: wrong fields or types; payload or content topic empty; a number out of range.
+        BadBase64: a field is not base64.
+    """
+    fields = closed_object(
+        value,
+        required={"payload", "contentTopic"},
+        optional={"version", "timestamp", "meta", "ephemeral", "proof"},
+    )
+    payload, content_topic = text(fields["payload"]), text(fields["contentTopic"])
+    meta, proof = text(fields.get("meta", "")), text(fields.get("proof", ""))
+    ephemeral = fields.get("ephemeral", False)
+    if not (payload and content_topic and isinstance(ephemeral, bool)):
+        raise BadBody
+    # DIVERGES: a negative version ends the process of nwaku.
+    version = _integer(fields.get("version", 0), 0, UINT32_MAX)
+    timestamp = _integer(fields.get("timestamp", 0), -INT64_MAX - 1, INT64_MAX)
+    return WakuMessage(
+        _base64(payload),
+        content_topic,
+        version=version,
+        timestamp=timestamp,
+        meta=_base64(meta),
+        ephemeral=ephemeral,
+        proof=_base64(proof),
+    )
+
+
+def _integer(value: object, lowest: int, highest: int) -> int:
+    if not isinstance(value, int) or isinstance(value, bool) or not lowest <= value <= highest:
+        raise BadBody
+    return value
+
+
+def _base64(value: str) -> bytes:
+    """Decode the standard alphabet; padding may be absent."""
+    unpadded = value.rstrip("=")
+    try:
+        return binascii.a2b_base64(unpadded + "=" * (-len(unpadded) % 4), strict_mode=True)
+    except ValueError as error:
+        raise BadBase64 from error
+
+
+def _without_repeats(pairs: list[tuple[str, object]]) -> dict[str, object]:
+    fields = dict(pairs)
+    if len(fields) != len(pairs):
+        raise BadBody
+    return fields
+
+
+def _refuse(literal: str) -> NoReturn:
+    raise BadBody

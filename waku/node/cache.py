@@ -1,0 +1,94 @@
+"""What waits to be read: nwaku's message cache, with its habits.
+
+One bounded cache holds what one client has not read yet, on all its topics together. A message can
+be read by its pubsub topic or by its content topic, and reading takes it out for both. (Source:
+nwaku's `waku_api/message_cache.nim`.)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from waku.models import WakuMessage
+
+__all__ = ["MessageCache"]
+
+
+class MessageCache:
+    """Unread messages of one client; when full, the one with the oldest timestamp is dropped."""
+
+    __slots__ = ("_by_content", "_by_pubsub", "_messages", "capacity", "dropped")
+
+    def __init__(self, capacity: int) -> None:
+        self.capacity = capacity
+        self.dropped = 0
+        """Messages lost because the reader was slow."""
+        self._messages: dict[bytes, tuple[str, WakuMessage]] = {}
+        self._by_pubsub: dict[str, dict[bytes, None]] = {}
+        self._by_content: dict[str, dict[bytes, None]] = {}
+
+    def __len__(self) -> int:
+        return len(self._messages)
+
+    def subscribe_pubsub(self, pubsub_topic: str) -> None:
+        """Start to keep what comes on a pubsub topic."""
+        self._by_pubsub.setdefault(pubsub_topic, {})
+
+    def subscribe_content(self, content_topic: str) -> None:
+        """Start to keep what comes on a content topic."""
+        self._by_content.setdefault(content_topic, {})
+
+    def unsubscribe_pubsub(self, pubsub_topic: str) -> None:
+        """Forget a pubsub topic and its unread messages."""
+        self._remove(self._by_pubsub.pop(pubsub_topic, ()))
+
+    def unsubscribe_content(self, content_topic: str) -> None:
+        """Forget a content topic and its unread messages."""
+        self._remove(self._by_content.pop(content_topic, ()))
+
+    def clear(self) -> None:
+        """Forget every topic and message."""
+        self._messages.clear()
+        self._by_pubsub.clear()
+        self._by_content.clear()
+
+    def add(self, message_hash: bytes, pubsub_topic: str, message: WakuMessage) -> None:
+        """Keep a message of a topic subscribed to; one that waits already is not kept twice.
+
+        As in nwaku, either topic is enough, and the message's other topic can be read from then on.
+        """
+        if message_hash in self._messages:
+            return
+        content_topic = message.content_topic
+        if pubsub_topic not in self._by_pubsub and content_topic not in self._by_content:
+            return
+        if len(self._messages) >= self.capacity:
+            self._remove([min(self._messages, key=self._timestamp)])
+            self.dropped += 1
+        self._messages[message_hash] = pubsub_topic, message
+        self._by_pubsub.setdefault(pubsub_topic, {})[message_hash] = None
+        self._by_content.setdefault(content_topic, {})[message_hash] = None
+
+    def take_pubsub(self, pubsub_topic: str) -> list[WakuMessage] | None:
+        """Take out what waits on a pubsub topic, in order of arrival; None: nothing known of it."""
+        return self._take(self._by_pubsub.get(pubsub_topic))
+
+    def take_content(self, content_topic: str) -> list[WakuMessage] | None:
+        """Take out what waits on a content topic, in order of arrival; None as above."""
+        return self._take(self._by_content.get(content_topic))
+
+    def _take(self, hashes: dict[bytes, None] | None) -> list[WakuMessage] | None:
+        if hashes is None:
+            return None
+        messages = [self._messages[message_hash][1] for message_hash in hashes]
+        self._remove(hashes)
+        return messages
+
+    def _remove(self, hashes: Iterable[bytes]) -> None:
+        for message_hash in list(hashes):
+            pubsub_topic, message = self._messages.pop(message_hash)
+            self._by_pubsub.get(pubsub_topic, {}).pop(message_hash, None)
+            self._by_content.get(message.content_topic, {}).pop(message_hash, None)
+
+    def _timestamp(self, message_hash: bytes) -> int:
+        return self._messages[message_hash][1].timestamp

@@ -1,0 +1,139 @@
+"""Whose caches are read: the node's clients and what each subscribed to.
+
+nwaku has one set of caches for whoever calls. Here the header `Waku-Client-Id` names a client with
+subscriptions and caches of its own, so that several can share one node; calls without it share one
+set, as with nwaku.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Callable, Collection, Hashable
+from typing import Final, Generic, TypeVar
+
+from waku.node.cache import MessageCache
+
+__all__ = ["Client", "Clients", "TopicMap"]
+
+Topic = TypeVar("Topic", bound=Hashable)
+
+NS_PER_S: Final = 1_000_000_000
+
+
+class Client:
+    """One reader: the node it belongs to, its unread messages, and when it was last heard of."""
+
+    __slots__ = ("client_id", "filter_cache", "last_used_ns", "peer_id", "relay_cache")
+
+    def __init__(self, client_id: str | None, peer_id: str, cache_capacity: int) -> None:
+        self.client_id = client_id
+        self.peer_id = peer_id
+        self.relay_cache = MessageCache(cache_capacity)
+        self.filter_cache = MessageCache(cache_capacity)
+        self.last_used_ns = 0
+
+
+class TopicMap(Generic[Topic]):
+    """Who listens to what, both ways round: finding a topic's clients costs their number."""
+
+    def __init__(self) -> None:
+        self._clients: dict[Topic, dict[Client, None]] = {}
+        self._topics: dict[Client, dict[Topic, None]] = {}
+
+    def add(self, topic: Topic, client: Client) -> bool:
+        """Note that a client listens to a topic; return whether that is new."""
+        clients = self._clients.setdefault(topic, {})
+        if client in clients:
+            return False
+        clients[client] = None
+        self._topics.setdefault(client, {})[topic] = None
+        return True
+
+    def remove(self, topic: Topic, client: Client) -> bool:
+        """Note that a client no longer listens to a topic; return whether it did."""
+        clients = self._clients.get(topic)
+        if clients is None or client not in clients:
+            return False
+        del clients[client]
+        if not clients:
+            del self._clients[topic]
+        topics = self._topics[client]
+        del topics[topic]
+        if not topics:
+            del self._topics[client]
+        return True
+
+    def clients_of(self, topic: Topic) -> Collection[Client]:
+        """Return the clients that listen to a topic."""
+        return self._clients.get(topic, {}).keys()
+
+    def topics_of(self, client: Client) -> Collection[Topic]:
+        """Return the topics that a client listens to."""
+        return tuple(self._topics.get(client, ()))
+
+    @property
+    def topics(self) -> Collection[Topic]:
+        """Every topic with a listener."""
+        return self._clients.keys()
+
+    @property
+    def clients(self) -> Collection[Client]:
+        """Every client with a topic."""
+        return self._topics.keys()
+
+
+class Clients:
+    """The clients of a node: the unnamed one, and named ones in order of their last use.
+
+    A named client that is idle too long is dropped, and so is the one unused for longest when
+    there are too many; `on_drop` is told of each.
+    """
+
+    def __init__(
+        self,
+        *,
+        peer_id: str,
+        cache_capacity: int,
+        max_clients: int,
+        idle_s: float,
+        now_ns: Callable[[], int],
+        on_drop: Callable[[Client], None],
+    ) -> None:
+        self.unnamed: Final = Client(None, peer_id, cache_capacity)
+        self._peer_id = peer_id
+        self._cache_capacity = cache_capacity
+        self._max_clients = max_clients
+        self._idle_ns = int(idle_s * NS_PER_S)
+        self._now_ns = now_ns
+        self._on_drop = on_drop
+        self._named: OrderedDict[str, Client] = OrderedDict()
+
+    def __len__(self) -> int:
+        return len(self._named)
+
+    def get(self, client_id: str | None) -> Client:
+        """Return the client of that name, a new one if it is not known (any more)."""
+        if client_id is None:
+            return self.unnamed
+        now_ns = self._now_ns()
+        self._drop_idle(now_ns)
+        client = self._named.get(client_id)
+        if client is None:
+            if len(self._named) >= self._max_clients:
+                self._drop_oldest()
+            client = self._named[client_id] = Client(client_id, self._peer_id, self._cache_capacity)
+        else:
+            self._named.move_to_end(client_id)
+        client.last_used_ns = now_ns
+        return client
+
+    def _drop_idle(self, now_ns: int) -> None:
+        while self._named:
+            oldest = next(iter(self._named.values()))
+            if now_ns - oldest.last_used_ns < self._idle_ns:
+                return
+            self._drop_oldest()
+
+    def _drop_oldest(self) -> None:
+        _, client = self._named.popitem(last=False)
+        self._on_drop(client)

@@ -1,0 +1,108 @@
+"""`/info`, `/version` and `/health`."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from waku.node.http import Answer, Request, Route
+
+if TYPE_CHECKING:
+    from waku.node.node import EmbeddedNode
+
+__all__ = ["ROUTES"]
+
+_READY: Final = ("READY", None)
+_NOT_MOUNTED: Final = ("NOT_MOUNTED", None)
+
+Status = tuple[str, str | None]
+
+
+async def info(node: EmbeddedNode, request: Request) -> Answer:
+    """GET /info: `enrUri` is empty, as nobody can discover this node."""
+    addresses = [f"{address}/p2p/{node.peer_id}" for address in node.listen_addresses]
+    return Answer.json({"listenAddresses": addresses, "enrUri": ""})
+
+
+async def version(node: EmbeddedNode, request: Request) -> Answer:
+    """GET /version."""
+    return Answer.text(200, node.agent)
+
+
+async def health(node: EmbeddedNode, request: Request) -> Answer:
+    """GET /health."""
+    protocols = [
+        {name: status} if description is None else {name: status, "desc": description}
+        for name, (status, description) in protocols_health(node).items()
+    ]
+    return Answer.json({"nodeHealth": "READY", "protocolsHealth": protocols})
+
+
+def protocols_health(node: EmbeddedNode) -> dict[str, Status]:
+    """Return the status of each protocol, and what is wrong with it, in nwaku's words."""
+    options = node.options
+    relay = _relay_health(node)
+    lightpush: Status = _NOT_MOUNTED
+    if options.lightpush:
+        # The spelling is nwaku's.
+        no_relay = ("NOT_READY", "Node has no relay peers to fullfill push requests")
+        lightpush = _READY if relay == _READY else no_relay
+    filter_: Status = _NOT_MOUNTED
+    if options.filter:
+        no_relay = ("NOT_READY", "Relay is not ready, filter will not be able to sort out messages")
+        filter_ = _READY if relay == _READY else no_relay
+    lightpush_client = lightpush == _READY or node.service("lightpush") is not None
+    lightpush_client_health = _client_health(
+        lightpush_client, "No Lightpush service peer available yet"
+    )
+    return {
+        "Relay": relay,
+        "Rln Relay": _NOT_MOUNTED,
+        "Lightpush": lightpush,
+        "Legacy Lightpush": lightpush,
+        "Filter": filter_,
+        "Store": _READY if options.store else _NOT_MOUNTED,
+        "Legacy Store": _NOT_MOUNTED,
+        "Peer Exchange": _NOT_MOUNTED,
+        "Rendezvous": _NOT_MOUNTED,
+        "Mix": _NOT_MOUNTED,
+        "Lightpush Client": lightpush_client_health,
+        "Legacy Lightpush Client": lightpush_client_health,
+        "Store Client": _client_health(
+            options.store or node.service("store") is not None,
+            _no_store_peers("Store"),
+        ),
+        "Legacy Store Client": _client_health(False, _no_store_peers("Legacy Store")),
+        "Filter Client": _client_health(
+            node.service("filter") is not None, "No Filter service peer available yet"
+        ),
+    }
+
+
+def _relay_health(node: EmbeddedNode) -> Status:
+    if not node.options.relay:
+        return _NOT_MOUNTED
+    if node.options.self_service or node.relay_peers():
+        return _READY
+    return "NOT_READY", "No connected peers"
+
+
+def _no_store_peers(name: str) -> str:
+    whose = f"No {name} service peers are available yet"
+    return f"{whose}, neither Store service set up for the node"
+
+
+def _client_health(ready: bool, otherwise: str) -> Status:
+    return _READY if ready else ("NOT_READY", otherwise)
+
+
+ROUTES: Final = (
+    *(
+        Route("GET", path, info, "Tell where the node listens", "node", answer="Info")
+        for path in ("/info", "/debug/v1/info")
+    ),
+    *(
+        Route("GET", path, version, "Tell the version", "node")
+        for path in ("/version", "/debug/v1/version")
+    ),
+    Route("GET", "/health", health, "Tell how the node is", "node", answer="Health"),
+)

@@ -1,0 +1,82 @@
+"""A message on its way through the node."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Final
+
+from waku.hashing import message_hash
+from waku.models import WakuMessage
+
+__all__ = ["MAX_META_BYTES", "Envelope", "encoded_size", "relay_json"]
+
+MAX_META_BYTES: Final = 64
+"""14/WAKU2-MESSAGE. Nodes cannot decode a message with more: it is sent, and dropped on arrival."""
+
+
+@dataclass(frozen=True, slots=True)
+class Envelope:
+    """A message, the pubsub topic it travels on, and the hash all nodes know it by."""
+
+    pubsub_topic: str
+    message: WakuMessage
+    hash: bytes
+
+    @classmethod
+    def of(cls, pubsub_topic: str, message: WakuMessage) -> Envelope:
+        """Wrap a message, whose timestamp must be its final one."""
+        return cls(pubsub_topic, message, message_hash(pubsub_topic, message))
+
+    @classmethod
+    def from_json(cls, value: Mapping[str, object]) -> Envelope:
+        """Read what `to_json` wrote.
+
+        Raises:
+            ValueError: a field is missing or of the wrong type.
+        """
+        pubsub_topic = value.get("pubsubTopic")
+        if not isinstance(pubsub_topic, str):
+            raise ValueError("no pubsub topic")
+        return cls.of(pubsub_topic, WakuMessage.from_json(value.get("message")))
+
+    def to_json(self) -> dict[str, object]:
+        """Return the form in which joined nodes hand it to each other."""
+        return {"pubsubTopic": self.pubsub_topic, "message": self.message.to_json()}
+
+
+def relay_json(message: WakuMessage) -> dict[str, str | int | bool]:
+    """Return a message as nwaku's relay API writes it: defaults spelled out, `meta` only if any."""
+    fields: dict[str, str | int | bool] = {
+        "payload": "",
+        "contentTopic": "",
+        "version": 0,
+        "timestamp": 0,
+        "ephemeral": False,
+        "proof": "",
+    }
+    return {**fields, **message.to_json()}
+
+
+def encoded_size(message: WakuMessage) -> int:
+    """Return the length of a message in protobuf (14/WAKU2-MESSAGE), which the size limit is on."""
+    zigzag = (message.timestamp << 1) ^ (message.timestamp >> 63)
+    return (
+        _field_size(1, len(message.payload))
+        + _field_size(1, len(message.content_topic.encode()))
+        + 1
+        + _varint_size(message.version or 0)
+        + 1
+        + _varint_size(zigzag)
+        + (_field_size(1, len(message.meta)) if message.meta else 0)
+        + (_field_size(2, len(message.proof)) if message.proof else 0)
+        + 3  # ephemeral: a tag of two bytes, a byte
+    )
+
+
+def _field_size(tag_bytes: int, length: int) -> int:
+    return tag_bytes + _varint_size(length) + length
+
+
+def _varint_size(number: int) -> int:
+    return max(1, (number.bit_length() + 6) // 7)

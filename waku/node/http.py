@@ -1,0 +1,134 @@
+"""Requests, answers and routes, with the habits of nwaku's REST server.
+
+Topics in a path are one percent-encoded segment, so paths are matched as they were sent, before
+decoding. Whatever no route takes is 404 with an empty text, a wrong method too.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Awaitable, Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
+from urllib.parse import parse_qsl, unquote
+
+if TYPE_CHECKING:
+    from waku.node.node import EmbeddedNode
+
+__all__ = ["HTML", "JSON", "NOT_FOUND", "OK", "TEXT", "Answer", "Request", "Route", "Router"]
+
+JSON: Final = "application/json"
+TEXT: Final = "text/plain"
+HTML: Final = "text/html; charset=utf-8"
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """What a handler is given."""
+
+    path_values: tuple[str, ...]
+    """The decoded variable segments of the path, in order."""
+    query: Mapping[str, str]
+    """A parameter that is given more than once has its values joined by commas, as in nwaku."""
+    body: bytes
+    content_type: str | None
+    """Without parameters, in lower case."""
+    client_id: str | None
+    """What `Waku-Client-Id` says."""
+    remote: tuple[str, int] | None = None
+    """Host and port of the caller, if the server knows them."""
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """What a handler gives back."""
+
+    status: int
+    body: bytes
+    content_type: str = TEXT
+
+    @classmethod
+    def text(cls, status: int, text: str) -> Answer:
+        """Answer with a plain text."""
+        return cls(status, text.encode(errors="replace"))
+
+    @classmethod
+    def json(cls, value: object, status: int = 200) -> Answer:
+        """Answer with a JSON value."""
+        body = json.dumps(value, ensure_ascii=False, separators=(",", ":"))
+        return cls(status, body.encode(errors="replace"), JSON)
+
+
+OK: Final = Answer(200, b"OK")
+NOT_FOUND: Final = Answer(404, b"")
+
+Handler: TypeAlias = Callable[["EmbeddedNode", Request], Awaitable[Answer]]
+
+
+@dataclass(frozen=True, slots=True)
+class Route:
+    """One operation of the API, and what its description says."""
+
+    method: str
+    path: str
+    """As OpenAPI writes it: `/relay/v1/messages/{pubsubTopic}`."""
+    handler: Handler
+    summary: str
+    tag: str
+    body: str | None = None
+    """Name of the schema of the request's body."""
+    answer: str | None = None
+    """Name of the schema of the JSON answer; None is a plain text."""
+    query: tuple[str, ...] = ()
+    failures: Mapping[int, str] = field(default_factory=dict)
+
+    @property
+    def segments(self) -> tuple[str, ...]:
+        """The parts of the path."""
+        return tuple(self.path.split("/")[1:])
+
+
+class Router:
+    """Finds the route of a path by its number of segments and the texts it must begin with."""
+
+    def __init__(self, routes: Iterable[Route]) -> None:
+        self.routes = tuple(routes)
+        self._exact: dict[tuple[str, str], Route] = {}
+        self._variable: dict[tuple[str, int], list[Route]] = {}
+        for route in self.routes:
+            if "{" in route.path:
+                self._variable.setdefault((route.method, len(route.segments)), []).append(route)
+            else:
+                self._exact[route.method, route.path] = route
+
+    def find(self, method: str, raw_path: str) -> tuple[Route, tuple[str, ...]] | None:
+        """Return the route of a path, and the decoded values of its variable segments."""
+        route = self._exact.get((method, raw_path))
+        if route is not None:
+            return route, ()
+        segments = raw_path.split("/")[1:]
+        for route in self._variable.get((method, len(segments)), ()):
+            values = _match(route.segments, segments)
+            if values is not None:
+                return route, values
+        return None
+
+
+def _match(template: tuple[str, ...], segments: list[str]) -> tuple[str, ...] | None:
+    values = []
+    for expected, found in zip(template, segments, strict=True):
+        if expected.startswith("{"):
+            if not found:
+                return None
+            values.append(unquote(found))
+        elif expected != found:
+            return None
+    return tuple(values)
+
+
+def parse_query(raw: str) -> Mapping[str, str]:
+    """Read a query string; repeated parameters are joined by commas."""
+    found: dict[str, Any] = {}
+    for name, value in parse_qsl(raw, keep_blank_values=True):
+        found[name] = f"{found[name]},{value}" if name in found else value
+    return found

@@ -1,0 +1,117 @@
+"""Names and addresses of nodes: libp2p's peer ids, and multiaddresses of HTTP listeners.
+
+The embedded node speaks no libp2p; it uses the notation so that clients see what they know.
+"""
+
+from __future__ import annotations
+
+import secrets
+from dataclasses import dataclass
+from ipaddress import ip_address
+from typing import Final
+from urllib.parse import urlsplit
+
+__all__ = ["BadAddress", "NodeAddress", "is_peer_id", "new_peer_id"]
+
+_BASE58: Final = "123456789ABCDEFGHJKLMNPQRSTUVWXYZabcdefghijkmnopqrstuvwxyz"
+_SECP256K1_PREFIX: Final = bytes.fromhex("00250802122102")
+"""Identity multihash of 37 bytes, key type 2, 33 bytes of public key, the first of which is 02."""
+
+
+class BadAddress(ValueError):
+    """Neither an http address nor a multiaddress with an IP address or name and a TCP port."""
+
+
+@dataclass(frozen=True, slots=True)
+class NodeAddress:
+    """Where a node answers HTTP, and who is expected there."""
+
+    host: str
+    port: int
+    peer_id: str | None = None
+    path: str = ""
+    scheme: str = "http"
+
+    @classmethod
+    def parse(cls, text: str) -> NodeAddress:
+        """Read `http://host:port` or `/ip4/<host>/tcp/<port>[/http][/p2p/<peer id>]`.
+
+        Raises:
+            BadAddress: the text is neither; its message is nwaku's where it has one.
+        """
+        if text.startswith(("http://", "https://")):
+            return cls._parse_url(text)
+        if not text.startswith("/"):
+            raise BadAddress(
+                "MultiAddress.init [multiaddress: Invalid MultiAddress, must start with `/`]"
+            )
+        match text[1:].split("/"):
+            case [("ip4" | "ip6" | "dns" | "dns4" | "dns6"), host, "tcp", port, *rest]:
+                peer_id = rest[-1] if len(rest) >= 2 and rest[-2] == "p2p" else None
+            case _:
+                raise BadAddress(f"no IP address and TCP port in {text!r}")
+        if not (port.isascii() and port.isdigit() and 0 < int(port) < 65536):
+            raise BadAddress(f"{port!r} is not a port")
+        return cls(host, int(port), peer_id)
+
+    @classmethod
+    def _parse_url(cls, text: str) -> NodeAddress:
+        try:
+            url = urlsplit(text)
+            host, port = url.hostname, url.port
+        except ValueError as error:
+            raise BadAddress(f"{text!r}: {error}") from error
+        if not host:
+            raise BadAddress(f"no host in {text!r}")
+        default_port = 443 if url.scheme == "https" else 80
+        return cls(host, port or default_port, None, url.path.rstrip("/"), url.scheme)
+
+    @property
+    def url(self) -> str:
+        """The address as a URL without a slash at the end."""
+        host = f"[{self.host}]" if ":" in self.host else self.host
+        return f"{self.scheme}://{host}:{self.port}{self.path}"
+
+    @property
+    def multiaddr(self) -> str:
+        """The address as a multiaddress without the peer id."""
+        try:
+            kind = f"ip{ip_address(self.host).version}"
+        except ValueError:
+            kind = "dns"
+        return f"/{kind}/{self.host}/tcp/{self.port}/http"
+
+
+def new_peer_id() -> str:
+    """Return a random name in the form of a libp2p peer id; no key belongs to it."""
+    return _base58_encode(_SECP256K1_PREFIX + secrets.token_bytes(32))
+
+
+def is_peer_id(text: str) -> bool:
+    """Tell whether a text has the form of a libp2p peer id (an identity or SHA-256 multihash)."""
+    data = _base58_decode(text)
+    if data is None or len(data) < 3 or len(data) != 2 + data[1]:
+        return False
+    return data[0] == 0x00 or (data[0] == 0x12 and data[1] == 32)
+
+
+def _base58_encode(data: bytes) -> str:
+    number = int.from_bytes(data, "big")
+    digits = ""
+    while number:
+        number, digit = divmod(number, 58)
+        digits = _BASE58[digit] + digits
+    return "1" * (len(data) - len(data.lstrip(b"\0"))) + digits
+
+
+def _base58_decode(text: str) -> bytes | None:
+    if not 0 < len(text) <= 128:
+        return None
+    number = 0
+    for character in text:
+        digit = _BASE58.find(character)
+        if digit < 0:
+            return None
+        number = number * 58 + digit
+    zeros = len(text) - len(text.lstrip("1"))
+    return bytes(zeros) + number.to_bytes((number.bit_length() + 7) // 8, "big")

@@ -1,0 +1,133 @@
+"""`/lightpush`: publishing through a service node (19/WAKU2-LIGHTPUSH, v3 and the older v1)."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from waku.models import WakuMessage
+from waku.node.bodies import BadBase64, BadBody, closed_object, read_json, relay_message, text
+from waku.node.http import OK, Answer, Request, Route
+from waku.node.node import PublishRefused
+from waku.node.sharding import NoShard
+
+if TYPE_CHECKING:
+    from waku.node.node import EmbeddedNode
+
+__all__ = ["NO_SERVICE", "ROUTES"]
+
+NO_SERVICE: Final = "No suitable service peer & no discovery method"
+
+
+class PushRefused(Exception):
+    """The service node refuses; `status` is that of the protocol, and of HTTP in v3."""
+
+    def __init__(self, status: int, description: str) -> None:
+        super().__init__(description)
+        self.status = status
+
+
+async def push_v3(node: EmbeddedNode, request: Request) -> Answer:
+    """POST /lightpush/v3/message."""
+    try:
+        pubsub_topic, message = _push_request(request)
+    except BadBody as error:
+        return _failure(400, f"Invalid push request! {presto_error(str(error))}")
+    except BadBase64 as error:
+        return _failure(400, f"Invalid message! {error}")
+    service = node.service("lightpush")
+    if service is None:
+        return _failure(503, NO_SERVICE)
+    try:
+        return Answer.json({"relayPeerCount": push(service, pubsub_topic, message)})
+    except PushRefused as error:
+        return _failure(error.status, str(error))
+
+
+async def push_v1(node: EmbeddedNode, request: Request) -> Answer:
+    """POST /lightpush/v1/message."""
+    try:
+        pubsub_topic, message = _push_request(request)
+    except BadBody as error:
+        return Answer.text(400, str(error))
+    except BadBase64 as error:
+        return Answer.text(400, f"Invalid message: {error}")
+    service = node.service("lightpush")
+    if service is None:
+        return Answer.text(503, NO_SERVICE)
+    try:
+        push(service, pubsub_topic, message)
+    except PushRefused as error:
+        reason = "not_published_to_any_peer" if error.status == 505 else str(error)
+        return Answer.text(503, f"Failed to request a message push: {reason}")
+    return OK
+
+
+def push(service: EmbeddedNode, pubsub_topic: str, message: WakuMessage) -> int:
+    """Publish for a light client; return how many took it, a self-serving node being one.
+
+    Raises:
+        PushRefused: no topic, too large, or nobody to take it. To nwaku, and to us without
+            `self_service`, a repeat has nobody to take it.
+    """
+    if not pubsub_topic:
+        if service.options.static_sharding:
+            text = "Pubsub topic must be specified when static sharding is enabled"
+            raise PushRefused(500, text)
+        try:
+            pubsub_topic = service.shard_for(message.content_topic)
+        except NoShard as error:
+            raise PushRefused(400, f"Autosharding error: {error}") from error
+    itself = int(service.options.self_service and service.relay.follows(pubsub_topic))
+    try:
+        service.check_size(message)
+        if not itself and not service.mesh.followers(pubsub_topic):
+            raise PushRefused(505, "No peers for topic, skipping publish")
+        taken = service.publish(pubsub_topic, message, unfollowed=True) + itself
+    except PublishRefused as error:
+        raise PushRefused(500, str(error)) from error
+    if not taken:
+        raise PushRefused(505, "No peers for topic, skipping publish")
+    return taken
+
+
+def presto_error(message: str) -> str:
+    """Return how nwaku's REST server writes an error that it puts into another text."""
+    inner = f'(status: 400 Bad Request, message: "{message}", contentType: "text/plain")'
+    return f"(status: 400 Bad Request, headers: , kind: Error, errobj: {inner})"
+
+
+def _push_request(request: Request) -> tuple[str, WakuMessage]:
+    fields = closed_object(read_json(request), required={"message"}, optional={"pubsubTopic"})
+    return text(fields.get("pubsubTopic", "")), relay_message(fields["message"])
+
+
+def _failure(status: int, description: str) -> Answer:
+    return Answer.json({"statusDesc": description}, status)
+
+
+ROUTES: Final = (
+    Route(
+        "POST",
+        "/lightpush/v3/message",
+        push_v3,
+        "Publish through the light push service",
+        "light push",
+        body="PushRequest",
+        answer="PushAnswer",
+        failures={
+            400: "not a push request",
+            500: "no pubsub topic with static sharding, or too large",
+            503: "no service node",
+            505: "nobody takes messages of the topic",
+        },
+    ),
+    Route(
+        "POST",
+        "/lightpush/v1/message",
+        push_v1,
+        "Publish through the older light push service",
+        "light push",
+        body="PushRequest",
+        failures={400: "not a push request", 503: "it was not published"},
+    ),
+)

@@ -1,0 +1,117 @@
+"""`/mesh/v1`: how embedded nodes exchange messages. Not part of nwaku's API."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, Final
+
+import anyio
+
+from waku.node.bodies import BadBody, read_json
+from waku.node.envelope import MAX_META_BYTES, Envelope
+from waku.node.http import Answer, Request, Route
+from waku.node.identity import NodeAddress
+from waku.node.mesh import PeerInfo
+from waku.node.remote import POLL_S, AcceptedPeer
+
+if TYPE_CHECKING:
+    from waku.node.node import EmbeddedNode
+
+__all__ = ["ROUTES"]
+
+UNKNOWN: Final = Answer.text(404, "say hello first")
+
+
+async def hello(node: EmbeddedNode, request: Request) -> Answer:
+    """POST /mesh/v1/hello."""
+    try:
+        body = read_json(request)
+        info = PeerInfo.from_json(body)
+        cluster_id = body.get("clusterId") if isinstance(body, dict) else None
+    except ValueError as error:
+        return Answer.text(400, str(error))
+    if cluster_id != node.options.cluster_id:
+        return Answer.text(400, f"this is a node of cluster {node.options.cluster_id}")
+    if not info.multiaddr and request.remote is not None:
+        info = replace(info, multiaddr=NodeAddress(*request.remote).multiaddr)
+    if not node.accept(info):
+        return Answer.text(503, "too many nodes are joined")
+    return Answer.json(node.hello_json())
+
+
+async def take(node: EmbeddedNode, request: Request) -> Answer:
+    """GET /mesh/v1/messages: what waits for a node; holds the question until something does."""
+    peer = _peer(node, request.query.get("peerId"))
+    if peer is None:
+        return UNKNOWN
+    peer.heard()
+    peer.outbox.acknowledge(_number(request, "after"))
+    with anyio.move_on_after(min(_number(request, "waitMs") / 1000, POLL_S)):
+        await peer.outbox.wait()
+    peer.heard()
+    batch, last = peer.outbox.batch()
+    return Answer.json({"messages": [envelope.to_json() for envelope in batch], "last": last})
+
+
+async def give(node: EmbeddedNode, request: Request) -> Answer:
+    """POST /mesh/v1/messages: messages of another node."""
+    try:
+        match read_json(request):
+            case {"peerId": str(peer_id), "messages": [*messages]}:
+                envelopes = [Envelope.from_json(message) for message in messages]
+            case _:
+                return Answer.text(400, "peerId and messages are expected")
+    except (BadBody, ValueError, AttributeError) as error:
+        return Answer.text(400, str(error))
+    peer = _peer(node, peer_id)
+    if peer is None:
+        return UNKNOWN
+    peer.heard()
+    for envelope in envelopes:
+        if len(envelope.message.meta) <= MAX_META_BYTES:
+            node.receive(envelope, peer.key)
+    return Answer.json({"taken": len(envelopes)})
+
+
+def _peer(node: EmbeddedNode, peer_id: str | None) -> AcceptedPeer | None:
+    link = node.mesh.links.get(f"accepted {peer_id}")
+    return link if isinstance(link, AcceptedPeer) else None
+
+
+def _number(request: Request, name: str) -> int:
+    text = request.query.get(name, "")
+    return int(text) if text.isascii() and text.isdigit() and len(text) < 16 else 0
+
+
+ROUTES: Final = (
+    Route(
+        "POST",
+        "/mesh/v1/hello",
+        hello,
+        "Join this node to another",
+        "mesh",
+        body="Hello",
+        answer="Hello",
+        failures={400: "another cluster", 503: "too many nodes"},
+    ),
+    Route(
+        "GET",
+        "/mesh/v1/messages",
+        take,
+        "Take the messages that wait for a node",
+        "mesh",
+        answer="MeshMessages",
+        query=("peerId", "after", "waitMs"),
+        failures={404: "the node did not say hello"},
+    ),
+    Route(
+        "POST",
+        "/mesh/v1/messages",
+        give,
+        "Hand over messages of a node",
+        "mesh",
+        body="MeshGift",
+        answer="MeshThanks",
+        failures={400: "not messages", 404: "the node did not say hello"},
+    ),
+)

@@ -1,0 +1,352 @@
+"""`EmbeddedNode`: a Waku node in the process, with nwaku's REST API as an ASGI app."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import replace
+from functools import cached_property
+from importlib import metadata
+from types import TracebackType
+from typing import TYPE_CHECKING, Final, Literal, Self
+
+import anyio
+import httpx
+from anyio.abc import TaskGroup
+
+from waku.models import WakuMessage
+from waku.node.clients import Client, Clients
+from waku.node.envelope import MAX_META_BYTES, Envelope, encoded_size
+from waku.node.filter import FilterService
+from waku.node.identity import NodeAddress, new_peer_id
+from waku.node.mesh import Mesh, PeerInfo
+from waku.node.options import NodeOptions
+from waku.node.protocols import RELAY, protocols_of
+from waku.node.relay import Relay
+from waku.node.remote import AcceptedPeer, DialFailed, DialledPeer
+from waku.node.sharding import NoShard, Sharding
+from waku.node.store import Archive
+
+if TYPE_CHECKING:
+    from waku.node.app import NodeApp
+
+__all__ = ["EmbeddedNode", "PublishRefused"]
+
+NS_PER_S: Final = 1_000_000_000
+MAX_ACCEPTED_PEERS: Final = 256
+
+
+class PublishRefused(ValueError):
+    """The node does not publish a message; the text is nwaku's."""
+
+
+class EmbeddedNode:
+    """A Waku node without a network of its own.
+
+    Use it in `async with`, on asyncio or trio. `node.app` is its REST API:
+
+        async with EmbeddedNode() as node:
+            transport = httpx.ASGITransport(app=node.app)
+            async with WakuClient("http://node", transport=transport) as client:
+                ...
+
+    Messages flow between nodes that are joined, in the process (`join`) or over HTTP (`dial`, or
+    `join=` here). A node belongs to one event loop.
+
+    Args:
+        options: see `NodeOptions`.
+        join: addresses of nodes to join as soon as they answer, and again whenever they come back.
+        transport: httpx transport to reach other nodes by, for tests or a proxy.
+
+    Raises:
+        ArchiveError: the store cannot be opened.
+        BadAddress: an address of `join` cannot be read.
+    """
+
+    def __init__(
+        self,
+        options: NodeOptions | None = None,
+        *,
+        join: Iterable[str] = (),
+        transport: httpx.AsyncBaseTransport | None = None,
+    ) -> None:
+        self.options: Final = options or NodeOptions()
+        options = self.options
+        self.peer_id: Final = options.peer_id or new_peer_id()
+        self.listen_addresses = options.listen_addresses
+        self.clients: Final = Clients(
+            peer_id=self.peer_id,
+            cache_capacity=options.cache_capacity,
+            max_clients=options.max_clients,
+            idle_s=options.client_idle_s,
+            now_ns=options.now_ns,
+            on_drop=self._forget_client,
+        )
+        self._sharding = Sharding(options.cluster_id, options.num_shards)
+        self.relay: Final = Relay(
+            self.clients.unnamed,
+            options.pubsub_topics if options.relay else (),
+            self._shard_or_none,
+        )
+        self.filter: Final = FilterService()
+        self.mesh: Final = Mesh(self._deliver, options.now_ns)
+        self._transport = transport
+        self._to_dial = [NodeAddress.parse(address) for address in join]
+        self._tasks: TaskGroup | None = None
+        self.archive: Final = (
+            Archive(options.store_path, capacity=options.store_capacity) if options.store else None
+        )
+
+    @cached_property
+    def app(self) -> NodeApp:
+        """The node's REST API."""
+        from waku.node.app import NodeApp  # the APIs know the node, so the node finds them late
+
+        return NodeApp(self)
+
+    @property
+    def agent(self) -> str:
+        """What the node calls itself."""
+        return f"py-waku-{_version()}"
+
+    @property
+    def info(self) -> PeerInfo:
+        """What the node tells its peers of itself."""
+        options = self.options
+        shards: Iterable[int] = ()
+        if options.relay:
+            shards = range(options.num_shards) if options.shards is None else options.shards
+        return PeerInfo(
+            self.peer_id,
+            next(iter(self.listen_addresses), ""),
+            protocols_of(options),
+            tuple(shards),
+            self.agent,
+        )
+
+    async def __aenter__(self) -> Self:
+        self._tasks = await anyio.create_task_group().__aenter__()
+        for address in self._to_dial:
+            self._start(DialledPeer(self, address, self._transport))
+        return self
+
+    async def __aexit__(
+        self,
+        exc_type: type[BaseException] | None,
+        exc: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        self.release()
+        for link in list(self.mesh.links.values()):
+            if isinstance(link, LocalLink):
+                self.leave(link.other)
+        tasks, self._tasks = self._tasks, None
+        try:
+            if tasks is not None:
+                tasks.cancel_scope.cancel()
+                # Not told of the block's exception, the group does not wrap it into one of its own.
+                await tasks.__aexit__(None, None, None)
+        finally:
+            if self.archive is not None:
+                self.archive.close()
+
+    def release(self) -> None:
+        """Answer the questions of other nodes that are held until there is something to tell."""
+        for link in self.mesh.links.values():
+            if isinstance(link, AcceptedPeer):
+                link.outbox.wake()
+
+    # -- messages ---------------------------------------------------------------------------------
+
+    def publish(self, pubsub_topic: str, message: WakuMessage, *, unfollowed: bool = False) -> int:
+        """Publish a message; return how many peers that follow the topic it went to.
+
+        An absent timestamp becomes the node's time.
+
+        Args:
+            pubsub_topic: where it travels; for a content topic see `shard_for`.
+            message: the message.
+            unfollowed: publish on a topic that this node does not follow, too.
+
+        Raises:
+            PublishRefused: too large, or a topic that is not followed.
+        """
+        if not unfollowed and not self.relay.follows(pubsub_topic):
+            raise PublishRefused(f"Node not subscribed to topic: {pubsub_topic}")
+        self.check_size(message)
+        if not message.timestamp:
+            message = replace(message, timestamp=self.options.now_ns())
+        if len(message.meta) > MAX_META_BYTES:
+            return 0  # no node could decode it; nwaku does not notice, and its peers drop it
+        return self.mesh.publish(Envelope.of(pubsub_topic, message))
+
+    def check_size(self, message: WakuMessage) -> None:
+        """Do nothing for a message that can be published.
+
+        Raises:
+            PublishRefused: it is too large.
+        """
+        limit = self.options.max_message_bytes
+        if encoded_size(message) > limit:
+            raise PublishRefused(f"Message size exceeded maximum of {limit} bytes")
+
+    def receive(self, envelope: Envelope, source: str) -> None:
+        """Take a message from a link; one that was seen already is ignored."""
+        if self.options.relay:
+            self.mesh.receive(envelope, source)
+
+    def shard_for(self, content_topic: str) -> str:
+        """Return the pubsub topic on which a content topic travels in this cluster.
+
+        Raises:
+            NoShard: the content topic has another shape.
+        """
+        return self._sharding.pubsub_topic_of(content_topic)
+
+    def archive_only(self, envelope: Envelope) -> None:
+        """Keep a message in the store, if it is one to keep; tell nobody."""
+        options, message = self.options, envelope.message
+        if self.archive is None or message.ephemeral:
+            return
+        now_ns = options.now_ns()
+        tolerance_s, retention_s = options.store_timestamp_tolerance_s, options.store_retention_s
+        if tolerance_s is not None and abs(message.timestamp - now_ns) > tolerance_s * NS_PER_S:
+            return
+        self.archive.insert(envelope.hash, envelope.pubsub_topic, message)
+        before_ns = None if retention_s is None else now_ns - int(retention_s * NS_PER_S)
+        self.archive.trim(before_ns=before_ns)
+
+    def _deliver(self, envelope: Envelope) -> None:
+        if self.relay.follows(envelope.pubsub_topic):
+            self.relay.deliver(envelope)
+            self.filter.deliver(envelope)
+            self.archive_only(envelope)
+
+    # -- other nodes ------------------------------------------------------------------------------
+
+    def join(self, other: EmbeddedNode) -> None:
+        """Join a node of this process: messages flow both ways, and each can serve the other.
+
+        Raises:
+            ValueError: the node itself, or one of another cluster.
+        """
+        if other is self or other.options.cluster_id != self.options.cluster_id:
+            raise ValueError("only another node of the same cluster can be joined")
+        self.mesh.links[other.peer_id] = LocalLink(self, other)
+        other.mesh.links[self.peer_id] = LocalLink(other, self)
+
+    def leave(self, other: EmbeddedNode) -> None:
+        """Undo `join`."""
+        self.mesh.links.pop(other.peer_id, None)
+        other.mesh.links.pop(self.peer_id, None)
+
+    async def dial(self, address: NodeAddress | str) -> None:
+        """Join a node over HTTP, and join it again whenever it comes back.
+
+        Raises:
+            BadAddress: the address cannot be read.
+            DialFailed: nobody of our cluster answers there now.
+        """
+        if self._tasks is None:
+            raise RuntimeError("a node can dial inside its `async with` block only")
+        if isinstance(address, str):
+            address = NodeAddress.parse(address)
+        if address.url in self.mesh.links:
+            return
+        peer = DialledPeer(self, address, self._transport)
+        try:
+            await peer.hello()
+        except DialFailed:
+            await peer.aclose()
+            raise
+        self._start(peer)
+
+    def accept(self, info: PeerInfo) -> bool:
+        """Take up a node that dialled us; return False when there are too many."""
+        accepted = [link for link in self.mesh.links.values() if isinstance(link, AcceptedPeer)]
+        for link in accepted:
+            if not link.connected or link.info.peer_id == info.peer_id:
+                del self.mesh.links[link.key]
+                accepted = [other for other in accepted if other is not link]
+        if len(accepted) >= MAX_ACCEPTED_PEERS:
+            return False
+        peer = AcceptedPeer(self, info)
+        self.mesh.links[peer.key] = peer
+        return True
+
+    def hello_json(self) -> dict[str, object]:
+        """Return how the node introduces itself."""
+        return {**self.info.to_json(), "clusterId": self.options.cluster_id}
+
+    def service(
+        self, kind: Literal["filter", "lightpush", "store"], peer_id: str | None = None
+    ) -> EmbeddedNode | None:
+        """Return the node that serves this one's light clients: itself or one joined in-process.
+
+        Args:
+            kind: the service.
+            peer_id: take that node or none.
+        """
+        if peer_id is None and self.options.self_service and getattr(self.options, kind):
+            return self
+        for link in self.mesh.links.values():
+            if isinstance(link, LocalLink) and peer_id in (None, link.other.peer_id):
+                if getattr(link.other.options, kind):
+                    return link.other
+        return None
+
+    def relay_peers(self) -> list[PeerInfo]:
+        """Return the connected nodes that relay."""
+        return [peer for peer in self.mesh.peers().values() if RELAY in peer.protocols]
+
+    def _start(self, peer: DialledPeer) -> None:
+        assert self._tasks is not None
+        self.mesh.links[peer.key] = peer
+        self._tasks.start_soon(peer.run)
+
+    # -- clients ----------------------------------------------------------------------------------
+
+    def _forget_client(self, client: Client) -> None:
+        self.relay.drop(client)
+        self.filter.drop(client)
+        for link in self.mesh.links.values():
+            if isinstance(link, LocalLink):
+                link.other.filter.drop(client)
+
+    def _shard_or_none(self, content_topic: str) -> str | None:
+        if self.options.static_sharding:
+            return None
+        try:
+            return self.shard_for(content_topic)
+        except NoShard:
+            return None
+
+
+class LocalLink:
+    """A link between two nodes of one process."""
+
+    connected = True
+
+    def __init__(self, owner: EmbeddedNode, other: EmbeddedNode) -> None:
+        self.other = other
+        self.key = other.peer_id
+        self._owner = owner
+
+    @property
+    def info(self) -> PeerInfo:
+        """Who is at the other end."""
+        return self.other.info
+
+    def follows(self, pubsub_topic: str) -> bool:
+        """Tell whether the other node follows a topic."""
+        return self.other.options.relay and self.other.relay.follows(pubsub_topic)
+
+    def send(self, envelope: Envelope) -> None:
+        """Hand over a message now."""
+        self.other.receive(envelope, self._owner.peer_id)
+
+
+def _version() -> str:
+    try:
+        return metadata.version("reliable-channel")
+    except metadata.PackageNotFoundError:  # run from a checkout
+        return "0"

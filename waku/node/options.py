@@ -1,0 +1,96 @@
+"""What an embedded node can be told, and the limits that it keeps."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+from waku.topics import MAX_INDEX, PubsubTopic
+
+__all__ = ["NodeOptions"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NodeOptions:
+    """Options of an embedded node; the defaults make one that is enough for light clients.
+
+    Raises:
+        ValueError: a cluster, shard, limit or time out of range.
+    """
+
+    cluster_id: int = 1
+    num_shards: int = 8
+    """Shards of the cluster, over which content topics are spread (autosharding)."""
+    static_sharding: bool = False
+    """True: every call must name its pubsub topic, as on an nwaku that is told no shard number."""
+    shards: tuple[int, ...] | None = None
+    """Shards to follow from the start; None follows all `num_shards` of them."""
+
+    relay: bool = True
+    filter: bool = True
+    store: bool = True
+    lightpush: bool = True
+    admin: bool = True
+    self_service: bool = True
+    """Serve the node's own light clients. DIVERGES: nwaku looks for another node, and a lone one
+    answers every light push and filter subscription with 503."""
+
+    cache_capacity: int = 50
+    """Messages that wait for one client to read them, a cache (relay and filter have one each)."""
+    max_message_bytes: int = 153_600
+    """Limit of an encoded message: nwaku's 150 KiB."""
+    max_clients: int = 4096
+    """Clients with caches of their own; the one unused for longest gives way."""
+    client_idle_s: float = 600.0
+    """Time without a request after which a client's subscriptions and caches are dropped."""
+    peer_queue_capacity: int = 10_000
+    """Messages that wait for a joined node which is slow or away; the oldest give way."""
+
+    store_path: str | Path = ":memory:"
+    store_capacity: int = 1_000_000
+    """Messages that the store keeps; the oldest give way."""
+    store_retention_s: float | None = None
+    """Age from which the store forgets messages; None keeps them."""
+    store_timestamp_tolerance_s: float | None = None
+    """Store only what is stamped within this time of the node's clock. nwaku's value is 20; None
+    stores whatever the stamp says, so that tests and clients with a wrong clock can be served."""
+    redial_min_s: float = 0.2
+    """Pause before a joined node that is away is tried again; it doubles each time."""
+    redial_max_s: float = 5.0
+    catch_up_s: float = 3600.0
+    """How far back a joining node asks the other's store on their first contact."""
+
+    allow_origins: tuple[str, ...] = ()
+    """Origins of web pages that may call; `*` is any. Empty: the header is not looked at."""
+    peer_id: str | None = None
+    """Name of the node among its peers; None makes one up."""
+    listen_addresses: tuple[str, ...] = ()
+    """Multiaddresses that `/info` tells, without the peer id."""
+    now_ns: Callable[[], int] = time.time_ns
+    """The node's clock: nanoseconds since 1970."""
+
+    def __post_init__(self) -> None:
+        PubsubTopic(self.cluster_id, max((self.num_shards - 1, *(self.shards or ()))))
+        positive = (
+            "num_shards",
+            "cache_capacity",
+            "max_message_bytes",
+            "max_clients",
+            "client_idle_s",
+            "peer_queue_capacity",
+            "store_capacity",
+            "redial_min_s",
+        )
+        for name in positive:
+            if getattr(self, name) <= 0:
+                raise ValueError(f"{name} must be positive, not {getattr(self, name)}")
+        if self.num_shards > MAX_INDEX:
+            raise ValueError(f"num_shards must be at most {MAX_INDEX}, not {self.num_shards}")
+
+    @property
+    def pubsub_topics(self) -> tuple[str, ...]:
+        """The pubsub topics that the node follows from the start."""
+        shards = range(self.num_shards) if self.shards is None else self.shards
+        return tuple(str(PubsubTopic(self.cluster_id, shard)) for shard in shards)

@@ -1,0 +1,90 @@
+"""Which topics the node follows, and for which of its clients."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Collection, Iterable
+
+from waku.node.clients import Client, TopicMap
+from waku.node.envelope import Envelope
+
+__all__ = ["Relay"]
+
+
+class Relay:
+    """The subscriptions of the relay API (11/WAKU2-RELAY).
+
+    A pubsub topic is followed while any client wants it, by its name or through a content topic of
+    its shard. The unnamed client wants the node's own shards from the start, as in nwaku.
+
+    Args:
+        unnamed: the client of calls without a name.
+        pubsub_topics: what it follows from the start.
+        shard_of: the pubsub topic of a content topic, None if there is none (static sharding).
+    """
+
+    def __init__(
+        self,
+        unnamed: Client,
+        pubsub_topics: Iterable[str],
+        shard_of: Callable[[str], str | None],
+    ) -> None:
+        self._pubsub: TopicMap[str] = TopicMap()
+        self._content: TopicMap[str] = TopicMap()
+        self._content_shards: Counter[str] = Counter()
+        self._shard_of = shard_of
+        for topic in pubsub_topics:
+            self.subscribe(unnamed, topic)
+
+    @property
+    def pubsub_topics(self) -> Collection[str]:
+        """Every pubsub topic that is followed."""
+        return dict.fromkeys((*self._pubsub.topics, *self._content_shards))
+
+    def follows(self, pubsub_topic: str) -> bool:
+        """Tell whether messages of a pubsub topic are taken."""
+        return bool(self._pubsub.clients_of(pubsub_topic)) or pubsub_topic in self._content_shards
+
+    def subscribe(self, client: Client, pubsub_topic: str) -> None:
+        """Keep what comes on a pubsub topic for a client."""
+        self._pubsub.add(pubsub_topic, client)
+        client.relay_cache.subscribe_pubsub(pubsub_topic)
+
+    def unsubscribe(self, client: Client, pubsub_topic: str) -> None:
+        """Stop keeping a pubsub topic for a client; what it did not read is lost."""
+        self._pubsub.remove(pubsub_topic, client)
+        client.relay_cache.unsubscribe_pubsub(pubsub_topic)
+
+    def subscribe_content(self, client: Client, content_topic: str) -> None:
+        """Keep what comes on a content topic for a client, and follow its shard."""
+        client.relay_cache.subscribe_content(content_topic)
+        if self._content.add(content_topic, client):
+            shard = self._shard_of(content_topic)
+            if shard is not None:
+                self._content_shards[shard] += 1
+
+    def unsubscribe_content(self, client: Client, content_topic: str) -> None:
+        """Stop keeping a content topic for a client."""
+        client.relay_cache.unsubscribe_content(content_topic)
+        if self._content.remove(content_topic, client):
+            shard = self._shard_of(content_topic)
+            if shard is not None:
+                self._content_shards[shard] -= 1
+                self._content_shards += Counter()  # forgets what fell to zero
+
+    def drop(self, client: Client) -> None:
+        """Forget a client."""
+        for topic in self._pubsub.topics_of(client):
+            self.unsubscribe(client, topic)
+        for topic in self._content.topics_of(client):
+            self.unsubscribe_content(client, topic)
+
+    def deliver(self, envelope: Envelope) -> None:
+        """Put a message into the caches of those who want it; the cost is their number."""
+        message = envelope.message
+        by_pubsub = self._pubsub.clients_of(envelope.pubsub_topic)
+        for client in by_pubsub:
+            client.relay_cache.add(envelope.hash, envelope.pubsub_topic, message)
+        for client in self._content.clients_of(message.content_topic):
+            if client not in by_pubsub:
+                client.relay_cache.add(envelope.hash, envelope.pubsub_topic, message)

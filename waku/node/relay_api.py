@@ -1,0 +1,253 @@
+"""`/relay/v1`: subscribing, reading and publishing, on shards and by content topic."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Final
+
+from waku.models import WakuMessage
+from waku.node.bodies import (
+    BadBase64,
+    BadBody,
+    NoBody,
+    read_json,
+    relay_message,
+    text_list,
+)
+from waku.node.envelope import relay_json
+from waku.node.http import NOT_FOUND, OK, Answer, Request, Route
+from waku.node.node import PublishRefused
+from waku.node.sharding import NoShard
+from waku.topics import InvalidTopic, PubsubTopic
+
+if TYPE_CHECKING:
+    from waku.node.node import EmbeddedNode
+
+__all__ = ["ROUTES"]
+
+
+async def subscribe(node: EmbeddedNode, request: Request) -> Answer:
+    """POST /relay/v1/subscriptions."""
+    topics = _pubsub_topics(request)
+    if isinstance(topics, Answer):
+        return topics
+    client = node.clients.get(request.client_id)
+    for topic in topics:
+        node.relay.subscribe(client, topic)
+    return OK
+
+
+async def unsubscribe(node: EmbeddedNode, request: Request) -> Answer:
+    """DELETE /relay/v1/subscriptions."""
+    topics = _pubsub_topics(request)
+    if isinstance(topics, Answer):
+        return topics
+    client = node.clients.get(request.client_id)
+    for topic in topics:
+        node.relay.unsubscribe(client, topic)
+    return OK
+
+
+async def messages(node: EmbeddedNode, request: Request) -> Answer:
+    """GET /relay/v1/messages/{pubsubTopic}."""
+    client = node.clients.get(request.client_id)
+    return _messages(client.relay_cache.take_pubsub(request.path_values[0]), NOT_FOUND)
+
+
+async def publish(node: EmbeddedNode, request: Request) -> Answer:
+    """POST /relay/v1/messages/{pubsubTopic}."""
+    try:
+        message = relay_message(read_json(request))
+        node.publish(request.path_values[0], message)
+    except NoBody:
+        return Answer.text(400, "")
+    except (BadBody, BadBase64) as error:
+        return Answer.text(400, str(error))
+    except PublishRefused as error:
+        return Answer.text(400, f"Failed to publish: {error}")
+    return OK
+
+
+async def auto_subscribe(node: EmbeddedNode, request: Request) -> Answer:
+    """POST /relay/v1/auto/subscriptions."""
+    topics = _content_topics(node, request, "Subscribe")
+    if isinstance(topics, Answer):
+        return topics
+    client = node.clients.get(request.client_id)
+    for topic in topics:
+        node.relay.subscribe_content(client, topic)
+    return OK
+
+
+async def auto_unsubscribe(node: EmbeddedNode, request: Request) -> Answer:
+    """DELETE /relay/v1/auto/subscriptions."""
+    topics = _content_topics(node, request, "Unsubscribe")
+    if isinstance(topics, Answer):
+        return topics
+    client = node.clients.get(request.client_id)
+    for topic in topics:
+        node.relay.unsubscribe_content(client, topic)
+    return OK
+
+
+async def auto_messages(node: EmbeddedNode, request: Request) -> Answer:
+    """GET /relay/v1/auto/messages/{contentTopic}."""
+    topic = request.path_values[0]
+    client = node.clients.get(request.client_id)
+    return _messages(client.relay_cache.take_content(topic), Answer.text(404, topic))
+
+
+async def auto_publish(node: EmbeddedNode, request: Request) -> Answer:
+    """POST /relay/v1/auto/messages."""
+    try:
+        message = relay_message(read_json(request))
+    except (NoBody, BadBase64):
+        return Answer.text(400, "")
+    except BadBody as error:
+        return Answer.text(400, str(error))
+    if node.options.static_sharding:
+        return Answer.text(400, "Failed to publish. Autosharding is disabled")
+    try:
+        node.publish(node.shard_for(message.content_topic), message, unfollowed=True)
+    except NoShard as error:
+        return Answer.text(400, f"Failed to publish. Autosharding error: {error}")
+    except PublishRefused as error:
+        return Answer.text(400, f"Failed to publish: {error}")
+    return OK
+
+
+async def options(node: EmbeddedNode, request: Request) -> Answer:
+    """OPTIONS of every relay path: what a browser asks before a request across origins."""
+    return OK
+
+
+def _messages(found: list[WakuMessage] | None, unknown: Answer) -> Answer:
+    return unknown if found is None else Answer.json([relay_json(message) for message in found])
+
+
+def _pubsub_topics(request: Request) -> list[str] | Answer:
+    try:
+        topics = text_list(read_json(request))
+    except NoBody:
+        return Answer.text(400, "")
+    except BadBody as error:
+        return Answer.text(400, str(error))
+    invalid = [topic for topic in topics if not _is_static_shard(topic)]
+    if invalid:
+        listed = ", ".join(json.dumps(topic, ensure_ascii=False) for topic in invalid)
+        return Answer.text(400, f"Invalid pubsub topic(s): @[{listed}]")
+    return topics
+
+
+def _content_topics(node: EmbeddedNode, request: Request, verb: str) -> list[str] | Answer:
+    try:
+        topics = text_list(read_json(request))
+    except BadBody as error:
+        return Answer.text(400, str(error))
+    if not node.options.static_sharding:
+        try:
+            for topic in topics:
+                node.shard_for(topic)
+        except NoShard as error:
+            return Answer.text(500, f"{verb} failed:Autosharding error: {error}")
+    return topics
+
+
+def _is_static_shard(topic: str) -> bool:
+    try:
+        PubsubTopic.parse(topic)
+    except InvalidTopic:
+        return False
+    return True
+
+
+_UNDECODABLE: Final = "the body is not what is expected"
+_SUBSCRIPTIONS: Final = "/relay/v1/subscriptions"
+_MESSAGES: Final = "/relay/v1/messages/{pubsubTopic}"
+_AUTO_SUBSCRIPTIONS: Final = "/relay/v1/auto/subscriptions"
+_AUTO_MESSAGES: Final = "/relay/v1/auto/messages"
+
+ROUTES: Final = (
+    Route(
+        "POST",
+        _SUBSCRIPTIONS,
+        subscribe,
+        "Subscribe to pubsub topics",
+        "relay",
+        body="TopicList",
+        failures={400: "a topic is not a static shard, or no list of texts"},
+    ),
+    Route(
+        "DELETE",
+        _SUBSCRIPTIONS,
+        unsubscribe,
+        "Unsubscribe from pubsub topics",
+        "relay",
+        body="TopicList",
+        failures={400: "a topic is not a static shard, or no list of texts"},
+    ),
+    Route(
+        "GET",
+        _MESSAGES,
+        messages,
+        "Take the unread messages of a pubsub topic",
+        "relay",
+        answer="RelayMessages",
+        failures={404: "not subscribed"},
+    ),
+    Route(
+        "POST",
+        _MESSAGES,
+        publish,
+        "Publish a message on a pubsub topic",
+        "relay",
+        body="RelayMessage",
+        failures={400: "not subscribed, too large, or not a message"},
+    ),
+    Route(
+        "POST",
+        _AUTO_SUBSCRIPTIONS,
+        auto_subscribe,
+        "Subscribe to content topics",
+        "relay (auto)",
+        body="TopicList",
+        failures={400: _UNDECODABLE, 500: "a content topic has no shard"},
+    ),
+    Route(
+        "DELETE",
+        _AUTO_SUBSCRIPTIONS,
+        auto_unsubscribe,
+        "Unsubscribe from content topics",
+        "relay (auto)",
+        body="TopicList",
+        failures={400: _UNDECODABLE, 500: "a content topic has no shard"},
+    ),
+    Route(
+        "GET",
+        f"{_AUTO_MESSAGES}/{{contentTopic}}",
+        auto_messages,
+        "Take the unread messages of a content topic",
+        "relay (auto)",
+        answer="RelayMessages",
+        failures={404: "nothing is known of the topic"},
+    ),
+    Route(
+        "POST",
+        _AUTO_MESSAGES,
+        auto_publish,
+        "Publish a message on the shard of its content topic",
+        "relay (auto)",
+        body="RelayMessage",
+        failures={400: "no shard, too large, or not a message"},
+    ),
+    *(
+        Route("OPTIONS", path, options, "Answer a browser's preflight", "relay")
+        for path in (
+            _SUBSCRIPTIONS,
+            _MESSAGES,
+            _AUTO_SUBSCRIPTIONS,
+            _AUTO_MESSAGES,
+            f"{_AUTO_MESSAGES}/{{contentTopic}}",
+        )
+    ),
+)

@@ -1,0 +1,151 @@
+"""Serving an embedded node over HTTP, as `reliable-channel node` does."""
+
+from __future__ import annotations
+
+import signal
+import socket
+import threading
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from typing import Final
+
+import anyio
+import uvicorn
+
+from waku.node.identity import NodeAddress
+from waku.node.node import EmbeddedNode
+from waku.node.options import NodeOptions
+
+__all__ = ["CannotListen", "serve", "serve_node"]
+
+GRACE_S: Final = 2
+"""How long requests under way may take when the server stops."""
+BACKLOG: Final = 1024
+STOP_SIGNALS: Final = (signal.SIGINT, signal.SIGTERM)
+
+
+class CannotListen(OSError):
+    """The address is taken, or not one of this machine."""
+
+
+class _Server(uvicorn.Server):
+    """uvicorn that tells when it is up, frees held questions when it stops, and leaves signals."""
+
+    def __init__(self, config: uvicorn.Config, up: Callable[[], None], down: Callable[[], None]):
+        super().__init__(config)
+        self._up = up
+        self._down = down
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        await super().startup(sockets)
+        self._up()
+
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        self._down()
+        await super().shutdown(sockets)
+
+    @contextmanager
+    def capture_signals(self) -> Iterator[None]:
+        """Stop at a signal; uvicorn's own way raises it again afterwards, and the process dies."""
+        if threading.current_thread() is not threading.main_thread():
+            yield
+            return
+        before = {number: signal.signal(number, self.handle_exit) for number in STOP_SIGNALS}
+        try:
+            yield
+        finally:
+            for number, handler in before.items():
+                signal.signal(number, handler)
+
+
+async def serve(
+    options: NodeOptions | None = None,
+    *,
+    host: str = "127.0.0.1",
+    port: int = 8645,
+    join: Iterable[str] = (),
+    started: Callable[[str], None] | None = None,
+) -> None:
+    """Run a node and serve it until SIGINT or SIGTERM; asyncio only, as uvicorn is.
+
+    Args:
+        options: see `NodeOptions`.
+        host: address to listen at.
+        port: 0 takes a free one.
+        join: addresses of nodes to join.
+        started: called with the URL once the node answers.
+
+    Raises:
+        CannotListen: the port is taken, or the host is not of this machine.
+        ArchiveError: the store cannot be opened.
+        BadAddress: an address of `join` cannot be read.
+    """
+    with _listen(host, port) as listener:
+        async with EmbeddedNode(options, join=join) as node:
+            await _serve(node, listener, NodeAddress(host, listener.getsockname()[1]), started)
+
+
+async def serve_node(
+    node: EmbeddedNode,
+    *,
+    host: str = "127.0.0.1",
+    port: int = 8645,
+    started: Callable[[str], None] | None = None,
+) -> None:
+    """Serve a node that runs already, until SIGINT, SIGTERM or cancellation.
+
+    Raises:
+        CannotListen: as `serve`.
+    """
+    with _listen(host, port) as listener:
+        await _serve(node, listener, NodeAddress(host, listener.getsockname()[1]), started)
+
+
+async def _serve(
+    node: EmbeddedNode,
+    listener: socket.socket,
+    address: NodeAddress,
+    started: Callable[[str], None] | None,
+) -> None:
+    if not node.listen_addresses:
+        node.listen_addresses = (address.multiaddr,)
+    config = uvicorn.Config(
+        node.app,
+        lifespan="off",
+        log_config=None,
+        access_log=False,
+        server_header=False,
+        date_header=False,
+        timeout_graceful_shutdown=GRACE_S,
+    )
+
+    def up() -> None:
+        if started is not None:
+            started(address.url)
+
+    server = _Server(config, up, node.release)
+    try:
+        await server.serve(sockets=[listener])
+    except anyio.get_cancelled_exc_class():
+        if server.started:
+            with anyio.CancelScope(shield=True):
+                await server.shutdown([listener])
+        raise
+
+
+def _listen(host: str, port: int) -> socket.socket:
+    try:
+        family = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0][0]
+        listener = socket.socket(family, socket.SOCK_STREAM)
+    except OSError as error:
+        raise CannotListen(f"cannot listen at {host!r}: {error.strerror}") from error
+    try:
+        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        listener.bind((host, port))
+        listener.listen(BACKLOG)
+    except OSError as error:
+        listener.close()
+        raise CannotListen(
+            f"cannot listen at {host}:{port}: {error.strerror}; choose another with --port"
+        ) from error
+    return listener

@@ -1,0 +1,45 @@
+"""From content topics to the shards of the node's cluster, with nwaku's words for what has none."""
+
+from __future__ import annotations
+
+from waku.topics import InvalidTopic, pubsub_topic_for
+
+__all__ = ["NoShard", "Sharding"]
+
+
+class NoShard(ValueError):
+    """A content topic has no shard; the message is nwaku's."""
+
+
+class Sharding:
+    """Autosharding (51/WAKU2-RELAY-SHARDING) in one cluster."""
+
+    def __init__(self, cluster_id: int, num_shards: int) -> None:
+        self._cluster_id = cluster_id
+        self._num_shards = num_shards
+
+    def pubsub_topic_of(self, content_topic: str) -> str:
+        """Return the pubsub topic on which a content topic travels.
+
+        Raises:
+            NoShard: the content topic has another shape.
+        """
+        try:
+            return pubsub_topic_for(
+                content_topic, cluster_id=self._cluster_id, num_shards=self._num_shards
+            )
+        except InvalidTopic as error:
+            raise NoShard(_reason(content_topic)) from error
+
+
+def _reason(content_topic: str) -> str:
+    if not content_topic.startswith("/"):
+        return f"invalid format: content-topic '{content_topic}' must start with slash"
+    generation, *rest = content_topic[1:].split("/")
+    if len(rest) == 4 and generation.isdecimal() and int(generation[:20]) > 0:
+        return "Generation > 0 are not supported yet"
+    return (
+        "invalid format: Invalid content topic structure. Expected either"
+        " /<application>/<version>/<topic-name>/<encoding> or"
+        " /<gen>/<application>/<version>/<topic-name>/<encoding>"
+    )

@@ -1,0 +1,217 @@
+"""The archive behind Store v3: messages in SQLite, ordered by (timestamp, hash).
+
+Sources: 13/WAKU2-STORE v3, and nwaku's archive for what the text leaves open.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Iterable, Sequence
+from itertools import chain
+from pathlib import Path
+from typing import Final
+
+from waku.models import StoreEntry, StorePage, StoreQuery, WakuMessage
+
+__all__ = ["DEFAULT_PAGE_SIZE", "MAX_PAGE_SIZE", "Archive", "ArchiveError", "CursorNotFound"]
+
+DEFAULT_PAGE_SIZE: Final = 20
+MAX_PAGE_SIZE: Final = 100
+SCHEMA_VERSION: Final = 1
+TRIM_INTERVAL: Final = 256
+"""Messages between two looks at capacity and age, so that their cost does not count."""
+
+_SCHEMA: Final = """
+CREATE TABLE message (
+    hash          BLOB NOT NULL UNIQUE,
+    timestamp     INTEGER NOT NULL,
+    pubsub_topic  TEXT NOT NULL,
+    content_topic TEXT NOT NULL,
+    payload       BLOB NOT NULL,
+    meta          BLOB NOT NULL,
+    version       INTEGER NOT NULL,
+    proof         BLOB NOT NULL
+) STRICT;
+CREATE INDEX message_by_time ON message (timestamp, hash);
+CREATE INDEX message_by_content_topic ON message (content_topic, timestamp, hash);
+"""
+_COLUMNS: Final = "hash, timestamp, pubsub_topic, content_topic, payload, meta, version, proof"
+
+_Value = str | int | bytes
+_Row = tuple[bytes, int, str, str, bytes, bytes, int, bytes]
+
+
+class ArchiveError(Exception):
+    """The archive cannot be opened."""
+
+
+class CursorNotFound(LookupError):
+    """A page was asked for after a message that the archive does not (or no longer) hold."""
+
+
+class Archive:
+    """A bounded store of messages; the oldest give way.
+
+    It is used from one task at a time. A query looks at about a page of rows for each content
+    topic, however much is stored.
+
+    Raises:
+        ArchiveError: the file is not an archive, or a newer version wrote it.
+    """
+
+    def __init__(self, path: str | Path = ":memory:", *, capacity: int = 1_000_000) -> None:
+        self.capacity = capacity
+        self._until_trim = TRIM_INTERVAL
+        try:
+            # Opened in one thread and used in another is fine: only one uses it at a time.
+            self._db = sqlite3.connect(path, isolation_level=None, check_same_thread=False)
+            self._prepare(path)
+        except sqlite3.Error as error:
+            raise ArchiveError(f"cannot open the message store {str(path)!r}: {error}") from error
+
+    def _prepare(self, path: str | Path) -> None:
+        # The node may lose the last messages when the machine dies (not when the process does).
+        self._db.execute("PRAGMA journal_mode = WAL")
+        self._db.execute("PRAGMA synchronous = NORMAL")
+        (version,) = self._db.execute("PRAGMA user_version").fetchone()
+        if version == 0:
+            self._db.executescript(
+                f"BEGIN; {_SCHEMA} PRAGMA user_version = {SCHEMA_VERSION}; COMMIT;"
+            )
+        elif version != SCHEMA_VERSION:
+            raise ArchiveError(
+                f"the message store {str(path)!r} has version {version}, this program knows"
+                f" {SCHEMA_VERSION}; use a newer program or another file"
+            )
+
+    def close(self) -> None:
+        """Close the file; closing again does nothing."""
+        self._db.close()
+
+    def __len__(self) -> int:
+        count: int = self._db.execute("SELECT count(*) FROM message").fetchone()[0]
+        return count
+
+    def insert(self, message_hash: bytes, pubsub_topic: str, message: WakuMessage) -> None:
+        """Keep a message; one that is kept already stays as it is."""
+        self._db.execute(
+            f"INSERT OR IGNORE INTO message ({_COLUMNS}) VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
+            (
+                message_hash,
+                message.timestamp,
+                pubsub_topic,
+                message.content_topic,
+                message.payload,
+                message.meta,
+                message.version or 0,
+                message.proof,
+            ),
+        )
+        self._until_trim -= 1
+
+    def trim(self, *, before_ns: int | None) -> None:
+        """Forget what is older than `before_ns` and what exceeds the capacity, every now and then.
+
+        Called after each insertion; does nothing most of the time.
+        """
+        if self._until_trim > 0:
+            return
+        self._until_trim = min(TRIM_INTERVAL, self.capacity)
+        if before_ns is not None:
+            self._db.execute("DELETE FROM message WHERE timestamp < ?", (before_ns,))
+        excess = len(self) - self.capacity
+        if excess > 0:
+            self._db.execute(
+                "DELETE FROM message WHERE hash IN"
+                " (SELECT hash FROM message ORDER BY timestamp, hash LIMIT ?)",
+                (excess,),
+            )
+
+    def query(self, query: StoreQuery) -> StorePage:
+        """Return one page, oldest message first, whichever end the pages start from.
+
+        Raises:
+            CursorNotFound: the cursor names no message that is kept.
+        """
+        size = min(query.page_size or DEFAULT_PAGE_SIZE, MAX_PAGE_SIZE)
+        conditions, values = self._conditions(query)
+        # One look a content topic, each along its index and a page long; merged, the first page
+        # of all. Asking for them in one statement would sort everything they hold.
+        topics: Sequence[str | None] = query.content_topics or (None,)
+        rows = list(
+            chain.from_iterable(
+                self._select(topic, conditions, values, query.ascending, size + 1)
+                for topic in dict.fromkeys(topics)
+            )
+        )
+        rows.sort(key=lambda row: (row[1], row[0]), reverse=not query.ascending)
+        more = len(rows) > size
+        del rows[size:]
+        cursor = rows[-1][0] if more else None
+        if not query.ascending:
+            rows.reverse()
+        entries = tuple(_entry(row, include_data=query.include_data) for row in rows)
+        return StorePage(entries, cursor)
+
+    def _conditions(self, query: StoreQuery) -> tuple[list[str], list[_Value]]:
+        conditions: list[str] = []
+        values: list[_Value] = []
+        if query.pubsub_topic is not None:
+            conditions.append("pubsub_topic = ?")
+            values.append(query.pubsub_topic)
+        if query.hashes:
+            conditions.append(f"hash IN ({', '.join('?' * len(query.hashes))})")
+            values.extend(query.hashes)
+        if query.start_time_ns is not None:
+            conditions.append("timestamp >= ?")
+            values.append(query.start_time_ns)
+        if query.end_time_ns is not None:
+            conditions.append("timestamp <= ?")
+            values.append(query.end_time_ns)
+        if query.cursor is not None:
+            conditions.append(f"(timestamp, hash) {'>' if query.ascending else '<'} (?, ?)")
+            values.extend((self._timestamp_of(query.cursor), query.cursor))
+        return conditions, values
+
+    def _select(
+        self,
+        content_topic: str | None,
+        conditions: Iterable[str],
+        values: Iterable[_Value],
+        ascending: bool,
+        limit: int,
+    ) -> list[_Row]:
+        where = list(conditions)
+        bound = list(values)
+        if content_topic is not None:
+            where.append("content_topic = ?")
+            bound.append(content_topic)
+        direction = "ASC" if ascending else "DESC"
+        return self._db.execute(
+            f"SELECT {_COLUMNS} FROM message WHERE {' AND '.join(where) or 'TRUE'}"
+            f" ORDER BY timestamp {direction}, hash {direction} LIMIT ?",
+            (*bound, limit),
+        ).fetchall()
+
+    def _timestamp_of(self, message_hash: bytes) -> int:
+        row: tuple[int] | None = self._db.execute(
+            "SELECT timestamp FROM message WHERE hash = ?", (message_hash,)
+        ).fetchone()
+        if row is None:
+            raise CursorNotFound(message_hash.hex())
+        return row[0]
+
+
+def _entry(row: _Row, *, include_data: bool) -> StoreEntry:
+    message_hash, timestamp, pubsub_topic, content_topic, payload, meta, version, proof = row
+    if not include_data:
+        return StoreEntry(message_hash)
+    message = WakuMessage(
+        payload,
+        content_topic,
+        version=version,
+        timestamp=timestamp,
+        meta=meta,
+        proof=proof,
+    )
+    return StoreEntry(message_hash, message, pubsub_topic)

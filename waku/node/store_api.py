@@ -1,0 +1,217 @@
+"""`/store/v3`: asking the node's own store, or that of a node joined to it (13/WAKU2-STORE)."""
+
+from __future__ import annotations
+
+import re
+import secrets
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Final
+from urllib.parse import unquote
+
+from waku.models import HASH_BYTES, StoreEntry, StorePage, StoreQuery
+from waku.node.envelope import relay_json
+from waku.node.http import Answer, Request, Route
+from waku.node.identity import BadAddress, NodeAddress
+from waku.node.lightpush_api import NO_SERVICE
+from waku.node.store import DEFAULT_PAGE_SIZE, MAX_PAGE_SIZE, Archive, CursorNotFound
+
+if TYPE_CHECKING:
+    from waku.node.node import EmbeddedNode
+
+__all__ = ["ROUTES"]
+
+_TRUE: Final = frozenset({"true", "1", "yes", "y", "on"})
+_FALSE: Final = frozenset({"false", "0", "no", "n", "off"})
+_INTEGER: Final = re.compile(r"[+-]?[0-9]+(_[0-9]+)*")
+"""What Nim reads as an integer."""
+_ALL_ZERO: Final = bytes(HASH_BYTES)
+
+
+class BadParameter(ValueError):
+    """A parameter cannot be read; the message is nwaku's."""
+
+
+async def messages(node: EmbeddedNode, request: Request) -> Answer:
+    """GET /store/v3/messages."""
+    try:
+        query = _read_query(request.query)
+        peer_id = _peer_id(request.query.get("peerAddr", ""))
+    except BadParameter as error:
+        return Answer.text(400, str(error))
+    request_id = ""
+    archive = node.archive if peer_id is None else None
+    if archive is None:
+        service = node.service("store", peer_id)
+        if service is None or service.archive is None:
+            return _no_peer(peer_id)
+        archive, request_id = service.archive, secrets.token_hex(10)
+    return _page(archive, query, request_id)
+
+
+async def legacy_messages(node: EmbeddedNode, request: Request) -> Answer:
+    """GET /store/v1/messages: as on nwaku, the legacy store is not mounted."""
+    return Answer.text(412, NO_SERVICE)
+
+
+def _page(archive: Archive, query: StoreQuery, request_id: str) -> Answer:
+    problem = "error in handleSelfStoreRequest: BAD_RESPONSE: archive error: "
+    if query.cursor == _ALL_ZERO:
+        return Answer.text(500, f"{problem}INVALID_QUERY: all zeroes cursor hash")
+    try:
+        page = archive.query(query)
+    except CursorNotFound:
+        return Answer.text(500, f"{problem}DRIVER_ERROR: cursor not found")
+    return Answer.json(_page_json(page, request_id))
+
+
+def _no_peer(peer_id: str | None) -> Answer:
+    if peer_id is None:
+        return Answer.text(412, NO_SERVICE)
+    # The status of the protocol, inside an answer that is 200: as nwaku has it.
+    return Answer.json(
+        {
+            "requestId": "",
+            "statusCode": 504,
+            "statusDesc": f"PEER_DIAL_FAILURE: {peer_id}",
+            "messages": [],
+        }
+    )
+
+
+def _page_json(page: StorePage, request_id: str) -> dict[str, object]:
+    fields: dict[str, object] = {
+        "requestId": request_id,
+        "statusCode": 200,
+        "statusDesc": "OK",
+        "messages": [_entry_json(entry) for entry in page.entries],
+    }
+    if page.cursor is not None:
+        fields["paginationCursor"] = f"0x{page.cursor.hex()}"
+    return fields
+
+
+def _entry_json(entry: StoreEntry) -> dict[str, object]:
+    fields: dict[str, object] = {"messageHash": f"0x{entry.message_hash.hex()}"}
+    if entry.message is not None:
+        message = relay_json(entry.message)
+        if not message["proof"]:
+            del message["proof"]
+        fields["message"] = message
+        fields["pubsubTopic"] = entry.pubsub_topic
+    return fields
+
+
+def _read_query(query: Mapping[str, str]) -> StoreQuery:
+    # nwaku decodes these once more than the rest.
+    pubsub_topic = unquote(query.get("pubsubTopic", ""))
+    content_topics = unquote(query.get("contentTopics", ""))
+    hashes = unquote(query.get("hashes", ""))
+    cursor = unquote(query.get("cursor", ""))
+    return StoreQuery(
+        pubsub_topic=pubsub_topic or None,
+        content_topics=tuple(topic for topic in content_topics.split(",") if topic),
+        hashes=tuple(dict.fromkeys(_hash(text) for text in hashes.split(",") if text)),
+        start_time_ns=_time(query.get("startTime", "")),
+        end_time_ns=_time(query.get("endTime", "")),
+        include_data=_include_data(query.get("includeData", "")),
+        # nwaku takes whatever is not exactly "true" for false.
+        ascending=query.get("ascending", "") in ("", "true"),
+        page_size=_page_size(query.get("pageSize", "")),
+        cursor=_hash(cursor) if cursor else None,
+    )
+
+
+def _peer_id(address: str) -> str | None:
+    if not address:
+        return None
+    try:
+        peer_id = NodeAddress.parse(address).peer_id
+    except BadAddress as error:
+        raise BadParameter(f"Failed parsing remote peer info: {error}") from error
+    if peer_id is None:
+        raise BadParameter("Failed parsing remote peer info: no peer id in the address")
+    return peer_id
+
+
+def _hash(text: str) -> bytes:
+    digits = text.removeprefix("0x")
+    strange = re.search(r"[^0-9a-fA-F]", digits)
+    if strange is not None:
+        what = f"{strange[0]} is not a hexadecimal character"
+        raise BadParameter(f"Exception converting hex string to bytes: {what}")
+    if len(digits) != 2 * HASH_BYTES:
+        raise BadParameter(
+            f"waku message hash parsing error: invalid hash length: {len(digits) // 2}"
+        )
+    return bytes.fromhex(digits)
+
+
+def _include_data(text: str) -> bool:
+    word = text.lower()
+    if word in _TRUE:
+        return True
+    if not word or word in _FALSE:
+        return False
+    raise BadParameter(f"include data parsing error: cannot interpret as a bool: {text}")
+
+
+def _time(text: str) -> int | None:
+    value = _integer(text, "time")
+    return value if value is not None and value > 0 else None
+
+
+def _page_size(text: str) -> int:
+    value = _integer(text, "page size")
+    if not value:
+        return DEFAULT_PAGE_SIZE
+    # nwaku's size is unsigned: a negative one is a huge one.
+    return MAX_PAGE_SIZE if value < 0 else min(value, MAX_PAGE_SIZE)
+
+
+def _integer(text: str, what: str) -> int | None:
+    if not text:
+        return None
+    if not _INTEGER.fullmatch(text):
+        raise BadParameter(f"{what} parsing error: invalid integer: {text}")
+    if len(text) > 40 or not -(2**63) <= int(text) < 2**63:
+        raise BadParameter(f"{what} parsing error: Parsed integer outside of valid range")
+    return int(text)
+
+
+_QUERY: Final = (
+    "peerAddr",
+    "includeData",
+    "pubsubTopic",
+    "contentTopics",
+    "startTime",
+    "endTime",
+    "hashes",
+    "cursor",
+    "ascending",
+    "pageSize",
+)
+
+ROUTES: Final = (
+    Route(
+        "GET",
+        "/store/v3/messages",
+        messages,
+        "Find kept messages, page by page",
+        "store",
+        answer="StoreAnswer",
+        query=_QUERY,
+        failures={
+            400: "a parameter cannot be read",
+            412: "no store node",
+            500: "the cursor is not known",
+        },
+    ),
+    Route(
+        "GET",
+        "/store/v1/messages",
+        legacy_messages,
+        "The legacy store, which is not served",
+        "store",
+        failures={412: "always"},
+    ),
+)
