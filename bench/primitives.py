@@ -9,15 +9,15 @@ from typing import Any, Final
 from bench.js_waku import JsWaku
 from bench.report import Comparison
 from bench.session import CAUSAL_HISTORIES
-from bench.timing import cpu_us
+from bench.timing import cpu_us, middle
 from bench.workload import WireMessage, message_id, traffic
 from reliable_channel.sds.bloom import BloomParameters, RollingBloomFilter
 from reliable_channel.sds.wire import SpecCodec
 
 HISTORY: Final = 10_000
-MESSAGES: Final = 40
+MESSAGES: Final = 100
 IDS: Final = 400
-ROUNDS: Final = 20
+ROUNDS: Final = 15
 CODEC: Final = ("encode", "decode")
 
 
@@ -50,13 +50,11 @@ def our_primitives(messages: Sequence[WireMessage], ids: Sequence[str]) -> dict[
     written = [replace(message, causal_history=list(message.causal_history)) for message in decoded]
 
     def each(work: Callable[[Any], object], items: Sequence[Any]) -> float:
-        def rounds() -> None:
-            for _ in range(ROUNDS):
-                for item in items:
-                    work(item)
+        def one_pass() -> None:
+            for item in items:
+                work(item)
 
-        rounds()  # not timed, on either side: first calls cost more, Node's much more
-        return cpu_us(ROUNDS * len(items), rounds)
+        return middle(cpu_us(len(items), one_pass) for _ in range(ROUNDS))
 
     return {
         "encode": each(codec.encode, written),

@@ -11,8 +11,8 @@ from statistics import median
 def cpu_us(count: int, work: Callable[[], object]) -> float:
     """CPU microseconds for each of the `count` things that `work` does.
 
-    Garbage is collected before, and the collector stays on, on the Node side too: its share belongs
-    to the price.
+    Earlier garbage is collected before, and the collector stays on: its share belongs to the price,
+    as it does on the Node side.
     """
     gc.collect()
     before = time.process_time_ns()
