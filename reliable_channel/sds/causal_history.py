@@ -10,15 +10,26 @@ class CausalTail:
     """Keeps the encoded form of the newest entries, so that a message of 200 entries is put
     together, not encoded."""
 
-    def __init__(self, log: MessageLog, size: int, encode: Callable[[HistoryEntry], bytes]) -> None:
+    def __init__(
+        self,
+        log: MessageLog,
+        size: int,
+        limit_bytes: int,
+        encode: Callable[[HistoryEntry], bytes],
+    ) -> None:
         self._log = log
         self._size = size
+        self._limit_bytes = limit_bytes
         self._encode = encode
         self._pieces: dict[str, bytes] = {}
 
     def encoded(self) -> bytes:
         """The last `size` entries of the log, oldest first, as the bytes of a causal history
-        field."""
+        field.
+
+        The oldest are left out beyond `limit_bytes`: else one participant with a very long id could
+        make everybody's messages too long to send.
+        """
         pieces = self._pieces
         tail = self._log.last(self._size)
         if len(pieces) > 4 * self._size:
@@ -28,7 +39,12 @@ class CausalTail:
         for entry in tail:
             if entry.message_id not in pieces:
                 pieces[entry.message_id] = self._encode(history_entry(entry))
-        return b"".join([pieces[entry.message_id] for entry in tail])
+        encoded = [pieces[entry.message_id] for entry in tail]
+        excess, first = sum(map(len, encoded)) - self._limit_bytes, 0
+        while excess > 0:
+            excess -= len(encoded[first])
+            first += 1
+        return b"".join(encoded[first:])
 
     def forget(self, message_id: str) -> None:
         """Encode an entry anew next time: its retrieval hint has become known."""

@@ -4,12 +4,18 @@ LIP 109, Deliver Message and Resolve Conflicts. Order is data here: a message ma
 middle, and all participants that know the same messages have the same log, byte for byte.
 """
 
+from collections import OrderedDict
 from collections.abc import Iterator
 from hashlib import sha256
+from typing import Final
 
 from sortedcontainers import SortedList
 
 _Key = tuple[int, str]
+
+EVICTED_IDS: Final = 10_000
+"""Evicted ids that are remembered, so that nobody waits for a message that was here: as many as one
+message may refer to."""
 
 
 class LogEntry:
@@ -47,6 +53,7 @@ class MessageLog:
         self.entries: dict[str, LogEntry] = {}
         """By message id, for look-ups; in no order that means anything."""
         self._order: SortedList[_Key] = SortedList()
+        self._evicted_ids: OrderedDict[str, None] = OrderedDict()
 
     def __len__(self) -> int:
         return len(self.entries)
@@ -79,6 +86,11 @@ class MessageLog:
         """Whether a message is older than what the full log has already let go."""
         return self.horizon is not None and (lamport_timestamp, message_id) <= self.horizon
 
+    def was_evicted(self, message_id: str) -> bool:
+        """Whether an id is among the last that the full log let go: known, though no entry is
+        left."""
+        return message_id in self._evicted_ids
+
     def last(self, count: int) -> list[LogEntry]:
         """The newest `count` entries, oldest first."""
         entries = self.entries
@@ -103,6 +115,11 @@ class MessageLog:
         return total.hexdigest()
 
     def _evict_oldest(self) -> None:
-        self.horizon = self._order.pop(0)
-        del self.entries[self.horizon[1]]
+        key = self._order.pop(0)
+        # A message may have waited until it was older than the horizon; that must not move it back.
+        self.horizon = max(self.horizon or key, key)
+        del self.entries[key[1]]
+        self._evicted_ids[key[1]] = None
+        if len(self._evicted_ids) > EVICTED_IDS:
+            self._evicted_ids.popitem(last=False)
         self.evicted += 1

@@ -108,7 +108,10 @@ class SdsProtocol:
         self.counters = SdsCounters()
         self._codec = SpecCodec()
         self._tail = CausalTail(
-            self.log, options.causal_history_size, self._codec.encode_causal_entry
+            self.log,
+            options.causal_history_size,
+            options.max_message_bytes // 2,
+            self._codec.encode_causal_entry,
         )
         self._repair_cache = RepairCache(
             options.repair.cache_bytes if options.repair.enabled else 0
@@ -153,7 +156,6 @@ class SdsProtocol:
             )
         lamport = self.clock.tick(now_ms)
         data = self._assemble(message_id, lamport, content, now_ms)
-        self._check_length(content, data)
         entry = LogEntry(message_id, self.sender_id, lamport, content)
         self.outgoing_buffer.add(message_id, data)
         if self.options.behaviour.log_own_message == "on_send":
@@ -263,8 +265,6 @@ class SdsProtocol:
             detail = f"lamport_timestamp {lamport} is {ahead_ms} ms ahead of local time"
             return self._reject(RejectionReason.LAMPORT_TOO_FAR_AHEAD, detail, message)
         self.participants.heard(message.sender_id, now_ms)
-        self.repair_requests.remove(message_id)
-        self.repair_responses.remove(message_id)
         if message.repair_request and self.options.repair.enabled:
             self._review_repair_request(message, now_ms)
         for event in self._acknowledgements.review(message):
@@ -275,10 +275,13 @@ class SdsProtocol:
         known = self.log.get(message_id)
         if known is not None or message_id in self.incoming_buffer.parked:
             return self._receive_again(message, known, retrieval_hint)
+        was_missing = message_id in self.incoming_buffer.missing
+        self.repair_requests.remove(message_id)
         if self.log.is_below_horizon(lamport, message_id):
             detail = f"the log keeps its newest {self.log.limit} messages and this is older"
+            if was_missing:
+                self._give_up(HistoryEntry(message_id, retrieval_hint, message.sender_id), detail)
             return self._reject(RejectionReason.OLDER_THAN_LOG, detail, message)
-        was_missing = message_id in self.incoming_buffer.missing
         self.incoming_buffer.arrived(message_id)
         self._restart_sync(Heard.CONTENT, now_ms)
         # LIP 109, Receive: the id enters the bloom filter before its dependencies are looked at.
@@ -287,14 +290,16 @@ class SdsProtocol:
         if unmet := self._note_unmet(message, now_ms, parked.lost):
             parked.unmet = unmet
             self._park(parked, now_ms)
-            return Arrival(Outcome.PARKED, message_id, was_missing)
-        self._deliver(parked)
-        return Arrival(Outcome.DELIVERED, message_id, was_missing)
+        else:
+            self._deliver(parked)
+        waits = message_id in self.incoming_buffer.parked
+        return Arrival(Outcome.PARKED if waits else Outcome.DELIVERED, message_id, was_missing)
 
     def _receive_sync(self, message: Message, now_ms: int) -> Arrival:
         self._events.append(SyncReceived(message.message_id, message.sender_id))
         self.counters.syncs_received += 1
         self._note_unmet(message, now_ms, [])
+        self._bound_missing()
         self._restart_sync(Heard.SYNC, now_ms)
         return Arrival(Outcome.SYNC, message.message_id)
 
@@ -308,6 +313,7 @@ class SdsProtocol:
         if content != message.content:
             detail = "a message with this id and other content came first"
             return self._reject(RejectionReason.ID_ALREADY_USED, detail, message)
+        self.repair_responses.remove(message_id)
         if known is not None and retrieval_hint is not None:
             self.set_retrieval_hint(message_id, retrieval_hint)
         self.counters.duplicates += 1
@@ -327,6 +333,8 @@ class SdsProtocol:
             dependency = entry.message_id
             if not dependency or dependency == message.message_id or dependency in unmet:
                 continue
+            if self.log.was_evicted(dependency):
+                continue
             if dependency in buffer.lost:
                 lost.append(entry)
             else:
@@ -338,14 +346,6 @@ class SdsProtocol:
                 self.repair_requests.want(entry, now_ms)
         if news:
             self._events.append(MessageMissing(tuple(news)))
-            while len(buffer.missing) > self.options.limits.missing_entries:
-                oldest = next(iter(buffer.missing.values())).entry
-                self._give_up(
-                    oldest, "more references are missing than limits.missing_entries allows"
-                )
-                if oldest.message_id in unmet:
-                    unmet.remove(oldest.message_id)
-                    lost.append(oldest)
         self._plan_sweep(now_ms)
         return unmet
 
@@ -364,10 +364,19 @@ class SdsProtocol:
             message = evicted.message
             entry = HistoryEntry(message.message_id, evicted.retrieval_hint, message.sender_id)
             buffer.note_missing(entry, now_ms)
+            if self.options.repair.enabled:
+                self.repair_requests.want(entry, now_ms)
         # The decoded history is not needed any more, and larger than all the rest.
         parked.message = replace(parked.message, causal_history=(), bloom_filter=None)
         buffer.park(parked)
+        self._bound_missing()
         self._plan_sweep(now_ms)
+
+    def _bound_missing(self) -> None:
+        limit, missing = self.options.limits.missing_entries, self.incoming_buffer.missing
+        while len(missing) > limit:
+            oldest = next(iter(missing.values())).entry
+            self._give_up(oldest, f"more than {limit} references are missing")
 
     # -- delivery ----------------------------------------------------------------------------------
 
@@ -561,11 +570,7 @@ class SdsProtocol:
         return self._id_function(self.sender_id, self._last_timestamp_ns, content)
 
     def _assemble(self, message_id: str, lamport: int, content: bytes | None, now_ms: int) -> bytes:
-        requests: list[HistoryEntry] = []
-        if self.options.repair.enabled and (requests := self.repair_requests.take_due(now_ms)):
-            asked = tuple(entry.message_id for entry in requests)
-            self._events.append(RepairRequested(asked, message_id))
-            self.counters.repairs_requested += len(asked)
+        requests = self.repair_requests.due(now_ms) if self.options.repair.enabled else []
         message = Message(
             self.sender_id,
             message_id,
@@ -575,7 +580,15 @@ class SdsProtocol:
             repair_request=requests,
             content=content,
         )
-        return self._codec.assemble(message, self._tail.encoded())
+        data = self._codec.assemble(message, self._tail.encoded())
+        if content is not None:
+            self._check_length(content, data)
+        if requests:
+            asked = tuple(entry.message_id for entry in requests)
+            self.repair_requests.asked(asked, now_ms)
+            self._events.append(RepairRequested(asked, message_id))
+            self.counters.repairs_requested += len(asked)
+        return data
 
     def _log_own(self, entry: LogEntry) -> None:
         self.bloom_filter.insert(entry.message_id)

@@ -6,6 +6,7 @@ missing message mostly one participant asks and one answers; the original sender
 """
 
 from collections import OrderedDict
+from collections.abc import Iterable
 from hashlib import sha256
 
 from sortedcontainers import SortedList
@@ -137,17 +138,15 @@ class OutgoingRepairBuffer:
             self._timetable.remove(message_id)
             self._resting.pop(message_id, None)
 
-    def take_due(self, now_ms: int) -> list[HistoryEntry]:
-        """The entries to attach to the next message, lowest T_req first; each is planned again for
-        later.
-
-        A request may be lost like any message, so it is repeated up to `max_request_attempts`
-        times.
-        """
+    def due(self, now_ms: int) -> list[HistoryEntry]:
+        """The entries to attach to the next message, lowest T_req first."""
         due = self._timetable.until(now_ms, self._options.max_requests_per_message)
-        for message_id in due:
-            self._count_attempt(message_id, now_ms)
         return [self._entries[message_id] for message_id in due]
+
+    def asked(self, message_ids: Iterable[str], now_ms: int) -> None:
+        """Entries are on their way; plan each again, as a request may be lost like any message."""
+        for message_id in message_ids:
+            self._count_attempt(message_id, now_ms)
 
     def requested_by_other(self, message_id: str, now_ms: int) -> None:
         """Somebody else asks: that counts as an attempt of ours (guide, Receiving §3a)."""
