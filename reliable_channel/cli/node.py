@@ -38,7 +38,7 @@ def node(
         cluster_id=cluster_id,
         num_shards=num_shards,
         cache_capacity=cache_capacity,
-        store_path=store,
+        store_path=store or ":memory:",
     )
 
     def started(address: str) -> None:

@@ -2,6 +2,7 @@
 
 import os
 import sys
+from collections.abc import Awaitable, Callable
 from contextlib import AsyncExitStack
 from pathlib import Path
 from random import Random
@@ -98,6 +99,7 @@ class Story:
                 live.update(progress(self._peers, total, self._headline))
             took_s = anyio.current_time() - began_s
             equal = await self._tell(total, took_s)
+            await self._each(PeerProcess.stop)
             tasks.cancel_scope.cancel()
         return equal
 
@@ -158,15 +160,16 @@ class Story:
         while True:
             await anyio.sleep(0.2)
             if all(peer.sent + peer.received >= total for peer in self._peers):
-                await self._refresh()
+                await self._each(PeerProcess.refresh)
                 if self._equal(total):
                     self._headline = "all logs are equal"
                     return
 
-    async def _refresh(self) -> None:
+    async def _each(self, do: Callable[[PeerProcess], Awaitable[None]]) -> None:
+        """Do something with every participant at once."""
         async with anyio.create_task_group() as tasks:
             for peer in self._peers:
-                tasks.start_soon(peer.refresh)
+                tasks.start_soon(do, peer)
 
     def _equal(self, total: int) -> bool:
         return all(peer.log_length == total for peer in self._peers) and (
@@ -176,7 +179,7 @@ class Story:
     async def _tell(self, total: int, took_s: float) -> bool:
         if len(self._peers) < len(NAMES):
             raise DemoError("there was not enough time to start all participants")
-        await self._refresh()
+        await self._each(PeerProcess.refresh)
         out.print(summary(self._peers))
         equal = self._equal(total)
         if equal:

@@ -36,6 +36,7 @@ class PeerProcess:
         self._answers = 0
         self._answered = anyio.Event()
         self.ready = anyio.Event()
+        self.stopped = anyio.Event()
 
     async def command(self, op: str, **values: object) -> None:
         """Write a command."""
@@ -56,6 +57,12 @@ class PeerProcess:
         with anyio.fail_after(10):
             await self._answered.wait()
 
+    async def stop(self) -> None:
+        """Let the participant leave, and wait for that."""
+        await self.command("stop")
+        with anyio.move_on_after(5):
+            await self.stopped.wait()
+
     async def listen(self) -> None:
         """Follow what the participant tells."""
         assert self.process.stdout is not None
@@ -69,6 +76,8 @@ class PeerProcess:
         match told["event"]:
             case "ready":
                 self.ready.set()
+            case "stopped":
+                self.stopped.set()
             case "message_received":
                 self.received += 1
                 self.missing.discard(told["message_id"])

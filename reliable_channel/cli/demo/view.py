@@ -33,12 +33,17 @@ def progress(peers: Sequence[PeerProcess], total: int, headline: str) -> Rendera
 def summary(peers: Sequence[PeerProcess]) -> Table:
     """What happened to each participant."""
     table = Table(title="What the network did, and what came of it", title_style="bold")
-    table.add_column("participant")
-    for heading in ("sent", "lost on the way", "retrieved\nfrom Store", "repaired\nby peers"):
-        table.add_column(heading, justify="right")
-    table.add_column("duplicates\nswallowed", justify="right")
-    table.add_column("log", justify="right")
-    table.add_column("sha256 of the log")
+    table.add_column("who")
+    for heading in (
+        "sent",
+        "lost on\nthe way",
+        "from\nStore",
+        "repaired\nby peers",
+        "dupli-\ncates",
+    ):
+        table.add_column(heading, justify="right", no_wrap=True)
+    table.add_column("log", justify="right", no_wrap=True)
+    table.add_column("sha256\nof the log", no_wrap=True)
     same = len({peer.digest for peer in peers}) == 1
     for peer in peers:
         transport, counters = peer.statistics["transport"], peer.statistics["sds"]["counters"]
