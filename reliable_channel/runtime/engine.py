@@ -4,8 +4,10 @@ No method here awaits: between two awaits of anybody else, a step is whole. Each
 handing on what the core wants told and broadcast.
 """
 
+from collections import OrderedDict
 from collections.abc import Callable
 from random import Random
+from typing import Final
 from uuid import UUID
 
 from ..events import Event, MessageSent, SendFailed, SendingMessage
@@ -16,6 +18,13 @@ from .event_stream import EventStream
 from .journal import Journal
 from .outbox import Outbox
 from .statistics import TransportCounters
+
+
+HANDLED_HASHES: Final = 20_000
+"""Hashes that are remembered, so that what Store gives again costs a look-up."""
+_FINAL: Final = frozenset({Outcome.DELIVERED, Outcome.DUPLICATE, Outcome.OWN})
+"""What became of a message for good; one that waits for others may have to make room and come
+again."""
 
 
 class Engine:
@@ -41,6 +50,7 @@ class Engine:
         self._journal = journal
         self._wake = wake
         self._requests: dict[str, str] = {}
+        self._handled: OrderedDict[bytes, None] = OrderedDict()
 
     def now_ms(self) -> int:
         """Wall-clock time in milliseconds."""
@@ -64,12 +74,21 @@ class Engine:
         return message_id
 
     def receive(self, received: Received) -> Arrival:
-        """Take a message from the transport or from Store."""
+        """Take a message from the transport or from Store.
+
+        Equal hashes are equal bytes: what was handled under a hash once has nothing new to say.
+        """
+        message_hash = received.message_hash
+        if message_hash in self._handled:
+            self.counters.repeated += 1
+            return Arrival(Outcome.DUPLICATE)
         if self._journal is not None:
-            self._journal_wire("in", received.payload, received.message_hash, received.source.value)
-        arrival = self.core.receive(
-            received.payload, self.now_ms(), retrieval_hint=received.message_hash
-        )
+            self._journal_wire("in", received.payload, message_hash, received.source.value)
+        arrival = self.core.receive(received.payload, self.now_ms(), retrieval_hint=message_hash)
+        if arrival.outcome in _FINAL:
+            self._handled[message_hash] = None
+            if len(self._handled) > HANDLED_HASHES:
+                self._handled.popitem(last=False)
         self._count(received.source, arrival)
         self._settle()
         return arrival

@@ -13,6 +13,8 @@ class TransportCounters:
     publish_failures: int = 0
     received_live: int = 0
     received_from_store: int = 0
+    repeated: int = 0
+    """Messages that came again under a hash that was handled before."""
     retrieved: int = 0
     """Messages that Store had and that were not known here."""
     repaired: int = 0

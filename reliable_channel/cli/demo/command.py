@@ -180,6 +180,7 @@ class Story:
         if len(self._peers) < len(NAMES):
             raise DemoError("there was not enough time to start all participants")
         await self._each(PeerProcess.refresh)
+        out.print()
         out.print(summary(self._peers))
         equal = self._equal(total)
         if equal:

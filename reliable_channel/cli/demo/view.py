@@ -53,7 +53,7 @@ def summary(peers: Sequence[PeerProcess]) -> Table:
             str(peer.statistics["dropped_incoming"]),
             str(transport["retrieved"]),
             str(transport["repaired"]),
-            str(counters["duplicates"]),
+            str(counters["duplicates"] + transport["repeated"]),
             str(peer.log_length),
             Text(peer.digest[:16] + "…", style="green" if same else "red"),
         )
