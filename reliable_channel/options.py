@@ -128,20 +128,31 @@ class ChannelOptions:
     until there is a reader the oldest events are dropped."""
 
     def __post_init__(self) -> None:
+        for name, (least, most) in _WHOLE_NUMBERS.items():
+            _check_whole_number(name, getattr(self, name), least, most)
+        rate = self.bloom_error_rate
+        if not isinstance(rate, float) or not 0 < rate < 1:
+            raise ValueError(
+                f"bloom_error_rate is {rate!r}; allowed is a number between 0 and 1, both excluded"
+            )
+        if self.repair_t_max_ms < self.repair_t_min_ms:
+            raise ValueError(
+                f"repair_t_max_ms is {self.repair_t_max_ms}; allowed is a whole number "
+                f"of at least repair_t_min_ms, {self.repair_t_min_ms}"
+            )
+        if self.sync_schedule not in ("suppressed", "js-waku"):
+            raise ValueError(
+                f"sync_schedule is {self.sync_schedule!r}; allowed are 'suppressed' and 'js-waku'"
+            )
         if self.retrieval_strategy not in ("both", "store-only", "sds-r-only", "none"):
             raise ValueError(
                 f"retrieval_strategy is {self.retrieval_strategy!r}; "
                 "allowed are 'both', 'store-only', 'sds-r-only' and 'none'"
             )
-        for name in ("retrieve_frequency_ms", "query_on_connect_window_ms", "event_buffer_limit"):
-            value = getattr(self, name)
-            if not isinstance(value, int) or isinstance(value, bool) or value < 1:
-                raise ValueError(f"{name} is {value!r}; allowed is a whole number of at least 1")
         if not isinstance(self.query_on_connect, bool):
             raise ValueError(
                 f"query_on_connect is {self.query_on_connect!r}; allowed are True and False"
             )
-        self.sds_options()
 
     @property
     def asks_store(self) -> bool:
@@ -149,11 +160,7 @@ class ChannelOptions:
         return self.retrieval_strategy in ("both", "store-only")
 
     def sds_options(self) -> SdsOptions:
-        """The part that the core obeys.
-
-        Raises:
-            ValueError: as the class.
-        """
+        """The part that the core obeys."""
         return SdsOptions(
             causal_history_size=self.causal_history_size,
             possible_acks_threshold=self.possible_acks_threshold,
@@ -187,6 +194,35 @@ class ChannelOptions:
                 participants=self.participants_limit,
             ),
         )
+
+
+_MAY_BE_0 = frozenset(
+    {
+        "sync_min_interval_ms",
+        "max_retry_attempts",
+        "timeout_for_lost_messages_ms",
+        "causal_history_size",
+        "repair_t_min_ms",
+        "repair_sweep_interval_ms",
+        "repair_cache_bytes",
+        "max_lamport_ahead_ms",
+    }
+)
+_AT_MOST = {"causal_history_size": 1_000}
+_WHOLE_NUMBERS = {
+    field.name: (0 if field.name in _MAY_BE_0 else 1, _AT_MOST.get(field.name))
+    for field in fields(ChannelOptions)
+    if field.type is int
+}
+"""What each option that is a whole number allows, least and most."""
+
+
+def _check_whole_number(name: str, value: object, least: int, most: int | None) -> None:
+    if isinstance(value, int) and not isinstance(value, bool):
+        if value >= least and (most is None or value <= most):
+            return
+    up_to = "" if most is None else f" and at most {most}"
+    raise ValueError(f"{name} is {value!r}; allowed is a whole number of at least {least}{up_to}")
 
 
 OPTION_NAMES = tuple(field.name for field in fields(ChannelOptions))

@@ -1,0 +1,156 @@
+"""Options: checked at construction, by keyword or as an object, each wrong one by its name."""
+
+import ast
+import inspect
+from dataclasses import fields
+from typing import Any
+
+import pytest
+
+from reliable_channel import ChannelOptions, ReliableChannel
+from reliable_channel.options import OPTION_NAMES, OptionValues
+from reliable_channel.transport import MemoryNetwork
+
+WHOLE_NUMBERS = [field.name for field in fields(ChannelOptions) if field.type is int]
+TEXTS = [name for name in OPTION_NAMES if isinstance(getattr(ChannelOptions(), name), str)]
+
+
+def make(**values: Any) -> ReliableChannel:
+    arguments: dict[str, Any] = {"channel_id": "general", "sender_id": "alice", **values}
+    return ReliableChannel(transport=MemoryNetwork().transport(), **arguments)
+
+
+@pytest.mark.parametrize("name", WHOLE_NUMBERS)
+@pytest.mark.parametrize("wrong", [-1, 1.5, "1", None, True])
+def test_a_wrong_whole_number_is_named_with_what_is_allowed(name: str, wrong: object) -> None:
+    with pytest.raises(ValueError, match=rf"^{name} is {wrong!r}; allowed is a whole number of"):
+        make(**{name: wrong})
+
+
+@pytest.mark.parametrize("name", TEXTS)
+@pytest.mark.parametrize("wrong", ["", "BOTH", None, 1, []])
+def test_a_wrong_choice_is_named_with_the_choices(name: str, wrong: object) -> None:
+    with pytest.raises(ValueError, match=rf"^{name} is .*; allowed are '"):
+        make(**{name: wrong})
+
+
+@pytest.mark.parametrize("wrong", [0, 1, -0.1, 1.5, float("nan"), "0.1", None, True])
+def test_a_wrong_error_rate_is_named(wrong: object) -> None:
+    with pytest.raises(ValueError, match=r"^bloom_error_rate is .*; allowed is a number between"):
+        make(bloom_error_rate=wrong)
+
+
+def test_a_switch_takes_true_and_false_alone() -> None:
+    with pytest.raises(ValueError, match=r"^query_on_connect is 1; allowed are True and False"):
+        make(query_on_connect=1)
+
+
+def test_the_history_has_an_upper_bound() -> None:
+    with pytest.raises(ValueError, match=r"^causal_history_size is 1001; .* and at most 1000$"):
+        make(causal_history_size=1001)
+
+
+def test_the_latest_repair_time_is_not_before_the_earliest() -> None:
+    with pytest.raises(
+        ValueError, match=r"^repair_t_max_ms is 10; allowed .* repair_t_min_ms, 20$"
+    ):
+        make(repair_t_min_ms=20, repair_t_max_ms=10)
+
+
+def test_every_option_is_covered_here() -> None:
+    others = {"bloom_error_rate", "query_on_connect"}
+    assert set(OPTION_NAMES) == {*WHOLE_NUMBERS, *TEXTS, *others}
+
+
+def test_keywords_go_over_an_options_object() -> None:
+    options = ChannelOptions(log_limit=5, max_retry_attempts=3)
+    channel = make(options=options, max_retry_attempts=4)
+    assert channel.options == ChannelOptions(log_limit=5, max_retry_attempts=4)
+
+
+def test_keywords_alone_go_over_the_defaults() -> None:
+    assert make(log_limit=7).options == ChannelOptions(log_limit=7)
+
+
+def test_an_unknown_option_fails() -> None:
+    with pytest.raises(TypeError, match="retry_interval'"):
+        make(retry_interval=3)
+
+
+@pytest.mark.parametrize("name", ["channel_id", "sender_id"])
+@pytest.mark.parametrize("wrong", ["", "x" * 1025, None, b"alice"])
+def test_a_wrong_id_is_named(name: str, wrong: object) -> None:
+    with pytest.raises(ValueError, match=rf"^{name} is .*; allowed is a text of 1 to 1024"):
+        make(**{name: wrong})
+
+
+@pytest.mark.parametrize("wrong", [-0.1, 1.1, float("nan")])
+def test_a_wrong_share_to_drop_is_named(wrong: float) -> None:
+    with pytest.raises(ValueError, match=r"^drop_incoming is .*; allowed is a share from 0 to 1"):
+        make(drop_incoming=wrong)
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"content_topic": "general"},
+        {"cluster_id": -1},
+        {"num_shards": 0},
+        {"pubsub_topic": "nonsense"},
+    ],
+)
+def test_a_wrong_topic_fails_at_construction(wrong: dict[str, Any]) -> None:
+    with pytest.raises(ValueError, match=str(next(iter(wrong.values())))):
+        make(**wrong)
+
+
+def test_a_wrong_service_is_named() -> None:
+    with pytest.raises(ValueError, match=r"^service is 'x'; allowed are 'auto', 'relay' and"):
+        make(service="x")
+
+
+def test_a_wrong_node_address_fails_at_construction() -> None:
+    with pytest.raises(ValueError, match=r"^node is 'nonsense'; allowed is an http"):
+        ReliableChannel("nonsense", channel_id="general", sender_id="alice")
+
+
+def test_every_option_is_a_keyword_of_the_same_name_and_type() -> None:
+    assert list(OptionValues.__annotations__) == list(OPTION_NAMES)
+    for field in fields(ChannelOptions):
+        assert OptionValues.__annotations__[field.name] == field.type
+
+
+def test_every_option_says_what_it_does() -> None:
+    (node,) = ast.parse(inspect.getsource(ChannelOptions)).body
+    assert isinstance(node, ast.ClassDef)
+    described = {
+        before.target.id
+        for before, after in zip(node.body, node.body[1:], strict=False)
+        if isinstance(before, ast.AnnAssign)
+        and isinstance(before.target, ast.Name)
+        and isinstance(after, ast.Expr)
+        and isinstance(after.value, ast.Constant)
+    }
+    assert described == set(OPTION_NAMES)
+
+
+def test_the_core_takes_every_default() -> None:
+    core = ChannelOptions().sds_options()
+    assert core.limits.incoming_bytes == ChannelOptions().incoming_buffer_limit_bytes
+    assert core.repair.enabled
+
+
+@pytest.mark.parametrize(
+    ("strategy", "asks_store", "repairs"),
+    [
+        ("both", True, True),
+        ("store-only", True, False),
+        ("sds-r-only", False, True),
+        ("none", False, False),
+    ],
+)
+def test_the_retrieval_strategy_switches_store_and_repair(
+    strategy: Any, asks_store: bool, repairs: bool
+) -> None:
+    options = ChannelOptions(retrieval_strategy=strategy)
+    assert (options.asks_store, options.sds_options().repair.enabled) == (asks_store, repairs)
