@@ -18,7 +18,13 @@ from .options import ChannelOptions, OptionValues
 from .runtime import ChannelStatistics, Journal, Runtime
 from .sds.log import LogEntry
 from .transport import LossyTransport, Transport, TransportError
-from .transport.connect import Service, WakuSettings, connect, default_content_topic
+from .transport.connect import (
+    Service,
+    WakuSettings,
+    checked_address,
+    connect,
+    default_content_topic,
+)
 
 CLOSE_TIMEOUT_S: Final = 2.0
 """How long closing waits for the transport to take what was accepted last."""
@@ -99,7 +105,7 @@ class ReliableChannel:
             self.content_topic, pubsub_topic, cluster_id, num_shards, service, store_peer
         )
         self._settings.shard  # noqa: B018 - a malformed topic fails here, not at the first message
-        self._node = node
+        self._node = None if node is None else checked_address(node)
         self._given_transport = transport
         self._drop_incoming = drop_incoming
         if drop_incoming is not None and not 0 <= drop_incoming <= 1:
@@ -182,7 +188,7 @@ class ReliableChannel:
             OutgoingBufferFull: too many own messages are unacknowledged; send again later.
             ChannelClosed: the channel is not open.
         """
-        request_id, message_id = self._opened().engine.send(bytes(payload))
+        request_id, message_id = self._opened().engine.send(bytes(memoryview(payload)))
         await anyio.lowlevel.checkpoint()
         return Request(request_id, (message_id,))
 
@@ -192,14 +198,14 @@ class ReliableChannel:
         Raises:
             EmptyContent, ContentTooLong, ChannelClosed: as `send`.
         """
-        message_id = self._opened().engine.send_ephemeral(bytes(payload))
+        message_id = self._opened().engine.send_ephemeral(bytes(memoryview(payload)))
         await anyio.lowlevel.checkpoint()
         return message_id
 
     def events(self) -> AsyncIterator[Event]:
         """Iterate over what happens, until the channel is closed.
 
-        Each iterator gets every event from its start on; the first one also gets those before.
+        Each iterator gets every event from its start on, and first what nobody has read by then.
 
         Raises:
             ChannelClosed: the channel was never opened.

@@ -3,7 +3,7 @@
 A transport may lose, repeat, delay and reorder; the channel above makes up for it.
 """
 
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncGenerator, Sequence
 from dataclasses import dataclass
 from enum import Enum
 from typing import Protocol
@@ -105,7 +105,7 @@ class Transport(Protocol):
         """
         ...
 
-    def by_time(self, start_ns: int, end_ns: int) -> AsyncIterator[list[Received]]:
+    def by_time(self, start_ns: int, end_ns: int) -> AsyncGenerator[list[Received], None]:
         """Fetch stored messages of the content topic by time, both ends included, oldest first, in
         pages.
 

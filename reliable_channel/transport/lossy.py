@@ -1,6 +1,7 @@
 """A transport that loses on purpose: for demonstrations and tests of reliability."""
 
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncGenerator, Sequence
+from contextlib import aclosing
 from random import Random
 
 from .base import Batch, Envelope, Received, Transport
@@ -52,12 +53,13 @@ class LossyTransport:
         """Fetch by hash; nothing while cut off."""
         return [] if self.cut_off else await self._inner.by_hash(hashes)
 
-    async def by_time(self, start_ns: int, end_ns: int) -> AsyncIterator[list[Received]]:
+    async def by_time(self, start_ns: int, end_ns: int) -> AsyncGenerator[list[Received], None]:
         """Fetch by time; nothing while cut off."""
         if self.cut_off:
             return
-        async for page in self._inner.by_time(start_ns, end_ns):
-            yield page
+        async with aclosing(self._inner.by_time(start_ns, end_ns)) as pages:
+            async for page in pages:
+                yield page
 
     def _loses(self) -> bool:
         return self._random.random() < self._drop_incoming or self.cut_off

@@ -1,7 +1,7 @@
 """A network inside one process: for tests, and for channels that need no network at all."""
 
 from collections import deque
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncGenerator, Sequence
 from hashlib import sha256
 from typing import Final
 
@@ -96,7 +96,7 @@ class MemoryTransport:
         self._network.check(StoreUnavailable)
         return [self._network.store[h] for h in hashes if h in self._network.store]
 
-    async def by_time(self, start_ns: int, end_ns: int) -> AsyncIterator[list[Received]]:
+    async def by_time(self, start_ns: int, end_ns: int) -> AsyncGenerator[list[Received], None]:
         """Look into the network's store."""
         await anyio.lowlevel.checkpoint()
         self._network.check(StoreUnavailable)

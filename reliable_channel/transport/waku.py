@@ -1,6 +1,6 @@
 """Waku over a node's REST API: relay where the node offers it, else light push and filter."""
 
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncGenerator, Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import Final, Literal
@@ -10,7 +10,6 @@ import httpx
 
 from waku.client import WakuClient
 from waku.errors import (
-    BadAnswer,
     EndpointMissing,
     LocalError,
     NoPeers,
@@ -20,7 +19,7 @@ from waku.errors import (
 )
 from waku.hashing import message_hash
 from waku.models import StoreEntry, StoreQuery, WakuMessage
-from waku.topics import pubsub_topic_for
+from waku.topics import PubsubTopic, pubsub_topic_for
 
 from .base import Batch, Envelope, Received, Source, StoreUnavailable, TransportError
 from .polling import AdaptivePolling
@@ -37,7 +36,11 @@ PING_INTERVAL_S: Final = 60.0
 
 @dataclass(frozen=True, slots=True)
 class WakuSettings:
-    """Where on which network a channel lives."""
+    """Where on which network a channel lives.
+
+    Raises:
+        ValueError: an unknown service.
+    """
 
     content_topic: str
     pubsub_topic: str | None = None
@@ -54,10 +57,22 @@ class WakuSettings:
     poll_min_interval_ms: int = 10
     poll_max_interval_ms: int = 100
 
+    def __post_init__(self) -> None:
+        if self.service not in ("auto", "relay", "light"):
+            raise ValueError(
+                f"service is {self.service!r}; allowed are 'auto', 'relay' and 'light'"
+            )
+
     @property
     def shard(self) -> str:
-        """The pubsub topic, which takes part in each message's hash."""
-        return self.pubsub_topic or pubsub_topic_for(
+        """The pubsub topic, which takes part in each message's hash.
+
+        Raises:
+            InvalidTopic: a topic is not what Waku takes for one; also a `ValueError`.
+        """
+        if self.pubsub_topic is not None:
+            return str(PubsubTopic.parse(self.pubsub_topic))
+        return pubsub_topic_for(
             self.content_topic, cluster_id=self.cluster_id, num_shards=self.num_shards
         )
 
@@ -128,9 +143,6 @@ class WakuTransport:
             except _FORGOTTEN as error:
                 await self._subscribe()
                 return Batch([], gap=f"the node had forgotten the subscription: {error}")
-            except BadAnswer as error:
-                # The node had emptied its cache into an answer that nobody can read.
-                return Batch([], gap=f"an answer could not be read: {error}")
         now_s = self._monotonic()
         elapsed_ms = 1000 * (now_s - self._last_look_s) if self._last_look_s is not None else 0
         self._last_look_s = now_s
@@ -156,7 +168,7 @@ class WakuTransport:
             found += self._stored(page.entries, set(wanted))
         return found
 
-    async def by_time(self, start_ns: int, end_ns: int) -> AsyncIterator[list[Received]]:
+    async def by_time(self, start_ns: int, end_ns: int) -> AsyncGenerator[list[Received], None]:
         """Fetch by content topic and time, page by page."""
         cursor: bytes | None = None
         while True:
