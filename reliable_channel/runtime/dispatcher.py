@@ -23,7 +23,7 @@ _EXPENDABLE: Final = (OutgoingKind.SYNC, OutgoingKind.EPHEMERAL)
 
 
 class Dispatcher:
-    """One of the tasks that publish."""
+    """Publishes; `run` is for as many tasks as there may be messages on their way at a time."""
 
     def __init__(
         self,
@@ -39,11 +39,12 @@ class Dispatcher:
         self._transport = transport
         self._health = health
         self._now_ns = now_ns
-        self._backoff = Backoff(random)
+        self._random = random
         self._attempted: dict[str, Envelope] = {}
 
     async def run(self) -> None:
         """Publish for ever."""
+        backoff = Backoff(self._random)
         while True:
             item = await self._outbox.get()
             outgoing = item[2]
@@ -62,13 +63,13 @@ class Dispatcher:
                 else:
                     self._attempted[outgoing.message_id] = envelope
                     self._outbox.put_back(item)
-                await anyio.sleep(self._backoff.next_s())
+                await anyio.sleep(backoff.next_s())
             except BaseException:
                 self._outbox.put_back(item)  # cancelled in the middle: it may not have gone out
                 raise
             else:
                 self._outbox.done()
-                self._backoff.reset()
+                backoff.reset()
                 self._health.succeeded("send")
                 self._engine.dispatched(outgoing, envelope)
 

@@ -1,6 +1,7 @@
 """What waits for the transport, most urgent first."""
 
 import heapq
+from collections import deque
 from typing import Final
 
 import anyio
@@ -8,6 +9,8 @@ import anyio
 from ..sds.events import Outgoing, OutgoingKind
 
 _URGENCY: Final = {kind: urgency for urgency, kind in enumerate(OutgoingKind)}
+EPHEMERAL_LIMIT: Final = 100
+"""Nothing is promised for ephemeral messages, and an old "is typing" is worth nothing."""
 _Item = tuple[int, int, Outgoing]
 
 
@@ -16,13 +19,15 @@ class Outbox:
     ephemeral messages.
 
     Bounded by what fills it: own messages by the outgoing buffer, answers by the repair buffer; of
-    syncs only the newest is kept, since each says all that the one before said.
+    syncs only the newest is kept, since each says all that the one before said, and of ephemeral
+    messages the newest `EPHEMERAL_LIMIT`.
     """
 
     def __init__(self) -> None:
         self._heap: list[_Item] = []
         self._queued: set[tuple[OutgoingKind, str]] = set()
         self._sync: Outgoing | None = None
+        self._ephemeral: deque[Outgoing] = deque()
         self._added = 0
         self._in_hand = 0
         self._changed = anyio.Event()
@@ -40,19 +45,26 @@ class Outbox:
             if self._sync is not None:
                 self._discard(self._sync)
             self._sync = outgoing
+        elif outgoing.kind is OutgoingKind.EPHEMERAL:
+            if len(self._ephemeral) == EPHEMERAL_LIMIT:
+                self._discard(self._ephemeral.popleft())
+            self._ephemeral.append(outgoing)
         self._added += 1
         self._push((_URGENCY[outgoing.kind], self._added, outgoing))
 
     async def get(self) -> _Item:
         """Wait for the most urgent message and take it; `done` or `put_back` must follow."""
         while not self._heap:
-            self._changed = anyio.Event()
+            if self._changed.is_set():  # a new one would leave those behind who wait already
+                self._changed = anyio.Event()
             await self._changed.wait()
         item = heapq.heappop(self._heap)
         outgoing = item[2]
         self._queued.discard((outgoing.kind, outgoing.message_id))
         if outgoing is self._sync:
             self._sync = None
+        elif outgoing.kind is OutgoingKind.EPHEMERAL:
+            self._ephemeral.remove(outgoing)
         self._in_hand += 1
         return item
 
@@ -65,6 +77,8 @@ class Outbox:
     def put_back(self, item: _Item) -> None:
         """Return a message that the transport did not take, in its old place."""
         self._in_hand -= 1
+        if item[2].kind is OutgoingKind.EPHEMERAL:
+            self._ephemeral.appendleft(item[2])
         self._push(item)
 
     async def drained(self) -> None:
