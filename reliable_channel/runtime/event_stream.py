@@ -2,6 +2,7 @@
 
 from collections import deque
 from collections.abc import AsyncIterator
+from typing import Self
 
 import anyio
 
@@ -9,35 +10,32 @@ from ..events import Event
 
 
 class _Reader:
-    """The queue of one iteration over `events()`."""
+    """What one iteration over `events()` has not read yet."""
 
-    def __init__(self, backlog: deque[Event]) -> None:
-        self.queue = backlog
+    def __init__(self, queue: deque[Event]) -> None:
+        self.queue = queue
         self.changed = anyio.Event()
 
 
 class EventStream:
     """Hands every event to every reader, in order, and lets a slow reader slow down the source.
 
-    Until there is a reader, the newest `limit` events are kept for the first one.
+    While there is no reader, the newest `limit` events are kept for the next one.
     """
 
     def __init__(self, limit: int) -> None:
         self.dropped = 0
         """Events that nobody read and that had to make room."""
         self._limit = limit
-        self._backlog: deque[Event] | None = deque()
+        self._unread: deque[Event] = deque()
         self._readers: list[_Reader] = []
         self._drained = anyio.Event()
         self._closed = False
 
     def emit(self, event: Event) -> None:
         """Queue an event for every reader."""
-        if self._backlog is not None:
-            self._backlog.append(event)
-            if len(self._backlog) > self._limit:
-                self._backlog.popleft()
-                self.dropped += 1
+        if not self._readers:
+            self._keep([event])
         for reader in self._readers:
             reader.queue.append(event)
             reader.changed.set()
@@ -45,27 +43,13 @@ class EventStream:
     async def writable(self) -> None:
         """Wait while a reader is more than the limit behind."""
         while any(len(reader.queue) > self._limit for reader in self._readers) and not self._closed:
-            self._drained = anyio.Event()
+            if self._drained.is_set():
+                self._drained = anyio.Event()
             await self._drained.wait()
 
-    async def read(self) -> AsyncIterator[Event]:
-        """Iterate over events until the channel closes; what came before the first reader is handed
-        to it."""
-        reader = _Reader(self._backlog if self._backlog is not None else deque())
-        self._backlog = None
-        self._readers.append(reader)
-        try:
-            while True:
-                while reader.queue:
-                    yield reader.queue.popleft()
-                    self._drained.set()
-                if self._closed:
-                    return
-                reader.changed = anyio.Event()
-                await reader.changed.wait()
-        finally:
-            self._readers.remove(reader)
-            self._drained.set()
+    def read(self) -> AsyncIterator[Event]:
+        """Iterate over events until the channel closes; what nobody has read comes first."""
+        return _Iteration(self)
 
     def close(self) -> None:
         """Let every reader finish once it has read what is queued."""
@@ -73,3 +57,61 @@ class EventStream:
         self._drained.set()
         for reader in self._readers:
             reader.changed.set()
+
+    def join(self) -> _Reader:
+        """Add a reader."""
+        reader = _Reader(self._unread)
+        self._unread = deque()
+        self._readers.append(reader)
+        return reader
+
+    def leave(self, reader: _Reader) -> None:
+        """Remove a reader; what the last one did not read waits for the next."""
+        self._readers.remove(reader)
+        if not self._readers:
+            self._keep(reader.queue)
+        self._drained.set()
+
+    async def next(self, reader: _Reader) -> Event:
+        """Wait for a reader's next event.
+
+        Raises:
+            StopAsyncIteration: the channel was closed and all is read.
+        """
+        while not reader.queue:
+            if self._closed:
+                raise StopAsyncIteration
+            reader.changed = anyio.Event()
+            await reader.changed.wait()
+        self._drained.set()
+        return reader.queue.popleft()
+
+    def _keep(self, events: "deque[Event] | list[Event]") -> None:
+        self._unread.extend(events)
+        while len(self._unread) > self._limit:
+            self._unread.popleft()
+            self.dropped += 1
+
+
+class _Iteration:
+    """One iteration over events. Leaving its loop ends it.
+
+    No generator: one that is left halfway is resented by trio, and takes what it did not read to
+    its grave.
+    """
+
+    def __init__(self, stream: EventStream) -> None:
+        self._stream = stream
+        self._reader: _Reader | None = None
+
+    def __aiter__(self) -> Self:
+        return self
+
+    async def __anext__(self) -> Event:
+        if self._reader is None:
+            self._reader = self._stream.join()
+        return await self._stream.next(self._reader)
+
+    def __del__(self) -> None:
+        if self._reader is not None:
+            self._stream.leave(self._reader)

@@ -3,6 +3,7 @@ curiosity."""
 
 import json
 from base64 import b64encode
+from os import SEEK_END
 from pathlib import Path
 from types import TracebackType
 from typing import Self, TextIO
@@ -23,6 +24,8 @@ class Journal:
     def __init__(self, path: str | Path) -> None:
         self.path = Path(path)
         self._file: TextIO | None = self.path.open("a", encoding="utf-8", buffering=1)
+        if _is_torn(self.path):
+            self._file.write("\n")
 
     def opened(self, *, at_ms: int, channel_id: str, sender_id: str, content_topic: str) -> None:
         """Say whose journal this is; once a session."""
@@ -76,3 +79,12 @@ class Journal:
     def _write(self, values: dict[str, object]) -> None:
         if self._file is not None:
             self._file.write(json.dumps(values, separators=(",", ":")) + "\n")
+
+
+def _is_torn(path: Path) -> bool:
+    """Whether the last session was killed in the middle of a line."""
+    with path.open("rb") as file:
+        if not file.seek(0, SEEK_END):
+            return False
+        file.seek(-1, SEEK_END)
+        return file.read() != b"\n"

@@ -6,6 +6,7 @@ a hint is a first try and no more.
 """
 
 from collections.abc import Mapping, Sequence
+from contextlib import aclosing
 from dataclasses import dataclass
 from typing import Final
 
@@ -15,6 +16,7 @@ from ..sds.incoming import MissingEntry
 from ..transport.base import Received, StoreUnavailable, Transport
 from .backoff import Backoff
 from .engine import Engine
+from .event_stream import EventStream
 from .health import Health
 
 SKEW_MS: Final = 30_000
@@ -53,6 +55,7 @@ class Retriever:
         engine: Engine,
         transport: Transport,
         health: Health,
+        stream: EventStream,
         backoff: Backoff,
         *,
         retrieve_frequency_ms: int,
@@ -60,6 +63,7 @@ class Retriever:
         self._engine = engine
         self._transport = transport
         self._health = health
+        self._stream = stream
         self._backoff = backoff
         self._frequency_ms = retrieve_frequency_ms
         self._catch_up_from_ms: int | None = None
@@ -69,7 +73,6 @@ class Retriever:
 
     def catch_up(self, since_ms: int) -> None:
         """Fetch all that was stored since `since_ms`, as soon as Store answers."""
-        since_ms -= SKEW_MS
         if self._catch_up_from_ms is None or since_ms < self._catch_up_from_ms:
             self._catch_up_from_ms = since_ms
         self._changed.set()
@@ -105,12 +108,14 @@ class Retriever:
         return self._engine.core.incoming_buffer.missing
 
     async def _catch_up(self) -> None:
-        start_ms = self._catch_up_from_ms
+        start_ms, self._catch_up_from_ms = self._catch_up_from_ms, None
         if start_ms is None:
             return
-        await self._search(start_ms, self._engine.now_ms() + SKEW_MS)
-        if self._catch_up_from_ms == start_ms:
-            self._catch_up_from_ms = None
+        try:
+            await self._search(start_ms)
+        except StoreUnavailable:
+            self.catch_up(start_ms)
+            raise
 
     async def _fetch_missing(self) -> None:
         due = self._due()
@@ -118,11 +123,11 @@ class Retriever:
         if usable := [hint for hint in hints if len(hint) == HINT_BYTES]:
             self._engine.counters.store_queries += 1
             self._deliver(await self._transport.by_hash(usable))
+            self._succeeded()
         still = [m for m in due if m.entry.message_id in self._missing]
         if by_time := [m for m in still if self._searches[m.entry.message_id].searches_by_time]:
             lookback_ms = max(self._searches[m.entry.message_id].lookback_ms for m in by_time)
-            start_ms = min(m.since_ms for m in by_time) - lookback_ms
-            await self._search(start_ms, max(m.since_ms for m in by_time) + SKEW_MS)
+            await self._search(min(m.since_ms for m in by_time) - lookback_ms)
         for missing in still:
             search = self._searches[missing.entry.message_id]
             search.attempts += 1
@@ -139,15 +144,23 @@ class Retriever:
         }
         return [m for i, m in missing.items() if self._searches[i].due_ms <= now_ms]
 
-    async def _search(self, start_ms: int, end_ms: int) -> None:
+    async def _search(self, start_ms: int) -> None:
+        """Take everything stored since `start_ms`: a message is stamped anew when it is sent
+        again."""
         self._engine.counters.store_queries += 1
-        start_ns, end_ns = max(1, start_ms * 1_000_000), end_ms * 1_000_000
-        async for page in self._transport.by_time(start_ns, end_ns):
-            self._deliver(page)
-            await anyio.lowlevel.checkpoint()
+        start_ns = max(1, (start_ms - SKEW_MS) * 1_000_000)
+        end_ns = (self._engine.now_ms() + SKEW_MS) * 1_000_000
+        async with aclosing(self._transport.by_time(start_ns, end_ns)) as pages:
+            async for page in pages:
+                self._deliver(page)
+                await anyio.lowlevel.checkpoint()
+                await self._stream.writable()
+        self._succeeded()
 
     def _deliver(self, messages: Sequence[Received]) -> None:
         for received in messages:
             self._engine.receive(received)
+
+    def _succeeded(self) -> None:
         self._backoff.reset()
         self._health.succeeded("store")

@@ -66,16 +66,17 @@ class Runtime:
             self.engine,
             transport,
             self._health,
+            self._stream,
             Backoff(random.random),
             retrieve_frequency_ms=options.retrieve_frequency_ms,
         )
 
     def start(self, tasks: TaskGroup) -> None:
         """Start all tasks; cancel the group to stop them."""
+        dispatcher = Dispatcher(
+            self.engine, self._outbox, self._transport, self._health, self._now_ns, self._random
+        )
         for _ in range(CONCURRENCY):
-            dispatcher = Dispatcher(
-                self.engine, self._outbox, self._transport, self._health, self._now_ns, self._random
-            )
             tasks.start_soon(dispatcher.run, name="reliable_channel.dispatcher")
         receiver = Receiver(
             self.engine,
