@@ -38,9 +38,9 @@ def peer(arguments: ChannelArguments) -> None:
 async def _main(arguments: ChannelArguments) -> None:
     channel = arguments.channel()
     async with channel, anyio.create_task_group() as tasks:
+        await tasks.start(_stop_on_signal, tasks.cancel_scope)
         _say("ready", channel_id=channel.channel_id, sender_id=channel.sender_id, seed=channel.seed)
         tasks.start_soon(_tell_events, channel)
-        tasks.start_soon(_stop_on_signal, tasks.cancel_scope)
         await _obey(channel)
         tasks.cancel_scope.cancel()
     _say("stopped")
@@ -110,8 +110,13 @@ async def _tell_events(channel: ReliableChannel) -> None:
         _write(record(event, _now_ms()))
 
 
-async def _stop_on_signal(scope: anyio.CancelScope) -> None:
+async def _stop_on_signal(
+    scope: anyio.CancelScope,
+    *,
+    task_status: anyio.abc.TaskStatus[None] = anyio.TASK_STATUS_IGNORED,
+) -> None:
     with anyio.open_signal_receiver(signal.SIGINT, signal.SIGTERM) as signals:
+        task_status.started()
         async for _ in signals:
             scope.cancel()
             return

@@ -19,7 +19,6 @@ from .journal import Journal
 from .outbox import Outbox
 from .statistics import TransportCounters
 
-
 HANDLED_HASHES: Final = 20_000
 """Hashes that are remembered, so that what Store gives again costs a look-up."""
 _FINAL: Final = frozenset({Outcome.DELIVERED, Outcome.DUPLICATE, Outcome.OWN})

@@ -2,12 +2,12 @@
 
 import os
 import sys
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable, Coroutine
 from contextlib import AsyncExitStack
 from pathlib import Path
 from random import Random
 from secrets import randbelow
-from typing import Annotated, Final
+from typing import Annotated, Any, Final
 
 import anyio
 import typer
@@ -165,7 +165,7 @@ class Story:
                     self._headline = "all logs are equal"
                     return
 
-    async def _each(self, do: Callable[[PeerProcess], Awaitable[None]]) -> None:
+    async def _each(self, do: Callable[[PeerProcess], Coroutine[Any, Any, None]]) -> None:
         """Do something with every participant at once."""
         async with anyio.create_task_group() as tasks:
             for peer in self._peers:

@@ -1,0 +1,123 @@
+"""Real processes of the command line, driven as a test harness would."""
+
+import json
+import queue
+import subprocess
+import sys
+import threading
+from base64 import b64encode
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any, Self
+
+PROGRAM = [sys.executable, "-m", "reliable_channel"]
+TIMEOUT_S = 30
+
+
+class Peer:
+    """A `reliable-channel peer` in a process of its own."""
+
+    def __init__(self, *flags: str) -> None:
+        self.process = subprocess.Popen(
+            [*PROGRAM, "peer", *flags],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+        self.told: list[dict[str, Any]] = []
+        self._lines: queue.Queue[dict[str, Any] | None] = queue.Queue()
+        threading.Thread(target=self._read, daemon=True).start()
+
+    def _read(self) -> None:
+        assert self.process.stdout is not None
+        for line in self.process.stdout:
+            self._lines.put(json.loads(line))
+        self._lines.put(None)
+
+    def write(self, text: str) -> None:
+        assert self.process.stdin is not None
+        self.process.stdin.write(text + "\n")
+        self.process.stdin.flush()
+
+    def command(self, op: str, **values: object) -> None:
+        self.write(json.dumps({"op": op, **values}))
+
+    def send(self, text: str, ref: object = None) -> None:
+        self.command("send", ref=ref, payload=b64encode(text.encode()).decode())
+
+    def until(self, wanted: Callable[[dict[str, Any]], bool]) -> dict[str, Any]:
+        """Read on until a line that is wanted; what was read before counts too."""
+        for told in self.told:
+            if wanted(told):
+                return told
+        while True:
+            told_next = self._lines.get(timeout=TIMEOUT_S)
+            if told_next is None:
+                assert self.process.stderr is not None
+                raise AssertionError(f"the peer ended: {self.process.stderr.read()}")
+            self.told.append(told_next)
+            if wanted(told_next):
+                return told_next
+
+    def event(self, name: str, **values: object) -> dict[str, Any]:
+        return self.until(
+            lambda told: told["event"] == name and all(told.get(k) == v for k, v in values.items())
+        )
+
+    def ask(self, op: str, ref: object) -> dict[str, Any]:
+        self.command(op, ref=ref)
+        return self.event(op, ref=ref)
+
+    def finish(self) -> None:
+        """Read all that is left."""
+        while (told := self._lines.get(timeout=TIMEOUT_S)) is not None:
+            self.told.append(told)
+        self.process.wait(TIMEOUT_S)
+
+    def close(self) -> None:
+        self.process.kill()
+        self.process.wait()
+        for stream in (self.process.stdin, self.process.stdout, self.process.stderr):
+            assert stream is not None
+            stream.close()
+
+
+class Node:
+    """A `reliable-channel node`, on a free port unless told which."""
+
+    def __init__(self, *flags: str, port: int = 0) -> None:
+        self.process = subprocess.Popen(
+            [*PROGRAM, "node", "--port", str(port), *flags],
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            text=True,
+        )
+        assert self.process.stdout is not None
+        self.address = self.process.stdout.readline().removeprefix("listening on ").strip()
+        self.port = int(self.address.rsplit(":", 1)[1])
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.process.terminate()
+        self.process.wait(TIMEOUT_S)
+        assert self.process.stdout is not None
+        self.process.stdout.close()
+
+
+@contextmanager
+def peers(*flag_lists: list[str]) -> Iterator[list[Peer]]:
+    found: list[Peer] = []
+    try:
+        for flags in flag_lists:
+            found.append(Peer(*flags))  # noqa: PERF401 - those started must be closed if one fails
+        yield found
+    finally:
+        for peer in found:
+            peer.close()
+
+
+def payload(text: str) -> str:
+    return b64encode(text.encode()).decode()

@@ -1,0 +1,170 @@
+"""The command line as processes: a node, peers, and what a person types."""
+
+import json
+import os
+import subprocess
+from collections.abc import Iterator
+from dataclasses import fields
+from pathlib import Path
+
+import pytest
+
+from reliable_channel import ChannelOptions
+
+from .processes import PROGRAM, TIMEOUT_S, Node, payload, peers
+
+QUICK = [
+    *("--sync-min-interval-ms", "400"),
+    *("--retry-interval-ms", "800"),
+    *("--possibly-acknowledged-retry-interval-ms", "1600"),
+    *("--retrieve-frequency-ms", "300"),
+    *("--sweep-in-buf-interval-ms", "100"),
+]
+
+
+@pytest.fixture(scope="module")
+def address() -> Iterator[str]:
+    with Node() as node:
+        yield node.address
+
+
+def flags(address: str, channel: str, sender: str, *more: str) -> list[str]:
+    return ["--node", address, "--channel-id", channel, "--sender-id", sender, *QUICK, *more]
+
+
+def test_peers_talk_and_agree(address: str) -> None:
+    with peers(
+        flags(address, "talk", "alice"),
+        flags(address, "talk", "bob", "--drop-incoming", "0.5", "--seed", "7"),
+    ) as (alice, bob):
+        assert alice.event("ready")["sender_id"] == "alice"
+        bob.event("ready")
+        for number in range(20):
+            alice.send(f"m{number}", ref=number)
+        accepted = alice.event("accepted", ref=19)
+        bob.event("message_received", payload=payload("m19"))
+        alice.event("message_acknowledged", message_id=accepted["message_id"])
+        received = [t["payload"] for t in bob.told if t["event"] == "message_received"]
+        assert received == [payload(f"m{number}") for number in range(20)]
+        assert bob.ask("statistics", 1)["dropped_incoming"] > 0
+        ours, theirs = alice.ask("log", 2), bob.ask("log", 2)
+        assert ours["digest"] == theirs["digest"]
+        assert ours["entries"] == theirs["entries"]
+        for peer in (alice, bob):
+            peer.command("stop")
+            peer.finish()
+            assert peer.told[0]["event"] == "ready"
+            assert peer.told[-1]["event"] == "stopped"
+            assert peer.process.returncode == 0
+
+
+def test_a_bad_line_is_answered_and_forgotten(address: str) -> None:
+    with peers(flags(address, "bad", "alice")) as (alice,):
+        alice.event("ready")
+        alice.write("not json")
+        alice.write("[1]")
+        alice.write(json.dumps({"op": "dance", "ref": 1}))
+        alice.write(json.dumps({"op": "send", "ref": 2}))
+        alice.write(json.dumps({"op": "send", "ref": 3, "payload": "%%"}))
+        alice.write(json.dumps({"op": "send", "ref": 4, "payload": ""}))
+        alice.write(json.dumps({"op": "send", "ref": 5, "payload": payload("x" * 150_000)}))
+        alice.send("fine", ref=6)
+        alice.event("accepted", ref=6)
+        errors = {t["ref"]: t["reason"] for t in alice.told if t["event"] == "error"}
+        assert "unknown op 'dance'" in errors[1]
+        assert "'payload'" in errors[2]
+        assert "base64" in errors[3]
+        assert "content" in errors[4]
+        assert "max_message_bytes" in errors[5]
+        assert sum(t["event"] == "error" for t in alice.told) == 7
+
+
+def test_a_node_that_is_killed_and_comes_back_loses_nothing(tmp_path: Path) -> None:
+    store = str(tmp_path / "store.sqlite")
+    with Node("--store", store) as first:
+        lists = [flags(first.address, "restart", name) for name in ("alice", "bob")]
+        with peers(*lists) as (alice, bob):
+            alice.event("ready"), bob.event("ready")
+            alice.send("before")
+            bob.event("message_received", payload=payload("before"))
+            first.process.kill()
+            alice.send("while away")
+            alice.event("transport_degraded", component="send")
+            with Node("--store", store, port=first.port):
+                bob.event("message_received", payload=payload("while away"))
+                alice.event("transport_recovered", component="send")
+                assert alice.ask("log", 1)["digest"] == bob.ask("log", 1)["digest"]
+
+
+def test_every_option_of_a_channel_is_a_flag_of_peer() -> None:
+    text = _run("peer", "--help", columns=300).stdout
+    for field in fields(ChannelOptions):
+        assert "--" + field.name.replace("_", "-") in text
+
+
+def test_a_wrong_option_says_which_and_what_is_allowed(address: str) -> None:
+    result = _run("peer", *flags(address, "x", "alice", "--causal-history-size", "5000"))
+    assert result.returncode == 2
+    assert "causal_history_size is 5000" in result.stderr
+    assert "at most 1000" in " ".join(result.stderr.split())
+
+
+def test_no_node_is_an_error_that_says_so() -> None:
+    result = _run("peer", *flags("http://127.0.0.1:9", "x", "alice"))
+    assert result.returncode == 2
+    assert "127.0.0.1:9" in result.stderr or "cannot be opened" in result.stderr
+
+
+def test_send_listen_and_journal(address: str, tmp_path: Path) -> None:
+    journal = tmp_path / "journal.jsonl"
+    listener = subprocess.Popen(
+        [*PROGRAM, "listen", *flags(address, "shell", "bob"), "--count", "1"],
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+    sent = _run(
+        "send",
+        "hello",
+        "--wait",
+        "20",
+        *flags(address, "shell", "alice"),
+        "--journal",
+        str(journal),
+    )
+    assert sent.returncode == 0, sent.stderr
+    heard, _ = listener.communicate(timeout=TIMEOUT_S)
+    assert heard == "alice: hello\n"
+    lines = [json.loads(line) for line in journal.read_text().splitlines()]
+    assert lines[0]["event"] == "journal_opened"
+    assert {"sending_message", "wire_out", "message_sent", "message_acknowledged"} <= {
+        line["event"] for line in lines
+    }
+
+
+def test_a_taken_port_is_named(address: str) -> None:
+    port = address.rsplit(":", 1)[1]
+    result = _run("node", "--port", port)
+    assert result.returncode == 2
+    assert port in result.stderr
+
+
+@pytest.mark.slow
+def test_the_demo_ends_with_equal_logs(tmp_path: Path) -> None:
+    result = _run(
+        "demo", "--messages", "6", "--seed", "1", "--journals", str(tmp_path), columns=140
+    )
+    assert result.returncode == 0, result.stdout + result.stderr
+    assert "All 5 logs are equal" in result.stdout
+    assert "What to try next" in result.stdout
+    assert len(list(tmp_path.glob("*.jsonl"))) == 5
+
+
+def _run(*arguments: str, columns: int = 100) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [*PROGRAM, *arguments],
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=60,
+        env={**os.environ, "COLUMNS": str(columns), "NO_COLOR": "1"},
+    )
