@@ -30,6 +30,8 @@ async def hello(node: EmbeddedNode, request: Request) -> Answer:
         cluster_id = body.get("clusterId") if isinstance(body, dict) else None
     except ValueError as error:
         return Answer.text(400, str(error))
+    if info.peer_id == node.peer_id:
+        return Answer.text(400, "this is the node itself")
     if cluster_id != node.options.cluster_id:
         return Answer.text(400, f"this is a node of cluster {node.options.cluster_id}")
     if not info.multiaddr and request.remote is not None:

@@ -125,8 +125,6 @@ class DialledPeer:
             raise DialFailed(f"no embedded node answers at {url}: {error}") from error
         if info is None:
             raise DialFailed(f"{url} refuses with status {answer.status_code}: {answer.text[:200]}")
-        if info.peer_id == self._node.peer_id:
-            raise DialFailed(f"{url} is the node itself")
         if self._address.peer_id not in (None, info.peer_id):
             raise DialFailed(f"{url} is {info.peer_id}, not {self._address.peer_id}")
         self.info = info

@@ -61,7 +61,7 @@ class Archive:
 
     def __init__(self, path: str | Path = ":memory:", *, capacity: int = 1_000_000) -> None:
         self.capacity = capacity
-        self._until_trim = TRIM_INTERVAL
+        self._until_trim = min(TRIM_INTERVAL, capacity)
         try:
             # Opened in one thread and used in another is fine: only one uses it at a time.
             self._db = sqlite3.connect(path, isolation_level=None, check_same_thread=False)
