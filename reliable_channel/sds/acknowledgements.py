@@ -70,7 +70,13 @@ class AcknowledgementReview:
             yield MessageAcknowledged(message_id, AcknowledgementSource.CAUSAL_HISTORY, sender_id)
         if message.bloom_filter is None or not self._outgoing.entries:
             return
-        if problem := self._unreadable(message.bloom_filter):
+        problem = self._misfit(message.bloom_filter)
+        if problem is None:
+            # Most filters hold none of ours, and then it does not matter how full they are.
+            if not self._outgoing.any_in(message.bloom_filter):
+                return
+            problem = self._overfull(message.bloom_filter)
+        if problem is not None:
             if sender_id not in self._ignored and len(self._ignored) < 1_000:
                 self._ignored.add(sender_id)
                 yield BloomFilterIgnored(sender_id, problem)
@@ -90,11 +96,14 @@ class AcknowledgementReview:
             min(self._threshold, len(self._participants)) if self._fits_group else self._threshold
         )
 
-    def _unreadable(self, bloom_filter: bytes) -> str | None:
+    def _misfit(self, bloom_filter: bytes) -> str | None:
         expected = self._layout.byte_count
-        if len(bloom_filter) != expected:
-            return f"it has {len(bloom_filter)} bytes and this channel's filters have {expected}"
+        if len(bloom_filter) == expected:
+            return None
+        return f"it has {len(bloom_filter)} bytes and this channel's filters have {expected}"
+
+    def _overfull(self, bloom_filter: bytes) -> str | None:
         share = fill(bloom_filter)
-        if share**self._layout.hash_count > MAX_FALSE_POSITIVES:
-            return f"{share:.0%} of its bits are set: it would acknowledge what it does not hold"
-        return None
+        if share**self._layout.hash_count <= MAX_FALSE_POSITIVES:
+            return None
+        return f"{share:.0%} of its bits are set: it would acknowledge what it does not hold"

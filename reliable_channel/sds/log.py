@@ -7,6 +7,7 @@ middle, and all participants that know the same messages have the same log, byte
 from collections import OrderedDict
 from collections.abc import Iterator
 from hashlib import sha256
+from sys import intern
 from typing import Final
 
 from sortedcontainers import SortedList
@@ -32,7 +33,7 @@ class LogEntry:
         retrieval_hint: bytes | None = None,
     ) -> None:
         self.message_id = message_id
-        self.sender_id = sender_id
+        self.sender_id = intern(sender_id)  # few senders, many messages
         self.lamport_timestamp = lamport_timestamp
         self.content = content
         self.retrieval_hint = retrieval_hint

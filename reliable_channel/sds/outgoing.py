@@ -59,6 +59,10 @@ class OutgoingBuffer:
         """Drop those that are in the buffer, and return them."""
         return [i for i in message_ids if self.entries.pop(i, None) is not None]
 
+    def any_in(self, bloom_filter: bytes) -> bool:
+        """Whether a filter holds any of the messages."""
+        return any(contains(bloom_filter, entry.probes) for entry in self.entries.values())
+
     def review(self, bloom_filter: bytes, sender_id: str) -> list[OutgoingEntry]:
         """The messages that a filter of `sender_id` holds and that this sender was not counted for
         yet."""
