@@ -35,7 +35,7 @@ bench: $(READY) ## this core and js-waku's side by side (QUICK=1: only history 1
 	@$(BIN)/python -m bench $(if $(QUICK),--quick) $(ARGS)
 
 vectors: $(READY) ## the golden vectors of other implementations
-	@$(BIN)/python -m tests.vectors tests/vectors/data/*/
+	@$(BIN)/python -m tests.vectors tests/vectors/data/js-waku tests/vectors/data/waku
 
 docs: $(READY) ## write docs/reference.md from the docstrings
 	@$(BIN)/python -m docs.generate

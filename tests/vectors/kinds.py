@@ -22,14 +22,10 @@ CHECKS: dict[str, Check] = {
     "waku_vectors": waku.check_waku_vectors,
 }
 
-ELSEWHERE = {"nwaku-rest": "tests/node replays these recordings against the embedded node"}
-
 
 def run_file(file: Path) -> Iterator[Result]:
     """Yield `(case, None)` for a case that agrees and `(case, difference)` for one that does
     not."""
-    if file.parent.name in ELSEWHERE:
-        return
     check = CHECKS.get(file.stem)
     if check is None:
         yield "file", f"unknown kind {file.stem!r}; known are {', '.join(sorted(CHECKS))}"
