@@ -9,6 +9,7 @@ import sys
 import anyio
 import httpx
 import pytest
+from anyio.streams.buffered import BufferedByteReceiveStream
 
 from tests.node.wires import Inbox, message, publish, until
 from waku import WakuClient
@@ -66,8 +67,9 @@ async def test_a_signal_ends_it_gracefully(number: signal.Signals) -> None:
         httpx.AsyncClient() as client,
     ):
         assert run.stdout is not None
-        url = (await run.stdout.receive()).decode().strip()
+        output = BufferedByteReceiveStream(run.stdout)
+        url = (await output.receive_until(b"\n", 100)).decode()
         assert (await client.get(f"{url}/health")).status_code == 200
         run.send_signal(number)
-        assert await run.stdout.receive() == b"ended\n"
+        assert await output.receive_until(b"\n", 100) == b"ended"
         assert await run.wait() == 0

@@ -136,7 +136,8 @@ async def _serve(
 def _listen(host: str, port: int) -> socket.socket:
     try:
         family = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0][0]
-        listener = socket.socket(family, socket.SOCK_STREAM)
+        # The protocol is named, for asyncio turns Nagle off only on sockets that say TCP.
+        listener = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
     except OSError as error:
         raise CannotListen(f"cannot listen at {host!r}: {error.strerror}") from error
     try:
