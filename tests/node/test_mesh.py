@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from contextlib import AsyncExitStack
+from dataclasses import replace
 from itertools import pairwise
 
+import anyio
 import httpx
 import pytest
 
@@ -134,6 +136,28 @@ async def test_a_queue_for_an_absent_node_is_bounded() -> None:
             inbox = Inbox(a)
             await until(lambda: len(inbox.payloads) == 2)
             assert inbox.payloads == [b"message 3", b"message 4"]
+
+
+@pytest.mark.parametrize("anyio_backend", ["asyncio"])  # httpx's ASGITransport leaks under trio
+async def test_what_the_other_node_will_not_take_does_not_stop_the_rest() -> None:
+    wires = Wires()
+    large = replace(message(0), payload=bytes(1_500_000))
+    options = replace(OPTIONS, max_message_bytes=2_000_000)
+    async with wires.node("a") as a, wires.node("b", "a", options=options) as b:
+        inbox = Inbox(a)
+        await until(lambda: joined(b, to=1))
+        publish(b, large, message(1))
+        await until(lambda: inbox.payloads == [b"message 1"])
+        publish(b, replace(message(2), payload=bytes(200_000)), message(3))
+        await until(lambda: inbox.payloads == [b"message 1", b"message 3"])
+
+
+async def test_a_node_is_ended_by_cancellation() -> None:
+    wires = Wires()
+    with anyio.move_on_after(0.01) as scope:
+        async with wires.node("a"), wires.node("b", "a"):
+            await anyio.sleep_forever()
+    assert scope.cancelled_caught
 
 
 async def test_dialling() -> None:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 import anyio
 
 from waku.node.bodies import BadBody, read_json
-from waku.node.envelope import MAX_META_BYTES, Envelope
+from waku.node.envelope import Envelope
 from waku.node.http import Answer, Request, Route
 from waku.node.identity import NodeAddress
 from waku.node.mesh import PeerInfo
@@ -70,8 +70,7 @@ async def give(node: EmbeddedNode, request: Request) -> Answer:
         return UNKNOWN
     peer.heard()
     for envelope in envelopes:
-        if len(envelope.message.meta) <= MAX_META_BYTES:
-            node.receive(envelope, peer.key)
+        node.receive(envelope, peer.key)
     return Answer.json({"taken": len(envelopes)})
 
 

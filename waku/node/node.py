@@ -190,8 +190,10 @@ class EmbeddedNode:
             raise PublishRefused(f"Message size exceeded maximum of {limit} bytes")
 
     def receive(self, envelope: Envelope, source: str) -> None:
-        """Take a message from a link; one that was seen already is ignored."""
-        if self.options.relay:
+        """Take a message from a link; a repeat is ignored, and so is what nobody may publish."""
+        if not self.options.relay or len(envelope.message.meta) > MAX_META_BYTES:
+            return
+        if encoded_size(envelope.message) <= self.options.max_message_bytes:
             self.mesh.receive(envelope, source)
 
     def shard_for(self, content_topic: str) -> str:
@@ -261,13 +263,19 @@ class EmbeddedNode:
         self._start(peer)
 
     def accept(self, info: PeerInfo) -> bool:
-        """Take up a node that dialled us; return False when there are too many."""
+        """Take up a node that dialled us; return False when there are too many.
+
+        One that comes back soon finds what waits for it.
+        """
         accepted = [link for link in self.mesh.links.values() if isinstance(link, AcceptedPeer)]
         for link in accepted:
-            if not link.connected or link.info.peer_id == info.peer_id:
+            if not link.connected:
                 del self.mesh.links[link.key]
-                accepted = [other for other in accepted if other is not link]
-        if len(accepted) >= MAX_ACCEPTED_PEERS:
+            elif link.info.peer_id == info.peer_id:
+                link.info = info
+                link.heard()
+                return True
+        if sum(link.connected for link in accepted) >= MAX_ACCEPTED_PEERS:
             return False
         peer = AcceptedPeer(self, info)
         self.mesh.links[peer.key] = peer

@@ -40,6 +40,8 @@ SILENCE_NS: Final = 60 * NS_PER_S
 CATCH_UP_OVERLAP_NS: Final = 30 * NS_PER_S
 CATCH_UP_PAGES: Final = 100
 CLOSE_GRACE_S: Final = 1.0
+REFUSALS: Final = (400, 413)
+"""Statuses of what the other node will not take, however often it is sent."""
 
 _log = logging.getLogger("waku.node.mesh")
 
@@ -180,7 +182,9 @@ class DialledPeer:
             if batch:
                 messages = [envelope.to_json() for envelope in batch]
                 body = {"peerId": self._node.peer_id, "messages": messages}
-                await self._call("POST", json=body)
+                answer = await self._call("POST", json=body)
+                if answer.status_code != 200:
+                    _log.warning("%s refuses %d messages: %s", self.key, len(batch), answer.text)
                 self.outbox.acknowledge(last)
 
     async def _receive_all(self) -> NoReturn:
@@ -218,7 +222,7 @@ class DialledPeer:
             )
         except httpx.HTTPError as error:
             raise LinkLost(f"{self.key}: {error!r}") from error
-        if answer.status_code != 200:
+        if answer.status_code not in (200, *REFUSALS):
             raise LinkLost(f"{self.key} answers with status {answer.status_code}")
         self._last_contact_ns = self._node.options.now_ns()
         return answer

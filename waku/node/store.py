@@ -66,6 +66,7 @@ class Archive:
             # Opened in one thread and used in another is fine: only one uses it at a time.
             self._db = sqlite3.connect(path, isolation_level=None, check_same_thread=False)
             self._prepare(path)
+            self._count: int = self._db.execute("SELECT count(*) FROM message").fetchone()[0]
         except sqlite3.Error as error:
             raise ArchiveError(f"cannot open the message store {str(path)!r}: {error}") from error
 
@@ -89,12 +90,11 @@ class Archive:
         self._db.close()
 
     def __len__(self) -> int:
-        count: int = self._db.execute("SELECT count(*) FROM message").fetchone()[0]
-        return count
+        return self._count
 
     def insert(self, message_hash: bytes, pubsub_topic: str, message: WakuMessage) -> None:
         """Keep a message; one that is kept already stays as it is."""
-        self._db.execute(
+        inserted = self._db.execute(
             f"INSERT OR IGNORE INTO message ({_COLUMNS}) VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
             (
                 message_hash,
@@ -107,6 +107,7 @@ class Archive:
                 message.proof,
             ),
         )
+        self._count += inserted.rowcount
         self._until_trim -= 1
 
     def trim(self, *, before_ns: int | None) -> None:
@@ -118,14 +119,15 @@ class Archive:
             return
         self._until_trim = min(TRIM_INTERVAL, self.capacity)
         if before_ns is not None:
-            self._db.execute("DELETE FROM message WHERE timestamp < ?", (before_ns,))
-        excess = len(self) - self.capacity
+            self._delete("timestamp < ?", before_ns)
+        excess = self._count - self.capacity
         if excess > 0:
-            self._db.execute(
-                "DELETE FROM message WHERE hash IN"
-                " (SELECT hash FROM message ORDER BY timestamp, hash LIMIT ?)",
-                (excess,),
-            )
+            oldest = "SELECT hash FROM message ORDER BY timestamp, hash LIMIT ?"
+            self._delete(f"hash IN ({oldest})", excess)
+
+    def _delete(self, condition: str, value: int) -> None:
+        deleted = self._db.execute(f"DELETE FROM message WHERE {condition}", (value,))
+        self._count -= deleted.rowcount
 
     def query(self, query: StoreQuery) -> StorePage:
         """Return one page, oldest message first, whichever end the pages start from.
