@@ -1,0 +1,137 @@
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from reliable_channel.sds.bloom import (
+    BloomFilter,
+    BloomLayout,
+    BloomParameters,
+    RollingBloomFilter,
+    contains,
+    fill,
+)
+
+DEFAULT = BloomParameters()
+
+
+def ids(first: int, count: int) -> list[str]:
+    return [f"{n:064x}" for n in range(first, first + count)]
+
+
+# -- parameters ------------------------------------------------------------------------------------
+
+
+def test_the_default_filter_has_js_wakus_size() -> None:
+    assert DEFAULT.bits_per_element == 15
+    assert DEFAULT.hash_count == 10
+    assert DEFAULT.layout == BloomLayout(150_000, 10)
+    assert DEFAULT.layout.byte_count == 18_752
+
+
+@pytest.mark.parametrize(
+    ("error_rate", "bits", "hashes"), [(0.1, 5, 3), (0.01, 10, 7), (0.001, 15, 10), (0.999, 1, 1)]
+)
+def test_bits_and_hashes_follow_from_the_error_rate(
+    error_rate: float, bits: int, hashes: int
+) -> None:
+    parameters = BloomParameters(error_rate=error_rate)
+    assert (parameters.bits_per_element, parameters.hash_count) == (bits, hashes)
+
+
+@pytest.mark.parametrize("capacity", [0, -1])
+def test_a_capacity_below_one_is_refused(capacity: int) -> None:
+    with pytest.raises(ValueError, match=f"capacity is {capacity}"):
+        BloomParameters(capacity=capacity)
+
+
+@pytest.mark.parametrize("error_rate", [0.0, 1.0, -0.5, 2.0])
+def test_an_unachievable_error_rate_is_refused(error_rate: float) -> None:
+    with pytest.raises(ValueError, match=f"error rate is {error_rate}"):
+        BloomParameters(error_rate=error_rate)
+
+
+# -- one filter ------------------------------------------------------------------------------------
+
+
+@settings(derandomize=True, deadline=None)
+@given(st.sets(st.text(st.characters(exclude_categories=["Cs"]))))
+def test_what_was_inserted_is_found(items: set[str]) -> None:
+    bloom = BloomFilter(BloomParameters(capacity=200).layout)
+    for item in items:
+        bloom.insert(item)
+    assert all(item in bloom for item in items)
+    assert all(contains(bytes(bloom), bloom.layout.probes(item)) for item in items)
+
+
+def test_an_empty_filter_holds_nothing() -> None:
+    bloom = BloomFilter(DEFAULT.layout)
+    assert not any(item in bloom for item in ["", "a", *ids(0, 100)])
+    assert bytes(bloom) == bytes(18_752)
+
+
+def test_bits_lie_big_endian_in_words_of_64() -> None:
+    bloom = BloomFilter(BloomLayout(128, 1))
+    bloom.insert_probes((((0 >> 6 << 3) + 7, 1),))
+    assert bytes(bloom).hex() == "0000000000000001" + 2 * "0000000000000000"
+
+
+@pytest.mark.parametrize("item", ["", " ", "\0", "é", "漢字", "🙂", "a" * 10_000])
+def test_unusual_ids_are_found(item: str) -> None:
+    bloom = BloomFilter(DEFAULT.layout)
+    bloom.insert(item)
+    assert item in bloom
+
+
+@pytest.mark.parametrize(("capacity", "error_rate"), [(10_000, 0.001), (1_000, 0.01), (500, 0.1)])
+def test_false_positives_stay_within_bounds_at_capacity(capacity: int, error_rate: float) -> None:
+    bloom = RollingBloomFilter(BloomParameters(capacity, error_rate), ids(0, capacity))
+    probes = 20_000
+    false_positives = sum(item in bloom for item in ids(10**9, probes))
+    assert false_positives / probes <= 1.5 * error_rate
+
+
+@pytest.mark.parametrize(
+    ("data", "share"), [(b"", 0.0), (bytes(8), 0.0), (b"\xff" * 8, 1.0), (b"\x0f" * 8, 0.5)]
+)
+def test_fill(data: bytes, share: float) -> None:
+    assert fill(data) == share
+
+
+# -- rolling ---------------------------------------------------------------------------------------
+
+
+def test_up_to_its_capacity_a_rolling_filter_is_a_plain_one() -> None:
+    parameters = BloomParameters(capacity=100)
+    plain, rolling = BloomFilter(parameters.layout), RollingBloomFilter(parameters)
+    for item in ids(0, 100):
+        plain.insert(item)
+        rolling.insert(item)
+        assert bytes(plain) == bytes(rolling)
+    assert (len(rolling), rolling.rollovers) == (100, 0)
+
+
+@settings(derandomize=True, deadline=None, max_examples=60)
+@given(capacity=st.integers(1, 40), count=st.integers(0, 200))
+def test_a_rolling_filter_holds_the_newest_half_to_whole_capacity(
+    capacity: int, count: int
+) -> None:
+    rolling = RollingBloomFilter(BloomParameters(capacity, 1e-6))
+    inserted = ids(0, count)
+    for n, item in enumerate(inserted, start=1):
+        rolling.insert(item)
+        assert min(n, (capacity + 1) // 2) <= len(rolling) <= capacity
+        newest = inserted[n - len(rolling) : n]
+        assert all(known in rolling for known in newest)
+
+
+def test_a_rolling_filter_forgets_the_oldest() -> None:
+    rolling = RollingBloomFilter(BloomParameters(1_000, 1e-6), ids(0, 5_000))
+    assert not any(item in rolling for item in ids(0, 5_000 - len(rolling)))
+
+
+def test_false_positives_stay_within_bounds_after_many_rollovers() -> None:
+    rolling = RollingBloomFilter(BloomParameters(1_000, 0.001), ids(0, 20_500))
+    assert rolling.rollovers == 39
+    false_positives = sum(item in rolling for item in ids(10**9, 20_000))
+    assert false_positives / 20_000 <= 0.0015
+    assert fill(bytes(rolling)) < 0.55

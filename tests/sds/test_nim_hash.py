@@ -1,0 +1,42 @@
+"""The golden vectors `hashn` and `bloom` of js-waku hold the numbers; here is what they are for."""
+
+import mmh3
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from reliable_channel.sds.nim_hash import _hash_utf16_units, nim_hash, positions
+
+
+def test_the_published_example_of_positions() -> None:
+    first, step = 351, 874
+    assert positions("hello", 6, 1000) == [(first + n * step) % 1000 for n in range(6)]
+    assert positions("hello", 6, 1000)[-1] == 721
+
+
+@settings(derandomize=True)
+@given(st.text(st.characters(max_codepoint=127)))
+def test_ascii_is_plain_murmur3(text: str) -> None:
+    assert nim_hash(text) == mmh3.hash(text, 0, True)
+    assert _hash_utf16_units(text) == nim_hash(text)
+
+
+@settings(derandomize=True)
+@given(
+    st.text(st.characters(exclude_categories=["Cs"])), st.integers(1, 12), st.integers(1, 200_000)
+)
+def test_positions_lie_in_the_filter(text: str, hash_count: int, bit_count: int) -> None:
+    found = positions(text, hash_count, bit_count)
+    assert len(found) == hash_count
+    assert all(0 <= position < bit_count for position in found)
+    assert found == positions(text, hash_count, bit_count)
+
+
+def test_astral_characters_of_one_block_collide_as_they_do_in_js_waku() -> None:
+    assert nim_hash("🙂") == nim_hash("🙃")
+    assert nim_hash("🙂") != nim_hash("🚀" + "a")
+
+
+@pytest.mark.parametrize("text", ["é", "ab漢", "abcdé", "abcde漢字fg"])
+def test_a_hash_is_a_signed_32_bit_number(text: str) -> None:
+    assert -(2**31) <= nim_hash(text) < 2**31

@@ -1,0 +1,96 @@
+from reliable_channel.sds.bloom import BloomFilter, BloomParameters
+from reliable_channel.sds.outgoing import OutgoingBuffer
+
+LAYOUT = BloomParameters(capacity=100).layout
+RETRY_MS, POSSIBLY_MS = 100, 300
+
+
+def buffer(*dispatched: str) -> OutgoingBuffer:
+    made = OutgoingBuffer(
+        LAYOUT, retry_interval_ms=RETRY_MS, possibly_acknowledged_interval_ms=POSSIBLY_MS
+    )
+    for message_id in dispatched:
+        made.add(message_id, message_id.encode())
+        made.dispatched(message_id, 0)
+    return made
+
+
+def bloom(*message_ids: str) -> bytes:
+    made = BloomFilter(LAYOUT)
+    for message_id in message_ids:
+        made.insert(message_id)
+    return bytes(made)
+
+
+def due(made: OutgoingBuffer, now_ms: int) -> list[str]:
+    return [entry.message_id for entry in made.due(now_ms)]
+
+
+def test_waiting_for_the_transport_is_no_attempt() -> None:
+    made = buffer()
+    made.add("a", b"a")
+    assert made.next_deadline_ms() is None
+    assert due(made, 10**9) == []
+    assert made.entries["a"].attempts == 0
+    made.dispatched("a", 50)
+    assert made.next_deadline_ms() == 150
+    assert made.entries["a"].attempts == 1
+
+
+def test_what_is_due_waits_for_its_dispatch_again() -> None:
+    made = buffer("a")
+    assert due(made, 99) == []
+    assert due(made, 100) == ["a"]
+    assert due(made, 10_000) == []
+    made.dispatched("a", 10_000)
+    assert made.next_deadline_ms() == 10_100
+
+
+def test_possibly_acknowledged_messages_wait_longer() -> None:
+    made = buffer("a", "b")
+    assert [e.message_id for e in made.review(bloom("a"), "bob")] == ["a"]
+    assert due(made, 299) == ["b"]
+    assert due(made, 300) == ["a"]
+    made.dispatched("a", 300)
+    assert made.next_deadline_ms() == 600
+
+
+def test_unacknowledged_messages_come_first() -> None:
+    made = buffer("a", "b")
+    made.review(bloom("a"), "bob")
+    assert due(made, 10_000) == ["b", "a"]
+    assert made.partition() == (["b"], ["a"])
+
+
+def test_a_sender_counts_once() -> None:
+    made = buffer("a")
+    assert len(made.review(bloom("a"), "bob")) == 1
+    assert made.review(bloom("a"), "bob") == []
+    assert len(made.review(bloom("a"), "carol")) == 1
+    assert made.entries["a"].possible_acks == {"bob", "carol"}
+    assert made.review(bloom("b"), "dave") == []
+
+
+def test_a_filter_that_comes_before_the_dispatch_counts() -> None:
+    made = buffer()
+    made.add("a", b"a")
+    assert len(made.review(bloom("a"), "bob")) == 1
+    assert made.next_deadline_ms() is None
+    made.dispatched("a", 0)
+    assert made.next_deadline_ms() == POSSIBLY_MS
+
+
+def test_removed_messages_are_not_due() -> None:
+    made = buffer("a", "b")
+    assert made.remove(["a", "unknown"]) == ["a"]
+    assert (len(made), [e.message_id for e in made]) == (1, ["b"])
+    made.dispatched("a", 5)
+    assert due(made, 10_000) == ["b"]
+    assert made.next_deadline_ms() is None
+
+
+def test_a_second_dispatch_replaces_the_first_timer() -> None:
+    made = buffer("a")
+    made.dispatched("a", 60)
+    assert due(made, 150) == []
+    assert due(made, 160) == ["a"]

@@ -1,0 +1,380 @@
+"""The parts of SDS-R: formulas, the two buffers, the cache; and the guide's edge cases."""
+
+from hashlib import sha256
+from itertools import pairwise
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from reliable_channel.sds import HistoryEntry, RepairOptions
+from reliable_channel.sds.events import RepairRequested, RepairRequestReceived
+from reliable_channel.sds.repair import (
+    IncomingRepairBuffer,
+    OutgoingRepairBuffer,
+    RepairCache,
+    in_response_group,
+    repair_hash,
+    response_groups,
+    t_req,
+    t_resp,
+)
+
+from .world import (
+    MINUTE,
+    NOW_MS,
+    SECOND,
+    decode,
+    events,
+    forge,
+    give,
+    only,
+    participant,
+    send,
+    sync,
+)
+
+OPTIONS = RepairOptions()
+LATER_MS = NOW_MS + 2 * MINUTE
+NAMES = st.text(st.characters(exclude_categories=["Cs"]), max_size=20)
+
+
+def entry(message_id: str, sender_id: str | None = "sender") -> HistoryEntry:
+    return HistoryEntry(message_id, b"hint", sender_id)
+
+
+def outgoing(count: int = 0, **changes: Any) -> OutgoingRepairBuffer:
+    made = OutgoingRepairBuffer("me", RepairOptions(**changes))
+    for i in range(count):
+        made.want(entry(f"m{i}"), 0)
+    return made
+
+
+def incoming(count: int = 0, **changes: Any) -> IncomingRepairBuffer:
+    made = IncomingRepairBuffer("me", RepairOptions(**changes))
+    for i in range(count):
+        made.request(entry(f"m{i}"), 0)
+    return made
+
+
+# -- formulas --------------------------------------------------------------------------------------
+
+
+@settings(derandomize=True)
+@given(NAMES, NAMES, st.integers(0, 2**50))
+def test_t_req_lies_between_t_min_and_t_max(name: str, message_id: str, now_ms: int) -> None:
+    due_ms = t_req(name, message_id, now_ms, OPTIONS)
+    assert now_ms + OPTIONS.t_min_ms <= due_ms < now_ms + OPTIONS.t_max_ms
+
+
+@settings(derandomize=True)
+@given(NAMES, NAMES, NAMES, st.integers(0, 2**50))
+def test_t_resp_lies_below_t_max(name: str, sender: str, message_id: str, now_ms: int) -> None:
+    due_ms = t_resp(name, sender, message_id, now_ms, OPTIONS)
+    assert now_ms <= due_ms < now_ms + OPTIONS.t_max_ms
+
+
+@settings(derandomize=True)
+@given(NAMES, NAMES, st.integers(1, 1_000))
+def test_the_original_sender_answers_at_once_and_is_in_its_group(
+    name: str, message_id: str, groups: int
+) -> None:
+    assert t_resp(name, name, message_id, 7, OPTIONS) == 7
+    assert in_response_group(name, name, message_id, groups) is bool(name)
+
+
+def test_participants_differ_in_their_times() -> None:
+    names = [f"p{i}" for i in range(200)]
+    asked = {t_req(name, "m", 0, OPTIONS) for name in names}
+    answered = {t_resp(name, "sender", "m", 0, OPTIONS) for name in names}
+    assert len(asked) > 190 and len(answered) > 190
+
+
+def test_ids_need_not_be_numbers() -> None:
+    # Edge case 3: they are hashed to integers.
+    name = "Ä/🙂 with spaces"
+    assert repair_hash(name) == int.from_bytes(sha256(name.encode()).digest()[:8])
+    assert t_resp(name, name, "m", 7, OPTIONS) == 7
+
+
+@pytest.mark.parametrize("groups", [2, 8, 64])
+def test_groups_share_the_answering(groups: int) -> None:
+    members = sum(in_response_group(f"p{i}", "sender", "m", groups) for i in range(4_000))
+    assert members == pytest.approx(4_000 / groups, rel=0.35)
+
+
+@pytest.mark.parametrize(
+    ("participants", "groups"), [(0, 1), (127, 1), (255, 1), (256, 2), (10_000, 78)]
+)
+def test_the_number_of_groups(participants: int, groups: int) -> None:
+    assert response_groups(participants) == groups
+
+
+# -- the outgoing request buffer -------------------------------------------------------------------
+
+
+def test_requests_are_handed_out_by_t_req() -> None:
+    made = outgoing(50, max_requests_per_message=50)
+    planned = made.planned()
+    due = [e.message_id for e in made.due(OPTIONS.t_max_ms)]
+    assert due == sorted(planned, key=planned.__getitem__)
+    assert made.next_deadline_ms() == min(planned.values())
+
+
+def test_at_most_three_a_message_and_only_what_is_due() -> None:
+    made = outgoing(10)
+    assert made.due(OPTIONS.t_min_ms - 1) == []
+    assert len(made.due(OPTIONS.t_max_ms)) == 3
+    assert [e.message_id for e in made.due(made.next_deadline_ms() or 0)] == [
+        min(made.planned(), key=made.planned().__getitem__)
+    ]
+
+
+def test_a_duplicate_reference_does_not_change_t_req() -> None:
+    # Edge case 1: set semantics.
+    made = outgoing(1)
+    planned = made.planned()
+    made.want(entry("m0"), 10 * SECOND)
+    assert (made.planned(), len(made)) == (planned, 1)
+
+
+def test_hint_and_sender_are_kept() -> None:
+    assert outgoing(1).due(OPTIONS.t_max_ms) == [entry("m0")]
+
+
+def test_a_full_buffer_lets_go_of_the_entry_due_last() -> None:
+    made = outgoing(20, buffer_size=20)
+    latest = max(made.planned(), key=made.planned().__getitem__)
+    made.want(entry("new"), 0)
+    assert len(made) == 20
+    assert set(made.planned()) == {f"m{i}" for i in range(20)} - {latest} | {"new"}
+
+
+def test_a_full_buffer_lets_go_of_spent_entries_first() -> None:
+    made = outgoing(2, buffer_size=2, max_request_attempts=1)
+    made.asked(["m0"], 100)
+    made.want(entry("new"), 200)
+    assert set(made.planned()) == {"m1", "new"}
+
+
+def test_an_entry_without_a_sender_is_not_asked_for() -> None:
+    # Edge case 4: nobody could tell who may answer.
+    made = outgoing()
+    made.want(entry("m", None), 0)
+    made.want(entry("m", ""), 0)
+    assert len(made) == 0
+    made.want(entry("m"), 0)
+    assert set(made.planned()) == {"m"}
+
+
+def test_a_request_is_repeated_and_then_rests_until_a_new_reference() -> None:
+    made = outgoing(1, max_request_attempts=3)
+    now_ms = 0
+    for _ in range(3):
+        now_ms = made.next_deadline_ms() or 0
+        made.asked(["m0"], now_ms)
+    assert made.next_deadline_ms() is None
+    rest_ms = 3 * OPTIONS.t_max_ms
+    made.want(entry("m0"), now_ms + rest_ms - 1)
+    assert (made.next_deadline_ms(), len(made)) == (None, 1)
+    made.want(entry("m0"), now_ms + rest_ms)
+    assert made.next_deadline_ms() == t_req("me", "m0", now_ms + rest_ms, OPTIONS)
+
+
+def test_a_clock_set_back_does_not_prolong_the_rest() -> None:
+    made = outgoing(1, max_request_attempts=1)
+    made.asked(["m0"], 10**9)
+    made.want(entry("m0"), 5)
+    assert made.next_deadline_ms() == t_req("me", "m0", 5, OPTIONS)
+
+
+def test_a_request_of_somebody_else_puts_ours_off() -> None:
+    made = outgoing(1)
+    made.requested_by_other("m0", 20 * SECOND)
+    assert made.planned() == {"m0": t_req("me", "m0", 20 * SECOND, OPTIONS)}
+    made.requested_by_other("unknown", 0)
+    for _ in range(OPTIONS.max_request_attempts):
+        made.requested_by_other("m0", 30 * SECOND)
+    assert made.planned() == {}
+
+
+def test_removed_entries_are_gone() -> None:
+    made = outgoing(2)
+    made.remove("m0")
+    made.remove("m0")
+    assert (len(made), set(made.planned())) == (1, {"m1"})
+
+
+def test_an_entry_beyond_t_max_is_planned_anew() -> None:
+    # Edge case 2: T_req > now + T_max can only be if the clock was set back.
+    made = OutgoingRepairBuffer("me", OPTIONS)
+    made.want(entry("far"), 10**9)
+    made.want(entry("near"), 0)
+    near = made.planned()["near"]
+    made.drop_expired(0)
+    assert made.planned() == {"near": near, "far": t_req("me", "far", 0, OPTIONS)}
+
+
+def test_t_min_may_equal_t_max() -> None:
+    made = outgoing(1, t_min_ms=50, t_max_ms=50)
+    assert made.next_deadline_ms() == 50
+    made.drop_expired(0)
+    assert made.next_deadline_ms() == 50
+
+
+# -- the incoming request buffer -------------------------------------------------------------------
+
+
+def test_answers_are_due_by_t_resp() -> None:
+    made = incoming(20)
+    planned = made.planned()
+    first_ms = min(planned.values())
+    assert made.next_deadline_ms() == first_ms
+    assert made.take_due(first_ms - 1) == []
+    assert made.take_due(OPTIONS.t_max_ms) == sorted(planned, key=planned.__getitem__)
+    assert len(made) == 0
+
+
+def test_a_request_is_answered_once() -> None:
+    # Edge case 1: set semantics.
+    made = incoming(1)
+    assert not made.request(entry("m0"), 5)
+    assert made.planned() == {"m0": t_resp("me", "sender", "m0", 0, OPTIONS)}
+
+
+def test_a_full_buffer_lets_go_of_the_answer_due_last() -> None:
+    made = incoming(20, buffer_size=20)
+    latest = max(made.planned(), key=made.planned().__getitem__)
+    made.request(entry("new"), 0)
+    assert len(made) == 20
+    assert latest not in made.planned() and "new" in made.planned()
+
+
+def test_nobody_answers_a_request_without_a_sender() -> None:
+    # Edge case 4.
+    made = incoming()
+    assert not made.request(entry("m", None), 0)
+    assert not made.request(entry("m", ""), 0)
+
+
+def test_only_members_of_the_group_answer() -> None:
+    made = incoming(num_response_groups=4)
+    for i in range(100):
+        expected = in_response_group("me", "sender", f"m{i}", 4)
+        assert made.request(entry(f"m{i}"), 0) is expected
+
+
+def test_a_removed_request_is_not_answered() -> None:
+    made = incoming(2)
+    made.remove("m0")
+    assert made.take_due(OPTIONS.t_max_ms) == ["m1"]
+
+
+# -- the cache -------------------------------------------------------------------------------------
+
+
+def test_the_cache_keeps_the_newest_bytes() -> None:
+    cache = RepairCache(10)
+    for name in "abc":
+        cache.add(name, name.encode() * 4)
+    assert (cache.get("a"), cache.get("b"), cache.get("c")) == (None, b"bbbb", b"cccc")
+    assert cache.size_bytes == 8
+    cache.add("b", b"other")
+    cache.add("huge", bytes(11))
+    assert cache.get("b") == b"bbbb" and "huge" not in cache and "c" in cache
+
+
+# -- what a core makes of them ---------------------------------------------------------------------
+
+
+def test_due_requests_travel_with_the_next_message() -> None:
+    bob = participant("bob")
+    bob.receive(forge("m", after=[entry(f"u{i}") for i in range(5)]), NOW_MS)
+    assert decode(send(bob, b"early")).repair_request == ()
+    message = decode(send(bob, b"late", LATER_MS))
+    assert len(message.repair_request) == 3
+    assert set(message.repair_request) <= {entry(f"u{i}") for i in range(5)}
+    requested = only(events(bob, RepairRequested))
+    assert requested.carrier_id == message.message_id
+    assert requested.message_ids == tuple(e.message_id for e in message.repair_request)
+    rest = decode(sync(bob, LATER_MS)).repair_request
+    assert len(rest) == 2
+
+
+def test_a_received_message_is_no_longer_asked_for_or_answered() -> None:
+    bob, alice = participant("bob"), participant("alice")
+    wanted = send(alice, b"wanted")
+    bob.receive(forge("m", after=[HistoryEntry(wanted.message_id, None, "alice")]), NOW_MS)
+    assert set(bob.repair_requests.planned()) == {wanted.message_id}
+    give(bob, wanted)
+    assert bob.repair_requests.planned() == {}
+    request = HistoryEntry(wanted.message_id, None, "alice")
+    bob.receive(forge("r", requests=[request], content=None), NOW_MS)
+    assert set(bob.repair_responses.planned()) == {wanted.message_id}
+    give(bob, wanted)
+    assert bob.repair_responses.planned() == {}
+
+
+def test_a_request_for_what_is_not_held_is_not_answered() -> None:
+    bob = participant("bob")
+    bob.receive(forge("parked", after=["unknown"]), NOW_MS)
+    asked = [entry("unknown"), entry("parked", "mallory"), entry("never heard of")]
+    bob.receive(forge("r", requests=asked), NOW_MS)
+    assert bob.repair_responses.planned() == {}
+    received = only(events(bob, RepairRequestReceived))
+    assert received.message_ids == ("unknown", "parked", "never heard of")
+    bob.sweep_repair(LATER_MS)
+    assert list(bob.outgoing()) == []
+
+
+def test_a_cache_without_room_answers_only_for_own_unacknowledged_messages() -> None:
+    bob = participant("bob", repair=RepairOptions(cache_bytes=0))
+    bob.receive(forge("other"), NOW_MS)
+    own = send(bob, b"own").message_id
+    bob.receive(forge("r", requests=[entry("other", "mallory"), entry(own, "bob")]), NOW_MS)
+    assert set(bob.repair_responses.planned()) == {own}
+
+
+def test_without_sds_r_nothing_is_asked_or_answered() -> None:
+    bob = participant("bob", repair=RepairOptions(enabled=False))
+    own = send(bob, b"own").message_id
+    bob.receive(forge("m", after=["u"], requests=[entry(own, "bob")]), NOW_MS)
+    assert len(bob.repair_requests) == len(bob.repair_responses) == 0
+    assert decode(send(bob, b"x", LATER_MS)).repair_request == ()
+    assert events(bob, RepairRequestReceived) == []
+
+
+def test_a_due_request_makes_a_sync_message_even_if_others_sent_one() -> None:
+    # Guide, Periodic Sync Messages with SDS-R.
+    bob = participant("bob")
+    bob.receive(forge("m", after=[entry("u")]), NOW_MS)
+    due_ms = bob.repair_requests.planned()["u"]
+    bob.receive(forge("s", content=None), due_ms - 1)
+    assert bob.next_deadline_ms() is not None
+    bob.on_deadline(due_ms)
+    (outgoing_sync,) = bob.outgoing()
+    assert [e.message_id for e in decode(outgoing_sync).repair_request] == ["u"]
+
+
+def test_at_most_one_sync_message_a_sweep_is_sent_for_requests() -> None:
+    bob = participant("bob", sync_min_interval_ms=0)
+    bob.receive(forge("m", after=[entry(f"u{i}") for i in range(9)]), NOW_MS)
+    times: list[int] = []
+    now_ms = LATER_MS
+    while len(times) < 3:
+        bob.on_deadline(now_ms)
+        times += [now_ms for _ in bob.outgoing()]
+        now_ms = max(now_ms, bob.next_deadline_ms() or 0)
+    assert [b - a for a, b in pairwise(times)] == [5_000, 5_000]
+
+
+def test_a_message_too_long_to_send_uses_up_no_request() -> None:
+    bob = participant("bob", max_message_bytes=5_000)
+    bob.receive(forge("m", after=[entry("u")]), NOW_MS)
+    planned = bob.repair_requests.planned()
+    with pytest.raises(ValueError, match="max_message_bytes is 5000"):
+        bob.send(bytes(5_000), LATER_MS)
+    assert bob.repair_requests.planned() == planned
+    assert events(bob, RepairRequested) == []
+    assert len(decode(send(bob, b"short", LATER_MS)).repair_request) == 1

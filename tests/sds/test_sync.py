@@ -1,0 +1,171 @@
+"""The schedule of sync messages: alone, in groups of timers, and in the core."""
+
+from collections import deque
+from collections.abc import Callable
+from random import Random
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from reliable_channel.sds.events import MessageMissing, OutgoingKind
+from reliable_channel.sds.sync import Heard, JsWakuSchedule, SuppressedSchedule, SyncSchedule
+
+from .world import MINUTE, SECOND, Weather, World, participant
+
+INTERVAL_MS = 30_000
+LATENCY_MS = 200
+Rule = Callable[[int, Callable[[], float]], SyncSchedule]
+
+
+def count_syncs(rule: Rule, participants: int, duration_ms: int, seed: int) -> int:
+    """How many sync messages a quiet group sends. Only the timers are simulated.
+
+    Whoever fires is heard by all others one latency later, and each of them draws anew.
+    """
+    delay_ms = rule(INTERVAL_MS, Random(seed).random).delay_ms
+    due_ms = [delay_ms(Heard.START) for _ in range(participants)]
+    on_the_way: deque[tuple[int, int]] = deque()
+    sent = 0
+    while True:
+        now_ms = min(due_ms)
+        if on_the_way and on_the_way[0][0] <= now_ms:
+            now_ms, sender = on_the_way.popleft()
+            own_ms = due_ms[sender]
+            due_ms = [now_ms + delay_ms(Heard.SYNC) for _ in range(participants)]
+            due_ms[sender] = own_ms
+        elif now_ms > duration_ms:
+            return sent
+        else:
+            sender = due_ms.index(now_ms)
+            due_ms[sender] = now_ms + delay_ms(Heard.OWN_SYNC)
+            on_the_way.append((now_ms + LATENCY_MS, sender))
+            sent += 1
+
+
+# -- one timer -------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("heard", "least_ms", "most_ms"),
+    [
+        (Heard.START, 24_000, 36_000),
+        (Heard.SYNC, 24_000, 36_000),
+        (Heard.OWN_SYNC, 24_000, 36_000),
+        (Heard.CONTENT, 12_000, 18_000),
+        (Heard.OWN_CONTENT, 12_000, 18_000),
+    ],
+)
+@settings(derandomize=True)
+@given(draw=st.floats(0, 1, exclude_max=True))
+def test_a_dead_time_then_a_draw(heard: Heard, least_ms: int, most_ms: int, draw: float) -> None:
+    assert least_ms <= SuppressedSchedule(INTERVAL_MS, lambda: draw).delay_ms(heard) <= most_ms
+
+
+def test_the_draw_is_skewed_towards_the_end() -> None:
+    schedule = SuppressedSchedule(INTERVAL_MS, Random(1).random)
+    delays = [schedule.delay_ms(Heard.SYNC) for _ in range(10_000)]
+    assert sum(delay > 34_000 for delay in delays) > 8_000
+    assert min(delays) < 28_000
+
+
+@pytest.mark.parametrize(
+    ("heard", "most_ms"),
+    [
+        (Heard.START, 30_000),
+        (Heard.SYNC, 30_000),
+        (Heard.CONTENT, 15_000),
+        (Heard.OWN_SYNC, 60_000),
+    ],
+)
+def test_js_wakus_draw_is_uniform_from_zero(heard: Heard, most_ms: int) -> None:
+    assert JsWakuSchedule(INTERVAL_MS, lambda: 0.0).delay_ms(heard) == 0
+    assert JsWakuSchedule(INTERVAL_MS, lambda: 0.5).delay_ms(heard) == most_ms // 2
+
+
+# -- a group of timers -----------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("seed", [1, 2, 3])
+@pytest.mark.parametrize("participants", [2, 10, 100, 1_000, 10_000])
+def test_at_most_two_syncs_an_interval_whatever_the_size(participants: int, seed: int) -> None:
+    intervals = 60
+    sent = count_syncs(SuppressedSchedule, participants, intervals * INTERVAL_MS, seed)
+    assert intervals * 0.8 <= sent <= 2 * intervals
+
+
+@pytest.mark.parametrize(
+    ("participants", "duration_ms"), [(10, 30 * MINUTE), (100, 5 * MINUTE), (1_000, 20 * SECOND)]
+)
+def test_js_wakus_rule_sends_as_many_as_there_are_participants(
+    participants: int, duration_ms: int
+) -> None:
+    sent = count_syncs(JsWakuSchedule, participants, duration_ms, seed=1)
+    assert sent * INTERVAL_MS / duration_ms == pytest.approx(participants, rel=0.25)
+
+
+# -- in the core -----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("seed", [1, 2, 3])
+@pytest.mark.parametrize("size", [2, 10, 60])
+def test_a_quiet_group_of_cores_shares_the_duty(size: int, seed: int) -> None:
+    world = World([f"p{i}" for i in range(size)], seed=seed)
+    world["p0"].send(b"the last word")
+    world.run(30 * MINUTE)
+    sent = sum(len(d.broadcasts(OutgoingKind.SYNC)) for d in world.drivers.values())
+    assert 60 * 0.8 <= sent <= 2 * 60
+    assert sum(bool(d.broadcasts(OutgoingKind.SYNC)) for d in world.drivers.values()) > 1
+
+
+@pytest.mark.parametrize("size", [2, 3, 10])
+@pytest.mark.parametrize("seed", range(5))
+def test_a_lost_last_message_is_noticed_within_two_intervals(size: int, seed: int) -> None:
+    world = World([f"p{i}" for i in range(size)], seed=seed, retry_interval_ms=60 * MINUTE)
+    world["p0"].send(b"hello")
+    world.run(MINUTE)
+    world.islands = [{"p1"}]
+    last = world["p0"].send(b"lost for p1")
+    world.run(SECOND)
+    world.islands = []
+
+    def noticed() -> bool:
+        return any(
+            entry.message_id == last
+            for event in world["p1"].seen(MessageMissing)
+            for entry in event.missing
+        )
+
+    assert world.run(2 * INTERVAL_MS, until=noticed)
+
+
+def test_a_lost_sync_message_costs_one_more_interval() -> None:
+    worst_ms = SuppressedSchedule(INTERVAL_MS, lambda: 1 - 1e-9).delay_ms
+    assert worst_ms(Heard.CONTENT) + worst_ms(Heard.SYNC) + 2 * LATENCY_MS <= 2 * INTERVAL_MS
+
+
+def test_content_makes_the_wait_shorter_and_starts_it_anew() -> None:
+    world = World(["alice", "bob"], weather=Weather(latency_ms=(1, 1)))
+    for number in range(30):
+        world["alice"].send(b"%d" % number)
+        world.run(10 * SECOND)
+    for driver in world.drivers.values():
+        assert driver.broadcasts(OutgoingKind.SYNC) == []
+    world.run(9 * SECOND)
+    assert sum(len(d.broadcasts(OutgoingKind.SYNC)) for d in world.drivers.values()) >= 1
+
+
+def test_no_sync_messages_where_the_interval_is_zero() -> None:
+    core = participant(sync_min_interval_ms=0)
+    assert core.next_deadline_ms() is None
+    core.on_deadline(10**15)
+    assert list(core.outgoing()) == []
+
+
+@pytest.mark.parametrize("schedule", ["suppressed", "js-waku"])
+def test_a_newcomer_makes_itself_heard(schedule: str) -> None:
+    core = participant(sync_schedule=schedule)
+    due_ms = core.next_deadline_ms()
+    assert due_ms is not None
+    core.on_deadline(due_ms)
+    assert [o.kind for o in core.outgoing()] == [OutgoingKind.SYNC]
