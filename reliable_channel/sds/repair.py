@@ -143,6 +143,11 @@ class OutgoingRepairBuffer:
         due = self._timetable.until(now_ms, self._options.max_requests_per_message)
         return [self._entries[message_id] for message_id in due]
 
+    def is_due(self, now_ms: int) -> bool:
+        """Whether there is anything to ask for."""
+        due_ms = self._timetable.first_ms()
+        return due_ms is not None and due_ms <= now_ms
+
     def asked(self, message_ids: Iterable[str], now_ms: int) -> None:
         """Entries are on their way; plan each again, as a request may be lost like any message."""
         for message_id in message_ids:

@@ -74,3 +74,25 @@ class JsWakuSchedule:
     def delay_ms(self, heard: Heard) -> int:
         """A uniform draw."""
         return round(self._random() * self._interval_ms * self._MULTIPLIER.get(heard, 1.0))
+
+
+def make_schedule(name: str, interval_ms: int, random: Random) -> SyncSchedule | None:
+    """The schedule of that name, or None where an interval of 0 says that there is none."""
+    if not interval_ms:
+        return None
+    rule = SuppressedSchedule if name == "suppressed" else JsWakuSchedule
+    return rule(interval_ms, random)
+
+
+class SyncTimer:
+    """When this participant sends its next sync message."""
+
+    def __init__(self, schedule: SyncSchedule | None) -> None:
+        self.due_ms: int | None = None
+        """None where no sync messages are sent."""
+        self._schedule = schedule
+
+    def restart(self, heard: Heard, now_ms: int) -> None:
+        """Wait anew, as long as the schedule says after what was heard."""
+        if self._schedule is not None:
+            self.due_ms = now_ms + self._schedule.delay_ms(heard)

@@ -1,0 +1,89 @@
+"""Delivering and giving up (LIP 109, Deliver Message and Periodic Incoming Buffer Sweep)."""
+
+from collections import deque
+
+from .events import MessageLost, MessageReceived
+from .incoming import ParkedMessage, in_log_order
+from .log import LogEntry
+from .message import HistoryEntry
+from .state import ChannelState
+
+
+class Delivery:
+    """Moves messages from arrival, or from the incoming buffer, into the log."""
+
+    def __init__(self, state: ChannelState) -> None:
+        self._state = state
+        self.sweep_at_ms: int | None = None
+
+    def deliver(self, first: ParkedMessage) -> None:
+        """Deliver a message, and those whose last dependency it was (LIP 109, Deliver Message)."""
+        state = self._state
+        at_once = state.options.behaviour.deliver == "at_once"
+        ready = deque([first])
+        while ready:
+            parked = ready.popleft()
+            message = parked.message
+            lamport, content = message.lamport_timestamp or 0, message.content or b""
+            state.clock.merge(lamport)
+            entry = LogEntry(
+                message.message_id, message.sender_id, lamport, content, parked.retrieval_hint
+            )
+            position = state.log.insert(entry)
+            state.repair_cache.add(message.message_id, parked.data)
+            state.counters.delivered += 1
+            state.tell(
+                MessageReceived(
+                    message.message_id,
+                    message.sender_id,
+                    content,
+                    lamport,
+                    position,
+                    tuple(parked.lost),
+                    parked.retrieval_hint,
+                )
+            )
+            released = state.incoming_buffer.settle(message.message_id)
+            if at_once and released:
+                ready.extend(
+                    state.incoming_buffer.take(p.message.message_id) for p in in_log_order(released)
+                )
+
+    def give_up(self, entry: HistoryEntry, reason: str) -> None:
+        """Declare a missing message lost, and deliver what waited for it alone."""
+        self._state.tell(
+            MessageLost(entry.message_id, entry.sender_id, entry.retrieval_hint, reason)
+        )
+        self._state.counters.lost += 1
+        for parked in in_log_order(self._state.incoming_buffer.give_up(entry)):
+            if parked.message.message_id in self._state.incoming_buffer.parked:
+                self.deliver(self._state.incoming_buffer.take(parked.message.message_id))
+
+    def sweep(self, now_ms: int) -> list[HistoryEntry]:
+        """Deliver what is ready, give up what is overdue, and return the entries that are still
+        missing."""
+        state = self._state
+        buffer, timeout_ms = (
+            state.incoming_buffer,
+            state.options.timeout_for_lost_messages_ms,
+        )
+        while ready := in_log_order(p for p in buffer.parked.values() if not p.unmet):
+            for parked in ready:
+                self.deliver(buffer.take(parked.message.message_id))
+        if timeout_ms:
+            for entry in buffer.overdue(now_ms, timeout_ms):
+                self.give_up(entry, f"not found within {timeout_ms} ms")
+            for stuck in buffer.deadlocked(now_ms, timeout_ms):
+                for dependency in sorted(stuck.unmet):
+                    self.give_up(
+                        HistoryEntry(dependency), "it waits for a message that waits for it"
+                    )
+        self.sweep_at_ms = None
+        if buffer.parked or buffer.missing:
+            self.plan_sweep(now_ms)
+        return [missing.entry for missing in buffer.missing.values()]
+
+    def plan_sweep(self, now_ms: int) -> None:
+        """See that a sweep comes, now that something waits."""
+        if self.sweep_at_ms is None:
+            self.sweep_at_ms = now_ms + self._state.options.sweep_in_buf_interval_ms

@@ -1,0 +1,230 @@
+"""Receiving (LIP 109, Receive Message and Review ACK Status; SDS-R, When RECEIVING a Message)."""
+
+from dataclasses import dataclass, replace
+from enum import Enum
+
+from .delivery import Delivery
+from .events import (
+    EphemeralReceived,
+    MessageAcknowledged,
+    MessageMissing,
+    MessageRejected,
+    RejectionReason,
+    RepairRequestReceived,
+    SyncReceived,
+)
+from .incoming import ParkedMessage
+from .log import LogEntry
+from .message import HistoryEntry, Message, MessageKind
+from .state import ChannelState
+from .sync import Heard
+from .wire import CodecError
+
+
+class Outcome(Enum):
+    """What became of a received message."""
+
+    DELIVERED = "delivered"
+    PARKED = "parked"
+    DUPLICATE = "duplicate"
+    SYNC = "sync"
+    EPHEMERAL = "ephemeral"
+    OWN = "own"
+    REJECTED = "rejected"
+
+
+@dataclass(frozen=True, slots=True)
+class Arrival:
+    """The answer to `receive`."""
+
+    outcome: Outcome
+    message_id: str = ""
+    was_missing: bool = False
+    """Whether somebody here waited for this message."""
+
+
+class Receiver:
+    """Takes what other participants send."""
+
+    def __init__(self, state: ChannelState, delivery: Delivery) -> None:
+        self._state = state
+        self._delivery = delivery
+
+    def receive(self, data: bytes, now_ms: int, *, retrieval_hint: bytes | None = None) -> Arrival:
+        """Take bytes from the transport or from Store; `retrieval_hint` is their Waku message hash.
+
+        Never raises for what the bytes are: what is refused becomes a `MessageRejected` event and
+        leaves no trace.
+        """
+        state = self._state
+        try:
+            message = state.codec.decode(data)
+        except CodecError as error:
+            return self._reject(RejectionReason.MALFORMED, str(error))
+        if message.channel_id != state.channel_id:
+            detail = f"it belongs to channel {message.channel_id!r}, this is {state.channel_id!r}"
+            return self._reject(RejectionReason.WRONG_CHANNEL, detail, message)
+        if message.sender_id == state.sender_id:
+            state.counters.own_echoes += 1
+            return Arrival(Outcome.OWN, message.message_id)
+        if not message.sender_id or not message.message_id:
+            return self._reject(
+                RejectionReason.MISSING_ID, "sender_id and message_id must be set", message
+            )
+        if message.kind is MessageKind.EPHEMERAL:
+            state.tell(
+                EphemeralReceived(message.message_id, message.sender_id, message.content or b"")
+            )
+            state.counters.ephemeral_received += 1
+            return Arrival(Outcome.EPHEMERAL, message.message_id)
+        return self._receive_reliable(message, data, now_ms, retrieval_hint)
+
+    def _receive_reliable(
+        self, message: Message, data: bytes, now_ms: int, retrieval_hint: bytes | None
+    ) -> Arrival:
+        state = self._state
+        lamport, message_id = message.lamport_timestamp or 0, message.message_id
+        ahead_ms = lamport - now_ms
+        if ahead_ms > state.options.max_lamport_ahead_ms:
+            detail = f"lamport_timestamp {lamport} is {ahead_ms} ms ahead of local time"
+            return self._reject(RejectionReason.LAMPORT_TOO_FAR_AHEAD, detail, message)
+        state.participants.heard(message.sender_id, now_ms)
+        if message.repair_request and state.options.repair.enabled:
+            self._review_repair_request(message, now_ms)
+        for event in state.acknowledgements.review(message):
+            state.counters.acknowledged += isinstance(event, MessageAcknowledged)
+            state.tell(event)
+        if message.kind is MessageKind.SYNC:
+            return self._receive_sync(message, now_ms)
+        known = state.log.get(message_id)
+        if known is not None or message_id in state.incoming_buffer.parked:
+            return self._receive_again(message, known, retrieval_hint)
+        was_missing = message_id in state.incoming_buffer.missing
+        state.repair_requests.remove(message_id)
+        if state.log.is_below_horizon(lamport, message_id):
+            detail = f"the log keeps its newest {state.log.limit} messages and this is older"
+            if was_missing:
+                self._delivery.give_up(
+                    HistoryEntry(message_id, retrieval_hint, message.sender_id), detail
+                )
+            return self._reject(RejectionReason.OLDER_THAN_LOG, detail, message)
+        state.incoming_buffer.arrived(message_id)
+        state.sync_timer.restart(Heard.CONTENT, now_ms)
+        # LIP 109, Receive: the id enters the bloom filter before its dependencies are looked at.
+        state.bloom_filter.insert(message_id)
+        parked = ParkedMessage(message, data, retrieval_hint, now_ms, set())
+        if unmet := self._note_unmet(message, now_ms, parked.lost):
+            parked.unmet = unmet
+            self._park(parked, now_ms)
+        else:
+            self._delivery.deliver(parked)
+        waits = message_id in state.incoming_buffer.parked
+        return Arrival(Outcome.PARKED if waits else Outcome.DELIVERED, message_id, was_missing)
+
+    def _receive_sync(self, message: Message, now_ms: int) -> Arrival:
+        self._state.tell(SyncReceived(message.message_id, message.sender_id))
+        self._state.counters.syncs_received += 1
+        self._note_unmet(message, now_ms, [])
+        self._bound_missing()
+        self._state.sync_timer.restart(Heard.SYNC, now_ms)
+        return Arrival(Outcome.SYNC, message.message_id)
+
+    def _receive_again(
+        self, message: Message, known: LogEntry | None, retrieval_hint: bytes | None
+    ) -> Arrival:
+        message_id = message.message_id
+        content = (
+            known.content
+            if known
+            else self._state.incoming_buffer.parked[message_id].message.content
+        )
+        if content != message.content:
+            detail = "a message with this id and other content came first"
+            return self._reject(RejectionReason.ID_ALREADY_USED, detail, message)
+        self._state.repair_responses.remove(message_id)
+        if known is not None and retrieval_hint is not None:
+            self._state.set_retrieval_hint(message_id, retrieval_hint)
+        self._state.counters.duplicates += 1
+        return Arrival(Outcome.DUPLICATE, message_id)
+
+    def _note_unmet(self, message: Message, now_ms: int, lost: list[HistoryEntry]) -> set[str]:
+        """Find the unmet dependencies, note those that are missing, and collect in `lost` those
+        given up."""
+        state = self._state
+        known = state.log.entries
+        absent = [i for i, message_id in enumerate(message.causal_ids) if message_id not in known]
+        if not absent:
+            return set()
+        unmet: set[str] = set()
+        news: list[HistoryEntry] = []
+        buffer, repair = state.incoming_buffer, state.options.repair.enabled
+        for entry in (message.causal_history[i] for i in absent):
+            dependency = entry.message_id
+            if not dependency or dependency == message.message_id or dependency in unmet:
+                continue
+            if state.log.was_evicted(dependency):
+                continue
+            if dependency in buffer.lost:
+                lost.append(entry)
+            else:
+                unmet.add(dependency)
+                if buffer.note_missing(entry, now_ms):
+                    news.append(entry)
+            # Lost is what nobody waits for; who still refers to it may well have it by now.
+            if repair and dependency not in buffer.parked:
+                state.repair_requests.want(entry, now_ms)
+        if news:
+            state.tell(MessageMissing(tuple(news)))
+        self._delivery.plan_sweep(now_ms)
+        return unmet
+
+    def _park(self, parked: ParkedMessage, now_ms: int) -> None:
+        buffer, limits = self._state.incoming_buffer, self._state.options.limits
+        while buffer.parked and (
+            len(buffer.parked) >= limits.incoming_messages
+            or buffer.size_bytes + len(parked.data) > limits.incoming_bytes
+        ):
+            evicted = buffer.evict_oldest()
+            self._reject(
+                RejectionReason.INCOMING_BUFFER_FULL,
+                f"{len(buffer.parked) + 1} messages wait for others; this one must come again",
+                evicted.message,
+            )
+            message = evicted.message
+            entry = HistoryEntry(message.message_id, evicted.retrieval_hint, message.sender_id)
+            buffer.note_missing(entry, now_ms)
+            if self._state.options.repair.enabled:
+                self._state.repair_requests.want(entry, now_ms)
+        # The decoded history is not needed any more, and larger than all the rest.
+        parked.message = replace(parked.message, causal_history=(), bloom_filter=None)
+        buffer.park(parked)
+        self._bound_missing()
+        self._delivery.plan_sweep(now_ms)
+
+    def _bound_missing(self) -> None:
+        limit, missing = (
+            self._state.options.limits.missing_entries,
+            self._state.incoming_buffer.missing,
+        )
+        while len(missing) > limit:
+            oldest = next(iter(missing.values())).entry
+            self._delivery.give_up(oldest, f"more than {limit} references are missing")
+
+    def _review_repair_request(self, message: Message, now_ms: int) -> None:
+        asked = tuple(entry.message_id for entry in message.repair_request)
+        self._state.tell(RepairRequestReceived(asked, message.sender_id))
+        for entry in message.repair_request:
+            self._state.repair_requests.requested_by_other(entry.message_id, now_ms)
+            if (
+                entry.message_id in self._state.log
+                and self._state.held(entry.message_id) is not None
+            ):
+                self._state.repair_responses.request(entry, now_ms)
+
+    def _reject(
+        self, reason: RejectionReason, detail: str, message: Message | None = None
+    ) -> Arrival:
+        message_id, sender_id = (message.message_id, message.sender_id) if message else ("", "")
+        self._state.tell(MessageRejected(reason, detail, message_id, sender_id))
+        self._state.counters.rejected += 1
+        return Arrival(Outcome.REJECTED, message_id)

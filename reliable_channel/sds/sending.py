@@ -1,0 +1,153 @@
+"""Sending (LIP 109, Send Message, Periodic Sync Message and Ephemeral Messages)."""
+
+from .errors import ContentTooLong, EmptyContent, MessageIdInUse, OutgoingBufferFull
+from .events import OutgoingKind, RepairRequested, SyncSent
+from .ids import IdFunction
+from .log import LogEntry
+from .message import Message
+from .state import ChannelState
+from .sync import Heard, Random
+
+
+class Sender:
+    """Makes the messages of one participant."""
+
+    def __init__(self, state: ChannelState, id_function: IdFunction, random: Random) -> None:
+        self._state = state
+        self._id_function = id_function
+        self._random = random
+        self._last_timestamp_ns = 0
+        self._undispatched: dict[str, LogEntry] = {}
+
+    def send(self, content: bytes, now_ms: int, *, timestamp_ns: int | None = None) -> str:
+        """Accept a message for everybody in the channel and return its id.
+
+        Raises:
+            EmptyContent: there is nothing to send.
+            ContentTooLong: the message would be longer than `max_message_bytes`.
+            OutgoingBufferFull: `limits.outgoing_messages` own messages are unacknowledged.
+            MessageIdInUse: the id function returned an id for the second time.
+        """
+        state = self._state
+        if not content:
+            raise EmptyContent("a message needs content: an empty one reads as a sync message")
+        limit = state.options.limits.outgoing_messages
+        if len(state.outgoing_buffer) >= limit:
+            raise OutgoingBufferFull(
+                f"{limit} own messages wait for an acknowledgement; send again later"
+            )
+        message_id = self._next_id(content, now_ms, timestamp_ns)
+        if message_id in state.log or message_id in state.outgoing_buffer.entries:
+            raise MessageIdInUse(
+                f"message id {message_id!r} belongs to an earlier message; ids must be unique"
+            )
+        lamport = state.clock.tick(now_ms)
+        data = self._assemble(message_id, lamport, content, now_ms)
+        entry = LogEntry(message_id, state.sender_id, lamport, content)
+        state.outgoing_buffer.add(message_id, data)
+        if state.options.behaviour.log_own_message == "on_send":
+            self._log_own(entry)
+        else:
+            self._undispatched[message_id] = entry
+        state.repair_cache.add(message_id, data)
+        state.broadcast(OutgoingKind.CONTENT, message_id, data)
+        state.counters.sent += 1
+        state.sync_timer.restart(Heard.OWN_CONTENT, now_ms)
+        return message_id
+
+    def send_sync(self, now_ms: int, *, message_id: str | None = None) -> bool:
+        """Broadcast a sync message (LIP 109, Periodic Sync Message); return whether there was
+        anything to say."""
+        state = self._state
+        lamport = state.clock.tick(now_ms)
+        has_request = state.repair_requests.is_due(now_ms)
+        if not (len(state.log) or has_request or state.options.behaviour.sync_without_history):
+            return False
+        message_id = message_id or f"sync-{int(self._random() * 2**53):014x}"
+        data = self._assemble(message_id, lamport, None, now_ms)
+        state.broadcast(OutgoingKind.SYNC, message_id, data)
+        state.tell(SyncSent(message_id))
+        state.counters.syncs_sent += 1
+        state.sync_timer.restart(Heard.OWN_SYNC, now_ms)
+        return True
+
+    def send_ephemeral(
+        self, content: bytes, now_ms: int, *, timestamp_ns: int | None = None
+    ) -> str:
+        """Broadcast a message without any promise and return its id (LIP 109, Ephemeral Messages).
+
+        Raises:
+            EmptyContent: there is nothing to send.
+            ContentTooLong: the message would be longer than `max_message_bytes`.
+        """
+        if not content:
+            raise EmptyContent("an ephemeral message needs content")
+        message_id = self._next_id(content, now_ms, timestamp_ns)
+        message = Message(
+            self._state.sender_id, message_id, self._state.channel_id, content=content
+        )
+        data = self._state.codec.encode(message)
+        self._check_length(content, data)
+        self._state.broadcast(OutgoingKind.EPHEMERAL, message_id, data)
+        self._state.counters.ephemeral_sent += 1
+        return message_id
+
+    def dispatched(self, message_id: str, now_ms: int, retrieval_hint: bytes | None = None) -> None:
+        """Take note that an own message is out, and under which Waku message hash others may
+        retrieve it."""
+        if entry := self._undispatched.pop(message_id, None):
+            self._log_own(entry)
+        self._state.outgoing_buffer.dispatched(message_id, now_ms)
+        if retrieval_hint is not None:
+            self._state.set_retrieval_hint(message_id, retrieval_hint)
+
+    def resend(self, message_id: str, now_ms: int) -> None:
+        """Broadcast an unacknowledged own message again, the same bytes; its clock steps as for a
+        new one."""
+        entry = self._state.outgoing_buffer.entries[message_id]
+        self._state.clock.tick(now_ms)
+        self._state.broadcast(OutgoingKind.RETRY, message_id, entry.data)
+        self._state.counters.retries += 1
+
+    def _assemble(self, message_id: str, lamport: int, content: bytes | None, now_ms: int) -> bytes:
+        state = self._state
+        requests = state.repair_requests.due(now_ms) if state.options.repair.enabled else []
+        message = Message(
+            state.sender_id,
+            message_id,
+            state.channel_id,
+            lamport,
+            bloom_filter=bytes(state.bloom_filter),
+            repair_request=requests,
+            content=content,
+        )
+        data = state.codec.assemble(message, state.causal_tail.encoded())
+        if content is not None:
+            self._check_length(content, data)
+        if requests:
+            asked = tuple(entry.message_id for entry in requests)
+            state.repair_requests.asked(asked, now_ms)
+            state.tell(RepairRequested(asked, message_id))
+            state.counters.repairs_requested += len(asked)
+        return data
+
+    def _check_length(self, content: bytes, data: bytes) -> None:
+        limit = self._state.options.max_message_bytes
+        if len(data) > limit:
+            most = max(0, limit - (len(data) - len(content)))
+            raise ContentTooLong(
+                f"{len(content)} bytes of content make a message of {len(data)} bytes; "
+                f"max_message_bytes is {limit}, which leaves {most} for content; "
+                "a smaller causal_history_size leaves more"
+            )
+
+    def _next_id(self, content: bytes, now_ms: int, timestamp_ns: int | None) -> str:
+        # The timestamp is the salt of the id: two equal messages within a millisecond are still
+        # two.
+        wanted_ns = now_ms * 1_000_000 if timestamp_ns is None else timestamp_ns
+        self._last_timestamp_ns = max(wanted_ns, self._last_timestamp_ns + 1)
+        return self._id_function(self._state.sender_id, self._last_timestamp_ns, content)
+
+    def _log_own(self, entry: LogEntry) -> None:
+        self._state.bloom_filter.insert(entry.message_id)
+        self._state.log.insert(entry)

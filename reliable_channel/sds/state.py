@@ -1,0 +1,80 @@
+"""All that one participant knows of a channel, and what it has to say about it."""
+
+from collections import deque
+
+from .acknowledgements import AcknowledgementReview, Participants
+from .bloom import RollingBloomFilter
+from .causal_history import CausalTail
+from .clock import LamportClock
+from .events import Outgoing, OutgoingKind, SdsEvent
+from .incoming import IncomingBuffer
+from .log import MessageLog
+from .options import SdsOptions
+from .outgoing import OutgoingBuffer
+from .repair import IncomingRepairBuffer, OutgoingRepairBuffer, RepairCache
+from .statistics import SdsCounters
+from .sync import SyncTimer
+from .wire import SpecCodec
+
+
+class ChannelState:
+    """The tables that sender, receiver, delivery and sweeps share (LIP 109, Participant state)."""
+
+    def __init__(
+        self,
+        channel_id: str,
+        sender_id: str,
+        options: SdsOptions,
+        sync_timer: SyncTimer,
+        now_ms: int,
+    ) -> None:
+        self.channel_id = channel_id
+        self.sender_id = sender_id
+        self.options = options
+        self.sync_timer = sync_timer
+        self.codec = SpecCodec()
+        self.clock = LamportClock(now_ms)
+        self.log = MessageLog(options.limits.log_entries)
+        self.causal_tail = CausalTail(
+            self.log,
+            options.causal_history_size,
+            options.max_message_bytes // 2,
+            self.codec.encode_causal_entry,
+        )
+        self.bloom_filter = RollingBloomFilter(options.bloom)
+        self.participants = Participants(options.limits.participants)
+        self.outgoing_buffer = OutgoingBuffer(
+            self.bloom_filter.layout,
+            retry_interval_ms=options.retry_interval_ms,
+            possibly_acknowledged_interval_ms=options.possibly_acknowledged_interval_ms,
+        )
+        self.acknowledgements = AcknowledgementReview(
+            self.outgoing_buffer, self.participants, self.bloom_filter.layout, options
+        )
+        self.incoming_buffer = IncomingBuffer(lost_limit=options.limits.missing_entries)
+        self.repair_requests = OutgoingRepairBuffer(sender_id, options.repair)
+        self.repair_responses = IncomingRepairBuffer(sender_id, options.repair)
+        self.repair_cache = RepairCache(options.repair.cache_bytes if options.repair.enabled else 0)
+        self.counters = SdsCounters()
+        self.events: deque[SdsEvent] = deque()
+        self.outgoing: deque[Outgoing] = deque()
+
+    def tell(self, event: SdsEvent) -> None:
+        """Queue an event for the owner."""
+        self.events.append(event)
+
+    def broadcast(self, kind: OutgoingKind, message_id: str, data: bytes) -> None:
+        """Queue bytes for the transport."""
+        self.outgoing.append(Outgoing(kind, message_id, data))
+
+    def set_retrieval_hint(self, message_id: str, retrieval_hint: bytes) -> None:
+        """Remember how others may retrieve a message, where that was not known yet."""
+        entry = self.log.get(message_id)
+        if entry is not None and entry.retrieval_hint is None:
+            entry.retrieval_hint = retrieval_hint
+            self.causal_tail.forget(message_id)
+
+    def held(self, message_id: str) -> bytes | None:
+        """A message as it was on the wire, where it is still held: what others ask for."""
+        own = self.outgoing_buffer.entries.get(message_id)
+        return own.data if own else self.repair_cache.get(message_id)
