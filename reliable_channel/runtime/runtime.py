@@ -127,10 +127,11 @@ class Runtime:
         while True:
             self._deadline_changed = anyio.Event()
             deadline_ms = self.engine.core.next_deadline_ms()
-            wait_ms = None if deadline_ms is None else deadline_ms - self._now_ns() / 1_000_000
-            if wait_ms is not None and wait_ms <= 0:
+            # In whole nanoseconds: a float of this size can reach the deadline before the clock.
+            wait_ns = None if deadline_ms is None else deadline_ms * 1_000_000 - self._now_ns()
+            if wait_ns is not None and wait_ns <= 0:
                 self.engine.on_deadline()
                 await anyio.lowlevel.checkpoint()
                 continue
-            with anyio.move_on_after(None if wait_ms is None else wait_ms / 1000):
+            with anyio.move_on_after(None if wait_ns is None else wait_ns / 1_000_000_000):
                 await self._deadline_changed.wait()

@@ -1,0 +1,177 @@
+"""The dispatcher: what it does when the transport fails, refuses, or is away for long."""
+
+from collections.abc import Sequence
+
+import anyio
+import pytest
+
+from reliable_channel import (
+    DeliveryFailed,
+    MessageSent,
+    ReliableChannel,
+    SendFailed,
+    SyncSent,
+    TransportDegraded,
+    TransportRecovered,
+)
+from reliable_channel.transport import Envelope, LossyTransport, MemoryNetwork, TransportError
+
+from .world import QUICK, listening, make_channel, now_ns
+
+pytestmark = pytest.mark.anyio
+
+
+class Flaky(LossyTransport):
+    """A transport that fails as told, and remembers what it was given."""
+
+    def __init__(self, network: MemoryNetwork, *, failures: int = 0) -> None:
+        super().__init__(network.transport(), drop_incoming=0, seed=0)
+        self.failures = failures
+        self.refuses: Sequence[bytes] = ()
+        self.given: list[Envelope] = []
+
+    async def publish(self, envelope: Envelope) -> None:
+        self.given.append(envelope)
+        await anyio.lowlevel.checkpoint()
+        if any(content in envelope.payload for content in self.refuses):
+            raise TransportError("too large for this node", retryable=False)
+        if self.failures:
+            self.failures -= 1
+            raise TransportError("the node is away")
+        await super().publish(envelope)
+
+
+def channel_over(transport: Flaky, **values: object) -> ReliableChannel:
+    return make_channel(transport, "alice", **values)
+
+
+@pytest.mark.parametrize("failures", [1, 2, 3, 5])
+async def test_within_ten_seconds_the_same_envelope_goes_again(
+    virtual_time: None, failures: int
+) -> None:
+    transport = Flaky(MemoryNetwork(), failures=failures)
+    channel = channel_over(transport, sync_min_interval_ms=0, retry_interval_ms=1_000_000)
+    async with listening(channel) as told:
+        request = await channel.send(b"hello")
+        sent = await told.first(MessageSent)
+        assert transport.given == [transport.given[0]] * (failures + 1)
+        assert sent == MessageSent(
+            request.message_id, request.request_id, transport.given[0].message_hash
+        )
+
+
+async def test_after_ten_seconds_it_is_stamped_anew(virtual_time: None) -> None:
+    transport = Flaky(MemoryNetwork(), failures=40)
+    channel = channel_over(transport, sync_min_interval_ms=0, retry_interval_ms=1_000_000)
+    async with listening(channel) as told:
+        await channel.send(b"hello")
+        sent = await told.first(MessageSent, within_s=200)
+        stamps = [envelope.timestamp_ns for envelope in transport.given]
+        assert stamps == sorted(stamps)
+        assert 1 < len(set(stamps)) < len(stamps)
+        assert sent.message_hash == transport.given[-1].message_hash
+        assert now_ns() - stamps[-1] < 10_000_000_000
+
+
+async def test_a_refusal_for_good_is_told_and_the_rest_goes_on() -> None:
+    transport = Flaky(MemoryNetwork())
+    transport.refuses = [b"bad"]
+    channel = channel_over(transport, sync_min_interval_ms=0)
+    async with listening(channel) as told:
+        refused = await channel.send(b"bad")
+        await told.first(SendFailed)
+        await channel.send(b"good")
+        await told.first(MessageSent)
+        assert told.of(SendFailed) == [
+            SendFailed(refused.message_id, refused.request_id, "too large for this node")
+        ]
+        assert channel.statistics().sds.outgoing == 1
+        assert not told.of(TransportDegraded)
+
+
+async def test_an_outage_is_told_once_with_its_length_and_reason(virtual_time: None) -> None:
+    transport = Flaky(MemoryNetwork(), failures=30)
+    channel = channel_over(transport, sync_min_interval_ms=0, retry_interval_ms=1_000_000)
+    async with listening(channel) as told:
+        for number in range(8):
+            await channel.send(b"%d" % number)
+        await told.until(lambda: len(told.of(MessageSent)) == 8, within_s=300)
+        assert told.of(TransportDegraded) == [TransportDegraded("send", "the node is away")]
+        (recovered,) = told.of(TransportRecovered)
+        assert recovered.component == "send"
+        assert recovered.outage_ms > 1_000
+        assert channel.statistics().transport.publish_failures == 30
+        assert channel.statistics().degraded == ()
+
+
+async def test_what_promises_nothing_is_not_repeated(virtual_time: None) -> None:
+    transport = Flaky(MemoryNetwork(), failures=2)
+    channel = channel_over(transport, sync_min_interval_ms=1_000)
+    async with listening(channel) as told:
+        await channel.send_ephemeral(b"is typing")
+        await told.until(lambda: len(told.of(SyncSent)) == 4, within_s=60)
+        payloads = [envelope.payload for envelope in transport.given]
+        assert len(payloads) == len(set(payloads))
+        assert all(envelope.ephemeral for envelope in transport.given)
+
+
+async def test_waiting_for_the_transport_uses_up_no_attempt(virtual_time: None) -> None:
+    transport = Flaky(MemoryNetwork(), failures=100)
+    options = {"sync_min_interval_ms": 0, "retry_interval_ms": 1_000, "max_retry_attempts": 2}
+    channel = channel_over(transport, **options)
+    async with listening(channel) as told:
+        await channel.send(b"hello")
+        failed = await told.first(DeliveryFailed, within_s=2_000)
+        assert failed.attempts == 3
+        assert [type(e) for e in told.events if not isinstance(e, TransportDegraded)][1:] == [
+            TransportRecovered, MessageSent, DeliveryFailed,
+        ]  # fmt: skip
+
+
+async def test_closing_tells_what_never_went_out(virtual_time: None) -> None:
+    transport = Flaky(MemoryNetwork(), failures=1_000)
+    channel = channel_over(transport, sync_min_interval_ms=0)
+    async with listening(channel) as told:
+        request = await channel.send(b"hello")
+        await channel.send_ephemeral(b"is typing")
+        await told.first(TransportDegraded)
+    assert [(event.message_id, event.request_id) for event in told.of(SendFailed)] == [
+        (request.message_id, request.request_id)
+    ]
+    assert "closed" in told.of(SendFailed)[0].reason
+
+
+async def test_closing_waits_until_what_was_accepted_is_out(virtual_time: None) -> None:
+    transport = Flaky(MemoryNetwork(), failures=3)
+    channel = channel_over(transport, sync_min_interval_ms=0)
+    async with listening(channel) as told:
+        await channel.send(b"hello")
+    assert told.of(MessageSent)
+    assert not told.of(SendFailed)
+
+
+async def test_it_is_bounded_how_many_are_on_their_way() -> None:
+    network = MemoryNetwork()
+    transport = Flaky(network)
+    waiting = 0
+    most = 0
+    go_on = anyio.Event()
+    publish = transport.publish
+
+    async def slow(envelope: Envelope) -> None:
+        nonlocal waiting, most
+        waiting += 1
+        most = max(most, waiting)
+        await go_on.wait()
+        waiting -= 1
+        await publish(envelope)
+
+    transport.publish = slow  # type: ignore[method-assign]
+    channel = channel_over(transport, options=QUICK)
+    async with listening(channel) as told:
+        for number in range(20):
+            await channel.send(b"%d" % number)
+        await anyio.wait_all_tasks_blocked()
+        assert most == 4
+        go_on.set()
+        await told.until(lambda: len(told.of(MessageSent)) == 20)
