@@ -70,7 +70,7 @@ def demo(
         raise typer.Exit(1)
     program = sys.argv[0] if os.sep in sys.argv[0] else "reliable-channel"
     program = "reliable-channel" if program.endswith("__main__.py") else os.path.relpath(program)
-    out.print(NEXT.format(program=program, seed=seed))
+    out.print(NEXT.format(program=program, seed=seed), soft_wrap=True)
 
 
 class Story:

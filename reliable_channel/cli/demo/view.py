@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 
+from rich.box import SIMPLE_HEAD
 from rich.console import Group, RenderableType
 from rich.progress_bar import ProgressBar
 from rich.table import Table
@@ -32,17 +33,16 @@ def progress(peers: Sequence[PeerProcess], total: int, headline: str) -> Rendera
 
 def summary(peers: Sequence[PeerProcess]) -> Table:
     """What happened to each participant."""
-    table = Table(title="What the network did, and what came of it", title_style="bold")
-    table.add_column("who")
+    table = Table(title="What the network did, and what came of it", box=SIMPLE_HEAD)
+    table.add_column("\nparticipant")
     for heading in (
-        "sent",
+        "\nsent",
         "lost on\nthe way",
-        "from\nStore",
+        "retrieved\nfrom Store",
         "repaired\nby peers",
-        "dupli-\ncates",
+        "duplicates\nswallowed",
     ):
         table.add_column(heading, justify="right", no_wrap=True)
-    table.add_column("log", justify="right", no_wrap=True)
     table.add_column("sha256\nof the log", no_wrap=True)
     same = len({peer.digest for peer in peers}) == 1
     for peer in peers:
@@ -54,8 +54,7 @@ def summary(peers: Sequence[PeerProcess]) -> Table:
             str(transport["retrieved"]),
             str(transport["repaired"]),
             str(counters["duplicates"] + transport["repeated"]),
-            str(peer.log_length),
-            Text(peer.digest[:16] + "…", style="green" if same else "red"),
+            Text(peer.digest[:12] + "…", style="green" if same else "red"),
         )
     return table
 
@@ -66,4 +65,5 @@ NEXT = """[bold]What to try next[/]
     [cyan]{program} chat --sender-id alice[/]
     [cyan]{program} chat --sender-id bob --drop-incoming 0.3[/]
   in Python: README.md, "In your program"; how it works: docs/design.md
-  other losses: [cyan]{program} demo --loss 0.5 --messages 60 --seed {seed}[/]"""
+  other losses:
+    [cyan]{program} demo --loss 0.5 --messages 60 --seed {seed}[/]"""
