@@ -26,7 +26,8 @@ class Encryption(Protocol):
         """Open a message.
 
         Raises:
-            DecryptionFailed: it is dropped, silently but counted: shared topics carry other people's messages.
+            DecryptionFailed: it is dropped, silently but counted, as shared topics carry what
+                is for others.
         """
         ...
 
