@@ -29,9 +29,9 @@ class RepairOptions:
     buffer_size: int = 1_000
     """Entries in each of the two repair buffers; the entry that is due last makes room."""
     max_request_attempts: int = 5
-    """How often a missing message is asked for before a rest of `max_request_attempts * t_max_ms`,
-    after which a new reference starts over. DIVERGES: js-waku asks once, whether or not anybody
-    heard it."""
+    """How often a missing message is asked for before a rest as long as it has been wanted, after
+    which a new reference starts over. DIVERGES: js-waku asks once, whether or not anybody heard
+    it."""
     sweep_interval_ms: int = 5_000
     """At most one sync message is sent within it for requests alone."""
     cache_bytes: int = 4 * 1024 * 1024

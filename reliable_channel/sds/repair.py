@@ -7,12 +7,17 @@ missing message mostly one participant asks and one answers; the original sender
 
 from collections import OrderedDict
 from collections.abc import Iterable
+from dataclasses import dataclass
 from hashlib import sha256
+from typing import Final
 
 from sortedcontainers import SortedList
 
 from .message import HistoryEntry
 from .options import RepairOptions
+
+MOST_REST: Final = 10
+"""The longest rest of a request that nobody answers, in units of t_max: 20 minutes by default."""
 
 
 def repair_hash(text: str) -> int:
@@ -95,53 +100,64 @@ class _Timetable:
         return [message_id for due_ms, _, message_id in self._order[:most] if due_ms <= now_ms]
 
 
+@dataclass(slots=True)
+class _Wanted:
+    """A missing message, when it was first wanted, and how often it was asked for since it last
+    rested."""
+
+    entry: HistoryEntry
+    since_ms: int
+    attempts: int = 0
+
+
 class OutgoingRepairBuffer:
     """What this participant will ask for: missing entries with their T_req."""
 
     def __init__(self, participant_id: str, options: RepairOptions) -> None:
         self._participant_id = participant_id
         self._options = options
-        self._entries: dict[str, HistoryEntry] = {}
-        self._attempts: dict[str, int] = {}
+        self._wanted: dict[str, _Wanted] = {}
         self._timetable = _Timetable()
         self._resting: OrderedDict[str, int] = OrderedDict()
         """Since when an entry has no attempts left, the longest rested first."""
 
     def __len__(self) -> int:
-        return len(self._entries)
+        return len(self._wanted)
 
     def want(self, entry: HistoryEntry, now_ms: int) -> None:
         """Plan a request for a missing message that was referred to, unless one is planned.
 
-        An entry whose attempts are spent rests for as long as they may have taken, and then starts
-        over: those who could answer may be reachable again. One without a sender is not asked for,
-        as nobody may answer (guide, edge case 4). A full buffer lets go of the entry that has
-        rested longest, else of the one that is due last, as js-waku's does.
+        An entry whose attempts are spent rests for as long as it has been wanted, at most for
+        `MOST_REST` times t_max, and then starts over: those who could answer may be reachable
+        again. So an outage takes about its own length to recover from, and a message that is lost
+        for good costs little. An entry without a sender is not asked for, as nobody may answer
+        (guide, edge case 4). A full buffer lets go of the entry that has rested longest, else of
+        the one that is due last, as js-waku's does.
         """
         message_id = entry.message_id
         if not entry.sender_id or self._rests(message_id, now_ms):
             return
         if message_id in self._timetable:
             return
+        before = self._wanted.get(message_id)
         self.remove(message_id)
-        if len(self._entries) >= self._options.buffer_size:
+        if len(self._wanted) >= self._options.buffer_size:
             last = self._timetable.last()
             self.remove(last[1] if last and not self._resting else next(iter(self._resting)))
-        self._entries[message_id] = entry
-        self._attempts[message_id] = 0
+        since_ms = min(before.since_ms, now_ms) if before else now_ms
+        self._wanted[message_id] = _Wanted(entry, since_ms)
         self._plan(message_id, now_ms)
 
     def remove(self, message_id: str) -> None:
         """Forget an entry: it was received."""
-        if self._entries.pop(message_id, None) is not None:
-            del self._attempts[message_id]
+        if self._wanted.pop(message_id, None) is not None:
             self._timetable.remove(message_id)
             self._resting.pop(message_id, None)
 
     def due(self, now_ms: int) -> list[HistoryEntry]:
         """The entries to attach to the next message, lowest T_req first."""
         due = self._timetable.until(now_ms, self._options.max_requests_per_message)
-        return [self._entries[message_id] for message_id in due]
+        return [self._wanted[message_id].entry for message_id in due]
 
     def is_due(self, now_ms: int) -> bool:
         """Whether there is anything to ask for."""
@@ -174,16 +190,19 @@ class OutgoingRepairBuffer:
 
     def _count_attempt(self, message_id: str, now_ms: int) -> None:
         self._timetable.remove(message_id)
-        self._attempts[message_id] += 1
-        if self._attempts[message_id] < self._options.max_request_attempts:
+        wanted = self._wanted[message_id]
+        wanted.attempts += 1
+        if wanted.attempts < self._options.max_request_attempts:
             self._plan(message_id, now_ms)
         else:
             self._resting[message_id] = now_ms
 
     def _rests(self, message_id: str, now_ms: int) -> bool:
-        since_ms = self._resting.get(message_id)
-        rest_ms = self._options.max_request_attempts * self._options.t_max_ms
-        return since_ms is not None and 0 <= now_ms - since_ms < rest_ms
+        spent_ms = self._resting.get(message_id)
+        if spent_ms is None:
+            return False
+        wanted_ms = spent_ms - self._wanted[message_id].since_ms
+        return 0 <= now_ms - spent_ms < min(wanted_ms, MOST_REST * self._options.t_max_ms)
 
     def _plan(self, message_id: str, now_ms: int) -> None:
         self._timetable.add(

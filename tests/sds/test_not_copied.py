@@ -281,6 +281,19 @@ def test_d30_what_one_message_releases_is_delivered_in_causal_order() -> None:
     assert delivered(bob) == [b"1", b"2", b"3", b"4"]
 
 
+@pytest.mark.parametrize("is_lost", [False, True])
+def test_d30_independent_messages_are_released_in_log_order(is_lost: bool) -> None:
+    bob = participant("bob", timeout_for_lost_messages_ms=MINUTE)
+    for n in (4, 2, 3):
+        message = forge(f"m{n}", lamport=NOW_MS + n, after=["m1"], content=b"%d" % n)
+        bob.receive(message, NOW_MS)
+    if is_lost:
+        bob.sweep_incoming(LATER_MS)
+    else:
+        bob.receive(forge("m1", lamport=NOW_MS + 1, content=b"1"), NOW_MS)
+    assert delivered(bob)[-3:] == [b"2", b"3", b"4"]
+
+
 def test_d30_what_a_lost_message_releases_is_delivered_in_causal_order() -> None:
     bob = participant("bob", timeout_for_lost_messages_ms=MINUTE)
     for n in (4, 2, 3):

@@ -58,6 +58,8 @@ def test_possibly_acknowledged_messages_wait_longer() -> None:
 def test_unacknowledged_messages_come_first() -> None:
     made = buffer("a", "b")
     made.review(bloom("a"), "bob")
+    made.dispatched("b", 290)
+    assert made.next_deadline_ms() == 300  # `a` was due first
     assert due(made, 10_000) == ["b", "a"]
     assert made.partition() == (["b"], ["a"])
 

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from reliable_channel.sds import HistoryEntry, RepairOptions
 from reliable_channel.sds.events import RepairRequested, RepairRequestReceived
 from reliable_channel.sds.repair import (
+    MOST_REST,
     IncomingRepairBuffer,
     OutgoingRepairBuffer,
     RepairCache,
@@ -168,18 +169,32 @@ def test_an_entry_without_a_sender_is_not_asked_for() -> None:
     assert set(made.planned()) == {"m"}
 
 
-def test_a_request_is_repeated_and_then_rests_until_a_new_reference() -> None:
-    made = outgoing(1, max_request_attempts=3)
+def spend(made: OutgoingRepairBuffer) -> int:
+    """Ask for `m0` until no attempt is left; return when that was."""
     now_ms = 0
-    for _ in range(3):
-        now_ms = made.next_deadline_ms() or 0
+    while (due_ms := made.next_deadline_ms()) is not None:
+        now_ms = due_ms
         made.asked(["m0"], now_ms)
-    assert made.next_deadline_ms() is None
-    rest_ms = 3 * OPTIONS.t_max_ms
-    made.want(entry("m0"), now_ms + rest_ms - 1)
+    return now_ms
+
+
+def test_a_request_is_repeated_and_rests_as_long_as_the_message_has_been_wanted() -> None:
+    made = outgoing(1, max_request_attempts=3)
+    spent_ms = spend(made)
+    assert 3 * OPTIONS.t_min_ms <= spent_ms <= 3 * OPTIONS.t_max_ms
+    made.want(entry("m0"), 2 * spent_ms - 1)
     assert (made.next_deadline_ms(), len(made)) == (None, 1)
-    made.want(entry("m0"), now_ms + rest_ms)
-    assert made.next_deadline_ms() == t_req("me", "m0", now_ms + rest_ms, OPTIONS)
+    made.want(entry("m0"), 2 * spent_ms)
+    assert made.next_deadline_ms() == t_req("me", "m0", 2 * spent_ms, OPTIONS)
+    assert spend(made) == 3 * spent_ms
+    made.want(entry("m0"), 6 * spent_ms - 1)
+    assert made.next_deadline_ms() is None
+    made.want(entry("m0"), 6 * spent_ms)
+    assert made.next_deadline_ms() is not None
+    while (spent_ms := spend(made)) < 10**8:
+        rested_ms = spent_ms + MOST_REST * OPTIONS.t_max_ms
+        made.want(entry("m0"), rested_ms)
+        assert made.next_deadline_ms() == t_req("me", "m0", rested_ms, OPTIONS)
 
 
 def test_a_clock_set_back_does_not_prolong_the_rest() -> None:
@@ -187,6 +202,9 @@ def test_a_clock_set_back_does_not_prolong_the_rest() -> None:
     made.asked(["m0"], 10**9)
     made.want(entry("m0"), 5)
     assert made.next_deadline_ms() == t_req("me", "m0", 5, OPTIONS)
+    made.asked(["m0"], 9)
+    made.want(entry("m0"), 10)
+    assert made.next_deadline_ms() is None
 
 
 def test_a_request_of_somebody_else_puts_ours_off() -> None:
