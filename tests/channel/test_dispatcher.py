@@ -1,6 +1,7 @@
 """The dispatcher: what it does when the transport fails, refuses, or is away for long."""
 
 from collections.abc import Sequence
+from typing import Any
 
 import anyio
 import pytest
@@ -41,7 +42,7 @@ class Flaky(LossyTransport):
         await super().publish(envelope)
 
 
-def channel_over(transport: Flaky, **values: object) -> ReliableChannel:
+def channel_over(transport: Flaky, **values: Any) -> ReliableChannel:
     return make_channel(transport, "alice", **values)
 
 
@@ -117,7 +118,11 @@ async def test_what_promises_nothing_is_not_repeated(virtual_time: None) -> None
 
 async def test_waiting_for_the_transport_uses_up_no_attempt(virtual_time: None) -> None:
     transport = Flaky(MemoryNetwork(), failures=100)
-    options = {"sync_min_interval_ms": 0, "retry_interval_ms": 1_000, "max_retry_attempts": 2}
+    options: dict[str, Any] = {
+        "sync_min_interval_ms": 0,
+        "retry_interval_ms": 1_000,
+        "max_retry_attempts": 2,
+    }
     channel = channel_over(transport, **options)
     async with listening(channel) as told:
         await channel.send(b"hello")

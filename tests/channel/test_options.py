@@ -51,9 +51,7 @@ def test_the_history_has_an_upper_bound() -> None:
 
 
 def test_the_latest_repair_time_is_not_before_the_earliest() -> None:
-    with pytest.raises(
-        ValueError, match=r"^repair_t_max_ms is 10; .* repair_t_min_ms, 20$"
-    ):
+    with pytest.raises(ValueError, match=r"^repair_t_max_ms is 10; .* repair_t_min_ms, 20$"):
         make(repair_t_min_ms=20, repair_t_max_ms=10)
 
 
