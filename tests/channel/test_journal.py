@@ -24,7 +24,7 @@ def lines(path: Path) -> list[dict[str, Any]]:
 async def test_it_has_every_event_and_every_message_on_the_wire(tmp_path: Path) -> None:
     network = MemoryNetwork()
     alice = make_channel(network.transport(), "alice", journal=tmp_path / "alice.jsonl")
-    values = {"journal": str(tmp_path / "bob.jsonl"), "query_on_connect": False}
+    values: dict[str, Any] = {"journal": str(tmp_path / "bob.jsonl"), "query_on_connect": False}
     bob = make_channel(network.transport(), "bob", seed=2, **values)
     async with listening(alice) as alice_told, listening(bob) as bob_told:
         request = await alice.send(b"hello")
