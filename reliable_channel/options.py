@@ -84,7 +84,8 @@ class ChannelOptions:
     """Wait before a missing message counts as lost; 0 waits for ever, as js-waku does by default,
     and then one message that is lost for good blocks the channel for good."""
     causal_history_size: int = 200
-    """Earlier messages that each message refers to."""
+    """Earlier messages that each message refers to. Few (LIP 173 has 2) need a Store to recover
+    all."""
     possible_acks_threshold: int = 2
     """Participants whose bloom filter must hold a message before it counts as acknowledged."""
     bloom_capacity: int = 10_000
@@ -106,7 +107,7 @@ class ChannelOptions:
     repair_buffer_size: int = 1_000
     """Requests and answers that are planned at most."""
     repair_cache_bytes: int = 4 * 1024 * 1024
-    """Messages kept whole to answer requests with."""
+    """Messages kept whole to answer requests with; give more where there is no Store."""
     max_lamport_ahead_ms: int = DAY_MS
     """How far ahead of local time a message's Lamport timestamp may be."""
     max_message_bytes: int = 150 * 1024 - 1024

@@ -98,6 +98,8 @@ class Behaviour:
     sync_without_history: bool = True
     """Whether a participant with an empty log sends sync messages: a newcomer that does not cannot
     be noticed."""
+    adopt_own_messages: bool = True
+    """Whether an own message that is not in the log is taken as anybody's."""
     threshold_fits_group: bool = True
     """Whether `possible_acks_threshold` is lowered to the number of other participants heard."""
 
@@ -106,6 +108,7 @@ JS_WAKU: Final = Behaviour(
     deliver="on_sweep",
     log_own_message="on_dispatch",
     sync_without_history=False,
+    adopt_own_messages=False,
     threshold_fits_group=False,
 )
 

@@ -53,8 +53,7 @@ class Receiver:
     def receive(self, data: bytes, now_ms: int, *, retrieval_hint: bytes | None = None) -> Arrival:
         """Take bytes from the transport or from Store; `retrieval_hint` is their Waku message hash.
 
-        Never raises for what the bytes are: what is refused becomes a `MessageRejected` event and
-        leaves no trace.
+        Never raises for what the bytes are: what is refused becomes a `MessageRejected` event.
         """
         state = self._state
         try:
@@ -64,13 +63,13 @@ class Receiver:
         if message.channel_id != state.channel_id:
             detail = f"it belongs to channel {message.channel_id!r}, this is {state.channel_id!r}"
             return self._reject(RejectionReason.WRONG_CHANNEL, detail, message)
-        if message.sender_id == state.sender_id:
-            state.counters.own_echoes += 1
-            return Arrival(Outcome.OWN, message.message_id)
         if not message.sender_id or not message.message_id:
             return self._reject(
                 RejectionReason.MISSING_ID, "sender_id and message_id must be set", message
             )
+        if message.sender_id == state.sender_id and self._is_echo(message):
+            state.counters.own_echoes += 1
+            return Arrival(Outcome.OWN, message.message_id)
         if message.kind is MessageKind.EPHEMERAL:
             state.tell(
                 EphemeralReceived(message.message_id, message.sender_id, message.content or b"")
@@ -88,12 +87,8 @@ class Receiver:
         if ahead_ms > state.options.max_lamport_ahead_ms:
             detail = f"lamport_timestamp {lamport} is {ahead_ms} ms ahead of local time"
             return self._reject(RejectionReason.LAMPORT_TOO_FAR_AHEAD, detail, message)
-        state.participants.heard(message.sender_id, now_ms)
-        if message.repair_request and state.options.repair.enabled:
-            self._review_repair_request(message, now_ms)
-        for event in state.acknowledgements.review(message):
-            state.counters.acknowledged += isinstance(event, MessageAcknowledged)
-            state.tell(event)
+        if message.sender_id != state.sender_id:
+            self._review(message, now_ms)
         if message.kind is MessageKind.SYNC:
             return self._receive_sync(message, now_ms)
         known = state.log.get(message_id)
@@ -120,6 +115,29 @@ class Receiver:
             self._delivery.deliver(parked)
         waits = message_id in state.incoming_buffer.parked
         return Arrival(Outcome.PARKED if waits else Outcome.DELIVERED, message_id, was_missing)
+
+    def _is_echo(self, message: Message) -> bool:
+        """Whether an own message says nothing new.
+
+        DIVERGES: the specification advises to ignore all of one's own. But one who starts again
+        without state, or on a second device, must take the earlier ones from Store as anybody's:
+        others refer to them, and would keep it waiting until they count as lost.
+        """
+        return (
+            message.kind is not MessageKind.CONTENT
+            or not self._state.options.behaviour.adopt_own_messages
+            or message.message_id in self._state.log
+        )
+
+    def _review(self, message: Message, now_ms: int) -> None:
+        """Take from another's message what it says beside its content."""
+        state = self._state
+        state.participants.heard(message.sender_id, now_ms)
+        if message.repair_request and state.options.repair.enabled:
+            self._review_repair_request(message, now_ms)
+        for event in state.acknowledgements.review(message):
+            state.counters.acknowledged += isinstance(event, MessageAcknowledged)
+            state.tell(event)
 
     def _receive_sync(self, message: Message, now_ms: int) -> Arrival:
         self._state.tell(SyncReceived(message.message_id, message.sender_id))
