@@ -38,7 +38,7 @@ from .events import (
     TransportRecovered,
 )
 from .options import ChannelOptions
-from .runtime import ChannelStatistics
+from .runtime import ChannelStatistics, SyncStatus
 from .sds.log import LogEntry
 
 __all__ = [
@@ -76,6 +76,7 @@ __all__ = [
     "SendingMessage",
     "SyncReceived",
     "SyncSent",
+    "SyncStatus",
     "TransportDegraded",
     "TransportRecovered",
 ]

@@ -8,14 +8,14 @@ from pathlib import Path
 from random import Random
 from secrets import randbits
 from types import TracebackType
-from typing import Final, Self, Unpack
+from typing import TYPE_CHECKING, Any, Final, Self, Unpack
 
 import anyio
 
 from .errors import ChannelClosed, ChannelUnavailable
 from .events import Event
 from .options import ChannelOptions, OptionValues
-from .runtime import ChannelStatistics, Journal, Runtime
+from .runtime import ChannelStatistics, Journal, Runtime, SyncStatus
 from .sds.log import LogEntry
 from .transport import LossyTransport, Transport, TransportError
 from .transport.connect import (
@@ -25,6 +25,9 @@ from .transport.connect import (
     connect,
     default_content_topic,
 )
+
+if TYPE_CHECKING:
+    from .blocking import BlockingReliableChannel
 
 CLOSE_TIMEOUT_S: Final = 2.0
 """How long closing waits for the transport to take what was accepted last."""
@@ -115,6 +118,22 @@ class ReliableChannel:
         self._runtime: Runtime | None = None
         self._lossy: LossyTransport | None = None
         self._exit: AsyncExitStack | None = None
+
+    @staticmethod
+    def sync(
+        node: str | None = None,
+        *,
+        channel_id: str,
+        sender_id: str,
+        **keywords: Any,
+    ) -> "BlockingReliableChannel":
+        """The same channel for code without `async`: scripts and notebooks.
+
+        Takes the arguments of `ReliableChannel`.
+        """
+        from .blocking import BlockingReliableChannel
+
+        return BlockingReliableChannel(node, channel_id=channel_id, sender_id=sender_id, **keywords)
 
     async def open(self) -> None:
         """Connect, subscribe and start; `async with` calls it.
@@ -211,6 +230,15 @@ class ReliableChannel:
             ChannelClosed: the channel was never opened.
         """
         return self._used().events()
+
+    @property
+    def sync_status(self) -> SyncStatus:
+        """Whether this participant has all that it knows of, with counts."""
+        return self._used().sync_status.current()
+
+    def sync_status_changes(self) -> AsyncIterator[SyncStatus]:
+        """Iterate over the present sync status and each other one, until the channel is closed."""
+        return self._used().sync_status.changes()
 
     def log(self) -> Sequence[LogEntry]:
         """The channel's log: own and delivered messages by Lamport timestamp, then message id."""

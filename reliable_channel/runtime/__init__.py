@@ -4,5 +4,6 @@ and trio."""
 from .journal import Journal
 from .runtime import Runtime
 from .statistics import ChannelStatistics
+from .sync_status import SyncStatus
 
-__all__ = ["ChannelStatistics", "Journal", "Runtime"]
+__all__ = ["ChannelStatistics", "Journal", "Runtime", "SyncStatus"]

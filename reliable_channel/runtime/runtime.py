@@ -21,6 +21,7 @@ from .outbox import Outbox
 from .receiver import Receiver
 from .retrieval import Retriever
 from .statistics import ChannelStatistics
+from .sync_status import SyncStatus, SyncStatusWatch
 
 
 class Runtime:
@@ -61,6 +62,7 @@ class Runtime:
             journal=journal,
             wake=self._wake,
         )
+        self.sync_status = SyncStatusWatch(self._sync_status)
         self._health = Health(self.engine.now_ms, self.engine.emit)
         self._retriever = Retriever(
             self.engine,
@@ -107,6 +109,7 @@ class Runtime:
         for outgoing in self._outbox.undispatched():
             self.engine.refused(outgoing, "the channel was closed before the transport took it")
         self._stream.close()
+        self.sync_status.close()
 
     def statistics(self) -> ChannelStatistics:
         """A snapshot."""
@@ -118,7 +121,18 @@ class Runtime:
             degraded=self._health.degraded,
         )
 
+    def _sync_status(self) -> SyncStatus:
+        core = self.engine.core
+        missing = len(core.incoming_buffer.missing) + len(core.incoming_buffer.parked)
+        return SyncStatus(
+            state="syncing" if missing else "synced",
+            received=core.counters.delivered,
+            missing=missing,
+            lost=len(core.incoming_buffer.lost),
+        )
+
     def _wake(self) -> None:
+        self.sync_status.notify()
         self._deadline_changed.set()
         if self.engine.core.incoming_buffer.missing:
             self._retriever.wake()

@@ -1,0 +1,103 @@
+"""`ReliableChannel` without `async`, for scripts and notebooks: a thin layer over AnyIO's portal.
+
+The channel runs in an event loop of its own in a thread of its own; each call here waits for it.
+"""
+
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack
+from types import TracebackType
+from typing import Any, Self
+
+import anyio
+from anyio.from_thread import BlockingPortal, start_blocking_portal
+
+from .channel import ReliableChannel, Request
+from .errors import ChannelClosed
+from .events import Event
+from .runtime import ChannelStatistics
+from .sds.log import LogEntry
+
+
+class BlockingReliableChannel:
+    """A channel for code without an event loop. Use it in `with`; any thread may call.
+
+        with ReliableChannel.sync(
+            "http://127.0.0.1:8645", channel_id="ops", sender_id="script"
+        ) as channel:
+            channel.send(b"deploy done")
+            for event in channel.events(timeout_s=10):
+                print(event)
+
+    Takes the arguments of `ReliableChannel`.
+    """
+
+    def __init__(self, *arguments: Any, **keywords: Any) -> None:
+        self._channel = ReliableChannel(*arguments, **keywords)
+        self._exit = ExitStack()
+        self._portal: BlockingPortal | None = None
+
+    def __enter__(self) -> Self:
+        with ExitStack() as stack:
+            self._portal = stack.enter_context(start_blocking_portal())
+            stack.enter_context(self._portal.wrap_async_context_manager(self._channel))
+            self._exit = stack.pop_all()
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        self._exit.close()
+        self._portal = None
+
+    def send(self, payload: bytes) -> Request:
+        """Accept a message for every participant.
+
+        Raises:
+            EmptyContent, ContentTooLong, OutgoingBufferFull, ChannelClosed: as
+                `ReliableChannel.send`.
+        """
+        return self._opened().call(self._channel.send, payload)
+
+    def send_ephemeral(self, payload: bytes) -> str:
+        """Send a message for which nothing is promised; return its message id.
+
+        Raises:
+            EmptyContent, ContentTooLong, ChannelClosed: as `ReliableChannel.send_ephemeral`.
+        """
+        return self._opened().call(self._channel.send_ephemeral, payload)
+
+    def events(self, *, timeout_s: float | None = None) -> Iterator[Event]:
+        """Iterate over what happens; ends when nothing happened for `timeout_s`, or at close.
+
+        Raises:
+            ChannelClosed: the channel is not open.
+        """
+        portal, stream = self._opened(), self._channel.events()
+
+        async def following() -> Event | None:
+            with anyio.move_on_after(timeout_s):
+                return await anext(stream, None)
+            return None
+
+        while (event := portal.call(following)) is not None:
+            yield event
+
+    def log(self) -> Sequence[LogEntry]:
+        """The channel's log, in order."""
+        return self._opened().call(self._channel.log)
+
+    def log_digest(self) -> str:
+        """Hex sha256 of the log."""
+        return self._opened().call(self._channel.log_digest)
+
+    def statistics(self) -> ChannelStatistics:
+        """A snapshot of counters and buffers."""
+        return self._opened().call(self._channel.statistics)
+
+    def _opened(self) -> BlockingPortal:
+        if self._portal is None:
+            raise ChannelClosed("the channel is not open: use it inside `with`")
+        return self._portal

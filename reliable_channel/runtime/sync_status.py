@@ -1,0 +1,80 @@
+"""Whether a participant has all that it knows of (js-waku's `syncStatus`)."""
+
+from collections.abc import AsyncIterator, Callable
+from dataclasses import dataclass
+from typing import Literal, Self
+
+import anyio
+
+
+@dataclass(frozen=True, slots=True)
+class SyncStatus:
+    """A snapshot. `synced` with lost messages is possible: nobody waits for these any more."""
+
+    state: Literal["synced", "syncing"]
+    received: int
+    """Messages of others that were delivered."""
+    missing: int
+    """Messages known by reference alone, and those that wait for them."""
+    lost: int
+    """Messages that were given up and have not come since."""
+
+
+class SyncStatusWatch:
+    """Tells readers when the status changes, once a turn of the event loop however much happened in
+    it."""
+
+    def __init__(self, current: Callable[[], SyncStatus]) -> None:
+        self.current = current
+        self.closed = False
+        self._version = 0
+        self._changed = anyio.Event()
+
+    @property
+    def version(self) -> int:
+        """Grows with everything that happens."""
+        return self._version
+
+    def notify(self) -> None:
+        """Something happened."""
+        self._version += 1
+        self._changed.set()
+        self._changed = anyio.Event()
+
+    def close(self) -> None:
+        """Let readers finish."""
+        self.closed = True
+        self.notify()
+
+    async def newer_than(self, version: int) -> None:
+        """Wait until something happened after `version`, and let the batch it belongs to end."""
+        while self._version == version:
+            await self._changed.wait()
+        await anyio.lowlevel.checkpoint()
+
+    def changes(self) -> AsyncIterator[SyncStatus]:
+        """The present status, then each other one."""
+        return _Changes(self)
+
+
+class _Changes:
+    """One iteration over the changes; no generator, which trio resents being left halfway."""
+
+    def __init__(self, watch: SyncStatusWatch) -> None:
+        self._watch = watch
+        self._version = -1
+        self._last: SyncStatus | None = None
+
+    def __aiter__(self) -> Self:
+        return self
+
+    async def __anext__(self) -> SyncStatus:
+        while True:
+            await self._watch.newer_than(self._version)
+            self._version = self._watch.version
+            status = self._watch.current()
+            if status != self._last:
+                self._last = status
+                return status
+            if self._watch.closed:
+                raise StopAsyncIteration

@@ -1,0 +1,34 @@
+"""The channel without `async`."""
+
+import pytest
+
+from reliable_channel import ChannelClosed, EmptyContent, MessageSent, ReliableChannel
+
+
+def test_send_and_read_without_async() -> None:
+    with ReliableChannel.sync(channel_id="script", sender_id="alice") as channel:
+        request = channel.send(b"hello")
+        names = [event.wire_name for event in channel.events(timeout_s=0.5)]
+        assert "message_sent" in names
+        assert [entry.content for entry in channel.log()] == [b"hello"]
+        assert channel.statistics().sds.counters.sent == 1
+        assert len(channel.log_digest()) == 64
+        assert channel.send_ephemeral(b"typing")
+        assert request.message_id == channel.log()[0].message_id
+        with pytest.raises(EmptyContent):
+            channel.send(b"")
+    with pytest.raises(ChannelClosed):
+        channel.send(b"late")
+
+
+def test_leaving_a_loop_over_events_loses_none() -> None:
+    with ReliableChannel.sync(channel_id="script", sender_id="alice") as channel:
+        channel.send(b"one")
+        first = next(channel.events(timeout_s=5))
+        assert first.wire_name == "sending_message"
+        assert any(isinstance(event, MessageSent) for event in channel.events(timeout_s=0.5))
+
+
+def test_wrong_arguments_fail_at_construction() -> None:
+    with pytest.raises(ValueError, match="retry_interval_ms"):
+        ReliableChannel.sync(channel_id="x", sender_id="a", retry_interval_ms=0)
