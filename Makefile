@@ -5,6 +5,7 @@ PYTHON ?= $(shell for p in python3 python3.13 python3.12 python3.11 python; do \
 VENV   := .venv
 BIN    := $(VENV)/bin
 READY  := $(VENV)/.ready
+PLUGINS := $(wildcard plugins/*/pyproject.toml)
 PIP    := $(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps
 
 .DEFAULT_GOAL := help
@@ -59,9 +60,9 @@ check-python:
 	@$(PYTHON) -c 'import ensurepip, venv' 2>/dev/null || { \
 		echo "$(PYTHON) cannot make virtual environments; on Debian: apt install python3-venv"; exit 1; }
 
-$(READY): requirements/dev.txt | check-python
+$(READY): requirements/dev.txt $(PLUGINS) | check-python
 	@echo "setting up $(VENV) (once; about a minute)"
 	@$(PYTHON) -m venv $(VENV)
 	@$(PIP) --require-hashes -r requirements/dev.txt
-	@$(PIP) --no-build-isolation --editable .
+	@$(PIP) --no-build-isolation $(addprefix --editable ,. $(dir $(PLUGINS)))
 	@touch $@

@@ -1,0 +1,21 @@
+"""Why a message was not sealed. It does not go out then: there is no way back to plain text.
+
+EncryptionError
+├── KeyExhausted  the key sealed as many messages as it may: rotate it
+└── NonceRefused  the random source is broken: it repeats itself or gives the wrong length
+
+What cannot be opened is `reliable_channel.encryption.DecryptionFailed`, and a key or an option that
+cannot be used is a `ValueError`.
+"""
+
+
+class EncryptionError(Exception):
+    """Root of what sealing raises."""
+
+
+class KeyExhausted(EncryptionError):
+    """The key sealed as many messages as it may; `rotate` to a new one."""
+
+
+class NonceRefused(EncryptionError):
+    """The random source gave a nonce that must not be used."""
