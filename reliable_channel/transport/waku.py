@@ -117,14 +117,18 @@ class WakuTransport:
                 await self._unsubscribe()
         await self._client.aclose()
 
-    def envelope(self, payload: bytes, *, timestamp_ns: int, ephemeral: bool) -> Envelope:
+    def envelope(
+        self, payload: bytes, *, timestamp_ns: int, ephemeral: bool, meta: bytes = b""
+    ) -> Envelope:
         """Wrap bytes as a Waku message of this content topic."""
-        message = self._message(payload, timestamp_ns, ephemeral)
-        return Envelope(payload, timestamp_ns, ephemeral, message_hash(self._shard, message))
+        digest = message_hash(self._shard, self._message(payload, timestamp_ns, ephemeral, meta))
+        return Envelope(payload, timestamp_ns, ephemeral, digest, meta)
 
     async def publish(self, envelope: Envelope) -> None:
         """Publish through relay or light push."""
-        message = self._message(envelope.payload, envelope.timestamp_ns, envelope.ephemeral)
+        message = self._message(
+            envelope.payload, envelope.timestamp_ns, envelope.ephemeral, envelope.meta
+        )
         with _translated():
             if self._service == "light":
                 await self._light_push(message)
@@ -171,6 +175,7 @@ class WakuTransport:
     async def by_time(self, start_ns: int, end_ns: int) -> AsyncGenerator[list[Received], None]:
         """Fetch by content topic and time, page by page."""
         cursor: bytes | None = None
+        cursors: set[bytes] = set()
         while True:
             query = StoreQuery(
                 content_topics=(self.settings.content_topic,),
@@ -184,9 +189,12 @@ class WakuTransport:
             with _translated(StoreUnavailable):
                 page = await self._client.store(query)
             yield self._stored(page.entries, None)
-            if page.cursor is None or page.cursor == cursor or not page.entries:
+            if page.cursor is None or not page.entries:
                 return
+            if page.cursor in cursors:
+                raise StoreUnavailable(f"the node's cursor leads in circles: {page.cursor.hex()}")
             cursor = page.cursor
+            cursors.add(cursor)
 
     async def _subscribe(self) -> None:
         if self.settings.service in ("auto", "relay"):
@@ -235,9 +243,15 @@ class WakuTransport:
                 return
         await self._client.lightpush_v1(message, self._shard)
 
-    def _message(self, payload: bytes, timestamp_ns: int, ephemeral: bool) -> WakuMessage:
+    def _message(
+        self, payload: bytes, timestamp_ns: int, ephemeral: bool, meta: bytes
+    ) -> WakuMessage:
         return WakuMessage(
-            payload, self.settings.content_topic, timestamp=timestamp_ns, ephemeral=ephemeral
+            payload,
+            self.settings.content_topic,
+            timestamp=timestamp_ns,
+            meta=meta,
+            ephemeral=ephemeral,
         )
 
     def _stored(self, entries: Sequence[StoreEntry], wanted: set[bytes] | None) -> list[Received]:
@@ -248,7 +262,7 @@ class WakuTransport:
         ]
 
     def _received(self, message: WakuMessage, digest: bytes, source: Source) -> Received:
-        return Received(message.payload, digest, message.timestamp, source)
+        return Received(message.payload, digest, message.timestamp, source, message.meta)
 
 
 class _translated:

@@ -1,0 +1,90 @@
+"""The embedded node behind a line that can be disturbed."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from typing import Any, Final, TypeAlias
+
+import httpx
+
+from reliable_channel.transport import WakuTransport
+from reliable_channel.transport.waku import WakuSettings
+from waku.node import EmbeddedNode, NodeOptions
+
+CONTENT_TOPIC: Final = "/reliable-channel/1/general/proto"
+STATIC_SHARD: Final = "/waku/2/rs/1/3"
+Disturbance: TypeAlias = Callable[[httpx.Request], httpx.Response | Exception | None]
+
+
+class Line(httpx.AsyncBaseTransport):
+    """Carries requests to a node that can be exchanged, and answers itself where told."""
+
+    def __init__(self) -> None:
+        self.node: EmbeddedNode | None = None
+        self.disturbance: Disturbance | None = None
+        self.requests: list[httpx.Request] = []
+        self.closed = 0
+        self._app: Any = None
+
+    def connect(self, node: EmbeddedNode | None) -> None:
+        self.node = node
+        self._app = None if node is None else httpx.ASGITransport(app=node.app)
+
+    async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
+        self.requests.append(request)
+        disturbed = self.disturbance(request) if self.disturbance is not None else None
+        if isinstance(disturbed, Exception):
+            raise disturbed
+        if disturbed is not None:
+            return disturbed
+        if self._app is None:
+            raise httpx.ConnectError("nobody listens")
+        response: httpx.Response = await self._app.handle_async_request(request)
+        return response
+
+    async def aclose(self) -> None:
+        self.closed += 1
+
+    def asked(self, method: str, path: str) -> int:
+        return sum(r.method == method and path in r.url.path for r in self.requests)
+
+    def forget(self) -> None:
+        self.requests.clear()
+
+
+@asynccontextmanager
+async def line(**options: Any) -> AsyncIterator[Line]:
+    """A line to a new node."""
+    it = Line()
+    async with EmbeddedNode(NodeOptions(**options)) as node:
+        it.connect(node)
+        yield it
+
+
+def over(it: httpx.AsyncBaseTransport, **settings: Any) -> WakuTransport:
+    return WakuTransport("http://node", WakuSettings(CONTENT_TOPIC, **settings), http_transport=it)
+
+
+def answering(status: int, body: bytes, *, path: str = "") -> Disturbance:
+    """Answer every request below a path."""
+
+    def disturb(request: httpx.Request) -> httpx.Response | None:
+        return httpx.Response(status, content=body) if path in request.url.path else None
+
+    return disturb
+
+
+def failing(error: Exception, *, path: str = "", times: int | None = None) -> Disturbance:
+    """Fail requests below a path, all or so many."""
+    left = times
+
+    def disturb(request: httpx.Request) -> Exception | None:
+        nonlocal left
+        if path not in request.url.path or left == 0:
+            return None
+        if left is not None:
+            left -= 1
+        return error
+
+    return disturb
