@@ -7,6 +7,8 @@ BIN    := $(VENV)/bin
 READY  := $(VENV)/.ready
 PLUGINS := $(wildcard plugins/*/pyproject.toml)
 PIP    := $(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps
+protoc  = PATH="$(abspath $(BIN)):$$PATH" $(BIN)/python -m grpc_tools.protoc -I proto \
+	--python_out=$(2) --mypy_out=quiet:$(2) proto/$(1).proto
 
 .DEFAULT_GOAL := help
 .PHONY: help demo test lint types format bench vectors docs proto lock clean check-python
@@ -42,8 +44,8 @@ docs: $(READY) ## write docs/reference.md from the docstrings
 	@$(BIN)/python -m docs.generate
 
 proto: $(READY) ## generate the protobuf modules from proto/
-	@PATH="$(abspath $(BIN)):$$PATH" $(BIN)/python -m grpc_tools.protoc -I proto --python_out=reliable_channel/sds/wire \
-		--mypy_out=quiet:reliable_channel/sds/wire proto/sds.proto
+	@$(call protoc,sds,reliable_channel/sds/wire)
+	@$(call protoc,segmentation,reliable_channel/segmentation)
 
 lock: $(READY) ## pin the newest dependencies again, with hashes and without addresses
 	@$(BIN)/python -m pip install --quiet uv

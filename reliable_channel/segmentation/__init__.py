@@ -1,0 +1,38 @@
+"""Payloads of any size as segments of one message each: no clock, no I/O, no event loop inside."""
+
+from .layouts import LAYOUTS, LIP_243_V01, NIM_SEGMENTATION, SegmentLayout, sniff
+from .outcomes import (
+    DiscardReason,
+    PayloadReassembled,
+    SegmentDiscarded,
+    SegmentOutcome,
+    SegmentProgress,
+    SegmentSetDropped,
+    SetDropReason,
+)
+from .reassembler import Reassembler, ReassemblyLimits
+from .segment import Segment, payload_hash
+from .segment_sets import SegmentSet
+from .segmenter import PayloadTooLarge, Segmenter
+
+__all__ = [
+    "LAYOUTS",
+    "LIP_243_V01",
+    "NIM_SEGMENTATION",
+    "DiscardReason",
+    "PayloadReassembled",
+    "PayloadTooLarge",
+    "Reassembler",
+    "ReassemblyLimits",
+    "Segment",
+    "SegmentDiscarded",
+    "SegmentLayout",
+    "SegmentOutcome",
+    "SegmentProgress",
+    "SegmentSet",
+    "SegmentSetDropped",
+    "Segmenter",
+    "SetDropReason",
+    "payload_hash",
+    "sniff",
+]

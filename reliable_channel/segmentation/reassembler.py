@@ -1,0 +1,187 @@
+"""Putting payloads together again (LIP 243, Receiving)."""
+
+from dataclasses import dataclass, fields
+from typing import Final
+
+from .layouts import sniff
+from .outcomes import (
+    DiscardReason,
+    PayloadReassembled,
+    SegmentDiscarded,
+    SegmentOutcome,
+    SegmentProgress,
+    SegmentSetDropped,
+    SetDropReason,
+)
+from .segment import Segment, payload_hash
+from .segment_sets import SEGMENT_OVERHEAD_BYTES, SET_OVERHEAD_BYTES, SegmentSet, SegmentSets
+
+MIB: Final = 1024 * 1024
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReassemblyLimits:
+    """What is kept of incomplete payloads, and for how long.
+
+    The bounds that nim-segmentation has for everybody together are those of one sender here.
+
+    Raises:
+        ValueError: a limit below 1.
+    """
+
+    reconstruction_timeout_ms: int = 300_000
+    """Wait for a further segment of a set. Keep it longer than SDS waits for a lost message: a
+    missing segment holds up those after it so long."""
+    max_total_segments: int = 256
+    """Segments of one payload; equal for all participants."""
+    max_segment_bytes: int = 150 * 1024
+    """Payload of one segment; Waku carries no more."""
+    max_segment_sets: int = 400
+    """Incomplete payloads; the least recently updated one of the sender with most makes room."""
+    max_buffered_bytes: int = 64 * MIB
+    """The same in bytes, overhead included."""
+    max_sender_segment_sets: int = 100
+    """Incomplete payloads of one sender; its least recently updated one makes room."""
+    max_sender_buffered_bytes: int = 32 * MIB
+    """The same in bytes; holds 256 segments of nim-segmentation's size."""
+
+    def __post_init__(self) -> None:
+        for limit in fields(self):
+            if (value := getattr(self, limit.name)) < 1:
+                raise ValueError(f"{limit.name} is {value}; allowed is at least 1")
+
+
+class Reassembler:
+    """Collects segments until a payload is complete.
+
+    The caller gives each segment once, from the message that carried it: SDS has removed duplicates
+    by message id. So the same segment a second time is no duplicate but belongs to a second payload
+    with the same content, and both payloads are delivered. DIVERGES: nim-segmentation ignores it.
+
+    Segments of different senders never mix, even with equal hashes. Whether `sender_id` is true is
+    for the caller to know: nothing is authenticated here. `now_ms` must not go back.
+    """
+
+    def __init__(self, limits: ReassemblyLimits | None = None) -> None:
+        self.limits = limits or ReassemblyLimits()
+        self.pending = SegmentSets(
+            max_sets=self.limits.max_segment_sets,
+            max_bytes=self.limits.max_buffered_bytes,
+            max_sender_sets=self.limits.max_sender_segment_sets,
+            max_sender_bytes=self.limits.max_sender_buffered_bytes,
+        )
+        """The incomplete payloads."""
+
+    def receive(self, sender_id: str, data: bytes, now_ms: int) -> list[SegmentOutcome]:
+        """Take an encoded segment in any known layout; return what comes of it, in order."""
+        segment = sniff(data)
+        if segment is None:
+            detail = f"{len(data)} bytes that are no segment of a known layout"
+            return [SegmentDiscarded(sender_id, DiscardReason.UNDECODABLE, detail)]
+        return self.add(sender_id, segment, now_ms)
+
+    def add(self, sender_id: str, segment: Segment, now_ms: int) -> list[SegmentOutcome]:
+        """Take a segment; return what comes of it, in order."""
+        begun = self.pending.of_payload(sender_id, segment)
+        refusal = self._review(segment)
+        if refusal is None and begun and not begun[0].agrees_with(segment):
+            refusal = DiscardReason.COUNT_MISMATCH, f"{_counts(begun[0])} were told before"
+        if refusal is not None:
+            reason, detail = refusal
+            return [SegmentDiscarded(sender_id, reason, f"{_place(segment)}: {detail}")]
+
+        segment_set = next((each for each in begun if segment.index not in each.chunks), None)
+        if segment_set is None:
+            segment_set = self.pending.begin(sender_id, segment, now_ms)
+        self.pending.put(segment_set, segment, now_ms)
+
+        outcomes: list[SegmentOutcome] = []
+        if segment_set.data_segment_count > 1:
+            outcomes.append(_progress(segment_set))
+        if segment_set.is_complete:
+            # Before room is made: what arrives whole pushes nothing out.
+            self.pending.take(segment_set)
+            outcomes.append(_finish(segment_set))
+        else:
+            evicted = self.pending.make_room(sender_id)
+            outcomes.extend(_dropped(each, SetDropReason.EVICTED) for each in evicted)
+        return outcomes
+
+    def next_deadline_ms(self) -> int | None:
+        """Return when to call `on_deadline`, or None while nothing waits."""
+        oldest = self.pending.oldest_update_ms
+        return None if oldest is None else oldest + self.limits.reconstruction_timeout_ms
+
+    def on_deadline(self, now_ms: int) -> list[SegmentOutcome]:
+        """Drop the sets that waited too long for a further segment."""
+        until_ms = now_ms - self.limits.reconstruction_timeout_ms
+        return [
+            _dropped(each, SetDropReason.EXPIRED) for each in self.pending.take_idle_since(until_ms)
+        ]
+
+    def _review(self, segment: Segment) -> tuple[DiscardReason, str] | None:
+        """Say why a segment cannot be kept, whatever is here already."""
+        limits = self.limits
+        count, parity = segment.data_segment_count, segment.parity_segment_count
+        size, length = len(segment.payload), segment.original_payload_length
+        if not 0 <= segment.index < (parity if segment.is_parity else count):
+            return DiscardReason.INVALID, "there is no such index"
+        # v0.1 asks for less than the limit, nim-segmentation for no more.
+        if count + parity > limits.max_total_segments:
+            return DiscardReason.INVALID, f"at most {limits.max_total_segments} segments are taken"
+        if size > limits.max_segment_bytes:
+            detail = f"{size} bytes; at most {limits.max_segment_bytes} are taken"
+            return DiscardReason.OVERSIZED, detail
+        if segment.is_parity:
+            return DiscardReason.PARITY_IGNORED, "a parity segment"
+        if not size and count > 1:
+            return DiscardReason.INVALID, "it is empty"
+        if length is None:
+            return None
+        if not size <= length <= count * limits.max_segment_bytes:
+            return DiscardReason.INVALID, f"it cannot be of a payload of {length} bytes"
+        needed = SET_OVERHEAD_BYTES + count * SEGMENT_OVERHEAD_BYTES + length
+        if count > 1 and needed > limits.max_sender_buffered_bytes:
+            detail = (
+                f"it is of a payload of {length} bytes; a sender's quota is "
+                f"{limits.max_sender_buffered_bytes}"
+            )
+            return DiscardReason.OVERSIZED, detail
+        return None
+
+
+def _finish(segment_set: SegmentSet) -> PayloadReassembled | SegmentSetDropped:
+    payload = segment_set.join()
+    if segment_set.payload_length not in (None, len(payload)):
+        return _dropped(segment_set, SetDropReason.MALFORMED)
+    if payload_hash(payload) != segment_set.payload_hash:
+        return _dropped(segment_set, SetDropReason.HASH_MISMATCH)
+    return PayloadReassembled(payload, segment_set.payload_hash, segment_set.sender_id)
+
+
+def _progress(segment_set: SegmentSet) -> SegmentProgress:
+    return SegmentProgress(
+        segment_set.payload_hash,
+        segment_set.sender_id,
+        len(segment_set.chunks),
+        segment_set.data_segment_count,
+    )
+
+
+def _dropped(segment_set: SegmentSet, reason: SetDropReason) -> SegmentSetDropped:
+    return SegmentSetDropped(
+        segment_set.payload_hash,
+        segment_set.sender_id,
+        reason,
+        len(segment_set.chunks),
+        segment_set.data_segment_count,
+    )
+
+
+def _place(segment: Segment) -> str:
+    kind = "parity" if segment.is_parity else "data"
+    return f"{kind} segment {segment.index} of {_counts(segment)}"
+
+
+def _counts(of: Segment | SegmentSet) -> str:
+    return f"{of.data_segment_count} data and {of.parity_segment_count} parity"

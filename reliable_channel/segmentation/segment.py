@@ -1,0 +1,29 @@
+"""One segment of a payload, whatever its layout on the wire."""
+
+from dataclasses import dataclass
+from typing import Final
+
+from Crypto.Hash import keccak
+
+HASH_BYTES: Final = 32
+
+
+@dataclass(frozen=True, slots=True)
+class Segment:
+    """A piece of a payload, or a parity shard of it (LIP 243)."""
+
+    original_payload_hash: bytes
+    """Keccak-256 of the whole payload."""
+    original_payload_length: int | None
+    """In bytes; LIP 243 v0.1 does not say."""
+    index: int
+    """From 0, among the data segments or among the parity segments."""
+    data_segment_count: int
+    parity_segment_count: int
+    is_parity: bool
+    payload: bytes
+
+
+def payload_hash(payload: bytes) -> bytes:
+    """Return the Keccak-256 hash that stands on every segment of `payload`."""
+    return keccak.new(digest_bits=8 * HASH_BYTES, data=payload).digest()
