@@ -23,6 +23,8 @@ class Line(httpx.AsyncBaseTransport):
     def __init__(self) -> None:
         self.node: EmbeddedNode | None = None
         self.disturbance: Disturbance | None = None
+        self.swallows: str | None = None
+        """A path whose requests reach the node, and whose answers are lost."""
         self.requests: list[httpx.Request] = []
         self.closed = 0
         self._app: Any = None
@@ -41,6 +43,8 @@ class Line(httpx.AsyncBaseTransport):
         if self._app is None:
             raise httpx.ConnectError("nobody listens")
         response: httpx.Response = await self._app.handle_async_request(request)
+        if self.swallows is not None and self.swallows in request.url.path:
+            return httpx.Response(200, content=b"<html>")
         return response
 
     async def aclose(self) -> None:
