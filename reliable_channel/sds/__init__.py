@@ -2,10 +2,13 @@
 
 from .message import HistoryEntry, Message, MessageKind
 from .options import JS_WAKU, Behaviour, Limits, RepairOptions, SdsOptions
+from .profile import NIM, SPEC, WireProfile, wire_profile
 from .protocol import Arrival, Outcome, SdsProtocol
 
 __all__ = [
     "JS_WAKU",
+    "NIM",
+    "SPEC",
     "Arrival",
     "Behaviour",
     "HistoryEntry",
@@ -16,4 +19,6 @@ __all__ = [
     "RepairOptions",
     "SdsOptions",
     "SdsProtocol",
+    "WireProfile",
+    "wire_profile",
 ]

@@ -4,7 +4,7 @@ from collections import OrderedDict
 from collections.abc import Iterator
 from typing import Final
 
-from .bloom import BloomLayout, fill
+from .bloom import BloomFilterError, BloomForm, BloomLayout
 from .events import (
     AcknowledgementSource,
     BloomFilterIgnored,
@@ -49,20 +49,20 @@ class AcknowledgementReview:
         self,
         outgoing: OutgoingBuffer,
         participants: Participants,
-        layout: BloomLayout,
         options: SdsOptions,
     ) -> None:
         self._outgoing = outgoing
         self._participants = participants
-        self._layout = layout
+        self._parameters = options.bloom
         self._threshold = options.possible_acks_threshold
         self._fits_group = options.behaviour.threshold_fits_group
         self._ignored: set[str] = set()
 
     def review(
-        self, message: Message
+        self, message: Message, form: BloomForm
     ) -> Iterator[MessageAcknowledged | MessagePossiblyAcknowledged | BloomFilterIgnored]:
-        """Apply one received message to the outgoing buffer, and tell what that changed."""
+        """Apply one received message to the outgoing buffer, and tell what that changed; `form` is
+        that of its dialect's bloom filters."""
         if not self._outgoing.entries:
             return
         sender_id = message.sender_id
@@ -70,18 +70,18 @@ class AcknowledgementReview:
             yield MessageAcknowledged(message_id, AcknowledgementSource.CAUSAL_HISTORY, sender_id)
         if message.bloom_filter is None or not self._outgoing.entries:
             return
-        problem = self._misfit(message.bloom_filter)
-        if problem is None:
+        try:
+            layout, words = form.read(message.bloom_filter, self._parameters)
             # Most filters hold none of ours, and then it does not matter how full they are.
-            if not self._outgoing.any_in(message.bloom_filter):
+            if not self._outgoing.any_in(layout, words):
                 return
-            problem = self._overfull(message.bloom_filter)
-        if problem is not None:
+            _require_evidence(layout, words)
+        except BloomFilterError as error:
             if sender_id not in self._ignored and len(self._ignored) < 1_000:
                 self._ignored.add(sender_id)
-                yield BloomFilterIgnored(sender_id, problem)
+                yield BloomFilterIgnored(sender_id, str(error))
             return
-        for entry in self._outgoing.review(message.bloom_filter, sender_id):
+        for entry in self._outgoing.review(layout, words, sender_id):
             count = len(entry.possible_acks)
             if count >= self._needed():
                 self._outgoing.remove([entry.message_id])
@@ -96,14 +96,10 @@ class AcknowledgementReview:
             min(self._threshold, len(self._participants)) if self._fits_group else self._threshold
         )
 
-    def _misfit(self, bloom_filter: bytes) -> str | None:
-        expected = self._layout.byte_count
-        if len(bloom_filter) == expected:
-            return None
-        return f"it has {len(bloom_filter)} bytes and this channel's filters have {expected}"
 
-    def _overfull(self, bloom_filter: bytes) -> str | None:
-        share = fill(bloom_filter)
-        if share**self._layout.hash_count <= MAX_FALSE_POSITIVES:
-            return None
-        return f"{share:.0%} of its bits are set: it would acknowledge what it does not hold"
+def _require_evidence(layout: BloomLayout, words: bytes) -> None:
+    share = layout.fill(words)
+    if share**layout.hash_count > MAX_FALSE_POSITIVES:
+        raise BloomFilterError(
+            f"{share:.0%} of its bits are set: it would acknowledge what it does not hold"
+        )

@@ -1,15 +1,17 @@
-"""The bloom filter of received message ids (LIP 109, Participant state), in js-waku's layout of
-bytes.
+"""The bloom filter of received message ids (LIP 109, Participant state).
 
-Bit `i` lives in 64-bit word `i // 64` at offset `i % 64`; words are serialised big-endian. The
-filter is kept in that layout all the time, so that sending it is a copy.
+Bit `i` lives in 64-bit word `i // 64` at offset `i % 64`. In which order the bytes of a word are
+written, what stands around them and which hash finds the bits is the form of a peer family:
+js-waku's is here, nim-sds' in `nim_bloom.py`. A filter is kept in its form all the time, so that
+sending it is a copy.
 """
 
 import math
 from collections.abc import Iterable
 from dataclasses import dataclass
+from typing import Final, Protocol
 
-from .nim_hash import positions
+from .nim_hash import HashPair, hash_pair, remainder, spread
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,29 +44,116 @@ class BloomParameters:
         return max(1, round(math.log(2) * self.bits_per_element))
 
     @property
+    def bit_count(self) -> int:
+        """Bits of a filter: 150,000 by default."""
+        return self.capacity * self.bits_per_element
+
+    @property
     def layout(self) -> "BloomLayout":
+        """The layout of a filter of this size in js-waku's form."""
+        return self.layout_in(SPEC_BLOOM)
+
+    def layout_in(self, form: "BloomForm") -> "BloomLayout":
         """The layout of a filter of this size."""
-        return BloomLayout(self.capacity * self.bits_per_element, self.hash_count)
+        return BloomLayout(self.bit_count, self.hash_count, form)
+
+
+class BloomFilterError(ValueError):
+    """A received filter cannot be read; the text says why."""
+
+
+class BloomForm(Protocol):
+    """How the filters of a peer family look."""
+
+    byte_flip: int
+    """What the number of a byte is XORed with: 7 where words are big-endian, 0 where they are
+    little-endian."""
+
+    def hash_pair(self, message_id: str) -> HashPair:
+        """The hashes that the bits of an id follow from."""
+        ...
+
+    def write(self, parameters: BloomParameters, words: bytes) -> bytes:
+        """The field of a message, from the words of a filter."""
+        ...
+
+    def read(self, field: bytes, parameters: BloomParameters) -> tuple["BloomLayout", bytes]:
+        """The layout and the words of a received filter, where our own have `parameters`.
+
+        Raises:
+            BloomFilterError: it cannot be read.
+        """
+        ...
+
+
+class SpecBloomForm:
+    """js-waku's filters: big-endian words and nothing else, so that all must have one size."""
+
+    byte_flip = 7
+
+    def hash_pair(self, message_id: str) -> HashPair:
+        """MurmurHash3, 32 bits."""
+        return hash_pair(message_id)
+
+    def write(self, parameters: BloomParameters, words: bytes) -> bytes:
+        """The words."""
+        return words
+
+    def read(self, field: bytes, parameters: BloomParameters) -> tuple["BloomLayout", bytes]:
+        """The words, which say nothing of their layout: it is taken to be ours.
+
+        Raises:
+            BloomFilterError: the length shows that it is not.
+        """
+        layout = parameters.layout_in(self)
+        if len(field) != layout.byte_count:
+            raise BloomFilterError(
+                f"it has {len(field)} bytes and this channel's filters have {layout.byte_count}"
+            )
+        return layout, field
+
+
+SPEC_BLOOM: Final[BloomForm] = SpecBloomForm()
 
 
 @dataclass(frozen=True, slots=True)
 class BloomLayout:
-    """Where ids lie in the bytes of a filter with `bit_count` bits and `hash_count` bits an id."""
+    """Where ids lie in the words of a filter with `bit_count` bits and `hash_count` bits an id."""
 
     bit_count: int
     hash_count: int
+    form: BloomForm = SPEC_BLOOM
 
     @property
     def byte_count(self) -> int:
-        """The size on the wire: 18,752 by default."""
+        """The size of the words: 18,752 by default."""
         return 8 * (1 + self.bit_count // 64)
 
     def probes(self, message_id: str) -> "Probes":
-        """The (byte, mask) pairs of an id: constant for a layout, so that they can be kept."""
+        """The (byte, mask) pairs of an id."""
+        return self.probes_of(self.form.hash_pair(message_id))
+
+    def probes_of(self, pair: HashPair) -> "Probes":
+        """The same of an id whose hashes are known."""
+        flip = self.form.byte_flip
         return tuple(
-            ((i >> 6 << 3) + 7 - (i >> 3 & 7), 1 << (i & 7))
-            for i in positions(message_id, self.hash_count, self.bit_count)
+            (i >> 3 ^ flip, 1 << (i & 7)) for i in spread(pair, self.hash_count, self.bit_count)
         )
+
+    def holds(self, words: bytes, pair: HashPair) -> bool:
+        """Whether each bit of an id is set. Most ids are not there and the first bit tells, so that
+        the others are not worked out before."""
+        bit_count, flip = self.bit_count, self.form.byte_flip
+        first, step = remainder(pair[0], bit_count), remainder(pair[1], bit_count)
+        for n in range(self.hash_count):
+            i = abs(first + n * step) % bit_count
+            if not words[i >> 3 ^ flip] >> (i & 7) & 1:
+                return False
+        return True
+
+    def fill(self, words: bytes) -> float:
+        """The share of bits that are set, from 0 to 1."""
+        return min(1.0, int.from_bytes(words).bit_count() / self.bit_count)
 
 
 Probes = tuple[tuple[int, int], ...]
@@ -76,11 +165,6 @@ def contains(data: bytes | bytearray, probes: Probes) -> bool:
         if not data[byte] & mask:
             return False
     return True
-
-
-def fill(data: bytes) -> float:
-    """The share of bits that are set, 0 to 1."""
-    return int.from_bytes(data).bit_count() / (8 * len(data)) if data else 0.0
 
 
 class BloomFilter:
@@ -120,9 +204,15 @@ class RollingBloomFilter:
     plain filter.
     """
 
-    def __init__(self, parameters: BloomParameters, message_ids: Iterable[str] = ()) -> None:
+    def __init__(
+        self,
+        parameters: BloomParameters,
+        message_ids: Iterable[str] = (),
+        *,
+        form: BloomForm = SPEC_BLOOM,
+    ) -> None:
         self.parameters = parameters
-        self.layout = parameters.layout
+        self.layout = parameters.layout_in(form)
         self.rollovers = 0
         self._current, self._next = BloomFilter(self.layout), BloomFilter(self.layout)
         self._count = 0
@@ -150,4 +240,4 @@ class RollingBloomFilter:
         return message_id in self._current
 
     def __bytes__(self) -> bytes:
-        return bytes(self._current)
+        return self.layout.form.write(self.parameters, bytes(self._current))

@@ -5,7 +5,7 @@ from collections import deque
 from .events import MessageLost, MessageReceived
 from .incoming import ParkedMessage, in_log_order
 from .log import LogEntry
-from .message import HistoryEntry
+from .message import HistoryEntry, MessageKind
 from .state import ChannelState
 
 
@@ -17,37 +17,48 @@ class Delivery:
         self.sweep_at_ms: int | None = None
 
     def deliver(self, first: ParkedMessage) -> None:
-        """Deliver a message, and those whose last dependency it was (LIP 109, Deliver Message)."""
+        """Deliver a message, and those whose last dependency it was (LIP 109, Deliver Message).
+
+        A sync message of a dialect that refers to them has nothing to deliver, but others wait for
+        it, and it for others, all the same.
+        """
         state = self._state
         at_once = state.options.behaviour.deliver == "at_once"
         ready = deque([first])
         while ready:
             parked = ready.popleft()
-            message = parked.message
-            lamport, content = message.lamport_timestamp or 0, message.content or b""
-            state.clock.merge(lamport)
-            entry = LogEntry(
-                message.message_id, message.sender_id, lamport, content, parked.retrieval_hint
-            )
-            position = state.log.insert(entry)
-            state.repair_cache.add(message.message_id, parked.data)
-            state.counters.delivered += 1
-            state.tell(
-                MessageReceived(
-                    message.message_id,
-                    message.sender_id,
-                    content,
-                    lamport,
-                    position,
-                    tuple(parked.lost),
-                    parked.retrieval_hint,
-                )
-            )
-            released = state.incoming_buffer.settle(message.message_id)
+            message_id = parked.message.message_id
+            if parked.message.kind is MessageKind.SYNC:
+                state.referable_syncs.add(message_id)
+            else:
+                self._log(parked)
+            state.repair_cache.add(message_id, parked.data)
+            released = state.incoming_buffer.settle(message_id)
             if at_once and released:
                 ready.extend(
                     state.incoming_buffer.take(p.message.message_id) for p in in_log_order(released)
                 )
+
+    def _log(self, parked: ParkedMessage) -> None:
+        state, message = self._state, parked.message
+        lamport, content = message.lamport_timestamp or 0, message.content or b""
+        state.clock.merge(lamport)
+        entry = LogEntry(
+            message.message_id, message.sender_id, lamport, content, parked.retrieval_hint
+        )
+        position = state.log.insert(entry)
+        state.counters.delivered += 1
+        state.tell(
+            MessageReceived(
+                message.message_id,
+                message.sender_id,
+                content,
+                lamport,
+                position,
+                tuple(parked.lost),
+                parked.retrieval_hint,
+            )
+        )
 
     def give_up(self, entry: HistoryEntry, reason: str) -> None:
         """Declare a missing message lost, and deliver what waited for it alone."""

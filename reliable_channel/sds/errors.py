@@ -4,6 +4,7 @@ SdsError
 ├── EmptyContent
 ├── ContentTooLong
 ├── MessageIdInUse
+├── NotInDialect
 └── OutgoingBufferFull
 """
 
@@ -23,6 +24,10 @@ class ContentTooLong(SdsError, ValueError):
 
 class MessageIdInUse(SdsError):
     """The id function made the id of an earlier message: it must be unique in the channel."""
+
+
+class NotInDialect(SdsError):
+    """The dialect of this participant cannot express such a message."""
 
 
 class OutgoingBufferFull(SdsError):

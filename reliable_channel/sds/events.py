@@ -43,6 +43,8 @@ class RejectionReason(Enum):
     """Why a received message was refused."""
 
     MALFORMED = "malformed"
+    OTHER_DIALECT = "other_dialect"
+    """It is in a dialect that this participant does not listen to."""
     WRONG_CHANNEL = "wrong_channel"
     MISSING_ID = "missing_id"
     LAMPORT_TOO_FAR_AHEAD = "lamport_too_far_ahead"

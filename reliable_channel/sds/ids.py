@@ -1,5 +1,6 @@
 """Message ids. The specification only asks that they are unique."""
 
+from collections import OrderedDict
 from collections.abc import Callable
 from hashlib import sha256
 
@@ -25,3 +26,24 @@ def js_waku_id(sender_id: str, timestamp_ns: int, content: bytes) -> str:
     Equal content from two senders is then one message. For comparison with js-waku only.
     """
     return sha256(content).hexdigest()
+
+
+class RecentIds:
+    """The ids that were added last; the oldest make room."""
+
+    def __init__(self, limit: int) -> None:
+        self._limit = limit
+        # Not a dict: taking the first key of one is linear in the keys deleted before it.
+        self._ids: OrderedDict[str, None] = OrderedDict()
+
+    def __contains__(self, message_id: str) -> bool:
+        return message_id in self._ids
+
+    def __len__(self) -> int:
+        return len(self._ids)
+
+    def add(self, message_id: str) -> None:
+        """Remember an id."""
+        self._ids[message_id] = None
+        if len(self._ids) > self._limit:
+            self._ids.popitem(last=False)

@@ -4,13 +4,14 @@ LIP 109, Deliver Message and Resolve Conflicts. Order is data here: a message ma
 middle, and all participants that know the same messages have the same log, byte for byte.
 """
 
-from collections import OrderedDict
 from collections.abc import Iterator
 from hashlib import sha256
 from sys import intern
 from typing import Final
 
 from sortedcontainers import SortedList
+
+from .ids import RecentIds
 
 _Key = tuple[int, str]
 
@@ -54,7 +55,7 @@ class MessageLog:
         self.entries: dict[str, LogEntry] = {}
         """By message id, for look-ups; in no order that means anything."""
         self._order: SortedList[_Key] = SortedList()
-        self._evicted_ids: OrderedDict[str, None] = OrderedDict()
+        self._evicted_ids = RecentIds(EVICTED_IDS)
 
     def __len__(self) -> int:
         return len(self.entries)
@@ -120,7 +121,5 @@ class MessageLog:
         # A message may have waited until it was older than the horizon; that must not move it back.
         self.horizon = max(self.horizon or key, key)
         del self.entries[key[1]]
-        self._evicted_ids[key[1]] = None
-        if len(self._evicted_ids) > EVICTED_IDS:
-            self._evicted_ids.popitem(last=False)
+        self._evicted_ids.add(key[1])
         self.evicted += 1

@@ -1,5 +1,5 @@
-"""The string hash that SDS peers share: Nim's MurmurHash3, and the bloom filter positions made from
-it.
+"""The string hash of js-waku, Nim's MurmurHash3, and the bloom filter positions that all SDS peers
+make from a pair of hashes.
 
 Source: js-waku `nim_hashn`, golden vectors `hashn`. `h` is MurmurHash3 x86 32 with seed 0, taken as
 a signed number; position `i` of an id in a filter of `m` bits is `(|h(id)| + i * |h(id + " b")|) %
@@ -8,14 +8,32 @@ m`.
 
 import mmh3
 
+HashPair = tuple[int, int]
+"""`|h(id)|` and `|h(id + " b")|`: all that is needed to find an id in a filter of any size."""
+
 _C1, _C2, _MASK = 0xCC9E2D51, 0x1B873593, 0xFFFFFFFF
 
 
 def positions(item: str, hash_count: int, bit_count: int) -> list[int]:
     """The `hash_count` bit positions of `item` in a filter of `bit_count` bits."""
-    first = abs(nim_hash(item)) % bit_count
-    step = abs(nim_hash(item + " b")) % bit_count
-    return [(first + n * step) % bit_count for n in range(hash_count)]
+    return spread(hash_pair(item), hash_count, bit_count)
+
+
+def hash_pair(item: str) -> HashPair:
+    """The hashes that the positions of `item` are made from."""
+    return abs(nim_hash(item)), abs(nim_hash(item + " b"))
+
+
+def spread(pair: HashPair, hash_count: int, bit_count: int) -> list[int]:
+    """The positions that a pair of hashes makes."""
+    first, step = remainder(pair[0], bit_count), remainder(pair[1], bit_count)
+    return [abs(first + n * step) % bit_count for n in range(hash_count)]
+
+
+def remainder(dividend: int, divisor: int) -> int:
+    """Nim's `mod`, which takes the sign of the dividend: `abs` of the lowest 64-bit number stays
+    negative there."""
+    return dividend % divisor if dividend >= 0 else -(-dividend % divisor)
 
 
 def nim_hash(item: str) -> int:

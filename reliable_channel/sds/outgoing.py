@@ -5,7 +5,8 @@ import heapq
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 
-from .bloom import BloomLayout, Probes, contains
+from .bloom import BloomForm, BloomLayout
+from .nim_hash import HashPair
 
 
 @dataclass(slots=True)
@@ -14,9 +15,6 @@ class OutgoingEntry:
 
     message_id: str
     data: bytes
-    probes: Probes
-    """Where its id lies in a bloom filter, so that a review costs one look per filter, not ten
-    hashes."""
     attempts: int = 0
     """How often it was dispatched."""
     possible_acks: set[str] = field(default_factory=set)
@@ -24,16 +22,22 @@ class OutgoingEntry:
     itself."""
     due_ms: int | None = None
     """When it is sent again; None while it waits for the transport."""
+    _hash_pairs: dict[BloomForm, HashPair] = field(default_factory=dict)
+
+    def is_in(self, layout: BloomLayout, words: bytes) -> bool:
+        """Whether a bloom filter holds it. Its hashes are kept, so that a review costs a look per
+        filter and no hash, whatever the size of the filter is."""
+        pair = self._hash_pairs.get(layout.form)
+        if pair is None:
+            pair = self._hash_pairs[layout.form] = layout.form.hash_pair(self.message_id)
+        return layout.holds(words, pair)
 
 
 class OutgoingBuffer:
     """Own messages by id, and a timetable of their retries."""
 
-    def __init__(
-        self, layout: BloomLayout, *, retry_interval_ms: int, possibly_acknowledged_interval_ms: int
-    ) -> None:
+    def __init__(self, *, retry_interval_ms: int, possibly_acknowledged_interval_ms: int) -> None:
         self.entries: dict[str, OutgoingEntry] = {}
-        self._layout = layout
         self._retry_interval_ms = retry_interval_ms
         self._possibly_interval_ms = possibly_acknowledged_interval_ms
         self._timetable: list[tuple[int, str]] = []
@@ -43,7 +47,7 @@ class OutgoingBuffer:
 
     def add(self, message_id: str, data: bytes) -> None:
         """Take a message that is about to be dispatched for the first time."""
-        self.entries[message_id] = OutgoingEntry(message_id, data, self._layout.probes(message_id))
+        self.entries[message_id] = OutgoingEntry(message_id, data)
 
     def dispatched(self, message_id: str, now_ms: int) -> None:
         """Start the retry timer of a message that is out. Waiting for a transport uses up no
@@ -59,16 +63,16 @@ class OutgoingBuffer:
         """Drop those that are in the buffer, and return them."""
         return [i for i in message_ids if self.entries.pop(i, None) is not None]
 
-    def any_in(self, bloom_filter: bytes) -> bool:
-        """Whether a filter holds any of the messages."""
-        return any(contains(bloom_filter, entry.probes) for entry in self.entries.values())
+    def any_in(self, layout: BloomLayout, words: bytes) -> bool:
+        """Whether a bloom filter holds any of the messages."""
+        return any(entry.is_in(layout, words) for entry in self.entries.values())
 
-    def review(self, bloom_filter: bytes, sender_id: str) -> list[OutgoingEntry]:
+    def review(self, layout: BloomLayout, words: bytes, sender_id: str) -> list[OutgoingEntry]:
         """The messages that a filter of `sender_id` holds and that this sender was not counted for
         yet."""
         found = []
         for entry in self.entries.values():
-            if contains(bloom_filter, entry.probes) and sender_id not in entry.possible_acks:
+            if sender_id not in entry.possible_acks and entry.is_in(layout, words):
                 if not entry.possible_acks and entry.due_ms is not None:
                     self._schedule(
                         entry, entry.due_ms - self._retry_interval_ms + self._possibly_interval_ms

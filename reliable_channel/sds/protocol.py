@@ -15,10 +15,11 @@ from typing import TypeVar
 
 from .delivery import Delivery
 from .events import DeliveryFailed, Outgoing, OutgoingKind, RepairSent, SdsEvent
-from .ids import IdFunction, reliable_channel_id
+from .ids import IdFunction
 from .incoming import MissingEntry
 from .message import HistoryEntry
 from .options import SdsOptions
+from .profile import PROFILES, SPEC, WireProfile
 from .receiving import Arrival, Outcome, Receiver
 from .sending import Sender
 from .state import ChannelState
@@ -33,6 +34,8 @@ _T = TypeVar("_T")
 class SdsProtocol:
     """One participant of one channel.
 
+    It sends the dialect `profile` and takes those of `listen_to`, all by default; what mixing them
+    means stands in `profile.py`. Options and id function are those of `profile` where None.
     `random` returns floats in [0, 1) and is asked for sync back-off and sync ids alone.
     """
 
@@ -43,17 +46,22 @@ class SdsProtocol:
         *,
         now_ms: int,
         random: Random,
+        profile: WireProfile = SPEC,
+        listen_to: Sequence[WireProfile] | None = None,
         options: SdsOptions | None = None,
-        id_function: IdFunction = reliable_channel_id,
+        id_function: IdFunction | None = None,
     ) -> None:
-        self.options = options = options or SdsOptions()
+        self.options = options = options or profile.options
+        self.profile = profile
         timer = SyncTimer(
             make_schedule(options.sync_schedule, options.sync_min_interval_ms, random)
         )
-        self._state = state = ChannelState(channel_id, sender_id, options, timer, now_ms)
-        self._sender = Sender(state, id_function, random)
+        self._state = state = ChannelState(channel_id, sender_id, options, profile, timer, now_ms)
+        self._sender = Sender(state, id_function or profile.id_function, random)
         self._delivery = Delivery(state)
-        self._receiver = Receiver(state, self._delivery)
+        self._receiver = Receiver(
+            state, self._delivery, tuple(PROFILES.values() if listen_to is None else listen_to)
+        )
         self._repair_sync_not_before_ms = 0
         # Open to read; only the core writes.
         self.channel_id, self.sender_id = channel_id, sender_id
@@ -70,7 +78,8 @@ class SdsProtocol:
 
         Raises:
             EmptyContent: there is nothing to send.
-            ContentTooLong: the message would be longer than `max_message_bytes`.
+            ContentTooLong: the message would be longer than `max_message_bytes`, or its content
+                longer than the dialect takes.
             OutgoingBufferFull: `limits.outgoing_messages` own messages are unacknowledged.
             MessageIdInUse: the id function returned an id for the second time.
         """
@@ -84,6 +93,7 @@ class SdsProtocol:
         Raises:
             EmptyContent: there is nothing to send.
             ContentTooLong: the message would be longer than `max_message_bytes`.
+            NotInDialect: the dialect knows no ephemeral messages.
         """
         return self._sender.send_ephemeral(content, now_ms, timestamp_ns=timestamp_ns)
 

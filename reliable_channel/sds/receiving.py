@@ -16,6 +16,7 @@ from .events import (
 from .incoming import ParkedMessage
 from .log import LogEntry
 from .message import HistoryEntry, Message, MessageKind
+from .profile import WireProfile
 from .state import ChannelState
 from .sync import Heard
 from .wire import CodecError
@@ -46,9 +47,12 @@ class Arrival:
 class Receiver:
     """Takes what other participants send."""
 
-    def __init__(self, state: ChannelState, delivery: Delivery) -> None:
+    def __init__(
+        self, state: ChannelState, delivery: Delivery, listen_to: tuple[WireProfile, ...]
+    ) -> None:
         self._state = state
         self._delivery = delivery
+        self._listen_to = listen_to
 
     def receive(self, data: bytes, now_ms: int, *, retrieval_hint: bytes | None = None) -> Arrival:
         """Take bytes from the transport or from Store; `retrieval_hint` is their Waku message hash.
@@ -56,18 +60,22 @@ class Receiver:
         Never raises for what the bytes are: what is refused becomes a `MessageRejected` event.
         """
         state = self._state
+        profile = self._dialect_of(data)
+        if profile is None:
+            names = ", ".join(profile.name for profile in self._listen_to)
+            return self._reject(RejectionReason.OTHER_DIALECT, f"this participant takes {names}")
         try:
-            message = state.codec.decode(data)
+            message = profile.codec.decode(data)
         except CodecError as error:
             return self._reject(RejectionReason.MALFORMED, str(error))
         if message.channel_id != state.channel_id:
             detail = f"it belongs to channel {message.channel_id!r}, this is {state.channel_id!r}"
             return self._reject(RejectionReason.WRONG_CHANNEL, detail, message)
-        if not message.sender_id or not message.message_id:
+        if not message.message_id or (profile.requires_sender and not message.sender_id):
             return self._reject(
                 RejectionReason.MISSING_ID, "sender_id and message_id must be set", message
             )
-        if message.sender_id == state.sender_id and self._is_echo(message):
+        if message.sender_id == state.sender_id and self._is_echo(message, profile):
             state.counters.own_echoes += 1
             return Arrival(Outcome.OWN, message.message_id)
         if message.kind is MessageKind.EPHEMERAL:
@@ -76,21 +84,28 @@ class Receiver:
             )
             state.counters.ephemeral_received += 1
             return Arrival(Outcome.EPHEMERAL, message.message_id)
-        return self._receive_reliable(message, data, now_ms, retrieval_hint)
+        arrived = ParkedMessage(message, data, retrieval_hint, now_ms, set())
+        return self._receive_reliable(arrived, profile, now_ms)
+
+    def _dialect_of(self, data: bytes) -> WireProfile | None:
+        for profile in self._listen_to:
+            if profile.codec.recognises(data):
+                return profile
+        return None
 
     def _receive_reliable(
-        self, message: Message, data: bytes, now_ms: int, retrieval_hint: bytes | None
+        self, arrived: ParkedMessage, profile: WireProfile, now_ms: int
     ) -> Arrival:
-        state = self._state
+        state, message, retrieval_hint = self._state, arrived.message, arrived.retrieval_hint
         lamport, message_id = message.lamport_timestamp or 0, message.message_id
         ahead_ms = lamport - now_ms
         if ahead_ms > state.options.max_lamport_ahead_ms:
             detail = f"lamport_timestamp {lamport} is {ahead_ms} ms ahead of local time"
             return self._reject(RejectionReason.LAMPORT_TOO_FAR_AHEAD, detail, message)
         if message.sender_id != state.sender_id:
-            self._review(message, now_ms)
+            self._review(message, profile, now_ms)
         if message.kind is MessageKind.SYNC:
-            return self._receive_sync(message, now_ms)
+            return self._receive_sync(arrived, profile, now_ms)
         known = state.log.get(message_id)
         if known is not None or message_id in state.incoming_buffer.parked:
             return self._receive_again(message, known, retrieval_hint)
@@ -107,45 +122,66 @@ class Receiver:
         state.sync_timer.restart(Heard.CONTENT, now_ms)
         # LIP 109, Receive: the id enters the bloom filter before its dependencies are looked at.
         state.bloom_filter.insert(message_id)
-        parked = ParkedMessage(message, data, retrieval_hint, now_ms, set())
-        if unmet := self._note_unmet(message, now_ms, parked.lost):
-            parked.unmet = unmet
-            self._park(parked, now_ms)
-        else:
-            self._delivery.deliver(parked)
+        self._deliver_or_park(arrived, now_ms)
         waits = message_id in state.incoming_buffer.parked
         return Arrival(Outcome.PARKED if waits else Outcome.DELIVERED, message_id, was_missing)
 
-    def _is_echo(self, message: Message) -> bool:
+    def _is_echo(self, message: Message, profile: WireProfile) -> bool:
         """Whether an own message says nothing new.
 
         DIVERGES: the specification advises to ignore all of one's own. But one who starts again
         without state, or on a second device, must take the earlier ones from Store as anybody's:
         others refer to them, and would keep it waiting until they count as lost.
         """
+        if message.kind is MessageKind.SYNC and profile.refers_to_syncs:
+            return message.message_id in self._state.referable_syncs
         return (
             message.kind is not MessageKind.CONTENT
             or not self._state.options.behaviour.adopt_own_messages
             or message.message_id in self._state.log
         )
 
-    def _review(self, message: Message, now_ms: int) -> None:
+    def _review(self, message: Message, profile: WireProfile, now_ms: int) -> None:
         """Take from another's message what it says beside its content."""
         state = self._state
         state.participants.heard(message.sender_id, now_ms)
         if message.repair_request and state.options.repair.enabled:
             self._review_repair_request(message, now_ms)
-        for event in state.acknowledgements.review(message):
+        for event in state.acknowledgements.review(message, profile.bloom):
             state.counters.acknowledged += isinstance(event, MessageAcknowledged)
             state.tell(event)
 
-    def _receive_sync(self, message: Message, now_ms: int) -> Arrival:
-        self._state.tell(SyncReceived(message.message_id, message.sender_id))
-        self._state.counters.syncs_received += 1
-        self._note_unmet(message, now_ms, [])
+    def _receive_sync(self, arrived: ParkedMessage, profile: WireProfile, now_ms: int) -> Arrival:
+        state, message = self._state, arrived.message
+        was_missing = message.message_id in state.incoming_buffer.missing
+        state.tell(SyncReceived(message.message_id, message.sender_id))
+        state.counters.syncs_received += 1
+        if profile.refers_to_syncs and not self._has_taken(message.message_id):
+            # Others wait for it, as it may wait for others, and they may ask for it.
+            state.repair_requests.remove(message.message_id)
+            state.incoming_buffer.arrived(message.message_id)
+            self._deliver_or_park(arrived, now_ms)
+        else:
+            self._note_unmet(message, now_ms, [])
+        state.repair_responses.remove(message.message_id)
         self._bound_missing()
-        self._state.sync_timer.restart(Heard.SYNC, now_ms)
-        return Arrival(Outcome.SYNC, message.message_id)
+        state.sync_timer.restart(Heard.SYNC, now_ms)
+        return Arrival(Outcome.SYNC, message.message_id, was_missing)
+
+    def _has_taken(self, message_id: str) -> bool:
+        state = self._state
+        return (
+            message_id in state.referable_syncs
+            or message_id in state.log
+            or message_id in state.incoming_buffer.parked
+        )
+
+    def _deliver_or_park(self, arrived: ParkedMessage, now_ms: int) -> None:
+        if unmet := self._note_unmet(arrived.message, now_ms, arrived.lost):
+            arrived.unmet = unmet
+            self._park(arrived, now_ms)
+        else:
+            self._delivery.deliver(arrived)
 
     def _receive_again(
         self, message: Message, known: LogEntry | None, retrieval_hint: bytes | None
@@ -180,7 +216,7 @@ class Receiver:
             dependency = entry.message_id
             if not dependency or dependency == message.message_id or dependency in unmet:
                 continue
-            if state.log.was_evicted(dependency):
+            if state.log.was_evicted(dependency) or dependency in state.referable_syncs:
                 continue
             if dependency in buffer.lost:
                 lost.append(entry)
@@ -232,12 +268,11 @@ class Receiver:
         asked = tuple(entry.message_id for entry in message.repair_request)
         self._state.tell(RepairRequestReceived(asked, message.sender_id))
         for entry in message.repair_request:
-            self._state.repair_requests.requested_by_other(entry.message_id, now_ms)
-            if (
-                entry.message_id in self._state.log
-                and self._state.held(entry.message_id) is not None
-            ):
-                self._state.repair_responses.request(entry, now_ms)
+            state, message_id = self._state, entry.message_id
+            state.repair_requests.requested_by_other(message_id, now_ms)
+            delivered = message_id in state.log or message_id in state.referable_syncs
+            if delivered and state.held(message_id) is not None:
+                state.repair_responses.request(entry, now_ms)
 
     def _reject(
         self, reason: RejectionReason, detail: str, message: Message | None = None

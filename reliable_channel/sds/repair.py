@@ -6,7 +6,7 @@ missing message mostly one participant asks and one answers; the original sender
 """
 
 from collections import OrderedDict
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from hashlib import sha256
 from typing import Final
@@ -55,6 +55,18 @@ def in_response_group(participant_id: str, sender_id: str, message_id: str, grou
         repair_hash(participant_id + message_id) % groups
         == repair_hash(sender_id + message_id) % groups
     )
+
+
+@dataclass(frozen=True, slots=True)
+class RepairTimers:
+    """The formulas of a peer family, with the arguments and results of those above."""
+
+    t_req: Callable[[str, str, int, RepairOptions], int]
+    t_resp: Callable[[str, str, str, int, RepairOptions], int]
+    in_response_group: Callable[[str, str, str, int], bool]
+
+
+SPEC_TIMERS: Final = RepairTimers(t_req, t_resp, in_response_group)
 
 
 def response_groups(num_participants: int) -> int:
@@ -113,9 +125,12 @@ class _Wanted:
 class OutgoingRepairBuffer:
     """What this participant will ask for: missing entries with their T_req."""
 
-    def __init__(self, participant_id: str, options: RepairOptions) -> None:
+    def __init__(
+        self, participant_id: str, options: RepairOptions, timers: RepairTimers = SPEC_TIMERS
+    ) -> None:
         self._participant_id = participant_id
         self._options = options
+        self._timers = timers
         self._wanted: dict[str, _Wanted] = {}
         self._timetable = _Timetable()
         self._resting: OrderedDict[str, int] = OrderedDict()
@@ -206,16 +221,20 @@ class OutgoingRepairBuffer:
 
     def _plan(self, message_id: str, now_ms: int) -> None:
         self._timetable.add(
-            message_id, t_req(self._participant_id, message_id, now_ms, self._options)
+            message_id,
+            self._timers.t_req(self._participant_id, message_id, now_ms, self._options),
         )
 
 
 class IncomingRepairBuffer:
     """What this participant will answer: requested ids with their T_resp."""
 
-    def __init__(self, participant_id: str, options: RepairOptions) -> None:
+    def __init__(
+        self, participant_id: str, options: RepairOptions, timers: RepairTimers = SPEC_TIMERS
+    ) -> None:
         self._participant_id = participant_id
         self._options = options
+        self._timers = timers
         self._timetable = _Timetable()
 
     def __len__(self) -> int:
@@ -230,13 +249,15 @@ class IncomingRepairBuffer:
         """
         message_id, sender_id = entry.message_id, entry.sender_id or ""
         groups = self._options.num_response_groups
-        if message_id in self._timetable or not in_response_group(
+        if message_id in self._timetable or not self._timers.in_response_group(
             self._participant_id, sender_id, message_id, groups
         ):
             return False
         if len(self._timetable) >= self._options.buffer_size and (last := self._timetable.last()):
             self._timetable.remove(last[1])
-        due_ms = t_resp(self._participant_id, sender_id, message_id, now_ms, self._options)
+        due_ms = self._timers.t_resp(
+            self._participant_id, sender_id, message_id, now_ms, self._options
+        )
         self._timetable.add(message_id, due_ms)
         return True
 

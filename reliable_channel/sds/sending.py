@@ -1,6 +1,12 @@
 """Sending (LIP 109, Send Message, Periodic Sync Message and Ephemeral Messages)."""
 
-from .errors import ContentTooLong, EmptyContent, MessageIdInUse, OutgoingBufferFull
+from .errors import (
+    ContentTooLong,
+    EmptyContent,
+    MessageIdInUse,
+    NotInDialect,
+    OutgoingBufferFull,
+)
 from .events import OutgoingKind, RepairRequested, SyncSent
 from .ids import IdFunction
 from .log import LogEntry
@@ -24,7 +30,8 @@ class Sender:
 
         Raises:
             EmptyContent: there is nothing to send.
-            ContentTooLong: the message would be longer than `max_message_bytes`.
+            ContentTooLong: the message would be longer than `max_message_bytes`, or its content
+                longer than the dialect takes.
             OutgoingBufferFull: `limits.outgoing_messages` own messages are unacknowledged.
             MessageIdInUse: the id function returned an id for the second time.
         """
@@ -36,6 +43,7 @@ class Sender:
             raise OutgoingBufferFull(
                 f"{limit} own messages wait for an acknowledgement; send again later"
             )
+        self._check_content(content)
         message_id = self._next_id(content, now_ms, timestamp_ns)
         if message_id in state.log or message_id in state.outgoing_buffer.entries:
             raise MessageIdInUse(
@@ -65,6 +73,9 @@ class Sender:
             return False
         message_id = message_id or f"sync-{int(self._random() * 2**53):014x}"
         data = self._assemble(message_id, lamport, None, now_ms)
+        if state.profile.refers_to_syncs:
+            state.referable_syncs.add(message_id)
+            state.repair_cache.add(message_id, data)
         state.broadcast(OutgoingKind.SYNC, message_id, data)
         state.tell(SyncSent(message_id))
         state.counters.syncs_sent += 1
@@ -79,14 +90,18 @@ class Sender:
         Raises:
             EmptyContent: there is nothing to send.
             ContentTooLong: the message would be longer than `max_message_bytes`.
+            NotInDialect: the dialect knows no ephemeral messages.
         """
+        if not self._state.profile.has_ephemeral:
+            name = self._state.profile.name
+            raise NotInDialect(f"the {name} dialect has no ephemeral messages; use send")
         if not content:
             raise EmptyContent("an ephemeral message needs content")
         message_id = self._next_id(content, now_ms, timestamp_ns)
         message = Message(
             self._state.sender_id, message_id, self._state.channel_id, content=content
         )
-        data = self._state.codec.encode(message)
+        data = self._state.profile.codec.encode(message)
         self._check_length(content, data)
         self._state.broadcast(OutgoingKind.EPHEMERAL, message_id, data)
         self._state.counters.ephemeral_sent += 1
@@ -121,7 +136,7 @@ class Sender:
             repair_request=requests,
             content=content,
         )
-        data = state.codec.assemble(message, state.causal_tail.encoded())
+        data = state.profile.codec.assemble(message, state.causal_tail.encoded())
         if content is not None:
             self._check_length(content, data)
         if requests:
@@ -130,6 +145,14 @@ class Sender:
             state.tell(RepairRequested(asked, message_id))
             state.counters.repairs_requested += len(asked)
         return data
+
+    def _check_content(self, content: bytes) -> None:
+        profile = self._state.profile
+        limit = profile.max_content_bytes
+        if limit is not None and len(content) > limit:
+            raise ContentTooLong(
+                f"{len(content)} bytes of content; the {profile.name} dialect takes {limit}"
+            )
 
     def _check_length(self, content: bytes, data: bytes) -> None:
         limit = self._state.options.max_message_bytes

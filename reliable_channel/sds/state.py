@@ -1,20 +1,24 @@
 """All that one participant knows of a channel, and what it has to say about it."""
 
 from collections import deque
+from typing import Final
 
 from .acknowledgements import AcknowledgementReview, Participants
 from .bloom import RollingBloomFilter
 from .causal_history import CausalTail
-from .clock import LamportClock
 from .events import Outgoing, OutgoingKind, SdsEvent
+from .ids import RecentIds
 from .incoming import IncomingBuffer
 from .log import MessageLog
 from .options import SdsOptions
 from .outgoing import OutgoingBuffer
+from .profile import WireProfile
 from .repair import IncomingRepairBuffer, OutgoingRepairBuffer, RepairCache
 from .statistics import SdsCounters
 from .sync import SyncTimer
-from .wire import SpecCodec
+
+REFERABLE_SYNCS: Final = 10_000
+"""Sync messages that are remembered for those who refer to them; nim-sds keeps 1000 messages."""
 
 
 class ChannelState:
@@ -25,36 +29,39 @@ class ChannelState:
         channel_id: str,
         sender_id: str,
         options: SdsOptions,
+        profile: WireProfile,
         sync_timer: SyncTimer,
         now_ms: int,
     ) -> None:
         self.channel_id = channel_id
         self.sender_id = sender_id
         self.options = options
+        self.profile = profile
         self.sync_timer = sync_timer
-        self.codec = SpecCodec()
-        self.clock = LamportClock(now_ms)
+        self.clock = profile.clock(now_ms)
         self.log = MessageLog(options.limits.log_entries)
         self.causal_tail = CausalTail(
             self.log,
             options.causal_history_size,
             options.max_message_bytes // 2,
-            self.codec.encode_causal_entry,
+            profile.codec.encode_causal_entry,
         )
-        self.bloom_filter = RollingBloomFilter(options.bloom)
+        self.bloom_filter = RollingBloomFilter(options.bloom, form=profile.bloom)
         self.participants = Participants(options.limits.participants)
         self.outgoing_buffer = OutgoingBuffer(
-            self.bloom_filter.layout,
             retry_interval_ms=options.retry_interval_ms,
             possibly_acknowledged_interval_ms=options.possibly_acknowledged_interval_ms,
         )
         self.acknowledgements = AcknowledgementReview(
-            self.outgoing_buffer, self.participants, self.bloom_filter.layout, options
+            self.outgoing_buffer, self.participants, options
         )
         self.incoming_buffer = IncomingBuffer(lost_limit=options.limits.missing_entries)
-        self.repair_requests = OutgoingRepairBuffer(sender_id, options.repair)
-        self.repair_responses = IncomingRepairBuffer(sender_id, options.repair)
+        timers = profile.repair_timers
+        self.repair_requests = OutgoingRepairBuffer(sender_id, options.repair, timers)
+        self.repair_responses = IncomingRepairBuffer(sender_id, options.repair, timers)
         self.repair_cache = RepairCache(options.repair.cache_bytes if options.repair.enabled else 0)
+        self.referable_syncs = RecentIds(REFERABLE_SYNCS)
+        """Sync messages of dialects whose peers refer to them: there is nothing to wait for."""
         self.counters = SdsCounters()
         self.events: deque[SdsEvent] = deque()
         self.outgoing: deque[Outgoing] = deque()

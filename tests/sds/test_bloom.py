@@ -8,7 +8,6 @@ from reliable_channel.sds.bloom import (
     BloomParameters,
     RollingBloomFilter,
     contains,
-    fill,
 )
 
 DEFAULT = BloomParameters()
@@ -91,10 +90,21 @@ def test_false_positives_stay_within_bounds_at_capacity(capacity: int, error_rat
 
 
 @pytest.mark.parametrize(
-    ("data", "share"), [(b"", 0.0), (bytes(8), 0.0), (b"\xff" * 8, 1.0), (b"\x0f" * 8, 0.5)]
+    ("words", "share"), [(bytes(16), 0.0), (b"\xff" * 16, 1.0), (b"\x0f" * 8 + bytes(8), 0.32)]
 )
-def test_fill(data: bytes, share: float) -> None:
-    assert fill(data) == share
+def test_fill(words: bytes, share: float) -> None:
+    assert BloomLayout(100, 1).fill(words) == share
+
+
+@settings(derandomize=True, deadline=None)
+@given(st.sets(st.text(st.characters(exclude_categories=["Cs"]))), st.integers(1, 300))
+def test_a_look_by_hashes_finds_what_a_look_by_probes_finds(items: set[str], bits: int) -> None:
+    bloom = BloomFilter(BloomLayout(bits, 3))
+    for item in list(items)[::2]:
+        bloom.insert(item)
+    for item in items:
+        found = bloom.layout.holds(bytes(bloom), bloom.layout.form.hash_pair(item))
+        assert found is (item in bloom)
 
 
 # -- rolling ---------------------------------------------------------------------------------------
@@ -134,4 +144,4 @@ def test_false_positives_stay_within_bounds_after_many_rollovers() -> None:
     assert rolling.rollovers == 39
     false_positives = sum(item in rolling for item in ids(10**9, 20_000))
     assert false_positives / 20_000 <= 0.0015
-    assert fill(bytes(rolling)) < 0.55
+    assert rolling.layout.fill(bytes(rolling)) < 0.55

@@ -6,9 +6,7 @@ RETRY_MS, POSSIBLY_MS = 100, 300
 
 
 def buffer(*dispatched: str) -> OutgoingBuffer:
-    made = OutgoingBuffer(
-        LAYOUT, retry_interval_ms=RETRY_MS, possibly_acknowledged_interval_ms=POSSIBLY_MS
-    )
+    made = OutgoingBuffer(retry_interval_ms=RETRY_MS, possibly_acknowledged_interval_ms=POSSIBLY_MS)
     for message_id in dispatched:
         made.add(message_id, message_id.encode())
         made.dispatched(message_id, 0)
@@ -48,7 +46,7 @@ def test_what_is_due_waits_for_its_dispatch_again() -> None:
 
 def test_possibly_acknowledged_messages_wait_longer() -> None:
     made = buffer("a", "b")
-    assert [e.message_id for e in made.review(bloom("a"), "bob")] == ["a"]
+    assert [e.message_id for e in made.review(LAYOUT, bloom("a"), "bob")] == ["a"]
     assert due(made, 299) == ["b"]
     assert due(made, 300) == ["a"]
     made.dispatched("a", 300)
@@ -57,7 +55,7 @@ def test_possibly_acknowledged_messages_wait_longer() -> None:
 
 def test_unacknowledged_messages_come_first() -> None:
     made = buffer("a", "b")
-    made.review(bloom("a"), "bob")
+    made.review(LAYOUT, bloom("a"), "bob")
     made.dispatched("b", 290)
     assert made.next_deadline_ms() == 300  # `a` was due first
     assert due(made, 10_000) == ["b", "a"]
@@ -66,17 +64,17 @@ def test_unacknowledged_messages_come_first() -> None:
 
 def test_a_sender_counts_once() -> None:
     made = buffer("a")
-    assert len(made.review(bloom("a"), "bob")) == 1
-    assert made.review(bloom("a"), "bob") == []
-    assert len(made.review(bloom("a"), "carol")) == 1
+    assert len(made.review(LAYOUT, bloom("a"), "bob")) == 1
+    assert made.review(LAYOUT, bloom("a"), "bob") == []
+    assert len(made.review(LAYOUT, bloom("a"), "carol")) == 1
     assert made.entries["a"].possible_acks == {"bob", "carol"}
-    assert made.review(bloom("b"), "dave") == []
+    assert made.review(LAYOUT, bloom("b"), "dave") == []
 
 
 def test_a_filter_that_comes_before_the_dispatch_counts() -> None:
     made = buffer()
     made.add("a", b"a")
-    assert len(made.review(bloom("a"), "bob")) == 1
+    assert len(made.review(LAYOUT, bloom("a"), "bob")) == 1
     assert made.next_deadline_ms() is None
     made.dispatched("a", 0)
     assert made.next_deadline_ms() == POSSIBLY_MS

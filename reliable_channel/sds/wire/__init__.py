@@ -1,5 +1,7 @@
 """Codecs, one a dialect: the only place that knows field numbers."""
 
-from .spec import CodecError, SpecCodec
+from .codec import Codec, CodecError
+from .nim import NimCodec
+from .spec import SpecCodec
 
-__all__ = ["CodecError", "SpecCodec"]
+__all__ = ["Codec", "CodecError", "NimCodec", "SpecCodec"]

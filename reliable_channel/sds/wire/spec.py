@@ -12,25 +12,20 @@ from google.protobuf.message import DecodeError
 
 from ..message import HistoryEntry, LazyHistory, Message
 from . import sds_pb2
+from .codec import MAX_MESSAGE_BYTES, CodecError, check_limits, field_2_is_varint
 
 if TYPE_CHECKING:
     from google.protobuf.internal.containers import RepeatedCompositeFieldContainer
 
-MAX_MESSAGE_BYTES: Final = 1024 * 1024
-"""A longer message is refused undecoded; Waku itself carries no more than 150 KiB."""
-MAX_HISTORY_ENTRIES: Final = 10_000
-"""Two bytes on the wire are enough for an entry, so their number has a limit of its own."""
-MAX_ID_BYTES: Final = 1024
 MAX_LAMPORT_TIMESTAMP: Final = 2**64 - 1
-
-
-class CodecError(ValueError):
-    """Bytes that are no SDS message, or a message that cannot be written: the text says what and
-    why."""
 
 
 class SpecCodec:
     """Encodes and decodes messages in the `spec` dialect. Stateless."""
+
+    def recognises(self, data: bytes) -> bool:
+        """Whether field 2 is not a number, or absent."""
+        return not field_2_is_varint(data)
 
     def decode(self, data: bytes) -> Message:
         """Read one message.
@@ -59,7 +54,9 @@ class SpecCodec:
             tuple(map(_entry, raw.repair_request)) if raw.repair_request else (),
             raw.content if has("content") else None,
         )
-        _check(message)
+        if message.kind is None:
+            raise CodecError("neither lamport_timestamp nor content is set: no kind of SDS message")
+        check_limits(message)
         return message
 
     def encode(self, message: Message) -> bytes:
@@ -121,14 +118,3 @@ def _fill(
             raw.retrieval_hint = entry.retrieval_hint
         if entry.sender_id is not None:
             raw.sender_id = entry.sender_id
-
-
-def _check(message: Message) -> None:
-    if message.kind is None:
-        raise CodecError("neither lamport_timestamp nor content is set: no kind of SDS message")
-    entries = len(message.causal_history) + len(message.repair_request)
-    if entries > MAX_HISTORY_ENTRIES:
-        raise CodecError(f"{entries} history entries; at most {MAX_HISTORY_ENTRIES} are read")
-    for name in ("sender_id", "message_id", "channel_id"):
-        if len(getattr(message, name)) > MAX_ID_BYTES:
-            raise CodecError(f"{name} is longer than {MAX_ID_BYTES} characters")

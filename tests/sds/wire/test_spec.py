@@ -6,12 +6,12 @@ from hypothesis import strategies as st
 
 from reliable_channel.sds import HistoryEntry, Message, MessageKind
 from reliable_channel.sds.wire import CodecError, SpecCodec
-from reliable_channel.sds.wire.spec import (
+from reliable_channel.sds.wire.codec import (
     MAX_HISTORY_ENTRIES,
     MAX_ID_BYTES,
-    MAX_LAMPORT_TIMESTAMP,
     MAX_MESSAGE_BYTES,
 )
+from reliable_channel.sds.wire.spec import MAX_LAMPORT_TIMESTAMP
 
 CODEC = SpecCodec()
 TEXT = st.text(st.characters(exclude_categories=["Cs"]), max_size=20)

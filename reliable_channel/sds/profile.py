@@ -1,0 +1,102 @@
+"""Dialects: what a peer family does in its own way, in one value.
+
+`SPEC` is the SDS specification as js-waku speaks it; `NIM` is nim-sds, which status-go and
+logos-delivery use. A participant sends one dialect and listens to as many as it likes.
+
+Mixing. A channel whose participants listen to both dialects is one channel: Lamport timestamps are
+compared in milliseconds (a second of nim-sds is 1000 of them), so that all end with the same log,
+in which whatever a message refers to stands before it; acknowledgements and repair requests cross
+the border, each filter read in the form of its sender's dialect. A repaired message is broadcast as
+it was first sent. But js-waku and nim-sds read their own dialect alone: such a peer misses what is
+sent in the other one and waits for it, so mix to move a channel over, not to bridge it.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Final
+
+from .bloom import SPEC_BLOOM, BloomForm
+from .clock import LamportClock, SecondsClock
+from .ids import IdFunction, reliable_channel_id
+from .nim_bloom import NIM_BLOOM
+from .nim_repair import NIM_TIMERS
+from .options import DAY_MS, RepairOptions, SdsOptions
+from .repair import SPEC_TIMERS, RepairTimers
+from .wire import Codec, NimCodec, SpecCodec
+from .wire.nim import MAX_CONTENT_BYTES
+
+
+@dataclass(frozen=True, slots=True)
+class WireProfile:
+    """A dialect: bytes, clock, filters, ids and repair of one peer family."""
+
+    name: str
+    codec: Codec
+    clock: Callable[[int], LamportClock]
+    """Makes the Lamport clock, given the time in milliseconds: its unit, and how it steps."""
+    bloom: BloomForm
+    id_function: IdFunction
+    repair_timers: RepairTimers
+    options: SdsOptions
+    """The defaults of the family."""
+    requires_sender: bool = True
+    """Whether a message without `sender_id` is refused."""
+    has_ephemeral: bool = True
+    """Whether ephemeral messages can be expressed."""
+    refers_to_syncs: bool = False
+    """Whether peers take sync messages for messages without content and so put them into their
+    causal histories, where they must be known to be no messages that anybody waits for."""
+    max_content_bytes: int | None = None
+    """The content that peers take at most, where that is bounded."""
+    segmentation: str | None = None
+    """The name of the layout in which peers cut long payloads into segments; None where they do
+    not."""
+    marker: bytes | None = None
+    """What stands beside each message on the transport, and must; None where nothing does."""
+
+
+SPEC: Final = WireProfile(
+    name="spec",
+    codec=SpecCodec(),
+    clock=LamportClock,
+    bloom=SPEC_BLOOM,
+    id_function=reliable_channel_id,
+    repair_timers=SPEC_TIMERS,
+    options=SdsOptions(),
+)
+
+NIM: Final = WireProfile(
+    name="nim",
+    codec=NimCodec(),
+    clock=SecondsClock,
+    bloom=NIM_BLOOM,
+    id_function=reliable_channel_id,
+    repair_timers=NIM_TIMERS,
+    options=SdsOptions(
+        causal_history_size=10,
+        # The clock of nim-sds runs ahead by a second with each message beyond one a second, so a
+        # day is 86,400 honest messages.
+        max_lamport_ahead_ms=365 * DAY_MS,
+        repair=RepairOptions(t_max_ms=300_000),
+    ),
+    requires_sender=False,
+    has_ephemeral=False,
+    refers_to_syncs=True,
+    max_content_bytes=MAX_CONTENT_BYTES,
+    segmentation="nim-segmentation",
+    marker=b"RELIABLE-CHANNEL-API/1",
+)
+
+PROFILES: Final = {profile.name: profile for profile in (SPEC, NIM)}
+
+
+def wire_profile(name: str) -> WireProfile:
+    """The dialect of that name.
+
+    Raises:
+        ValueError: there is none.
+    """
+    if name not in PROFILES:
+        known = ", ".join(map(repr, PROFILES))
+        raise ValueError(f"wire_profile is {name!r}; known are {known}")
+    return PROFILES[name]

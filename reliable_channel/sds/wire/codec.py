@@ -1,0 +1,116 @@
+"""What the codecs of all dialects share: their contract, their limits, and how a message's dialect
+is told."""
+
+from typing import Final, Protocol
+
+from ..message import HistoryEntry, Message
+
+MAX_MESSAGE_BYTES: Final = 1024 * 1024
+"""A longer message is refused undecoded; Waku itself carries no more than 150 KiB."""
+MAX_HISTORY_ENTRIES: Final = 10_000
+"""Two bytes on the wire are enough for an entry, so their number has a limit of its own."""
+MAX_ID_BYTES: Final = 1024
+_MAX_SNIFFED_FIELDS: Final = 2 * MAX_HISTORY_ENTRIES
+"""Fields that are looked through for the one that tells the dialect; a longer search would be
+work for nothing, as no codec takes so many."""
+
+
+class CodecError(ValueError):
+    """Bytes that are no SDS message, or a message that cannot be written: the text says what and
+    why."""
+
+
+class Codec(Protocol):
+    """Encodes and decodes messages in one dialect. Stateless."""
+
+    def recognises(self, data: bytes) -> bool:
+        """Whether this looks like a message in this dialect and not in another one."""
+        ...
+
+    def decode(self, data: bytes) -> Message:
+        """Read one message.
+
+        Raises:
+            CodecError: it is none, or a field is beyond its limit.
+        """
+        ...
+
+    def encode(self, message: Message) -> bytes:
+        """Write one message.
+
+        Raises:
+            CodecError: the dialect cannot express it.
+        """
+        ...
+
+    def assemble(self, message: Message, causal_history: bytes) -> bytes:
+        """Write `message` with an already encoded causal history in place of its own.
+
+        Raises:
+            CodecError: the dialect cannot express it.
+        """
+        ...
+
+    def encode_causal_entry(self, entry: HistoryEntry) -> bytes:
+        """Write one entry of a causal history, tag and length included."""
+        ...
+
+
+def check_limits(message: Message) -> None:
+    """Refuse what is too much to work with.
+
+    Raises:
+        CodecError: too many history entries, or too long an id.
+    """
+    entries = len(message.causal_history) + len(message.repair_request)
+    if entries > MAX_HISTORY_ENTRIES:
+        raise CodecError(f"{entries} history entries; at most {MAX_HISTORY_ENTRIES} are read")
+    for name in ("sender_id", "message_id", "channel_id"):
+        if len(getattr(message, name)) > MAX_ID_BYTES:
+            raise CodecError(f"{name} is longer than {MAX_ID_BYTES} characters")
+
+
+def field_2_is_varint(data: bytes) -> bool:
+    """Whether the first field 2 of a protobuf message is a number: the Lamport timestamp of
+    nim-sds, which always writes it, where the specification has the message id, a string."""
+    try:
+        return _wire_type_of_field_2(data) == 0
+    except IndexError:
+        return False
+
+
+def _wire_type_of_field_2(data: bytes) -> int | None:
+    at = 0
+    for _ in range(_MAX_SNIFFED_FIELDS):
+        tag, at = _varint(data, at)
+        wire_type = tag & 7
+        if tag >> 3 == 2:
+            return wire_type
+        if wire_type == 0:
+            _, at = _varint(data, at)
+        elif wire_type == 2:
+            length, at = _varint(data, at)
+            at += length
+        elif wire_type in (1, 5):
+            at += 8 if wire_type == 1 else 4
+        else:
+            break
+    return None
+
+
+def _varint(data: bytes, at: int) -> tuple[int, int]:
+    """The number at `at`, and where it ends.
+
+    Raises:
+        IndexError: the data end before it does.
+    """
+    value = data[at]
+    if value < 0x80:
+        return value, at + 1
+    value &= 0x7F
+    for shift in range(7, 70, 7):
+        at += 1
+        value |= (data[at] & 0x7F) << shift
+        if data[at] < 0x80:
+            return value, at + 1
+    raise IndexError("a number of more than 10 bytes")
