@@ -12,10 +12,19 @@ from typing import TYPE_CHECKING, Any, Final, Self, Unpack
 
 import anyio
 
+from .encryption import Encryption
 from .errors import ChannelClosed, ChannelUnavailable
 from .events import Event
 from .options import ChannelOptions, OptionValues
-from .runtime import ChannelStatistics, Journal, Runtime, SyncStatus
+from .runtime import (
+    Budget,
+    BudgetFile,
+    ChannelStatistics,
+    Journal,
+    Runtime,
+    SyncStatus,
+    chain,
+)
 from .sds.log import LogEntry
 from .transport import LossyTransport, Transport, TransportError
 from .transport.connect import (
@@ -29,6 +38,8 @@ from .transport.connect import (
 if TYPE_CHECKING:
     from .blocking import BlockingReliableChannel
 
+MAX_META_BYTES: Final = 64
+"""What a Waku message takes beside its payload (14/WAKU2-MESSAGE)."""
 CLOSE_TIMEOUT_S: Final = 2.0
 """How long closing waits for the transport to take what was accepted last."""
 
@@ -69,6 +80,10 @@ class ReliableChannel:
             it.
         store_peer: multiaddress of the Store node that the node asks; nwaku finds one by itself.
         transport: another transport in place of a node.
+        encryption: seals what goes out and opens what comes in; what it cannot open is for others.
+        marker: attached to each message and, if `marker_required`, demanded of each: the marker
+            of logos-delivery is `b"RELIABLE-CHANNEL-API/1"`, js-waku knows none.
+        rate_limit_file: where the spent budget outlives the process (`rate_limit_enabled`).
         journal: a file to which every event and every message on the wire is appended as JSON
             lines.
         drop_incoming: the share of live messages to throw away, 0 to 1, for tests of reliability.
@@ -92,6 +107,10 @@ class ReliableChannel:
         service: Service = "auto",
         store_peer: str | None = None,
         transport: Transport | None = None,
+        encryption: Encryption | None = None,
+        marker: bytes | None = None,
+        marker_required: bool = True,
+        rate_limit_file: str | Path | None = None,
         journal: str | Path | None = None,
         drop_incoming: float | None = None,
         seed: int | None = None,
@@ -113,6 +132,12 @@ class ReliableChannel:
         self._drop_incoming = drop_incoming
         if drop_incoming is not None and not 0 <= drop_incoming <= 1:
             raise ValueError(f"drop_incoming is {drop_incoming}; allowed is a share from 0 to 1")
+        if marker is not None and len(marker) > MAX_META_BYTES:
+            raise ValueError(
+                f"marker has {len(marker)} bytes; at most {MAX_META_BYTES} are allowed"
+            )
+        self._stages = chain(encryption, marker, marker_required=marker_required)
+        self._budget = None if rate_limit_file is None else BudgetFile(Path(rate_limit_file))
         self._journal_path = journal
         self._now_ns = now_ns
         self._runtime: Runtime | None = None
@@ -162,6 +187,8 @@ class ReliableChannel:
                 journal=journal,
                 now_ns=self._now_ns,
                 random=Random(self.seed),
+                stages=self._stages,
+                budget=self._budget,
             )
             stack.callback(runtime.close)
             tasks = await stack.enter_async_context(anyio.create_task_group())
@@ -217,7 +244,7 @@ class ReliableChannel:
         Raises:
             EmptyContent, ContentTooLong, ChannelClosed: as `send`.
         """
-        message_id = self._opened().engine.send_ephemeral(bytes(memoryview(payload)))
+        message_id = self._opened().send_ephemeral(bytes(memoryview(payload)))
         await anyio.lowlevel.checkpoint()
         return message_id
 
@@ -230,6 +257,10 @@ class ReliableChannel:
             ChannelClosed: the channel was never opened.
         """
         return self._used().events()
+
+    def explain_budget(self) -> Budget:
+        """What the rate limit lets out, what waits, and when that goes."""
+        return self._used().explain_budget()
 
     @property
     def sync_status(self) -> SyncStatus:

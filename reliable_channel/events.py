@@ -34,6 +34,7 @@ __all__ = [
     "AcknowledgementSource",
     "BloomFilterIgnored",
     "DeliveryFailed",
+    "EphemeralDropped",
     "EphemeralReceived",
     "Event",
     "HistoryEntry",
@@ -44,6 +45,7 @@ __all__ = [
     "MessageReceived",
     "MessageRejected",
     "MessageSent",
+    "RateLimitReached",
     "RejectionReason",
     "RepairRequestReceived",
     "RepairRequested",
@@ -89,6 +91,29 @@ class SendFailed:
 
 
 @dataclass(frozen=True, slots=True)
+class RateLimitReached:
+    """The budget of this epoch is spent, but for a reserve; what waits goes when the epoch ends.
+
+    Told once an epoch; `channel.explain_budget()` says more.
+    """
+
+    wire_name: ClassVar[str] = "rate_limit_reached"
+    epoch_ends_at_ms: int
+    waiting: int
+    """Messages that wait."""
+
+
+@dataclass(frozen=True, slots=True)
+class EphemeralDropped:
+    """An ephemeral message was not sent, to spare the budget for those that matter."""
+
+    wire_name: ClassVar[str] = "ephemeral_dropped"
+    message_id: str
+    reason: str
+    """`rate_limit_approached` or `rate_limit_reached`."""
+
+
+@dataclass(frozen=True, slots=True)
 class TransportDegraded:
     """Sending, receiving or Store does not work at the moment. Nothing that was accepted is lost by
     that."""
@@ -109,7 +134,14 @@ class TransportRecovered:
 
 
 Event = (
-    SdsEvent | SendingMessage | MessageSent | SendFailed | TransportDegraded | TransportRecovered
+    SdsEvent
+    | SendingMessage
+    | MessageSent
+    | SendFailed
+    | RateLimitReached
+    | EphemeralDropped
+    | TransportDegraded
+    | TransportRecovered
 )
 
 _HEX_FIELDS = frozenset({"message_hash", "retrieval_hint"})

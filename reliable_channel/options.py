@@ -49,6 +49,9 @@ class OptionValues(TypedDict, total=False):
     missing_limit: int
     participants_limit: int
     event_buffer_limit: int
+    rate_limit_enabled: bool
+    rate_limit_messages_per_epoch: int
+    rate_limit_epoch_period_s: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -128,6 +131,13 @@ class ChannelOptions:
     """Events that wait for a reader of `events()`; a slow reader then slows down receiving, and
     until there is a reader the oldest events are dropped."""
 
+    rate_limit_enabled: bool = False
+    """Keep to a budget of messages an epoch, as RLN demands of whoever publishes."""
+    rate_limit_messages_per_epoch: int = 100
+    """The budget: the rate of the RLN membership; 0 lets nothing out."""
+    rate_limit_epoch_period_s: int = 600
+    """The epoch; equal to the network's."""
+
     def __post_init__(self) -> None:
         for name, (least, most) in _WHOLE_NUMBERS.items():
             _check_whole_number(name, getattr(self, name), least, most)
@@ -150,10 +160,9 @@ class ChannelOptions:
                 f"retrieval_strategy is {self.retrieval_strategy!r}; "
                 "allowed are 'both', 'store-only', 'sds-r-only' and 'none'"
             )
-        if not isinstance(self.query_on_connect, bool):
-            raise ValueError(
-                f"query_on_connect is {self.query_on_connect!r}; allowed are True and False"
-            )
+        for name in ("query_on_connect", "rate_limit_enabled"):
+            if not isinstance(value := getattr(self, name), bool):
+                raise ValueError(f"{name} is {value!r}; allowed are True and False")
 
     @property
     def asks_store(self) -> bool:
@@ -207,6 +216,7 @@ _MAY_BE_0 = frozenset(
         "repair_sweep_interval_ms",
         "repair_cache_bytes",
         "max_lamport_ahead_ms",
+        "rate_limit_messages_per_epoch",
     }
 )
 _AT_MOST = {"causal_history_size": 1_000}

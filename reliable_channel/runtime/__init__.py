@@ -2,8 +2,18 @@
 and trio."""
 
 from .journal import Journal
+from .rate_limit import Budget, BudgetFile
 from .runtime import Runtime
+from .stages import chain
 from .statistics import ChannelStatistics
 from .sync_status import SyncStatus
 
-__all__ = ["ChannelStatistics", "Journal", "Runtime", "SyncStatus"]
+__all__ = [
+    "Budget",
+    "BudgetFile",
+    "ChannelStatistics",
+    "Journal",
+    "Runtime",
+    "SyncStatus",
+    "chain",
+]

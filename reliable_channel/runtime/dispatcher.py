@@ -5,12 +5,14 @@ from typing import Final
 
 import anyio
 
-from ..sds.events import OutgoingKind
+from ..sds.events import Outgoing, OutgoingKind
 from ..transport.base import Envelope, Transport, TransportError
 from .backoff import Backoff
 from .engine import Engine
 from .health import Health
 from .outbox import Outbox
+from .rate_limit import RateLimitManager
+from .stages import Parcel, StageFailed, Stages
 
 CONCURRENCY: Final = 4
 """Messages on their way to the node at a time; order is the core's business, not the
@@ -30,6 +32,8 @@ class Dispatcher:
         engine: Engine,
         outbox: Outbox,
         transport: Transport,
+        stages: Stages,
+        limits: RateLimitManager | None,
         health: Health,
         now_ns: Callable[[], int],
         random: Callable[[], float],
@@ -37,6 +41,8 @@ class Dispatcher:
         self._engine = engine
         self._outbox = outbox
         self._transport = transport
+        self._stages = stages
+        self._limits = limits
         self._health = health
         self._now_ns = now_ns
         self._random = random
@@ -48,9 +54,16 @@ class Dispatcher:
         while True:
             item = await self._outbox.get()
             outgoing = item[2]
-            envelope = self._envelope(outgoing.message_id, outgoing.data, outgoing.kind)
+            if not self._may_go(outgoing.kind):
+                self._outbox.put_back(item)
+                await self._budget_grows(outgoing.kind)
+                continue
             try:
+                envelope = await self._envelope(outgoing)
                 await self._transport.publish(envelope)
+            except StageFailed as error:
+                self._outbox.done()
+                self._engine.refused(outgoing, str(error))
             except TransportError as error:
                 if not error.retryable:
                     self._outbox.done()
@@ -73,9 +86,33 @@ class Dispatcher:
                 self._health.succeeded("send")
                 self._engine.dispatched(outgoing, envelope)
 
-    def _envelope(self, message_id: str, data: bytes, kind: OutgoingKind) -> Envelope:
-        envelope = self._attempted.pop(message_id, None)
-        now_ns = self._now_ns()
-        if envelope is not None and now_ns - envelope.timestamp_ns < FRESH_NS:
+    async def _envelope(self, outgoing: Outgoing) -> Envelope:
+        envelope = self._attempted.pop(outgoing.message_id, None)
+        if envelope is not None and self._now_ns() - envelope.timestamp_ns < FRESH_NS:
             return envelope
-        return self._transport.envelope(data, timestamp_ns=now_ns, ephemeral=kind in _EXPENDABLE)
+        parcel = await self._stages.outward(Parcel(outgoing.data))
+        return self._transport.envelope(
+            parcel.payload,
+            timestamp_ns=self._now_ns(),
+            ephemeral=outgoing.kind in _EXPENDABLE,
+            meta=parcel.meta,
+        )
+
+    def _may_go(self, kind: OutgoingKind) -> bool:
+        """Ask the rate limit, and count what goes."""
+        if self._limits is None:
+            return True
+        if not self._limits.admits(kind):
+            return False
+        self._limits.spend()
+        return True
+
+    async def _budget_grows(self, kind: OutgoingKind) -> None:
+        """Wait for the next epoch, or for a message that may go before it."""
+        assert self._limits is not None
+        ends_at_ms = self._limits.epoch_ends_at_ms
+        self._engine.rate_limited(ends_at_ms, len(self._outbox))
+        with anyio.move_on_after(max(0, ends_at_ms - self._engine.now_ms()) / 1000):
+            if kind is OutgoingKind.CONTENT:
+                await anyio.sleep_forever()
+            await self._outbox.content_comes()

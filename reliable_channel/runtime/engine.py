@@ -10,10 +10,17 @@ from random import Random
 from typing import Final
 from uuid import UUID
 
-from ..events import Event, MessageSent, SendFailed, SendingMessage
+from ..events import (
+    EphemeralDropped,
+    Event,
+    MessageSent,
+    RateLimitReached,
+    SendFailed,
+    SendingMessage,
+)
 from ..sds import Arrival, Outcome, SdsProtocol
 from ..sds.events import Outgoing, OutgoingKind
-from ..transport.base import Envelope, Received, Source
+from ..transport.base import Envelope, Source
 from .event_stream import EventStream
 from .journal import Journal
 from .outbox import Outbox
@@ -50,6 +57,7 @@ class Engine:
         self._wake = wake
         self._requests: dict[str, str] = {}
         self._handled: OrderedDict[bytes, None] = OrderedDict()
+        self._rate_limited_until_ms = 0
 
     def now_ms(self) -> int:
         """Wall-clock time in milliseconds."""
@@ -65,39 +73,43 @@ class Engine:
         self._settle()
         return request_id, message_id
 
-    def send_ephemeral(self, content: bytes) -> str:
-        """Accept an ephemeral message; return its message id."""
+    def send_ephemeral(self, content: bytes, refusal: str | None = None) -> str:
+        """Accept an ephemeral message, or drop it with an event; return its message id."""
         now_ns = self._now_ns()
         message_id = self.core.send_ephemeral(content, now_ns // 1_000_000, timestamp_ns=now_ns)
+        if refusal is not None:
+            list(self.core.outgoing())  # it was all that waited here
+            self.emit(EphemeralDropped(message_id, refusal))
         self._settle()
         return message_id
 
-    def receive(self, received: Received) -> Arrival:
-        """Take a message from the transport or from Store.
-
-        Equal hashes are equal bytes: what was handled under a hash once has nothing new to say.
-        """
-        message_hash = received.message_hash
-        if message_hash in self._handled:
-            self.counters.repeated += 1
-            return Arrival(Outcome.DUPLICATE)
+    def receive(self, data: bytes, message_hash: bytes, source: Source) -> Arrival:
+        """Take an opened message from the transport or from Store."""
         if self._journal is not None:
-            self._journal_wire("in", received.payload, message_hash, received.source.value)
-        arrival = self.core.receive(received.payload, self.now_ms(), retrieval_hint=message_hash)
+            self._journal_wire("in", data, message_hash, source.value)
+        arrival = self.core.receive(data, self.now_ms(), retrieval_hint=message_hash)
         if arrival.outcome in _FINAL:
-            self._handled[message_hash] = None
-            if len(self._handled) > HANDLED_HASHES:
-                self._handled.popitem(last=False)
-        self._count(received.source, arrival)
+            self.handled(message_hash)
+        self._count(source, arrival)
         self._settle()
         return arrival
+
+    def was_handled(self, message_hash: bytes) -> bool:
+        """Whether nothing new can come under this hash."""
+        return message_hash in self._handled
+
+    def handled(self, message_hash: bytes) -> None:
+        """Remember that nothing new can come under this hash; the oldest are forgotten."""
+        self._handled[message_hash] = None
+        if len(self._handled) > HANDLED_HASHES:
+            self._handled.popitem(last=False)
 
     def dispatched(self, outgoing: Outgoing, envelope: Envelope) -> None:
         """A message is out."""
         self.counters.published += 1
         if self._journal is not None:
             kind = outgoing.kind.value
-            self._journal_wire("out", envelope.payload, envelope.message_hash, kind)
+            self._journal_wire("out", outgoing.data, envelope.message_hash, kind)
         if outgoing.kind not in (OutgoingKind.CONTENT, OutgoingKind.RETRY):
             return
         message_id = outgoing.message_id
@@ -107,10 +119,18 @@ class Engine:
         self._settle()
 
     def refused(self, outgoing: Outgoing, reason: str) -> None:
-        """The transport will never take a message."""
+        """A message will never go out."""
         message_id = outgoing.message_id
+        if outgoing.kind not in (OutgoingKind.CONTENT, OutgoingKind.RETRY):
+            return
         self.core.outgoing_buffer.remove([message_id])
         self.emit(SendFailed(message_id, self._requests.pop(message_id, ""), reason))
+
+    def rate_limited(self, epoch_ends_at_ms: int, waiting: int) -> None:
+        """The budget is spent; told once an epoch."""
+        if epoch_ends_at_ms != self._rate_limited_until_ms:
+            self._rate_limited_until_ms = epoch_ends_at_ms
+            self.emit(RateLimitReached(epoch_ends_at_ms, waiting))
 
     def on_deadline(self) -> None:
         """Let the core do what is due."""

@@ -1,7 +1,7 @@
 """What waits for the transport, most urgent first."""
 
 import heapq
-from collections import deque
+from collections import Counter, deque
 from typing import Final
 
 import anyio
@@ -32,6 +32,7 @@ class Outbox:
         self._in_hand = 0
         self._changed = anyio.Event()
         self._emptied = anyio.Event()
+        self._content_came = anyio.Event()
 
     def __len__(self) -> int:
         return len(self._heap) + self._in_hand
@@ -49,6 +50,9 @@ class Outbox:
             if len(self._ephemeral) == EPHEMERAL_LIMIT:
                 self._discard(self._ephemeral.popleft())
             self._ephemeral.append(outgoing)
+        if outgoing.kind is OutgoingKind.CONTENT:
+            self._content_came.set()
+            self._content_came = anyio.Event()
         self._added += 1
         self._push((_URGENCY[outgoing.kind], self._added, outgoing))
 
@@ -80,6 +84,14 @@ class Outbox:
         if item[2].kind is OutgoingKind.EPHEMERAL:
             self._ephemeral.appendleft(item[2])
         self._push(item)
+
+    async def content_comes(self) -> None:
+        """Wait for a new message of the application, which may go when others may not."""
+        await self._content_came.wait()
+
+    def waiting(self) -> dict[str, int]:
+        """How many messages of each kind wait."""
+        return dict(Counter(item[2].kind.value for item in self._heap))
 
     async def drained(self) -> None:
         """Wait until nothing waits for the transport."""

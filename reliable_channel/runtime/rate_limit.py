@@ -86,6 +86,22 @@ class Budget:
     """When the last of them has gone out at the latest, by budget alone; None for never."""
 
 
+def no_budget(waiting: dict[str, int]) -> Budget:
+    """What there is to say without a rate limit."""
+    return Budget(
+        enabled=False,
+        messages_per_epoch=0,
+        epoch_period_s=0,
+        epoch_index=0,
+        spent=0,
+        left=0,
+        epoch_ends_at_ms=0,
+        approached=False,
+        waiting=waiting,
+        waiting_goes_at_ms=None,
+    )
+
+
 class RateLimitManager:
     """Counts what goes out, and says whether more may."""
 
@@ -127,6 +143,12 @@ class RateLimitManager:
         if kind is OutgoingKind.CONTENT:
             return self.spent < self.messages_per_epoch
         return not self.approached
+
+    def refuses_ephemeral(self) -> str | None:
+        """Why an ephemeral message is dropped now, or None."""
+        if self.spent >= self.messages_per_epoch:
+            return "rate_limit_reached"
+        return "rate_limit_approached" if self.approached else None
 
     def spend(self) -> None:
         """A message is about to go out. Saved first: a crash may waste a message of budget, never

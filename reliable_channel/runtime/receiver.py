@@ -9,6 +9,7 @@ from .backoff import Backoff
 from .engine import Engine
 from .event_stream import EventStream
 from .health import Health
+from .intake import Intake
 from .retrieval import Retriever
 
 
@@ -18,6 +19,7 @@ class Receiver:
     def __init__(
         self,
         engine: Engine,
+        intake: Intake,
         transport: Transport,
         health: Health,
         retriever: Retriever,
@@ -25,6 +27,7 @@ class Receiver:
         random: Callable[[], float],
     ) -> None:
         self._engine = engine
+        self._intake = intake
         self._transport = transport
         self._health = health
         self._retriever = retriever
@@ -44,7 +47,7 @@ class Receiver:
             self._backoff.reset()
             outage = self._health.succeeded("receive") is not None
             for received in batch.messages:
-                self._engine.receive(received)
+                await self._intake.take(received)
             if outage or batch.gap:
                 self._engine.counters.outages += outage
                 self._engine.counters.gaps += bool(batch.gap)

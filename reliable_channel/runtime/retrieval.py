@@ -18,6 +18,7 @@ from .backoff import Backoff
 from .engine import Engine
 from .event_stream import EventStream
 from .health import Health
+from .intake import Intake
 
 SKEW_MS: Final = 30_000
 """What other participants' clocks may differ: Store orders by the sender's time."""
@@ -53,6 +54,7 @@ class Retriever:
     def __init__(
         self,
         engine: Engine,
+        intake: Intake,
         transport: Transport,
         health: Health,
         stream: EventStream,
@@ -61,6 +63,7 @@ class Retriever:
         retrieve_frequency_ms: int,
     ) -> None:
         self._engine = engine
+        self._intake = intake
         self._transport = transport
         self._health = health
         self._stream = stream
@@ -122,7 +125,7 @@ class Retriever:
         hints = [m.entry.retrieval_hint for m in due if m.entry.retrieval_hint is not None]
         if usable := [hint for hint in hints if len(hint) == HINT_BYTES]:
             self._engine.counters.store_queries += 1
-            self._deliver(await self._transport.by_hash(usable))
+            await self._deliver(await self._transport.by_hash(usable))
             self._succeeded()
         still = [m for m in due if m.entry.message_id in self._missing]
         if by_time := [m for m in still if self._searches[m.entry.message_id].searches_by_time]:
@@ -152,14 +155,14 @@ class Retriever:
         end_ns = (self._engine.now_ms() + SKEW_MS) * 1_000_000
         async with aclosing(self._transport.by_time(start_ns, end_ns)) as pages:
             async for page in pages:
-                self._deliver(page)
+                await self._deliver(page)
                 await anyio.lowlevel.checkpoint()
                 await self._stream.writable()
         self._succeeded()
 
-    def _deliver(self, messages: Sequence[Received]) -> None:
+    async def _deliver(self, messages: Sequence[Received]) -> None:
         for received in messages:
-            self._engine.receive(received)
+            await self._intake.take(received)
 
     def _succeeded(self) -> None:
         self._backoff.reset()

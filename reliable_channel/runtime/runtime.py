@@ -16,10 +16,13 @@ from .dispatcher import CONCURRENCY, Dispatcher
 from .engine import Engine
 from .event_stream import EventStream
 from .health import Health
+from .intake import Intake
 from .journal import Journal
 from .outbox import Outbox
+from .rate_limit import Budget, BudgetStore, RateLimitManager, no_budget
 from .receiver import Receiver
 from .retrieval import Retriever
+from .stages import Stages
 from .statistics import ChannelStatistics
 from .sync_status import SyncStatus, SyncStatusWatch
 
@@ -38,6 +41,8 @@ class Runtime:
         journal: Journal | None,
         now_ns: Callable[[], int],
         random: Random,
+        stages: Stages | None = None,
+        budget: BudgetStore | None = None,
     ) -> None:
         self.options = options
         self._transport = transport
@@ -64,8 +69,12 @@ class Runtime:
         )
         self.sync_status = SyncStatusWatch(self._sync_status)
         self._health = Health(self.engine.now_ms, self.engine.emit)
+        self._stages = stages or Stages()
+        self._limits = self._rate_limit(budget)
+        self._intake = Intake(self.engine, self._stages)
         self._retriever = Retriever(
             self.engine,
+            self._intake,
             transport,
             self._health,
             self._stream,
@@ -76,12 +85,20 @@ class Runtime:
     def start(self, tasks: TaskGroup) -> None:
         """Start all tasks; cancel the group to stop them."""
         dispatcher = Dispatcher(
-            self.engine, self._outbox, self._transport, self._health, self._now_ns, self._random
+            self.engine,
+            self._outbox,
+            self._transport,
+            self._stages,
+            self._limits,
+            self._health,
+            self._now_ns,
+            self._random,
         )
         for _ in range(CONCURRENCY):
             tasks.start_soon(dispatcher.run, name="reliable_channel.dispatcher")
         receiver = Receiver(
             self.engine,
+            self._intake,
             self._transport,
             self._health,
             self._retriever,
@@ -119,6 +136,26 @@ class Runtime:
             waiting_to_be_sent=len(self._outbox),
             events_dropped=self._stream.dropped,
             degraded=self._health.degraded,
+        )
+
+    def send_ephemeral(self, content: bytes) -> str:
+        """Accept an ephemeral message, or drop it with an event where the budget runs short."""
+        refusal = None if self._limits is None else self._limits.refuses_ephemeral()
+        return self.engine.send_ephemeral(content, refusal)
+
+    def explain_budget(self) -> Budget:
+        """What the rate limit lets out, what waits, and when that goes."""
+        waiting = self._outbox.waiting()
+        return no_budget(waiting) if self._limits is None else self._limits.explain(waiting)
+
+    def _rate_limit(self, store: BudgetStore | None) -> RateLimitManager | None:
+        if not self.options.rate_limit_enabled:
+            return None
+        return RateLimitManager(
+            messages_per_epoch=self.options.rate_limit_messages_per_epoch,
+            epoch_period_s=self.options.rate_limit_epoch_period_s,
+            now_ms=self.engine.now_ms,
+            store=store,
         )
 
     def _sync_status(self) -> SyncStatus:

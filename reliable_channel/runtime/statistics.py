@@ -15,6 +15,8 @@ class TransportCounters:
     received_from_store: int = 0
     repeated: int = 0
     """Messages that came again under a hash that was handled before."""
+    foreign: int = 0
+    """Messages of the topic without our marker, or that our key does not open; dropped silently."""
     retrieved: int = 0
     """Messages that Store had and that were not known here."""
     repaired: int = 0

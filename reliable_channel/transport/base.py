@@ -38,6 +38,8 @@ class Envelope:
     ephemeral: bool
     message_hash: bytes
     """32 bytes, known before dispatch: the retrieval hint that others are given."""
+    meta: bytes = b""
+    """Beside the payload, at most 64 bytes; part of the hash."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,6 +51,7 @@ class Received:
     timestamp_ns: int
     """The sender's clock."""
     source: Source
+    meta: bytes = b""
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,7 +80,9 @@ class Transport(Protocol):
         """Unsubscribe and release everything; closing twice does nothing."""
         ...
 
-    def envelope(self, payload: bytes, *, timestamp_ns: int, ephemeral: bool) -> Envelope:
+    def envelope(
+        self, payload: bytes, *, timestamp_ns: int, ephemeral: bool, meta: bytes = b""
+    ) -> Envelope:
         """Wrap bytes for dispatch. Does no I/O."""
         ...
 

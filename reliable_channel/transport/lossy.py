@@ -33,9 +33,13 @@ class LossyTransport:
         """Close the inner transport."""
         await self._inner.aclose()
 
-    def envelope(self, payload: bytes, *, timestamp_ns: int, ephemeral: bool) -> Envelope:
+    def envelope(
+        self, payload: bytes, *, timestamp_ns: int, ephemeral: bool, meta: bytes = b""
+    ) -> Envelope:
         """Wrap bytes for dispatch."""
-        return self._inner.envelope(payload, timestamp_ns=timestamp_ns, ephemeral=ephemeral)
+        return self._inner.envelope(
+            payload, timestamp_ns=timestamp_ns, ephemeral=ephemeral, meta=meta
+        )
 
     async def publish(self, envelope: Envelope) -> None:
         """Broadcast, or seem to while cut off: a partition does not announce itself."""

@@ -2,6 +2,7 @@
 
 from collections import deque
 from collections.abc import AsyncGenerator, Sequence
+from dataclasses import replace
 from hashlib import sha256
 from typing import Final
 
@@ -33,11 +34,15 @@ class MemoryNetwork:
 
     def broadcast(self, envelope: Envelope) -> None:
         """Deliver to all, the sender included, and store."""
-        live = Received(envelope.payload, envelope.message_hash, envelope.timestamp_ns, Source.LIVE)
+        live = Received(
+            envelope.payload,
+            envelope.message_hash,
+            envelope.timestamp_ns,
+            Source.LIVE,
+            envelope.meta,
+        )
         if not envelope.ephemeral:
-            self.store[envelope.message_hash] = Received(
-                envelope.payload, envelope.message_hash, envelope.timestamp_ns, Source.STORE
-            )
+            self.store[envelope.message_hash] = replace(live, source=Source.STORE)
         for transport in self._transports:
             transport.arrive(live)
 
@@ -69,10 +74,12 @@ class MemoryTransport:
         """Leave the network."""
         self._network.leave(self)
 
-    def envelope(self, payload: bytes, *, timestamp_ns: int, ephemeral: bool) -> Envelope:
-        """Wrap bytes; the hash covers payload and time."""
-        digest = sha256(payload + timestamp_ns.to_bytes(8)).digest()
-        return Envelope(payload, timestamp_ns, ephemeral, digest)
+    def envelope(
+        self, payload: bytes, *, timestamp_ns: int, ephemeral: bool, meta: bytes = b""
+    ) -> Envelope:
+        """Wrap bytes; the hash covers payload, meta and time."""
+        digest = sha256(payload + meta + timestamp_ns.to_bytes(8)).digest()
+        return Envelope(payload, timestamp_ns, ephemeral, digest, meta)
 
     async def publish(self, envelope: Envelope) -> None:
         """Broadcast."""

@@ -43,6 +43,8 @@ def test_a_wrong_error_rate_is_named(wrong: object) -> None:
 def test_a_switch_takes_true_and_false_alone() -> None:
     with pytest.raises(ValueError, match=r"^query_on_connect is 1; allowed are True and False"):
         make(query_on_connect=1)
+    with pytest.raises(ValueError, match=r"^rate_limit_enabled is 'no'; allowed are True"):
+        make(rate_limit_enabled="no")
 
 
 def test_the_history_has_an_upper_bound() -> None:
@@ -56,7 +58,7 @@ def test_the_latest_repair_time_is_not_before_the_earliest() -> None:
 
 
 def test_every_option_is_covered_here() -> None:
-    others = {"bloom_error_rate", "query_on_connect"}
+    others = {"bloom_error_rate", "query_on_connect", "rate_limit_enabled"}
     assert set(OPTION_NAMES) == {*WHOLE_NUMBERS, *TEXTS, *others}
 
 
