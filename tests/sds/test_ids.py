@@ -2,7 +2,7 @@ from hashlib import sha256
 
 from Crypto.Hash import keccak
 
-from reliable_channel.sds.ids import js_waku_id, reliable_channel_id
+from reliable_channel.sds.ids import RecentIds, js_waku_id, reliable_channel_id
 
 
 def test_the_id_of_the_reliable_channel_api() -> None:
@@ -20,3 +20,11 @@ def test_sender_time_and_content_all_count() -> None:
 
 def test_js_wakus_id_is_the_content_alone() -> None:
     assert js_waku_id("alice", 1, b"hi") == sha256(b"hi").hexdigest() == js_waku_id("bob", 2, b"hi")
+
+
+def test_the_oldest_of_recent_ids_make_room() -> None:
+    recent = RecentIds(2)
+    for message_id in ("a", "b", "a", "c"):
+        recent.add(message_id)
+    assert [message_id in recent for message_id in "abc"] == [False, True, True]
+    assert len(recent) == 2

@@ -7,13 +7,21 @@ would. The world: a heap of (time, number, action), and drivers that call a core
 from __future__ import annotations
 
 import heapq
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from hashlib import sha256
 from random import Random
 from typing import Any, Final, TypeVar
 
-from reliable_channel.sds import HistoryEntry, Message, SdsOptions, SdsProtocol
+from reliable_channel.sds import (
+    NIM,
+    SPEC,
+    HistoryEntry,
+    Message,
+    SdsOptions,
+    SdsProtocol,
+    WireProfile,
+)
 from reliable_channel.sds.bloom import BloomParameters
 from reliable_channel.sds.events import (
     DeliveryFailed,
@@ -42,11 +50,24 @@ def options(**changes: Any) -> SdsOptions:
 
 
 def participant(
-    name: str = "alice", *, now_ms: int = NOW_MS, seed: int = 0, **changes: Any
+    name: str = "alice",
+    *,
+    now_ms: int = NOW_MS,
+    seed: int = 0,
+    profile: WireProfile = SPEC,
+    listen_to: Sequence[WireProfile] | None = None,
+    **changes: Any,
 ) -> SdsProtocol:
     """A participant of the test channel; `changes` are options."""
-    random = Random(f"{name} {seed}").random
-    return SdsProtocol(CHANNEL, name, now_ms=now_ms, random=random, options=options(**changes))
+    return SdsProtocol(
+        CHANNEL,
+        name,
+        now_ms=now_ms,
+        random=Random(f"{name} {seed}").random,
+        profile=profile,
+        listen_to=listen_to,
+        options=options(**changes),
+    )
 
 
 def send(core: SdsProtocol, content: bytes, now_ms: int = NOW_MS) -> Outgoing:
@@ -69,8 +90,9 @@ def give(core: SdsProtocol, *broadcast: Outgoing, now_ms: int = NOW_MS) -> None:
 
 
 def decode(outgoing: Outgoing) -> Message:
-    """The message that was broadcast."""
-    return CODEC.decode(outgoing.data)
+    """The message that was broadcast, in whichever dialect."""
+    codec = NIM.codec if NIM.codec.recognises(outgoing.data) else CODEC
+    return codec.decode(outgoing.data)
 
 
 def forge(
@@ -83,10 +105,11 @@ def forge(
     bloom: bytes | None = None,
     content: bytes | None = b"content",
     channel: str = CHANNEL,
+    profile: WireProfile = SPEC,
 ) -> bytes:
     """The bytes of a message that is written field by field."""
     history = [e if isinstance(e, HistoryEntry) else HistoryEntry(e, None, sender) for e in after]
-    return CODEC.encode(
+    return profile.codec.encode(
         Message(
             sender, message_id, channel, lamport, history, bloom, tuple(requests), content=content
         )
@@ -180,8 +203,16 @@ class World:
     event."""
 
     def __init__(
-        self, names: Sequence[str], *, seed: int = 0, weather: Weather | None = None, **changes: Any
+        self,
+        names: Sequence[str],
+        *,
+        seed: int = 0,
+        weather: Weather | None = None,
+        profiles: Mapping[str, WireProfile] | None = None,
+        **changes: Any,
     ) -> None:
+        """`profiles` are the dialects by name, `spec` where none is named; `changes` are
+        options."""
         self.now_ms = NOW_MS
         self.weather = weather or Weather()
         self.islands: list[set[str]] = []
@@ -190,7 +221,12 @@ class World:
         self._heap: list[tuple[int, int, Callable[[], None]]] = []
         self._number = 0
         self.drivers = {
-            name: Driver(self, name, participant(name, seed=seed, **changes)) for name in names
+            name: Driver(
+                self,
+                name,
+                participant(name, seed=seed, profile=(profiles or {}).get(name, SPEC), **changes),
+            )
+            for name in names
         }
         for driver in self.drivers.values():
             driver.settle()

@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
-from . import codec, primitives, scenarios, waku
+from . import codec, nim, primitives, scenarios, waku
 from .case import Result
 
 Check = Callable[[Any], Iterator[Result]]
@@ -17,6 +17,7 @@ CHECKS: dict[str, Check] = {
     "repair": primitives.check_repair,
     "messages": codec.check_messages,
     "scenarios": scenarios.check_scenarios,
+    "nim_wire": nim.check_nim_wire,
     "waku_message_hash": waku.check_waku_message_hash,
     "autosharding": waku.check_autosharding,
     "waku_vectors": waku.check_waku_vectors,

@@ -104,13 +104,57 @@ PLANTED = [
 ]
 
 
+def _set(path: str, value: object) -> Callable[[Any], None]:
+    *steps, last = path.split(".")
+
+    def plant(case: Any) -> None:
+        for step in steps:
+            case = case[int(step) if isinstance(case, list) else step]
+        case[int(last) if isinstance(case, list) else last] = value
+
+    return plant
+
+
+PLANTED_NIM = [
+    ("messages", 0, _set("hex", "0a026d311002220767656e6572616c2a0568656c6c6f3200")),
+    ("messages", 2, _set("fields.causal_history.0.message_id", "other")),
+    ("messages", 4, _set("fields.repair_request.1.sender_id", "other")),
+    ("messages", 8, _set("hex", "0a036e656710ffffffffffffffff7f220767656e6572616c2a017a3200")),
+    ("decode_cases", 0, _set("accepted", True)),
+    ("decode_cases", 7, _set("fields.message_id", "a")),
+    ("string_hashes", 3, _set("hash_u64_hex", "ccc3caacf8d810b4")),
+    ("blooms", 1, _set("lookups.m4", True)),
+    ("blooms", 1, _set("set_bits.0", 3)),
+    ("blooms", 1, _set("hex", "0a10840240061000040c098402b900000000100a18904e20062864")),
+    ("rolling_blooms", 0, _set("final_filter_hex", "0a10" + "00" * 16 + "100c18904e20072878")),
+    ("repair_timers", 0, _set("rows.0.t_req_ms", 198_168)),
+    ("repair_timers", 0, _set("rows.1.t_resp_ms", 235_945)),
+    ("repair_timers", 0, _set("rows.2.in_response_group.5", True)),
+    ("acks", 0, _set("outgoing_left", ["m1", "0xabc", "msg-é"])),
+    ("acks", 3, _set("on_message_sent_order", ["m1"])),
+    ("dependencies", 0, _set("steps.3.history", [])),
+    ("dependencies", 2, _set("steps.2.hex", "0a0164100122017a2a00")),
+]
+
+
 @pytest.mark.parametrize(("kind", "plant"), PLANTED)
 def test_a_planted_error_is_found(kind: str, plant: Callable[[Any], None], tmp_path: Path) -> None:
-    document = copy.deepcopy(json.loads((DATA / "js-waku" / f"{kind}.json").read_text()))
+    assert _differences("js-waku", kind, plant, tmp_path) == 1
+
+
+@pytest.mark.parametrize(("section", "case", "plant"), PLANTED_NIM)
+def test_a_planted_error_of_nim_is_found(
+    section: str, case: int, plant: Callable[[Any], None], tmp_path: Path
+) -> None:
+    assert _differences("nim-sds", "nim_wire", lambda d: plant(d[section][case]), tmp_path) == 1
+
+
+def _differences(family: str, kind: str, plant: Callable[[Any], None], tmp_path: Path) -> int:
+    document = copy.deepcopy(json.loads((DATA / family / f"{kind}.json").read_text()))
     plant(document)
     file = tmp_path / f"{kind}.json"
     file.write_text(json.dumps(document))
-    assert len([result for result in run_file(file) if result[1] is not None]) == 1
+    return len([result for result in run_file(file) if result[1] is not None])
 
 
 @pytest.mark.parametrize(
