@@ -22,6 +22,7 @@ from .runtime import (
     ChannelStatistics,
     Journal,
     Runtime,
+    Segmentation,
     SyncStatus,
     chain,
 )
@@ -46,16 +47,15 @@ CLOSE_TIMEOUT_S: Final = 2.0
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """What `send` gives back: the request, and the message ids that events about it carry."""
+    """What `send` gives back: one request, whatever number of segments it took."""
 
     request_id: str
     message_ids: tuple[str, ...]
 
     @property
     def message_id(self) -> str:
-        """The id of the request's only message."""
-        (message_id,) = self.message_ids
-        return message_id
+        """The id that names the request's message in events: that of its first segment."""
+        return self.message_ids[0]
 
 
 class ReliableChannel:
@@ -81,8 +81,9 @@ class ReliableChannel:
         store_peer: multiaddress of the Store node that the node asks; nwaku finds one by itself.
         transport: another transport in place of a node.
         encryption: seals what goes out and opens what comes in; what it cannot open is for others.
-        marker: attached to each message and, if `marker_required`, demanded of each: the marker
-            of logos-delivery is `b"RELIABLE-CHANNEL-API/1"`, js-waku knows none.
+        marker: attached to each message and, if `marker_required`, demanded of each. Where None
+            the wire profile decides: `nim` has `b"RELIABLE-CHANNEL-API/1"`, `spec` none; `b""` is
+            none in any case.
         rate_limit_file: where the spent budget outlives the process (`rate_limit_enabled`).
         journal: a file to which every event and every message on the wire is appended as JSON
             lines.
@@ -121,7 +122,9 @@ class ReliableChannel:
         self.channel_id = _required("channel_id", channel_id)
         self.sender_id = _required("sender_id", sender_id)
         self.content_topic = content_topic or default_content_topic(channel_id)
-        self.options = replace(options or ChannelOptions(), **values)
+        nim = values.get("wire_profile") == "nim"
+        family = ChannelOptions.of_profile("nim" if nim else "spec")
+        self.options = replace(options or family, **values)
         self.seed = randbits(64) if seed is None else seed
         self._settings = WakuSettings(
             self.content_topic, pubsub_topic, cluster_id, num_shards, service, store_peer
@@ -132,11 +135,13 @@ class ReliableChannel:
         self._drop_incoming = drop_incoming
         if drop_incoming is not None and not 0 <= drop_incoming <= 1:
             raise ValueError(f"drop_incoming is {drop_incoming}; allowed is a share from 0 to 1")
+        if marker is None:
+            marker = self.options.profile.marker
         if marker is not None and len(marker) > MAX_META_BYTES:
             raise ValueError(
                 f"marker has {len(marker)} bytes; at most {MAX_META_BYTES} are allowed"
             )
-        self._stages = chain(encryption, marker, marker_required=marker_required)
+        self._stages = chain(encryption, marker or None, marker_required=marker_required)
         self._budget = None if rate_limit_file is None else BudgetFile(Path(rate_limit_file))
         self._journal_path = journal
         self._now_ns = now_ns
@@ -234,9 +239,9 @@ class ReliableChannel:
             OutgoingBufferFull: too many own messages are unacknowledged; send again later.
             ChannelClosed: the channel is not open.
         """
-        request_id, message_id = self._opened().engine.send(bytes(memoryview(payload)))
+        request_id, message_ids = self._opened().engine.send(bytes(memoryview(payload)))
         await anyio.lowlevel.checkpoint()
-        return Request(request_id, (message_id,))
+        return Request(request_id, message_ids)
 
     async def send_ephemeral(self, payload: bytes) -> str:
         """Send a message for which nothing is promised, such as "is typing"; return its message id.
@@ -272,8 +277,12 @@ class ReliableChannel:
         return self._used().sync_status.changes()
 
     def log(self) -> Sequence[LogEntry]:
-        """The channel's log: own and delivered messages by Lamport timestamp, then message id."""
-        return list(self._used().engine.core.log)
+        """The channel's log: own and delivered messages by Lamport timestamp, then message id.
+
+        Segments of a long payload stand in it one by one, as they are on the wire.
+        """
+        runtime = self._used()
+        return [_whole(entry, runtime.segmentation) for entry in runtime.engine.core.log]
 
     def log_digest(self) -> str:
         """Hex sha256 of the log; equal for participants that know the same messages."""
@@ -333,3 +342,16 @@ def _required(name: str, value: str) -> str:
     if not isinstance(value, str) or not value or len(value) > 1024:
         raise ValueError(f"{name} is {value!r}; allowed is a text of 1 to 1024 characters")
     return value
+
+
+def _whole(entry: LogEntry, segmentation: Segmentation) -> LogEntry:
+    content = segmentation.whole(entry.content)
+    if content is entry.content:
+        return entry
+    return LogEntry(
+        entry.message_id,
+        entry.sender_id,
+        entry.lamport_timestamp,
+        content,
+        entry.retrieval_hint,
+    )

@@ -45,12 +45,16 @@ __all__ = [
     "MessageReceived",
     "MessageRejected",
     "MessageSent",
+    "PayloadDropped",
     "RateLimitReached",
+    "ReceiveProgress",
     "RejectionReason",
     "RepairRequestReceived",
     "RepairRequested",
     "RepairSent",
+    "SegmentDiscarded",
     "SendFailed",
+    "SendProgress",
     "SendingMessage",
     "SyncReceived",
     "SyncSent",
@@ -77,7 +81,58 @@ class MessageSent:
     message_id: str
     request_id: str
     message_hash: bytes
-    """The Waku message hash: its retrieval hint."""
+    """The Waku message hash, its retrieval hint; of several segments, that of the last to go
+    out."""
+    message_ids: tuple[str, ...] = ()
+    """The ids of all segments; the first one names the message in other events."""
+
+
+@dataclass(frozen=True, slots=True)
+class SendProgress:
+    """One more segment of a long message is out, or acknowledged."""
+
+    wire_name: ClassVar[str] = "send_progress"
+    message_id: str
+    request_id: str
+    state: str
+    """`sent` or `acknowledged`."""
+    chunks: int
+    total_chunks: int
+
+
+@dataclass(frozen=True, slots=True)
+class ReceiveProgress:
+    """One more segment of somebody's long message is here."""
+
+    wire_name: ClassVar[str] = "receive_progress"
+    sender_id: str
+    payload_hash: bytes
+    """Keccak-256 of the whole payload."""
+    chunks: int
+    total_chunks: int
+
+
+@dataclass(frozen=True, slots=True)
+class PayloadDropped:
+    """A long message of somebody will not be put together."""
+
+    wire_name: ClassVar[str] = "payload_dropped"
+    sender_id: str
+    payload_hash: bytes
+    reason: str
+    """`expired`, `evicted`, `hash_mismatch` or `malformed`."""
+    chunks: int
+    total_chunks: int
+
+
+@dataclass(frozen=True, slots=True)
+class SegmentDiscarded:
+    """A segment does not count; the rest of its message may still come."""
+
+    wire_name: ClassVar[str] = "segment_discarded"
+    sender_id: str
+    reason: str
+    detail: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,14 +192,18 @@ Event = (
     SdsEvent
     | SendingMessage
     | MessageSent
+    | SendProgress
     | SendFailed
+    | ReceiveProgress
+    | PayloadDropped
+    | SegmentDiscarded
     | RateLimitReached
     | EphemeralDropped
     | TransportDegraded
     | TransportRecovered
 )
 
-_HEX_FIELDS = frozenset({"message_hash", "retrieval_hint"})
+_HEX_FIELDS = frozenset({"message_hash", "payload_hash", "retrieval_hint"})
 
 
 def record(event: Event, at_ms: int) -> dict[str, object]:

@@ -5,13 +5,17 @@ Names and defaults are those of the Reliable Channel API as js-waku has it, wher
 """
 
 from dataclasses import dataclass, fields
-from typing import Literal, TypedDict
+from typing import Literal, Self, TypedDict, get_args
 
 from .sds.bloom import BloomParameters
 from .sds.options import DAY_MS, Limits, RepairOptions, SdsOptions
+from .sds.profile import WireProfile
+from .sds.profile import wire_profile as wire_profile_of
 
 RetrievalStrategy = Literal["both", "store-only", "sds-r-only", "none"]
 SyncScheduleName = Literal["suppressed", "js-waku"]
+WireProfileName = Literal["spec", "nim"]
+SegmentationName = Literal["profile", "none", "nim-segmentation", "lip-243-v0.1"]
 
 
 class OptionValues(TypedDict, total=False):
@@ -49,6 +53,11 @@ class OptionValues(TypedDict, total=False):
     missing_limit: int
     participants_limit: int
     event_buffer_limit: int
+    wire_profile: WireProfileName
+    segmentation: SegmentationName
+    segment_size_bytes: int
+    max_payload_bytes: int
+    segment_reconstruction_timeout_ms: int
     rate_limit_enabled: bool
     rate_limit_messages_per_epoch: int
     rate_limit_epoch_period_s: int
@@ -131,6 +140,19 @@ class ChannelOptions:
     """Events that wait for a reader of `events()`; a slow reader then slows down receiving, and
     until there is a reader the oldest events are dropped."""
 
+    wire_profile: WireProfileName = "spec"
+    """The dialect that is sent: `spec` for js-waku, `nim` for nim-sds (status-go, logos-delivery).
+    Both are understood. `ChannelOptions.of_profile` has the defaults of each family."""
+    segmentation: SegmentationName = "profile"
+    """How payloads are cut into segments: `none`, one of the layouts, or as the `profile` has it
+    (`spec` none, `nim` its own). A payload beyond a Waku message needs one, at all participants."""
+    segment_size_bytes: int = 102_400
+    """How long an encoded segment may be."""
+    max_payload_bytes: int = 16 * 1024 * 1024
+    """How long a payload may be, where it is cut."""
+    segment_reconstruction_timeout_ms: int = 600_000
+    """How long the segments of a payload wait for the others; above `timeout_for_lost_messages_ms`,
+    as a missing segment holds up those after it so long."""
     rate_limit_enabled: bool = False
     """Keep to a budget of messages an epoch, as RLN demands of whoever publishes."""
     rate_limit_messages_per_epoch: int = 100
@@ -151,18 +173,38 @@ class ChannelOptions:
                 f"repair_t_max_ms is {self.repair_t_max_ms}; allowed is a whole number "
                 f"of at least repair_t_min_ms, {self.repair_t_min_ms}"
             )
-        if self.sync_schedule not in ("suppressed", "js-waku"):
-            raise ValueError(
-                f"sync_schedule is {self.sync_schedule!r}; allowed are 'suppressed' and 'js-waku'"
-            )
-        if self.retrieval_strategy not in ("both", "store-only", "sds-r-only", "none"):
-            raise ValueError(
-                f"retrieval_strategy is {self.retrieval_strategy!r}; "
-                "allowed are 'both', 'store-only', 'sds-r-only' and 'none'"
-            )
+        for name, allowed in _WORDS.items():
+            if (word := getattr(self, name)) not in allowed:
+                *others, last = map(repr, allowed)
+                raise ValueError(f"{name} is {word!r}; allowed are {', '.join(others)} and {last}")
         for name in ("query_on_connect", "rate_limit_enabled"):
             if not isinstance(value := getattr(self, name), bool):
                 raise ValueError(f"{name} is {value!r}; allowed are True and False")
+
+    @classmethod
+    def of_profile(cls, wire_profile: WireProfileName) -> Self:
+        """The defaults of a dialect's family where they differ from the others'."""
+        if wire_profile == "spec":
+            return cls()
+        sds = wire_profile_of(wire_profile).options
+        return cls(
+            wire_profile=wire_profile,
+            causal_history_size=sds.causal_history_size,
+            max_lamport_ahead_ms=sds.max_lamport_ahead_ms,
+            repair_t_max_ms=sds.repair.t_max_ms,
+        )
+
+    @property
+    def profile(self) -> WireProfile:
+        """The dialect that is sent."""
+        return wire_profile_of(self.wire_profile)
+
+    @property
+    def segment_layout(self) -> str | None:
+        """The name of the layout in which payloads are cut, or None."""
+        if self.segmentation == "profile":
+            return self.profile.segmentation
+        return None if self.segmentation == "none" else self.segmentation
 
     @property
     def asks_store(self) -> bool:
@@ -237,3 +279,10 @@ def _check_whole_number(name: str, value: object, least: int, most: int | None) 
 
 
 OPTION_NAMES = tuple(field.name for field in fields(ChannelOptions))
+_WORDS = {
+    "sync_schedule": get_args(SyncScheduleName),
+    "retrieval_strategy": get_args(RetrievalStrategy),
+    "wire_profile": get_args(WireProfileName),
+    "segmentation": get_args(SegmentationName),
+}
+"""What each option that is a word allows."""

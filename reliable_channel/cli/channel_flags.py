@@ -66,6 +66,13 @@ _COMMON: dict[str, tuple[Any, Any]] = {
         ],
         None,
     ),
+    "rate_limit_file": (
+        Annotated[
+            Path | None,
+            typer.Option(help="Where the spent budget outlives the process."),
+        ],
+        None,
+    ),
     "journal": (
         Annotated[
             Path | None,
@@ -89,6 +96,7 @@ class ChannelArguments:
 
     common: dict[str, Any]
     options: dict[str, Any]
+    """Those that were given."""
 
     def channel(self) -> ReliableChannel:
         """The channel they describe.
@@ -96,7 +104,7 @@ class ChannelArguments:
         Raises:
             ValueError: an option outside what is allowed.
         """
-        return ReliableChannel(options=ChannelOptions(**self.options), **self.common)
+        return ReliableChannel(**self.options, **self.common)
 
 
 def with_channel_flags(
@@ -109,6 +117,7 @@ def with_channel_flags(
     def wrapper(**values: Any) -> None:
         common = {name: values.pop(name) for name in _COMMON}
         options = {name: values.pop(name) for name in _option_parameters}
+        options = {name: value for name, value in options.items() if value is not None}
         command(ChannelArguments(common, options), **values)  # type: ignore[call-arg]
 
     own = list(inspect.signature(command, eval_str=True).parameters.values())[1:]
@@ -128,7 +137,10 @@ def with_channel_flags(
 
 
 def _parameters() -> dict[str, inspect.Parameter]:
-    """One keyword parameter an option, its help taken from the option's own docstring."""
+    """One keyword parameter an option, its help taken from the option's own docstring.
+
+    What is not given stays None, so that the wire profile can choose its own default.
+    """
     hints, help_texts = get_type_hints(ChannelOptions), attribute_docstrings(ChannelOptions)
     found = {}
     for field in fields(ChannelOptions):
@@ -136,12 +148,13 @@ def _parameters() -> dict[str, inspect.Parameter]:
         if hints[field.name] is bool:
             flag = f"{flag}/--no-{flag[2:]}"
         assert field.default is not MISSING
-        option = typer.Option(flag, help=help_texts[field.name], rich_help_panel="Channel options")
+        help_text = f"{help_texts[field.name]} \\[default: {field.default}]"
+        option = typer.Option(flag, help=help_text, rich_help_panel="Channel options")
         found[field.name] = inspect.Parameter(
             field.name,
             inspect.Parameter.KEYWORD_ONLY,
-            annotation=Annotated[hints[field.name], option],
-            default=field.default,
+            annotation=Annotated[hints[field.name] | None, option],
+            default=None,
         )
     return found
 

@@ -4,6 +4,7 @@ and trio."""
 from .journal import Journal
 from .rate_limit import Budget, BudgetFile
 from .runtime import Runtime
+from .segments import Segmentation
 from .stages import chain
 from .statistics import ChannelStatistics
 from .sync_status import SyncStatus
@@ -14,6 +15,7 @@ __all__ = [
     "ChannelStatistics",
     "Journal",
     "Runtime",
+    "Segmentation",
     "SyncStatus",
     "chain",
 ]

@@ -10,12 +10,15 @@ from random import Random
 from typing import Final
 from uuid import UUID
 
+from ..errors import OutgoingBufferFull
 from ..events import (
+    DeliveryFailed,
     EphemeralDropped,
     Event,
-    MessageSent,
+    MessageAcknowledged,
+    MessagePossiblyAcknowledged,
+    MessageReceived,
     RateLimitReached,
-    SendFailed,
     SendingMessage,
 )
 from ..sds import Arrival, Outcome, SdsProtocol
@@ -24,6 +27,8 @@ from ..transport.base import Envelope, Source
 from .event_stream import EventStream
 from .journal import Journal
 from .outbox import Outbox
+from .requests import Requests
+from .segments import Segmentation
 from .statistics import TransportCounters
 
 HANDLED_HASHES: Final = 20_000
@@ -44,6 +49,7 @@ class Engine:
         random: Random,
         stream: EventStream,
         outbox: Outbox,
+        segmentation: Segmentation,
         journal: Journal | None,
         wake: Callable[[], None],
     ) -> None:
@@ -55,7 +61,8 @@ class Engine:
         self._outbox = outbox
         self._journal = journal
         self._wake = wake
-        self._requests: dict[str, str] = {}
+        self._segmentation = segmentation
+        self._requests = Requests()
         self._handled: OrderedDict[bytes, None] = OrderedDict()
         self._rate_limited_until_ms = 0
 
@@ -63,15 +70,20 @@ class Engine:
         """Wall-clock time in milliseconds."""
         return self._now_ns() // 1_000_000
 
-    def send(self, content: bytes) -> tuple[str, str]:
-        """Accept a message; return its request id and message id."""
+    def send(self, payload: bytes) -> tuple[str, tuple[str, ...]]:
+        """Accept a message; return its request id and the ids of its segments."""
         now_ns = self._now_ns()
-        message_id = self.core.send(content, now_ns // 1_000_000, timestamp_ns=now_ns)
+        segments = self._segmentation.split(payload)
+        self._check_room(len(segments))
+        message_ids = tuple(
+            self.core.send(segment, now_ns // 1_000_000, timestamp_ns=now_ns)
+            for segment in segments
+        )
         request_id = str(UUID(int=self._random.getrandbits(128), version=4))
-        self._requests[message_id] = request_id
-        self.emit(SendingMessage(message_id, request_id))
+        self._requests.accepted(request_id, message_ids)
+        self.emit(SendingMessage(message_ids[0], request_id))
         self._settle()
-        return request_id, message_id
+        return request_id, message_ids
 
     def send_ephemeral(self, content: bytes, refusal: str | None = None) -> str:
         """Accept an ephemeral message, or drop it with an event; return its message id."""
@@ -114,8 +126,8 @@ class Engine:
             return
         message_id = outgoing.message_id
         self.core.dispatched(message_id, self.now_ms(), envelope.message_hash)
-        if request_id := self._requests.pop(message_id, None):
-            self.emit(MessageSent(message_id, request_id, envelope.message_hash))
+        for event in self._requests.sent(message_id, envelope.message_hash):
+            self.emit(event)
         self._settle()
 
     def refused(self, outgoing: Outgoing, reason: str) -> None:
@@ -124,7 +136,8 @@ class Engine:
         if outgoing.kind not in (OutgoingKind.CONTENT, OutgoingKind.RETRY):
             return
         self.core.outgoing_buffer.remove([message_id])
-        self.emit(SendFailed(message_id, self._requests.pop(message_id, ""), reason))
+        if failed := self._requests.refused(message_id, reason):
+            self.emit(failed)
 
     def rate_limited(self, epoch_ends_at_ms: int, waiting: int) -> None:
         """The budget is spent; told once an epoch."""
@@ -134,8 +147,16 @@ class Engine:
 
     def on_deadline(self) -> None:
         """Let the core do what is due."""
-        self.core.on_deadline(self.now_ms())
+        now_ms = self.now_ms()
+        self.core.on_deadline(now_ms)
+        for event in self._segmentation.on_deadline(now_ms):
+            self.emit(event)
         self._settle()
+
+    def next_deadline_ms(self) -> int | None:
+        """When `on_deadline` must be called next."""
+        deadlines = (self.core.next_deadline_ms(), self._segmentation.next_deadline_ms())
+        return min((deadline for deadline in deadlines if deadline is not None), default=None)
 
     def emit(self, event: Event) -> None:
         """Tell the application and the journal."""
@@ -143,9 +164,26 @@ class Engine:
             self._journal.event(event, self.now_ms())
         self._stream.emit(event)
 
+    def _check_room(self, messages: int) -> None:
+        """Refuse a message of which only a part would find room in the outgoing buffer."""
+        limit = self.core.options.limits.outgoing_messages
+        if messages > 1 and len(self.core.outgoing_buffer) + messages > limit:
+            raise OutgoingBufferFull(
+                f"the message has {messages} segments and {limit} own messages may wait for an "
+                "acknowledgement; send again later, or raise outgoing_buffer_limit"
+            )
+
     def _settle(self) -> None:
         for event in self.core.events():
-            self.emit(event)
+            match event:
+                case MessageReceived():
+                    for told in self._segmentation.join(event, self.now_ms()):
+                        self.emit(told)
+                case MessageAcknowledged() | MessagePossiblyAcknowledged() | DeliveryFailed():
+                    for settled in self._requests.settled(event):
+                        self.emit(settled)
+                case _:
+                    self.emit(event)
         for outgoing in self.core.outgoing():
             self._outbox.put(outgoing)
         self._wake()

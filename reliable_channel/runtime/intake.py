@@ -23,6 +23,6 @@ class Intake:
             parcel = await self._stages.inward(Parcel(received.payload, received.meta))
         except Foreign:
             self._engine.counters.foreign += 1
-            self._engine.handled(received.message_hash)
+            # Not remembered: a key that opens it may yet come (rotation), and Store give it again.
             return Arrival(Outcome.REJECTED)
         return self._engine.receive(parcel.payload, received.message_hash, received.source)

@@ -22,6 +22,7 @@ from .outbox import Outbox
 from .rate_limit import Budget, BudgetStore, RateLimitManager, no_budget
 from .receiver import Receiver
 from .retrieval import Retriever
+from .segments import NoSegmentation, Segmentation, Segments
 from .stages import Stages
 from .statistics import ChannelStatistics
 from .sync_status import SyncStatus, SyncStatusWatch
@@ -57,13 +58,16 @@ class Runtime:
             now_ms=now_ns() // 1_000_000,
             random=random.random,
             options=options.sds_options(),
+            profile=options.profile,
         )
+        self.segmentation = _segmentation(options)
         self.engine = Engine(
             core,
             now_ns=now_ns,
             random=random,
             stream=self._stream,
             outbox=self._outbox,
+            segmentation=self.segmentation,
             journal=journal,
             wake=self._wake,
         )
@@ -177,7 +181,7 @@ class Runtime:
     async def _keep_time(self) -> None:
         while True:
             self._deadline_changed = anyio.Event()
-            deadline_ms = self.engine.core.next_deadline_ms()
+            deadline_ms = self.engine.next_deadline_ms()
             # In whole nanoseconds: a float of this size can reach the deadline before the clock.
             wait_ns = None if deadline_ms is None else deadline_ms * 1_000_000 - self._now_ns()
             if wait_ns is not None and wait_ns <= 0:
@@ -186,3 +190,15 @@ class Runtime:
                 continue
             with anyio.move_on_after(None if wait_ns is None else wait_ns / 1_000_000_000):
                 await self._deadline_changed.wait()
+
+
+def _segmentation(options: ChannelOptions) -> Segmentation:
+    layout = options.segment_layout
+    if layout is None:
+        return NoSegmentation()
+    return Segments(
+        layout,
+        segment_size_bytes=options.segment_size_bytes,
+        max_payload_bytes=options.max_payload_bytes,
+        reconstruction_timeout_ms=options.segment_reconstruction_timeout_ms,
+    )

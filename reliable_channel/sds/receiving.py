@@ -165,7 +165,10 @@ class Receiver:
             self._note_unmet(message, now_ms, [])
         state.repair_responses.remove(message.message_id)
         self._bound_missing()
-        state.sync_timer.restart(Heard.SYNC, now_ms)
+        newest = state.log.last(1)
+        if not newest or newest[0].message_id in message.causal_ids:
+            # It said what ours would say. One that does not know our newest message spares nobody.
+            state.sync_timer.restart(Heard.SYNC, now_ms)
         return Arrival(Outcome.SYNC, message.message_id, was_missing)
 
     def _has_taken(self, message_id: str) -> bool:

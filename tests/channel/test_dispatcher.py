@@ -57,7 +57,10 @@ async def test_within_ten_seconds_the_same_envelope_goes_again(
         sent = await told.first(MessageSent)
         assert transport.given == [transport.given[0]] * (failures + 1)
         assert sent == MessageSent(
-            request.message_id, request.request_id, transport.given[0].message_hash
+            request.message_id,
+            request.request_id,
+            transport.given[0].message_hash,
+            request.message_ids,
         )
 
 

@@ -53,7 +53,7 @@ def count_syncs(rule: Rule, participants: int, duration_ms: int, seed: int) -> i
         (Heard.SYNC, 24_000, 36_000),
         (Heard.OWN_SYNC, 24_000, 36_000),
         (Heard.CONTENT, 12_000, 18_000),
-        (Heard.OWN_CONTENT, 12_000, 18_000),
+        (Heard.OWN_CONTENT, 18_000, 27_000),
     ],
 )
 @settings(derandomize=True)

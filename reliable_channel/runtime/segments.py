@@ -1,0 +1,177 @@
+"""The outermost stage: long payloads leave as segments, and arrive as payloads (LIP 173,
+Segmentation)."""
+
+from collections.abc import Iterable, Iterator
+from dataclasses import replace
+from typing import Final, Protocol
+
+from ..errors import ContentTooLong
+from ..events import (
+    Event,
+    MessageReceived,
+    PayloadDropped,
+    ReceiveProgress,
+    SegmentDiscarded,
+)
+from ..segmentation import (
+    LAYOUTS,
+    PayloadReassembled,
+    PayloadTooLarge,
+    Reassembler,
+    ReassemblyLimits,
+    Segmenter,
+    SegmentOutcome,
+    SegmentProgress,
+    SegmentSetDropped,
+    sniff,
+)
+from ..segmentation import SegmentDiscarded as Discarded
+
+SEGMENTS_SPARE: Final = 1
+"""LIP 243 v0.1 allows one segment less than its maximum."""
+
+
+class Segmentation(Protocol):
+    """How payloads become the content of SDS messages, and back."""
+
+    def split(self, payload: bytes) -> list[bytes]:
+        """The content of one message or several.
+
+        Raises:
+            ContentTooLong: the payload needs more segments than are allowed.
+        """
+        ...
+
+    def join(self, received: MessageReceived, now_ms: int) -> Iterable[Event]:
+        """What a delivered message makes whole, and what there is to tell about it."""
+        ...
+
+    def whole(self, content: bytes) -> bytes:
+        """The payload of a message that is whole by itself; else its content."""
+        ...
+
+    def next_deadline_ms(self) -> int | None:
+        """When `on_deadline` must be called next."""
+        ...
+
+    def on_deadline(self, now_ms: int) -> Iterable[Event]:
+        """Give up what took too long."""
+        ...
+
+
+class NoSegmentation:
+    """Every payload is one message as it is, as with js-waku."""
+
+    def split(self, payload: bytes) -> list[bytes]:
+        """The payload itself."""
+        return [payload]
+
+    def join(self, received: MessageReceived, now_ms: int) -> Iterable[Event]:
+        """The message itself."""
+        return (received,)
+
+    def whole(self, content: bytes) -> bytes:
+        """The content itself."""
+        return content
+
+    def next_deadline_ms(self) -> int | None:
+        """Never."""
+        return None
+
+    def on_deadline(self, now_ms: int) -> Iterable[Event]:
+        """Nothing."""
+        return ()
+
+
+class Segments:
+    """Payloads in segments of one layout; segments of every known layout are put together."""
+
+    def __init__(
+        self,
+        layout_name: str,
+        *,
+        segment_size_bytes: int,
+        max_payload_bytes: int,
+        reconstruction_timeout_ms: int,
+    ) -> None:
+        layout = next(layout for layout in LAYOUTS if layout.name == layout_name)
+        chunk_bytes = layout.chunk_size_bytes(segment_size_bytes)
+        most = -(-max_payload_bytes // chunk_bytes) + SEGMENTS_SPARE
+        self._max_payload_bytes = max_payload_bytes
+        self._segmenter = Segmenter(
+            layout, segment_size_bytes=segment_size_bytes, max_total_segments=most
+        )
+        room = ReassemblyLimits()
+        self._reassembler = Reassembler(
+            ReassemblyLimits(
+                reconstruction_timeout_ms=reconstruction_timeout_ms,
+                max_total_segments=max(room.max_total_segments, most),
+                max_buffered_bytes=max(room.max_buffered_bytes, 4 * max_payload_bytes),
+                max_sender_buffered_bytes=max(
+                    room.max_sender_buffered_bytes, 2 * max_payload_bytes
+                ),
+            )
+        )
+
+    def split(self, payload: bytes) -> list[bytes]:
+        """Cut a payload; a short one is wrapped all the same.
+
+        Raises:
+            ContentTooLong: the payload is longer than `max_payload_bytes`.
+        """
+        if not payload:
+            return [payload]  # the core says why not
+        if len(payload) > self._max_payload_bytes:
+            raise ContentTooLong(
+                f"{len(payload)} bytes; max_payload_bytes is {self._max_payload_bytes}"
+            )
+        try:
+            return self._segmenter.split(payload)
+        except PayloadTooLarge as error:
+            raise ContentTooLong(str(error)) from error
+
+    def join(self, received: MessageReceived, now_ms: int) -> Iterator[Event]:
+        """Add a segment; what is none is delivered as it is."""
+        segment = sniff(received.content)
+        if segment is None:
+            yield received
+            return
+        for outcome in self._reassembler.add(received.sender_id, segment, now_ms):
+            if isinstance(outcome, PayloadReassembled):
+                yield replace(received, content=outcome.payload)
+            else:
+                yield _told(outcome)
+
+    def whole(self, content: bytes) -> bytes:
+        """The payload of an only segment."""
+        segment = sniff(content)
+        return segment.payload if segment and segment.data_segment_count == 1 else content
+
+    def next_deadline_ms(self) -> int | None:
+        """When the oldest half-finished payload is given up."""
+        return self._reassembler.next_deadline_ms()
+
+    def on_deadline(self, now_ms: int) -> Iterator[Event]:
+        """Give up what took too long."""
+        for outcome in self._reassembler.on_deadline(now_ms):
+            yield _told(outcome)
+
+
+def _told(outcome: SegmentOutcome) -> Event:
+    match outcome:
+        case SegmentProgress():
+            return ReceiveProgress(
+                outcome.sender_id, outcome.payload_hash, outcome.chunks, outcome.total_chunks
+            )
+        case SegmentSetDropped():
+            return PayloadDropped(
+                outcome.sender_id,
+                outcome.payload_hash,
+                outcome.reason.value,
+                outcome.chunks,
+                outcome.total_chunks,
+            )
+        case Discarded():
+            return SegmentDiscarded(outcome.sender_id, outcome.reason.value, outcome.detail)
+        case PayloadReassembled():
+            raise AssertionError("a whole payload is delivered, not told")

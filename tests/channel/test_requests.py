@@ -1,0 +1,141 @@
+"""Requests of one and of many segments: what the application hears."""
+
+import hashlib
+
+import anyio
+import pytest
+
+from reliable_channel import (
+    ChannelOptions,
+    ContentTooLong,
+    MessageAcknowledged,
+    MessageReceived,
+    MessageSent,
+    OutgoingBufferFull,
+    ReceiveProgress,
+    SendFailed,
+    SendingMessage,
+    SendProgress,
+)
+from reliable_channel.segmentation import sniff
+from reliable_channel.transport import MemoryNetwork
+
+from .world import listening, make_channel, spied
+
+pytestmark = pytest.mark.anyio
+
+
+def segmenting(**values: object) -> ChannelOptions:
+    return ChannelOptions(
+        segmentation="nim-segmentation",
+        sync_min_interval_ms=200,
+        retrieve_frequency_ms=200,
+        retry_interval_ms=1_000,
+        possibly_acknowledged_retry_interval_ms=2_000,
+        **values,  # type: ignore[arg-type]
+    )
+
+
+def payload(size: int) -> bytes:
+    return hashlib.shake_256(b"payload").digest(size)
+
+
+async def test_a_short_payload_is_one_segment_and_one_message() -> None:
+    network = MemoryNetwork()
+    alice = make_channel(network.transport(), "alice", options=segmenting())
+    bob = make_channel(network.transport(), "bob", options=segmenting())
+    async with listening(alice) as said, listening(bob) as heard:
+        request = await alice.send(b"short")
+        assert len(request.message_ids) == 1
+        received = await heard.first(MessageReceived)
+        assert received.content == b"short"
+        acknowledged = await said.first(MessageAcknowledged)
+        assert acknowledged.message_id == request.message_id
+        assert not said.of(SendProgress)
+        assert [entry.content for entry in alice.log()] == [b"short"]
+
+
+async def test_a_long_payload_over_a_lossy_link_arrives_once_with_progress() -> None:
+    network, content = MemoryNetwork(), payload(10_000_000)
+    alice = make_channel(network.transport(), "alice", options=segmenting())
+    bob = make_channel(network.transport(), "bob", options=segmenting(), drop_incoming=0.3, seed=11)
+    async with listening(alice) as said, listening(bob) as heard:
+        request = await alice.send(content)
+        total = len(request.message_ids)
+        assert total == 98
+        await heard.until(lambda: heard.contents, within_s=60)
+        assert heard.contents == [content]
+        progress = [event.chunks for event in heard.of(ReceiveProgress)]
+        assert progress == sorted(progress)
+        assert progress[-1] >= total - 1
+        await said.until(lambda: said.of(MessageAcknowledged), within_s=60)
+    assert len(said.of(SendingMessage)) == len(said.of(MessageSent)) == 1
+    (sent,) = said.of(MessageSent)
+    assert (sent.request_id, sent.message_ids) == (request.request_id, request.message_ids)
+    (acknowledged,) = said.of(MessageAcknowledged)
+    assert acknowledged.message_id == request.message_id
+    states = {
+        state: [e.chunks for e in said.of(SendProgress) if e.state == state]
+        for state in ("sent", "acknowledged")
+    }
+    assert states == {"sent": [*range(1, 99)], "acknowledged": [*range(1, 99)]}
+    assert alice.log_digest() == bob.log_digest()
+
+
+async def test_two_equal_payloads_arrive_twice() -> None:
+    network, content = MemoryNetwork(), payload(300_000)
+    alice = make_channel(network.transport(), "alice", options=segmenting())
+    bob = make_channel(network.transport(), "bob", options=segmenting())
+    async with alice, listening(bob) as heard:
+        await alice.send(content)
+        await alice.send(content)
+        await heard.until(lambda: len(heard.contents) == 2)
+        assert heard.contents == [content, content]
+
+
+async def test_a_payload_beyond_the_limit_fails_at_send() -> None:
+    channel = make_channel(
+        MemoryNetwork().transport(), "alice", options=segmenting(max_payload_bytes=1_000)
+    )
+    async with channel:
+        with pytest.raises(ContentTooLong, match="1001 bytes; max_payload_bytes is 1000"):
+            await channel.send(payload(1_001))
+        await channel.send(payload(1_000))
+
+
+async def test_a_payload_that_only_half_fits_the_outgoing_buffer_is_refused_whole() -> None:
+    channel = make_channel(
+        MemoryNetwork().transport(), "alice", options=segmenting(outgoing_buffer_limit=2)
+    )
+    async with channel:
+        with pytest.raises(OutgoingBufferFull, match="4 segments"):
+            await channel.send(payload(306_817))
+        assert len(channel.log()) == 0
+
+
+async def test_a_request_of_which_a_segment_is_refused_fails_once() -> None:
+    network = MemoryNetwork()
+    spy = spied(network)
+    channel = make_channel(spy, "alice", options=segmenting())
+    async with listening(channel) as told:
+        spy.cut_off = False
+        network.away = True
+        request = await channel.send(payload(306_817))
+        await anyio.wait_all_tasks_blocked()
+    failed = told.of(SendFailed)
+    assert [event.message_id for event in failed] == [request.message_id]
+    assert failed[0].request_id == request.request_id
+
+
+async def test_the_nim_profile_wraps_every_payload_and_marks_it() -> None:
+    network = MemoryNetwork()
+    options = ChannelOptions.of_profile("nim")
+    alice = make_channel(network.transport(), "alice", options=options)
+    bob = make_channel(network.transport(), "bob", options=options)
+    async with alice, listening(bob) as heard:
+        await alice.send(b"hello")
+        assert (await heard.first(MessageReceived)).content == b"hello"
+    (stored,) = network.store.values()
+    assert stored.meta == b"RELIABLE-CHANNEL-API/1"
+    assert options.causal_history_size == 10
+    assert sniff(bob._used().engine.core.log.last(1)[0].content) is not None
