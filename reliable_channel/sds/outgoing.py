@@ -5,7 +5,7 @@ import heapq
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 
-from .bloom import BloomForm, BloomLayout
+from .bloom import BloomForm, BloomLayout, BloomParameters, Probes, contains
 from .nim_hash import HashPair
 
 
@@ -22,22 +22,47 @@ class OutgoingEntry:
     itself."""
     due_ms: int | None = None
     """When it is sent again; None while it waits for the transport."""
-    _hash_pairs: dict[BloomForm, HashPair] = field(default_factory=dict)
 
-    def is_in(self, layout: BloomLayout, words: bytes) -> bool:
-        """Whether a bloom filter holds it. Its hashes are kept, so that a review costs a look per
-        filter and no hash, whatever the size of the filter is."""
-        pair = self._hash_pairs.get(layout.form)
-        if pair is None:
-            pair = self._hash_pairs[layout.form] = layout.form.hash_pair(self.message_id)
-        return layout.holds(words, pair)
+
+class _Places:
+    """Where messages lie in the bloom filters of one form, so that a review hashes nothing and
+    costs one look a message: a short one where the filter has this channel's size."""
+
+    def __init__(self, layout: BloomLayout, message_ids: Iterable[str]) -> None:
+        self._layout = layout
+        self._pairs: dict[str, HashPair] = {}
+        self._probes: dict[str, Probes] = {}
+        for message_id in message_ids:
+            self.add(message_id)
+
+    def add(self, message_id: str) -> None:
+        pair = self._pairs[message_id] = self._layout.form.hash_pair(message_id)
+        self._probes[message_id] = self._layout.probes_of(pair)
+
+    def remove(self, message_id: str) -> None:
+        del self._pairs[message_id], self._probes[message_id]
+
+    def held(self, layout: BloomLayout, words: bytes) -> Iterator[str]:
+        """The messages that a filter holds."""
+        if layout == self._layout:
+            return (i for i, probes in self._probes.items() if contains(words, probes))
+        return (i for i, pair in self._pairs.items() if layout.holds(words, pair))
 
 
 class OutgoingBuffer:
     """Own messages by id, and a timetable of their retries."""
 
-    def __init__(self, *, retry_interval_ms: int, possibly_acknowledged_interval_ms: int) -> None:
+    def __init__(
+        self,
+        parameters: BloomParameters,
+        *,
+        retry_interval_ms: int,
+        possibly_acknowledged_interval_ms: int,
+    ) -> None:
         self.entries: dict[str, OutgoingEntry] = {}
+        self._parameters = parameters
+        self._places: dict[BloomForm, _Places] = {}
+        """For the forms of the filters that were received."""
         self._retry_interval_ms = retry_interval_ms
         self._possibly_interval_ms = possibly_acknowledged_interval_ms
         self._timetable: list[tuple[int, str]] = []
@@ -48,6 +73,8 @@ class OutgoingBuffer:
     def add(self, message_id: str, data: bytes) -> None:
         """Take a message that is about to be dispatched for the first time."""
         self.entries[message_id] = OutgoingEntry(message_id, data)
+        for places in self._places.values():
+            places.add(message_id)
 
     def dispatched(self, message_id: str, now_ms: int) -> None:
         """Start the retry timer of a message that is out. Waiting for a transport uses up no
@@ -61,18 +88,23 @@ class OutgoingBuffer:
 
     def remove(self, message_ids: Iterable[str]) -> list[str]:
         """Drop those that are in the buffer, and return them."""
-        return [i for i in message_ids if self.entries.pop(i, None) is not None]
+        removed = [i for i in message_ids if self.entries.pop(i, None) is not None]
+        for places in self._places.values():
+            for message_id in removed:
+                places.remove(message_id)
+        return removed
 
     def any_in(self, layout: BloomLayout, words: bytes) -> bool:
         """Whether a bloom filter holds any of the messages."""
-        return any(entry.is_in(layout, words) for entry in self.entries.values())
+        return next(self._held(layout, words), None) is not None
 
     def review(self, layout: BloomLayout, words: bytes, sender_id: str) -> list[OutgoingEntry]:
         """The messages that a filter of `sender_id` holds and that this sender was not counted for
         yet."""
         found = []
-        for entry in self.entries.values():
-            if sender_id not in entry.possible_acks and entry.is_in(layout, words):
+        for message_id in self._held(layout, words):
+            entry = self.entries[message_id]
+            if sender_id not in entry.possible_acks:
                 if not entry.possible_acks and entry.due_ms is not None:
                     self._schedule(
                         entry, entry.due_ms - self._retry_interval_ms + self._possibly_interval_ms
@@ -111,6 +143,12 @@ class OutgoingBuffer:
 
     def __iter__(self) -> Iterator[OutgoingEntry]:
         return iter(self.entries.values())
+
+    def _held(self, layout: BloomLayout, words: bytes) -> Iterator[str]:
+        form = layout.form
+        if form not in self._places:
+            self._places[form] = _Places(self._parameters.layout_in(form), self.entries)
+        return self._places[form].held(layout, words)
 
     def _schedule(self, entry: OutgoingEntry, due_ms: int) -> None:
         entry.due_ms = due_ms

@@ -49,6 +49,7 @@ class ChannelState:
         self.bloom_filter = RollingBloomFilter(options.bloom, form=profile.bloom)
         self.participants = Participants(options.limits.participants)
         self.outgoing_buffer = OutgoingBuffer(
+            options.bloom,
             retry_interval_ms=options.retry_interval_ms,
             possibly_acknowledged_interval_ms=options.possibly_acknowledged_interval_ms,
         )

@@ -1,12 +1,18 @@
-from reliable_channel.sds.bloom import BloomFilter, BloomParameters
+import pytest
+
+from reliable_channel.sds.bloom import BloomFilter, BloomLayout, BloomParameters
+from reliable_channel.sds.nim_bloom import NIM_BLOOM
 from reliable_channel.sds.outgoing import OutgoingBuffer
 
-LAYOUT = BloomParameters(capacity=100).layout
+PARAMETERS = BloomParameters(capacity=100)
+LAYOUT = PARAMETERS.layout
 RETRY_MS, POSSIBLY_MS = 100, 300
 
 
 def buffer(*dispatched: str) -> OutgoingBuffer:
-    made = OutgoingBuffer(retry_interval_ms=RETRY_MS, possibly_acknowledged_interval_ms=POSSIBLY_MS)
+    made = OutgoingBuffer(
+        PARAMETERS, retry_interval_ms=RETRY_MS, possibly_acknowledged_interval_ms=POSSIBLY_MS
+    )
     for message_id in dispatched:
         made.add(message_id, message_id.encode())
         made.dispatched(message_id, 0)
@@ -94,3 +100,16 @@ def test_a_second_dispatch_replaces_the_first_timer() -> None:
     made.dispatched("a", 60)
     assert due(made, 150) == []
     assert due(made, 160) == ["a"]
+
+
+@pytest.mark.parametrize("layout", [LAYOUT, BloomLayout(99, 2), BloomLayout(333, 5, NIM_BLOOM)])
+def test_filters_of_each_size_and_form_are_looked_through(layout: BloomLayout) -> None:
+    made = buffer("a", "b", "c")
+    held = BloomFilter(layout)
+    held.insert("a")
+    assert made.any_in(layout, bytes(held))
+    made.add("d", b"d")
+    made.remove(["a", "b"])
+    assert not made.any_in(layout, bytes(held))
+    held.insert("d")
+    assert [e.message_id for e in made.review(layout, bytes(held), "bob")] == ["d"]

@@ -74,6 +74,9 @@ def field_2_is_varint(data: bytes) -> bool:
     """Whether the first field 2 of a protobuf message is a number: the Lamport timestamp of
     nim-sds, which always writes it, where the specification has the message id, a string."""
     try:
+        # As good as always it comes right after a short field 1.
+        if data[0] == 0x0A and data[1] < 0x80 and (tag := data[2 + data[1]]) in (0x10, 0x12):
+            return tag == 0x10
         return _wire_type_of_field_2(data) == 0
     except IndexError:
         return False
