@@ -61,13 +61,15 @@ class MessageKind(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Message:
-    """An SDS message. `None` is an absent field, which is not the same as an empty one."""
+    """An SDS message. `None` is an absent field, which is not the same as an empty one but in the
+    `nim` dialect."""
 
     sender_id: str
     message_id: str
     channel_id: str
     lamport_timestamp: int | None = None
-    """Unsigned 64-bit; milliseconds since the epoch, or more where a clock ran ahead."""
+    """Milliseconds since the epoch, or more where a clock ran ahead; in milliseconds whichever unit
+    the dialect has on the wire."""
     causal_history: Sequence[HistoryEntry] = ()
     """The last entries of the sender's log, oldest first."""
     bloom_filter: bytes | None = None

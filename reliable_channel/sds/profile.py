@@ -7,17 +7,20 @@ Mixing. A channel whose participants listen to both dialects is one channel: Lam
 compared in milliseconds (a second of nim-sds is 1000 of them), so that all end with the same log,
 in which whatever a message refers to stands before it; acknowledgements and repair requests cross
 the border, each filter read in the form of its sender's dialect. A repaired message is broadcast as
-it was first sent. But js-waku and nim-sds read their own dialect alone: such a peer misses what is
-sent in the other one and waits for it, so mix to move a channel over, not to bridge it.
+it was first sent. The clocks of nim-sds run ahead of the time in a busy channel: whoever listens to
+it should allow for that (`max_lamport_ahead_ms`, see `NIM`). But js-waku and nim-sds read their own
+dialect alone: such a peer misses what is sent in the other one and waits for it, so mix to move a
+channel over, not to bridge it.
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 from .bloom import SPEC_BLOOM, BloomForm
 from .clock import LamportClock, SecondsClock
 from .ids import IdFunction, reliable_channel_id
+from .message import Message
 from .nim_bloom import NIM_BLOOM
 from .nim_repair import NIM_TIMERS
 from .options import DAY_MS, RepairOptions, SdsOptions
@@ -53,6 +56,11 @@ class WireProfile:
     not."""
     marker: bytes | None = None
     """What stands beside each message on the transport, and must; None where nothing does."""
+
+    def without_filter(self, sync: Message) -> bytes:
+        """A sync message to be kept for those who refer to it: that it exists and what it waits for
+        is a tenth of its bytes, and its filter is old news by then."""
+        return self.codec.encode(replace(sync, bloom_filter=None, repair_request=()))
 
 
 SPEC: Final = WireProfile(

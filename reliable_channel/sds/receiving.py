@@ -160,6 +160,7 @@ class Receiver:
             # Others wait for it, as it may wait for others, and they may ask for it.
             state.repair_requests.remove(message.message_id)
             state.incoming_buffer.arrived(message.message_id)
+            arrived.data = profile.without_filter(message)
             self._deliver_or_park(arrived, now_ms)
         else:
             self._note_unmet(message, now_ms, [])

@@ -73,9 +73,10 @@ class Sender:
             return False
         message_id = message_id or f"sync-{int(self._random() * 2**53):014x}"
         data = self._assemble(message_id, lamport, None, now_ms)
-        if state.profile.refers_to_syncs:
+        if (profile := state.profile).refers_to_syncs:
             state.referable_syncs.add(message_id)
-            state.repair_cache.add(message_id, data)
+            sync = profile.codec.decode(data)
+            state.repair_cache.add(message_id, profile.without_filter(sync))
         state.broadcast(OutgoingKind.SYNC, message_id, data)
         state.tell(SyncSent(message_id))
         state.counters.syncs_sent += 1
