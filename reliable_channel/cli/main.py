@@ -1,6 +1,10 @@
 """The command line's entry point."""
 
+import os
 import sys
+import threading
+from contextlib import suppress
+from typing import NoReturn
 
 import typer
 
@@ -18,8 +22,26 @@ for module in (demo, node, chat, send, listen, peer):
     module.register(app)
 
 
-def run() -> None:
-    """Run the command line; a person sees one line for an error, not a traceback."""
-    with errors():
-        app()
-    sys.exit(0)
+def run() -> NoReturn:
+    """Run the command line and end the process; a person sees one line for an error, not a
+    traceback."""
+    try:
+        with errors():
+            app()
+    except SystemExit as end:
+        _leave(end.code)
+    except BaseException:
+        sys.excepthook(*sys.exc_info())
+        _leave(1)
+    _leave(0)
+
+
+def _leave(status: int | str | None) -> NoReturn:
+    """End now: Python would wait for a thread that waits for a line, which cannot be interrupted,
+    until somebody presses Enter."""
+    if threading.active_count() > 1:
+        for stream in (sys.stdout, sys.stderr):
+            with suppress(OSError, ValueError):
+                stream.flush()
+        os._exit(status if isinstance(status, int) else int(status is not None))
+    sys.exit(status)

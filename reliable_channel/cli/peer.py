@@ -37,10 +37,11 @@ def peer(arguments: ChannelArguments) -> None:
 
 async def _main(arguments: ChannelArguments) -> None:
     channel = arguments.channel()
-    async with channel, anyio.create_task_group() as tasks:
+    # The teller outlives the channel: closing it may have failures to tell.
+    async with anyio.create_task_group() as telling, channel, anyio.create_task_group() as tasks:
         await tasks.start(_stop_on_signal, tasks.cancel_scope)
         _say("ready", channel_id=channel.channel_id, sender_id=channel.sender_id, seed=channel.seed)
-        tasks.start_soon(_tell_events, channel)
+        telling.start_soon(_tell_events, channel)
         await _obey(channel)
         tasks.cancel_scope.cancel()
     _say("stopped")
@@ -52,14 +53,14 @@ async def _obey(channel: ReliableChannel) -> None:
             continue
         ref: object = None
         try:
-            command = json.loads(line)
+            command = _command(line)
             ref = command.get("ref")
             if command["op"] == "stop":
                 return
             await _perform(channel, command, ref)
         except KeyError as error:
             _say("error", ref=ref, reason=f"the command lacks {error}")
-        except (ValueError, TypeError, AttributeError, SdsError, ReliableChannelError) as error:
+        except (ValueError, TypeError, SdsError, ReliableChannelError) as error:
             _say("error", ref=ref, reason=str(error))
 
 
@@ -84,6 +85,16 @@ async def _perform(channel: ReliableChannel, command: dict[str, Any], ref: objec
                 f"unknown op {other!r}; known are send, send_ephemeral, log, statistics, cut_off "
                 "and stop"
             )
+
+
+def _command(line: bytes) -> dict[str, Any]:
+    try:
+        command = json.loads(line)
+    except RecursionError:  # a line of brackets only
+        raise ValueError("the line is nested too deeply") from None
+    if not isinstance(command, dict):
+        raise ValueError(f"a command is a JSON object, not {type(command).__name__}")
+    return command
 
 
 def _payload(command: dict[str, Any]) -> bytes:

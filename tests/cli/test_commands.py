@@ -2,6 +2,7 @@
 
 import json
 import os
+import signal
 import subprocess
 from collections.abc import Iterator
 from dataclasses import fields
@@ -63,6 +64,7 @@ def test_a_bad_line_is_answered_and_forgotten(address: str) -> None:
         alice.event("ready")
         alice.write("not json")
         alice.write("[1]")
+        alice.write("[" * 100_000)
         alice.write(json.dumps({"op": "dance", "ref": 1}))
         alice.write(json.dumps({"op": "send", "ref": 2}))
         alice.write(json.dumps({"op": "send", "ref": 3, "payload": "%%"}))
@@ -76,7 +78,9 @@ def test_a_bad_line_is_answered_and_forgotten(address: str) -> None:
         assert "base64" in errors[3]
         assert "content" in errors[4]
         assert "max_message_bytes" in errors[5]
-        assert sum(t["event"] == "error" for t in alice.told) == 7
+        assert sum(t["event"] == "error" for t in alice.told) == 8
+        assert any("nested" in t.get("reason", "") for t in alice.told)
+        assert any("a JSON object, not list" in t.get("reason", "") for t in alice.told)
 
 
 def test_a_node_that_is_killed_and_comes_back_loses_nothing(tmp_path: Path) -> None:
@@ -94,6 +98,29 @@ def test_a_node_that_is_killed_and_comes_back_loses_nothing(tmp_path: Path) -> N
                 bob.event("message_received", payload=payload("while away"))
                 alice.event("transport_recovered", component="send")
                 assert alice.ask("log", 1)["digest"] == bob.ask("log", 1)["digest"]
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_a_signal_ends_a_peer_that_waits_for_a_line(address: str, number: signal.Signals) -> None:
+    with peers(flags(address, "signal", "alice")) as (alice,):
+        alice.event("ready")
+        alice.process.send_signal(number)
+        alice.finish()
+        assert alice.told[-1]["event"] == "stopped"
+        assert alice.process.returncode == 0
+
+
+def test_what_could_not_be_sent_is_told_before_the_end() -> None:
+    with Node() as node, peers(flags(node.address, "down", "alice")) as (alice,):
+        alice.event("ready")
+        node.process.kill()
+        alice.send("into the void", ref=1)
+        message_id = alice.event("accepted", ref=1)["message_id"]
+        alice.command("stop")
+        alice.finish()
+        failed = alice.event("send_failed", message_id=message_id)
+        assert "closed" in failed["reason"]
+        assert alice.told[-1]["event"] == "stopped"
 
 
 def test_every_option_of_a_channel_is_a_flag_of_peer() -> None:
