@@ -21,7 +21,7 @@ from ..events import (
     TransportRecovered,
 )
 from .channel_flags import ChannelArguments, with_channel_flags
-from .console import out
+from .console import out, terminal_restored
 
 COLOURS = ("cyan", "magenta", "green", "yellow", "blue", "red")
 PROMPT = "> "
@@ -34,7 +34,8 @@ def register(app: typer.Typer) -> None:
 
 def chat(arguments: ChannelArguments) -> None:
     """Chat in a terminal. What you type is sent line by line; a tick says that somebody has it."""
-    anyio.run(_main, arguments)
+    with terminal_restored():
+        anyio.run(_main, arguments)
 
 
 async def _main(arguments: ChannelArguments) -> None:

@@ -1,6 +1,7 @@
 """Consoles, and how errors look to a person."""
 
 import sys
+import termios
 from collections.abc import Iterator
 from contextlib import contextmanager
 
@@ -23,6 +24,20 @@ def errors() -> Iterator[None]:
         sys.exit(2)
     except* KeyboardInterrupt:
         sys.exit(130)
+
+
+@contextmanager
+def terminal_restored() -> Iterator[None]:
+    """Leave the terminal as it was found: a line that is being typed when the process ends leaves
+    it without echo."""
+    if not sys.stdin.isatty():
+        yield
+        return
+    found = termios.tcgetattr(sys.stdin)
+    try:
+        yield
+    finally:
+        termios.tcsetattr(sys.stdin, termios.TCSADRAIN, found)
 
 
 def _leaves(group: BaseExceptionGroup[BaseException]) -> Iterator[BaseException]:

@@ -1,10 +1,15 @@
 """Real processes of the command line, driven as a test harness would."""
 
 import json
+import os
+import pty
 import queue
+import select
 import subprocess
 import sys
+import termios
 import threading
+import time
 from base64 import b64encode
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -105,6 +110,43 @@ class Node:
         self.process.wait(TIMEOUT_S)
         assert self.process.stdout is not None
         self.process.stdout.close()
+
+
+class Terminal:
+    """A process in a terminal of its own, and somebody who types."""
+
+    def __init__(self, command: list[str]) -> None:
+        self._ours, self._theirs = pty.openpty()
+        self.process = subprocess.Popen(
+            command, stdin=self._theirs, stdout=self._theirs, stderr=self._theirs
+        )
+        self._shown = ""
+
+    def type(self, text: str) -> None:
+        os.write(self._ours, text.encode())
+
+    def until(self, wanted: str) -> None:
+        """Read on until the screen shows what is wanted after what was wanted last."""
+        ends_s = time.monotonic() + TIMEOUT_S
+        while wanted not in self._shown:
+            readable, _, _ = select.select([self._ours], [], [], ends_s - time.monotonic())
+            assert readable, f"the terminal shows {self._shown!r}, not {wanted!r}"
+            self._shown += os.read(self._ours, 4096).decode(errors="replace")
+        self._shown = self._shown.split(wanted, 1)[1]
+
+    def echoes(self) -> bool:
+        """Whether what is typed would be shown, as a shell expects it."""
+        local_modes: int = termios.tcgetattr(self._theirs)[3]
+        return bool(local_modes & termios.ECHO) and bool(local_modes & termios.ICANON)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.process.kill()
+        self.process.wait()
+        os.close(self._ours)
+        os.close(self._theirs)
 
 
 @contextmanager

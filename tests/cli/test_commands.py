@@ -12,7 +12,7 @@ import pytest
 
 from reliable_channel import ChannelOptions
 
-from .processes import PROGRAM, TIMEOUT_S, Node, payload, peers
+from .processes import PROGRAM, TIMEOUT_S, Node, Terminal, payload, peers
 
 QUICK = [
     *("--sync-min-interval-ms", "400"),
@@ -121,6 +121,17 @@ def test_what_could_not_be_sent_is_told_before_the_end() -> None:
         failed = alice.event("send_failed", message_id=message_id)
         assert "closed" in failed["reason"]
         assert alice.told[-1]["event"] == "stopped"
+
+
+def test_an_interrupted_chat_ends_at_once_and_leaves_the_terminal_as_it_was(address: str) -> None:
+    with Terminal([*PROGRAM, "chat", *flags(address, "typing", "alice")]) as terminal:
+        terminal.until("Ctrl-D leaves")
+        terminal.until("> ")
+        terminal.type("half a li")
+        terminal.until("half a li")
+        terminal.process.send_signal(signal.SIGINT)
+        assert terminal.process.wait(TIMEOUT_S) == 130
+        assert terminal.echoes()
 
 
 def test_every_option_of_a_channel_is_a_flag_of_peer() -> None:
