@@ -6,6 +6,9 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from rich.console import Console
+from rich.markup import escape
+
+from waku.node import ArchiveError
 
 from ..errors import ReliableChannelError, SdsError
 
@@ -18,9 +21,9 @@ def errors() -> Iterator[None]:
     """Turn expected errors into one line on standard error and exit status 2."""
     try:
         yield
-    except* (ReliableChannelError, SdsError, ValueError, OSError) as group:
+    except* (ReliableChannelError, SdsError, ArchiveError, ValueError, OSError) as group:
         for error in _leaves(group):
-            err.print(f"[bold red]error:[/] {error}", highlight=False)
+            err.print(f"[bold red]error:[/] {escape(str(error))}", highlight=False, soft_wrap=True)
         sys.exit(2)
     except* KeyboardInterrupt:
         sys.exit(130)

@@ -1,6 +1,7 @@
 """`reliable-channel listen`: what is said in a channel, on standard output."""
 
 import json
+import time
 from typing import Annotated
 
 import anyio
@@ -20,7 +21,9 @@ def listen(
     as_json: Annotated[
         bool, typer.Option("--json", help="Every event as a JSON line, not only messages.")
     ] = False,
-    count: Annotated[int, typer.Option(help="Stop after so many messages; 0 for never.")] = 0,
+    count: Annotated[
+        int, typer.Option(min=0, help="Stop after so many messages; 0 for never.")
+    ] = 0,
 ) -> None:
     """Print the messages of a channel in causal order as they are delivered."""
 
@@ -30,7 +33,7 @@ def listen(
             async for event in channel.events():
                 received = isinstance(event, MessageReceived)
                 if as_json:
-                    at_ms = int(anyio.current_time() * 1000)
+                    at_ms = time.time_ns() // 1_000_000
                     typer.echo(json.dumps(record(event, at_ms)))
                 elif isinstance(event, MessageReceived):
                     typer.echo(f"{event.sender_id}: {event.content.decode(errors='replace')}")

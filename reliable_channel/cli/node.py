@@ -18,7 +18,9 @@ def register(app: typer.Typer) -> None:
 
 def node(
     host: Annotated[str, typer.Option(help="Address to listen on.")] = "127.0.0.1",
-    port: Annotated[int, typer.Option(help="Port of the REST API; 0 takes a free one.")] = 8645,
+    port: Annotated[
+        int, typer.Option(min=0, max=65535, help="Port of the REST API; 0 takes a free one.")
+    ] = 8645,
     store: Annotated[
         Path | None, typer.Option(help="SQLite file for the message store; in memory if absent.")
     ] = None,
@@ -27,7 +29,7 @@ def node(
         typer.Option(help="REST address of another embedded node to exchange messages with."),
     ] = None,
     cluster_id: Annotated[int, typer.Option(help="The network's cluster.")] = 1,
-    num_shards: Annotated[int, typer.Option(help="The cluster's shards.")] = 8,
+    num_shards: Annotated[int, typer.Option(min=1, help="The cluster's shards.")] = 8,
     cache_capacity: Annotated[
         int, typer.Option(help="Messages kept for a reader before the oldest are dropped.")
     ] = 50,

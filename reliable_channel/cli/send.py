@@ -21,7 +21,8 @@ def send(
     arguments: ChannelArguments,
     text: Annotated[str, typer.Argument(help="The message; `-` reads standard input.")],
     wait: Annotated[
-        float, typer.Option(help="Seconds to wait for an acknowledgement; 0 only dispatches.")
+        float,
+        typer.Option(min=0, help="Seconds to wait for an acknowledgement; 0 only dispatches."),
     ] = 0.0,
 ) -> None:
     """Send one message. Exit status 1 when it was refused, or not acknowledged within --wait."""
@@ -45,13 +46,13 @@ async def _settled(channel: ReliableChannel, request: Request, wait_s: float) ->
                 case MessageSent(message_id=request.message_id) if not wait_s:
                     return True
                 case MessageAcknowledged(message_id=request.message_id):
-                    err.print(f"acknowledged by {event.acknowledged_by}", style="dim")
+                    err.print(f"acknowledged by {event.acknowledged_by}", style="dim", markup=False)
                     return True
                 case (
                     SendFailed(message_id=request.message_id, reason=reason)
                     | DeliveryFailed(message_id=request.message_id, reason=reason)
                 ):
-                    err.print(f"failed: {reason}", style="red")
+                    err.print(f"failed: {reason}", style="red", markup=False)
                     return False
     err.print("not acknowledged in time" if wait_s else "not dispatched in time", style="red")
     return False

@@ -4,6 +4,7 @@ import json
 import os
 import signal
 import subprocess
+import time
 from collections.abc import Iterator
 from dataclasses import fields
 from pathlib import Path
@@ -151,6 +152,34 @@ def test_no_node_is_an_error_that_says_so() -> None:
     result = _run("peer", *flags("http://127.0.0.1:9", "x", "alice"))
     assert result.returncode == 2
     assert "127.0.0.1:9" in result.stderr or "cannot be opened" in result.stderr
+
+
+def test_an_error_is_shown_as_it_is_however_it_looks(address: str) -> None:
+    result = _run("peer", *flags(address, "x", "alice"), "--content-topic", "/a/b/c/[/red]")
+    assert result.returncode == 2
+    assert "[/red]" in result.stderr
+    assert result.stderr.count("\n") == 1
+
+
+def test_a_message_store_that_cannot_be_opened_is_named(tmp_path: Path) -> None:
+    result = _run("node", "--port", "0", "--store", str(tmp_path / "missing" / "store.sqlite"))
+    assert result.returncode == 2
+    assert "missing" in result.stderr
+    assert "Traceback" not in result.stderr
+
+
+def test_a_port_outside_the_range_is_refused() -> None:
+    result = _run("node", "--port", "99999")
+    assert result.returncode == 2
+    assert "65535" in result.stderr
+
+
+def test_listen_tells_the_time_of_day(address: str) -> None:
+    began_ms = time.time_ns() // 1_000_000
+    assert _run("send", "hello", *flags(address, "dated", "alice")).returncode == 0
+    result = _run("listen", "--json", "--count", "1", *flags(address, "dated", "bob"))
+    told = [json.loads(line) for line in result.stdout.splitlines()]
+    assert all(began_ms <= line["at_ms"] <= time.time_ns() // 1_000_000 for line in told)
 
 
 def test_send_listen_and_journal(address: str, tmp_path: Path) -> None:

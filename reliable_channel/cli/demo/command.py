@@ -63,7 +63,7 @@ def demo(
         equal = anyio.run(story.run, timeout)
     except* DemoError as group:
         for error in group.exceptions:
-            err.print(f"[red]{error}[/]")
+            err.print(str(error), style="red", markup=False)
         equal = False
     if not equal:
         err.print(f"[bold red]the logs differ[/] (seed {seed})")
