@@ -34,7 +34,7 @@ def progress(peers: Sequence[PeerProcess], total: int, headline: str) -> Rendera
 def summary(peers: Sequence[PeerProcess]) -> Table:
     """What happened to each participant."""
     table = Table(title="What the network did, and what came of it", box=SIMPLE_HEAD)
-    table.add_column("\nparticipant")
+    table.add_column("\nname", no_wrap=True)
     for heading in (
         "\nsent",
         "lost on\nthe way",
