@@ -38,13 +38,14 @@ bench: $(READY) ## this core and js-waku's side by side (QUICK=1: only history 1
 	@$(BIN)/python -m bench $(if $(QUICK),--quick) $(ARGS)
 
 vectors: $(READY) ## the golden vectors of other implementations
-	@$(BIN)/python -m tests.vectors tests/vectors/data/js-waku tests/vectors/data/waku
+	@$(BIN)/python -m tests.vectors tests/vectors/data/js-waku tests/vectors/data/waku tests/vectors/data/nim-sds
 
 docs: $(READY) ## write docs/reference.md from the docstrings
 	@$(BIN)/python -m docs.generate
 
 proto: $(READY) ## generate the protobuf modules from proto/
 	@$(call protoc,sds,reliable_channel/sds/wire)
+	@$(call protoc,nim_sds,reliable_channel/sds/wire)
 	@$(call protoc,segmentation,reliable_channel/segmentation)
 
 lock: $(READY) ## pin the newest dependencies again, with hashes and without addresses

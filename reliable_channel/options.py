@@ -15,6 +15,7 @@ from .sds.profile import wire_profile as wire_profile_of
 RetrievalStrategy = Literal["both", "store-only", "sds-r-only", "none"]
 SyncScheduleName = Literal["suppressed", "js-waku"]
 WireProfileName = Literal["spec", "nim"]
+HistoryName = Literal["all", "since", "none"]
 SegmentationName = Literal["profile", "none", "nim-segmentation", "lip-243-v0.1"]
 
 
@@ -28,6 +29,8 @@ class OptionValues(TypedDict, total=False):
     max_retry_attempts: int
     retrieve_frequency_ms: int
     retrieval_strategy: RetrievalStrategy
+    history: HistoryName
+    history_since_ms: int
     query_on_connect: bool
     query_on_connect_window_ms: int
     sweep_in_buf_interval_ms: int
@@ -86,6 +89,12 @@ class ChannelOptions:
     """How often Store is asked for missing messages."""
     retrieval_strategy: RetrievalStrategy = "both"
     """Where missing messages come from: Store, other participants (SDS-R), both, or nowhere."""
+    history: HistoryName = "all"
+    """What a participant who joins wants of the conversation before: `all` that Store has, what was
+    said `since` `history_since_ms`, or `none`. What it did not ask for never blocks nor counts as
+    lost."""
+    history_since_ms: int = 0
+    """With `history="since"`: from when, in milliseconds since 1970."""
     query_on_connect: bool = True
     """Ask Store for what was missed when the node is reached, and reached again."""
     query_on_connect_window_ms: int = 30 * DAY_MS
@@ -259,6 +268,7 @@ _MAY_BE_0 = frozenset(
         "repair_cache_bytes",
         "max_lamport_ahead_ms",
         "rate_limit_messages_per_epoch",
+        "history_since_ms",
     }
 )
 _AT_MOST = {"causal_history_size": 1_000}
@@ -281,6 +291,7 @@ def _check_whole_number(name: str, value: object, least: int, most: int | None) 
 OPTION_NAMES = tuple(field.name for field in fields(ChannelOptions))
 _WORDS = {
     "sync_schedule": get_args(SyncScheduleName),
+    "history": get_args(HistoryName),
     "retrieval_strategy": get_args(RetrievalStrategy),
     "wire_profile": get_args(WireProfileName),
     "segmentation": get_args(SegmentationName),

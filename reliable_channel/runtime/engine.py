@@ -33,7 +33,7 @@ from .statistics import TransportCounters
 
 HANDLED_HASHES: Final = 20_000
 """Hashes that are remembered, so that what Store gives again costs a look-up."""
-_FINAL: Final = frozenset({Outcome.DELIVERED, Outcome.DUPLICATE, Outcome.OWN})
+_FINAL: Final = frozenset({Outcome.DELIVERED, Outcome.DUPLICATE, Outcome.OWN, Outcome.UNWANTED})
 """What became of a message for good; one that waits for others may have to make room and come
 again."""
 

@@ -108,7 +108,7 @@ class Retriever:
 
     @property
     def _missing(self) -> Mapping[str, MissingEntry]:
-        return self._engine.core.incoming_buffer.missing
+        return {missing.entry.message_id: missing for missing in self._engine.core.missing()}
 
     async def _catch_up(self) -> None:
         start_ms, self._catch_up_from_ms = self._catch_up_from_ms, None
@@ -127,8 +127,15 @@ class Retriever:
             self._engine.counters.store_queries += 1
             await self._deliver(await self._transport.by_hash(usable))
             self._succeeded()
-        still = [m for m in due if m.entry.message_id in self._missing]
-        if by_time := [m for m in still if self._searches[m.entry.message_id].searches_by_time]:
+        missing_now, waited_for = self._missing, self._engine.core.incoming_buffer.missing
+        still = [m for m in due if m.entry.message_id in missing_now]
+        by_time = [
+            m
+            for m in still
+            if m.entry.message_id in waited_for
+            and self._searches[m.entry.message_id].searches_by_time
+        ]
+        if by_time:
             lookback_ms = max(self._searches[m.entry.message_id].lookback_ms for m in by_time)
             await self._search(min(m.since_ms for m in by_time) - lookback_ms)
         for missing in still:

@@ -3,6 +3,7 @@
 from collections.abc import AsyncIterator, Callable
 from copy import copy
 from random import Random
+from typing import Final
 
 import anyio
 from anyio.abc import TaskGroup
@@ -26,6 +27,10 @@ from .segments import NoSegmentation, Segmentation, Segments
 from .stages import Stages
 from .statistics import ChannelStatistics
 from .sync_status import SyncStatus, SyncStatusWatch
+
+JOINING_MS: Final = 60_000
+"""How long a newcomer takes unknown references for messages from before it joined: two rounds of
+sync messages, in which everybody's history is heard."""
 
 
 class Runtime:
@@ -88,6 +93,7 @@ class Runtime:
 
     def start(self, tasks: TaskGroup) -> None:
         """Start all tasks; cancel the group to stop them."""
+        joined_from_ms = self._join()
         dispatcher = Dispatcher(
             self.engine,
             self._outbox,
@@ -114,8 +120,7 @@ class Runtime:
         if self.options.asks_store:
             tasks.start_soon(self._retriever.run, name="reliable_channel.retriever")
             if self.options.query_on_connect:
-                window_ms = self.options.query_on_connect_window_ms
-                self._retriever.catch_up(self.engine.now_ms() - window_ms)
+                self._retriever.catch_up(joined_from_ms)
 
     async def drained(self) -> None:
         """Wait until the transport has taken all that was accepted."""
@@ -141,6 +146,16 @@ class Runtime:
             events_dropped=self._stream.dropped,
             degraded=self._health.degraded,
         )
+
+    def _join(self) -> int:
+        """Take the part in the conversation that the options ask for; return from when (ms)."""
+        now_ms, options = self.engine.now_ms(), self.options
+        window_start_ms = now_ms - options.query_on_connect_window_ms
+        if options.history == "all":
+            return window_start_ms
+        wanted_from_ms = now_ms if options.history == "none" else options.history_since_ms
+        self.engine.core.join(now_ms, wanted_from=wanted_from_ms, presume_ms=JOINING_MS)
+        return max(window_start_ms, wanted_from_ms)
 
     def send_ephemeral(self, content: bytes) -> str:
         """Accept an ephemeral message, or drop it with an event where the budget runs short."""
@@ -175,7 +190,7 @@ class Runtime:
     def _wake(self) -> None:
         self.sync_status.notify()
         self._deadline_changed.set()
-        if self.engine.core.incoming_buffer.missing:
+        if self.engine.core.is_missing_something:
             self._retriever.wake()
 
     async def _keep_time(self) -> None:

@@ -8,6 +8,9 @@ from .log import LogEntry
 from .message import HistoryEntry, MessageKind
 from .state import ChannelState
 
+JOINING_TIMEOUT_MS = 300_000
+"""How long earlier messages are looked for where missing ones are waited for without end."""
+
 
 class Delivery:
     """Moves messages from arrival, or from the incoming buffer, into the log."""
@@ -60,6 +63,14 @@ class Delivery:
             )
         )
 
+    def pass_over(self, message_id: str) -> None:
+        """Let go of a message that is not wanted, and deliver what waited for it alone."""
+        buffer = self._state.incoming_buffer
+        self._state.joining.settle(message_id)
+        buffer.arrived(message_id)
+        for parked in in_log_order(buffer.settle(message_id)):
+            self.deliver(buffer.take(parked.message.message_id))
+
     def give_up(self, entry: HistoryEntry, reason: str) -> None:
         """Declare a missing message lost, and deliver what waited for it alone."""
         self._state.tell(
@@ -81,6 +92,7 @@ class Delivery:
         while ready := in_log_order(p for p in buffer.parked.values() if not p.unmet):
             for parked in ready:
                 self.deliver(buffer.take(parked.message.message_id))
+        state.joining.expire(now_ms, timeout_ms or JOINING_TIMEOUT_MS)
         if timeout_ms:
             for entry in buffer.overdue(now_ms, timeout_ms):
                 self.give_up(entry, f"not found within {timeout_ms} ms")
@@ -90,7 +102,7 @@ class Delivery:
                         HistoryEntry(dependency), "it waits for a message that waits for it"
                     )
         self.sweep_at_ms = None
-        if buffer.parked or buffer.missing:
+        if buffer.parked or buffer.missing or state.joining.presumed:
             self.plan_sweep(now_ms)
         return [missing.entry for missing in buffer.missing.values()]
 

@@ -114,6 +114,11 @@ class SdsProtocol:
         """Broadcast an unacknowledged own message again, the same bytes."""
         self._sender.resend(message_id, now_ms)
 
+    def join(self, now_ms: int, *, wanted_from: int = 0, presume_ms: int) -> None:
+        """Join a running conversation: messages with a Lamport timestamp below `wanted_from` (ms)
+        are dropped, and references to unknown messages are taken for such for `presume_ms`."""
+        self._state.joining.start(wanted_from=wanted_from, presume_until_ms=now_ms + presume_ms)
+
     def receive(self, data: bytes, now_ms: int, *, retrieval_hint: bytes | None = None) -> Arrival:
         """Take bytes from the transport or from Store; `retrieval_hint` is their Waku message hash.
 
@@ -195,8 +200,16 @@ class SdsProtocol:
         return _drain(self._state.outgoing)
 
     def missing(self) -> Sequence[MissingEntry]:
-        """What is known by reference alone, longest missing first: what to look for in Store."""
-        return list(self.incoming_buffer.missing.values())
+        """What is known by reference alone: what to look for in Store.
+
+        First, longest missing first, what others wait for; then what is looked for quietly.
+        """
+        return [*self.incoming_buffer.missing.values(), *self._state.joining.presumed.values()]
+
+    @property
+    def is_missing_something(self) -> bool:
+        """Whether there is anything to look for in Store."""
+        return bool(self.incoming_buffer.missing or self._state.joining.presumed)
 
     def statistics(self) -> SdsStatistics:
         """A snapshot of counters and buffers."""

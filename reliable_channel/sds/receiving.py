@@ -31,6 +31,8 @@ class Outcome(Enum):
     SYNC = "sync"
     EPHEMERAL = "ephemeral"
     OWN = "own"
+    UNWANTED = "unwanted"
+    """From before this participant joined, and not asked for."""
     REJECTED = "rejected"
 
 
@@ -111,6 +113,10 @@ class Receiver:
             return self._receive_again(message, known, retrieval_hint)
         was_missing = message_id in state.incoming_buffer.missing
         state.repair_requests.remove(message_id)
+        if state.joining.is_unwanted(lamport):
+            self._delivery.pass_over(message_id)
+            return Arrival(Outcome.UNWANTED, message_id)
+        state.joining.arrived(message_id)
         if state.log.is_below_horizon(lamport, message_id):
             detail = f"the log keeps its newest {state.log.limit} messages and this is older"
             if was_missing:
@@ -222,6 +228,8 @@ class Receiver:
                 continue
             if state.log.was_evicted(dependency) or dependency in state.referable_syncs:
                 continue
+            if self._is_earlier(entry, now_ms):
+                continue
             if dependency in buffer.lost:
                 lost.append(entry)
             else:
@@ -235,6 +243,13 @@ class Receiver:
             state.tell(MessageMissing(tuple(news)))
         self._delivery.plan_sweep(now_ms)
         return unmet
+
+    def _is_earlier(self, entry: HistoryEntry, now_ms: int) -> bool:
+        """Whether a reference is to what was sent before this participant joined."""
+        buffer, message_id = self._state.incoming_buffer, entry.message_id
+        if message_id in buffer.parked or message_id in buffer.missing:
+            return False
+        return self._state.joining.is_earlier(entry, now_ms)
 
     def _park(self, parked: ParkedMessage, now_ms: int) -> None:
         buffer, limits = self._state.incoming_buffer, self._state.options.limits

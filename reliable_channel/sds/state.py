@@ -9,6 +9,7 @@ from .causal_history import CausalTail
 from .events import Outgoing, OutgoingKind, SdsEvent
 from .ids import RecentIds
 from .incoming import IncomingBuffer
+from .joining import Joining
 from .log import MessageLog
 from .options import SdsOptions
 from .outgoing import OutgoingBuffer
@@ -58,6 +59,7 @@ class ChannelState:
         )
         self.incoming_buffer = IncomingBuffer(lost_limit=options.limits.missing_entries)
         timers = profile.repair_timers
+        self.joining = Joining(options.limits.missing_entries)
         self.repair_requests = OutgoingRepairBuffer(sender_id, options.repair, timers)
         self.repair_responses = IncomingRepairBuffer(sender_id, options.repair, timers)
         self.repair_cache = RepairCache(options.repair.cache_bytes if options.repair.enabled else 0)

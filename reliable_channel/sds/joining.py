@@ -1,0 +1,66 @@
+"""Joining a conversation that has gone on for long.
+
+Whoever joins hears references to messages from before, and a reference says neither when its
+message was sent nor whether it still can be had. To take part at once, a newcomer presumes for a
+while that what it does not know was sent before it joined: nobody waits for it and it never counts
+as lost. It is still looked for quietly, as it might be a message that was lost right after joining:
+that one is delivered when it is found, an earlier one is dropped.
+"""
+
+from collections import OrderedDict
+
+from .incoming import MissingEntry
+from .message import HistoryEntry
+
+
+class Joining:
+    """What a participant did not ask for."""
+
+    def __init__(self, limit: int) -> None:
+        self.wanted_from = 0
+        """Messages with an earlier Lamport timestamp are not wanted."""
+        self.presumed: OrderedDict[str, MissingEntry] = OrderedDict()
+        """References taken for earlier messages, to be looked for quietly; the oldest make room."""
+        self._settled: OrderedDict[str, None] = OrderedDict()
+        self._presume_until_ms = 0
+        self._limit = limit
+
+    def start(self, *, wanted_from: int, presume_until_ms: int) -> None:
+        """Join."""
+        self.wanted_from = wanted_from
+        self._presume_until_ms = presume_until_ms
+
+    def is_unwanted(self, lamport_timestamp: int) -> bool:
+        """Whether a message is from before what was asked for."""
+        return lamport_timestamp < self.wanted_from
+
+    def is_earlier(self, entry: HistoryEntry, now_ms: int) -> bool:
+        """Whether nobody need wait for a reference; presumes so while joining."""
+        message_id = entry.message_id
+        if message_id in self.presumed or message_id in self._settled:
+            return True
+        if now_ms >= self._presume_until_ms:
+            return False
+        self.presumed[message_id] = MissingEntry(entry, now_ms)
+        if len(self.presumed) > self._limit:
+            self.settle(next(iter(self.presumed)))
+        return True
+
+    def arrived(self, message_id: str) -> None:
+        """A presumed message turned out to be wanted."""
+        self.presumed.pop(message_id, None)
+
+    def settle(self, message_id: str) -> None:
+        """A message is from before for good; look for it no more. The oldest are forgotten."""
+        self.presumed.pop(message_id, None)
+        self._settled[message_id] = None
+        if len(self._settled) > self._limit:
+            self._settled.popitem(last=False)
+
+    def expire(self, now_ms: int, timeout_ms: int) -> None:
+        """Look no more for what was not found in time."""
+        while self.presumed:
+            message_id, missing = next(iter(self.presumed.items()))
+            if now_ms - missing.since_ms <= timeout_ms:
+                return
+            self.settle(message_id)
