@@ -43,6 +43,7 @@ from .events import (
     TransportDegraded,
     TransportRecovered,
 )
+from .hub import ChannelHub
 from .options import ChannelOptions
 from .runtime import ChannelStatistics, SyncStatus
 from .sds.log import LogEntry
@@ -51,6 +52,7 @@ __all__ = [
     "AcknowledgementSource",
     "BloomFilterIgnored",
     "ChannelClosed",
+    "ChannelHub",
     "ChannelOptions",
     "ChannelStatistics",
     "ChannelUnavailable",

@@ -1,0 +1,81 @@
+"""Many channels through one node with few subscriptions: for bots that are in hundreds of
+channels."""
+
+from types import TracebackType
+from typing import Any, Self
+
+from .channel import ReliableChannel
+from .sds.profile import PROFILES
+from .sds.wire import CodecError
+from .transport import WakuTransport
+from .transport.connect import WakuSettings, checked_address, default_content_topic
+from .transport.hub import Hub
+
+
+class ChannelHub:
+    """One node, shared by channels: each content topic is read once, however many channels live on
+    it.
+
+        async with ChannelHub("http://127.0.0.1:8645") as hub:
+            async with hub.channel(channel_id="ops", sender_id="bot", content_topic=topic) as ops:
+                ...
+
+    Open the hub around its channels.
+
+    Args:
+        node: the address of a Waku node's REST API.
+        settings: `pubsub_topic`, `cluster_id`, `num_shards`, `service` and `store_peer`, as
+            `ReliableChannel` has them.
+
+    Raises:
+        ValueError: an address that is none.
+    """
+
+    def __init__(self, node: str, **settings: Any) -> None:
+        self._node = checked_address(node)
+        self._settings = settings
+        self._hub = Hub(self._connect, channel_of)
+
+    def channel(
+        self, *, channel_id: str, sender_id: str, content_topic: str | None = None, **keywords: Any
+    ) -> ReliableChannel:
+        """A channel through this hub; takes the arguments of `ReliableChannel`."""
+        content_topic = content_topic or default_content_topic(channel_id)
+        return ReliableChannel(
+            channel_id=channel_id,
+            sender_id=sender_id,
+            content_topic=content_topic,
+            transport=self._hub.transport(content_topic, channel_id),
+            **keywords,
+        )
+
+    @property
+    def content_topics(self) -> tuple[str, ...]:
+        """The topics that are read at the moment."""
+        return self._hub.content_topics
+
+    async def __aenter__(self) -> Self:
+        await self._hub.__aenter__()
+        return self
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        await self._hub.__aexit__(kind, error, traceback)
+
+    def _connect(self, content_topic: str) -> WakuTransport:
+        return WakuTransport(self._node, WakuSettings(content_topic, **self._settings))
+
+
+def channel_of(data: bytes) -> str | None:
+    """The channel that an SDS message of any dialect belongs to; None for what cannot be read."""
+    for profile in PROFILES.values():
+        if profile.codec.recognises(data):
+            try:
+                return profile.codec.decode(data).channel_id
+            except CodecError:
+                return None
+    return None

@@ -1,0 +1,214 @@
+"""Many channels on few subscriptions.
+
+Reading a node's cache empties it, and each look costs a request: a bot in 200 channels on 5 content
+topics looks 5 times through a hub, not 200 times. What arrives goes to the channel it names, or to
+all of its topic where it cannot be read, since it is sealed.
+"""
+
+from collections import deque
+from collections.abc import AsyncGenerator, Callable, Sequence
+from types import TracebackType
+from typing import Final, Self
+
+import anyio
+from anyio.abc import TaskGroup
+
+from .base import Batch, Envelope, Received, Transport, TransportError
+
+QUEUE_LIMIT: Final = 10_000
+"""Messages that wait for one channel; the oldest are left to Store, as a full cache of a node's."""
+RETRY_S: Final = 0.5
+
+ChannelOf = Callable[[bytes], str | None]
+"""The channel that a payload names, or None where that cannot be read."""
+
+
+class Hub:
+    """Shares one subscription a content topic among channels. Use it in `async with`, around the
+    channels.
+
+    Args:
+        connect: makes a transport for a content topic; the hub opens and closes it.
+    """Shares one subscription a content topic among channels; open it around the channels.
+    """
+
+    def __init__(self, connect: Callable[[str], Transport], channel_of: ChannelOf) -> None:
+        self._connect = connect
+        self._channel_of = channel_of
+        self._topics: dict[str, _Topic] = {}
+        self._tasks: TaskGroup | None = None
+
+    def transport(self, content_topic: str, channel_id: str) -> "HubTransport":
+        """A channel's way into the hub: what `ReliableChannel(transport=…)` takes."""
+        return HubTransport(self, content_topic, channel_id)
+
+    @property
+    def content_topics(self) -> tuple[str, ...]:
+        """The topics that are read at the moment."""
+        return tuple(sorted(self._topics))
+
+    async def __aenter__(self) -> Self:
+        self._tasks = await anyio.create_task_group().__aenter__()
+        return self
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        assert self._tasks is not None
+        self._tasks.cancel_scope.cancel()
+        await self._tasks.__aexit__(kind, error, traceback)
+        for topic in list(self._topics.values()):
+            await topic.transport.aclose()
+        self._topics.clear()
+
+    async def join(self, member: "HubTransport") -> "_Topic":
+        """Add a channel to its topic; the first one opens the subscription.
+
+        Raises:
+            TransportError: the hub is not in use, or the node does not answer.
+        """
+        if self._tasks is None:
+            raise TransportError("the hub is not open: use it in `async with`", retryable=False)
+        topic = self._topics.get(member.content_topic)
+        if topic is None:
+            topic = _Topic(self._connect(member.content_topic), self._channel_of)
+            self._topics[member.content_topic] = topic
+        topic.members.append(member)
+        try:
+            await topic.opened(self._tasks)
+        except TransportError:
+            await self.leave(member)
+            raise
+        return topic
+
+    async def leave(self, member: "HubTransport") -> None:
+        """Take a channel out; the last one of a topic ends the subscription."""
+        topic = self._topics.get(member.content_topic)
+        if topic is None or member not in topic.members:
+            return
+        topic.members.remove(member)
+        if not topic.members:
+            del self._topics[member.content_topic]
+            topic.scope.cancel()
+            await topic.transport.aclose()
+
+
+class _Topic:
+    """One content topic: its subscription, and who listens."""
+
+    def __init__(self, transport: Transport, channel_of: ChannelOf) -> None:
+        self.transport = transport
+        self.members: list[HubTransport] = []
+        self.scope = anyio.CancelScope()
+        self._channel_of = channel_of
+        self._open = False
+        self._lock = anyio.Lock()
+
+    async def opened(self, tasks: TaskGroup) -> None:
+        """Open the subscription, once, and read it from then on."""
+        async with self._lock:
+            if not self._open:
+                await self.transport.open()
+                self._open = True
+                tasks.start_soon(self._read, name="reliable_channel.hub")
+
+    async def _read(self) -> None:
+        """Hand out what arrives, for ever."""
+        with self.scope:
+            while True:
+                try:
+                    self._hand_out(await self.transport.receive())
+                except TransportError as error:
+                    for member in self.members:
+                        member.fail(error)
+                    await anyio.sleep(RETRY_S)
+
+    def _hand_out(self, batch: Batch) -> None:
+        by_channel: dict[str, list[Received]] = {}
+        for_all: list[Received] = []
+        for message in batch.messages:
+            channel_id = self._channel_of(message.payload)
+            if channel_id is None:
+                for_all.append(message)
+            else:
+                by_channel.setdefault(channel_id, []).append(message)
+        for member in self.members:
+            member.arrive([*by_channel.get(member.channel_id, ()), *for_all], batch.gap)
+
+
+class HubTransport:
+    """One channel's part of a hub."""
+
+    def __init__(self, hub: Hub, content_topic: str, channel_id: str) -> None:
+        self.content_topic = content_topic
+        self.channel_id = channel_id
+        self._hub = hub
+        self._topic: _Topic | None = None
+        self._queue: deque[Received] = deque(maxlen=QUEUE_LIMIT)
+        self._gap = ""
+        self._error: TransportError | None = None
+        self._changed = anyio.Event()
+
+    async def open(self) -> None:
+        """Join the hub."""
+        if self._topic is None:
+            self._topic = await self._hub.join(self)
+
+    async def aclose(self) -> None:
+        """Leave the hub."""
+        self._topic = None
+        await self._hub.leave(self)
+
+    def envelope(
+        self, payload: bytes, *, timestamp_ns: int, ephemeral: bool, meta: bytes = b""
+    ) -> Envelope:
+        """Wrap bytes for dispatch."""
+        return self._shared().envelope(
+            payload, timestamp_ns=timestamp_ns, ephemeral=ephemeral, meta=meta
+        )
+
+    async def publish(self, envelope: Envelope) -> None:
+        """Broadcast."""
+        await self._shared().publish(envelope)
+
+    async def receive(self) -> Batch:
+        """Wait for what arrives for this channel."""
+        while not (self._queue or self._gap or self._error):
+            self._changed = anyio.Event()
+            await self._changed.wait()
+        if self._error is not None:
+            error, self._error = self._error, None
+            raise TransportError(str(error), retryable=error.retryable) from error
+        batch = Batch(list(self._queue), self._gap)
+        self._queue.clear()
+        self._gap = ""
+        return batch
+
+    async def by_hash(self, hashes: Sequence[bytes]) -> list[Received]:
+        """Fetch by hash."""
+        return await self._shared().by_hash(hashes)
+
+    def by_time(self, start_ns: int, end_ns: int) -> AsyncGenerator[list[Received], None]:
+        """Fetch by time."""
+        return self._shared().by_time(start_ns, end_ns)
+
+    def arrive(self, messages: Sequence[Received], gap: str) -> None:
+        """Take what arrived for this channel."""
+        if len(self._queue) + len(messages) > QUEUE_LIMIT:
+            gap = f"the channel is more than {QUEUE_LIMIT} messages behind"
+        self._queue.extend(messages)
+        self._gap = gap or self._gap
+        self._changed.set()
+
+    def fail(self, error: TransportError) -> None:
+        """The subscription is broken."""
+        self._error = error
+        self._changed.set()
+
+    def _shared(self) -> Transport:
+        if self._topic is None:
+            raise TransportError(f"the hub's topic {self.content_topic} is not open")
+        return self._topic.transport
