@@ -29,7 +29,7 @@ class Hub:
 
     Args:
         connect: makes a transport for a content topic; the hub opens and closes it.
-    """Shares one subscription a content topic among channels; open it around the channels.
+        channel_of: reads the channel id of a payload, so that a message goes to one channel.
     """
 
     def __init__(self, connect: Callable[[str], Transport], channel_of: ChannelOf) -> None:
