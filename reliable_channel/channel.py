@@ -25,6 +25,7 @@ from .runtime import (
     Segmentation,
     SyncStatus,
     chain,
+    inner_chain,
 )
 from .sds.log import LogEntry
 from .transport import LossyTransport, Transport, TransportError
@@ -141,7 +142,11 @@ class ReliableChannel:
             raise ValueError(
                 f"marker has {len(marker)} bytes; at most {MAX_META_BYTES} are allowed"
             )
-        self._stages = chain(encryption, marker or None, marker_required=marker_required)
+        inside = self.options.encryption_order == "encrypt-then-sds"
+        self._inner_encryption = encryption if inside else None
+        self._stages = chain(
+            None if inside else encryption, marker or None, marker_required=marker_required
+        )
         self._budget = None if rate_limit_file is None else BudgetFile(Path(rate_limit_file))
         self._journal_path = journal
         self._now_ns = now_ns
@@ -193,6 +198,7 @@ class ReliableChannel:
                 now_ns=self._now_ns,
                 random=Random(self.seed),
                 stages=self._stages,
+                inner=inner_chain(self._inner_encryption),
                 budget=self._budget,
             )
             stack.callback(runtime.close)
@@ -235,11 +241,12 @@ class ReliableChannel:
 
         Raises:
             EmptyContent: there is nothing to send.
-            ContentTooLong: it would not fit a Waku message.
+            ContentTooLong: it would not fit a Waku message, or is longer than `max_payload_bytes`.
+            EncryptionFailed: with `encryption_order="encrypt-then-sds"`; nothing was sent.
             OutgoingBufferFull: too many own messages are unacknowledged; send again later.
             ChannelClosed: the channel is not open.
         """
-        request_id, message_ids = self._opened().engine.send(bytes(memoryview(payload)))
+        request_id, message_ids = await self._opened().send(bytes(memoryview(payload)))
         await anyio.lowlevel.checkpoint()
         return Request(request_id, message_ids)
 
@@ -249,7 +256,7 @@ class ReliableChannel:
         Raises:
             EmptyContent, ContentTooLong, ChannelClosed: as `send`.
         """
-        message_id = self._opened().send_ephemeral(bytes(memoryview(payload)))
+        message_id = await self._opened().send_ephemeral(bytes(memoryview(payload)))
         await anyio.lowlevel.checkpoint()
         return message_id
 

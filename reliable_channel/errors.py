@@ -2,6 +2,7 @@
 instead.
 
 ReliableChannelError
+├── EncryptionFailed    the given encryption raised something; nothing was sent
 ├── ChannelClosed       the channel is not open: use it inside `async with`
 └── ChannelUnavailable  it could not be opened: the node does not answer, or not as a node does
 SdsError                what `send` refuses
@@ -24,6 +25,7 @@ __all__ = [
     "ChannelUnavailable",
     "ContentTooLong",
     "EmptyContent",
+    "EncryptionFailed",
     "MessageIdInUse",
     "OutgoingBufferFull",
     "ReliableChannelError",
@@ -33,6 +35,10 @@ __all__ = [
 
 class ReliableChannelError(Exception):
     """Root of what the facade raises itself."""
+
+
+class EncryptionFailed(ReliableChannelError):
+    """A message could not be sealed, and nothing of it was sent."""
 
 
 class ChannelClosed(ReliableChannelError):

@@ -15,6 +15,7 @@ from .sds.profile import wire_profile as wire_profile_of
 RetrievalStrategy = Literal["both", "store-only", "sds-r-only", "none"]
 SyncScheduleName = Literal["suppressed", "js-waku"]
 WireProfileName = Literal["spec", "nim"]
+EncryptionOrder = Literal["sds-then-encrypt", "encrypt-then-sds"]
 HistoryName = Literal["all", "since", "none"]
 SegmentationName = Literal["profile", "none", "nim-segmentation", "lip-243-v0.1"]
 
@@ -58,6 +59,7 @@ class OptionValues(TypedDict, total=False):
     event_buffer_limit: int
     wire_profile: WireProfileName
     segmentation: SegmentationName
+    encryption_order: EncryptionOrder
     segment_size_bytes: int
     max_payload_bytes: int
     segment_reconstruction_timeout_ms: int
@@ -155,6 +157,9 @@ class ChannelOptions:
     segmentation: SegmentationName = "profile"
     """How payloads are cut into segments: `none`, one of the layouts, or as the `profile` has it
     (`spec` none, `nim` its own). A payload beyond a Waku message needs one, at all participants."""
+    encryption_order: EncryptionOrder = "sds-then-encrypt"
+    """What a given encryption seals: whole SDS messages, as published, or with `encrypt-then-sds`
+    their contents alone. Equal for all participants."""
     segment_size_bytes: int = 102_400
     """How long an encoded segment may be."""
     max_payload_bytes: int = 16 * 1024 * 1024
@@ -294,6 +299,7 @@ _WORDS = {
     "history": get_args(HistoryName),
     "retrieval_strategy": get_args(RetrievalStrategy),
     "wire_profile": get_args(WireProfileName),
+    "encryption_order": get_args(EncryptionOrder),
     "segmentation": get_args(SegmentationName),
 }
 """What each option that is a word allows."""

@@ -1,6 +1,7 @@
 """The async driver of a channel: owns one core, its timers, outbox and retrieval. AnyIO: asyncio
 and trio."""
 
+from .inner_stages import inner_chain
 from .journal import Journal
 from .rate_limit import Budget, BudgetFile
 from .runtime import Runtime
@@ -18,4 +19,5 @@ __all__ = [
     "Segmentation",
     "SyncStatus",
     "chain",
+    "inner_chain",
 ]

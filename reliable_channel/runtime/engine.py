@@ -5,7 +5,7 @@ handing on what the core wants told and broadcast.
 """
 
 from collections import OrderedDict
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from random import Random
 from typing import Final
 from uuid import UUID
@@ -14,6 +14,7 @@ from ..errors import OutgoingBufferFull
 from ..events import (
     DeliveryFailed,
     EphemeralDropped,
+    EphemeralReceived,
     Event,
     MessageAcknowledged,
     MessagePossiblyAcknowledged,
@@ -52,6 +53,7 @@ class Engine:
         segmentation: Segmentation,
         journal: Journal | None,
         wake: Callable[[], None],
+        deliver: Callable[[MessageReceived | EphemeralReceived], None] | None = None,
     ) -> None:
         self.core = core
         self.counters = TransportCounters()
@@ -61,6 +63,7 @@ class Engine:
         self._outbox = outbox
         self._journal = journal
         self._wake = wake
+        self._deliver = deliver or self.join
         self._segmentation = segmentation
         self._requests = Requests()
         self._handled: OrderedDict[bytes, None] = OrderedDict()
@@ -70,11 +73,15 @@ class Engine:
         """Wall-clock time in milliseconds."""
         return self._now_ns() // 1_000_000
 
-    def send(self, payload: bytes) -> tuple[str, tuple[str, ...]]:
-        """Accept a message; return its request id and the ids of its segments."""
-        now_ns = self._now_ns()
+    def split(self, payload: bytes) -> list[bytes]:
+        """Cut a payload into the contents of as many messages as it takes, if there is room."""
         segments = self._segmentation.split(payload)
         self._check_room(len(segments))
+        return segments
+
+    def send(self, segments: Sequence[bytes]) -> tuple[str, tuple[str, ...]]:
+        """Accept a message; return its request id and the ids of its segments."""
+        now_ns = self._now_ns()
         message_ids = tuple(
             self.core.send(segment, now_ns // 1_000_000, timestamp_ns=now_ns)
             for segment in segments
@@ -139,6 +146,14 @@ class Engine:
         if failed := self._requests.refused(message_id, reason):
             self.emit(failed)
 
+    def join(self, event: MessageReceived | EphemeralReceived) -> None:
+        """Give the application what an opened message makes whole."""
+        if isinstance(event, EphemeralReceived):
+            self.emit(event)
+            return
+        for told in self._segmentation.join(event, self.now_ms()):
+            self.emit(told)
+
     def rate_limited(self, epoch_ends_at_ms: int, waiting: int) -> None:
         """The budget is spent; told once an epoch."""
         if epoch_ends_at_ms != self._rate_limited_until_ms:
@@ -176,9 +191,8 @@ class Engine:
     def _settle(self) -> None:
         for event in self.core.events():
             match event:
-                case MessageReceived():
-                    for told in self._segmentation.join(event, self.now_ms()):
-                        self.emit(told)
+                case MessageReceived() | EphemeralReceived():
+                    self._deliver(event)
                 case MessageAcknowledged() | MessagePossiblyAcknowledged() | DeliveryFailed():
                     for settled in self._requests.settled(event):
                         self.emit(settled)

@@ -17,6 +17,7 @@ from .dispatcher import CONCURRENCY, Dispatcher
 from .engine import Engine
 from .event_stream import EventStream
 from .health import Health
+from .inner_stages import InnerStages
 from .intake import Intake
 from .journal import Journal
 from .outbox import Outbox
@@ -48,6 +49,7 @@ class Runtime:
         now_ns: Callable[[], int],
         random: Random,
         stages: Stages | None = None,
+        inner: InnerStages | None = None,
         budget: BudgetStore | None = None,
     ) -> None:
         self.options = options
@@ -75,7 +77,9 @@ class Runtime:
             segmentation=self.segmentation,
             journal=journal,
             wake=self._wake,
+            deliver=None if inner is None else inner.delivered,
         )
+        self._inner = inner
         self.sync_status = SyncStatusWatch(self._sync_status)
         self._health = Health(self.engine.now_ms, self.engine.emit)
         self._stages = stages or Stages()
@@ -116,6 +120,8 @@ class Runtime:
             self._random,
         )
         tasks.start_soon(receiver.run, name="reliable_channel.receiver")
+        if self._inner is not None:
+            tasks.start_soon(self._inner.run, self.engine, name="reliable_channel.opener")
         tasks.start_soon(self._keep_time, name="reliable_channel.timer")
         if self.options.asks_store:
             tasks.start_soon(self._retriever.run, name="reliable_channel.retriever")
@@ -157,9 +163,19 @@ class Runtime:
         self.engine.core.join(now_ms, wanted_from=wanted_from_ms, presume_ms=JOINING_MS)
         return max(window_start_ms, wanted_from_ms)
 
-    def send_ephemeral(self, content: bytes) -> str:
+    async def send(self, payload: bytes) -> tuple[str, tuple[str, ...]]:
+        """Accept a message; return its request id and the ids of its segments."""
+        segments = self.engine.split(payload)
+        if self._inner is None or not payload:
+            return self.engine.send(segments)
+        async with self._inner.in_order:
+            return self.engine.send(await self._inner.seal(segments))
+
+    async def send_ephemeral(self, content: bytes) -> str:
         """Accept an ephemeral message, or drop it with an event where the budget runs short."""
         refusal = None if self._limits is None else self._limits.refuses_ephemeral()
+        if self._inner is not None and content:
+            (content,) = await self._inner.seal([content])
         return self.engine.send_ephemeral(content, refusal)
 
     def explain_budget(self) -> Budget:

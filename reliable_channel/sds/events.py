@@ -50,6 +50,8 @@ class RejectionReason(Enum):
     LAMPORT_TOO_FAR_AHEAD = "lamport_too_far_ahead"
     ID_ALREADY_USED = "id_already_used"
     OLDER_THAN_LOG = "older_than_log"
+    UNDECRYPTABLE = "undecryptable"
+    """It is of this channel, and its content does not open: another key, or forged."""
     INCOMING_BUFFER_FULL = "incoming_buffer_full"
 
 

@@ -7,10 +7,15 @@ import pytest
 
 from reliable_channel import (
     ChannelOptions,
+    EmptyContent,
+    EncryptionFailed,
     EphemeralDropped,
+    EphemeralReceived,
     MessageReceived,
+    MessageRejected,
     MessageSent,
     RateLimitReached,
+    RejectionReason,
     SendFailed,
 )
 from reliable_channel.encryption import DecryptionFailed, EncryptionPair
@@ -76,6 +81,57 @@ async def test_a_failing_encryption_sends_nothing() -> None:
         assert failed.message_id == request.message_id
         assert "no key today" in failed.reason
     assert network.store == {}
+
+
+async def test_encryption_inside_sds_seals_contents_and_leaves_ids_readable() -> None:
+    network, options = MemoryNetwork(), ChannelOptions(encryption_order="encrypt-then-sds")
+    alice = make_channel(network.transport(), "alice", encryption=toy(1), options=options)
+    bob = make_channel(network.transport(), "bob", encryption=toy(1), options=options)
+    async with alice, listening(bob) as told:
+        for number in range(20):
+            await alice.send(b"secret %d" % number)
+        await alice.send_ephemeral(b"secret typing")
+        await told.until(lambda: len(told.contents) == 20 and told.of(EphemeralReceived))
+        assert told.contents == [b"secret %d" % number for number in range(20)]
+        assert told.of(EphemeralReceived)[0].content == b"secret typing"
+        assert alice.log_digest() == bob.log_digest()
+    stored = [entry.payload for entry in network.store.values()]
+    assert not any(b"secret" in payload for payload in stored)
+    assert all(b"alice" in payload for payload in stored)
+
+
+async def test_inside_sds_a_wrong_key_is_told_and_the_channel_goes_on() -> None:
+    network, options = MemoryNetwork(), ChannelOptions(encryption_order="encrypt-then-sds")
+    alice = make_channel(network.transport(), "alice", encryption=toy(1), options=options)
+    bob = make_channel(network.transport(), "bob", encryption=toy(1), options=options)
+    mallory = make_channel(network.transport(), "mallory", encryption=toy(2), options=options)
+    async with alice, mallory, listening(bob) as told:
+        await mallory.send(b"psst")
+        rejected = await told.first(MessageRejected)
+        assert (rejected.reason, rejected.sender_id) == (
+            RejectionReason.UNDECRYPTABLE,
+            "mallory",
+        )
+        await alice.send(b"hello")
+        assert (await told.first(MessageReceived)).content == b"hello"
+
+
+async def test_inside_sds_a_failing_encryption_fails_send_and_logs_nothing() -> None:
+    async def broken(content: bytes) -> bytes:
+        raise RuntimeError("no key today")
+
+    channel = make_channel(
+        MemoryNetwork().transport(),
+        "alice",
+        encryption=EncryptionPair(broken, broken),
+        options=ChannelOptions(encryption_order="encrypt-then-sds"),
+    )
+    async with channel:
+        with pytest.raises(EncryptionFailed, match="no key today"):
+            await channel.send(b"a secret")
+        with pytest.raises(EmptyContent):
+            await channel.send(b"")
+        assert channel.log() == []
 
 
 async def test_a_required_marker_keeps_others_out() -> None:
