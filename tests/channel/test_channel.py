@@ -100,6 +100,7 @@ async def test_a_seed_makes_request_ids_repeatable() -> None:
     assert ids[0] == ids[1]
 
 
+@pytest.mark.conformance("LD-SEND-1", "LD-SEND-2", "JS-RC-1", "JS-RC-2")
 async def test_sending_is_told_before_sent_for_each_request() -> None:
     channel = alone(sync_min_interval_ms=0)
     async with listening(channel) as told:
@@ -147,6 +148,7 @@ async def test_an_ephemeral_message_is_neither_logged_nor_stored() -> None:
 # -- receiving -------------------------------------------------------------------------------------
 
 
+@pytest.mark.conformance("JS-RC-6", "JS-RC-7", "JS-ACK-1")
 async def test_a_message_is_told_once_with_sender_and_position() -> None:
     network = MemoryNetwork()
     alice = make_channel(network.transport(), "alice")
@@ -244,6 +246,7 @@ async def test_a_forged_id_does_not_replace_a_message() -> None:
 # -- opening and closing ---------------------------------------------------------------------------
 
 
+@pytest.mark.conformance("LD-LIFECYCLE-1", "LD-SEMANTICS-6")
 async def test_a_channel_that_was_never_opened_says_so() -> None:
     channel = alone()
     for use in (channel.log, channel.log_digest, channel.statistics, channel.events):
@@ -254,6 +257,7 @@ async def test_a_channel_that_was_never_opened_says_so() -> None:
     await channel.aclose()
 
 
+@pytest.mark.conformance("LD-LIFECYCLE-1")
 async def test_a_closed_channel_can_be_read_but_not_used() -> None:
     channel = alone()
     async with channel:

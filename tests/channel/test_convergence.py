@@ -143,6 +143,7 @@ async def test_half_of_everything_lost_costs_nothing(virtual_time: None) -> None
             assert sorted(positions.values()) == list(range(100))
 
 
+@pytest.mark.conformance("JS-CONNECT-2")
 async def test_what_is_sent_while_the_network_is_away_goes_out_in_order_afterwards(
     virtual_time: None,
 ) -> None:

@@ -77,6 +77,7 @@ async def test_after_ten_seconds_it_is_stamped_anew(virtual_time: None) -> None:
         assert now_ns() - stamps[-1] < 10_000_000_000
 
 
+@pytest.mark.conformance("JS-RC-3")
 async def test_a_refusal_for_good_is_told_and_the_rest_goes_on() -> None:
     transport = Flaky(MemoryNetwork())
     transport.refuses = [b"bad"]

@@ -20,6 +20,7 @@ def make(**values: Any) -> ReliableChannel:
     return ReliableChannel(transport=MemoryNetwork().transport(), **arguments)
 
 
+@pytest.mark.conformance("LD-RATE-3")
 @pytest.mark.parametrize("name", WHOLE_NUMBERS)
 @pytest.mark.parametrize("wrong", [-1, 1.5, "1", None, True])
 def test_a_wrong_whole_number_is_named_with_what_is_allowed(name: str, wrong: object) -> None:

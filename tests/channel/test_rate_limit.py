@@ -30,6 +30,7 @@ def spend(limits: RateLimitManager, count: int) -> None:
         limits.spend()
 
 
+@pytest.mark.conformance("LD-RATE-4", "LD-RATE-5")
 def test_content_goes_until_the_budget_is_spent_and_again_in_the_next_epoch() -> None:
     clock = Clock()
     limits = manager(clock, 10)
@@ -42,6 +43,7 @@ def test_content_goes_until_the_budget_is_spent_and_again_in_the_next_epoch() ->
     assert limits.spent == 0
 
 
+@pytest.mark.conformance("LD-RATE-8")
 def test_the_epoch_is_that_of_rln() -> None:
     clock = Clock()
     limits = manager(clock, 1)
@@ -91,6 +93,7 @@ def test_a_clock_that_jumps_back_refills_nothing() -> None:
     assert limits.explain({"content": 1}).waiting_goes_at_ms == limits.epoch_ends_at_ms
 
 
+@pytest.mark.conformance("LD-RATE-2")
 def test_a_budget_of_nothing_admits_nothing_and_says_never() -> None:
     limits = manager(Clock(), 0)
     assert not limits.admits(OutgoingKind.CONTENT)

@@ -55,6 +55,7 @@ async def test_a_short_payload_is_one_segment_and_one_message() -> None:
         assert [entry.content for entry in alice.log()] == [b"short"]
 
 
+@pytest.mark.conformance("LD-SEND-3")
 async def test_a_long_payload_over_a_lossy_link_arrives_once_with_progress() -> None:
     network, content = MemoryNetwork(), payload(10_000_000)
     alice = make_channel(network.transport(), "alice", options=segmenting())
@@ -82,6 +83,7 @@ async def test_a_long_payload_over_a_lossy_link_arrives_once_with_progress() -> 
     assert alice.log_digest() == bob.log_digest()
 
 
+@pytest.mark.conformance("LD-SEMANTICS-5")
 async def test_two_equal_payloads_arrive_twice() -> None:
     network, content = MemoryNetwork(), payload(300_000)
     alice = make_channel(network.transport(), "alice", options=segmenting())

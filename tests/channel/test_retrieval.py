@@ -119,6 +119,7 @@ def reader(transport: LossyTransport, **values: Any) -> Any:
 # -- one missing message ---------------------------------------------------------------------------
 
 
+@pytest.mark.conformance("JS-MISSING-1")
 async def test_a_missing_message_is_fetched_by_its_hint() -> None:
     network = MemoryNetwork()
     alice, library = Author(network), Library(network)
@@ -341,6 +342,7 @@ async def test_where_the_query_is_switched_off_nothing_is_asked() -> None:
         assert (ids(told.events), library.times_asked) == (["m2"], [])
 
 
+@pytest.mark.conformance("JS-CONNECT-1")
 async def test_an_outage_is_told_and_made_up_for(virtual_time: None) -> None:
     network = MemoryNetwork()
     alice, library = Author(network), Library(network)

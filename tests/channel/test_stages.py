@@ -134,6 +134,7 @@ async def test_inside_sds_a_failing_encryption_fails_send_and_logs_nothing() -> 
         assert channel.log() == []
 
 
+@pytest.mark.conformance("LD-INGRESS-2")
 async def test_a_required_marker_keeps_others_out() -> None:
     network = MemoryNetwork()
     marked = make_channel(network.transport(), "alice", marker=MARKER)
@@ -162,6 +163,7 @@ def limited(messages: int) -> ChannelOptions:
     )
 
 
+@pytest.mark.conformance("LD-RATE-4", "LD-RATE-5")
 async def test_messages_beyond_the_budget_wait_in_order(virtual_time: None) -> None:
     network = MemoryNetwork()
     alice = make_channel(network.transport(), "alice", options=limited(3))

@@ -11,6 +11,7 @@ from .world import make_channel
 pytestmark = pytest.mark.anyio
 
 
+@pytest.mark.conformance("JS-STATUS-2", "JS-STATUS-5", "JS-STATUS-7")
 async def test_syncing_while_something_is_missing_and_synced_when_it_comes() -> None:
     network = MemoryNetwork()
     alice = make_channel(network.transport(), "alice")
@@ -32,6 +33,7 @@ async def test_syncing_while_something_is_missing_and_synced_when_it_comes() -> 
         assert seen[-1] == ("synced", 0)
 
 
+@pytest.mark.conformance("JS-STATUS-11")
 async def test_a_batch_is_one_change() -> None:
     network = MemoryNetwork()
     alice = make_channel(network.transport(), "alice")

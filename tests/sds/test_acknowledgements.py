@@ -38,6 +38,7 @@ def test_participants_are_forgotten_in_order_of_silence() -> None:
     assert len(participants) == 2
 
 
+@pytest.mark.conformance("LD-SEMANTICS-2", "SDS-ACK-1")
 def test_causal_history_is_proof() -> None:
     alice, bob = participant("alice"), participant("bob")
     message = send(alice, b"hi")
@@ -59,6 +60,7 @@ def test_causal_history_acknowledges_a_message_that_is_already_possibly_acknowle
     assert only(events(alice, MessageAcknowledged)).acknowledged_by == "carol"
 
 
+@pytest.mark.conformance("JS-RC-5", "SDS-ACK-3")
 def test_two_filters_of_two_participants_acknowledge() -> None:
     alice = participant("alice")
     alice.receive(forge("c", sender="carol"), NOW_MS)
@@ -74,6 +76,7 @@ def test_two_filters_of_two_participants_acknowledge() -> None:
     ]
 
 
+@pytest.mark.conformance("SDS-SYNC-5")
 def test_the_only_other_participant_is_enough() -> None:
     alice, bob = participant("alice"), participant("bob", causal_history_size=0)
     give(bob, send(alice, b"hi"))
@@ -101,6 +104,7 @@ def test_as_many_participants_as_the_threshold_asks(threshold: int) -> None:
         assert (message_id in alice.outgoing_buffer.entries) is (count < threshold)
 
 
+@pytest.mark.conformance("JS-RC-4", "JS-SYNC-4", "SDS-ACK-2", "SDS-ACK-4")
 def test_own_messages_acknowledge_nothing() -> None:
     alice = participant("alice")
     first = send(alice, b"one")
@@ -111,6 +115,7 @@ def test_own_messages_acknowledge_nothing() -> None:
     assert alice.counters.own_echoes == 3
 
 
+@pytest.mark.conformance("SDS-ACK-5")
 def test_a_message_that_was_missed_is_acknowledged_after_it_is_sent_again() -> None:
     alice, bob = participant("alice"), participant("bob")
     message = send(alice, b"hi")

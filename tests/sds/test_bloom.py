@@ -20,6 +20,7 @@ def ids(first: int, count: int) -> list[str]:
 # -- parameters ------------------------------------------------------------------------------------
 
 
+@pytest.mark.conformance("SDS-BLOOM-1")
 def test_the_default_filter_has_js_wakus_size() -> None:
     assert DEFAULT.bits_per_element == 15
     assert DEFAULT.hash_count == 10
@@ -27,6 +28,7 @@ def test_the_default_filter_has_js_wakus_size() -> None:
     assert DEFAULT.layout.byte_count == 18_752
 
 
+@pytest.mark.conformance("SDS-BLOOM-1")
 @pytest.mark.parametrize(
     ("error_rate", "bits", "hashes"), [(0.1, 5, 3), (0.01, 10, 7), (0.001, 15, 10), (0.999, 1, 1)]
 )
@@ -43,6 +45,7 @@ def test_a_capacity_below_one_is_refused(capacity: int) -> None:
         BloomParameters(capacity=capacity)
 
 
+@pytest.mark.conformance("SDS-PROBABILITY-2")
 @pytest.mark.parametrize("error_rate", [0.0, 1.0, -0.5, 2.0])
 def test_an_unachievable_error_rate_is_refused(error_rate: float) -> None:
     with pytest.raises(ValueError, match=f"error rate is {error_rate}"):
@@ -52,6 +55,7 @@ def test_an_unachievable_error_rate_is_refused(error_rate: float) -> None:
 # -- one filter ------------------------------------------------------------------------------------
 
 
+@pytest.mark.conformance("SDS-BLOOM-2", "SDS-BLOOM-4")
 @settings(derandomize=True, deadline=None)
 @given(st.sets(st.text(st.characters(exclude_categories=["Cs"]))))
 def test_what_was_inserted_is_found(items: set[str]) -> None:
@@ -62,18 +66,21 @@ def test_what_was_inserted_is_found(items: set[str]) -> None:
     assert all(contains(bytes(bloom), bloom.layout.probes(item)) for item in items)
 
 
+@pytest.mark.conformance("SDS-BLOOM-7")
 def test_an_empty_filter_holds_nothing() -> None:
     bloom = BloomFilter(DEFAULT.layout)
     assert not any(item in bloom for item in ["", "a", *ids(0, 100)])
     assert bytes(bloom) == bytes(18_752)
 
 
+@pytest.mark.conformance("SDS-BLOOM-5")
 def test_bits_lie_big_endian_in_words_of_64() -> None:
     bloom = BloomFilter(BloomLayout(128, 1))
     bloom.insert_probes((((0 >> 6 << 3) + 7, 1),))
     assert bytes(bloom).hex() == "0000000000000001" + 2 * "0000000000000000"
 
 
+@pytest.mark.conformance("SDS-BLOOM-6")
 @pytest.mark.parametrize("item", ["", " ", "\0", "é", "漢字", "🙂", "a" * 10_000])
 def test_unusual_ids_are_found(item: str) -> None:
     bloom = BloomFilter(DEFAULT.layout)
@@ -81,6 +88,7 @@ def test_unusual_ids_are_found(item: str) -> None:
     assert item in bloom
 
 
+@pytest.mark.conformance("SDS-BLOOM-3", "SDS-BLOOM-8")
 @pytest.mark.parametrize(("capacity", "error_rate"), [(10_000, 0.001), (1_000, 0.01), (500, 0.1)])
 def test_false_positives_stay_within_bounds_at_capacity(capacity: int, error_rate: float) -> None:
     bloom = RollingBloomFilter(BloomParameters(capacity, error_rate), ids(0, capacity))

@@ -7,6 +7,7 @@ from reliable_channel.sds.clock import LamportClock, SecondsClock
 from .world import NOW_MS
 
 
+@pytest.mark.conformance("SDS-LAMPORT-1", "SDS-LAMPORT-2", "SDS-LAMPORT-3", "SDS-LAMPORT-5")
 @pytest.mark.parametrize(
     ("value", "now_ms", "expected"),
     [(100, 50, 101), (100, 100, 101), (100, 101, 101), (100, 500, 500), (2**60, 5, 2**60 + 1)],
@@ -17,6 +18,7 @@ def test_tick(value: int, now_ms: int, expected: int) -> None:
     assert clock.value == expected
 
 
+@pytest.mark.conformance("SDS-RECEIVE-2")
 @pytest.mark.parametrize(("value", "received", "expected"), [(5, 9, 9), (9, 5, 9), (7, 7, 7)])
 def test_merge(value: int, received: int, expected: int) -> None:
     clock = LamportClock(value)
@@ -24,6 +26,7 @@ def test_merge(value: int, received: int, expected: int) -> None:
     assert clock.value == expected
 
 
+@pytest.mark.conformance("SDS-LAMPORT-4")
 @settings(derandomize=True)
 @given(st.lists(st.tuples(st.booleans(), st.integers(0, 2**64))))
 def test_it_never_goes_back_and_every_tick_is_new(steps: list[tuple[bool, int]]) -> None:

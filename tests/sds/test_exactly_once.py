@@ -31,6 +31,7 @@ def chain(length: int) -> list[bytes]:
     ]
 
 
+@pytest.mark.conformance("LD-SDS-1", "LD-SDS-2", "SDS-IN-2")
 @pytest.mark.parametrize("order", list(permutations(range(4))))
 def test_every_order_of_arrival_gives_one_order_of_delivery(order: tuple[int, ...]) -> None:
     bob, messages = participant("bob"), chain(4)
@@ -44,6 +45,7 @@ def test_every_order_of_arrival_gives_one_order_of_delivery(order: tuple[int, ..
 # -- loss timeout ----------------------------------------------------------------------------------
 
 
+@pytest.mark.conformance("SDS-IN-3", "SDS-IN-4", "SDS-IN-5")
 def test_what_waits_for_a_lost_message_is_delivered_and_says_so() -> None:
     bob = participant("bob")
     hint = HistoryEntry("lost", b"hash", "alice")
@@ -125,6 +127,7 @@ def test_a_cycle_is_cut_where_delivery_waits_for_the_sweep() -> None:
     assert len(delivered(bob)) == 2
 
 
+@pytest.mark.conformance("LD-SEMANTICS-3")
 def test_a_long_chain_of_waiting_messages_is_released_without_recursion() -> None:
     bob = participant("bob")
     messages = [

@@ -25,6 +25,7 @@ ENTRIES = st.lists(
 )
 
 
+@pytest.mark.conformance("SDS-WIRE-4", "SDS-RECEIVE-6")
 @settings(derandomize=True)
 @given(ENTRIES, st.randoms(use_true_random=False))
 def test_any_order_of_insertion_gives_one_log(keys: list[tuple[int, str]], random: Random) -> None:
@@ -39,6 +40,7 @@ def test_any_order_of_insertion_gives_one_log(keys: list[tuple[int, str]], rando
     assert log.digest() == log_of(*(entry(i, lamport) for lamport, i in keys)).digest()
 
 
+@pytest.mark.conformance("SDS-HISTORY-1", "SDS-HISTORY-2")
 @settings(derandomize=True)
 @given(ENTRIES, st.integers(1, 5))
 def test_a_full_log_keeps_the_newest(keys: list[tuple[int, str]], limit: int) -> None:

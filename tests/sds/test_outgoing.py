@@ -59,6 +59,7 @@ def test_possibly_acknowledged_messages_wait_longer() -> None:
     assert made.next_deadline_ms() == 600
 
 
+@pytest.mark.conformance("SDS-OUT-1")
 def test_unacknowledged_messages_come_first() -> None:
     made = buffer("a", "b")
     made.review(LAYOUT, bloom("a"), "bob")

@@ -61,6 +61,7 @@ def in_filter(core: SdsProtocol, message_id: str) -> bool:
 # -- sending ---------------------------------------------------------------------------------------
 
 
+@pytest.mark.conformance("SDS-SEND-1", "SDS-SEND-6")
 def test_a_sent_message_carries_what_the_specification_asks() -> None:
     alice = participant("alice")
     first = decode(send(alice, b"one"))
@@ -84,6 +85,7 @@ def test_the_id_is_that_of_the_reliable_channel_api() -> None:
     assert message_id == reliable_channel_id("alice", 17, b"hi")
 
 
+@pytest.mark.conformance("SDS-SEND-2", "SDS-SEND-3")
 def test_a_sent_message_is_in_log_filter_and_outgoing_buffer() -> None:
     alice = participant("alice")
     message_id = alice.send(b"hi", NOW_MS)
@@ -93,6 +95,7 @@ def test_a_sent_message_is_in_log_filter_and_outgoing_buffer() -> None:
     assert alice.statistics().counters.sent == 1
 
 
+@pytest.mark.conformance("SDS-SEND-4")
 @pytest.mark.parametrize("size", [0, 1, 2, 5])
 def test_the_causal_history_is_the_end_of_the_log(size: int) -> None:
     alice = participant("alice", causal_history_size=size)
@@ -100,6 +103,7 @@ def test_the_causal_history_is_the_end_of_the_log(size: int) -> None:
     assert decode(send(alice, b"last")).causal_ids == (ids[-size:] if size else [])
 
 
+@pytest.mark.conformance("SDS-SEND-5", "SDS-RECEIVE-5")
 def test_retrieval_hints_travel_in_causal_histories() -> None:
     alice, bob = participant("alice"), participant("bob")
     message_id = alice.send(b"hi", NOW_MS)
@@ -119,6 +123,7 @@ def test_a_hint_once_known_stays_and_a_duplicate_may_bring_it() -> None:
     assert bob.log.entries["m"].retrieval_hint == b"first"
 
 
+@pytest.mark.conformance("LD-SEMANTICS-5")
 def test_equal_contents_are_two_messages() -> None:
     alice = participant("alice")
     assert alice.send(b"hi", NOW_MS) != alice.send(b"hi", NOW_MS)
@@ -202,6 +207,7 @@ def test_an_own_message_may_enter_the_log_on_dispatch_only() -> None:
 # -- retries ---------------------------------------------------------------------------------------
 
 
+@pytest.mark.conformance("JS-RETRY-2", "JS-RETRY-4")
 def test_an_unacknowledged_message_is_sent_again_as_it_was() -> None:
     alice = participant("alice", sync_min_interval_ms=0)
     message = send(alice, b"hi")
@@ -220,6 +226,7 @@ def test_an_unacknowledged_message_is_sent_again_as_it_was() -> None:
     assert alice.next_deadline_ms() == NOW_MS + 70_000
 
 
+@pytest.mark.conformance("JS-RETRY-3")
 @pytest.mark.parametrize("attempts", [0, 1, 3])
 def test_after_all_retries_the_delivery_fails_with_an_event(attempts: int) -> None:
     alice = participant("alice", max_retry_attempts=attempts, sync_min_interval_ms=0)
@@ -246,6 +253,7 @@ def test_dispatches_of_unknown_messages_are_ignored() -> None:
 # -- sync and ephemeral messages -------------------------------------------------------------------
 
 
+@pytest.mark.conformance("SDS-SYNC-1", "SDS-SYNC-3")
 def test_a_sync_message_is_empty_and_leaves_no_trace() -> None:
     alice = participant("alice")
     sent = send(alice, b"hi")
@@ -259,6 +267,7 @@ def test_a_sync_message_is_empty_and_leaves_no_trace() -> None:
     assert only(events(alice, SyncSent)).message_id == message.message_id
 
 
+@pytest.mark.conformance("LD-SEMANTICS-4", "SDS-SYNC-3", "SDS-SYNC-4")
 def test_a_received_sync_message_is_not_delivered_or_logged_or_waited_for() -> None:
     alice, bob = participant("alice"), participant("bob")
     message = send(alice, b"hi")
@@ -273,9 +282,10 @@ def test_a_received_sync_message_is_not_delivered_or_logged_or_waited_for() -> N
     assert len(bob.log) == len(bob.bloom_filter) == len(bob.incoming_buffer.parked) == 0
     assert decode(send(bob, b"next")).causal_ids == []
     arrival = bob.receive(message.data, NOW_MS)
-    assert arrival == Arrival(Outcome.DELIVERED, message.message_id, was_missing=True)
+    assert arrival == Arrival(Outcome.DELIVERED, message.message_id, missing_for_ms=0)
 
 
+@pytest.mark.conformance("SDS-SYNC-2")
 def test_a_newcomer_may_stay_silent() -> None:
     alice = participant("alice", behaviour=JS_WAKU)
     assert not alice.send_sync(NOW_MS)
@@ -283,6 +293,7 @@ def test_a_newcomer_may_stay_silent() -> None:
     assert participant("alice").send_sync(NOW_MS)
 
 
+@pytest.mark.conformance("SDS-EPHEMERAL-1", "SDS-EPHEMERAL-2")
 def test_an_ephemeral_message_has_neither_place_nor_promise() -> None:
     alice, bob = participant("alice"), participant("bob")
     message_id = alice.send_ephemeral(b"typing", NOW_MS)
@@ -299,6 +310,7 @@ def test_an_ephemeral_message_has_neither_place_nor_promise() -> None:
 # -- receiving -------------------------------------------------------------------------------------
 
 
+@pytest.mark.conformance("LD-SEMANTICS-1", "SDS-RECEIVE-1", "SDS-RECEIVE-2", "SDS-RECEIVE-3")
 def test_a_received_message_is_delivered_logged_and_merged() -> None:
     bob = participant("bob")
     arrival = bob.receive(forge("m", lamport=NOW_MS + 500), NOW_MS, retrieval_hint=b"hash")
@@ -318,6 +330,7 @@ def test_an_older_timestamp_leaves_the_clock() -> None:
     assert bob.clock.value == NOW_MS
 
 
+@pytest.mark.conformance("SDS-RECEIVE-4")
 def test_what_waits_is_in_the_filter_but_not_in_the_log_or_the_clock() -> None:
     bob = participant("bob")
     arrival = bob.receive(forge("m", after=["u"], lamport=NOW_MS + 9), NOW_MS)
@@ -328,6 +341,7 @@ def test_what_waits_is_in_the_filter_but_not_in_the_log_or_the_clock() -> None:
     assert delivered(bob) == []
 
 
+@pytest.mark.conformance("SDS-RECEIVE-6", "SDS-RECEIVE-7")
 def test_the_log_is_ordered_by_time_then_id() -> None:
     bob = participant("bob")
     for message_id, lamport in [("b", 2), ("c", 1), ("a", 2), ("z", 0)]:
@@ -336,6 +350,7 @@ def test_the_log_is_ordered_by_time_then_id() -> None:
     assert [e.position for e in events(bob, MessageReceived)] == [0, 0, 1, 0]
 
 
+@pytest.mark.conformance("SDS-IN-1", "SDS-IN-6", "SDS-IN-7", "SDS-IN-8")
 def test_missing_references_are_told_once_with_hint_and_sender() -> None:
     bob = participant("bob")
     with_hint, without = HistoryEntry("u", b"hint", "x"), HistoryEntry("v")
@@ -369,6 +384,7 @@ REJECTED: list[tuple[bytes, RejectionReason]] = [
 ]
 
 
+@pytest.mark.conformance("LD-SDS-3")
 @pytest.mark.parametrize(("data", "reason"), REJECTED)
 def test_what_is_refused_is_told_and_leaves_no_trace(data: bytes, reason: RejectionReason) -> None:
     bob = participant("bob")

@@ -115,6 +115,7 @@ def test_the_number_of_groups(participants: int, groups: int) -> None:
 # -- the outgoing request buffer -------------------------------------------------------------------
 
 
+@pytest.mark.conformance("SDS-REPAIR-1", "SDS-REPAIR-5")
 def test_requests_are_handed_out_by_t_req() -> None:
     made = outgoing(50, max_requests_per_message=50)
     planned = made.planned()
@@ -123,6 +124,7 @@ def test_requests_are_handed_out_by_t_req() -> None:
     assert made.next_deadline_ms() == min(planned.values())
 
 
+@pytest.mark.conformance("SDS-REPAIR-4", "SDS-REPAIR-6")
 def test_at_most_three_a_message_and_only_what_is_due() -> None:
     made = outgoing(10)
     assert made.due(OPTIONS.t_min_ms - 1) == []
@@ -132,6 +134,7 @@ def test_at_most_three_a_message_and_only_what_is_due() -> None:
     ]
 
 
+@pytest.mark.conformance("SDS-REPAIR-2")
 def test_a_duplicate_reference_does_not_change_t_req() -> None:
     # Edge case 1: set semantics.
     made = outgoing(1)
@@ -140,10 +143,12 @@ def test_a_duplicate_reference_does_not_change_t_req() -> None:
     assert (made.planned(), len(made)) == (planned, 1)
 
 
+@pytest.mark.conformance("SDS-REPAIR-8")
 def test_hint_and_sender_are_kept() -> None:
     assert outgoing(1).due(OPTIONS.t_max_ms) == [entry("m0")]
 
 
+@pytest.mark.conformance("SDS-REPAIR-3")
 def test_a_full_buffer_lets_go_of_the_entry_due_last() -> None:
     made = outgoing(20, buffer_size=20)
     latest = max(made.planned(), key=made.planned().__getitem__)
@@ -217,6 +222,7 @@ def test_a_request_of_somebody_else_puts_ours_off() -> None:
     assert made.planned() == {}
 
 
+@pytest.mark.conformance("SDS-REPAIR-7")
 def test_removed_entries_are_gone() -> None:
     made = outgoing(2)
     made.remove("m0")
@@ -244,6 +250,7 @@ def test_t_min_may_equal_t_max() -> None:
 # -- the incoming request buffer -------------------------------------------------------------------
 
 
+@pytest.mark.conformance("SDS-REPAIR-9", "SDS-REPAIR-12")
 def test_answers_are_due_by_t_resp() -> None:
     made = incoming(20)
     planned = made.planned()
@@ -254,6 +261,7 @@ def test_answers_are_due_by_t_resp() -> None:
     assert len(made) == 0
 
 
+@pytest.mark.conformance("SDS-REPAIR-10")
 def test_a_request_is_answered_once() -> None:
     # Edge case 1: set semantics.
     made = incoming(1)
@@ -261,6 +269,7 @@ def test_a_request_is_answered_once() -> None:
     assert made.planned() == {"m0": t_resp("me", "sender", "m0", 0, OPTIONS)}
 
 
+@pytest.mark.conformance("SDS-REPAIR-11")
 def test_a_full_buffer_lets_go_of_the_answer_due_last() -> None:
     made = incoming(20, buffer_size=20)
     latest = max(made.planned(), key=made.planned().__getitem__)
@@ -283,6 +292,7 @@ def test_only_members_of_the_group_answer() -> None:
         assert made.request(entry(f"m{i}"), 0) is expected
 
 
+@pytest.mark.conformance("SDS-REPAIR-13")
 def test_a_removed_request_is_not_answered() -> None:
     made = incoming(2)
     made.remove("m0")

@@ -46,6 +46,7 @@ def count_syncs(rule: Rule, participants: int, duration_ms: int, seed: int) -> i
 # -- one timer -------------------------------------------------------------------------------------
 
 
+@pytest.mark.conformance("JS-SYNC-1", "JS-SYNC-3")
 @pytest.mark.parametrize(
     ("heard", "least_ms", "most_ms"),
     [
@@ -86,6 +87,7 @@ def test_js_wakus_draw_is_uniform_from_zero(heard: Heard, most_ms: int) -> None:
 # -- a group of timers -----------------------------------------------------------------------------
 
 
+@pytest.mark.conformance("JS-SYNC-2")
 @pytest.mark.parametrize("seed", [1, 2, 3])
 @pytest.mark.parametrize("participants", [2, 10, 100, 1_000, 10_000])
 def test_at_most_two_syncs_an_interval_whatever_the_size(participants: int, seed: int) -> None:
@@ -107,6 +109,7 @@ def test_js_wakus_rule_sends_as_many_as_there_are_participants(
 # -- in the core -----------------------------------------------------------------------------------
 
 
+@pytest.mark.conformance("JS-SYNC-1", "JS-SYNC-2")
 @pytest.mark.parametrize("seed", [1, 2, 3])
 @pytest.mark.parametrize("size", [2, 10, 60])
 def test_a_quiet_group_of_cores_shares_the_duty(size: int, seed: int) -> None:
@@ -144,6 +147,7 @@ def test_a_lost_sync_message_costs_one_more_interval() -> None:
     assert worst_ms(Heard.CONTENT) + worst_ms(Heard.SYNC) + 2 * LATENCY_MS <= 2 * INTERVAL_MS
 
 
+@pytest.mark.conformance("JS-SYNC-3")
 def test_content_makes_the_wait_shorter_and_starts_it_anew() -> None:
     world = World(["alice", "bob"], weather=Weather(latency_ms=(1, 1)))
     for number in range(30):

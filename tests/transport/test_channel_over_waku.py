@@ -62,6 +62,7 @@ async def test_store_knows_a_message_by_the_hash_that_is_told() -> None:
             await asking.aclose()
 
 
+@pytest.mark.conformance("JS-CONNECT-1")
 @every_way
 async def test_a_node_that_restarts_costs_nothing(
     way: dict[str, Any], virtual_time: None, tmp_path: Path

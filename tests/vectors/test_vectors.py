@@ -20,6 +20,7 @@ FILES = sorted(
 )
 
 
+@pytest.mark.conformance("SDS-BLOOM-5", "SDS-BLOOM-9")
 @pytest.mark.parametrize("file", FILES, ids=lambda file: file.stem)
 def test_vectors(file: Path) -> None:
     results = list(run_file(file))

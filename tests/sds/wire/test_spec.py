@@ -57,6 +57,7 @@ PLAIN = Message("alice", "m1", "c", 5, content=b"hi")
 # -- round trip ------------------------------------------------------------------------------------
 
 
+@pytest.mark.conformance("SDS-WIRE-1", "SDS-WIRE-2", "SDS-WIRE-3")
 @settings(derandomize=True)
 @given(MESSAGES)
 def test_a_message_survives_the_wire(message: Message) -> None:
