@@ -134,8 +134,14 @@ class ReliableChannel:
         self._node = None if node is None else checked_address(node)
         self._given_transport = transport
         self._drop_incoming = drop_incoming
-        if drop_incoming is not None and not 0 <= drop_incoming <= 1:
-            raise ValueError(f"drop_incoming is {drop_incoming}; allowed is a share from 0 to 1")
+        if drop_incoming is not None and not (
+            isinstance(drop_incoming, (int, float)) and 0 <= drop_incoming <= 1
+        ):
+            raise ValueError(f"drop_incoming is {drop_incoming!r}; allowed is a share from 0 to 1")
+        if journal is not None and not isinstance(journal, (str, Path)):
+            raise ValueError(f"journal is {journal!r}; allowed is the path of a file")
+        if seed is not None and not isinstance(seed, int):
+            raise ValueError(f"seed is {seed!r}; allowed is a whole number")
         if marker is None:
             marker = self.options.profile.marker
         if marker is not None and len(marker) > MAX_META_BYTES:
@@ -346,9 +352,18 @@ class ReliableChannel:
 
 
 def _required(name: str, value: str) -> str:
-    if not isinstance(value, str) or not value or len(value) > 1024:
+    if not isinstance(value, str) or not value or len(value) > 1024 or not _is_text(value):
         raise ValueError(f"{name} is {value!r}; allowed is a text of 1 to 1024 characters")
     return value
+
+
+def _is_text(value: str) -> bool:
+    """Whether it can be written as UTF-8: lone surrogates cannot."""
+    try:
+        value.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
 
 
 def _whole(entry: LogEntry, segmentation: Segmentation) -> LogEntry:

@@ -137,7 +137,10 @@ class SegmentDiscarded:
 
 @dataclass(frozen=True, slots=True)
 class SendFailed:
-    """The transport refused a message for good; it is not sent again."""
+    """The transport refused a message for good: it is not sent again by itself.
+
+    It stays in the log. Later messages refer to it, and who then asks for it is given it.
+    """
 
     wire_name: ClassVar[str] = "send_failed"
     message_id: str

@@ -5,7 +5,7 @@ Names and defaults are those of the Reliable Channel API as js-waku has it, wher
 """
 
 from dataclasses import dataclass, fields
-from typing import Literal, Self, TypedDict, get_args
+from typing import Final, Literal, Self, TypedDict, get_args
 
 from .sds.bloom import BloomParameters
 from .sds.options import DAY_MS, Limits, RepairOptions, SdsOptions
@@ -18,6 +18,9 @@ WireProfileName = Literal["spec", "nim"]
 EncryptionOrder = Literal["sds-then-encrypt", "encrypt-then-sds"]
 HistoryName = Literal["all", "since", "none"]
 SegmentationName = Literal["profile", "none", "nim-segmentation", "lip-243-v0.1"]
+
+
+MIN_BLOOM_ERROR_RATE: Final = 1e-9
 
 
 class OptionValues(TypedDict, total=False):
@@ -178,9 +181,16 @@ class ChannelOptions:
         for name, (least, most) in _WHOLE_NUMBERS.items():
             _check_whole_number(name, getattr(self, name), least, most)
         rate = self.bloom_error_rate
-        if not isinstance(rate, float) or not 0 < rate < 1:
+        if not isinstance(rate, float) or not MIN_BLOOM_ERROR_RATE <= rate < 1:
             raise ValueError(
-                f"bloom_error_rate is {rate!r}; allowed is a number between 0 and 1, both excluded"
+                f"bloom_error_rate is {rate!r}; allowed is a number of at least "
+                f"{MIN_BLOOM_ERROR_RATE} and below 1"
+            )
+        filter_bytes = BloomParameters(self.bloom_capacity, rate).layout.byte_count
+        if 2 * filter_bytes > self.max_message_bytes:
+            raise ValueError(
+                f"bloom_capacity is {self.bloom_capacity}; allowed is what makes a filter of at "
+                f"most half of max_message_bytes, and this one takes {filter_bytes} bytes"
             )
         if self.repair_t_max_ms < self.repair_t_min_ms:
             raise ValueError(
@@ -276,9 +286,17 @@ _MAY_BE_0 = frozenset(
         "history_since_ms",
     }
 )
-_AT_MOST = {"causal_history_size": 1_000}
+_AT_MOST = {
+    "causal_history_size": 1_000,
+    "bloom_capacity": 50_000,
+    "max_message_bytes": 1024 * 1024,
+}
+_AT_LEAST = {"max_message_bytes": 512}
 _WHOLE_NUMBERS = {
-    field.name: (0 if field.name in _MAY_BE_0 else 1, _AT_MOST.get(field.name))
+    field.name: (
+        _AT_LEAST.get(field.name, 0 if field.name in _MAY_BE_0 else 1),
+        _AT_MOST.get(field.name),
+    )
     for field in fields(ChannelOptions)
     if field.type is int
 }

@@ -78,7 +78,9 @@ async def _perform(channel: ReliableChannel, command: dict[str, Any], ref: objec
             statistics = asdict(channel.statistics())
             _say("statistics", ref=ref, dropped_incoming=channel.dropped_incoming, **statistics)
         case "cut_off":
-            channel.cut_off(bool(command["value"]))
+            if not isinstance(command["value"], bool):
+                raise ValueError(f"value is {command['value']!r}; allowed are true and false")
+            channel.cut_off(command["value"])
             _say("accepted", ref=ref)
         case other:
             raise ValueError(

@@ -20,6 +20,7 @@ from ..events import (
     MessagePossiblyAcknowledged,
     MessageReceived,
     RateLimitReached,
+    RejectionReason,
     SendingMessage,
 )
 from ..sds import Arrival, Outcome, SdsProtocol
@@ -37,6 +38,19 @@ HANDLED_HASHES: Final = 20_000
 _FINAL: Final = frozenset({Outcome.DELIVERED, Outcome.DUPLICATE, Outcome.OWN, Outcome.UNWANTED})
 """What became of a message for good; one that waits for others may have to make room and come
 again."""
+_REFUSED_FOR_GOOD: Final = frozenset(
+    {
+        RejectionReason.MALFORMED,
+        RejectionReason.WRONG_CHANNEL,
+        RejectionReason.MISSING_ID,
+        RejectionReason.OTHER_DIALECT,
+        RejectionReason.ID_ALREADY_USED,
+        RejectionReason.OLDER_THAN_LOG,
+    }
+)
+"""Refusals that the same bytes will meet again: told once, however often Store gives them."""
+REORDERED_MS: Final = 200
+"""A message that was missing for less came late by itself; nobody repaired it."""
 
 
 class Engine:
@@ -107,7 +121,7 @@ class Engine:
         if self._journal is not None:
             self._journal_wire("in", data, message_hash, source.value)
         arrival = self.core.receive(data, self.now_ms(), retrieval_hint=message_hash)
-        if arrival.outcome in _FINAL:
+        if arrival.outcome in _FINAL or arrival.reason in _REFUSED_FOR_GOOD:
             self.handled(message_hash)
         self._count(source, arrival)
         self._settle()
@@ -142,7 +156,7 @@ class Engine:
         message_id = outgoing.message_id
         if outgoing.kind not in (OutgoingKind.CONTENT, OutgoingKind.RETRY):
             return
-        self.core.outgoing_buffer.remove([message_id])
+        self.core.abandon(message_id)
         if failed := self._requests.refused(message_id, reason):
             self.emit(failed)
 
@@ -209,7 +223,8 @@ class Engine:
             self.counters.retrieved += new
         else:
             self.counters.received_live += 1
-            self.counters.repaired += new and arrival.was_missing
+            waited_ms = arrival.missing_for_ms
+            self.counters.repaired += new and waited_ms is not None and waited_ms >= REORDERED_MS
 
     def _journal_wire(
         self, direction: str, payload: bytes, message_hash: bytes, source: str

@@ -66,6 +66,11 @@ class IncomingBuffer:
         self.missing[message_id] = MissingEntry(entry, now_ms)
         return True
 
+    def missing_for_ms(self, message_id: str, now_ms: int) -> int | None:
+        """How long a message has been missing; None where nobody misses it."""
+        missing = self.missing.get(message_id)
+        return None if missing is None else now_ms - missing.since_ms
+
     def arrived(self, message_id: str) -> None:
         """A message is no longer missing, or lost, whether or not it can be delivered yet."""
         self.missing.pop(message_id, None)

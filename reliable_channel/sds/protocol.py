@@ -110,6 +110,13 @@ class SdsProtocol:
         """Remember how others may retrieve a message, where that was not known yet."""
         self._state.set_retrieval_hint(message_id, retrieval_hint)
 
+    def abandon(self, message_id: str) -> None:
+        """Stop sending an own message that the transport refuses for good.
+
+        It stays in the log: others to whom it is referred may still ask for it.
+        """
+        self.outgoing_buffer.remove([message_id])
+
     def resend(self, message_id: str, now_ms: int) -> None:
         """Broadcast an unacknowledged own message again, the same bytes."""
         self._sender.resend(message_id, now_ms)

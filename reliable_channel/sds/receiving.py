@@ -42,8 +42,10 @@ class Arrival:
 
     outcome: Outcome
     message_id: str = ""
-    was_missing: bool = False
-    """Whether somebody here waited for this message."""
+    missing_for_ms: int | None = None
+    """How long somebody here had waited for this message; None where nobody had."""
+    reason: RejectionReason | None = None
+    """Why it was rejected."""
 
 
 class Receiver:
@@ -111,7 +113,7 @@ class Receiver:
         known = state.log.get(message_id)
         if known is not None or message_id in state.incoming_buffer.parked:
             return self._receive_again(message, known, retrieval_hint)
-        was_missing = message_id in state.incoming_buffer.missing
+        missing_for_ms = state.incoming_buffer.missing_for_ms(message_id, now_ms)
         state.repair_requests.remove(message_id)
         if state.joining.is_unwanted(lamport):
             self._delivery.pass_over(message_id)
@@ -119,7 +121,7 @@ class Receiver:
         state.joining.arrived(message_id)
         if state.log.is_below_horizon(lamport, message_id):
             detail = f"the log keeps its newest {state.log.limit} messages and this is older"
-            if was_missing:
+            if missing_for_ms is not None:
                 self._delivery.give_up(
                     HistoryEntry(message_id, retrieval_hint, message.sender_id), detail
                 )
@@ -130,7 +132,7 @@ class Receiver:
         state.bloom_filter.insert(message_id)
         self._deliver_or_park(arrived, now_ms)
         waits = message_id in state.incoming_buffer.parked
-        return Arrival(Outcome.PARKED if waits else Outcome.DELIVERED, message_id, was_missing)
+        return Arrival(Outcome.PARKED if waits else Outcome.DELIVERED, message_id, missing_for_ms)
 
     def _is_echo(self, message: Message, profile: WireProfile) -> bool:
         """Whether an own message says nothing new.
@@ -159,7 +161,7 @@ class Receiver:
 
     def _receive_sync(self, arrived: ParkedMessage, profile: WireProfile, now_ms: int) -> Arrival:
         state, message = self._state, arrived.message
-        was_missing = message.message_id in state.incoming_buffer.missing
+        missing_for_ms = state.incoming_buffer.missing_for_ms(message.message_id, now_ms)
         state.tell(SyncReceived(message.message_id, message.sender_id))
         state.counters.syncs_received += 1
         if profile.refers_to_syncs and not self._has_taken(message.message_id):
@@ -176,7 +178,7 @@ class Receiver:
         if not newest or newest[0].message_id in message.causal_ids:
             # It said what ours would say. One that does not know our newest message spares nobody.
             state.sync_timer.restart(Heard.SYNC, now_ms)
-        return Arrival(Outcome.SYNC, message.message_id, was_missing)
+        return Arrival(Outcome.SYNC, message.message_id, missing_for_ms)
 
     def _has_taken(self, message_id: str) -> bool:
         state = self._state
@@ -299,4 +301,4 @@ class Receiver:
         message_id, sender_id = (message.message_id, message.sender_id) if message else ("", "")
         self._state.tell(MessageRejected(reason, detail, message_id, sender_id))
         self._state.counters.rejected += 1
-        return Arrival(Outcome.REJECTED, message_id)
+        return Arrival(Outcome.REJECTED, message_id, reason=reason)

@@ -29,6 +29,8 @@ Service = Literal["auto", "relay", "light"]
 PAGE_SIZE: Final = 100
 HASHES_PER_QUERY: Final = 50
 """What keeps the address of a query by hash under 4 kB."""
+_DENIED: Final = (401, 403, 407)
+"""A proxy in front of the node says so; somebody will give it the right token."""
 _FORGOTTEN: Final = (NotSubscribed, NotFound)
 PING_INTERVAL_S: Final = 60.0
 """A filter subscription dies unannounced (P2P reliability, Filter: ping every minute)."""
@@ -277,6 +279,7 @@ class _translated:
     def __exit__(self, kind: object, raised: BaseException | None, traceback: object) -> None:
         if isinstance(raised, WakuError):
             # Subscriptions come back by themselves; a bad request stays one.
-            lasting = isinstance(raised, LocalError) and not isinstance(raised, _FORGOTTEN)
+            passing = isinstance(raised, _FORGOTTEN) or raised.status in _DENIED
+            lasting = isinstance(raised, LocalError) and not passing
             retryable = raised.retryable or not lasting
             raise self._error(str(raised), retryable=retryable) from raised

@@ -35,9 +35,11 @@ def test_a_wrong_choice_is_named_with_the_choices(name: str, wrong: object) -> N
         make(**{name: wrong})
 
 
-@pytest.mark.parametrize("wrong", [0, 1, -0.1, 1.5, float("nan"), "0.1", None, True])
+@pytest.mark.parametrize("wrong", [0, 1, -0.1, 1.5, float("nan"), 1e-300, "0.1", None, True])
 def test_a_wrong_error_rate_is_named(wrong: object) -> None:
-    with pytest.raises(ValueError, match=r"^bloom_error_rate is .*; allowed is a number between"):
+    with pytest.raises(
+        ValueError, match=r"^bloom_error_rate is .*; allowed is a number of at least"
+    ):
         make(bloom_error_rate=wrong)
 
 
@@ -155,3 +157,28 @@ def test_the_retrieval_strategy_switches_store_and_repair(
 ) -> None:
     options = ChannelOptions(retrieval_strategy=strategy)
     assert (options.asks_store, options.sds_options().repair.enabled) == (asks_store, repairs)
+
+
+def test_a_filter_that_would_fill_the_message_is_refused() -> None:
+    with pytest.raises(ValueError, match=r"^bloom_capacity is 50000; allowed is what makes"):
+        make(bloom_capacity=50_000)
+    with pytest.raises(ValueError, match=r"^bloom_capacity is 1000000000; allowed is a whole"):
+        make(bloom_capacity=10**9)
+    with pytest.raises(ValueError, match=r"^max_message_bytes is 10; allowed is a whole number"):
+        make(max_message_bytes=10)
+
+
+@pytest.mark.parametrize(
+    ("name", "wrong"),
+    [
+        ("drop_incoming", "x"),
+        ("drop_incoming", 1.5),
+        ("journal", 5),
+        ("seed", "x"),
+        ("sender_id", "\ud800"),
+        ("channel_id", ""),
+    ],
+)
+def test_a_wrong_argument_is_named(name: str, wrong: object) -> None:
+    with pytest.raises(ValueError, match=rf"^{name} is "):
+        make(**{name: wrong})

@@ -268,7 +268,7 @@ def test_a_sync_message_that_others_wait_for_releases_them() -> None:
     assert alice.receive(forged("m", after=["s"]), NOW_MS).outcome is Outcome.PARKED
     assert [e.message_id for e in only(events(alice, MessageMissing)).missing] == ["s"]
     arrival = alice.receive(forged("s", content=None), NOW_MS)
-    assert (arrival.outcome, arrival.was_missing) == (Outcome.SYNC, True)
+    assert (arrival.outcome, arrival.missing_for_ms) == (Outcome.SYNC, 0)
     assert delivered(alice) == [b"content"]
     assert alice.missing() == []
     assert alice.repair_requests.planned() == {}

@@ -66,7 +66,10 @@ def demo(
             err.print(str(error), style="red", markup=False)
         equal = False
     if not equal:
-        err.print(f"[bold red]the logs differ[/] (seed {seed})")
+        err.print(
+            f"[bold red]the logs still differ after {timeout:.0f} s[/] (seed {seed}); "
+            "more time may help: --timeout"
+        )
         raise typer.Exit(1)
     program = sys.argv[0] if os.sep in sys.argv[0] else "reliable-channel"
     program = "reliable-channel" if program.endswith("__main__.py") else os.path.relpath(program)
