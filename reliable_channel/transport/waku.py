@@ -100,6 +100,8 @@ class WakuTransport:
         )
         self._monotonic = monotonic
         self._service: Literal["relay", "light"] = "relay"
+        self.mislabelled = 0
+        """Messages that Store gave under a hash that is not theirs, or that nobody asked for."""
         self._subscribed = False
         self._interval_ms = 0
         self._last_look_s: float | None = None
@@ -257,11 +259,21 @@ class WakuTransport:
         )
 
     def _stored(self, entries: Sequence[StoreEntry], wanted: set[bytes] | None) -> list[Received]:
-        return [
-            self._received(entry.message, entry.message_hash, Source.STORE)
-            for entry in entries
-            if entry.message is not None and (wanted is None or entry.message_hash in wanted)
-        ]
+        """The messages of a Store's answer that are what it says they are.
+
+        The hash is recomputed: a Store that files one message under another's hash would make the
+        true one look like a repetition.
+        """
+        found = []
+        for entry in entries:
+            if entry.message is None:
+                continue
+            digest = message_hash(self._shard, entry.message)
+            if digest == entry.message_hash and (wanted is None or digest in wanted):
+                found.append(self._received(entry.message, digest, Source.STORE))
+            else:
+                self.mislabelled += 1
+        return found
 
     def _received(self, message: WakuMessage, digest: bytes, source: Source) -> Received:
         return Received(message.payload, digest, message.timestamp, source, message.meta)
