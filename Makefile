@@ -40,8 +40,9 @@ bench: $(READY) ## this core and js-waku's side by side (QUICK=1: only history 1
 vectors: $(READY) ## the golden vectors of other implementations
 	@$(BIN)/python -m tests.vectors tests/vectors/data/js-waku tests/vectors/data/waku tests/vectors/data/nim-sds
 
-docs: $(READY) ## write docs/reference.md from the docstrings
+docs: $(READY) ## write docs/reference.md from the docstrings, docs/conformance.md from the tests
 	@$(BIN)/python -m docs.generate
+	@$(BIN)/python -m docs.conformance
 
 proto: $(READY) ## generate the protobuf modules from proto/
 	@$(call protoc,sds,reliable_channel/sds/wire)

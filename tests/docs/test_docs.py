@@ -1,18 +1,24 @@
 """The pages say what the code says."""
 
+import inspect
 import re
+from dataclasses import fields
 from pathlib import Path
+from types import ModuleType
+from typing import get_args
 
 import pytest
 
-from docs import generate
+from docs import conformance, generate
+from reliable_channel import ChannelOptions, Event, ReliableChannel
 
 ROOT = Path(__file__).parents[2]
 PAGES = sorted([ROOT / "README.md", *(ROOT / "docs").glob("*.md")])
 
 
-def test_the_reference_is_up_to_date() -> None:
-    assert generate.PAGE.read_text() == generate.page(), "run `make docs`"
+@pytest.mark.parametrize("written", [generate, conformance], ids=lambda module: module.__name__)
+def test_a_generated_page_is_up_to_date(written: ModuleType) -> None:
+    assert written.PAGE.read_text() == written.page(), "run `make docs`"
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
@@ -25,3 +31,15 @@ def test_links_lead_somewhere(page: Path) -> None:
 def test_python_snippets_compile(page: Path) -> None:
     for snippet in re.findall(r"```python\n(.*?)```", page.read_text(), re.DOTALL):
         compile(snippet, page.name, "exec")
+
+
+def test_the_table_of_names_has_every_event_and_only_names_that_exist() -> None:
+    page = (ROOT / "docs" / "events.md").read_text()
+    ours = [line.split(" | ")[2] for line in page.splitlines() if line.startswith("| ")]
+    named = set(re.findall(r"`(\w+)", " ".join(ours)))
+    events = {kind.__name__ for kind in get_args(Event)}
+    options = {field.name for field in fields(ChannelOptions)}
+    arguments = set(inspect.signature(ReliableChannel).parameters)
+    public = {"ReliableChannel", *dir(ReliableChannel), *arguments, "async"}
+    assert events <= named
+    assert named <= events | options | public | {"Request", "both", "nim"}

@@ -38,7 +38,7 @@ def test_participants_are_forgotten_in_order_of_silence() -> None:
     assert len(participants) == 2
 
 
-@pytest.mark.conformance("LD-SEMANTICS-2", "SDS-ACK-1")
+@pytest.mark.conformance("LD-SEMANTICS-2", "JS-RC-6", "SDS-ACK-1")
 def test_causal_history_is_proof() -> None:
     alice, bob = participant("alice"), participant("bob")
     message = send(alice, b"hi")
