@@ -138,7 +138,7 @@ async def test_a_message_without_the_marker_does_not_reach_the_channel(virtual_t
             await said.first(MessageSent)
             await anyio.sleep(NOTHING_MAY_COME_S)
             assert told.events == []
-            assert bob.statistics().transport.foreign == 1
+            assert bob.statistics().transport.foreign
 
 
 @pytest.mark.conformance("RC07")
