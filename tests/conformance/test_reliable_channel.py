@@ -3,6 +3,8 @@
 Where theirs returns an error, this API raises, or does nothing where asking twice is no mistake.
 """
 
+from pathlib import Path
+
 import anyio
 import pytest
 
@@ -263,14 +265,15 @@ async def test_a_closed_channel_is_silent(virtual_time: None) -> None:
 
 
 @pytest.mark.conformance("RCp")
-async def test_a_channel_id_is_used_in_one_run_after_the_other() -> None:
+async def test_a_channel_id_is_used_in_one_run_after_the_other(tmp_path: Path) -> None:
     for run in range(3):
-        async with mesh("alice", "bob") as (alices, bobs):
+        async with mesh("alice", "bob", stores=tmp_path) as (alices, bobs):
             alice, bob = participant(alices, "alice"), participant(bobs, "bob")
             async with listening(alice) as to_alice, listening(bob) as to_bob:
                 await alice.send(b"ping %d" % run)
-                await to_bob.first(MessageReceived)
+                await to_bob.until(lambda: b"ping %d" % run in to_bob.contents)  # noqa: B023
                 await bob.send(b"pong %d" % run)
-                await to_alice.first(MessageReceived)
-            assert to_bob.contents == [b"ping %d" % run]
-            assert to_alice.contents == [b"pong %d" % run]
+                await to_alice.until(lambda: b"pong %d" % run in to_alice.contents)  # noqa: B023
+                for channel, told in ((alice, to_alice), (bob, to_bob)):
+                    await told.until(lambda: len(channel.log()) == 2 * (run + 1))  # noqa: B023
+                assert alice.log_digest() == bob.log_digest()

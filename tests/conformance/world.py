@@ -6,6 +6,7 @@ from __future__ import annotations
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import replace
+from pathlib import Path
 from typing import Any, Final
 
 from reliable_channel import ChannelOptions, ReliableChannel
@@ -32,13 +33,17 @@ REPAIRING: Final = replace(ALONE, retrieval_strategy="sds-r-only")
 
 
 @asynccontextmanager
-async def mesh(*names: str, **options: Any) -> AsyncIterator[list[Line]]:
-    """A line to a node for each name; the nodes are joined in a chain."""
+async def mesh(*names: str, stores: Path | None = None) -> AsyncIterator[list[Line]]:
+    """A line to a node for each name; the nodes are joined in a chain.
+
+    Their messages outlive them where there is a folder for their stores.
+    """
     async with AsyncExitStack() as stack:
         lines: list[Line] = []
-        for _ in names:
-            line = Line()
-            line.connect(await stack.enter_async_context(EmbeddedNode(NodeOptions(**options))))
+        for name in names:
+            line, store = Line(), ":memory:" if stores is None else stores / name
+            options = NodeOptions(store_path=store)
+            line.connect(await stack.enter_async_context(EmbeddedNode(options)))
             if lines:
                 assert line.node is not None and lines[-1].node is not None
                 line.node.join(lines[-1].node)
