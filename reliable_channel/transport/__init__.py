@@ -1,8 +1,18 @@
 """How bytes reach the other participants: the contract, and the transports that keep it."""
 
-from .base import Batch, Envelope, Received, Source, StoreUnavailable, Transport, TransportError
+from .base import (
+    Batch,
+    Envelope,
+    NodeHealth,
+    Received,
+    Source,
+    StoreUnavailable,
+    Transport,
+    TransportError,
+)
 from .lossy import LossyTransport
 from .memory import MemoryNetwork, MemoryTransport
+from .pool import PoolTransport
 from .waku import WakuTransport
 
 __all__ = [
@@ -11,6 +21,8 @@ __all__ = [
     "LossyTransport",
     "MemoryNetwork",
     "MemoryTransport",
+    "NodeHealth",
+    "PoolTransport",
     "Received",
     "Source",
     "StoreUnavailable",

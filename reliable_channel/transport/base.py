@@ -6,7 +6,7 @@ A transport may lose, repeat, delay and reorder; the channel above makes up for 
 from collections.abc import AsyncGenerator, Sequence
 from dataclasses import dataclass
 from enum import Enum
-from typing import Protocol
+from typing import Literal, Protocol, runtime_checkable
 
 
 class TransportError(Exception):
@@ -118,3 +118,50 @@ class Transport(Protocol):
             StoreUnavailable: no store answers.
         """
         ...
+
+
+NodeState = Literal["healthy", "failing", "unsubscribed"]
+
+
+@dataclass(frozen=True, slots=True)
+class NodeHealth:
+    """How one of a transport's nodes does."""
+
+    address: str
+    state: NodeState
+    """`healthy`; `failing` at sending or Store; `unsubscribed`, so that nothing arrives."""
+    last_error: str
+    """Empty where nothing went wrong so far."""
+    for_ms: int
+    """How long the state has lasted."""
+    mislabelled: int = 0
+    """Messages it gave that were not what was asked for, or not under their own hash."""
+
+
+@runtime_checkable
+class Renewable(Protocol):
+    """A transport that can subscribe anew."""
+
+    def renew(self) -> None:
+        """Subscribe again at the next look: the subscription seems dead."""
+        ...
+
+
+@runtime_checkable
+class Inspectable(Protocol):
+    """A transport that tells about its nodes."""
+
+    def nodes(self) -> tuple[NodeHealth, ...]:
+        """How each node does."""
+        ...
+
+
+def renew(transport: Transport) -> None:
+    """Subscribe anew, where the transport can."""
+    if isinstance(transport, Renewable):
+        transport.renew()
+
+
+def nodes_of(transport: Transport) -> tuple[NodeHealth, ...]:
+    """How each node does, where the transport tells."""
+    return transport.nodes() if isinstance(transport, Inspectable) else ()

@@ -13,7 +13,16 @@ from typing import Final, Self
 import anyio
 from anyio.abc import TaskGroup
 
-from .base import Batch, Envelope, Received, Transport, TransportError
+from .base import (
+    Batch,
+    Envelope,
+    NodeHealth,
+    Received,
+    Transport,
+    TransportError,
+    nodes_of,
+    renew,
+)
 
 QUEUE_LIMIT: Final = 10_000
 """Messages that wait for one channel; the oldest are left to Store, as a full cache of a node's."""
@@ -194,6 +203,14 @@ class HubTransport:
     def by_time(self, start_ns: int, end_ns: int) -> AsyncGenerator[list[Received], None]:
         """Fetch by time."""
         return self._shared().by_time(start_ns, end_ns)
+
+    def renew(self) -> None:
+        """Subscribe the topic again, for all its channels."""
+        renew(self._shared())
+
+    def nodes(self) -> tuple[NodeHealth, ...]:
+        """How each node does."""
+        return () if self._topic is None else nodes_of(self._topic.transport)
 
     def arrive(self, messages: Sequence[Received], gap: str) -> None:
         """Take what arrived for this channel."""

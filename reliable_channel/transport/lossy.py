@@ -4,7 +4,7 @@ from collections.abc import AsyncGenerator, Sequence
 from contextlib import aclosing
 from random import Random
 
-from .base import Batch, Envelope, Received, Transport
+from .base import Batch, Envelope, NodeHealth, Received, Transport, nodes_of, renew
 
 
 class LossyTransport:
@@ -64,6 +64,14 @@ class LossyTransport:
         async with aclosing(self._inner.by_time(start_ns, end_ns)) as pages:
             async for page in pages:
                 yield page
+
+    def renew(self) -> None:
+        """Subscribe again."""
+        renew(self._inner)
+
+    def nodes(self) -> tuple[NodeHealth, ...]:
+        """How each node does."""
+        return nodes_of(self._inner)
 
     def _loses(self) -> bool:
         return self._random.random() < self._drop_incoming or self.cut_off

@@ -107,6 +107,7 @@ class WakuTransport:
         self._last_look_s: float | None = None
         self._last_ping_s = 0.0
         self._legacy_light_push = False
+        self._renew = False
 
     async def open(self) -> None:
         """Subscribe, through relay or filter as the node has it."""
@@ -146,6 +147,10 @@ class WakuTransport:
         await anyio.sleep(self._interval_ms / 1000)
         self._interval_ms = self.settings.poll_max_interval_ms
         with _translated():
+            if self._renew:
+                await self._subscribe()
+                self._renew = False
+                return Batch([], gap="the subscription seemed dead and was renewed")
             try:
                 messages = await self._look()
             except _FORGOTTEN as error:
@@ -159,7 +164,7 @@ class WakuTransport:
         received = [
             self._received(message, message_hash(self._shard, message), Source.LIVE)
             for message in messages
-            if message.content_topic == self.settings.content_topic
+            if self._is_ours(message)
         ]
         return Batch(received, gap=f"the cache held {len(messages)} messages" if full else "")
 
@@ -199,6 +204,10 @@ class WakuTransport:
                 raise StoreUnavailable(f"the node's cursor leads in circles: {page.cursor.hex()}")
             cursor = page.cursor
             cursors.add(cursor)
+
+    def renew(self) -> None:
+        """Subscribe again at the next look."""
+        self._renew = True
 
     async def _subscribe(self) -> None:
         if self.settings.service in ("auto", "relay"):
@@ -259,7 +268,7 @@ class WakuTransport:
         )
 
     def _stored(self, entries: Sequence[StoreEntry], wanted: set[bytes] | None) -> list[Received]:
-        """The messages of a Store's answer that are what it says they are.
+        """The messages of a Store's answer that are what it says they are, and what was asked for.
 
         The hash is recomputed: a Store that files one message under another's hash would make the
         true one look like a repetition.
@@ -269,11 +278,15 @@ class WakuTransport:
             if entry.message is None:
                 continue
             digest = message_hash(self._shard, entry.message)
-            if digest == entry.message_hash and (wanted is None or digest in wanted):
+            asked = digest in wanted if wanted is not None else self._is_ours(entry.message)
+            if asked and digest == entry.message_hash:
                 found.append(self._received(entry.message, digest, Source.STORE))
             else:
                 self.mislabelled += 1
         return found
+
+    def _is_ours(self, message: WakuMessage) -> bool:
+        return message.content_topic == self.settings.content_topic
 
     def _received(self, message: WakuMessage, digest: bytes, source: Source) -> Received:
         return Received(message.payload, digest, message.timestamp, source, message.meta)

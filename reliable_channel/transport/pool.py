@@ -1,0 +1,370 @@
+"""Several nodes at once: what one of them fails to do, another one does (LIP 172, P2P reliability).
+
+A message goes to `redundancy` nodes, all nodes are listened to, and Store is asked of one after the
+other. A node that fails is passed over for a while that grows from 1 s (LIP 172, light push).
+"""
+
+from collections import deque
+from collections.abc import AsyncGenerator, Iterator, Sequence
+from contextlib import AsyncExitStack, aclosing
+from dataclasses import dataclass, field
+from typing import Final
+
+import anyio
+from anyio.streams.memory import MemoryObjectReceiveStream, MemoryObjectSendStream
+
+from .base import (
+    Batch,
+    Envelope,
+    NodeHealth,
+    NodeState,
+    Received,
+    StoreUnavailable,
+    Transport,
+    TransportError,
+    renew,
+)
+from .recent_hashes import RecentHashes
+
+REDUNDANCY: Final = 2
+RETRY_S: Final = 1.0
+MOST_RETRY_S: Final = 10.0
+GRACE_S: Final = 1.0
+"""How long other nodes may take for a message that one has taken."""
+QUEUED_BATCHES: Final = 32
+"""Batches that wait for a slow reader; beyond them the nodes' caches fill, and say so."""
+
+
+@dataclass(slots=True)
+class _Service:
+    """How a node does at one of sending, receiving and Store."""
+
+    error: str = ""
+    failures: int = 0
+    changed_at_s: float = 0
+    retry_at_s: float = 0
+
+    def failed(self, error: Exception, retry_s: float) -> float:
+        """Note a failure; return how long to pass over the node."""
+        now_s = anyio.current_time()
+        if not self.failures:
+            self.changed_at_s = now_s
+        self.error = str(error)
+        wait_s: float = min(retry_s * 2.0 ** min(self.failures, 10), MOST_RETRY_S)
+        self.failures += 1
+        self.retry_at_s = now_s + wait_s
+        return wait_s
+
+    def succeeded(self) -> None:
+        """Note a success."""
+        if self.failures:
+            self.failures, self.retry_at_s = 0, 0.0
+            self.changed_at_s = anyio.current_time()
+
+
+@dataclass(slots=True, eq=False)
+class _Node:
+    """One node of the pool."""
+
+    address: str
+    transport: Transport
+    send: _Service = field(default_factory=_Service)
+    receive: _Service = field(default_factory=_Service)
+    store: _Service = field(default_factory=_Service)
+    open: bool = False
+    covered_since_s: float | None = None
+    """Since when nothing can have been missed through this node; None while it is away."""
+    last_look_s: float = 0
+
+    @property
+    def listens(self) -> bool:
+        """Whether messages arrive through it, as far as is known."""
+        return self.open and not self.receive.failures
+
+    @property
+    def mislabelled(self) -> int:
+        """Messages that it gave and that were not what was asked for."""
+        return int(getattr(self.transport, "mislabelled", 0))
+
+    def health(self) -> NodeHealth:
+        """For `statistics()`."""
+        failing = [s for s in (self.receive, self.send, self.store) if s.failures]
+        state: NodeState = "failing" if failing else "healthy"
+        if not self.listens:
+            state = "unsubscribed"
+        services = failing or (self.receive, self.send, self.store)
+        changed_at_s = max(service.changed_at_s for service in services)
+        errors = [s for s in (self.receive, self.send, self.store) if s.error]
+        last = max(errors, key=lambda s: (s.failures > 0, s.changed_at_s), default=None)
+        return NodeHealth(
+            self.address,
+            state,
+            last.error if last else "",
+            round(1000 * (anyio.current_time() - changed_at_s)),
+            self.mislabelled,
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class _Gap:
+    """Messages that one node may have missed, and another one may have brought."""
+
+    node: _Node
+    reason: str
+    since_s: float
+    at_s: float
+
+
+class PoolTransport:
+    """One content topic through several nodes. `open` and `aclose` are for the same task.
+
+    A gap of one node is none if another one looked without a gap since before it began, and again
+    after it ended; until that second look it is undecided, and it is reported if the other fails.
+
+    Args:
+        transports: a way through each node; the pool opens and closes them.
+        redundancy: how many nodes a message goes to.
+        retry_s: how long a node that failed is passed over at first.
+
+    Raises:
+        ValueError: no node, or a redundancy below 1.
+    """
+
+    def __init__(
+        self,
+        transports: Sequence[Transport],
+        *,
+        redundancy: int = REDUNDANCY,
+        retry_s: float = RETRY_S,
+    ) -> None:
+        if not transports:
+            raise ValueError("transports is empty; a pool has at least one node")
+        if redundancy < 1:
+            raise ValueError(f"redundancy is {redundancy}; allowed is a number of at least 1")
+        self._nodes = [
+            _Node(str(getattr(transport, "url", f"node {number}")), transport)
+            for number, transport in enumerate(transports)
+        ]
+        self._redundancy = redundancy
+        self._retry_s = retry_s
+        self._seen = RecentHashes()
+        self._gaps: list[_Gap] = []
+        self._exit: AsyncExitStack | None = None
+        self._tried = anyio.Event()
+        self._arrivals: MemoryObjectReceiveStream[Batch | TransportError] | None = None
+
+    async def open(self) -> None:
+        """Connect to all nodes; one that answers is enough, and the others are tried again in the
+        background."""
+        if self._exit is not None:
+            return
+        async with AsyncExitStack() as stack:
+            arrived, self._arrivals = anyio.create_memory_object_stream[Batch | TransportError](
+                QUEUED_BATCHES
+            )
+            stack.enter_context(arrived)
+            stack.enter_context(self._arrivals)
+            tasks = await stack.enter_async_context(anyio.create_task_group())
+            stack.callback(tasks.cancel_scope.cancel)
+            for node in self._nodes:
+                tasks.start_soon(self._listen, node, arrived, name="reliable_channel.pool")
+            while not any(node.open for node in self._nodes):
+                if all(node.receive.failures for node in self._nodes):
+                    break
+                self._tried = anyio.Event()
+                await self._tried.wait()
+            else:
+                self._exit = stack.pop_all()
+                return
+        raise TransportError(f"none of the nodes can be used: {self._errors('receive')}")
+
+    async def aclose(self) -> None:
+        """Stop listening and close every node's transport."""
+        stack, self._exit = self._exit, None
+        try:
+            if stack is not None:
+                await stack.aclose()
+        finally:
+            async with anyio.create_task_group() as tasks:
+                for node in self._nodes:
+                    node.open = False
+                    tasks.start_soon(node.transport.aclose)
+
+    def envelope(
+        self, payload: bytes, *, timestamp_ns: int, ephemeral: bool, meta: bytes = b""
+    ) -> Envelope:
+        """Wrap bytes; the same for every node."""
+        return self._nodes[0].transport.envelope(
+            payload, timestamp_ns=timestamp_ns, ephemeral=ephemeral, meta=meta
+        )
+
+    async def publish(self, envelope: Envelope) -> None:
+        """Hand a message to as many nodes as the redundancy says; one that fails is replaced by the
+        next at once. One that takes it is enough."""
+        waiting = deque(node for node in self._in_turn("send") if node.open)
+        if not waiting:
+            raise TransportError(f"no node is connected: {self._errors('receive')}")
+        errors: list[TransportError] = []
+        taken = 0
+
+        async def hand_over() -> None:
+            nonlocal taken
+            while waiting:
+                node = waiting.popleft()
+                try:
+                    await node.transport.publish(envelope)
+                except TransportError as error:
+                    errors.append(error)
+                    if error.retryable:
+                        node.send.failed(error, self._retry_s)
+                except anyio.get_cancelled_exc_class():
+                    if taken:
+                        slow = TimeoutError(f"no answer {GRACE_S:g} s after another node's")
+                        node.send.failed(slow, self._retry_s)
+                    raise
+                else:
+                    node.send.succeeded()
+                    taken += 1
+                    tasks.cancel_scope.deadline = anyio.current_time() + GRACE_S
+                    return
+
+        async with anyio.create_task_group() as tasks:
+            for _ in range(self._redundancy):
+                tasks.start_soon(hand_over)
+        if not taken:
+            retryable = any(error.retryable for error in errors)
+            raise TransportError("; ".join(map(str, errors)), retryable=retryable)
+
+    async def receive(self) -> Batch:
+        """Wait for what any node brings, each message once."""
+        if self._arrivals is None:
+            raise TransportError("the pool is not open")
+        arrived = await self._arrivals.receive()
+        if isinstance(arrived, TransportError):
+            raise arrived
+        return Batch([m for m in arrived.messages if self._seen.add(m.message_hash)], arrived.gap)
+
+    async def by_hash(self, hashes: Sequence[bytes]) -> list[Received]:
+        """Ask the nodes in turn, each for what those before it did not have."""
+        wanted, found = set(hashes), []
+        answered = not wanted
+        for node in self._in_turn("store"):
+            if not wanted or (answered and node.store.failures):
+                break
+            try:
+                messages = await node.transport.by_hash([h for h in hashes if h in wanted])
+            except StoreUnavailable as error:
+                node.store.failed(error, self._retry_s)
+                continue
+            node.store.succeeded()
+            answered = True
+            for message in messages:
+                if message.message_hash in wanted:
+                    wanted.discard(message.message_hash)
+                    found.append(message)
+        if not answered:
+            raise StoreUnavailable(self._errors("store"))
+        return found
+
+    async def by_time(self, start_ns: int, end_ns: int) -> AsyncGenerator[list[Received], None]:
+        """Ask a node, and the next one where it fails or gives other messages than asked for; then
+        some come twice."""
+        answered = False
+        for node in self._in_turn("store"):
+            if answered and node.store.failures:
+                break
+            mislabelled = node.mislabelled
+            try:
+                async with aclosing(node.transport.by_time(start_ns, end_ns)) as pages:
+                    async for page in pages:
+                        yield page
+            except StoreUnavailable as error:
+                node.store.failed(error, self._retry_s)
+                continue
+            node.store.succeeded()
+            answered = True
+            if node.mislabelled == mislabelled:
+                return
+        if not answered:
+            raise StoreUnavailable(self._errors("store"))
+
+    def renew(self) -> None:
+        """Subscribe again at every node."""
+        for node in self._nodes:
+            renew(node.transport)
+
+    def nodes(self) -> tuple[NodeHealth, ...]:
+        """How each node does."""
+        return tuple(node.health() for node in self._nodes)
+
+    async def _listen(
+        self, node: _Node, arrived: MemoryObjectSendStream[Batch | TransportError]
+    ) -> None:
+        """Open one node's transport and look what it brings, for ever."""
+        while True:
+            try:
+                if node.open:
+                    batch = await node.transport.receive()
+                else:
+                    await node.transport.open()
+                    batch, node.open = Batch([]), True
+            except TransportError as error:
+                wait_s = self._away(node, error)
+                self._tried.set()
+                if gap := self._settled_gaps():
+                    await arrived.send(Batch([], gap))
+                if self._exit is not None and not any(node.listens for node in self._nodes):
+                    await arrived.send(TransportError(f"no node answers: {error}"))
+                await anyio.sleep(wait_s)
+            else:
+                self._looked(node, batch.gap)
+                self._tried.set()
+                await arrived.send(Batch(batch.messages, self._settled_gaps()))
+
+    def _away(self, node: _Node, error: TransportError) -> float:
+        """Note that a node does not answer; return how long to wait."""
+        node.covered_since_s = None
+        return node.receive.failed(error, self._retry_s)
+
+    def _looked(self, node: _Node, gap: str) -> None:
+        """Note a look that worked."""
+        now_s = anyio.current_time()
+        first = not node.last_look_s
+        if node.receive.failures and not first:
+            gap = gap or f"the node was away: {node.receive.error}"
+        if gap:
+            reason = f"{node.address}: {gap}"
+            self._gaps.append(_Gap(node, reason, since_s=node.last_look_s, at_s=now_s))
+        if gap or node.covered_since_s is None:
+            node.covered_since_s = now_s
+        node.last_look_s = now_s
+        node.receive.succeeded()
+
+    def _settled_gaps(self) -> str:
+        """Decide on what gaps can be decided on; return the reasons of those to report."""
+        undecided, reported = [], []
+        for gap in self._gaps:
+            others = [
+                node.last_look_s
+                for node in self._nodes
+                if node is not gap.node
+                and node.covered_since_s is not None
+                and node.covered_since_s <= gap.since_s
+            ]
+            if not others:
+                reported.append(gap.reason)
+            elif max(others) <= gap.at_s:
+                undecided.append(gap)
+        self._gaps = undecided
+        return "; ".join(reported)
+
+    def _in_turn(self, service: str) -> Iterator[_Node]:
+        """The nodes in the order in which to try them: those that failed lately come last."""
+        now_s = anyio.current_time()
+        return iter(sorted(self._nodes, key=lambda n: getattr(n, service).retry_at_s > now_s))
+
+    def _errors(self, service: str) -> str:
+        return "; ".join(
+            f"{node.address}: {getattr(node, service).error or 'not tried yet'}"
+            for node in self._nodes
+        )
