@@ -32,7 +32,7 @@ from .transport import LossyTransport, Transport, TransportError
 from .transport.connect import (
     Service,
     WakuSettings,
-    checked_address,
+    checked_addresses,
     connect,
     default_content_topic,
 )
@@ -70,8 +70,9 @@ class ReliableChannel:
                 ...
 
     Args:
-        node: the address of a Waku node's REST API. Where None, the channel brings its own embedded
-            node, which is enough to try things out in one process.
+        node: the address of a Waku node's REST API, or of several, of which each stands in for the
+            others. Where None, the channel brings its own embedded node, which is enough to try
+            things out in one process.
         channel_id: the channel; equal for all participants.
         sender_id: this participant; must be unique in the channel.
         content_topic: where the channel lives on Waku; made from the channel id where None.
@@ -98,7 +99,7 @@ class ReliableChannel:
 
     def __init__(
         self,
-        node: str | None = None,
+        node: str | Sequence[str] | None = None,
         *,
         channel_id: str,
         sender_id: str,
@@ -131,7 +132,7 @@ class ReliableChannel:
             self.content_topic, pubsub_topic, cluster_id, num_shards, service, store_peer
         )
         self._settings.shard  # noqa: B018 - a malformed topic fails here, not at the first message
-        self._node = None if node is None else checked_address(node)
+        self._nodes = checked_addresses(node)
         self._given_transport = transport
         self._drop_incoming = drop_incoming
         if drop_incoming is not None and not (
@@ -162,7 +163,7 @@ class ReliableChannel:
 
     @staticmethod
     def sync(
-        node: str | None = None,
+        node: str | Sequence[str] | None = None,
         *,
         channel_id: str,
         sender_id: str,
@@ -321,7 +322,7 @@ class ReliableChannel:
     async def _connect(self, stack: AsyncExitStack) -> Transport:
         transport = self._given_transport
         if transport is None:
-            transport = await connect(self._node, self._settings, stack)
+            transport = await connect(self._nodes, self._settings, stack)
         if self._drop_incoming is not None:
             transport = self._lossy = LossyTransport(
                 transport, drop_incoming=self._drop_incoming, seed=self.seed

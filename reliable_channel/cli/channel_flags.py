@@ -21,15 +21,16 @@ P = ParamSpec("P")
 _COMMON: dict[str, tuple[Any, Any]] = {
     "node": (
         Annotated[
-            str,
+            list[str],
             typer.Option(
                 "--node",
                 "--url",
                 envvar="RELIABLE_CHANNEL_NODE",
-                help="REST address of a Waku node (`reliable-channel node` starts one).",
+                help="REST address of a Waku node (`reliable-channel node` starts one). Give "
+                "several to have each stand in for the others.",
             ),
         ],
-        DEFAULT_NODE,
+        [DEFAULT_NODE],
     ),
     "channel_id": (
         Annotated[str, typer.Option("--channel-id", "--channel", help="The channel.")],

@@ -1,13 +1,22 @@
 """From a node's address to a transport; without an address, an embedded node of its own."""
 
 import re
+from collections.abc import Sequence
 from contextlib import AsyncExitStack
 
 import httpx
 
+from .pool import PoolTransport
 from .waku import Service, WakuSettings, WakuTransport
 
-__all__ = ["Service", "WakuSettings", "checked_address", "connect", "default_content_topic"]
+__all__ = [
+    "Service",
+    "WakuSettings",
+    "checked_address",
+    "checked_addresses",
+    "connect",
+    "default_content_topic",
+]
 
 
 def default_content_topic(channel_id: str) -> str:
@@ -27,10 +36,29 @@ def checked_address(url: str) -> str:
     return url
 
 
-async def connect(url: str | None, settings: WakuSettings, stack: AsyncExitStack) -> WakuTransport:
-    """A transport to the node at `url`, or to an embedded node that lives as long as `stack`."""
-    if url is not None:
-        return WakuTransport(url, settings)
+def checked_addresses(node: str | Sequence[str] | None) -> tuple[str, ...]:
+    """Return the addresses of one node or several, each once; none where `node` is None.
+
+    Raises:
+        ValueError: one of them is none, or the list is empty.
+    """
+    if node is None:
+        return ()
+    if isinstance(node, str) or not isinstance(node, Sequence):
+        return (checked_address(node),)
+    if not node:
+        raise ValueError("node is an empty list; allowed is at least one address, or None")
+    return tuple(dict.fromkeys(map(checked_address, node)))
+
+
+async def connect(
+    urls: Sequence[str], settings: WakuSettings, stack: AsyncExitStack
+) -> WakuTransport | PoolTransport:
+    """A transport to the nodes at `urls`, or to an embedded node that lives as long as `stack`."""
+    if len(urls) == 1:
+        return WakuTransport(urls[0], settings)
+    if urls:
+        return PoolTransport([WakuTransport(url, settings) for url in urls])
     # A web server's worth of imports that only those pay for who bring no node.
     from waku.node import EmbeddedNode, NodeOptions
 

@@ -6,9 +6,11 @@ from typing import Any
 import pytest
 
 from reliable_channel import ChannelUnavailable, MessageSent, ReliableChannel
+from reliable_channel.transport import PoolTransport, WakuTransport
 from reliable_channel.transport.connect import (
     WakuSettings,
     checked_address,
+    checked_addresses,
     connect,
     default_content_topic,
 )
@@ -44,9 +46,28 @@ def test_what_is_no_address_is_refused(wrong: Any) -> None:
 async def test_an_address_makes_a_transport_to_it() -> None:
     async with AsyncExitStack() as stack:
         settings = WakuSettings(default_content_topic("general"))
-        transport = await connect("http://127.0.0.1:9", settings, stack)
+        transport = await connect(["http://127.0.0.1:9"], settings, stack)
+        assert isinstance(transport, WakuTransport)
         assert (transport.url, transport.settings) == ("http://127.0.0.1:9", settings)
         await transport.aclose()
+
+
+async def test_several_addresses_make_a_pool_and_each_counts_once() -> None:
+    addresses = checked_addresses(["http://a", "http://b", "http://a"])
+    assert addresses == ("http://a", "http://b")
+    async with AsyncExitStack() as stack:
+        settings = WakuSettings(default_content_topic("general"))
+        transport = await connect(addresses, settings, stack)
+        assert isinstance(transport, PoolTransport)
+        assert [node.address for node in transport.nodes()] == ["http://a", "http://b"]
+        await transport.aclose()
+
+
+def test_a_list_of_addresses_has_one_at_least_and_nothing_else() -> None:
+    with pytest.raises(ValueError, match=r"^node is an empty list"):
+        checked_addresses([])
+    with pytest.raises(ValueError, match=r"^node is 'b'; allowed is an http"):
+        checked_addresses(["http://a", "b"])
 
 
 async def test_without_an_address_the_channel_brings_a_node_of_its_own() -> None:
