@@ -16,6 +16,7 @@ from .errors import (
 from .events import (
     AcknowledgementSource,
     BloomFilterIgnored,
+    ConnectionStatusChanged,
     DeliveryFailed,
     EphemeralDropped,
     EphemeralReceived,
@@ -28,6 +29,7 @@ from .events import (
     MessageReceived,
     MessageRejected,
     MessageSent,
+    MessageStored,
     PayloadDropped,
     RateLimitReached,
     ReceiveProgress,
@@ -48,6 +50,7 @@ from .hub import ChannelHub
 from .options import ChannelOptions
 from .runtime import ChannelStatistics, SyncStatus
 from .sds.log import LogEntry
+from .transport.base import NodeHealth
 
 __all__ = [
     "AcknowledgementSource",
@@ -57,6 +60,7 @@ __all__ = [
     "ChannelOptions",
     "ChannelStatistics",
     "ChannelUnavailable",
+    "ConnectionStatusChanged",
     "ContentTooLong",
     "DeliveryFailed",
     "EmptyContent",
@@ -74,6 +78,8 @@ __all__ = [
     "MessageReceived",
     "MessageRejected",
     "MessageSent",
+    "MessageStored",
+    "NodeHealth",
     "OutgoingBufferFull",
     "PayloadDropped",
     "RateLimitReached",

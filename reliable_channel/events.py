@@ -7,7 +7,7 @@ write.
 from base64 import b64encode
 from dataclasses import dataclass, fields
 from enum import Enum
-from typing import ClassVar
+from typing import ClassVar, Literal
 
 from .sds.events import (
     AcknowledgementSource,
@@ -33,6 +33,8 @@ from .sds.message import HistoryEntry
 __all__ = [
     "AcknowledgementSource",
     "BloomFilterIgnored",
+    "ConnectionStatus",
+    "ConnectionStatusChanged",
     "DeliveryFailed",
     "EphemeralDropped",
     "EphemeralReceived",
@@ -45,6 +47,7 @@ __all__ = [
     "MessageReceived",
     "MessageRejected",
     "MessageSent",
+    "MessageStored",
     "PayloadDropped",
     "RateLimitReached",
     "ReceiveProgress",
@@ -85,6 +88,16 @@ class MessageSent:
     out."""
     message_ids: tuple[str, ...] = ()
     """The ids of all segments; the first one names the message in other events."""
+
+
+@dataclass(frozen=True, slots=True)
+class MessageStored:
+    """Store has an own message: whoever comes later can fetch it. Told once a message; of several
+    segments, for each."""
+
+    wire_name: ClassVar[str] = "message_stored"
+    message_id: str
+    message_hash: bytes
 
 
 @dataclass(frozen=True, slots=True)
@@ -191,10 +204,22 @@ class TransportRecovered:
     outage_ms: int
 
 
+ConnectionStatus = Literal["connected", "partially_connected", "disconnected"]
+
+
+@dataclass(frozen=True, slots=True)
+class ConnectionStatusChanged:
+    """All of sending, receiving and Store work (`connected`), or some, or none."""
+
+    wire_name: ClassVar[str] = "connection_status_changed"
+    status: ConnectionStatus
+
+
 Event = (
     SdsEvent
     | SendingMessage
     | MessageSent
+    | MessageStored
     | SendProgress
     | SendFailed
     | ReceiveProgress
@@ -204,6 +229,7 @@ Event = (
     | EphemeralDropped
     | TransportDegraded
     | TransportRecovered
+    | ConnectionStatusChanged
 )
 
 _HEX_FIELDS = frozenset({"message_hash", "payload_hash", "retrieval_hint"})

@@ -37,6 +37,7 @@ class OptionValues(TypedDict, total=False):
     history_since_ms: int
     query_on_connect: bool
     query_on_connect_window_ms: int
+    confirm_interval_ms: int
     sweep_in_buf_interval_ms: int
     timeout_for_lost_messages_ms: int
     causal_history_size: int
@@ -104,6 +105,9 @@ class ChannelOptions:
     """Ask Store for what was missed when the node is reached, and reached again."""
     query_on_connect_window_ms: int = 30 * DAY_MS
     """How far back the first of these queries goes."""
+    confirm_interval_ms: int = 60_000
+    """How often Store is asked whether it has what was sent, and whether it has what did not come;
+    0 never. It takes two looks to send again what is not stored and not acknowledged either."""
     sweep_in_buf_interval_ms: int = 5_000
     """How often messages that wait for others are looked through."""
     timeout_for_lost_messages_ms: int = 300_000
@@ -284,6 +288,7 @@ _MAY_BE_0 = frozenset(
         "max_lamport_ahead_ms",
         "rate_limit_messages_per_epoch",
         "history_since_ms",
+        "confirm_interval_ms",
     }
 )
 _AT_MOST = {

@@ -8,6 +8,7 @@ import anyio
 from ..sds.events import Outgoing, OutgoingKind
 from ..transport.base import Envelope, Transport, TransportError
 from .backoff import Backoff
+from .confirmation import Confirmation
 from .engine import Engine
 from .health import Health
 from .outbox import Outbox
@@ -35,6 +36,7 @@ class Dispatcher:
         stages: Stages,
         limits: RateLimitManager | None,
         health: Health,
+        confirmation: Confirmation,
         now_ns: Callable[[], int],
         random: Callable[[], float],
     ) -> None:
@@ -44,6 +46,7 @@ class Dispatcher:
         self._stages = stages
         self._limits = limits
         self._health = health
+        self._confirmation = confirmation
         self._now_ns = now_ns
         self._random = random
         self._attempted: dict[str, Envelope] = {}
@@ -84,6 +87,7 @@ class Dispatcher:
                 self._outbox.done()
                 backoff.reset()
                 self._health.succeeded("send")
+                self._confirmation.dispatched(outgoing, envelope)
                 self._engine.dispatched(outgoing, envelope)
 
     async def _envelope(self, outgoing: Outgoing) -> Envelope:

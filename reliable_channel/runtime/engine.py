@@ -151,6 +151,16 @@ class Engine:
             self.emit(event)
         self._settle()
 
+    def resend(self, message_id: str) -> bool:
+        """Send an own message again ahead of its time; return False where it is settled or has no
+        attempt left."""
+        entry = self.core.outgoing_buffer.entries.get(message_id)
+        if entry is None or entry.attempts > self.core.options.max_retry_attempts:
+            return False
+        self.core.resend(message_id, self.now_ms())
+        self._settle()
+        return True
+
     def refused(self, outgoing: Outgoing, reason: str) -> None:
         """A message will never go out."""
         message_id = outgoing.message_id

@@ -6,6 +6,7 @@ import anyio
 
 from ..transport.base import Transport, TransportError
 from .backoff import Backoff
+from .confirmation import Confirmation
 from .engine import Engine
 from .event_stream import EventStream
 from .health import Health
@@ -23,6 +24,7 @@ class Receiver:
         transport: Transport,
         health: Health,
         retriever: Retriever,
+        confirmation: Confirmation,
         stream: EventStream,
         random: Callable[[], float],
     ) -> None:
@@ -31,6 +33,7 @@ class Receiver:
         self._transport = transport
         self._health = health
         self._retriever = retriever
+        self._confirmation = confirmation
         self._stream = stream
         self._backoff = Backoff(random)
         self._last_look_ms = engine.now_ms()
@@ -47,7 +50,7 @@ class Receiver:
             self._backoff.reset()
             outage = self._health.succeeded("receive") is not None
             for received in batch.messages:
-                await self._intake.take(received)
+                self._confirmation.came_live(received, await self._intake.take(received))
             if outage or batch.gap:
                 self._engine.counters.outages += outage
                 self._engine.counters.gaps += bool(batch.gap)

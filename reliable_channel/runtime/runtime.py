@@ -11,8 +11,9 @@ from anyio.abc import TaskGroup
 from ..events import Event
 from ..options import ChannelOptions
 from ..sds import SdsProtocol
-from ..transport.base import Transport
+from ..transport.base import Transport, nodes_of
 from .backoff import Backoff
+from .confirmation import Confirmation
 from .dispatcher import CONCURRENCY, Dispatcher
 from .engine import Engine
 from .event_stream import EventStream
@@ -81,7 +82,8 @@ class Runtime:
         )
         self._inner = inner
         self.sync_status = SyncStatusWatch(self._sync_status)
-        self._health = Health(self.engine.now_ms, self.engine.emit)
+        used = ("send", "receive", "store") if options.asks_store else ("send", "receive")
+        self._health = Health(self.engine.now_ms, self.engine.emit, used)
         self._stages = stages or Stages()
         self._limits = self._rate_limit(budget)
         self._intake = Intake(self.engine, self._stages)
@@ -94,6 +96,13 @@ class Runtime:
             Backoff(random.random),
             retrieve_frequency_ms=options.retrieve_frequency_ms,
         )
+        self._confirmation = Confirmation(
+            self.engine,
+            self._intake,
+            transport,
+            self._health,
+            interval_ms=options.confirm_interval_ms if options.asks_store else 0,
+        )
 
     def start(self, tasks: TaskGroup) -> None:
         """Start all tasks; cancel the group to stop them."""
@@ -105,6 +114,7 @@ class Runtime:
             self._stages,
             self._limits,
             self._health,
+            self._confirmation,
             self._now_ns,
             self._random,
         )
@@ -116,6 +126,7 @@ class Runtime:
             self._transport,
             self._health,
             self._retriever,
+            self._confirmation,
             self._stream,
             self._random,
         )
@@ -127,6 +138,8 @@ class Runtime:
             tasks.start_soon(self._retriever.run, name="reliable_channel.retriever")
             if self.options.query_on_connect:
                 self._retriever.catch_up(joined_from_ms)
+            if self.options.confirm_interval_ms:
+                tasks.start_soon(self._confirmation.run, name="reliable_channel.confirmation")
 
     async def drained(self) -> None:
         """Wait until the transport has taken all that was accepted."""
@@ -151,6 +164,8 @@ class Runtime:
             waiting_to_be_sent=len(self._outbox),
             events_dropped=self._stream.dropped,
             degraded=self._health.degraded,
+            health=self._health.status,
+            nodes=nodes_of(self._transport),
         )
 
     def _join(self) -> int:

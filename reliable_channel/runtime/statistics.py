@@ -2,7 +2,9 @@
 
 from dataclasses import dataclass
 
+from ..events import ConnectionStatus
 from ..sds.statistics import SdsStatistics
+from ..transport.base import NodeHealth
 
 
 @dataclass(slots=True)
@@ -21,6 +23,10 @@ class TransportCounters:
     """Messages that Store had and that were not known here."""
     repaired: int = 0
     """Messages that were missing here and that another participant sent again."""
+    confirmed: int = 0
+    """Own messages that Store was seen to have."""
+    missed_live: int = 0
+    """Messages that Store had and that never came, found by looking there from time to time."""
     store_queries: int = 0
     gaps: int = 0
     """Times when the transport hinted that messages may have been lost on its way here."""
@@ -38,3 +44,7 @@ class ChannelStatistics:
     events_dropped: int
     degraded: tuple[str, ...]
     """Which of `send`, `receive` and `store` do not work at the moment."""
+    health: ConnectionStatus = "connected"
+    """Whether all of these work, some, or none."""
+    nodes: tuple[NodeHealth, ...] = ()
+    """How each node does, where the channel has several."""

@@ -166,7 +166,7 @@ async def test_a_chain_of_missing_messages_is_followed() -> None:
 async def test_a_message_is_given_a_moment_to_arrive_by_itself(virtual_time: None) -> None:
     network = MemoryNetwork()
     alice, library = Author(network), Library(network)
-    async with listening(reader(library, options=ChannelOptions())) as told:
+    async with listening(reader(library, options=ChannelOptions(confirm_interval_ms=0))) as told:
         late = alice.write("m1")
         alice.publish(alice.write("m2", HistoryEntry("m1", late.message_hash, "alice")))
         await told.first(MessageMissing)
@@ -182,7 +182,9 @@ async def test_it_is_looked_for_at_the_retrieve_frequency_and_further_back_each_
 ) -> None:
     network = MemoryNetwork()
     alice, library = Author(network), Library(network)
-    options = ChannelOptions(retrieve_frequency_ms=10_000, retrieval_strategy="store-only")
+    options = ChannelOptions(
+        retrieve_frequency_ms=10_000, retrieval_strategy="store-only", confirm_interval_ms=0
+    )
     async with listening(reader(library, options=options)) as told:
         alice.publish(alice.write("m2", HistoryEntry("m1", NO_HINT, "alice")))
         await told.first(MessageMissing)
