@@ -5,7 +5,7 @@ other. A node that fails is passed over for a while that grows from 1 s (LIP 172
 """
 
 from collections import deque
-from collections.abc import AsyncGenerator, Iterator, Sequence
+from collections.abc import AsyncGenerator, Sequence
 from contextlib import AsyncExitStack, aclosing
 from dataclasses import dataclass, field
 from typing import Final
@@ -80,6 +80,15 @@ class _Node:
     def listens(self) -> bool:
         """Whether messages arrive through it, as far as is known."""
         return self.open and not self.receive.failures
+
+    def is_passed_over(self, service: str, now_s: float) -> bool:
+        """Whether it is away, or failed at this service lately."""
+        return not self.listens or bool(getattr(self, service).retry_at_s > now_s)
+
+    @property
+    def answers(self) -> bool:
+        """Whether its Store answers, as far as is known."""
+        return self.listens and not self.store.failures
 
     @property
     def mislabelled(self) -> int:
@@ -200,14 +209,27 @@ class PoolTransport:
 
     async def publish(self, envelope: Envelope) -> None:
         """Hand a message to as many nodes as the redundancy says; one that fails is replaced by the
-        next at once. One that takes it is enough."""
-        waiting = deque(node for node in self._in_turn("send") if node.open)
-        if not waiting:
+        next at once. One that takes it is enough: those that are passed over are asked only where
+        no other does."""
+        now_s = anyio.current_time()
+        able = [node for node in self._nodes if node.open]
+        if not able:
             raise TransportError(f"no node is connected: {self._errors('receive')}")
+        passed_over = [node for node in able if node.is_passed_over("send", now_s)]
         errors: list[TransportError] = []
+        for nodes in ([node for node in able if node not in passed_over], passed_over):
+            if await self._hand_over(envelope, deque(nodes), errors):
+                return
+        retryable = any(error.retryable for error in errors)
+        raise TransportError("; ".join(map(str, errors)), retryable=retryable)
+
+    async def _hand_over(
+        self, envelope: Envelope, waiting: deque[_Node], errors: list[TransportError]
+    ) -> int:
+        """Return how many nodes took a message."""
         taken = 0
 
-        async def hand_over() -> None:
+        async def one() -> None:
             nonlocal taken
             while waiting:
                 node = waiting.popleft()
@@ -230,10 +252,8 @@ class PoolTransport:
 
         async with anyio.create_task_group() as tasks:
             for _ in range(self._redundancy):
-                tasks.start_soon(hand_over)
-        if not taken:
-            retryable = any(error.retryable for error in errors)
-            raise TransportError("; ".join(map(str, errors)), retryable=retryable)
+                tasks.start_soon(one)
+        return taken
 
     async def receive(self) -> Batch:
         """Wait for what any node brings, each message once."""
@@ -248,8 +268,8 @@ class PoolTransport:
         """Ask the nodes in turn, each for what those before it did not have."""
         wanted, found = set(hashes), []
         answered = not wanted
-        for node in self._in_turn("store"):
-            if not wanted or (answered and node.store.failures):
+        for node in self._in_turn():
+            if not wanted or (answered and not node.answers):
                 break
             try:
                 messages = await node.transport.by_hash([h for h in hashes if h in wanted])
@@ -270,8 +290,8 @@ class PoolTransport:
         """Ask a node, and the next one where it fails or gives other messages than asked for; then
         some come twice."""
         answered = False
-        for node in self._in_turn("store"):
-            if answered and node.store.failures:
+        for node in self._in_turn():
+            if answered and not node.answers:
                 break
             mislabelled = node.mislabelled
             try:
@@ -358,10 +378,10 @@ class PoolTransport:
         self._gaps = undecided
         return "; ".join(reported)
 
-    def _in_turn(self, service: str) -> Iterator[_Node]:
-        """The nodes in the order in which to try them: those that failed lately come last."""
+    def _in_turn(self) -> list[_Node]:
+        """The nodes in the order in which to ask their Stores: last those that are passed over."""
         now_s = anyio.current_time()
-        return iter(sorted(self._nodes, key=lambda n: getattr(n, service).retry_at_s > now_s))
+        return sorted(self._nodes, key=lambda node: node.is_passed_over("store", now_s))
 
     def _errors(self, service: str) -> str:
         return "; ".join(
