@@ -7,7 +7,7 @@ other. A node that fails is passed over for a while that grows from 1 s (LIP 172
 from collections import deque
 from collections.abc import AsyncGenerator, Sequence
 from contextlib import AsyncExitStack, aclosing
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Final
 
 import anyio
@@ -17,108 +17,28 @@ from .base import (
     Batch,
     Envelope,
     NodeHealth,
-    NodeState,
     Received,
     StoreUnavailable,
     Transport,
     TransportError,
     renew,
 )
+from .pool_node import Node
 from .recent_hashes import RecentHashes
 
 REDUNDANCY: Final = 2
 RETRY_S: Final = 1.0
-MOST_RETRY_S: Final = 10.0
 GRACE_S: Final = 1.0
 """How long other nodes may take for a message that one has taken."""
 QUEUED_BATCHES: Final = 32
 """Batches that wait for a slow reader; beyond them the nodes' caches fill, and say so."""
 
 
-@dataclass(slots=True)
-class _Service:
-    """How a node does at one of sending, receiving and Store."""
-
-    error: str = ""
-    failures: int = 0
-    changed_at_s: float = 0
-    retry_at_s: float = 0
-
-    def failed(self, error: Exception, retry_s: float) -> float:
-        """Note a failure; return how long to pass over the node."""
-        now_s = anyio.current_time()
-        if not self.failures:
-            self.changed_at_s = now_s
-        self.error = str(error)
-        wait_s: float = min(retry_s * 2.0 ** min(self.failures, 10), MOST_RETRY_S)
-        self.failures += 1
-        self.retry_at_s = now_s + wait_s
-        return wait_s
-
-    def succeeded(self) -> None:
-        """Note a success."""
-        if self.failures:
-            self.failures, self.retry_at_s = 0, 0.0
-            self.changed_at_s = anyio.current_time()
-
-
-@dataclass(slots=True, eq=False)
-class _Node:
-    """One node of the pool."""
-
-    address: str
-    transport: Transport
-    send: _Service = field(default_factory=_Service)
-    receive: _Service = field(default_factory=_Service)
-    store: _Service = field(default_factory=_Service)
-    open: bool = False
-    covered_since_s: float | None = None
-    """Since when nothing can have been missed through this node; None while it is away."""
-    last_look_s: float = 0
-
-    @property
-    def listens(self) -> bool:
-        """Whether messages arrive through it, as far as is known."""
-        return self.open and not self.receive.failures
-
-    def is_passed_over(self, service: str, now_s: float) -> bool:
-        """Whether it is away, or failed at this service lately."""
-        return not self.listens or bool(getattr(self, service).retry_at_s > now_s)
-
-    @property
-    def answers(self) -> bool:
-        """Whether its Store answers, as far as is known."""
-        return self.listens and not self.store.failures
-
-    @property
-    def mislabelled(self) -> int:
-        """Messages that it gave and that were not what was asked for."""
-        return int(getattr(self.transport, "mislabelled", 0))
-
-    def health(self) -> NodeHealth:
-        """For `statistics()`."""
-        failing = [s for s in (self.receive, self.send, self.store) if s.failures]
-        state: NodeState = "failing" if failing else "healthy"
-        if not self.listens:
-            state = "unsubscribed"
-        services = failing or (self.receive, self.send, self.store)
-        changed_at_s = max(service.changed_at_s for service in services)
-        errors = [s for s in (self.receive, self.send, self.store) if s.error]
-        last = max(errors, key=lambda s: (s.failures > 0, s.changed_at_s), default=None)
-        return NodeHealth(
-            self.address,
-            state,
-            last.error if last else "",
-            round(1000 * (anyio.current_time() - changed_at_s)),
-            self.mislabelled,
-        )
-
-
 @dataclass(frozen=True, slots=True)
 class _Gap:
     """Messages that one node may have missed, and another one may have brought."""
 
-    node: _Node
+    node: Node
     reason: str
     since_s: float
     at_s: float
@@ -151,7 +71,7 @@ class PoolTransport:
         if redundancy < 1:
             raise ValueError(f"redundancy is {redundancy}; allowed is a number of at least 1")
         self._nodes = [
-            _Node(str(getattr(transport, "url", f"node {number}")), transport)
+            Node(str(getattr(transport, "url", f"node {number}")), transport)
             for number, transport in enumerate(transports)
         ]
         self._redundancy = redundancy
@@ -224,7 +144,7 @@ class PoolTransport:
         raise TransportError("; ".join(map(str, errors)), retryable=retryable)
 
     async def _hand_over(
-        self, envelope: Envelope, waiting: deque[_Node], errors: list[TransportError]
+        self, envelope: Envelope, waiting: deque[Node], errors: list[TransportError]
     ) -> int:
         """Return how many nodes took a message."""
         taken = 0
@@ -318,7 +238,7 @@ class PoolTransport:
         return tuple(node.health() for node in self._nodes)
 
     async def _listen(
-        self, node: _Node, arrived: MemoryObjectSendStream[Batch | TransportError]
+        self, node: Node, arrived: MemoryObjectSendStream[Batch | TransportError]
     ) -> None:
         """Open one node's transport and look what it brings, for ever."""
         while True:
@@ -341,12 +261,12 @@ class PoolTransport:
                 self._tried.set()
                 await arrived.send(Batch(batch.messages, self._settled_gaps()))
 
-    def _away(self, node: _Node, error: TransportError) -> float:
+    def _away(self, node: Node, error: TransportError) -> float:
         """Note that a node does not answer; return how long to wait."""
         node.covered_since_s = None
         return node.receive.failed(error, self._retry_s)
 
-    def _looked(self, node: _Node, gap: str) -> None:
+    def _looked(self, node: Node, gap: str) -> None:
         """Note a look that worked."""
         now_s = anyio.current_time()
         first = not node.last_look_s
@@ -378,7 +298,7 @@ class PoolTransport:
         self._gaps = undecided
         return "; ".join(reported)
 
-    def _in_turn(self) -> list[_Node]:
+    def _in_turn(self) -> list[Node]:
         """The nodes in the order in which to ask their Stores: last those that are passed over."""
         now_s = anyio.current_time()
         return sorted(self._nodes, key=lambda node: node.is_passed_over("store", now_s))

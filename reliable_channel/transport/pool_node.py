@@ -1,0 +1,89 @@
+"""One node of a pool: how it does at sending, receiving and Store."""
+
+from dataclasses import dataclass, field
+from typing import Final
+
+import anyio
+
+from .base import NodeHealth, NodeState, Transport
+
+MOST_RETRY_S: Final = 10.0
+
+
+@dataclass(slots=True)
+class Service:
+    """How a node does at one of sending, receiving and Store."""
+
+    error: str = ""
+    failures: int = 0
+    changed_at_s: float = 0
+    retry_at_s: float = 0
+
+    def failed(self, error: Exception, retry_s: float) -> float:
+        """Note a failure; return how long to pass over the node."""
+        now_s = anyio.current_time()
+        if not self.failures:
+            self.changed_at_s = now_s
+        self.error = str(error)
+        wait_s: float = min(retry_s * 2.0 ** min(self.failures, 10), MOST_RETRY_S)
+        self.failures += 1
+        self.retry_at_s = now_s + wait_s
+        return wait_s
+
+    def succeeded(self) -> None:
+        """Note a success."""
+        if self.failures:
+            self.failures, self.retry_at_s = 0, 0.0
+            self.changed_at_s = anyio.current_time()
+
+
+@dataclass(slots=True, eq=False)
+class Node:
+    """One node of the pool."""
+
+    address: str
+    transport: Transport
+    send: Service = field(default_factory=Service)
+    receive: Service = field(default_factory=Service)
+    store: Service = field(default_factory=Service)
+    open: bool = False
+    covered_since_s: float | None = None
+    """Since when nothing can have been missed through this node; None while it is away."""
+    last_look_s: float = 0
+
+    @property
+    def listens(self) -> bool:
+        """Whether messages arrive through it, as far as is known."""
+        return self.open and not self.receive.failures
+
+    def is_passed_over(self, service: str, now_s: float) -> bool:
+        """Whether it is away, or failed at this service lately."""
+        return not self.listens or bool(getattr(self, service).retry_at_s > now_s)
+
+    @property
+    def answers(self) -> bool:
+        """Whether its Store answers, as far as is known."""
+        return self.listens and not self.store.failures
+
+    @property
+    def mislabelled(self) -> int:
+        """Messages that it gave and that were not what was asked for."""
+        return int(getattr(self.transport, "mislabelled", 0))
+
+    def health(self) -> NodeHealth:
+        """For `statistics()`."""
+        failing = [s for s in (self.receive, self.send, self.store) if s.failures]
+        state: NodeState = "failing" if failing else "healthy"
+        if not self.listens:
+            state = "unsubscribed"
+        services = failing or (self.receive, self.send, self.store)
+        changed_at_s = max(service.changed_at_s for service in services)
+        errors = [s for s in (self.receive, self.send, self.store) if s.error]
+        last = max(errors, key=lambda s: (s.failures > 0, s.changed_at_s), default=None)
+        return NodeHealth(
+            self.address,
+            state,
+            last.error if last else "",
+            round(1000 * (anyio.current_time() - changed_at_s)),
+            self.mislabelled,
+        )
