@@ -66,8 +66,13 @@ class AcknowledgementReview:
         if not self._outgoing.entries:
             return
         sender_id = message.sender_id
-        for message_id in self._outgoing.remove(message.causal_ids):
-            yield MessageAcknowledged(message_id, AcknowledgementSource.CAUSAL_HISTORY, sender_id)
+        for entry in self._outgoing.take(message.causal_ids):
+            yield MessageAcknowledged(
+                entry.message_id,
+                AcknowledgementSource.CAUSAL_HISTORY,
+                sender_id,
+                len(entry.possible_acks | {sender_id}),
+            )
         if message.bloom_filter is None or not self._outgoing.entries:
             return
         try:
@@ -86,7 +91,7 @@ class AcknowledgementReview:
             if count >= self._needed():
                 self._outgoing.remove([entry.message_id])
                 yield MessageAcknowledged(
-                    entry.message_id, AcknowledgementSource.BLOOM_FILTER, sender_id
+                    entry.message_id, AcknowledgementSource.BLOOM_FILTER, sender_id, count
                 )
             else:
                 yield MessagePossiblyAcknowledged(entry.message_id, count)

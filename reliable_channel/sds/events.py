@@ -74,6 +74,8 @@ class MessageAcknowledged:
     source: AcknowledgementSource
     acknowledged_by: str
     """The participant whose message settled it."""
+    participant_count: int = 1
+    """Participants heard so far that have it, or by their bloom filters probably have."""
 
 
 @dataclass(frozen=True, slots=True)

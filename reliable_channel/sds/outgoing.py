@@ -98,6 +98,11 @@ class OutgoingBuffer:
         """Whether a bloom filter holds any of the messages."""
         return next(self._held(layout, words), None) is not None
 
+    def take(self, message_ids: Iterable[str]) -> list[OutgoingEntry]:
+        """Remove those that are in the buffer, and return their entries."""
+        pop = self.entries.pop
+        return [entry for i in message_ids if (entry := pop(i, None)) is not None]
+
     def review(self, layout: BloomLayout, words: bytes, sender_id: str) -> list[OutgoingEntry]:
         """The messages that a filter of `sender_id` holds and that this sender was not counted for
         yet."""

@@ -72,7 +72,7 @@ def test_two_filters_of_two_participants_acknowledge() -> None:
     assert message_id in alice.outgoing_buffer.entries
     alice.receive(forge("s2", sender="carol", content=None, bloom=bloom(message_id)), NOW_MS)
     assert events(alice, MessageAcknowledged) == [
-        MessageAcknowledged(message_id, AcknowledgementSource.BLOOM_FILTER, "carol")
+        MessageAcknowledged(message_id, AcknowledgementSource.BLOOM_FILTER, "carol", 2)
     ]
 
 
