@@ -96,6 +96,7 @@ class PoolTransport:
             tasks = await stack.enter_async_context(anyio.create_task_group())
             stack.callback(tasks.cancel_scope.cancel)
             for node in self._nodes:
+                node.begin()
                 tasks.start_soon(self._listen, node, arrived, name="reliable_channel.pool")
             while not any(node.open for node in self._nodes):
                 if all(node.receive.failures for node in self._nodes):

@@ -51,6 +51,11 @@ class Node:
     """Since when nothing can have been missed through this node; None while it is away."""
     last_look_s: float = 0
 
+    def begin(self) -> None:
+        """Count the time of its state from now."""
+        for service in (self.send, self.receive, self.store):
+            service.changed_at_s = anyio.current_time()
+
     @property
     def listens(self) -> bool:
         """Whether messages arrive through it, as far as is known."""

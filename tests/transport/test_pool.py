@@ -147,6 +147,7 @@ async def test_a_node_that_fails_is_replaced_at_once_and_passed_over_for_a_while
         await publish(it, b"hello")
         assert [len(node.published) for node in nodes] == [0, 1, 1]
         assert it.nodes()[0].last_error == "a is down"
+        assert all(node.for_ms < 5_000 for node in it.nodes())
         nodes[0].down = False
         await all_open(it)
         await anyio.sleep(0.1)
