@@ -66,7 +66,7 @@ class AcknowledgementReview:
         if not self._outgoing.entries:
             return
         sender_id = message.sender_id
-        for entry in self._outgoing.take(message.causal_ids):
+        for entry in self._outgoing.remove(message.causal_ids):
             yield MessageAcknowledged(
                 entry.message_id,
                 AcknowledgementSource.CAUSAL_HISTORY,

@@ -86,22 +86,18 @@ class OutgoingBuffer:
             )
             self._schedule(entry, now_ms + interval)
 
-    def remove(self, message_ids: Iterable[str]) -> list[str]:
-        """Drop those that are in the buffer, and return them."""
-        removed = [i for i in message_ids if self.entries.pop(i, None) is not None]
+    def remove(self, message_ids: Iterable[str]) -> list[OutgoingEntry]:
+        """Take those that are in the buffer out of it."""
+        pop = self.entries.pop
+        removed = [entry for i in message_ids if (entry := pop(i, None)) is not None]
         for places in self._places.values():
-            for message_id in removed:
-                places.remove(message_id)
+            for entry in removed:
+                places.remove(entry.message_id)
         return removed
 
     def any_in(self, layout: BloomLayout, words: bytes) -> bool:
         """Whether a bloom filter holds any of the messages."""
         return next(self._held(layout, words), None) is not None
-
-    def take(self, message_ids: Iterable[str]) -> list[OutgoingEntry]:
-        """Remove those that are in the buffer, and return their entries."""
-        pop = self.entries.pop
-        return [entry for i in message_ids if (entry := pop(i, None)) is not None]
 
     def review(self, layout: BloomLayout, words: bytes, sender_id: str) -> list[OutgoingEntry]:
         """The messages that a filter of `sender_id` holds and that this sender was not counted for
