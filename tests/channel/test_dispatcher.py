@@ -81,10 +81,10 @@ async def test_after_ten_seconds_it_is_stamped_anew(virtual_time: None) -> None:
 @pytest.mark.conformance("JS-RC-3")
 async def test_a_refusal_for_good_is_told_and_the_rest_goes_on() -> None:
     transport = Flaky(MemoryNetwork())
-    transport.refuses = [b"bad"]
+    transport.refuses = [b"(refuse me)"]  # in no id, which are hex
     channel = channel_over(transport, sync_min_interval_ms=0)
     async with listening(channel) as told:
-        refused = await channel.send(b"bad")
+        refused = await channel.send(b"(refuse me)")
         await told.first(SendFailed)
         await channel.send(b"good")
         await told.first(MessageSent)
