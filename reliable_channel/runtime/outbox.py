@@ -7,6 +7,7 @@ from typing import Final
 import anyio
 
 from ..sds.events import Outgoing, OutgoingKind
+from .pulse import Pulse
 
 _URGENCY: Final = {kind: urgency for urgency, kind in enumerate(OutgoingKind)}
 EPHEMERAL_LIMIT: Final = 100
@@ -32,7 +33,7 @@ class Outbox:
         self._in_hand = 0
         self._changed = anyio.Event()
         self._emptied = anyio.Event()
-        self._content_came = anyio.Event()
+        self._content_came = Pulse()
 
     def __len__(self) -> int:
         return len(self._heap) + self._in_hand
@@ -51,8 +52,7 @@ class Outbox:
                 self._discard(self._ephemeral.popleft())
             self._ephemeral.append(outgoing)
         if outgoing.kind is OutgoingKind.CONTENT:
-            self._content_came.set()
-            self._content_came = anyio.Event()
+            self._content_came.fire()
         self._added += 1
         self._push((_URGENCY[outgoing.kind], self._added, outgoing))
 

@@ -6,6 +6,8 @@ from typing import Literal, Self
 
 import anyio
 
+from .pulse import Pulse
+
 
 @dataclass(frozen=True, slots=True)
 class SyncStatus:
@@ -28,7 +30,7 @@ class SyncStatusWatch:
         self.current = current
         self.closed = False
         self._version = 0
-        self._changed = anyio.Event()
+        self._changed = Pulse()
 
     @property
     def version(self) -> int:
@@ -38,8 +40,7 @@ class SyncStatusWatch:
     def notify(self) -> None:
         """Something happened."""
         self._version += 1
-        self._changed.set()
-        self._changed = anyio.Event()
+        self._changed.fire()
 
     def close(self) -> None:
         """Let readers finish."""
