@@ -100,7 +100,7 @@ class Retriever:
         if self._catch_up_from_ms is not None:
             return
         self._changed = anyio.Event()
-        self._idle = not self._missing
+        self._idle = not self._engine.core.is_missing_something
         tick_s = None if self._idle else min(FIRST_LOOK_MS, self._frequency_ms) / 1000
         with anyio.move_on_after(tick_s):
             await self._changed.wait()
