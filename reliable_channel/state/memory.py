@@ -15,7 +15,8 @@ class MemoryStateStore:
 
     blocking = False
 
-    def __init__(self) -> None:
+    def __init__(self, *, outlives_channel: bool = True) -> None:
+        self.outlives_channel = outlives_channel
         self._identity: Identity | None = None
         self._tables: dict[str, dict[Value, Row]] = {}
         self._entries: dict[str, LogEntry] = {}

@@ -41,6 +41,7 @@ class SqliteStateStore:
     """
 
     blocking = True
+    outlives_channel = True
 
     def __init__(self, path: Path, *, durability: Durability = "process") -> None:
         if durability not in get_args(Durability):
