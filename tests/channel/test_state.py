@@ -129,7 +129,7 @@ async def test_a_confirmed_message_is_not_told_again_and_another_is(state: State
                 (b"1", True),
                 (b"2", True),
             ]
-            channel.confirm(again[-1])
+            await channel.confirm(again[-1])
             await bob.send(b"3")
             (new,) = await take(channel, 1)
             assert (new.content, new.redelivered) == (b"3", False)
@@ -146,7 +146,7 @@ async def test_whoever_confirms_nothing_is_told_everything_again(state: StateSto
                 event = await first(channel, MessageReceived)
                 assert (event.content, event.redelivered) == (b"once", True)
         async with world.alice() as channel:
-            channel.confirm(await first(channel, MessageReceived))
+            await channel.confirm(await first(channel, MessageReceived))
         async with world.alice() as channel:
             await bob.send(b"next")
             event = await first(channel, MessageReceived)
