@@ -85,6 +85,7 @@ async def first(channel: ReliableChannel, kind: type[E]) -> E:
     raise AssertionError(f"the channel was closed without {kind.__name__}")
 
 
+@pytest.mark.conformance("LD-PERSISTENCE-1")
 async def test_what_was_accepted_goes_out_after_a_restart(state: StateStore) -> None:
     world = World(state)
     channel = world.alice()
