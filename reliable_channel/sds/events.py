@@ -53,6 +53,8 @@ class RejectionReason(Enum):
     UNDECRYPTABLE = "undecryptable"
     """It is of this channel, and its content does not open: another key, or forged."""
     INCOMING_BUFFER_FULL = "incoming_buffer_full"
+    EXCESSIVE_REFERENCES = "excessive_references"
+    """It refers to, or asks for, more messages than any honest one does, or by longer ids."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,8 +8,14 @@ its arrival.
 from collections import OrderedDict
 from collections.abc import Iterable
 from dataclasses import dataclass, field
+from typing import Final
 
 from .message import HistoryEntry, Message
+from .shares import Shares
+
+REFERENCE_BYTES: Final = 400
+"""Charged for each dependency that a message waits for, on top of its own bytes: two bytes on the
+wire are enough for a reference, and here it takes a string and its places in two tables."""
 
 
 @dataclass(slots=True)
@@ -24,6 +30,8 @@ class ParkedMessage:
     unmet: set[str]
     lost: list[HistoryEntry] = field(default_factory=list)
     """Dependencies that it stopped waiting for."""
+    size_bytes: int = 0
+    """Memory charged while it waits."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,6 +40,8 @@ class MissingEntry:
 
     entry: HistoryEntry
     since_ms: int
+    referrer_id: str = ""
+    """Who referred to it first."""
 
 
 class IncomingBuffer:
@@ -46,24 +56,38 @@ class IncomingBuffer:
         """Ids that were given up; nobody waits for them any more. The oldest are forgotten beyond
         the limit."""
         self.size_bytes = 0
-        """Of the messages that wait."""
-        self._dependants: dict[str, list[str]] = {}
+        """Memory charged for the messages that wait."""
+        self.parked_counts = Shares()
+        self.parked_sizes = Shares()
+        self.references = Shares()
+        """Of those that are missing, by who referred to them."""
+        self._dependants: dict[str, dict[str, None]] = {}
         self._lost_limit = lost_limit
 
     def park(self, parked: ParkedMessage) -> None:
         """Keep a message until its `unmet` dependencies are delivered."""
-        message_id = parked.message.message_id
+        message, message_id = parked.message, parked.message.message_id
+        parked.size_bytes = charge_bytes(parked)
         self.parked[message_id] = parked
-        self.size_bytes += len(parked.data)
+        self.size_bytes += parked.size_bytes
+        self.parked_counts.add(message_id, message.sender_id)
+        self.parked_sizes.add(message_id, message.sender_id, parked.size_bytes)
         for dependency in parked.unmet:
-            self._dependants.setdefault(dependency, []).append(message_id)
+            self._dependants.setdefault(dependency, {})[message_id] = None
 
-    def note_missing(self, entry: HistoryEntry, now_ms: int) -> bool:
-        """Remember that a message is missing; return whether that is news."""
+    def note_missing(self, entry: HistoryEntry, now_ms: int, referrer_id: str = "") -> bool:
+        """Remember that a message is missing; return whether that is news.
+
+        The reference counts as that of whoever of its referrers has the fewest.
+        """
         message_id = entry.message_id
-        if message_id in self.missing or message_id in self.parked:
+        if message_id in self.missing:
+            self.references.claim(message_id, referrer_id)
             return False
-        self.missing[message_id] = MissingEntry(entry, now_ms)
+        if message_id in self.parked:
+            return False
+        self.missing[message_id] = MissingEntry(entry, now_ms, referrer_id)
+        self.references.add(message_id, referrer_id)
         return True
 
     def missing_for_ms(self, message_id: str, now_ms: int) -> int | None:
@@ -73,7 +97,7 @@ class IncomingBuffer:
 
     def arrived(self, message_id: str) -> None:
         """A message is no longer missing, or lost, whether or not it can be delivered yet."""
-        self.missing.pop(message_id, None)
+        self._found(message_id)
         self.lost.pop(message_id, None)
 
     def settle(self, message_id: str) -> list[ParkedMessage]:
@@ -83,7 +107,7 @@ class IncomingBuffer:
     def give_up(self, entry: HistoryEntry) -> list[ParkedMessage]:
         """Stop waiting for a message: return those that waited for it alone."""
         message_id = entry.message_id
-        self.missing.pop(message_id, None)
+        self._found(message_id)
         self.lost[message_id] = entry
         if len(self.lost) > self._lost_limit:
             self.lost.popitem(last=False)
@@ -92,16 +116,17 @@ class IncomingBuffer:
     def take(self, message_id: str) -> ParkedMessage:
         """Remove a message that is about to be delivered."""
         parked = self.parked.pop(message_id)
-        self.size_bytes -= len(parked.data)
+        self.size_bytes -= parked.size_bytes
+        self.parked_counts.remove(message_id)
+        self.parked_sizes.remove(message_id)
         return parked
 
-    def evict_oldest(self) -> ParkedMessage:
-        """Remove the message that has waited longest, to make room."""
-        message_id, parked = self.parked.popitem(last=False)
-        self.size_bytes -= len(parked.data)
+    def evict(self, message_id: str) -> ParkedMessage:
+        """Remove a message that waits: to make room, or as it was forged."""
+        parked = self.take(message_id)
         for dependency in parked.unmet:
             waiting = self._dependants[dependency]
-            waiting.remove(message_id)
+            del waiting[message_id]
             if not waiting:
                 del self._dependants[dependency]
         return parked
@@ -120,33 +145,23 @@ class IncomingBuffer:
 
         No honest participant makes one, as a message cannot refer to a later one.
         """
-        reaches_missing: dict[str, bool] = {}
-        return in_log_order(
-            parked
-            for parked in self.parked.values()
-            if now_ms - parked.arrived_ms > timeout_ms
-            and not self._reaches_missing(parked, reaches_missing)
-        )
+        overdue = [p for p in self.parked.values() if now_ms - p.arrived_ms > timeout_ms]
+        if not overdue:
+            return []
+        # Once over all references, from what is missing to what waits for it: a search for each
+        # message would cost the square of a chain's length.
+        waits_for_missing = set[str]()
+        stack = [dependency for dependency in self._dependants if dependency not in self.parked]
+        while stack:
+            for dependant in self._dependants.get(stack.pop(), ()):
+                if dependant not in waits_for_missing:
+                    waits_for_missing.add(dependant)
+                    stack.append(dependant)
+        return in_log_order(p for p in overdue if p.message.message_id not in waits_for_missing)
 
-    def _reaches_missing(self, parked: ParkedMessage, known: dict[str, bool]) -> bool:
-        visited, stack = set[str](), [parked.message.message_id]
-        reached = False
-        while stack and not reached:
-            message_id = stack.pop()
-            if message_id in visited:
-                continue
-            visited.add(message_id)
-            if message_id in known:
-                reached = known[message_id]
-            elif waiting := self.parked.get(message_id):
-                stack.extend(waiting.unmet)
-            else:
-                reached = True
-        if reached:
-            known[parked.message.message_id] = True
-        else:
-            known.update(dict.fromkeys(visited, False))
-        return reached
+    def _found(self, message_id: str) -> None:
+        if self.missing.pop(message_id, None) is not None:
+            self.references.remove(message_id)
 
     def _release(self, message_id: str, lost: HistoryEntry | None) -> list[ParkedMessage]:
         ready = []
@@ -158,6 +173,11 @@ class IncomingBuffer:
             if not parked.unmet:
                 ready.append(parked)
         return ready
+
+
+def charge_bytes(parked: ParkedMessage) -> int:
+    """The memory that a message takes while it waits."""
+    return len(parked.data) + REFERENCE_BYTES * len(parked.unmet)
 
 
 def in_log_order(parked: Iterable[ParkedMessage]) -> list[ParkedMessage]:

@@ -7,6 +7,10 @@ from typing import Final, Literal
 from .bloom import BloomParameters
 
 DAY_MS: Final = 24 * 60 * 60 * 1000
+MAX_CAUSAL_HISTORY_SIZE: Final = 1_000
+"""Nobody sends a longer causal history: js-waku 200 by default, nim-sds 10."""
+MAX_REQUESTS_PER_MESSAGE: Final = 100
+"""Nobody asks for more at once: js-waku and nim-sds for 3."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,11 +50,11 @@ class RepairOptions:
             )
         for name in (
             "num_response_groups",
-            "max_requests_per_message",
             "buffer_size",
             "max_request_attempts",
         ):
             _require(self, name, 1)
+        _require(self, "max_requests_per_message", 1, MAX_REQUESTS_PER_MESSAGE)
         _require(self, "cache_bytes", 0)
         _require(self, "sweep_interval_ms", 0)
 
@@ -68,14 +72,19 @@ class Limits:
     outgoing_messages: int = 10_000
     """Own messages without acknowledgement; `send` refuses more."""
     incoming_messages: int = 10_000
-    """Messages that wait for others; the one that has waited longest is refused and may come
-    again."""
+    """Messages that wait for others; of the sender with most, the one that has waited longest is
+    refused and may come again."""
     incoming_bytes: int = 64 * 1024 * 1024
-    """The same in bytes."""
+    """The same in bytes of memory, references included."""
     missing_entries: int = 20_000
-    """Messages known by reference alone; the oldest reference is given up as lost."""
+    """Messages known by reference alone; of the participant who refers to most, the oldest
+    reference is given up as lost."""
     participants: int = 20_000
     """Senders that are remembered; the one not heard for longest is forgotten."""
+    unknown_references: int = MAX_CAUSAL_HISTORY_SIZE
+    """Unknown messages that one message may refer to; it is refused beyond."""
+    repair_requests: int = MAX_REQUESTS_PER_MESSAGE
+    """Messages that one message may ask for; it is refused beyond."""
 
     def __post_init__(self) -> None:
         for name in fields(self):
@@ -154,7 +163,7 @@ class SdsOptions:
     behaviour: Behaviour = field(default_factory=Behaviour)
 
     def __post_init__(self) -> None:
-        _require(self, "causal_history_size", 0, 1_000)
+        _require(self, "causal_history_size", 0, MAX_CAUSAL_HISTORY_SIZE)
         for name in (
             "possible_acks_threshold",
             "retry_interval_ms",

@@ -1,5 +1,6 @@
 """Receiving (LIP 109, Receive Message and Review ACK Status; SDS-R, When RECEIVING a Message)."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from enum import Enum
 
@@ -13,13 +14,14 @@ from .events import (
     RepairRequestReceived,
     SyncReceived,
 )
-from .incoming import ParkedMessage
+from .incoming import ParkedMessage, charge_bytes
 from .log import LogEntry
 from .message import HistoryEntry, Message, MessageKind
 from .profile import WireProfile
 from .state import ChannelState
 from .sync import Heard
 from .wire import CodecError
+from .wire.codec import MAX_ID_BYTES
 
 
 class Outcome(Enum):
@@ -106,10 +108,13 @@ class Receiver:
         if ahead_ms > state.options.max_lamport_ahead_ms:
             detail = f"lamport_timestamp {lamport} is {ahead_ms} ms ahead of local time"
             return self._reject(RejectionReason.LAMPORT_TOO_FAR_AHEAD, detail, message)
+        unknown, requests = self._unknown(message), message.repair_request
+        if (unknown or requests) and (excess := self._excess(unknown, requests)):
+            return self._reject(RejectionReason.EXCESSIVE_REFERENCES, excess, message)
         if message.sender_id != state.sender_id:
             self._review(message, profile, now_ms)
         if message.kind is MessageKind.SYNC:
-            return self._receive_sync(arrived, profile, now_ms)
+            return self._receive_sync(arrived, unknown, profile, now_ms)
         known = state.log.get(message_id)
         if known is not None or message_id in state.incoming_buffer.parked:
             return self._receive_again(message, known, retrieval_hint)
@@ -130,7 +135,7 @@ class Receiver:
         state.sync_timer.restart(Heard.CONTENT, now_ms)
         # LIP 109, Receive: the id enters the bloom filter before its dependencies are looked at.
         state.bloom_filter.insert(message_id)
-        self._deliver_or_park(arrived, now_ms)
+        self._deliver_or_park(arrived, unknown, now_ms)
         waits = message_id in state.incoming_buffer.parked
         return Arrival(Outcome.PARKED if waits else Outcome.DELIVERED, message_id, missing_for_ms)
 
@@ -159,7 +164,13 @@ class Receiver:
             state.counters.acknowledged += isinstance(event, MessageAcknowledged)
             state.tell(event)
 
-    def _receive_sync(self, arrived: ParkedMessage, profile: WireProfile, now_ms: int) -> Arrival:
+    def _receive_sync(
+        self,
+        arrived: ParkedMessage,
+        unknown: list[HistoryEntry],
+        profile: WireProfile,
+        now_ms: int,
+    ) -> Arrival:
         state, message = self._state, arrived.message
         missing_for_ms = state.incoming_buffer.missing_for_ms(message.message_id, now_ms)
         state.tell(SyncReceived(message.message_id, message.sender_id))
@@ -169,9 +180,9 @@ class Receiver:
             state.repair_requests.remove(message.message_id)
             state.incoming_buffer.arrived(message.message_id)
             arrived.data = profile.without_filter(message)
-            self._deliver_or_park(arrived, now_ms)
+            self._deliver_or_park(arrived, unknown, now_ms)
         else:
-            self._note_unmet(message, now_ms, [])
+            self._note_unmet(message, unknown, now_ms, [])
         state.repair_responses.remove(message.message_id)
         self._bound_missing()
         newest = state.log.last(1)
@@ -188,8 +199,10 @@ class Receiver:
             or message_id in state.incoming_buffer.parked
         )
 
-    def _deliver_or_park(self, arrived: ParkedMessage, now_ms: int) -> None:
-        if unmet := self._note_unmet(arrived.message, now_ms, arrived.lost):
+    def _deliver_or_park(
+        self, arrived: ParkedMessage, unknown: list[HistoryEntry], now_ms: int
+    ) -> None:
+        if unmet := self._note_unmet(arrived.message, unknown, now_ms, arrived.lost):
             arrived.unmet = unmet
             self._park(arrived, now_ms)
         else:
@@ -213,18 +226,41 @@ class Receiver:
         self._state.counters.duplicates += 1
         return Arrival(Outcome.DUPLICATE, message_id)
 
-    def _note_unmet(self, message: Message, now_ms: int, lost: list[HistoryEntry]) -> set[str]:
+    def _excess(self, unknown: list[HistoryEntry], requests: Sequence[HistoryEntry]) -> str:
+        """What a message has too much of, if anything."""
+        limits = self._state.options.limits
+        if len(unknown) > limits.unknown_references:
+            return (
+                f"{len(unknown)} unknown references; at most {limits.unknown_references} are taken"
+            )
+        if len(requests) > limits.repair_requests:
+            return f"it asks for {len(requests)}; at most {limits.repair_requests} at once"
+        if any(map(_is_too_long, unknown)) or any(map(_is_too_long, requests)):
+            return f"it refers to ids or hints of more than {MAX_ID_BYTES} characters"
+        return ""
+
+    def _unknown(self, message: Message) -> list[HistoryEntry]:
+        """The references to messages that are not in the log."""
+        known = self._state.log.entries
+        absent = [i for i, message_id in enumerate(message.causal_ids) if message_id not in known]
+        return [message.causal_history[i] for i in absent] if absent else []
+
+    def _note_unmet(
+        self,
+        message: Message,
+        unknown: list[HistoryEntry],
+        now_ms: int,
+        lost: list[HistoryEntry],
+    ) -> set[str]:
         """Find the unmet dependencies, note those that are missing, and collect in `lost` those
         given up."""
-        state = self._state
-        known = state.log.entries
-        absent = [i for i, message_id in enumerate(message.causal_ids) if message_id not in known]
-        if not absent:
+        if not unknown:
             return set()
+        state = self._state
         unmet: set[str] = set()
         news: list[HistoryEntry] = []
         buffer, repair = state.incoming_buffer, state.options.repair.enabled
-        for entry in (message.causal_history[i] for i in absent):
+        for entry in unknown:
             dependency = entry.message_id
             if not dependency or dependency == message.message_id or dependency in unmet:
                 continue
@@ -236,11 +272,11 @@ class Receiver:
                 lost.append(entry)
             else:
                 unmet.add(dependency)
-                if buffer.note_missing(entry, now_ms):
+                if buffer.note_missing(entry, now_ms, message.sender_id):
                     news.append(entry)
             # Lost is what nobody waits for; who still refers to it may well have it by now.
             if repair and dependency not in buffer.parked:
-                state.repair_requests.want(entry, now_ms)
+                state.repair_requests.want(entry, now_ms, message.sender_id)
         if news:
             state.tell(MessageMissing(tuple(news)))
         self._delivery.plan_sweep(now_ms)
@@ -255,35 +291,33 @@ class Receiver:
 
     def _park(self, parked: ParkedMessage, now_ms: int) -> None:
         buffer, limits = self._state.incoming_buffer, self._state.options.limits
-        while buffer.parked and (
-            len(buffer.parked) >= limits.incoming_messages
-            or buffer.size_bytes + len(parked.data) > limits.incoming_bytes
-        ):
-            evicted = buffer.evict_oldest()
-            self._reject(
-                RejectionReason.INCOMING_BUFFER_FULL,
-                f"{len(buffer.parked) + 1} messages wait for others; this one must come again",
-                evicted.message,
-            )
-            message = evicted.message
-            entry = HistoryEntry(message.message_id, evicted.retrieval_hint, message.sender_id)
-            buffer.note_missing(entry, now_ms)
-            if self._state.options.repair.enabled:
-                self._state.repair_requests.want(entry, now_ms)
+        while len(buffer.parked) >= limits.incoming_messages:
+            self._evict(buffer.parked_counts.first_to_go(), now_ms)
+        while buffer.parked and buffer.size_bytes + charge_bytes(parked) > limits.incoming_bytes:
+            self._evict(buffer.parked_sizes.first_to_go(), now_ms)
         # The decoded history is not needed any more, and larger than all the rest.
         parked.message = replace(parked.message, causal_history=(), bloom_filter=None)
         buffer.park(parked)
         self._bound_missing()
         self._delivery.plan_sweep(now_ms)
 
+    def _evict(self, message_id: str, now_ms: int) -> None:
+        """Make room; what goes counts as missing, so that it comes again."""
+        state, buffer = self._state, self._state.incoming_buffer
+        evicted = buffer.evict(message_id)
+        message = evicted.message
+        detail = f"{len(buffer.parked) + 1} messages wait for others; this one must come again"
+        self._reject(RejectionReason.INCOMING_BUFFER_FULL, detail, message)
+        entry = HistoryEntry(message_id, evicted.retrieval_hint, message.sender_id)
+        buffer.note_missing(entry, now_ms, message.sender_id)
+        if state.options.repair.enabled:
+            state.repair_requests.want(entry, now_ms, message.sender_id)
+
     def _bound_missing(self) -> None:
-        limit, missing = (
-            self._state.options.limits.missing_entries,
-            self._state.incoming_buffer.missing,
-        )
-        while len(missing) > limit:
-            oldest = next(iter(missing.values())).entry
-            self._delivery.give_up(oldest, f"more than {limit} references are missing")
+        buffer, limit = self._state.incoming_buffer, self._state.options.limits.missing_entries
+        while len(buffer.missing) > limit:
+            entry = buffer.missing[buffer.references.first_to_go()].entry
+            self._delivery.give_up(entry, f"more than {limit} references are missing")
 
     def _review_repair_request(self, message: Message, now_ms: int) -> None:
         asked = tuple(entry.message_id for entry in message.repair_request)
@@ -302,3 +336,12 @@ class Receiver:
         self._state.tell(MessageRejected(reason, detail, message_id, sender_id))
         self._state.counters.rejected += 1
         return Arrival(Outcome.REJECTED, message_id, reason=reason)
+
+
+def _is_too_long(entry: HistoryEntry) -> bool:
+    """Whether a reference is to a message that would be refused for its id."""
+    return (
+        len(entry.message_id) > MAX_ID_BYTES
+        or len(entry.sender_id or "") > MAX_ID_BYTES
+        or len(entry.retrieval_hint or b"") > MAX_ID_BYTES
+    )

@@ -6,15 +6,17 @@ missing message mostly one participant asks and one answers; the original sender
 """
 
 from collections import OrderedDict
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from hashlib import sha256
+from itertools import islice
 from typing import Final
 
 from sortedcontainers import SortedList
 
 from .message import HistoryEntry
 from .options import RepairOptions
+from .shares import Shares, in_turn
 
 MOST_REST: Final = 10
 """The longest rest of a request that nobody answers, in units of t_max: 20 minutes by default."""
@@ -107,9 +109,13 @@ class _Timetable:
     def last(self) -> tuple[int, str] | None:
         return (self._order[-1][0], self._order[-1][2]) if self._order else None
 
+    def last_first(self) -> Iterator[str]:
+        return (message_id for _, _, message_id in reversed(self._order))
+
     def until(self, now_ms: int, most: int) -> list[str]:
         """The first ids that are due by `now_ms`."""
-        return [message_id for due_ms, _, message_id in self._order[:most] if due_ms <= now_ms]
+        due = self._order.irange(maximum=(now_ms + 1,))
+        return [message_id for _, _, message_id in islice(due, most)]
 
 
 @dataclass(slots=True)
@@ -133,13 +139,15 @@ class OutgoingRepairBuffer:
         self._timers = timers
         self._wanted: dict[str, _Wanted] = {}
         self._timetable = _Timetable()
+        self._shares = Shares()
+        """Of the entries, by who referred to them."""
         self._resting: OrderedDict[str, int] = OrderedDict()
         """Since when an entry has no attempts left, the longest rested first."""
 
     def __len__(self) -> int:
         return len(self._wanted)
 
-    def want(self, entry: HistoryEntry, now_ms: int) -> None:
+    def want(self, entry: HistoryEntry, now_ms: int, referrer_id: str = "") -> None:
         """Plan a request for a missing message that was referred to, unless one is planned.
 
         An entry whose attempts are spent rests for as long as it has been wanted, at most for
@@ -147,31 +155,41 @@ class OutgoingRepairBuffer:
         again. So an outage takes about its own length to recover from, and a message that is lost
         for good costs little. An entry without a sender is not asked for, as nobody may answer
         (guide, edge case 4). A full buffer lets go of the entry that has rested longest, else of
-        the one that is due last, as js-waku's does.
+        the one due last of those that whoever fills it most referred to.
+        DIVERGES: js-waku's lets go of the one due last, whoever brought it.
         """
         message_id = entry.message_id
         if not entry.sender_id or self._rests(message_id, now_ms):
             return
         if message_id in self._timetable:
+            self._shares.claim(message_id, referrer_id)
             return
         before = self._wanted.get(message_id)
         self.remove(message_id)
         if len(self._wanted) >= self._options.buffer_size:
-            last = self._timetable.last()
-            self.remove(last[1] if last and not self._resting else next(iter(self._resting)))
+            self.remove(next(iter(self._resting)) if self._resting else self._last_of_heaviest())
         since_ms = min(before.since_ms, now_ms) if before else now_ms
         self._wanted[message_id] = _Wanted(entry, since_ms)
+        self._shares.add(message_id, referrer_id)
         self._plan(message_id, now_ms)
 
     def remove(self, message_id: str) -> None:
         """Forget an entry: it was received."""
         if self._wanted.pop(message_id, None) is not None:
+            self._shares.remove(message_id)
             self._timetable.remove(message_id)
             self._resting.pop(message_id, None)
 
     def due(self, now_ms: int) -> list[HistoryEntry]:
-        """The entries to attach to the next message, lowest T_req first."""
-        due = self._timetable.until(now_ms, self._options.max_requests_per_message)
+        """The entries to attach to the next message, lowest T_req first.
+
+        Where more are due than it takes, those who referred to them have their turns, so that
+        references to nothing, with ids made to be due early, do not hold up all others.
+        """
+        due = self._timetable.until(now_ms, len(self._timetable))
+        most = self._options.max_requests_per_message
+        if len(due) > most:
+            due = in_turn(due, self._shares.owner_of)[:most]
         return [self._wanted[message_id].entry for message_id in due]
 
     def is_due(self, now_ms: int) -> bool:
@@ -202,6 +220,10 @@ class OutgoingRepairBuffer:
     def planned(self) -> dict[str, int]:
         """T_req by message id."""
         return dict(self._timetable.due_ms)
+
+    def _last_of_heaviest(self) -> str:
+        heaviest, owner_of = self._shares.heaviest(), self._shares.owner_of
+        return next(i for i in self._timetable.last_first() if owner_of(i) == heaviest)
 
     def _count_attempt(self, message_id: str, now_ms: int) -> None:
         self._timetable.remove(message_id)
