@@ -3,9 +3,12 @@
 from collections import OrderedDict
 from collections.abc import Callable
 from hashlib import sha256
+from typing import Final
 
 from Crypto.Hash import keccak
 
+TIMESTAMP_DIGITS: Final = 19
+"""Of nanoseconds since 1970, from 2001 to 2286."""
 IdFunction = Callable[[str, int, bytes], str]
 """`(sender_id, timestamp_ns, content) -> message_id`; must be unique in the channel."""
 
@@ -26,6 +29,21 @@ def js_waku_id(sender_id: str, timestamp_ns: int, content: bytes) -> str:
     Equal content from two senders is then one message. For comparison with js-waku only.
     """
     return sha256(content).hexdigest()
+
+
+def is_proven(message_id: str, sender_id: str, content: bytes, sent_at_ns: int | None) -> bool:
+    """Whether an id was made for this content by this sender: nobody can find two that fit.
+
+    `sent_at_ns` is what the transport says of when it was sent. A participant stamps a new message
+    with the time that its id was made of, so that whoever has the message as it was first sent can
+    check the id. A repetition has another stamp and proves nothing, nor does a stamp out of all
+    reason: sender, time and content stand in the id without anything between them.
+    """
+    return (
+        sent_at_ns is not None
+        and len(str(sent_at_ns)) == TIMESTAMP_DIGITS
+        and reliable_channel_id(sender_id, sent_at_ns, content) == message_id
+    )
 
 
 class RecentIds:

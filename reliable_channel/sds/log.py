@@ -84,6 +84,12 @@ class MessageLog:
             self._evict_oldest()
         return len(order) - 1 if at_end else order.bisect_left(key)
 
+    def remove(self, message_id: str) -> LogEntry:
+        """Take out an entry that turned out to be forged."""
+        entry = self.entries.pop(message_id)
+        self._order.remove((entry.lamport_timestamp, message_id))
+        return entry
+
     def is_below_horizon(self, lamport_timestamp: int, message_id: str) -> bool:
         """Whether a message is older than what the full log has already let go."""
         return self.horizon is not None and (lamport_timestamp, message_id) <= self.horizon

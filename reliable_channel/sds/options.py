@@ -40,6 +40,14 @@ class RepairOptions:
     """At most one sync message is sent within it for requests alone."""
     cache_bytes: int = 4 * 1024 * 1024
     """Whole messages kept to answer requests with; the oldest make room."""
+    answers_per_minute: int = 1_200
+    """Messages that are broadcast again for others; what is asked for beyond goes unanswered."""
+    answer_bytes_per_minute: int = 16 * 1024 * 1024
+    """The same in bytes."""
+    requester_answers_per_minute: int = 300
+    """Messages that are broadcast again for one requester."""
+    requester_answer_bytes_per_minute: int = 4 * 1024 * 1024
+    """The same in bytes: all of the cache once a minute."""
 
     def __post_init__(self) -> None:
         _require(self, "t_min_ms", 0)
@@ -52,6 +60,10 @@ class RepairOptions:
             "num_response_groups",
             "buffer_size",
             "max_request_attempts",
+            "answers_per_minute",
+            "answer_bytes_per_minute",
+            "requester_answers_per_minute",
+            "requester_answer_bytes_per_minute",
         ):
             _require(self, name, 1)
         _require(self, "max_requests_per_message", 1, MAX_REQUESTS_PER_MESSAGE)

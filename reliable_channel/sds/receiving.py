@@ -3,17 +3,20 @@
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from enum import Enum
+from typing import Final
 
 from .delivery import Delivery
 from .events import (
     EphemeralReceived,
     MessageAcknowledged,
+    MessageForged,
     MessageMissing,
     MessageRejected,
     RejectionReason,
     RepairRequestReceived,
     SyncReceived,
 )
+from .ids import RecentIds, is_proven, js_waku_id
 from .incoming import ParkedMessage, charge_bytes
 from .log import LogEntry
 from .message import HistoryEntry, Message, MessageKind
@@ -22,6 +25,10 @@ from .state import ChannelState
 from .sync import Heard
 from .wire import CodecError
 from .wire.codec import MAX_ID_BYTES
+
+REQUESTS_REMEMBERED: Final = 10_000
+"""Messages whose repair requests were reviewed; older repetitions are reviewed again, within the
+budget."""
 
 
 class Outcome(Enum):
@@ -59,9 +66,12 @@ class Receiver:
         self._state = state
         self._delivery = delivery
         self._listen_to = listen_to
+        self._asked = RecentIds(REQUESTS_REMEMBERED)
 
-    def receive(self, data: bytes, now_ms: int, *, retrieval_hint: bytes | None = None) -> Arrival:
-        """Take bytes from the transport or from Store; `retrieval_hint` is their Waku message hash.
+    def receive(
+        self, data: bytes, now_ms: int, retrieval_hint: bytes | None, sent_at_ns: int | None
+    ) -> Arrival:
+        """Take bytes from the transport or from Store, with their Waku message hash and timestamp.
 
         Never raises for what the bytes are: what is refused becomes a `MessageRejected` event.
         """
@@ -91,7 +101,7 @@ class Receiver:
             state.counters.ephemeral_received += 1
             return Arrival(Outcome.EPHEMERAL, message.message_id)
         arrived = ParkedMessage(message, data, retrieval_hint, now_ms, set())
-        return self._receive_reliable(arrived, profile, now_ms)
+        return self._receive_reliable(arrived, profile, now_ms, sent_at_ns)
 
     def _dialect_of(self, data: bytes) -> WireProfile | None:
         for profile in self._listen_to:
@@ -100,7 +110,11 @@ class Receiver:
         return None
 
     def _receive_reliable(
-        self, arrived: ParkedMessage, profile: WireProfile, now_ms: int
+        self,
+        arrived: ParkedMessage,
+        profile: WireProfile,
+        now_ms: int,
+        sent_at_ns: int | None,
     ) -> Arrival:
         state, message, retrieval_hint = self._state, arrived.message, arrived.retrieval_hint
         lamport, message_id = message.lamport_timestamp or 0, message.message_id
@@ -117,7 +131,9 @@ class Receiver:
             return self._receive_sync(arrived, unknown, profile, now_ms)
         known = state.log.get(message_id)
         if known is not None or message_id in state.incoming_buffer.parked:
-            return self._receive_again(message, known, retrieval_hint)
+            if not self._is_forged(message, known, sent_at_ns):
+                return self._receive_again(message, known, retrieval_hint)
+            self._forget_forged(message_id)
         missing_for_ms = state.incoming_buffer.missing_for_ms(message_id, now_ms)
         state.repair_requests.remove(message_id)
         if state.joining.is_unwanted(lamport):
@@ -151,18 +167,30 @@ class Receiver:
         return (
             message.kind is not MessageKind.CONTENT
             or not self._state.options.behaviour.adopt_own_messages
-            or message.message_id in self._state.log
+            or self._is_own(message)
         )
+
+    def _is_own(self, message: Message) -> bool:
+        """Whether it is as we sent it; another content under the same id and name is forged."""
+        own = self._state.log.get(message.message_id)
+        return own is not None and own.content == message.content
 
     def _review(self, message: Message, profile: WireProfile, now_ms: int) -> None:
         """Take from another's message what it says beside its content."""
         state = self._state
         state.participants.heard(message.sender_id, now_ms)
-        if message.repair_request and state.options.repair.enabled:
+        # A repetition asks for nothing: else whoever replays it has all answer again.
+        if message.repair_request and state.options.repair.enabled and self._asks_first(message):
             self._review_repair_request(message, now_ms)
         for event in state.acknowledgements.review(message, profile.bloom):
             state.counters.acknowledged += isinstance(event, MessageAcknowledged)
             state.tell(event)
+
+    def _asks_first(self, message: Message) -> bool:
+        if message.message_id in self._state.log or message.message_id in self._asked:
+            return False
+        self._asked.add(message.message_id)
+        return True
 
     def _receive_sync(
         self,
@@ -183,7 +211,8 @@ class Receiver:
             self._deliver_or_park(arrived, unknown, now_ms)
         else:
             self._note_unmet(message, unknown, now_ms, [])
-        state.repair_responses.remove(message.message_id)
+        if message.message_id in state.referable_syncs:  # not whatever a sync calls itself
+            state.repair_responses.remove(message.message_id)
         self._bound_missing()
         newest = state.log.last(1)
         if not newest or newest[0].message_id in message.causal_ids:
@@ -212,11 +241,7 @@ class Receiver:
         self, message: Message, known: LogEntry | None, retrieval_hint: bytes | None
     ) -> Arrival:
         message_id = message.message_id
-        content = (
-            known.content
-            if known
-            else self._state.incoming_buffer.parked[message_id].message.content
-        )
+        _, content = self._first_copy(message_id, known)
         if content != message.content:
             detail = "a message with this id and other content came first"
             return self._reject(RejectionReason.ID_ALREADY_USED, detail, message)
@@ -225,6 +250,34 @@ class Receiver:
             self._state.set_retrieval_hint(message_id, retrieval_hint)
         self._state.counters.duplicates += 1
         return Arrival(Outcome.DUPLICATE, message_id)
+
+    def _first_copy(self, message_id: str, known: LogEntry | None) -> tuple[str, bytes | None]:
+        """Sender and content of the message that came first with an id."""
+        first = known or self._state.incoming_buffer.parked[message_id].message
+        return first.sender_id, first.content
+
+    def _is_forged(self, message: Message, known: LogEntry | None, sent_at_ns: int | None) -> bool:
+        """Whether another message came first under the id that proves this one to be the true one.
+
+        Looked at only where two differ, which honest ones never do. What we sent is not in doubt.
+        """
+        message_id, sender_id, content = message.message_id, message.sender_id, message.content
+        first = self._first_copy(message_id, known)
+        if first == (sender_id, content) or first[0] == self._state.sender_id:
+            return False
+        if first[1] != content and js_waku_id(sender_id, 0, content or b"") == message_id:
+            return True
+        return is_proven(message_id, sender_id, content or b"", sent_at_ns)
+
+    def _forget_forged(self, message_id: str) -> None:
+        state = self._state
+        if message_id in state.incoming_buffer.parked:
+            forged = state.incoming_buffer.evict(message_id).message
+            detail = "the message that its id was made for has come"
+            self._reject(RejectionReason.FORGED_ID, detail, forged)
+        else:
+            entry = state.forget(message_id)
+            state.tell(MessageForged(message_id, entry.sender_id, entry.content))
 
     def _excess(self, unknown: list[HistoryEntry], requests: Sequence[HistoryEntry]) -> str:
         """What a message has too much of, if anything."""
@@ -320,14 +373,18 @@ class Receiver:
             self._delivery.give_up(entry, f"more than {limit} references are missing")
 
     def _review_repair_request(self, message: Message, now_ms: int) -> None:
+        state, requester = self._state, message.sender_id
         asked = tuple(entry.message_id for entry in message.repair_request)
-        self._state.tell(RepairRequestReceived(asked, message.sender_id))
+        state.tell(RepairRequestReceived(asked, requester))
         for entry in message.repair_request:
-            state, message_id = self._state, entry.message_id
-            state.repair_requests.requested_by_other(message_id, now_ms)
+            message_id = entry.message_id
+            if entry.sender_id:  # nobody may answer one without
+                state.repair_requests.requested_by_other(message_id, now_ms, requester)
             delivered = message_id in state.log or message_id in state.referable_syncs
-            if delivered and state.held(message_id) is not None:
-                state.repair_responses.request(entry, now_ms)
+            if delivered and (data := state.held(message_id)) is not None:
+                state.repair_responses.request(entry, now_ms, requester, len(data))
+        if reached := state.repair_responses.budget.reached(requester, now_ms):
+            state.tell(reached)
 
     def _reject(
         self, reason: RejectionReason, detail: str, message: Message | None = None

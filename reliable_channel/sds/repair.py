@@ -7,7 +7,7 @@ missing message mostly one participant asks and one answers; the original sender
 
 from collections import OrderedDict
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from hashlib import sha256
 from itertools import islice
 from typing import Final
@@ -16,6 +16,7 @@ from sortedcontainers import SortedList
 
 from .message import HistoryEntry
 from .options import RepairOptions
+from .repair_budget import RepairBudget
 from .shares import Shares, in_turn
 
 MOST_REST: Final = 10
@@ -126,6 +127,8 @@ class _Wanted:
     entry: HistoryEntry
     since_ms: int
     attempts: int = 0
+    heard: set[str] = field(default_factory=set)
+    """Who else asked for it since we did; no more than there are attempts."""
 
 
 class OutgoingRepairBuffer:
@@ -200,11 +203,20 @@ class OutgoingRepairBuffer:
     def asked(self, message_ids: Iterable[str], now_ms: int) -> None:
         """Entries are on their way; plan each again, as a request may be lost like any message."""
         for message_id in message_ids:
+            self._wanted[message_id].heard.clear()
             self._count_attempt(message_id, now_ms)
 
-    def requested_by_other(self, message_id: str, now_ms: int) -> None:
-        """Somebody else asks: that counts as an attempt of ours (guide, Receiving §3a)."""
-        if message_id in self._timetable:
+    def requested_by_other(self, message_id: str, now_ms: int, requester_id: str = "") -> None:
+        """Somebody else asks: that counts as an attempt of ours (guide, Receiving §3a).
+
+        DIVERGES: once a requester until we ask ourselves. Else whoever asks without end, in vain,
+        keeps all others from asking.
+        """
+        if message_id not in self._timetable:
+            return
+        heard = self._wanted[message_id].heard
+        if requester_id not in heard:
+            heard.add(requester_id)
             self._count_attempt(message_id, now_ms)
 
     def next_deadline_ms(self) -> int | None:
@@ -258,16 +270,21 @@ class IncomingRepairBuffer:
         self._options = options
         self._timers = timers
         self._timetable = _Timetable()
+        self._paid: dict[str, tuple[str, int]] = {}
+        """By whom, and how many bytes, by message id."""
+        self.budget = RepairBudget(options)
 
     def __len__(self) -> int:
         return len(self._timetable)
 
-    def request(self, entry: HistoryEntry, now_ms: int) -> bool:
-        """Plan an answer to a request for a message that is held here; return whether one was
-        planned.
+    def request(
+        self, entry: HistoryEntry, now_ms: int, requester_id: str = "", size_bytes: int = 0
+    ) -> bool:
+        """Plan an answer to a request for a message of `size_bytes` that is held here; return
+        whether one was planned.
 
-        Nothing is planned for a message of another response group, nor twice; a full buffer lets go
-        of the answer that is due last.
+        Nothing is planned for a message of another response group, nor twice, nor beyond the
+        budget; a full buffer lets go of the answer that is due last.
         """
         message_id, sender_id = entry.message_id, entry.sender_id or ""
         groups = self._options.num_response_groups
@@ -275,8 +292,11 @@ class IncomingRepairBuffer:
             self._participant_id, sender_id, message_id, groups
         ):
             return False
+        if not self.budget.spend(requester_id, message_id, size_bytes, now_ms):
+            return False
         if len(self._timetable) >= self._options.buffer_size and (last := self._timetable.last()):
-            self._timetable.remove(last[1])
+            self.remove(last[1])
+        self._paid[message_id] = requester_id, size_bytes
         due_ms = self._timers.t_resp(
             self._participant_id, sender_id, message_id, now_ms, self._options
         )
@@ -284,14 +304,17 @@ class IncomingRepairBuffer:
         return True
 
     def remove(self, message_id: str) -> None:
-        """Forget a request: somebody else answered."""
+        """Forget a request: somebody else answered, and that costs the requester nothing."""
         self._timetable.remove(message_id)
+        if paid := self._paid.pop(message_id, None):
+            self.budget.give_back(*paid)
 
     def take_due(self, now_ms: int) -> list[str]:
         """Take the ids whose answer is due."""
         due = self._timetable.until(now_ms, len(self._timetable))
         for message_id in due:
             self._timetable.remove(message_id)
+            self._paid.pop(message_id, None)
         return due
 
     def next_deadline_ms(self) -> int | None:
@@ -323,6 +346,10 @@ class RepairCache:
         self.size_bytes += len(data)
         while self.size_bytes > self._limit_bytes:
             self.size_bytes -= len(self._messages.popitem(last=False)[1])
+
+    def discard(self, message_id: str) -> None:
+        """Let go of a message that turned out to be forged."""
+        self.size_bytes -= len(self._messages.pop(message_id, b""))
 
     def get(self, message_id: str) -> bytes | None:
         """The bytes of a message, or None where they had to make room."""

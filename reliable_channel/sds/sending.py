@@ -58,7 +58,7 @@ class Sender:
         else:
             self._undispatched[message_id] = entry
         state.repair_cache.add(message_id, data)
-        state.broadcast(OutgoingKind.CONTENT, message_id, data)
+        state.broadcast(OutgoingKind.CONTENT, message_id, data, self._last_timestamp_ns)
         state.counters.sent += 1
         state.sync_timer.restart(Heard.OWN_CONTENT, now_ms)
         return message_id
