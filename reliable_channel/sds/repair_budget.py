@@ -48,7 +48,8 @@ class _Account:
         self.told_ms: int | None = None
 
     def has_left(self, now_ms: int) -> bool:
-        return self._answers.has_left(now_ms) and self._bytes.has_left(now_ms)
+        # Both are asked, so that both notice a clock that was set back.
+        return self._answers.has_left(now_ms) & self._bytes.has_left(now_ms)
 
     def spend(self, answers: int, size_bytes: int) -> None:
         self._answers.spend(answers)
@@ -72,7 +73,7 @@ class RepairBudget:
     def spend(self, requester_id: str, message_id: str, size_bytes: int, now_ms: int) -> bool:
         """Pay for an answer; return False where the requester, or all, have spent their budget."""
         account = self._account(requester_id)
-        if not (account.has_left(now_ms) and self._all.has_left(now_ms)):
+        if not account.has_left(now_ms) & self._all.has_left(now_ms):
             self._refused.append(message_id)
             return False
         account.spend(1, size_bytes)

@@ -9,11 +9,16 @@ owner is who a message says its sender is; only signed senders prove that.
 from collections import Counter, OrderedDict
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
-from typing import TypeVar
-
-from sortedcontainers import SortedList
+from heapq import heapify, heappop, heappush, heapreplace
+from typing import Final, TypeVar
 
 _T = TypeVar("_T")
+
+
+_Rank = tuple[int, int, str]
+"""Weight below zero, number of the oldest entry, owner: the first to make room comes first."""
+SLACK: Final = 64
+"""Outdated ranks that are kept beside twice the number of owners."""
 
 
 @dataclass(slots=True)
@@ -23,20 +28,26 @@ class _Share:
     entries: OrderedDict[str, tuple[int, int]] = field(default_factory=OrderedDict)
     """Number and weight by key, oldest first."""
     weight: int = 0
+    ranked_weight: int = 0
+    """What its rank was noted with; `weight` never exceeds it."""
 
-    def rank(self, owner: str) -> tuple[int, int, str]:
-        """Heavier ranks higher; of equally heavy ones, the one with the oldest entry."""
+    def rank(self, owner: str) -> _Rank:
         number, _ = next(iter(self.entries.values()))
-        return self.weight, -number, owner
+        return -self.weight, number, owner
 
 
 class Shares:
-    """The entries of one table by owner; every operation costs the logarithm of the owners."""
+    """The entries of one table by owner.
+
+    Ranks are noted when a share grows and looked at again when somebody has to make room, so that
+    entries come and go at the cost of a few look-ups.
+    """
 
     def __init__(self) -> None:
         self._owners: dict[str, str] = {}
         self._shares: dict[str, _Share] = {}
-        self._ranks: SortedList[tuple[int, int, str]] = SortedList()
+        self._ranks: list[_Rank] = []
+        """A heap. No owner ranks above its latest rank in here."""
         self._added = 0
 
     def __len__(self) -> int:
@@ -44,16 +55,18 @@ class Shares:
 
     def add(self, key: str, owner: str, weight: int = 1) -> None:
         """Note a new entry."""
-        self._added += 1
         share = self._shares.get(owner)
         if share is None:
             share = self._shares[owner] = _Share()
-        else:
-            self._ranks.remove(share.rank(owner))
+        self._added += 1
         share.entries[key] = self._added, weight
         share.weight += weight
-        self._ranks.add(share.rank(owner))
         self._owners[key] = owner
+        if share.weight > share.ranked_weight:
+            share.ranked_weight = share.weight
+            heappush(self._ranks, share.rank(owner))
+            if len(self._ranks) > 2 * len(self._shares) + SLACK:
+                self._rank_anew()
 
     def remove(self, key: str) -> None:
         """Forget an entry, if it is one."""
@@ -61,11 +74,8 @@ class Shares:
         if owner is None:
             return
         share = self._shares[owner]
-        self._ranks.remove(share.rank(owner))
         share.weight -= share.entries.pop(key)[1]
-        if share.entries:
-            self._ranks.add(share.rank(owner))
-        else:
+        if not share.entries:
             del self._shares[owner]
 
     def claim(self, key: str, owner: str) -> None:
@@ -88,13 +98,30 @@ class Shares:
         return self._owners[key]
 
     def heaviest(self) -> str:
-        """The owner who holds most."""
-        owner: str = self._ranks[-1][2]
-        return owner
+        """The owner who holds most; of those who hold equally much, the one with the oldest
+        entry."""
+        ranks = self._ranks
+        while True:
+            noted = ranks[0]
+            owner = noted[2]
+            share = self._shares.get(owner)
+            if share is None or share.ranked_weight != -noted[0]:
+                heappop(ranks)  # gone, or ranked again since
+            elif (rank := share.rank(owner)) == noted:
+                return owner
+            else:
+                share.ranked_weight = share.weight
+                heapreplace(ranks, rank)
 
     def first_to_go(self) -> str:
         """The oldest entry of the owner who holds most."""
         return next(iter(self._shares[self.heaviest()].entries))
+
+    def _rank_anew(self) -> None:
+        for share in self._shares.values():
+            share.ranked_weight = share.weight
+        self._ranks = [share.rank(owner) for owner, share in self._shares.items()]
+        heapify(self._ranks)
 
 
 def in_turn(items: Iterable[_T], owner_of: Callable[[_T], str]) -> list[_T]:
