@@ -66,6 +66,7 @@ class OptionValues(TypedDict, total=False):
     max_lamport_ahead_ms: int
     max_message_bytes: int
     log_limit: int
+    log_limit_bytes: int
     outgoing_buffer_limit: int
     incoming_buffer_limit: int
     incoming_buffer_limit_bytes: int
@@ -165,6 +166,8 @@ class ChannelOptions:
     """How long an encoded message may be."""
     log_limit: int = 1_000_000
     """Messages in the log; the oldest leave it."""
+    log_limit_bytes: int = 1024 * 1024 * 1024
+    """The same in bytes of content."""
     outgoing_buffer_limit: int = 10_000
     """Own unacknowledged messages; `send` refuses more."""
     incoming_buffer_limit: int = 10_000
@@ -296,6 +299,7 @@ class ChannelOptions:
             ),
             limits=Limits(
                 log_entries=self.log_limit,
+                log_bytes=self.log_limit_bytes,
                 outgoing_messages=self.outgoing_buffer_limit,
                 incoming_messages=self.incoming_buffer_limit,
                 incoming_bytes=self.incoming_buffer_limit_bytes,

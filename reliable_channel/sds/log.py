@@ -47,8 +47,11 @@ class MessageLog:
     """An ordered index over log entries; every operation costs at most the logarithm of the
     length."""
 
-    def __init__(self, limit: int) -> None:
+    def __init__(self, limit: int, limit_bytes: int | None = None) -> None:
         self.limit = limit
+        self.limit_bytes = limit_bytes
+        """Of the contents; None for no limit."""
+        self.size_bytes = 0
         self.evicted = 0
         self.horizon: _Key | None = None
         """The newest key that was evicted: what lies at or below it is too old to enter again."""
@@ -80,13 +83,15 @@ class MessageLog:
         at_end = not order or key > order[-1]
         order.add(key)
         self.entries[entry.message_id] = entry
-        if len(order) > self.limit:
+        self.size_bytes += len(entry.content)
+        while len(order) > self.limit or self._is_too_large():
             self._evict_oldest()
         return len(order) - 1 if at_end else order.bisect_left(key)
 
     def remove(self, message_id: str) -> LogEntry:
         """Take out an entry that turned out to be forged."""
         entry = self.entries.pop(message_id)
+        self.size_bytes -= len(entry.content)
         self._order.remove((entry.lamport_timestamp, message_id))
         return entry
 
@@ -122,10 +127,14 @@ class MessageLog:
                 total.update(field)
         return total.hexdigest()
 
+    def _is_too_large(self) -> bool:
+        limit_bytes = self.limit_bytes
+        return limit_bytes is not None and self.size_bytes > limit_bytes and len(self._order) > 1
+
     def _evict_oldest(self) -> None:
         key = self._order.pop(0)
         # A message may have waited until it was older than the horizon; that must not move it back.
         self.horizon = max(self.horizon or key, key)
-        del self.entries[key[1]]
+        self.size_bytes -= len(self.entries.pop(key[1]).content)
         self._evicted_ids.add(key[1])
         self.evicted += 1

@@ -81,6 +81,8 @@ class Limits:
 
     log_entries: int = 1_000_000
     """The oldest entries leave the log; messages older than these are refused from then on."""
+    log_bytes: int = 1024 * 1024 * 1024
+    """The same in bytes of content."""
     outgoing_messages: int = 10_000
     """Own messages without acknowledgement; `send` refuses more."""
     incoming_messages: int = 10_000

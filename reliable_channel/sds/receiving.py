@@ -1,9 +1,7 @@
 """Receiving (LIP 109, Receive Message and Review ACK Status; SDS-R, When RECEIVING a Message)."""
 
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from enum import Enum
-from typing import Final
 
 from .delivery import Delivery
 from .events import (
@@ -13,22 +11,18 @@ from .events import (
     MessageMissing,
     MessageRejected,
     RejectionReason,
-    RepairRequestReceived,
     SyncReceived,
 )
-from .ids import RecentIds, is_proven, js_waku_id
+from .ids import is_proven, js_waku_id
 from .incoming import ParkedMessage, charge_bytes
 from .log import LogEntry
 from .message import HistoryEntry, Message, MessageKind
 from .profile import WireProfile
+from .references import excess, unknown_references
+from .repair_review import RepairReview
 from .state import ChannelState
 from .sync import Heard
 from .wire import CodecError
-from .wire.codec import MAX_ID_BYTES
-
-REQUESTS_REMEMBERED: Final = 10_000
-"""Messages whose repair requests were reviewed; older repetitions are reviewed again, within the
-budget."""
 
 
 class Outcome(Enum):
@@ -66,7 +60,7 @@ class Receiver:
         self._state = state
         self._delivery = delivery
         self._listen_to = listen_to
-        self._asked = RecentIds(REQUESTS_REMEMBERED)
+        self._repair_review = RepairReview(state)
 
     def receive(
         self, data: bytes, now_ms: int, retrieval_hint: bytes | None, sent_at_ns: int | None
@@ -122,9 +116,9 @@ class Receiver:
         if ahead_ms > state.options.max_lamport_ahead_ms:
             detail = f"lamport_timestamp {lamport} is {ahead_ms} ms ahead of local time"
             return self._reject(RejectionReason.LAMPORT_TOO_FAR_AHEAD, detail, message)
-        unknown, requests = self._unknown(message), message.repair_request
-        if (unknown or requests) and (excess := self._excess(unknown, requests)):
-            return self._reject(RejectionReason.EXCESSIVE_REFERENCES, excess, message)
+        unknown, requests = unknown_references(message, state.log), message.repair_request
+        if (unknown or requests) and (too_much := excess(unknown, requests, state.options.limits)):
+            return self._reject(RejectionReason.EXCESSIVE_REFERENCES, too_much, message)
         if message.sender_id != state.sender_id:
             self._review(message, profile, now_ms)
         if message.kind is MessageKind.SYNC:
@@ -141,7 +135,7 @@ class Receiver:
             return Arrival(Outcome.UNWANTED, message_id)
         state.joining.arrived(message_id)
         if state.log.is_below_horizon(lamport, message_id):
-            detail = f"the log keeps its newest {state.log.limit} messages and this is older"
+            detail = f"the log keeps its newest {len(state.log)} messages and this is older"
             if missing_for_ms is not None:
                 self._delivery.give_up(
                     HistoryEntry(message_id, retrieval_hint, message.sender_id), detail
@@ -179,18 +173,11 @@ class Receiver:
         """Take from another's message what it says beside its content."""
         state = self._state
         state.participants.heard(message.sender_id, now_ms)
-        # A repetition asks for nothing: else whoever replays it has all answer again.
-        if message.repair_request and state.options.repair.enabled and self._asks_first(message):
-            self._review_repair_request(message, now_ms)
+        if message.repair_request and state.options.repair.enabled:
+            self._repair_review.review(message, now_ms)
         for event in state.acknowledgements.review(message, profile.bloom):
             state.counters.acknowledged += isinstance(event, MessageAcknowledged)
             state.tell(event)
-
-    def _asks_first(self, message: Message) -> bool:
-        if message.message_id in self._state.log or message.message_id in self._asked:
-            return False
-        self._asked.add(message.message_id)
-        return True
 
     def _receive_sync(
         self,
@@ -279,25 +266,6 @@ class Receiver:
             entry = state.forget(message_id)
             state.tell(MessageForged(message_id, entry.sender_id, entry.content))
 
-    def _excess(self, unknown: list[HistoryEntry], requests: Sequence[HistoryEntry]) -> str:
-        """What a message has too much of, if anything."""
-        limits = self._state.options.limits
-        if len(unknown) > limits.unknown_references:
-            return (
-                f"{len(unknown)} unknown references; at most {limits.unknown_references} are taken"
-            )
-        if len(requests) > limits.repair_requests:
-            return f"it asks for {len(requests)}; at most {limits.repair_requests} at once"
-        if any(map(_is_too_long, unknown)) or any(map(_is_too_long, requests)):
-            return f"it refers to ids or hints of more than {MAX_ID_BYTES} characters"
-        return ""
-
-    def _unknown(self, message: Message) -> list[HistoryEntry]:
-        """The references to messages that are not in the log."""
-        known = self._state.log.entries
-        absent = [i for i, message_id in enumerate(message.causal_ids) if message_id not in known]
-        return [message.causal_history[i] for i in absent] if absent else []
-
     def _note_unmet(
         self,
         message: Message,
@@ -372,20 +340,6 @@ class Receiver:
             entry = buffer.missing[buffer.references.first_to_go()].entry
             self._delivery.give_up(entry, f"more than {limit} references are missing")
 
-    def _review_repair_request(self, message: Message, now_ms: int) -> None:
-        state, requester = self._state, message.sender_id
-        asked = tuple(entry.message_id for entry in message.repair_request)
-        state.tell(RepairRequestReceived(asked, requester))
-        for entry in message.repair_request:
-            message_id = entry.message_id
-            if entry.sender_id:  # nobody may answer one without
-                state.repair_requests.requested_by_other(message_id, now_ms, requester)
-            delivered = message_id in state.log or message_id in state.referable_syncs
-            if delivered and (data := state.held(message_id)) is not None:
-                state.repair_responses.request(entry, now_ms, requester, len(data))
-        if reached := state.repair_responses.budget.reached(requester, now_ms):
-            state.tell(reached)
-
     def _reject(
         self, reason: RejectionReason, detail: str, message: Message | None = None
     ) -> Arrival:
@@ -393,12 +347,3 @@ class Receiver:
         self._state.tell(MessageRejected(reason, detail, message_id, sender_id))
         self._state.counters.rejected += 1
         return Arrival(Outcome.REJECTED, message_id, reason=reason)
-
-
-def _is_too_long(entry: HistoryEntry) -> bool:
-    """Whether a reference is to a message that would be refused for its id."""
-    return (
-        len(entry.message_id) > MAX_ID_BYTES
-        or len(entry.sender_id or "") > MAX_ID_BYTES
-        or len(entry.retrieval_hint or b"") > MAX_ID_BYTES
-    )

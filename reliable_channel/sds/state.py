@@ -40,7 +40,7 @@ class ChannelState:
         self.profile = profile
         self.sync_timer = sync_timer
         self.clock = profile.clock(now_ms)
-        self.log = MessageLog(options.limits.log_entries)
+        self.log = MessageLog(options.limits.log_entries, options.limits.log_bytes)
         self.causal_tail = CausalTail(
             self.log,
             options.causal_history_size,

@@ -174,3 +174,14 @@ def test_a_flood_in_honest_names_delays_honest_messages() -> None:
     give(bob, first, second, now_ms=due_ms + SECOND)
     contents = [e.content for e in events(bob, MessageReceived)]
     assert [c for c in contents if c.startswith(b"honest")] == [b"honest 1", b"honest 2"]
+
+
+def test_large_messages_push_old_ones_out_of_the_log_before_memory_is_full() -> None:
+    """Not defended: whoever may speak may speak much, and the log forgets its oldest."""
+    bob = participant("bob", limits=Limits(log_bytes=1_000_000))
+    for n in range(100):
+        bob.receive(forge(f"f{n}", content=bytes(100_000), lamport=NOW_MS + n), NOW_MS)
+        assert sum(len(entry.content) for entry in bob.log) == bob.log.size_bytes <= 1_000_000
+    assert len(bob.log) == 10
+    give(bob, send(participant("alice", now_ms=NOW_MS + SECOND), b"honest", NOW_MS + SECOND))
+    assert [e.content for e in events(bob, MessageReceived)][-1] == b"honest"

@@ -40,8 +40,9 @@ def of(count: int, index: int, payload: bytes, n: int = 0) -> bytes:
     return encoded(Segment(payload_hash(b"%d" % n), MIB, index, count, 0, False, payload))
 
 
+HUGE = of(2, 0, bytes(900 * KIB))
 HOSTILE = {
-    "huge": lambda n: of(2, 0, bytes(900 * KIB)),
+    "huge": lambda n: HUGE,
     "tiny": lambda n: of(256, n % 255, b"x", n // 255),
     "empty": lambda n: of(256, n % 255, b""),
     "a billion": lambda n: of(10**9, n, b"x"),
