@@ -6,7 +6,7 @@ middle, and all participants that know the same messages have the same log, byte
 
 from collections.abc import Iterator
 from hashlib import sha256
-from sys import intern
+from sys import intern, maxsize
 from typing import Final
 
 from sortedcontainers import SortedList
@@ -47,10 +47,10 @@ class MessageLog:
     """An ordered index over log entries; every operation costs at most the logarithm of the
     length."""
 
-    def __init__(self, limit: int, limit_bytes: int | None = None) -> None:
+    def __init__(self, limit: int, limit_bytes: int = maxsize) -> None:
         self.limit = limit
         self.limit_bytes = limit_bytes
-        """Of the contents; None for no limit."""
+        """Of the contents."""
         self.size_bytes = 0
         self.evicted = 0
         self.horizon: _Key | None = None
@@ -84,7 +84,7 @@ class MessageLog:
         order.add(key)
         self.entries[entry.message_id] = entry
         self.size_bytes += len(entry.content)
-        while len(order) > self.limit or self._is_too_large():
+        while len(order) > self.limit or (self.size_bytes > self.limit_bytes and len(order) > 1):
             self._evict_oldest()
         return len(order) - 1 if at_end else order.bisect_left(key)
 
@@ -126,10 +126,6 @@ class MessageLog:
                 total.update(len(field).to_bytes(8))
                 total.update(field)
         return total.hexdigest()
-
-    def _is_too_large(self) -> bool:
-        limit_bytes = self.limit_bytes
-        return limit_bytes is not None and self.size_bytes > limit_bytes and len(self._order) > 1
 
     def _evict_oldest(self) -> None:
         key = self._order.pop(0)

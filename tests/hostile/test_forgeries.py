@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 
+import anyio
 import pytest
 
 from reliable_channel.events import MessageForged, MessageReceived, MessageSent
@@ -10,7 +11,7 @@ from reliable_channel.sds.events import MessageRejected, Outgoing, RejectionReas
 from reliable_channel.sds.ids import is_proven, js_waku_id, reliable_channel_id
 from reliable_channel.sds.wire import SpecCodec
 from reliable_channel.transport import MemoryNetwork
-from tests.channel.world import listening, make_channel
+from tests.channel.world import listening, make_channel, now_ns
 from tests.sds.world import NOW_MS, events, forge, give, only, participant, send
 
 SENT_NS = NOW_MS * 1_000_000
@@ -157,3 +158,18 @@ async def test_through_whole_channels_the_true_message_wins() -> None:
         forged = await bob.first(MessageForged)
         await bob.until(lambda: len(bob.contents) == 2)
         assert (forged.content, bob.contents) == (b"forged", [b"forged", b"true"])
+
+
+@pytest.mark.anyio
+async def test_a_message_that_waited_for_its_node_is_stamped_anew(virtual_time: None) -> None:
+    """Networks refuse old stamps, so that this one proves nothing."""
+    network = MemoryNetwork()
+    async with listening(alice := make_channel(network.transport(), "alice")) as told:
+        network.away = True
+        request = await alice.send(b"late")
+        accepted_ns = now_ns()
+        await anyio.sleep(20)
+        network.away = False
+        sent = network.store[(await told.first(MessageSent)).message_hash]
+        assert sent.timestamp_ns - accepted_ns > 10 * 1_000_000_000
+        assert not is_proven(request.message_id, "alice", b"late", sent.timestamp_ns)
