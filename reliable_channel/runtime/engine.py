@@ -46,7 +46,6 @@ _REFUSED_FOR_GOOD: Final = frozenset(
         RejectionReason.OTHER_DIALECT,
         RejectionReason.ID_ALREADY_USED,
         RejectionReason.OLDER_THAN_LOG,
-        RejectionReason.EXCESSIVE_REFERENCES,
     }
 )
 """Refusals that the same bytes will meet again: told once, however often Store gives them."""

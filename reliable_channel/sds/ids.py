@@ -7,8 +7,9 @@ from typing import Final
 
 from Crypto.Hash import keccak
 
-TIMESTAMP_DIGITS: Final = 19
-"""Of nanoseconds since 1970, from 2001 to 2286."""
+PROOF_AGE_MS: Final = 30 * 24 * 60 * 60 * 1000
+"""How old a stamp may be to prove an id. Sender, time and content stand in an id without anything
+between them: with any time at all, a content that begins with digits could be read in two ways."""
 IdFunction = Callable[[str, int, bytes], str]
 """`(sender_id, timestamp_ns, content) -> message_id`; must be unique in the channel."""
 
@@ -31,17 +32,18 @@ def js_waku_id(sender_id: str, timestamp_ns: int, content: bytes) -> str:
     return sha256(content).hexdigest()
 
 
-def is_proven(message_id: str, sender_id: str, content: bytes, sent_at_ns: int | None) -> bool:
+def is_proven(
+    message_id: str, sender_id: str, content: bytes, sent_at_ns: int | None, now_ms: int
+) -> bool:
     """Whether an id was made for this content by this sender: nobody can find two that fit.
 
     `sent_at_ns` is what the transport says of when it was sent. A participant stamps a new message
     with the time that its id was made of, so that whoever has the message as it was first sent can
-    check the id. A repetition has another stamp and proves nothing, nor does a stamp out of all
-    reason: sender, time and content stand in the id without anything between them.
+    check the id. A repetition has another stamp and proves nothing.
     """
     return (
         sent_at_ns is not None
-        and len(str(sent_at_ns)) == TIMESTAMP_DIGITS
+        and abs(sent_at_ns // 1_000_000 - now_ms) <= PROOF_AGE_MS
         and reliable_channel_id(sender_id, sent_at_ns, content) == message_id
     )
 

@@ -125,7 +125,7 @@ class Receiver:
             return self._receive_sync(arrived, unknown, profile, now_ms)
         known = state.log.get(message_id)
         if known is not None or message_id in state.incoming_buffer.parked:
-            if not self._is_forged(message, known, sent_at_ns):
+            if not self._is_forged(message, known, sent_at_ns, now_ms):
                 return self._receive_again(message, known, retrieval_hint)
             self._forget_forged(message_id)
         missing_for_ms = state.incoming_buffer.missing_for_ms(message_id, now_ms)
@@ -243,18 +243,20 @@ class Receiver:
         first = known or self._state.incoming_buffer.parked[message_id].message
         return first.sender_id, first.content
 
-    def _is_forged(self, message: Message, known: LogEntry | None, sent_at_ns: int | None) -> bool:
+    def _is_forged(
+        self, message: Message, known: LogEntry | None, sent_at_ns: int | None, now_ms: int
+    ) -> bool:
         """Whether another message came first under the id that proves this one to be the true one.
 
-        Looked at only where two differ, which honest ones never do. What we sent is not in doubt.
+        Looked at only where two differ, which honest ones never do.
         """
         message_id, sender_id, content = message.message_id, message.sender_id, message.content
         first = self._first_copy(message_id, known)
-        if first == (sender_id, content) or first[0] == self._state.sender_id:
+        if first == (sender_id, content) or content is None:
             return False
-        if first[1] != content and js_waku_id(sender_id, 0, content or b"") == message_id:
+        if first[1] != content and js_waku_id(sender_id, 0, content) == message_id:
             return True
-        return is_proven(message_id, sender_id, content or b"", sent_at_ns)
+        return is_proven(message_id, sender_id, content, sent_at_ns, now_ms)
 
     def _forget_forged(self, message_id: str) -> None:
         state = self._state

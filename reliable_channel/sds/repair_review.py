@@ -8,8 +8,7 @@ from .message import Message
 from .state import ChannelState
 
 REVIEWED: Final = 10_000
-"""Messages whose requests were reviewed; older repetitions are reviewed again, within the
-budget."""
+"""Requests that are remembered; older repetitions are reviewed again, within the budget."""
 
 
 class RepairReview:
@@ -24,11 +23,13 @@ class RepairReview:
 
         A repetition asks for nothing: else whoever replays it has everybody answer again.
         """
-        state, carrier, requester = self._state, message.message_id, message.sender_id
-        if carrier in state.log or carrier in self._reviewed:
-            return
-        self._reviewed.add(carrier)
+        state, requester = self._state, message.sender_id
         asked = tuple(entry.message_id for entry in message.repair_request)
+        # Not by the carrier's id alone: whoever took that first would silence the honest one.
+        request = f"{hash((message.message_id, requester, asked)):x}"
+        if request in self._reviewed:
+            return
+        self._reviewed.add(request)
         state.tell(RepairRequestReceived(asked, requester))
         for entry in message.repair_request:
             message_id = entry.message_id

@@ -32,7 +32,7 @@ def take(core: SdsProtocol, true: Outgoing) -> Outcome:
     return core.receive(true.data, NOW_MS, sent_at_ns=true.timestamp_ns).outcome
 
 
-@pytest.mark.parametrize("sender", ["alice", "mallory"])
+@pytest.mark.parametrize("sender", ["alice", "mallory", "bob"])
 def test_the_true_message_replaces_one_that_stole_its_id_and_came_first(sender: str) -> None:
     bob, true = participant("bob"), true_message()
     bob.receive(stolen(true, sender=sender), NOW_MS, sent_at_ns=SENT_NS + 1)
@@ -127,14 +127,19 @@ def test_a_new_message_in_an_honest_name_is_not_noticed() -> None:
 
 
 def test_an_id_that_runs_its_parts_together_is_not_read_in_another_way() -> None:
-    sender, digits, content = "alice", 1_700_000_000_000_000_000, b"5 o'clock"
-    message_id = reliable_channel_id(sender, digits, content)
-    assert is_proven(message_id, sender, content, digits)
-    assert reliable_channel_id("alice1", 700_000_000_000_000_000, content) == message_id
-    assert not is_proven(message_id, "alice1", content, 700_000_000_000_000_000)
-    longer = int(f"{digits}5")
-    assert reliable_channel_id(sender, longer, content[1:]) == message_id
-    assert not is_proven(message_id, sender, content[1:], longer)
+    """`bot1` at 17… saying `763 people` is, read otherwise, somebody else at another time."""
+
+    def proven(sender: str, digits: str, content: bytes) -> bool:
+        assert reliable_channel_id(sender, int(digits), content) == message_id
+        return is_proven(message_id, sender, content, int(digits), NOW_MS)
+
+    stamp = str(SENT_NS)
+    message_id = reliable_channel_id("bot1", SENT_NS, b"763 people")
+    assert proven("bot1", stamp, b"763 people")
+    assert not proven("bot", "1" + stamp, b"763 people")
+    assert not proven("bot", "1" + stamp[:-1], stamp[-1:].encode() + b"763 people")
+    assert not proven("bot1" + stamp[:1], stamp[1:] + "7", b"63 people")
+    assert not proven("bot1", stamp + "7", b"63 people")
 
 
 @pytest.mark.anyio
@@ -172,4 +177,5 @@ async def test_a_message_that_waited_for_its_node_is_stamped_anew(virtual_time: 
         network.away = False
         sent = network.store[(await told.first(MessageSent)).message_hash]
         assert sent.timestamp_ns - accepted_ns > 10 * 1_000_000_000
-        assert not is_proven(request.message_id, "alice", b"late", sent.timestamp_ns)
+        stamp = sent.timestamp_ns
+        assert not is_proven(request.message_id, "alice", b"late", stamp, stamp // 1_000_000)

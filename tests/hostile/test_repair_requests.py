@@ -125,6 +125,13 @@ def test_a_replayed_request_is_not_answered_again() -> None:
     assert events(bob, RepairBudgetReached) == []
 
 
+def test_whoever_takes_the_id_of_a_sync_first_does_not_silence_its_requests() -> None:
+    bob, ids = holder()
+    ask(bob, "mallory", ["nothing"], NOW_MS, carrier="sync-1")
+    ask(bob, "carol", ids[:1], NOW_MS, carrier="sync-1")
+    assert answers(bob, NOW_MS + 3 * MINUTE)[0] == 1
+
+
 @pytest.mark.parametrize("sender", [None, "", "alice"])
 def test_asking_in_vain_does_not_keep_others_from_asking(sender: str | None) -> None:
     """Carol misses a message. Mallory asks for it all the time, in ways that nobody answers."""
