@@ -8,7 +8,14 @@ from dataclasses import dataclass, fields
 from typing import Final, Literal, Self, TypedDict, get_args
 
 from .sds.bloom import BloomParameters
-from .sds.options import DAY_MS, Limits, RepairOptions, SdsOptions
+from .sds.options import (
+    DAY_MS,
+    MAX_CAUSAL_HISTORY_SIZE,
+    MAX_REQUESTS_PER_MESSAGE,
+    Limits,
+    RepairOptions,
+    SdsOptions,
+)
 from .sds.profile import WireProfile
 from .sds.profile import wire_profile as wire_profile_of
 
@@ -52,15 +59,22 @@ class OptionValues(TypedDict, total=False):
     max_request_attempts: int
     repair_buffer_size: int
     repair_cache_bytes: int
+    repair_answers_per_minute: int
+    repair_answer_bytes_per_minute: int
+    repair_requester_answers_per_minute: int
+    repair_requester_answer_bytes_per_minute: int
     max_lamport_ahead_ms: int
     max_message_bytes: int
     log_limit: int
     retention_ms: int
+    log_limit_bytes: int
     outgoing_buffer_limit: int
     incoming_buffer_limit: int
     incoming_buffer_limit_bytes: int
     missing_limit: int
     participants_limit: int
+    unknown_references_limit: int
+    repair_requests_limit: int
     event_buffer_limit: int
     wire_profile: WireProfileName
     segmentation: SegmentationName
@@ -139,12 +153,22 @@ class ChannelOptions:
     """Requests and answers that are planned at most."""
     repair_cache_bytes: int = 4 * 1024 * 1024
     """Messages kept whole to answer requests with; give more where there is no Store."""
+    repair_answers_per_minute: int = 1_200
+    """Messages that are broadcast again for others; what is asked for beyond goes unanswered."""
+    repair_answer_bytes_per_minute: int = 16 * 1024 * 1024
+    """The same in bytes."""
+    repair_requester_answers_per_minute: int = 300
+    """Messages that are broadcast again for one requester."""
+    repair_requester_answer_bytes_per_minute: int = 4 * 1024 * 1024
+    """The same in bytes."""
     max_lamport_ahead_ms: int = DAY_MS
     """How far ahead of local time a message's Lamport timestamp may be."""
     max_message_bytes: int = 150 * 1024 - 1024
     """How long an encoded message may be."""
     log_limit: int = 1_000_000
     """Messages in the log; the oldest leave it, where there is `state` some thousands at a time."""
+    log_limit_bytes: int = 1024 * 1024 * 1024
+    """The same in bytes of content."""
     retention_ms: int = 0
     """How old messages in the log may become, by their Lamport timestamp, before they leave it; 0
     for any age."""
@@ -158,6 +182,10 @@ class ChannelOptions:
     """Messages known by reference alone."""
     participants_limit: int = 20_000
     """Senders that are remembered."""
+    unknown_references_limit: int = MAX_CAUSAL_HISTORY_SIZE
+    """Unknown messages that one message may refer to; it is refused beyond."""
+    repair_requests_limit: int = MAX_REQUESTS_PER_MESSAGE
+    """Messages that one message may ask for; it is refused beyond."""
     event_buffer_limit: int = 10_000
     """Events that wait for a reader of `events()`; a slow reader then slows down receiving, and
     until there is a reader the oldest events are dropped."""
@@ -269,15 +297,22 @@ class ChannelOptions:
                 sweep_interval_ms=self.repair_sweep_interval_ms,
                 cache_bytes=self.repair_cache_bytes,
                 cache_durably=not self.asks_store,
+                answers_per_minute=self.repair_answers_per_minute,
+                answer_bytes_per_minute=self.repair_answer_bytes_per_minute,
+                requester_answers_per_minute=self.repair_requester_answers_per_minute,
+                requester_answer_bytes_per_minute=self.repair_requester_answer_bytes_per_minute,
             ),
             retention_ms=self.retention_ms,
             limits=Limits(
                 log_entries=self.log_limit,
+                log_bytes=self.log_limit_bytes,
                 outgoing_messages=self.outgoing_buffer_limit,
                 incoming_messages=self.incoming_buffer_limit,
                 incoming_bytes=self.incoming_buffer_limit_bytes,
                 missing_entries=self.missing_limit,
                 participants=self.participants_limit,
+                unknown_references=self.unknown_references_limit,
+                repair_requests=self.repair_requests_limit,
             ),
         )
 
@@ -299,7 +334,8 @@ _MAY_BE_0 = frozenset(
     }
 )
 _AT_MOST = {
-    "causal_history_size": 1_000,
+    "causal_history_size": MAX_CAUSAL_HISTORY_SIZE,
+    "max_requests_per_message": MAX_REQUESTS_PER_MESSAGE,
     "bloom_capacity": 50_000,
     "max_message_bytes": 1024 * 1024,
 }

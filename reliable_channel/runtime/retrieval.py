@@ -13,6 +13,7 @@ from typing import Final
 import anyio
 
 from ..sds.incoming import MissingEntry
+from ..sds.shares import in_turn
 from ..transport.base import Received, StoreUnavailable, Transport
 from .backoff import Backoff
 from .engine import Engine
@@ -27,6 +28,13 @@ LOOKBACKS_MS: Final = (60_000, 600_000, 3_600_000, 86_400_000, 30 * 86_400_000)
 FIRST_LOOK_MS: Final = 1_000
 """A message that is missing for less may still be on its way."""
 HINT_BYTES: Final = 32
+MOST_AT_ONCE: Final = 500
+"""Missing messages that are looked for in one round: those who referred to them have their turns,
+so that references to nothing do not hold up all others."""
+REST: Final = 4
+"""How many times as long as a search by time took no other one begins: a reference to nothing has
+a month of Store read, and must not have it read all the time."""
+MAX_REST_MS: Final = 60_000
 
 
 @dataclass(slots=True)
@@ -71,6 +79,7 @@ class Retriever:
         self._frequency_ms = retrieve_frequency_ms
         self._catch_up_from_ms: int | None = None
         self._searches: dict[str, _Search] = {}
+        self._rests_until_ms = 0
         self._changed = anyio.Event()
         self._idle = False
 
@@ -88,12 +97,13 @@ class Retriever:
     async def run(self) -> None:
         """Ask Store whenever there is something to ask for, for ever."""
         while True:
-            try:
-                await self._catch_up()
-                await self._fetch_missing()
-            except StoreUnavailable as error:
-                self._health.failed("store", str(error))
-                await anyio.sleep(self._backoff.next_s())
+            # One after the other: a Store that fails at the one may do for the other.
+            for look in (self._catch_up, self._fetch_missing):
+                try:
+                    await look()
+                except StoreUnavailable as error:
+                    self._health.failed("store", str(error))
+                    await anyio.sleep(self._backoff.next_s())
             await self._wait()
 
     async def _wait(self) -> None:
@@ -129,18 +139,20 @@ class Retriever:
             self._succeeded()
         missing_now, waited_for = self._missing, self._engine.core.incoming_buffer.missing
         still = [m for m in due if m.entry.message_id in missing_now]
+        rests = self._engine.now_ms() < self._rests_until_ms
         by_time = [
             m
             for m in still
             if m.entry.message_id in waited_for
             and self._searches[m.entry.message_id].searches_by_time
         ]
-        if by_time:
+        if by_time and not rests:
             lookback_ms = max(self._searches[m.entry.message_id].lookback_ms for m in by_time)
             await self._search(min(m.since_ms for m in by_time) - lookback_ms)
+        put_off = {m.entry.message_id for m in by_time} if rests else set()
         for missing in still:
             search = self._searches[missing.entry.message_id]
-            search.attempts += 1
+            search.attempts += missing.entry.message_id not in put_off
             search.due_ms = self._engine.now_ms() + self._frequency_ms
 
     def _due(self) -> list[MissingEntry]:
@@ -152,12 +164,16 @@ class Retriever:
             message_id: self._searches.get(message_id) or _Search(entry.since_ms + first_ms)
             for message_id, entry in missing.items()
         }
-        return [m for i, m in missing.items() if self._searches[i].due_ms <= now_ms]
+        due = [m for i, m in missing.items() if self._searches[i].due_ms <= now_ms]
+        if len(due) > MOST_AT_ONCE:
+            due = in_turn(due, lambda missing: missing.referrer_id)[:MOST_AT_ONCE]
+        return due
 
     async def _search(self, start_ms: int) -> None:
         """Take everything stored since `start_ms`: a message is stamped anew when it is sent
         again."""
         self._engine.counters.store_queries += 1
+        began_ms = self._engine.now_ms()
         start_ns = max(1, (start_ms - SKEW_MS) * 1_000_000)
         end_ns = (self._engine.now_ms() + SKEW_MS) * 1_000_000
         async with aclosing(self._transport.by_time(start_ns, end_ns)) as pages:
@@ -166,6 +182,8 @@ class Retriever:
                 await anyio.lowlevel.checkpoint()
                 await self._stream.writable()
                 await self._engine.writable()
+        took_ms = self._engine.now_ms() - began_ms
+        self._rests_until_ms = self._engine.now_ms() + min(REST * took_ms, MAX_REST_MS)
         self._succeeded()
 
     async def _deliver(self, messages: Sequence[Received]) -> None:
