@@ -149,7 +149,7 @@ class ReliableChannel:
             raise ValueError(
                 f"marker has {len(marker)} bytes; at most {MAX_META_BYTES} are allowed"
             )
-        inside = self.options.encryption_order == "encrypt-then-sds"
+        inside = self.options.encrypts_contents_alone
         self._inner_encryption = encryption if inside else None
         self._stages = chain(
             None if inside else encryption, marker or None, marker_required=marker_required

@@ -15,7 +15,7 @@ from .sds.profile import wire_profile as wire_profile_of
 RetrievalStrategy = Literal["both", "store-only", "sds-r-only", "none"]
 SyncScheduleName = Literal["suppressed", "js-waku"]
 WireProfileName = Literal["spec", "nim"]
-EncryptionOrder = Literal["sds-then-encrypt", "encrypt-then-sds"]
+EncryptionOrder = Literal["profile", "sds-then-encrypt", "encrypt-then-sds"]
 HistoryName = Literal["all", "since", "none"]
 SegmentationName = Literal["profile", "none", "nim-segmentation", "lip-243-v0.1"]
 
@@ -164,9 +164,10 @@ class ChannelOptions:
     segmentation: SegmentationName = "profile"
     """How payloads are cut into segments: `none`, one of the layouts, or as the `profile` has it
     (`spec` none, `nim` its own). A payload beyond a Waku message needs one, at all participants."""
-    encryption_order: EncryptionOrder = "sds-then-encrypt"
-    """What a given encryption seals: whole SDS messages, as published, or with `encrypt-then-sds`
-    their contents alone. Equal for all participants."""
+    encryption_order: EncryptionOrder = "profile"
+    """What a given encryption seals: whole SDS messages (`sds-then-encrypt`), their contents alone
+    (`encrypt-then-sds`), or as the `profile` has it (both of them whole messages, as published).
+    Equal for all participants."""
     segment_size_bytes: int = 102_400
     """How long an encoded segment may be."""
     max_payload_bytes: int = 16 * 1024 * 1024
@@ -233,6 +234,13 @@ class ChannelOptions:
         if self.segmentation == "profile":
             return self.profile.segmentation
         return None if self.segmentation == "none" else self.segmentation
+
+    @property
+    def encrypts_contents_alone(self) -> bool:
+        """Whether a given encryption is inside SDS."""
+        if self.encryption_order == "profile":
+            return self.profile.encryption_order == "encrypt-then-sds"
+        return self.encryption_order == "encrypt-then-sds"
 
     @property
     def asks_store(self) -> bool:
