@@ -30,6 +30,7 @@ from .events import (
     MessageRejected,
     MessageSent,
     MessageStored,
+    NodeHealthChanged,
     PayloadDropped,
     RateLimitReached,
     ReceiveProgress,
@@ -43,6 +44,7 @@ from .events import (
     SendProgress,
     SyncReceived,
     SyncSent,
+    TopicHealthChanged,
     TransportDegraded,
     TransportRecovered,
 )
@@ -80,6 +82,7 @@ __all__ = [
     "MessageSent",
     "MessageStored",
     "NodeHealth",
+    "NodeHealthChanged",
     "OutgoingBufferFull",
     "PayloadDropped",
     "RateLimitReached",
@@ -99,6 +102,7 @@ __all__ = [
     "SyncReceived",
     "SyncSent",
     "SyncStatus",
+    "TopicHealthChanged",
     "TransportDegraded",
     "TransportRecovered",
 ]

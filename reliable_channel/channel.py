@@ -198,6 +198,7 @@ class ReliableChannel:
             transport = await self._connect(stack)
             runtime = Runtime(
                 transport,
+                content_topic=self.content_topic,
                 channel_id=self.channel_id,
                 sender_id=self.sender_id,
                 options=self.options,
@@ -322,7 +323,8 @@ class ReliableChannel:
     async def _connect(self, stack: AsyncExitStack) -> Transport:
         transport = self._given_transport
         if transport is None:
-            transport = await connect(self._nodes, self._settings, stack)
+            redundancy = self.options.redundancy
+            transport = await connect(self._nodes, self._settings, stack, redundancy=redundancy)
         if self._drop_incoming is not None:
             transport = self._lossy = LossyTransport(
                 transport, drop_incoming=self._drop_incoming, seed=self.seed

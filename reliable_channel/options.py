@@ -37,6 +37,7 @@ class OptionValues(TypedDict, total=False):
     history_since_ms: int
     query_on_connect: bool
     query_on_connect_window_ms: int
+    redundancy: int
     confirm_interval_ms: int
     sweep_in_buf_interval_ms: int
     timeout_for_lost_messages_ms: int
@@ -105,6 +106,9 @@ class ChannelOptions:
     """Ask Store for what was missed when the node is reached, and reached again."""
     query_on_connect_window_ms: int = 30 * DAY_MS
     """How far back the first of these queries goes."""
+    redundancy: int = 2
+    """Where the channel has several nodes: how many take each message at once, and how many must
+    bring what others send for its topic to be `sufficiently_healthy`."""
     confirm_interval_ms: int = 60_000
     """How often Store is asked whether it has what was sent, and whether it has what did not come;
     0 never. It takes two looks to send again what is not stored and not acknowledged either."""

@@ -20,6 +20,7 @@ from .base import (
     Received,
     Transport,
     TransportError,
+    nodes_changed,
     nodes_of,
     renew,
 )
@@ -211,6 +212,10 @@ class HubTransport:
     def nodes(self) -> tuple[NodeHealth, ...]:
         """How each node does."""
         return () if self._topic is None else nodes_of(self._topic.transport)
+
+    async def nodes_changed(self) -> None:
+        """Wait until a node's state changes."""
+        await nodes_changed(self._shared())
 
     def arrive(self, messages: Sequence[Received], gap: str) -> None:
         """Take what arrived for this channel."""

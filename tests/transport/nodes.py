@@ -66,8 +66,10 @@ async def line(**options: Any) -> AsyncIterator[Line]:
         yield it
 
 
-def over(it: httpx.AsyncBaseTransport, **settings: Any) -> WakuTransport:
-    return WakuTransport("http://node", WakuSettings(CONTENT_TOPIC, **settings), http_transport=it)
+def over(
+    it: httpx.AsyncBaseTransport, *, url: str = "http://node", **settings: Any
+) -> WakuTransport:
+    return WakuTransport(url, WakuSettings(CONTENT_TOPIC, **settings), http_transport=it)
 
 
 def answering(status: int, body: bytes, *, path: str = "") -> Disturbance:
