@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager
+from itertools import combinations
 from typing import Any, Final, TypeAlias
 
 import httpx
@@ -64,6 +65,17 @@ async def line(**options: Any) -> AsyncIterator[Line]:
     async with EmbeddedNode(NodeOptions(**options)) as node:
         it.connect(node)
         yield it
+
+
+@asynccontextmanager
+async def joined(count: int) -> AsyncIterator[list[Line]]:
+    """Lines to so many nodes, each joined with each."""
+    async with AsyncExitStack() as stack:
+        lines = [await stack.enter_async_context(line()) for _ in range(count)]
+        for one, other in combinations([it.node for it in lines], 2):
+            assert one is not None and other is not None
+            one.join(other)
+        yield lines
 
 
 def over(

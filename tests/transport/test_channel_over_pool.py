@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Sequence
-from contextlib import AsyncExitStack, asynccontextmanager
-from itertools import combinations
+from collections.abc import Sequence
 
 import anyio
 import httpx
@@ -22,20 +20,9 @@ from reliable_channel import (
 from reliable_channel.transport import PoolTransport
 from tests.channel.world import QUICK, Told, listening, make_channel
 
-from .nodes import CONTENT_TOPIC, Line, answering, line, over
+from .nodes import CONTENT_TOPIC, Line, answering, joined, line, over
 
 pytestmark = pytest.mark.anyio
-
-
-@asynccontextmanager
-async def joined(count: int) -> AsyncIterator[list[Line]]:
-    """Lines to so many nodes, each joined with each."""
-    async with AsyncExitStack() as stack:
-        lines = [await stack.enter_async_context(line()) for _ in range(count)]
-        for one, other in combinations([it.node for it in lines], 2):
-            assert one is not None and other is not None
-            one.join(other)
-        yield lines
 
 
 def channel(
