@@ -4,14 +4,17 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Callable
 from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import dataclass
 from itertools import combinations
 from typing import Any, Final, TypeAlias
 
+import anyio
 import httpx
+from anyio.abc import TaskStatus
 
 from reliable_channel.transport import WakuTransport
 from reliable_channel.transport.waku import WakuSettings
-from waku.node import EmbeddedNode, NodeOptions
+from waku.node import EmbeddedNode, NodeOptions, serve_node
 
 CONTENT_TOPIC: Final = "/reliable-channel/1/general/proto"
 STATIC_SHARD: Final = "/waku/2/rs/1/3"
@@ -76,6 +79,29 @@ async def joined(count: int) -> AsyncIterator[list[Line]]:
             assert one is not None and other is not None
             one.join(other)
         yield lines
+
+
+@dataclass
+class Served:
+    """A node on a port of its own."""
+
+    url: str
+    kill: Callable[[], None]
+
+
+@asynccontextmanager
+async def served(node: EmbeddedNode) -> AsyncIterator[Served]:
+    """Serve a node on a port of its own until it is killed."""
+    scope = anyio.CancelScope()
+
+    async def serve(*, task_status: TaskStatus[str]) -> None:
+        with scope:
+            await serve_node(node, port=0, started=task_status.started)
+
+    async with anyio.create_task_group() as tasks:
+        url = await tasks.start(serve)
+        yield Served(url, scope.cancel)
+        scope.cancel()
 
 
 def over(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import AsyncExitStack
 
 import anyio
 import httpx
@@ -17,10 +18,12 @@ from reliable_channel import (
     TransportDegraded,
     TransportRecovered,
 )
-from reliable_channel.transport import PoolTransport
+from reliable_channel.transport import PoolTransport, WakuTransport
+from reliable_channel.transport.waku import WakuSettings
 from tests.channel.world import QUICK, Told, listening, make_channel
+from waku.node import EmbeddedNode
 
-from .nodes import CONTENT_TOPIC, Line, answering, joined, line, over
+from .nodes import CONTENT_TOPIC, Line, answering, joined, line, over, served
 
 pytestmark = pytest.mark.anyio
 
@@ -92,6 +95,34 @@ async def test_a_node_whose_store_lies_deceives_nobody() -> None:
                 assert await heard(told, 5) == [b"%d" % number for number in range(5)]
                 nodes = bob.statistics().nodes
                 assert nodes[0].mislabelled > 0 == nodes[1].mislabelled
+
+
+@pytest.mark.parametrize("anyio_backend", ["asyncio"])  # uvicorn knows no other
+@pytest.mark.parametrize(
+    ("given", "takers"), [({}, 2), ({"redundancy": 1}, 1), ({"redundancy": 9}, 3)]
+)
+async def test_the_redundancy_of_the_channel_says_how_many_nodes_take_a_message(
+    given: dict[str, int], takers: int
+) -> None:
+    """The nodes do not know each other: who has it was given it."""
+    async with AsyncExitStack() as stack:
+        nodes = [
+            await stack.enter_async_context(served(await stack.enter_async_context(EmbeddedNode())))
+            for _ in range(3)
+        ]
+        urls = [node.url for node in nodes]
+        alice = ReliableChannel(urls, channel_id="general", sender_id="alice", **given)  # type: ignore[arg-type]
+        async with listening(alice) as told:
+            with anyio.fail_after(20):  # one node is enough to open, and the others join then
+                while {node.state for node in alice.statistics().nodes} != {"healthy"}:  # noqa: ASYNC110
+                    await anyio.sleep(0.01)
+            await alice.send(b"hello")
+            sent = await told.first(MessageSent)
+        stores = [WakuTransport(url, WakuSettings(CONTENT_TOPIC)) for url in urls]
+        having = [len(await store.by_hash([sent.message_hash])) for store in stores]
+        assert sum(having) == takers
+        for store in stores:
+            await store.aclose()
 
 
 # -- health ----------------------------------------------------------------------------------------

@@ -1,12 +1,9 @@
 """Many channels on few subscriptions."""
 
-from collections.abc import AsyncIterator, Callable
-from contextlib import AsyncExitStack, asynccontextmanager
-from dataclasses import dataclass
+from contextlib import AsyncExitStack
 
 import anyio
 import pytest
-from anyio.abc import TaskStatus
 
 from reliable_channel import (
     ChannelClosed,
@@ -22,9 +19,9 @@ from reliable_channel.hub import channel_of
 from reliable_channel.transport import MemoryNetwork, MemoryTransport, PoolTransport, Transport
 from reliable_channel.transport.hub import Hub
 from tests.channel.world import QUICK, Told, listening, now_ns
-from waku.node import EmbeddedNode, serve_node
+from waku.node import EmbeddedNode
 
-from .nodes import joined, over
+from .nodes import joined, over, served
 
 pytestmark = pytest.mark.anyio
 
@@ -231,27 +228,6 @@ class TestOverHttp:
                     assert said.contents == [b"%d back" % number for number in range(30)]
                     await said.until(lambda: states(said, killed.url)[-1:] == ["unsubscribed"])
                     assert not said.of(TransportDegraded)
-
-
-@dataclass
-class Served:
-    url: str
-    kill: Callable[[], None]
-
-
-@asynccontextmanager
-async def served(node: EmbeddedNode) -> AsyncIterator[Served]:
-    """Serve a node on a port of its own until it is killed."""
-    scope = anyio.CancelScope()
-
-    async def serve(*, task_status: TaskStatus[str]) -> None:
-        with scope:
-            await serve_node(node, port=0, started=task_status.started)
-
-    async with anyio.create_task_group() as tasks:
-        url = await tasks.start(serve)
-        yield Served(url, scope.cancel)
-        scope.cancel()
 
 
 def states(told: Told, address: str) -> list[str]:
