@@ -173,7 +173,7 @@ class PoolTransport:
                     return
 
         async with anyio.create_task_group() as tasks:
-            for _ in range(self._redundancy):
+            for _ in range(min(self._redundancy, len(waiting))):
                 tasks.start_soon(one)
         return taken
 
