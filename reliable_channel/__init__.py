@@ -37,6 +37,7 @@ from .events import (
     MessageRejected,
     MessageSent,
     MessageStored,
+    NodeHealthChanged,
     PayloadDropped,
     RateLimitReached,
     ReceiveProgress,
@@ -53,6 +54,7 @@ from .events import (
     StateRecovered,
     SyncReceived,
     SyncSent,
+    TopicHealthChanged,
     TransportDegraded,
     TransportRecovered,
 )
@@ -91,6 +93,7 @@ __all__ = [
     "MessageSent",
     "MessageStored",
     "NodeHealth",
+    "NodeHealthChanged",
     "OutgoingBufferFull",
     "PayloadDropped",
     "RateLimitReached",
@@ -119,6 +122,7 @@ __all__ = [
     "SyncReceived",
     "SyncSent",
     "SyncStatus",
+    "TopicHealthChanged",
     "TransportDegraded",
     "TransportRecovered",
 ]

@@ -22,7 +22,7 @@ from .sds.profile import wire_profile as wire_profile_of
 RetrievalStrategy = Literal["both", "store-only", "sds-r-only", "none"]
 SyncScheduleName = Literal["suppressed", "js-waku"]
 WireProfileName = Literal["spec", "nim"]
-EncryptionOrder = Literal["sds-then-encrypt", "encrypt-then-sds"]
+EncryptionOrder = Literal["profile", "sds-then-encrypt", "encrypt-then-sds"]
 HistoryName = Literal["all", "since", "none"]
 SegmentationName = Literal["profile", "none", "nim-segmentation", "lip-243-v0.1"]
 
@@ -44,6 +44,7 @@ class OptionValues(TypedDict, total=False):
     history_since_ms: int
     query_on_connect: bool
     query_on_connect_window_ms: int
+    redundancy: int
     confirm_interval_ms: int
     sweep_in_buf_interval_ms: int
     timeout_for_lost_messages_ms: int
@@ -66,8 +67,8 @@ class OptionValues(TypedDict, total=False):
     max_lamport_ahead_ms: int
     max_message_bytes: int
     log_limit: int
-    retention_ms: int
     log_limit_bytes: int
+    retention_ms: int
     outgoing_buffer_limit: int
     incoming_buffer_limit: int
     incoming_buffer_limit_bytes: int
@@ -120,6 +121,9 @@ class ChannelOptions:
     """Ask Store for what was missed when the node is reached, and reached again."""
     query_on_connect_window_ms: int = 30 * DAY_MS
     """How far back the first of these queries goes."""
+    redundancy: int = 2
+    """Where the channel has several nodes: how many take each message at once, and how many must
+    bring what others send for its topic to be `sufficiently_healthy`."""
     confirm_interval_ms: int = 60_000
     """How often Store is asked whether it has what was sent, and whether it has what did not come;
     0 never. It takes two looks to send again what is not stored and not acknowledged either."""
@@ -196,9 +200,10 @@ class ChannelOptions:
     segmentation: SegmentationName = "profile"
     """How payloads are cut into segments: `none`, one of the layouts, or as the `profile` has it
     (`spec` none, `nim` its own). A payload beyond a Waku message needs one, at all participants."""
-    encryption_order: EncryptionOrder = "sds-then-encrypt"
-    """What a given encryption seals: whole SDS messages, as published, or with `encrypt-then-sds`
-    their contents alone. Equal for all participants."""
+    encryption_order: EncryptionOrder = "profile"
+    """What a given encryption seals: whole SDS messages (`sds-then-encrypt`), their contents alone
+    (`encrypt-then-sds`), or as the `profile` has it (both of them whole messages, as published).
+    Equal for all participants."""
     segment_size_bytes: int = 102_400
     """How long an encoded segment may be."""
     max_payload_bytes: int = 16 * 1024 * 1024
@@ -265,6 +270,13 @@ class ChannelOptions:
         if self.segmentation == "profile":
             return self.profile.segmentation
         return None if self.segmentation == "none" else self.segmentation
+
+    @property
+    def encrypts_contents_alone(self) -> bool:
+        """Whether a given encryption is inside SDS."""
+        if self.encryption_order == "profile":
+            return self.profile.encryption_order == "encrypt-then-sds"
+        return self.encryption_order == "encrypt-then-sds"
 
     @property
     def asks_store(self) -> bool:

@@ -9,10 +9,12 @@ from .wire.codec import MAX_ID_BYTES
 
 
 def unknown_references(message: Message, log: MessageLog) -> list[HistoryEntry]:
-    """The references to messages that are not in the log: mostly none."""
-    known = log.entries
-    absent = [i for i, message_id in enumerate(message.causal_ids) if message_id not in known]
-    return [message.causal_history[i] for i in absent] if absent else []
+    """The references to messages that were never in the log: mostly none."""
+    in_memory, ids = log.entries, message.causal_ids
+    absent = [i for i, message_id in enumerate(ids) if message_id not in in_memory]
+    if not absent:
+        return []
+    return [message.causal_history[i] for i in absent if not log.is_settled(ids[i])]
 
 
 def excess(

@@ -124,7 +124,8 @@ class WakuTransport:
             if self._subscribed:
                 self._subscribed = False
                 await self._unsubscribe()
-        await self._client.aclose()
+        with anyio.move_on_after(1, shield=True):
+            await self._client.aclose()
 
     def envelope(
         self, payload: bytes, *, timestamp_ns: int, ephemeral: bool, meta: bytes = b""
