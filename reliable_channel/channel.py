@@ -28,6 +28,7 @@ from .runtime import (
     inner_chain,
 )
 from .sds.log import LogEntry
+from .signing import Signing, check_own_name
 from .transport import LossyTransport, Transport, TransportError
 from .transport.connect import (
     Service,
@@ -83,6 +84,10 @@ class ReliableChannel:
         store_peer: multiaddress of the Store node that the node asks; nwaku finds one by itself.
         transport: another transport in place of a node.
         encryption: seals what goes out and opens what comes in; what it cannot open is for others.
+        signing: proves to others that what goes out is of `sender_id`, in a field that peers who do
+            not know it skip.
+        require_signatures: refuse, with a `message_rejected`, what is not proven to be of its
+            sender (needs `signing`).
         marker: attached to each message and, if `marker_required`, demanded of each. Where None
             the wire profile decides: `nim` has `b"RELIABLE-CHANNEL-API/1"`, `spec` none; `b""` is
             none in any case.
@@ -111,6 +116,8 @@ class ReliableChannel:
         store_peer: str | None = None,
         transport: Transport | None = None,
         encryption: Encryption | None = None,
+        signing: Signing | None = None,
+        require_signatures: bool = False,
         marker: bytes | None = None,
         marker_required: bool = True,
         rate_limit_file: str | Path | None = None,
@@ -149,6 +156,11 @@ class ReliableChannel:
             raise ValueError(
                 f"marker has {len(marker)} bytes; at most {MAX_META_BYTES} are allowed"
             )
+        if signing is not None:
+            check_own_name(signing, sender_id)
+        elif require_signatures:
+            raise ValueError("require_signatures is True; allowed is that with a signing only")
+        self._signing, self._require_signatures = signing, require_signatures
         inside = self.options.encryption_order == "encrypt-then-sds"
         self._inner_encryption = encryption if inside else None
         self._stages = chain(
@@ -206,6 +218,8 @@ class ReliableChannel:
                 random=Random(self.seed),
                 stages=self._stages,
                 inner=inner_chain(self._inner_encryption),
+                signing=self._signing,
+                require_signatures=self._require_signatures,
                 budget=self._budget,
             )
             stack.callback(runtime.close)

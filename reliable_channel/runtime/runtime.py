@@ -11,6 +11,7 @@ from anyio.abc import TaskGroup
 from ..events import Event
 from ..options import ChannelOptions
 from ..sds import SdsProtocol
+from ..signing import Signing
 from ..transport.base import Transport, nodes_of
 from .backoff import Backoff
 from .confirmation import Confirmation
@@ -51,6 +52,8 @@ class Runtime:
         random: Random,
         stages: Stages | None = None,
         inner: InnerStages | None = None,
+        signing: Signing | None = None,
+        require_signatures: bool = False,
         budget: BudgetStore | None = None,
     ) -> None:
         self.options = options
@@ -67,6 +70,8 @@ class Runtime:
             random=random.random,
             options=options.sds_options(),
             profile=options.profile,
+            signing=signing,
+            require_signatures=require_signatures,
         )
         self.segmentation = _segmentation(options)
         self.engine = Engine(
