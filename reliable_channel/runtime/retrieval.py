@@ -165,6 +165,7 @@ class Retriever:
                 await self._deliver(page)
                 await anyio.lowlevel.checkpoint()
                 await self._stream.writable()
+                await self._engine.writable()
         self._succeeded()
 
     async def _deliver(self, messages: Sequence[Received]) -> None:
