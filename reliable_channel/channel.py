@@ -207,6 +207,7 @@ class ReliableChannel:
 
         Raises:
             ChannelUnavailable: the node does not answer, or not as a Waku node does.
+            StateError: the state cannot be used.
         """
         if self._exit is not None:
             return
@@ -239,6 +240,7 @@ class ReliableChannel:
                 kept=kept,
             )
             stack.callback(runtime.close)
+            runtime.restore()
             if kept is not None:
                 stack.push_async_callback(kept.keeper.flush)
             tasks = await stack.enter_async_context(anyio.create_task_group())

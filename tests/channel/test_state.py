@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import sqlite3
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, closing
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -250,6 +251,19 @@ async def test_state_of_somebody_else_is_refused(state: StateStore) -> None:
         pass
     with pytest.raises(StateMismatch, match="alice"):
         async with make_channel(world.network.transport(), "carol", state=state):
+            pass
+
+
+async def test_a_row_that_a_disk_changed_is_damage(tmp_path: Path) -> None:
+    """SQLite cannot notice a number that became another value; found by fuzzing."""
+    path = tmp_path / "state.db"
+    network = MemoryNetwork()
+    async with make_channel(network.transport(), "alice", state=f"sqlite:///{path}") as alice:
+        await alice.send(b"hello")
+    with closing(sqlite3.connect(path)) as connection, connection:
+        connection.execute("UPDATE outgoing_messages SET data = NULL")
+    with pytest.raises(StateCorrupt, match="damaged"):
+        async with make_channel(network.transport(), "alice", state=f"sqlite:///{path}"):
             pass
 
 

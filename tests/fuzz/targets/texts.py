@@ -5,8 +5,11 @@ import atexit
 import json
 import os
 import shutil
+import sqlite3
 import tempfile
 from collections.abc import Iterator
+from contextlib import closing
+from functools import cache
 from pathlib import Path
 from typing import Any, Final, NoReturn, cast
 from unittest.mock import patch
@@ -15,7 +18,10 @@ from reliable_channel import ReliableChannel, Request, SdsError
 from reliable_channel.cli import peer
 from reliable_channel.runtime import BudgetFile, Journal
 from reliable_channel.runtime.rate_limit import Spent
+from reliable_channel.runtime.runtime import DAMAGE
+from reliable_channel.state import SqliteStateStore, StateError
 from reliable_channel.transport.connect import default_content_topic
+from tests.state.scripted import Run, begin
 from waku.node.identity import BadAddress, NodeAddress, is_peer_id
 from waku.topics import ContentTopic
 
@@ -77,6 +83,47 @@ def _journal(data: bytes) -> None:
     assert after.startswith(data)
     assert json.loads(after.splitlines()[-1])["event"] == "journal_opened"
     assert after[len(data) :].count(b"\n") in (1, 2)
+
+
+@cache
+def _whole_state() -> bytes:
+    """The state that a scripted run leaves behind, in one file."""
+    path = FOLDER / f"whole-{os.getpid()}"
+    run = Run(path)
+    run.script()
+    run.overlay.close()
+    run.store.close()
+    with closing(sqlite3.connect(path)) as connection:
+        connection.execute("PRAGMA journal_mode = DELETE")
+    return path.read_bytes()
+
+
+def _state(data: bytes) -> None:
+    """Every four bytes of the input change one of a state file. It is opened, or refused as
+    damaged."""
+    changed = bytearray(_whole_state())
+    for *place, value in batched(data):
+        changed[int.from_bytes(bytes(place)) % len(changed)] = value
+    path = FOLDER / f"state-{os.getpid()}"
+    path.write_bytes(changed)
+    store = SqliteStateStore(path)
+    try:
+        core, overlay = begin(store)
+    except (StateError, *DAMAGE):  # the runtime makes one of the other
+        return
+    else:
+        assert core.next_deadline_ms() is not None
+        overlay.close()
+    finally:
+        store.close()
+        for file in FOLDER.glob(f"{path.name}*"):
+            file.unlink()
+
+
+def batched(data: bytes, size: int = 4) -> Iterator[bytes]:
+    """All whole pieces of that size."""
+    for at in range(0, len(data) - size + 1, size):
+        yield data[at : at + size]
 
 
 class _Channel:
@@ -150,5 +197,6 @@ TARGETS: Final = (
         JSON_WORDS,
     ),
     Target("journal", _journal, lambda: [b"", b'{"event":"x"}\n', b'{"event":"x"}\n{"eve']),
+    Target("state_file", _state, lambda: [b"", b"\0\0\0\0", b"\0\x20\0\xff\1\0\0\xff"]),
     Target("peer_commands", _command, _commands, JSON_WORDS),
 )
