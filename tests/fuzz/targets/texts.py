@@ -129,7 +129,8 @@ def batched(data: bytes, size: int = 4) -> Iterator[bytes]:
 class _Channel:
     """A channel that takes everything."""
 
-    async def send(self, payload: bytes) -> Request:
+    async def send(self, payload: bytes, *, idempotency_key: str | None) -> Request:
+        assert idempotency_key is None or isinstance(idempotency_key, str)
         return Request("request", (f"message of {len(payload)} bytes",))
 
     async def send_ephemeral(self, payload: bytes) -> str:
@@ -153,7 +154,7 @@ def _command(data: bytes) -> None:
     line = data.replace(b"\n", b" ")
     told: list[dict[str, Any]] = []
     with patch.object(peer, "_write", told.append):
-        goes_on = at_once(peer._obey_line(cast("ReliableChannel", _Channel()), line))
+        goes_on = at_once(peer._obey_line(cast("ReliableChannel", _Channel()), line, {}))
     assert len(told) == goes_on
     for answer in told:
         written = json.dumps(answer, allow_nan=False)
@@ -168,6 +169,8 @@ def _commands() -> Iterator[bytes]:
         {"op": "log", "ref": None},
         {"op": "statistics", "ref": [1]},
         {"op": "cut_off", "value": True},
+        {"op": "confirm", "message_id": "m"},
+        {"op": "send", "payload": "aGVsbG8=", "idempotency_key": "k"},
         {"op": "stop"},
     ):
         yield json.dumps(command).encode()
