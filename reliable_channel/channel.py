@@ -288,7 +288,10 @@ class ReliableChannel:
             EncryptionFailed: with `encryption_order="encrypt-then-sds"`; nothing was sent.
             OutgoingBufferFull: too many own messages are unacknowledged; send again later.
             ChannelClosed: the channel is not open.
+            ValueError: the key is no text of 1 to 1024 characters.
         """
+        if idempotency_key is not None:
+            _required("idempotency_key", idempotency_key)
         accepted = await self._opened().send(bytes(memoryview(payload)), idempotency_key)
         await anyio.lowlevel.checkpoint()
         return Request(accepted.request_id, accepted.message_ids)

@@ -170,6 +170,15 @@ async def test_one_key_is_one_message_across_restarts(state: StateStore) -> None
         assert bob.contents == [b"pay", b"end"]
 
 
+@pytest.mark.parametrize("key", ["", "x" * 1025, "half a pair \ud800", 5, [], b"key"])
+async def test_a_key_that_cannot_be_kept_is_refused(key: Any, state: StateStore) -> None:
+    """`peer` hands over whatever a line says; found by fuzzing."""
+    async with World(state).alice() as alice:
+        with pytest.raises(ValueError, match="idempotency_key is .*; allowed is a text"):
+            await alice.send(b"hello", idempotency_key=key)
+        await alice.send(b"hello", idempotency_key="key")
+
+
 async def test_reports_are_told_again_until_they_are_confirmed(state: StateStore) -> None:
     world = World(state)
     async with world.alice(retry_interval_ms=1, max_retry_attempts=0) as channel:

@@ -15,6 +15,7 @@ from typing import Any, Final, NoReturn, cast
 from unittest.mock import patch
 
 from reliable_channel import ReliableChannel, Request, SdsError
+from reliable_channel.channel import _required
 from reliable_channel.cli import peer
 from reliable_channel.runtime import BudgetFile, Journal
 from reliable_channel.runtime.rate_limit import Spent
@@ -130,7 +131,8 @@ class _Channel:
     """A channel that takes everything."""
 
     async def send(self, payload: bytes, *, idempotency_key: str | None) -> Request:
-        assert idempotency_key is None or isinstance(idempotency_key, str)
+        if idempotency_key is not None:
+            _required("idempotency_key", idempotency_key)  # as a real channel does
         return Request("request", (f"message of {len(payload)} bytes",))
 
     async def send_ephemeral(self, payload: bytes) -> str:
