@@ -11,8 +11,10 @@ import shutil
 import sys
 import time
 import traceback
+from collections.abc import Iterator
 from hashlib import sha1
 from importlib.util import find_spec
+from itertools import chain
 from pathlib import Path
 from typing import Final, NoReturn
 
@@ -85,10 +87,8 @@ def minimised(name: str, folder: Path, *arguments: str) -> NoReturn:
 
 def blindly(target: Target, seconds: float, folder: Path, *, seed: int) -> int:
     """Mutate the corpus at random; return how many inputs were tried, and leave at a failure."""
-    inputs, rng = starting_points(target), random.Random(seed)
-    until, tried = time.monotonic() + seconds, 0
-    while time.monotonic() < until:
-        data = mutated(rng, rng.choice(inputs), rng.choice([*target.words, *inputs]))
+    tried = 0
+    for data in chain(_earlier_findings(folder), _mutations(target, seconds, seed)):
         tried += 1
         try:
             target.check(data)
@@ -98,6 +98,19 @@ def blindly(target: Target, seconds: float, folder: Path, *, seed: int) -> int:
             (folder / f"crash-{sha1(data).hexdigest()}").write_bytes(data)
             break
     return tried
+
+
+def _earlier_findings(folder: Path) -> Iterator[bytes]:
+    for file in list(folder.glob("*-*")):
+        data = file.read_bytes()
+        file.unlink()
+        yield data
+
+
+def _mutations(target: Target, seconds: float, seed: int) -> Iterator[bytes]:
+    inputs, rng, until = starting_points(target), random.Random(seed), time.monotonic() + seconds
+    while time.monotonic() < until:
+        yield mutated(rng, rng.choice(inputs), rng.choice([*target.words, *inputs]))
 
 
 def mutated(rng: random.Random, data: bytes, other: bytes) -> bytes:
@@ -125,6 +138,8 @@ def _write_out(target: Target, folder: Path) -> None:
     folder.mkdir(parents=True, exist_ok=True)
     for data in starting_points(target):
         (folder / sha1(data).hexdigest()).write_bytes(data)
+    for failed in folder.parent.glob("*-*"):  # an earlier finding is tried again, before all else
+        failed.rename(folder / failed.name)
 
 
 def _entry(word: bytes) -> str:

@@ -64,6 +64,17 @@ search.with_coverage("planted", 20, Path({folder!r}))
 """
 
 
+def test_an_earlier_finding_is_tried_first_and_goes_when_it_is_mended(tmp_path: Path) -> None:
+    finding = tmp_path / "crash-1"
+    finding.write_bytes(b"\xff\xff")
+    target = Target("planted", _planted, lambda: [b"abc"])
+    assert search.blindly(target, 0, tmp_path, seed=1) == 1
+    assert len(list(tmp_path.glob("crash-*"))) == 1
+    mended = Target("planted", lambda _: None, lambda: [b"abc"])
+    assert search.blindly(mended, 0, tmp_path, seed=1) == 1
+    assert not list(tmp_path.glob("crash-*"))
+
+
 @pytest.mark.skipif(find_spec("atheris") is None, reason="atheris has no wheel here")
 def test_a_planted_defect_is_found_with_coverage(tmp_path: Path) -> None:
     """In a process of its own, as atheris ends it."""
