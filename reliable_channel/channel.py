@@ -349,13 +349,17 @@ class ReliableChannel:
         """Iterate over the present sync status and each other one, until the channel is closed."""
         return self._used().sync_status.changes()
 
-    def log(self) -> Sequence[LogEntry]:
-        """The channel's log: own and delivered messages by Lamport timestamp, then message id.
+    def log(self, *, last: int | None = None) -> Sequence[LogEntry]:
+        """The channel's log, or its newest `last` entries: own and delivered messages by Lamport
+        timestamp, then message id.
 
-        Segments of a long payload stand in it one by one, as they are on the wire.
+        Segments of a long payload stand in it one by one, as they are on the wire. All of a log on
+        disk takes as much memory as it has messages.
         """
         runtime = self._used()
-        return [_whole(entry, runtime.segmentation) for entry in runtime.engine.core.log]
+        log = runtime.engine.core.log
+        entries = log if last is None else log.last(last)
+        return [_whole(entry, runtime.segmentation) for entry in entries]
 
     def log_digest(self) -> str:
         """Hex sha256 of the log; equal for participants that know the same messages."""
