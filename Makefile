@@ -41,7 +41,8 @@ fuzz: $(READY) ## every decoder, for FUZZ_SECONDS=600 in all; ARGS="sds_spec" fu
 	@$(BIN)/python -m tests.fuzz $(ARGS)
 
 vectors: $(READY) ## the golden vectors of other implementations
-	@$(BIN)/python -m tests.vectors tests/vectors/data/js-waku tests/vectors/data/waku tests/vectors/data/nim-sds
+	@$(BIN)/python -m tests.vectors tests/vectors/data/js-waku tests/vectors/data/waku \
+		tests/vectors/data/nim-sds tests/vectors/data/svs
 
 bench-state: $(READY) ## a log of 10 thousand messages on disk against one of 10 million (some minutes)
 	@$(BIN)/python -m bench.state $(ARGS)
