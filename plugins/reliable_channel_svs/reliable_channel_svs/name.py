@@ -143,7 +143,7 @@ def split_component(component: bytes) -> tuple[int, bytes]:
 
 
 def _checked(type_: int, value: bytes) -> bytes:
-    if type_ > 0xFFFF:
+    if not 0 < type_ <= 0xFFFF:
         raise TlvError(f"a name component of type {type_}; 1 to 65535 are possible")
     if type_ in (IMPLICIT_DIGEST, PARAMETERS_DIGEST) and len(value) != 32:
         raise TlvError(f"a digest of {len(value)} bytes; a SHA-256 has 32")

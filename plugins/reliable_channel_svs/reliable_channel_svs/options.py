@@ -17,8 +17,9 @@ class Behaviour:
     """A node that is missing in an outdated vector was as good as 0 in it, so that the rule for
     just updated nodes holds for it too (ndnd: never)."""
     own_future: Literal["rebootstrap", "adopt"] = "rebootstrap"
-    """What to do when others know more of us than we do: number under a new bootstrap time, or go
-    on above what they say (ndnd, NDNts, ndn-svs), which lets anybody use up our numbers."""
+    """What to do when others know more of us than we do: number the next publication under a new
+    bootstrap time, or go on above what they say (ndnd, NDNts, ndn-svs), which lets anybody use up
+    our numbers. Whose bootstrap times reach half of `limits.bootstrap_times` goes on likewise."""
 
 
 NDND: Final = Behaviour(
@@ -41,7 +42,7 @@ class Limits:
     name_bytes: int = 1_024
     """Encoded length of a node's name."""
     events: int = 10_000
-    """Events that wait to be taken; then the oldest goes and the next call of `events()` says so."""
+    """Events that wait to be taken; then the oldest goes, and `EventsDropped` says so."""
 
 
 @dataclass(frozen=True, slots=True)

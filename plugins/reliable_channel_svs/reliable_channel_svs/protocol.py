@@ -92,7 +92,7 @@ class SvsProtocol:
         self._updated_ms: dict[Name, int] = {}
         self._events: deque[SvsEvent] = deque()
         self._events_dropped = 0
-        self._must_send = False
+        self._must_send = self._is_disputed = False
         self._parts = 1
         # Open to read; only the machine writes.
         self.name = name
@@ -114,6 +114,8 @@ class SvsProtocol:
         Raises:
             SequenceExhausted: the last number of this bootstrap time is taken.
         """
+        if self._is_disputed:
+            self.rebootstrap(now_ms)
         if self._seq == MAX_NUMBER:
             raise SequenceExhausted(
                 f"{self.name}: bootstrap time {self.bootstrap_time} has no number left; "
@@ -130,9 +132,10 @@ class SvsProtocol:
 
     def rebootstrap(self, now_ms: int) -> None:
         """Number further publications from 1 under a bootstrap time that was never ours."""
-        taken = (boot for boot in self.vector.numbers(self.name) if boot <= now_ms // 1000)
-        self.bootstrap_time = max(now_ms // 1000, self.bootstrap_time + 1, *(b + 1 for b in taken))
-        self._seq = self.vector.seq(self.name, self.bootstrap_time)
+        boot = max(now_ms // 1000, self.bootstrap_time + 1)
+        while boot in self.vector.numbers(self.name):
+            boot += 1
+        self.bootstrap_time, self._seq, self._is_disputed = boot, 0, False
         self._tell(Rebootstrapped(self.bootstrap_time))
 
     def receive(self, data: bytes, now_ms: int) -> None:
@@ -220,17 +223,22 @@ class SvsProtocol:
                 self._updated_ms[name] = now_ms
                 self._tell(PublicationsKnown(name, boot, known + 1, seq))
                 if name == self.name and boot >= self.bootstrap_time:
-                    self._on_own_claim(boot, seq, now_ms)
+                    self._on_own_claim(boot, seq)
 
-    def _on_own_claim(self, boot: int, seq: int, now_ms: int) -> None:
+    def _on_own_claim(self, boot: int, seq: int) -> None:
         self._tell(OwnNameClaimed(boot, seq, self._seq))
         if boot != self.bootstrap_time:
             return
-        if self.options.behaviour.own_future == "adopt":
+        # Numbers up to `seq` would not be fetched: others believe to know them. Changing the
+        # bootstrap time waits for the next publication, so that claims alone do not use them up.
+        own_times = len(self.vector.numbers(self.name))
+        if (
+            self.options.behaviour.own_future == "adopt"
+            or own_times >= self.options.limits.bootstrap_times // 2
+        ):
             self._seq = seq
         else:
-            # Numbers that others believe to know would never be fetched again.
-            self.rebootstrap(now_ms)
+            self._is_disputed = True
 
     def _has_room_for(self, name: Name, boot: int | None = None) -> bool:
         limits, limit = self.options.limits, None
