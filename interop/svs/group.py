@@ -124,7 +124,9 @@ class Group:
         """
         members = [self.members[name] for name in names or self.members]
         with anyio.move_on_after(timeout_s):
-            while any(self._missing(member, members, since) for member in members):
+            while any(  # noqa: ASYNC110 - a test may poll
+                self._missing(member, members, since) for member in members
+            ):
                 await anyio.sleep(0.05)
         for member in members:
             missing = sorted(self._missing(member, members, since))

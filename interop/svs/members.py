@@ -5,7 +5,7 @@ import subprocess
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
-from typing import Protocol
+from typing import Any, Protocol
 
 import anyio
 from anyio.abc import Process, TaskGroup
@@ -79,7 +79,7 @@ class GoMember:
         await self._process.stdin.send(json.dumps(order).encode() + b"\n")
 
 
-async def lines(process: Process) -> AsyncIterator[dict[str, object]]:
+async def lines(process: Process) -> AsyncIterator[dict[str, Any]]:
     """The JSON lines that a process writes."""
     assert process.stdout is not None
     rest = ""

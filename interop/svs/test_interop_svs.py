@@ -48,7 +48,7 @@ async def running_group(
                 gate(group.gate, group.forwarder) as between,
             ):
                 with anyio.fail_after(10):
-                    while not group.forwarder.exists():
+                    while not group.forwarder.exists():  # noqa: ASYNC110 - another process makes it
                         await anyio.sleep(0.02)
                 await group.join(*OURS, *THEIRS)
                 yield group, between
@@ -71,11 +71,14 @@ async def _scenario(program: Path, naming: NamingScheme, is_signed: bool) -> Non
         await group.settled()
         group.check_once_and_in_order()
 
-        again = len(group.published)
-        await group.leave("/py/2", "/go/2")
-        await group.join("/py/2", "/go/2")
-        await group.publish(5)
-        await group.settled(since=again)
+        # One after the other: SvsALO fetches nothing of a node's new life while there is too much
+        # of an old one that nobody has.
+        for name in ("/go/2", "/py/2"):
+            await group.leave(name)
+            again = len(group.published)
+            await group.join(name)
+            await group.publish(5)
+            await group.settled(since=again)
         # What those published who never left can all be had, by those who came back too.
         await group.settled("/py/1", "/py/2", "/py/3", "/go/1", "/go/3")
         group.check_once_and_in_order()
