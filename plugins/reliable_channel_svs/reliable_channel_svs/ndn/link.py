@@ -4,7 +4,8 @@ A face of our own rather than python-ndn: what SVS needs of it is these few modu
 python-ndn knows SVS version 1 alone, runs on asyncio alone, and brings 14 packages along.
 """
 
-from typing import Protocol
+from dataclasses import dataclass
+from typing import Final, Protocol, Self
 from urllib.parse import urlsplit
 
 import anyio
@@ -14,7 +15,7 @@ from ..errors import ForwarderError, TlvError
 from ..packet import MAX_PACKET_BYTES
 from ..tlv import read_number
 
-DEFAULT_PORT = 6363
+DEFAULT_PORT: Final = 6363
 """Where forwarders listen (NFD, ndnd)."""
 
 
@@ -38,25 +39,47 @@ class Link(Protocol):
         ...
 
 
-async def connect(url: str) -> Link:
-    """Connect to `unix:///run/nfd/nfd.sock`, `tcp://host:6363` or `udp://host:6363`.
+@dataclass(frozen=True, slots=True)
+class Address:
+    """Where a forwarder is: `unix:///run/nfd/nfd.sock`, `tcp://host:6363` or `udp://host:6363`."""
+
+    url: str
+    scheme: str
+    path_or_host: str
+    port: int = DEFAULT_PORT
+
+    @classmethod
+    def parse(cls, url: str) -> Self:
+        """Read a URL.
+
+        Raises:
+            ValueError: it is none of these.
+        """
+        parts = urlsplit(url)
+        if parts.scheme == "unix" and parts.path:
+            return cls(url, parts.scheme, parts.path)
+        if parts.scheme in ("tcp", "udp") and parts.hostname:
+            return cls(url, parts.scheme, parts.hostname, parts.port or DEFAULT_PORT)
+        raise ValueError(
+            f"{url!r}: a forwarder is unix:///path, tcp://host:port or udp://host:port"
+        )
+
+
+async def connect(address: Address) -> Link:
+    """Connect to a forwarder.
 
     Raises:
         ForwarderError: it is not there.
-        ValueError: the URL is none of these.
     """
-    parts = urlsplit(url)
-    host, port = parts.hostname or "", parts.port or DEFAULT_PORT
+    where, port = address.path_or_host, address.port
     try:
-        if parts.scheme == "unix" and parts.path:
-            return StreamLink(await anyio.connect_unix(parts.path))
-        if parts.scheme == "tcp" and host:
-            return StreamLink(await anyio.connect_tcp(host, port))
-        if parts.scheme == "udp" and host:
-            return DatagramLink(await anyio.create_connected_udp_socket(host, port))
+        if address.scheme == "unix":
+            return StreamLink(await anyio.connect_unix(where))
+        if address.scheme == "tcp":
+            return StreamLink(await anyio.connect_tcp(where, port))
+        return DatagramLink(await anyio.create_connected_udp_socket(where, port))
     except OSError as error:
-        raise ForwarderError(f"{url}: {error}") from error
-    raise ValueError(f"{url!r}: a forwarder is unix:///path, tcp://host:port or udp://host:port")
+        raise ForwarderError(f"{address.url}: {error}") from error
 
 
 class StreamLink:

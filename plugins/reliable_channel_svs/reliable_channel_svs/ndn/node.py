@@ -27,7 +27,7 @@ from .events import (
 )
 from .face import Face
 from .fetching import Fetcher, Outcome, Place
-from .link import connect
+from .link import Address, connect
 from .management import register_route, set_multicast
 from .options import NodeOptions
 from .store import PublicationStore
@@ -45,6 +45,7 @@ class SvsNode:
 
     Raises:
         InvalidName: group or name is no name.
+        ValueError: the forwarder's address is none.
     """
 
     def __init__(
@@ -59,7 +60,7 @@ class SvsNode:
         random: Callable[[], float] = random.random,
         now_ms: Callable[[], int] = lambda: time.time_ns() // 1_000_000,
     ) -> None:
-        self._forwarder, self._now_ms = forwarder, now_ms
+        self._forwarder, self._now_ms = Address.parse(forwarder), now_ms
         self._options = options = options or NodeOptions()
         self._signer = signer or DigestSigner()
         self._trust = trust or DigestTrust()
@@ -68,9 +69,6 @@ class SvsNode:
         self.core = SvsProtocol(self.name, now_ms=now_ms(), random=random, options=options.svs)
         """Open to read."""
         self._store = PublicationStore(self.name, self.naming, self._signer, options)
-        self._tell_stream, self._events = anyio.create_memory_object_stream[NodeEvent](
-            options.backlog
-        )
         self._stack = AsyncExitStack()
         self._dropped = 0
         self._face: Face | None = None
@@ -78,6 +76,9 @@ class SvsNode:
         self._wake = anyio.Event()
 
     async def __aenter__(self) -> Self:
+        self._tell_stream, self._events = anyio.create_memory_object_stream[NodeEvent](
+            self._options.backlog
+        )
         self._tasks: TaskGroup = await self._stack.enter_async_context(anyio.create_task_group())
         self._fetcher = Fetcher(self._tasks, self._fetch, self._deliver, self._options)
         self._tasks.start_soon(self._stay_connected)
