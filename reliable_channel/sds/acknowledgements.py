@@ -1,10 +1,11 @@
 """Which own messages others have, read from what they send (LIP 109, Review ACK Status)."""
 
 from collections import OrderedDict
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Final
 
 from .bloom import BloomFilterError, BloomForm, BloomLayout
+from .changes import NO_RECORDER, Recorder, Row, Table
 from .events import (
     AcknowledgementSource,
     BloomFilterIgnored,
@@ -19,12 +20,15 @@ MAX_FALSE_POSITIVES: Final = 0.01
 """A filter whose fill gives more false positives than this says nothing: one with all bits set
 acknowledges everything."""
 
+PARTICIPANTS: Final = Table("participants", (("sender_id", "TEXT"), ("first_heard_ms", "INTEGER")))
+
 
 class Participants:
     """The other senders heard, the longest silent first; bounded."""
 
-    def __init__(self, limit: int) -> None:
+    def __init__(self, limit: int, recorder: Recorder = NO_RECORDER) -> None:
         self._limit = limit
+        self._recorder = recorder
         self._last_heard_ms: OrderedDict[str, int] = OrderedDict()
 
     def __len__(self) -> int:
@@ -35,10 +39,18 @@ class Participants:
 
     def heard(self, sender_id: str, now_ms: int) -> None:
         """Note a message of a participant."""
+        if sender_id not in self._last_heard_ms:
+            self._recorder.put(PARTICIPANTS, sender_id, now_ms)
         self._last_heard_ms[sender_id] = now_ms
         self._last_heard_ms.move_to_end(sender_id)
         if len(self._last_heard_ms) > self._limit:
-            self._last_heard_ms.popitem(last=False)
+            self._recorder.delete(PARTICIPANTS, self._last_heard_ms.popitem(last=False)[0])
+
+    def restore(self, rows: Iterable[Row]) -> None:
+        """Begin with those heard before a restart."""
+        for sender_id, first_heard_ms in rows:
+            assert isinstance(sender_id, str) and isinstance(first_heard_ms, int)
+            self._last_heard_ms[sender_id] = first_heard_ms
 
 
 class AcknowledgementReview:

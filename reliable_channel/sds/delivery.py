@@ -35,7 +35,8 @@ class Delivery:
                 state.referable_syncs.add(message_id)
             else:
                 self._log(parked)
-            state.repair_cache.add(message_id, parked.data)
+            durably = state.options.repair.cache_durably
+            state.repair_cache.add(message_id, parked.data, durably=durably)
             released = state.incoming_buffer.settle(message_id)
             if at_once and released:
                 ready.extend(

@@ -1,10 +1,12 @@
 """Message ids. The specification only asks that they are unique."""
 
 from collections import OrderedDict
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from hashlib import sha256
 
 from Crypto.Hash import keccak
+
+from .changes import NO_RECORDER, Recorder, Row, Table
 
 IdFunction = Callable[[str, int, bytes], str]
 """`(sender_id, timestamp_ns, content) -> message_id`; must be unique in the channel."""
@@ -28,13 +30,20 @@ def js_waku_id(sender_id: str, timestamp_ns: int, content: bytes) -> str:
     return sha256(content).hexdigest()
 
 
+_UNNAMED = Table("", (("message_id", "TEXT"),))
+
+
 class RecentIds:
     """The ids that were added last; the oldest make room."""
 
-    def __init__(self, limit: int) -> None:
+    def __init__(
+        self, limit: int, *, recorder: Recorder = NO_RECORDER, table: Table | None = None
+    ) -> None:
         self._limit = limit
         # Not a dict: taking the first key of one is linear in the keys deleted before it.
         self._ids: OrderedDict[str, None] = OrderedDict()
+        self._recorder = recorder if table else NO_RECORDER
+        self._table = table or _UNNAMED
 
     def __contains__(self, message_id: str) -> bool:
         return message_id in self._ids
@@ -45,5 +54,10 @@ class RecentIds:
     def add(self, message_id: str) -> None:
         """Remember an id."""
         self._ids[message_id] = None
+        self._recorder.put(self._table, message_id)
         if len(self._ids) > self._limit:
-            self._ids.popitem(last=False)
+            self._recorder.delete(self._table, self._ids.popitem(last=False)[0])
+
+    def restore(self, rows: Iterable[Row]) -> None:
+        """Begin with the ids from before a restart."""
+        self._ids = OrderedDict.fromkeys(str(row[0]) for row in rows)

@@ -8,8 +8,29 @@ its arrival.
 from collections import OrderedDict
 from collections.abc import Iterable
 from dataclasses import dataclass, field
+from typing import Final
 
+from .changes import NO_RECORDER, Recorder, Row, Table
 from .message import HistoryEntry, Message
+
+PARKED: Final = Table(
+    "parked_messages",
+    (
+        ("message_id", "TEXT"),
+        ("arrived_ms", "INTEGER"),
+        ("retrieval_hint", "BLOB"),
+        ("data", "BLOB"),
+    ),
+)
+"""What each waits for follows from its causal history and the two tables below."""
+_REFERENCE: Final = (
+    ("message_id", "TEXT"),
+    ("sender_id", "TEXT"),
+    ("retrieval_hint", "BLOB"),
+    ("since_ms", "INTEGER"),
+)
+MISSING: Final = Table("missing_messages", _REFERENCE)
+LOST: Final = Table("lost_messages", _REFERENCE[:-1])
 
 
 @dataclass(slots=True)
@@ -33,11 +54,37 @@ class MissingEntry:
     entry: HistoryEntry
     since_ms: int
 
+    @property
+    def row(self) -> Row:
+        """What a restart needs of it."""
+        return (*reference_row(self.entry), self.since_ms)
+
+
+def reference_row(entry: HistoryEntry) -> tuple[str, str | None, bytes | None]:
+    """The columns of a reference to a message."""
+    return entry.message_id, entry.sender_id, entry.retrieval_hint
+
+
+def reference(row: Row) -> HistoryEntry:
+    """The reference that a row begins with."""
+    message_id, sender_id, retrieval_hint = row[:3]
+    assert isinstance(message_id, str)
+    assert sender_id is None or isinstance(sender_id, str)
+    assert retrieval_hint is None or isinstance(retrieval_hint, bytes)
+    return HistoryEntry(message_id, retrieval_hint, sender_id)
+
+
+def missing_entry(row: Row) -> MissingEntry:
+    """The missing message of a row."""
+    assert isinstance(row[3], int)
+    return MissingEntry(reference(row), row[3])
+
 
 class IncomingBuffer:
     """What waits, for what, since when."""
 
-    def __init__(self, *, lost_limit: int) -> None:
+    def __init__(self, *, lost_limit: int, recorder: Recorder = NO_RECORDER) -> None:
+        self._recorder = recorder
         self.parked: OrderedDict[str, ParkedMessage] = OrderedDict()
         """By message id, in order of arrival."""
         self.missing: OrderedDict[str, MissingEntry] = OrderedDict()
@@ -53,6 +100,13 @@ class IncomingBuffer:
     def park(self, parked: ParkedMessage) -> None:
         """Keep a message until its `unmet` dependencies are delivered."""
         message_id = parked.message.message_id
+        self._recorder.put(
+            PARKED, message_id, parked.arrived_ms, parked.retrieval_hint, parked.data
+        )
+        self._wait(parked)
+
+    def _wait(self, parked: ParkedMessage) -> None:
+        message_id = parked.message.message_id
         self.parked[message_id] = parked
         self.size_bytes += len(parked.data)
         for dependency in parked.unmet:
@@ -63,7 +117,8 @@ class IncomingBuffer:
         message_id = entry.message_id
         if message_id in self.missing or message_id in self.parked:
             return False
-        self.missing[message_id] = MissingEntry(entry, now_ms)
+        self.missing[message_id] = missing = MissingEntry(entry, now_ms)
+        self._recorder.put(MISSING, *missing.row)
         return True
 
     def missing_for_ms(self, message_id: str, now_ms: int) -> int | None:
@@ -73,8 +128,10 @@ class IncomingBuffer:
 
     def arrived(self, message_id: str) -> None:
         """A message is no longer missing, or lost, whether or not it can be delivered yet."""
-        self.missing.pop(message_id, None)
-        self.lost.pop(message_id, None)
+        if self.missing.pop(message_id, None):
+            self._recorder.delete(MISSING, message_id)
+        if self.lost.pop(message_id, None):
+            self._recorder.delete(LOST, message_id)
 
     def settle(self, message_id: str) -> list[ParkedMessage]:
         """A message was delivered: return those that waited for it alone."""
@@ -83,21 +140,25 @@ class IncomingBuffer:
     def give_up(self, entry: HistoryEntry) -> list[ParkedMessage]:
         """Stop waiting for a message: return those that waited for it alone."""
         message_id = entry.message_id
-        self.missing.pop(message_id, None)
+        if self.missing.pop(message_id, None):
+            self._recorder.delete(MISSING, message_id)
         self.lost[message_id] = entry
+        self._recorder.put(LOST, *reference_row(entry))
         if len(self.lost) > self._lost_limit:
-            self.lost.popitem(last=False)
+            self._recorder.delete(LOST, self.lost.popitem(last=False)[0])
         return self._release(message_id, entry)
 
     def take(self, message_id: str) -> ParkedMessage:
         """Remove a message that is about to be delivered."""
         parked = self.parked.pop(message_id)
+        self._recorder.delete(PARKED, message_id)
         self.size_bytes -= len(parked.data)
         return parked
 
     def evict_oldest(self) -> ParkedMessage:
         """Remove the message that has waited longest, to make room."""
         message_id, parked = self.parked.popitem(last=False)
+        self._recorder.delete(PARKED, message_id)
         self.size_bytes -= len(parked.data)
         for dependency in parked.unmet:
             waiting = self._dependants[dependency]
@@ -105,6 +166,22 @@ class IncomingBuffer:
             if not waiting:
                 del self._dependants[dependency]
         return parked
+
+    def restore_references(self, missing: Iterable[Row], lost: Iterable[Row]) -> None:
+        """Begin with what was missing and lost before a restart."""
+        known = sorted(map(missing_entry, missing), key=lambda entry: entry.since_ms)
+        self.missing = OrderedDict((entry.entry.message_id, entry) for entry in known)
+        self.lost = OrderedDict((entry.message_id, entry) for entry in map(reference, lost))
+
+    def restore_parked(self, messages: Iterable[ParkedMessage]) -> None:
+        """Begin with the messages that waited before a restart, their causal histories whole."""
+        waiting = sorted(messages, key=lambda parked: parked.arrived_ms)
+        known = {parked.message.message_id for parked in waiting} | self.missing.keys()
+        for parked in waiting:
+            history = {entry.message_id: entry for entry in parked.message.causal_history}
+            parked.unmet = (history.keys() & known) - {parked.message.message_id}
+            parked.lost = [entry for i, entry in history.items() if i in self.lost]
+            self._wait(parked)
 
     def overdue(self, now_ms: int, timeout_ms: int) -> list[HistoryEntry]:
         """The entries that have been missing for longer than `timeout_ms`."""

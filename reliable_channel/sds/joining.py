@@ -8,27 +8,36 @@ that one is delivered when it is found, an earlier one is dropped.
 """
 
 from collections import OrderedDict
+from typing import Final
 
-from .incoming import MissingEntry
+from .changes import CHANNEL, NO_RECORDER, Recorder, Row, Table, Tables
+from .ids import RecentIds
+from .incoming import MISSING, MissingEntry, missing_entry
 from .message import HistoryEntry
+
+PRESUMED: Final = Table("presumed_earlier", MISSING.columns)
+SETTLED: Final = Table("settled_earlier", (("message_id", "TEXT"),))
 
 
 class Joining:
     """What a participant did not ask for."""
 
-    def __init__(self, limit: int) -> None:
+    def __init__(self, limit: int, recorder: Recorder = NO_RECORDER) -> None:
         self.wanted_from = 0
         """Messages with an earlier Lamport timestamp are not wanted."""
         self.presumed: OrderedDict[str, MissingEntry] = OrderedDict()
         """References taken for earlier messages, to be looked for quietly; the oldest make room."""
-        self._settled: OrderedDict[str, None] = OrderedDict()
+        self._settled = RecentIds(limit, recorder=recorder, table=SETTLED)
         self._presume_until_ms = 0
         self._limit = limit
+        self._recorder = recorder
 
     def start(self, *, wanted_from: int, presume_until_ms: int) -> None:
         """Join."""
         self.wanted_from = wanted_from
         self._presume_until_ms = presume_until_ms
+        self._recorder.put(CHANNEL, "wanted_from", wanted_from)
+        self._recorder.put(CHANNEL, "presume_until_ms", presume_until_ms)
 
     def is_unwanted(self, lamport_timestamp: int) -> bool:
         """Whether a message is from before what was asked for."""
@@ -41,21 +50,21 @@ class Joining:
             return True
         if now_ms >= self._presume_until_ms:
             return False
-        self.presumed[message_id] = MissingEntry(entry, now_ms)
+        self.presumed[message_id] = missing = MissingEntry(entry, now_ms)
+        self._recorder.put(PRESUMED, *missing.row)
         if len(self.presumed) > self._limit:
             self.settle(next(iter(self.presumed)))
         return True
 
     def arrived(self, message_id: str) -> None:
         """A presumed message turned out to be wanted."""
-        self.presumed.pop(message_id, None)
+        if self.presumed.pop(message_id, None):
+            self._recorder.delete(PRESUMED, message_id)
 
     def settle(self, message_id: str) -> None:
         """A message is from before for good; look for it no more. The oldest are forgotten."""
-        self.presumed.pop(message_id, None)
-        self._settled[message_id] = None
-        if len(self._settled) > self._limit:
-            self._settled.popitem(last=False)
+        self.arrived(message_id)
+        self._settled.add(message_id)
 
     def expire(self, now_ms: int, timeout_ms: int) -> None:
         """Look no more for what was not found in time."""
@@ -64,3 +73,14 @@ class Joining:
             if now_ms - missing.since_ms <= timeout_ms:
                 return
             self.settle(message_id)
+
+    def restore(self, wanted_from: int, presume_until_ms: int, tables: Tables) -> None:
+        """Take part as before a restart."""
+        self.wanted_from = wanted_from
+        self._presume_until_ms = presume_until_ms
+        presumed: list[Row] = sorted(
+            tables.get(PRESUMED.name, ()), key=lambda row: missing_entry(row).since_ms
+        )
+        for entry in map(missing_entry, presumed):
+            self.presumed[entry.entry.message_id] = entry
+        self._settled.restore(tables.get(SETTLED.name, ()))

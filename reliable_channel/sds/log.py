@@ -2,6 +2,8 @@
 
 LIP 109, Deliver Message and Resolve Conflicts. Order is data here: a message may land in the
 middle, and all participants that know the same messages have the same log, byte for byte.
+
+Where there is an archive, memory holds the newest entries alone, the window, and the archive all.
 """
 
 from collections.abc import Iterator
@@ -11,13 +13,17 @@ from typing import Final
 
 from sortedcontainers import SortedList
 
+from .archive import NO_ARCHIVE, ArchiveBlocks, LogArchive
+from .changes import CHANNEL, NO_RECORDER, LogKey, LogRow, Recorder, Row, Table
 from .ids import RecentIds
-
-_Key = tuple[int, str]
 
 EVICTED_IDS: Final = 10_000
 """Evicted ids that are remembered, so that nobody waits for a message that was here: as many as one
 message may refer to."""
+WINDOW_ENTRIES: Final = 20_000
+"""Entries that stay in memory where there is an archive: more than any causal history or bloom
+filter looks back."""
+EVICTED: Final = Table("evicted_ids", (("message_id", "TEXT"),))
 
 
 class LogEntry:
@@ -39,6 +45,22 @@ class LogEntry:
         self.content = content
         self.retrieval_hint = retrieval_hint
 
+    @property
+    def key(self) -> LogKey:
+        """Where it stands in the log."""
+        return self.lamport_timestamp, self.message_id
+
+    @property
+    def row(self) -> LogRow:
+        """What a restart needs of it."""
+        return (
+            self.message_id,
+            self.sender_id,
+            self.lamport_timestamp,
+            self.content,
+            self.retrieval_hint,
+        )
+
     def __repr__(self) -> str:
         return f"LogEntry({self.message_id!r}, {self.sender_id!r}, {self.lamport_timestamp})"
 
@@ -47,51 +69,91 @@ class MessageLog:
     """An ordered index over log entries; every operation costs at most the logarithm of the
     length."""
 
-    def __init__(self, limit: int) -> None:
+    def __init__(
+        self,
+        limit: int,
+        *,
+        archive: LogArchive = NO_ARCHIVE,
+        recorder: Recorder = NO_RECORDER,
+        window: int = WINDOW_ENTRIES,
+    ) -> None:
         self.limit = limit
         self.evicted = 0
-        self.horizon: _Key | None = None
+        """Entries that left the log since the start of the process."""
+        self.horizon: LogKey | None = None
         """The newest key that was evicted: what lies at or below it is too old to enter again."""
         self.entries: dict[str, LogEntry] = {}
-        """By message id, for look-ups; in no order that means anything."""
-        self._order: SortedList[_Key] = SortedList()
-        self._evicted_ids = RecentIds(EVICTED_IDS)
+        """Those in memory by message id, for look-ups; in no order that means anything."""
+        self._order: SortedList[LogKey] = SortedList()
+        self._evicted_ids = RecentIds(EVICTED_IDS, recorder=recorder, table=EVICTED)
+        self._recorder = recorder
+        self._archive = archive
+        self._blocks = ArchiveBlocks(recorder)
+        self._window = limit if archive is NO_ARCHIVE else min(limit, window)
 
     def __len__(self) -> int:
-        return len(self.entries)
+        return self._blocks.total + len(self.entries)
 
     def __contains__(self, message_id: str) -> bool:
-        return message_id in self.entries
+        return message_id in self.entries or self._archive.get(message_id) is not None
 
     def __iter__(self) -> Iterator[LogEntry]:
         entries = self.entries
+        if self._blocks.total:
+            yield from self._archive.entries(None, self._order[0])
         for _, message_id in self._order:
             yield entries[message_id]
 
     def get(self, message_id: str) -> LogEntry | None:
         """The entry of an id, or None."""
-        return self.entries.get(message_id)
+        return self.entries.get(message_id) or self._archive.get(message_id)
 
     def insert(self, entry: LogEntry) -> int:
         """Put an entry in its place and return its position, counted from the oldest entry that is
         kept."""
-        order = self._order
-        key = (entry.lamport_timestamp, entry.message_id)
+        order, blocks, key = self._order, self._blocks, entry.key
+        self._recorder.log(entry.row)
+        if blocks.total and order and key < order[0]:
+            return blocks.insert(key, self._archive)
         at_end = not order or key > order[-1]
         order.add(key)
         self.entries[entry.message_id] = entry
-        if len(order) > self.limit:
-            self._evict_oldest()
-        return len(order) - 1 if at_end else order.bisect_left(key)
+        position = blocks.total + (len(order) - 1 if at_end else order.bisect_left(key))
+        if len(order) > self._window:
+            evicted = self.evicted
+            self._leave_window()
+            position -= self.evicted - evicted
+        return max(0, position)
+
+    def set_retrieval_hint(self, message_id: str, retrieval_hint: bytes) -> bool:
+        """Note how others may retrieve a message; return whether that was not known yet."""
+        entry = self.get(message_id)
+        if entry is None or entry.retrieval_hint is not None:
+            return False
+        entry.retrieval_hint = retrieval_hint
+        self._recorder.hint(message_id, retrieval_hint)
+        return True
 
     def is_below_horizon(self, lamport_timestamp: int, message_id: str) -> bool:
-        """Whether a message is older than what the full log has already let go."""
+        """Whether a message is older than what the log has already let go."""
         return self.horizon is not None and (lamport_timestamp, message_id) <= self.horizon
 
     def was_evicted(self, message_id: str) -> bool:
-        """Whether an id is among the last that the full log let go: known, though no entry is
-        left."""
+        """Whether an id is among the last that the log let go: known, though no entry is left."""
         return message_id in self._evicted_ids
+
+    def is_settled(self, message_id: str) -> bool:
+        """Whether nobody need wait for a message that is not in memory: it was delivered, or was
+        here and let go."""
+        return message_id in self._evicted_ids or self._archive.get(message_id) is not None
+
+    def forget_before(self, lamport_timestamp: int) -> None:
+        """Let go of what is older, in an archive by whole blocks."""
+        order, blocks = self._order, self._blocks
+        if blocks.total:
+            self._trim(blocks.older_than(lamport_timestamp))
+        while not blocks.total and order and order[0][0] < lamport_timestamp:
+            self._evict_oldest()
 
     def last(self, count: int) -> list[LogEntry]:
         """The newest `count` entries, oldest first."""
@@ -116,10 +178,50 @@ class MessageLog:
                 total.update(field)
         return total.hexdigest()
 
+    def restore(
+        self, newest: list[LogEntry], blocks: list[Row], evicted: list[Row], horizon: LogKey | None
+    ) -> None:
+        """Begin as before a restart, with the newest entries, oldest first."""
+        newest = newest[-self._window :]
+        self.entries = {entry.message_id: entry for entry in newest}
+        self._order = SortedList(entry.key for entry in newest)
+        self._evicted_ids.restore(evicted)
+        self.horizon = horizon
+        if newest:
+            self._blocks.restore(blocks, self._archive, newest[0].key)
+
+    def _leave_window(self) -> None:
+        if self._archive is NO_ARCHIVE:
+            self._evict_oldest()
+            return
+        key = self._order.pop(0)
+        del self.entries[key[1]]
+        self._blocks.append(key)
+        self._trim(len(self) - self.limit)
+
+    def _trim(self, count: int) -> None:
+        """Let the archive go of whole blocks of at most `count` entries together."""
+        if count <= 0 or (start := self._blocks.trim(count)) is None:
+            return
+        for entry in self._archive.entries(None, start):
+            self._evicted(entry.key)
+        self._recorder.trim(start)
+        self._record_horizon()
+
     def _evict_oldest(self) -> None:
         key = self._order.pop(0)
+        del self.entries[key[1]]
+        self._evicted(key)
+        self._recorder.trim((key[0], key[1] + "\0"))
+        self._record_horizon()
+
+    def _evicted(self, key: LogKey) -> None:
         # A message may have waited until it was older than the horizon; that must not move it back.
         self.horizon = max(self.horizon or key, key)
-        del self.entries[key[1]]
         self._evicted_ids.add(key[1])
         self.evicted += 1
+
+    def _record_horizon(self) -> None:
+        assert self.horizon is not None
+        self._recorder.put(CHANNEL, "horizon_lamport_timestamp", self.horizon[0])
+        self._recorder.put(CHANNEL, "horizon_message_id", self.horizon[1])

@@ -36,6 +36,9 @@ class RepairOptions:
     """At most one sync message is sent within it for requests alone."""
     cache_bytes: int = 4 * 1024 * 1024
     """Whole messages kept to answer requests with; the oldest make room."""
+    cache_durably: bool = False
+    """Whether those of others outlive a restart as own ones do, where anything does: of use where
+    there is no Store, at the cost of writing each message whole."""
 
     def __post_init__(self) -> None:
         _require(self, "t_min_ms", 0)
@@ -64,7 +67,8 @@ class Limits:
     """
 
     log_entries: int = 1_000_000
-    """The oldest entries leave the log; messages older than these are refused from then on."""
+    """The oldest entries leave the log, from an archive some thousands at a time; messages older
+    than these are refused from then on."""
     outgoing_messages: int = 10_000
     """Own messages without acknowledgement; `send` refuses more."""
     incoming_messages: int = 10_000
@@ -146,6 +150,9 @@ class SdsOptions:
     max_message_bytes: int = 150 * 1024 - 1024
     """How long an encoded message may be: what a Waku message of 150 KiB leaves beside its own
     fields."""
+    retention_ms: int = 0
+    """How old by its Lamport timestamp an entry of the log may become before it leaves; 0 for any
+    age."""
     max_lamport_ahead_ms: int = DAY_MS
     """How far ahead of local time a Lamport timestamp may be; one message beyond would move
     everybody for good."""
@@ -167,6 +174,7 @@ class SdsOptions:
             "sync_min_interval_ms",
             "timeout_for_lost_messages_ms",
             "max_lamport_ahead_ms",
+            "retention_ms",
         ):
             _require(self, name, 0)
         if self.possibly_acknowledged_retry_interval_ms is not None:

@@ -2,11 +2,26 @@
 Buffer Sweep)."""
 
 import heapq
+import json
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
+from typing import Final
 
 from .bloom import BloomForm, BloomLayout, BloomParameters, Probes, contains
+from .changes import NO_RECORDER, Recorder, Row, Table
 from .nim_hash import HashPair
+
+OUTGOING: Final = Table("outgoing_messages", (("message_id", "TEXT"), ("data", "BLOB")))
+OUTGOING_PROGRESS: Final = Table(
+    "outgoing_progress",
+    (
+        ("message_id", "TEXT"),
+        ("attempts", "INTEGER"),
+        ("due_ms", "INTEGER"),
+        ("possible_acks", "TEXT"),
+    ),
+)
+"""Apart from the messages, which are written once: they are a thousand times as long."""
 
 
 @dataclass(slots=True)
@@ -58,7 +73,9 @@ class OutgoingBuffer:
         *,
         retry_interval_ms: int,
         possibly_acknowledged_interval_ms: int,
+        recorder: Recorder = NO_RECORDER,
     ) -> None:
+        self._recorder = recorder
         self.entries: dict[str, OutgoingEntry] = {}
         self._parameters = parameters
         self._places: dict[BloomForm, _Places] = {}
@@ -72,7 +89,9 @@ class OutgoingBuffer:
 
     def add(self, message_id: str, data: bytes) -> None:
         """Take a message that is about to be dispatched for the first time."""
-        self.entries[message_id] = OutgoingEntry(message_id, data)
+        self.entries[message_id] = entry = OutgoingEntry(message_id, data)
+        self._recorder.put(OUTGOING, message_id, data)
+        self._record(entry)
         for places in self._places.values():
             places.add(message_id)
 
@@ -85,11 +104,15 @@ class OutgoingBuffer:
                 self._possibly_interval_ms if entry.possible_acks else self._retry_interval_ms
             )
             self._schedule(entry, now_ms + interval)
+            self._record(entry)
 
     def remove(self, message_ids: Iterable[str]) -> list[OutgoingEntry]:
         """Take those that are in the buffer out of it."""
         pop = self.entries.pop
         removed = [entry for i in message_ids if (entry := pop(i, None)) is not None]
+        for entry in removed:
+            self._recorder.delete(OUTGOING, entry.message_id)
+            self._recorder.delete(OUTGOING_PROGRESS, entry.message_id)
         for places in self._places.values():
             for entry in removed:
                 places.remove(entry.message_id)
@@ -111,6 +134,7 @@ class OutgoingBuffer:
                         entry, entry.due_ms - self._retry_interval_ms + self._possibly_interval_ms
                     )
                 entry.possible_acks.add(sender_id)
+                self._record(entry)
                 found.append(entry)
         return found
 
@@ -144,6 +168,30 @@ class OutgoingBuffer:
 
     def __iter__(self) -> Iterator[OutgoingEntry]:
         return iter(self.entries.values())
+
+    def restore(self, messages: Iterable[Row], progress: Iterable[Row], now_ms: int) -> None:
+        """Begin with the messages from before a restart.
+
+        What was dispatched is due when it was due then, or now where it was on its way for another
+        time; what never was waits for the transport, and the owner puts it there.
+        """
+        steps = {row[0]: row[1:] for row in progress}
+        for message_id, data in messages:
+            attempts, due_ms, acks = steps.get(message_id, (0, None, "[]"))
+            assert isinstance(message_id, str) and isinstance(data, bytes)
+            assert isinstance(attempts, int) and isinstance(acks, str)
+            entry = OutgoingEntry(message_id, data, attempts, set(json.loads(acks)))
+            self.entries[message_id] = entry
+            if attempts:
+                self._schedule(entry, due_ms if isinstance(due_ms, int) else now_ms)
+
+    def undispatched(self) -> list[OutgoingEntry]:
+        """The messages that never went out."""
+        return [entry for entry in self.entries.values() if not entry.attempts]
+
+    def _record(self, entry: OutgoingEntry) -> None:
+        acks = json.dumps(sorted(entry.possible_acks)) if entry.possible_acks else "[]"
+        self._recorder.put(OUTGOING_PROGRESS, entry.message_id, entry.attempts, entry.due_ms, acks)
 
     def _held(self, layout: BloomLayout, words: bytes) -> Iterator[str]:
         form = layout.form

@@ -11,16 +11,20 @@ Source: LIP 109 (SDS) and the SDS-R implementation guide; section names in comme
 from collections import deque
 from collections.abc import Iterator, Sequence
 from copy import copy
-from typing import TypeVar
+from typing import Final, TypeVar
 
+from .archive import NO_ARCHIVE, LogArchive
+from .changes import CHANNEL, NO_RECORDER, Changes, Recorder, Tables
 from .delivery import Delivery
 from .events import DeliveryFailed, Outgoing, OutgoingKind, RepairSent, SdsEvent
 from .ids import IdFunction
 from .incoming import MissingEntry
+from .log import LogEntry
 from .message import HistoryEntry
 from .options import SdsOptions
 from .profile import PROFILES, SPEC, WireProfile
 from .receiving import Arrival, Outcome, Receiver
+from .restoring import restore
 from .sending import Sender
 from .state import ChannelState
 from .statistics import SdsStatistics
@@ -30,6 +34,9 @@ __all__ = ["Arrival", "Outcome", "SdsProtocol"]
 
 _T = TypeVar("_T")
 
+TRIM_INTERVAL_MS: Final = 60_000
+"""How often the log is looked through for what became too old."""
+
 
 class SdsProtocol:
     """One participant of one channel.
@@ -37,6 +44,9 @@ class SdsProtocol:
     It sends the dialect `profile` and takes those of `listen_to`, all by default; what mixing them
     means stands in `profile.py`. Options and id function are those of `profile` where None.
     `random` returns floats in [0, 1) and is asked for sync back-off and sync ids alone.
+
+    With a `recorder`, what a restart needs is handed out by `changes()` after each step. Where
+    `archive` finds what was recorded, only the newest part of the log stays in memory.
     """
 
     def __init__(
@@ -50,19 +60,25 @@ class SdsProtocol:
         listen_to: Sequence[WireProfile] | None = None,
         options: SdsOptions | None = None,
         id_function: IdFunction | None = None,
+        recorder: Recorder = NO_RECORDER,
+        archive: LogArchive = NO_ARCHIVE,
     ) -> None:
         self.options = options = options or profile.options
         self.profile = profile
         timer = SyncTimer(
             make_schedule(options.sync_schedule, options.sync_min_interval_ms, random)
         )
-        self._state = state = ChannelState(channel_id, sender_id, options, profile, timer, now_ms)
+        self._state = state = ChannelState(
+            channel_id, sender_id, options, profile, timer, now_ms, recorder, archive
+        )
         self._sender = Sender(state, id_function or profile.id_function, random)
         self._delivery = Delivery(state)
         self._receiver = Receiver(
             state, self._delivery, tuple(PROFILES.values() if listen_to is None else listen_to)
         )
         self._repair_sync_not_before_ms = 0
+        self._recorded_clock: int | None = None
+        self._trim_at_ms = now_ms
         # Open to read; only the core writes.
         self.channel_id, self.sender_id = channel_id, sender_id
         self.clock, self.log, self.bloom_filter = state.clock, state.log, state.bloom_filter
@@ -70,6 +86,13 @@ class SdsProtocol:
         self.repair_requests, self.repair_responses = state.repair_requests, state.repair_responses
         self.participants, self.counters = state.participants, state.counters
         timer.restart(Heard.START, now_ms)
+
+    def restore(self, tables: Tables, newest: Sequence[LogEntry], now_ms: int) -> None:
+        """Begin as before a restart: with the rows that were recorded, and the newest entries of
+        the log, oldest first. Own messages that never went out wait in `outgoing()` again."""
+        restore(self._state, tables, newest, now_ms)
+        if self.is_missing_something or self.incoming_buffer.parked:
+            self._delivery.plan_sweep(now_ms)
 
     # -- inputs ------------------------------------------------------------------------------------
 
@@ -141,6 +164,7 @@ class SdsProtocol:
         if request_ms is not None:
             request_ms = max(request_ms, self._repair_sync_not_before_ms)
         deadlines = (
+            self._trim_at_ms if self.options.retention_ms else None,
             self._state.sync_timer.due_ms,
             self._delivery.sweep_at_ms,
             request_ms,
@@ -151,6 +175,9 @@ class SdsProtocol:
 
     def on_deadline(self, now_ms: int) -> None:
         """Do all that is due."""
+        if self.options.retention_ms and self._trim_at_ms <= now_ms:
+            self._trim_at_ms = now_ms + TRIM_INTERVAL_MS
+            self.log.forget_before(now_ms - self.options.retention_ms)
         self.sweep_outgoing(now_ms)
         self.sweep_repair(now_ms)
         sweep_at_ms, sync_at_ms = self._delivery.sweep_at_ms, self._state.sync_timer.due_ms
@@ -205,6 +232,15 @@ class SdsProtocol:
     def outgoing(self) -> Iterator[Outgoing]:
         """Hand out all that must be broadcast, in order."""
         return _drain(self._state.outgoing)
+
+    def changes(self) -> Changes:
+        """What changed since the last call of what a restart needs; to be written in one
+        transaction before anything of `events()` and `outgoing()` is let out."""
+        recorder = self._state.recorder
+        if recorder is not NO_RECORDER and self.clock.value != self._recorded_clock:
+            self._recorded_clock = self.clock.value
+            recorder.put(CHANNEL, "clock", self.clock.value)
+        return recorder.take()
 
     def missing(self) -> Sequence[MissingEntry]:
         """What is known by reference alone: what to look for in Store.

@@ -228,7 +228,7 @@ class Receiver:
             dependency = entry.message_id
             if not dependency or dependency == message.message_id or dependency in unmet:
                 continue
-            if state.log.was_evicted(dependency) or dependency in state.referable_syncs:
+            if state.log.is_settled(dependency) or dependency in state.referable_syncs:
                 continue
             if self._is_earlier(entry, now_ms):
                 continue

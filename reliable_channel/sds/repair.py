@@ -13,8 +13,29 @@ from typing import Final
 
 from sortedcontainers import SortedList
 
+from .changes import NO_RECORDER, Recorder, Row, Table
+from .incoming import reference, reference_row
 from .message import HistoryEntry
 from .options import RepairOptions
+
+REPAIR_REQUESTS: Final = Table(
+    "repair_requests",
+    (
+        ("message_id", "TEXT"),
+        ("sender_id", "TEXT"),
+        ("retrieval_hint", "BLOB"),
+        ("since_ms", "INTEGER"),
+        ("attempts", "INTEGER"),
+        ("t_req_ms", "INTEGER"),
+        ("resting_since_ms", "INTEGER"),
+    ),
+)
+REPAIR_RESPONSES: Final = Table(
+    "repair_responses", (("message_id", "TEXT"), ("t_resp_ms", "INTEGER"))
+)
+REPAIR_CACHE: Final = Table(
+    "repair_cache", (("message_id", "TEXT"), ("number", "INTEGER"), ("data", "BLOB"))
+)
 
 MOST_REST: Final = 10
 """The longest rest of a request that nobody answers, in units of t_max: 20 minutes by default."""
@@ -126,8 +147,13 @@ class OutgoingRepairBuffer:
     """What this participant will ask for: missing entries with their T_req."""
 
     def __init__(
-        self, participant_id: str, options: RepairOptions, timers: RepairTimers = SPEC_TIMERS
+        self,
+        participant_id: str,
+        options: RepairOptions,
+        timers: RepairTimers = SPEC_TIMERS,
+        recorder: Recorder = NO_RECORDER,
     ) -> None:
+        self._recorder = recorder
         self._participant_id = participant_id
         self._options = options
         self._timers = timers
@@ -168,6 +194,7 @@ class OutgoingRepairBuffer:
         if self._wanted.pop(message_id, None) is not None:
             self._timetable.remove(message_id)
             self._resting.pop(message_id, None)
+            self._recorder.delete(REPAIR_REQUESTS, message_id)
 
     def due(self, now_ms: int) -> list[HistoryEntry]:
         """The entries to attach to the next message, lowest T_req first."""
@@ -211,6 +238,7 @@ class OutgoingRepairBuffer:
             self._plan(message_id, now_ms)
         else:
             self._resting[message_id] = now_ms
+            self._record(message_id)
 
     def _rests(self, message_id: str, now_ms: int) -> bool:
         spent_ms = self._resting.get(message_id)
@@ -224,14 +252,43 @@ class OutgoingRepairBuffer:
             message_id,
             self._timers.t_req(self._participant_id, message_id, now_ms, self._options),
         )
+        self._record(message_id)
+
+    def restore(self, rows: Iterable[Row]) -> None:
+        """Begin with the requests from before a restart."""
+        for row in rows:
+            since_ms, attempts, t_req_ms, resting_since_ms = row[3:]
+            assert isinstance(since_ms, int) and isinstance(attempts, int)
+            entry = reference(row)
+            self._wanted[entry.message_id] = _Wanted(entry, since_ms, attempts)
+            if isinstance(t_req_ms, int):
+                self._timetable.add(entry.message_id, t_req_ms)
+            elif isinstance(resting_since_ms, int):
+                self._resting[entry.message_id] = resting_since_ms
+
+    def _record(self, message_id: str) -> None:
+        wanted = self._wanted[message_id]
+        self._recorder.put(
+            REPAIR_REQUESTS,
+            *reference_row(wanted.entry),
+            wanted.since_ms,
+            wanted.attempts,
+            self._timetable.due_ms.get(message_id),
+            self._resting.get(message_id),
+        )
 
 
 class IncomingRepairBuffer:
     """What this participant will answer: requested ids with their T_resp."""
 
     def __init__(
-        self, participant_id: str, options: RepairOptions, timers: RepairTimers = SPEC_TIMERS
+        self,
+        participant_id: str,
+        options: RepairOptions,
+        timers: RepairTimers = SPEC_TIMERS,
+        recorder: Recorder = NO_RECORDER,
     ) -> None:
+        self._recorder = recorder
         self._participant_id = participant_id
         self._options = options
         self._timers = timers
@@ -254,23 +311,32 @@ class IncomingRepairBuffer:
         ):
             return False
         if len(self._timetable) >= self._options.buffer_size and (last := self._timetable.last()):
-            self._timetable.remove(last[1])
+            self.remove(last[1])
         due_ms = self._timers.t_resp(
             self._participant_id, sender_id, message_id, now_ms, self._options
         )
         self._timetable.add(message_id, due_ms)
+        self._recorder.put(REPAIR_RESPONSES, message_id, due_ms)
         return True
 
     def remove(self, message_id: str) -> None:
         """Forget a request: somebody else answered."""
-        self._timetable.remove(message_id)
+        if message_id in self._timetable:
+            self._timetable.remove(message_id)
+            self._recorder.delete(REPAIR_RESPONSES, message_id)
 
     def take_due(self, now_ms: int) -> list[str]:
         """Take the ids whose answer is due."""
         due = self._timetable.until(now_ms, len(self._timetable))
         for message_id in due:
-            self._timetable.remove(message_id)
+            self.remove(message_id)
         return due
+
+    def restore(self, rows: Iterable[Row]) -> None:
+        """Begin with the answers that were planned before a restart."""
+        for message_id, t_resp_ms in rows:
+            assert isinstance(message_id, str) and isinstance(t_resp_ms, int)
+            self._timetable.add(message_id, t_resp_ms)
 
     def next_deadline_ms(self) -> int | None:
         """The lowest T_resp."""
@@ -284,24 +350,39 @@ class IncomingRepairBuffer:
 class RepairCache:
     """The newest messages as they were on the wire, to answer requests with; bounded by bytes."""
 
-    def __init__(self, limit_bytes: int) -> None:
+    def __init__(self, limit_bytes: int, recorder: Recorder = NO_RECORDER) -> None:
         self._limit_bytes = limit_bytes
+        self._recorder = recorder
         # Not a dict: taking the first key of one is linear in the keys deleted before it.
         self._messages: OrderedDict[str, bytes] = OrderedDict()
+        self._number = 0
         self.size_bytes = 0
 
     def __contains__(self, message_id: str) -> bool:
         return message_id in self._messages
 
-    def add(self, message_id: str, data: bytes) -> None:
-        """Keep a message; the oldest ones make room."""
+    def add(self, message_id: str, data: bytes, *, durably: bool = False) -> None:
+        """Keep a message, beyond a restart where `durably`; the oldest ones make room."""
         if len(data) > self._limit_bytes or message_id in self._messages:
             return
         self._messages[message_id] = data
         self.size_bytes += len(data)
+        if durably:
+            self._number += 1
+            self._recorder.put(REPAIR_CACHE, message_id, self._number, data)
         while self.size_bytes > self._limit_bytes:
-            self.size_bytes -= len(self._messages.popitem(last=False)[1])
+            oldest, evicted = self._messages.popitem(last=False)
+            self.size_bytes -= len(evicted)
+            self._recorder.delete(REPAIR_CACHE, oldest)
 
     def get(self, message_id: str) -> bytes | None:
         """The bytes of a message, or None where they had to make room."""
         return self._messages.get(message_id)
+
+    def restore(self, rows: Iterable[Row]) -> None:
+        """Begin with what was kept before a restart."""
+        for message_id, number, data in sorted(rows, key=lambda row: int(row[1] or 0)):
+            assert isinstance(message_id, str) and isinstance(number, int)
+            assert isinstance(data, bytes)
+            self.add(message_id, data)
+            self._number = number

@@ -57,7 +57,8 @@ class Sender:
             self._log_own(entry)
         else:
             self._undispatched[message_id] = entry
-        state.repair_cache.add(message_id, data)
+        # Durable whatever the others' are: its sender is the first to be asked for it.
+        state.repair_cache.add(message_id, data, durably=True)
         state.broadcast(OutgoingKind.CONTENT, message_id, data)
         state.counters.sent += 1
         state.sync_timer.restart(Heard.OWN_CONTENT, now_ms)

@@ -4,8 +4,10 @@ from collections import deque
 from typing import Final
 
 from .acknowledgements import AcknowledgementReview, Participants
+from .archive import NO_ARCHIVE, LogArchive
 from .bloom import RollingBloomFilter
 from .causal_history import CausalTail
+from .changes import NO_RECORDER, Recorder, Table
 from .events import Outgoing, OutgoingKind, SdsEvent
 from .ids import RecentIds
 from .incoming import IncomingBuffer
@@ -20,6 +22,7 @@ from .sync import SyncTimer
 
 REFERABLE_SYNCS: Final = 10_000
 """Sync messages that are remembered for those who refer to them; nim-sds keeps 1000 messages."""
+REFERABLE: Final = Table("referable_syncs", (("message_id", "TEXT"),))
 
 
 class ChannelState:
@@ -33,14 +36,18 @@ class ChannelState:
         profile: WireProfile,
         sync_timer: SyncTimer,
         now_ms: int,
+        recorder: Recorder = NO_RECORDER,
+        archive: LogArchive = NO_ARCHIVE,
     ) -> None:
+        limits = options.limits
         self.channel_id = channel_id
         self.sender_id = sender_id
         self.options = options
         self.profile = profile
         self.sync_timer = sync_timer
         self.clock = profile.clock(now_ms)
-        self.log = MessageLog(options.limits.log_entries)
+        self.recorder = recorder
+        self.log = MessageLog(limits.log_entries, archive=archive, recorder=recorder)
         self.causal_tail = CausalTail(
             self.log,
             options.causal_history_size,
@@ -48,22 +55,23 @@ class ChannelState:
             profile.codec.encode_causal_entry,
         )
         self.bloom_filter = RollingBloomFilter(options.bloom, form=profile.bloom)
-        self.participants = Participants(options.limits.participants)
+        self.participants = Participants(limits.participants, recorder)
         self.outgoing_buffer = OutgoingBuffer(
             options.bloom,
             retry_interval_ms=options.retry_interval_ms,
             possibly_acknowledged_interval_ms=options.possibly_acknowledged_interval_ms,
+            recorder=recorder,
         )
         self.acknowledgements = AcknowledgementReview(
             self.outgoing_buffer, self.participants, options
         )
-        self.incoming_buffer = IncomingBuffer(lost_limit=options.limits.missing_entries)
-        timers = profile.repair_timers
-        self.joining = Joining(options.limits.missing_entries)
-        self.repair_requests = OutgoingRepairBuffer(sender_id, options.repair, timers)
-        self.repair_responses = IncomingRepairBuffer(sender_id, options.repair, timers)
-        self.repair_cache = RepairCache(options.repair.cache_bytes if options.repair.enabled else 0)
-        self.referable_syncs = RecentIds(REFERABLE_SYNCS)
+        self.incoming_buffer = IncomingBuffer(lost_limit=limits.missing_entries, recorder=recorder)
+        timers, repair = profile.repair_timers, options.repair
+        self.joining = Joining(limits.missing_entries, recorder)
+        self.repair_requests = OutgoingRepairBuffer(sender_id, repair, timers, recorder)
+        self.repair_responses = IncomingRepairBuffer(sender_id, repair, timers, recorder)
+        self.repair_cache = RepairCache(repair.cache_bytes if repair.enabled else 0, recorder)
+        self.referable_syncs = RecentIds(REFERABLE_SYNCS, recorder=recorder, table=REFERABLE)
         """Sync messages of dialects whose peers refer to them: there is nothing to wait for."""
         self.counters = SdsCounters()
         self.events: deque[SdsEvent] = deque()
@@ -79,9 +87,7 @@ class ChannelState:
 
     def set_retrieval_hint(self, message_id: str, retrieval_hint: bytes) -> None:
         """Remember how others may retrieve a message, where that was not known yet."""
-        entry = self.log.get(message_id)
-        if entry is not None and entry.retrieval_hint is None:
-            entry.retrieval_hint = retrieval_hint
+        if self.log.set_retrieval_hint(message_id, retrieval_hint):
             self.causal_tail.forget(message_id)
 
     def held(self, message_id: str) -> bytes | None:

@@ -1,0 +1,122 @@
+"""What a step changes of that which a restart needs.
+
+The core works in memory. Whoever wants it to outlive its process gives it a `Recorder`; after each
+step, and before anything of that step is let out, the owner writes what `take()` hands out, in one
+transaction. `restoring.py` is the way back.
+
+Small tables are rows by key: putting a key again replaces its row. The log is apart, since it is
+large: its entries are added, learn a retrieval hint, and are trimmed from the oldest on.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Final
+
+Value = str | int | bytes | None
+Row = tuple[Value, ...]
+"""The values of a table's columns; the first one is the key."""
+LogKey = tuple[int, str]
+"""Lamport timestamp and message id: where an entry stands in the log."""
+LogRow = tuple[str, str, int, bytes, bytes | None]
+"""Message id, sender id, Lamport timestamp, content and retrieval hint of a log entry."""
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    """A small table, and what its columns hold: `TEXT`, `INTEGER`, `BLOB` or `ANY`, each of them
+    possibly nothing."""
+
+    name: str
+    columns: tuple[tuple[str, str], ...]
+    """Names and types, the key first."""
+
+    def __hash__(self) -> int:
+        return hash(self.name)
+
+
+@dataclass(slots=True)
+class Changes:
+    """What one step changed, or several, to be written in one transaction."""
+
+    entries: dict[str, LogRow] = field(default_factory=dict)
+    """New in the log, by message id."""
+    hints: dict[str, bytes] = field(default_factory=dict)
+    """Retrieval hints of entries that stood in the log already, by message id."""
+    trimmed_below: LogKey | None = None
+    """What stands below this key left the log."""
+    rows: dict[tuple[Table, Value], Row | None] = field(default_factory=dict)
+    """By table and key; None where the row was deleted."""
+
+    def __bool__(self) -> bool:
+        return bool(self.rows or self.entries or self.hints or self.trimmed_below)
+
+    def add(self, later: "Changes") -> None:
+        """Include what a later step changed."""
+        self.entries.update(later.entries)
+        for message_id, hint in later.hints.items():
+            if (row := self.entries.get(message_id)) is None:
+                self.hints[message_id] = hint
+            else:
+                self.entries[message_id] = (*row[:4], hint)
+        self.trimmed_below = later.trimmed_below or self.trimmed_below
+        self.rows.update(later.rows)
+
+
+class Recorder:
+    """Collects the changes of a step."""
+
+    def __init__(self) -> None:
+        self._changes = Changes()
+
+    def put(self, table: Table, *row: Value) -> None:
+        """A row is new, or new in what it says."""
+        self._changes.rows[table, row[0]] = row
+
+    def delete(self, table: Table, key: Value) -> None:
+        """A row is gone, if it ever was there."""
+        self._changes.rows[table, key] = None
+
+    def log(self, row: LogRow) -> None:
+        """A message entered the log."""
+        self._changes.entries[row[0]] = row
+
+    def hint(self, message_id: str, retrieval_hint: bytes) -> None:
+        """An entry of the log learned its retrieval hint."""
+        self._changes.add(Changes(hints={message_id: retrieval_hint}))
+
+    def trim(self, below: LogKey) -> None:
+        """What stands below this key left the log."""
+        self._changes.trimmed_below = below
+
+    def take(self) -> Changes:
+        """Hand out what changed since the last time."""
+        changes, self._changes = self._changes, Changes()
+        return changes
+
+
+class _NoRecorder(Recorder):
+    """For participants that start from nothing each time."""
+
+    def put(self, table: Table, *row: Value) -> None:
+        pass
+
+    def delete(self, table: Table, key: Value) -> None:
+        pass
+
+    def log(self, row: LogRow) -> None:
+        pass
+
+    def hint(self, message_id: str, retrieval_hint: bytes) -> None:
+        pass
+
+    def trim(self, below: LogKey) -> None:
+        pass
+
+
+CHANNEL: Final = Table("channel", (("name", "TEXT"), ("value", "ANY")))
+"""Single values: the clock, the horizon of the log, since when this participant takes part."""
+
+NO_RECORDER: Final[Recorder] = _NoRecorder()
+
+Tables = Mapping[str, Sequence[Row]]
+"""The rows of each table by its name."""

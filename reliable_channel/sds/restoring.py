@@ -1,0 +1,107 @@
+"""The way back from what a `Recorder` collected to the state of a participant.
+
+What is not in the tables follows from them: the bloom filter from the newest entries of the log,
+and what a parked message waits for from its causal history.
+"""
+
+from collections.abc import Iterator, Sequence
+from typing import Final
+
+from .acknowledgements import PARTICIPANTS
+from .archive import LOG_BLOCKS
+from .changes import CHANNEL, LogKey, Row, Table, Tables, Value
+from .events import OutgoingKind
+from .incoming import LOST, MISSING, PARKED, ParkedMessage
+from .joining import PRESUMED, SETTLED
+from .log import EVICTED, LogEntry
+from .outgoing import OUTGOING, OUTGOING_PROGRESS, OutgoingEntry
+from .profile import PROFILES
+from .repair import REPAIR_CACHE, REPAIR_REQUESTS, REPAIR_RESPONSES
+from .state import REFERABLE, ChannelState
+from .wire import CodecError
+
+TABLES: Final[tuple[Table, ...]] = (
+    CHANNEL,
+    EVICTED,
+    LOG_BLOCKS,
+    LOST,
+    MISSING,
+    OUTGOING,
+    OUTGOING_PROGRESS,
+    PARKED,
+    PARTICIPANTS,
+    PRESUMED,
+    REFERABLE,
+    REPAIR_CACHE,
+    REPAIR_REQUESTS,
+    REPAIR_RESPONSES,
+    SETTLED,
+)
+"""All small tables of the core."""
+
+
+def restore(state: ChannelState, tables: Tables, newest: Sequence[LogEntry], now_ms: int) -> None:
+    """Give `state`, which is new, what was recorded of an earlier one.
+
+    Own messages that never went out are broadcast again, in their order.
+    """
+
+    def rows(table: Table) -> list[Row]:
+        return list(tables.get(table.name, ()))
+
+    values: dict[Value, Value] = {row[0]: row[1] for row in rows(CHANNEL)}
+    state.clock.value = max(state.clock.value, _number(values.get("clock")))
+    state.log.restore(list(newest), rows(LOG_BLOCKS), rows(EVICTED), _horizon(values))
+    state.participants.restore(rows(PARTICIPANTS))
+    state.outgoing_buffer.restore(rows(OUTGOING), rows(OUTGOING_PROGRESS), now_ms)
+    state.repair_cache.restore(rows(REPAIR_CACHE))
+    state.repair_requests.restore(rows(REPAIR_REQUESTS))
+    state.repair_responses.restore(rows(REPAIR_RESPONSES))
+    state.referable_syncs.restore(rows(REFERABLE))
+    state.joining.restore(
+        _number(values.get("wanted_from")), _number(values.get("presume_until_ms")), tables
+    )
+    state.incoming_buffer.restore_references(rows(MISSING), rows(LOST))
+    state.incoming_buffer.restore_parked(_parked(rows(PARKED)))
+    _fill_bloom_filter(state, newest)
+    for entry in sorted(state.outgoing_buffer.undispatched(), key=lambda e: _place(state, e)):
+        state.broadcast(OutgoingKind.CONTENT, entry.message_id, entry.data)
+
+
+def _fill_bloom_filter(state: ChannelState, newest: Sequence[LogEntry]) -> None:
+    parked = state.incoming_buffer.parked
+    room = max(0, state.bloom_filter.parameters.capacity - len(parked))
+    for entry in newest[len(newest) - min(room, len(newest)) :]:
+        state.bloom_filter.insert(entry.message_id)
+    for message_id in parked:
+        state.bloom_filter.insert(message_id)
+
+
+def _parked(rows: Sequence[Row]) -> Iterator[ParkedMessage]:
+    for _, arrived_ms, retrieval_hint, data in rows:
+        assert isinstance(arrived_ms, int) and isinstance(data, bytes)
+        assert retrieval_hint is None or isinstance(retrieval_hint, bytes)
+        codec = next((p.codec for p in PROFILES.values() if p.codec.recognises(data)), None)
+        try:
+            if codec is not None:
+                yield ParkedMessage(codec.decode(data), data, retrieval_hint, arrived_ms, set())
+        except CodecError:
+            # It was read before, by a version that was less strict: it must come again.
+            continue
+
+
+def _place(state: ChannelState, entry: OutgoingEntry) -> LogKey:
+    logged = state.log.get(entry.message_id)
+    return logged.key if logged else (0, entry.message_id)
+
+
+def _horizon(values: dict[Value, Value]) -> LogKey | None:
+    lamport_timestamp = values.get("horizon_lamport_timestamp")
+    message_id = values.get("horizon_message_id")
+    if isinstance(lamport_timestamp, int) and isinstance(message_id, str):
+        return lamport_timestamp, message_id
+    return None
+
+
+def _number(value: Value) -> int:
+    return value if isinstance(value, int) else 0

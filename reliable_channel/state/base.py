@@ -1,0 +1,69 @@
+"""The contract of state stores: where a participant's state outlives its process."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+from ..sds.archive import LogArchive
+from ..sds.changes import Changes, Tables
+from ..sds.log import LogEntry
+
+
+@dataclass(frozen=True, slots=True)
+class Identity:
+    """Whose state it is. A store holds that of one participant in one channel."""
+
+    channel_id: str
+    sender_id: str
+    wire_profile: str
+
+
+@dataclass(frozen=True, slots=True)
+class Saved:
+    """What a store holds when it is opened."""
+
+    tables: Tables
+    """The rows of each small table by the table's name."""
+    newest: Sequence[LogEntry]
+    """The newest entries of the log, oldest first."""
+
+
+class Archive(LogArchive, Protocol):
+    """A log archive that has something to close."""
+
+    def close(self) -> None:
+        """Let go of what is held open; twice does nothing."""
+        ...
+
+
+class StateStore(Protocol):
+    """Where state outlives the process.
+
+    `open`, `write` and `close` are called from one thread that does nothing else, and may block.
+    The archive is used from the thread of the channel: its calls should take microseconds. It sees
+    what was written.
+    """
+
+    def open(self, identity: Identity) -> Saved:
+        """Open or begin the state of a participant, and return what is there.
+
+        Raises:
+            StateError: it cannot be used.
+        """
+        ...
+
+    def write(self, changes: Changes) -> None:
+        """Write all of it, or nothing; once this returns, it is there after a crash.
+
+        Raises:
+            StateError: nothing was written.
+        """
+        ...
+
+    def archive(self) -> Archive:
+        """The log for reading, of a store that is open."""
+        ...
+
+    def close(self) -> None:
+        """Close; twice does nothing."""
+        ...

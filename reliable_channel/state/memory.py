@@ -1,0 +1,74 @@
+"""State that outlives a channel but not its process: for tests, and for simulations."""
+
+from collections.abc import Iterator
+
+from sortedcontainers import SortedList
+
+from ..sds.changes import Changes, LogKey, Row, Value
+from ..sds.log import WINDOW_ENTRIES, LogEntry
+from .base import Identity, Saved
+from .errors import StateMismatch
+
+
+class MemoryStateStore:
+    """Keeps state in memory. Open it again to begin again from what was written."""
+
+    def __init__(self) -> None:
+        self._identity: Identity | None = None
+        self._tables: dict[str, dict[Value, Row]] = {}
+        self._entries: dict[str, LogEntry] = {}
+        self._order: SortedList[LogKey] = SortedList()
+
+    def open(self, identity: Identity) -> Saved:
+        """Return what was written.
+
+        Raises:
+            StateMismatch: it belongs to somebody else.
+        """
+        if self._identity not in (None, identity):
+            raise StateMismatch(f"the state belongs to {self._identity}, not to {identity}")
+        self._identity = identity
+        newest = [self._entries[key[1]] for key in self._order[-WINDOW_ENTRIES:]]
+        tables = {name: list(rows.values()) for name, rows in self._tables.items()}
+        return Saved(tables, [LogEntry(*entry.row) for entry in newest])
+
+    def write(self, changes: Changes) -> None:
+        """Take all of it."""
+        for row in changes.entries.values():
+            entry = LogEntry(*row)
+            self._entries[entry.message_id] = entry
+            self._order.add(entry.key)
+        for message_id, hint in changes.hints.items():
+            if known := self._entries.get(message_id):
+                known.retrieval_hint = hint
+        while changes.trimmed_below and self._order and self._order[0] < changes.trimmed_below:
+            del self._entries[self._order.pop(0)[1]]
+        for (table, key), changed in changes.rows.items():
+            rows = self._tables.setdefault(table.name, {})
+            if changed is None:
+                rows.pop(key, None)
+            else:
+                rows[key] = changed
+
+    def archive(self) -> "MemoryStateStore":
+        """The log."""
+        return self
+
+    def get(self, message_id: str) -> LogEntry | None:
+        """The entry of an id, or None."""
+        entry = self._entries.get(message_id)
+        return LogEntry(*entry.row) if entry else None
+
+    def entries(self, start: LogKey | None, end: LogKey) -> Iterator[LogEntry]:
+        """The entries from `start` up to and without `end`, in log order."""
+        for key in list(self._order.irange(start, end, (True, False))):
+            yield LogEntry(*self._entries[key[1]].row)
+
+    def count(self, start: LogKey | None, end: LogKey) -> int:
+        """How many these are."""
+        first: int = 0 if start is None else self._order.bisect_left(start)
+        last: int = self._order.bisect_left(end)
+        return max(0, last - first)
+
+    def close(self) -> None:
+        """Nothing: what was written stays."""

@@ -1,0 +1,70 @@
+"""The log as the core may see it: what is written, and what is about to be."""
+
+from collections.abc import Iterator
+from heapq import merge
+
+from ..sds.changes import Changes, LogKey
+from ..sds.log import LogEntry
+from .base import Archive
+
+
+class ArchiveOverlay:
+    """An archive that also finds what was handed to the writer and is not written yet.
+
+    `add` and `remove` come from the thread of the channel, as do look-ups.
+    """
+
+    def __init__(self, written: Archive) -> None:
+        self._written = written
+        self._unwritten: dict[str, LogEntry] = {}
+
+    def __len__(self) -> int:
+        return len(self._unwritten)
+
+    def add(self, changes: Changes) -> None:
+        """These changes go to the writer."""
+        for message_id, row in changes.entries.items():
+            self._unwritten[message_id] = LogEntry(*row)
+        for message_id, hint in changes.hints.items():
+            if entry := self._unwritten.get(message_id):
+                entry.retrieval_hint = hint
+
+    def remove(self, changes: Changes) -> None:
+        """These changes are written."""
+        for message_id in changes.entries:
+            self._unwritten.pop(message_id, None)
+
+    def get(self, message_id: str) -> LogEntry | None:
+        """The entry of an id, or None."""
+        return self._unwritten.get(message_id) or self._written.get(message_id)
+
+    def entries(self, start: LogKey | None, end: LogKey) -> Iterator[LogEntry]:
+        """The entries from `start` up to and without `end`, in log order."""
+        last: LogKey | None = None
+        for entry in merge(self._written.entries(start, end), self._within(start, end), key=_key):
+            if entry.key != last:
+                last = entry.key
+                yield entry
+
+    def count(self, start: LogKey | None, end: LogKey) -> int:
+        """How many these are."""
+        unwritten = [e for e in self._within(start, end) if self._written.get(e.message_id) is None]
+        return self._written.count(start, end) + len(unwritten)
+
+    def close(self) -> None:
+        """Close what is written for reading."""
+        self._written.close()
+
+    def _within(self, start: LogKey | None, end: LogKey) -> list[LogEntry]:
+        return sorted(
+            (
+                entry
+                for entry in self._unwritten.values()
+                if entry.key < end and (start is None or start <= entry.key)
+            ),
+            key=_key,
+        )
+
+
+def _key(entry: LogEntry) -> LogKey:
+    return entry.key

@@ -1,0 +1,162 @@
+"""State in a file, and all that can be wrong with a file."""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+from pathlib import Path
+
+import pytest
+
+from reliable_channel.sds.changes import Changes, Table
+from reliable_channel.state import (
+    Identity,
+    SqliteStateStore,
+    StateCorrupt,
+    StateInUse,
+    StateUnavailable,
+    StateVersionTooNew,
+)
+from reliable_channel.state.connect import sqlite_store
+
+ALICE = Identity("general", "alice", "spec")
+NOTES = Table("notes", (("name", "TEXT"), ("data", "BLOB")))
+
+
+def put(name: str, data: bytes = b"") -> Changes:
+    return Changes(rows={(NOTES, name): (name, data)})
+
+
+def test_one_owner_at_a_time(tmp_path: Path) -> None:
+    first, second = (SqliteStateStore(tmp_path / "state.db") for _ in range(2))
+    first.open(ALICE)
+    with pytest.raises(StateInUse, match="one owner at a time"):
+        second.open(ALICE)
+    first.close()
+    second.open(ALICE)
+    second.close()
+
+
+def test_a_newer_version_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "state.db"
+    store = SqliteStateStore(path)
+    store.open(ALICE)
+    store.close()
+    with sqlite3.connect(path) as connection:
+        connection.execute("PRAGMA user_version = 99")
+    connection.close()
+    with pytest.raises(StateVersionTooNew, match="version 99"):
+        store.open(ALICE)
+
+
+@pytest.mark.parametrize("content", [b"no database at all, but long enough" * 100, b"SQLite fo"])
+def test_what_is_no_database_is_refused(tmp_path: Path, content: bytes) -> None:
+    path = tmp_path / "state.db"
+    path.write_bytes(content)
+    with pytest.raises(StateCorrupt, match="move it away"):
+        SqliteStateStore(path).open(ALICE)
+    assert path.read_bytes() == content
+
+
+def test_a_database_of_something_else_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "state.db"
+    with sqlite3.connect(path) as connection:
+        connection.execute("PRAGMA user_version = 1")
+        connection.execute("CREATE TABLE precious (data)")
+    connection.close()
+    with pytest.raises(StateCorrupt, match="something else"):
+        SqliteStateStore(path).open(ALICE)
+
+
+def test_a_damaged_file_is_named(tmp_path: Path) -> None:
+    path = tmp_path / "state.db"
+    store = SqliteStateStore(path)
+    store.open(ALICE)
+    for number in range(200):
+        store.write(put(f"row {number}", os.urandom(2_000)))
+    store.close()
+    data = bytearray(path.read_bytes())
+    data[4096:] = b"\xff" * (len(data) - 4096)
+    path.write_bytes(data)
+    with pytest.raises(StateCorrupt, match="damaged"):
+        store.open(ALICE)
+
+
+def test_a_directory_that_is_missing_is_made(tmp_path: Path) -> None:
+    store = SqliteStateStore(tmp_path / "new" / "state.db")
+    store.open(ALICE)
+    store.close()
+
+
+def test_a_path_that_cannot_be(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    with pytest.raises(StateUnavailable, match=r"state\.db"):
+        SqliteStateStore(tmp_path / "file" / "state.db").open(ALICE)
+
+
+def test_a_full_disk_refuses_the_whole_transaction(tmp_path: Path) -> None:
+    store = SqliteStateStore(tmp_path / "state.db")
+    store.open(ALICE)
+    assert store._connection is not None
+    # What SQLite says when it cannot grow is the same for a quota of its own and for a full disk.
+    (pages,) = store._connection.execute("PRAGMA page_count").fetchone()
+    store._connection.execute(f"PRAGMA max_page_count = {pages + 4}")
+    with pytest.raises(StateUnavailable, match="full"):
+        store.write(put("large", b"x" * 1_000_000))
+    store.write(put("small"))
+    store.close()
+    assert list(store.open(ALICE).tables["notes"]) == [("small", b"")]
+    store.close()
+
+
+def test_a_number_too_large_for_the_file_refuses_the_transaction(tmp_path: Path) -> None:
+    store = SqliteStateStore(tmp_path / "state.db")
+    store.open(ALICE)
+    numbers = Table("numbers", (("name", "TEXT"), ("number", "INTEGER")))
+    with pytest.raises(StateUnavailable):
+        store.write(Changes(rows={(numbers, "a"): ("a", 2**64)}))
+    store.write(Changes(rows={(numbers, "a"): ("a", 2**62)}))
+    store.close()
+
+
+@pytest.mark.parametrize(
+    ("durability", "level"), [("process", 1), ("power", 2)], ids=["normal", "full"]
+)
+def test_durability_chooses_what_a_transaction_waits_for(
+    tmp_path: Path, durability: str, level: int
+) -> None:
+    url = f"sqlite:///{tmp_path}/{{channel_id}}.db?durability={durability}"
+    store = sqlite_store(url.replace("sqlite:///", "sqlite:////"), "a/b", "alice")
+    assert isinstance(store, SqliteStateStore)
+    store.open(ALICE)
+    assert store._connection is not None
+    assert store._connection.execute("PRAGMA synchronous").fetchone() == (level,)
+    assert store._connection.execute("PRAGMA journal_mode").fetchone() == ("wal",)
+    store.close()
+    assert (tmp_path / "a%2Fb.db").exists()
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "sqlite:",
+        "sqlite:///",
+        "sqlite://host/path",
+        "sqlite:///a?mode=x",
+        "sqlite:///a?durability=never",
+    ],
+)
+def test_a_url_that_cannot_be(url: str) -> None:
+    with pytest.raises(ValueError, match="sqlite:///relative/path"):
+        sqlite_store(url, "general", "alice")
+
+
+def test_the_small_tables_are_strict(tmp_path: Path) -> None:
+    store = SqliteStateStore(tmp_path / "state.db")
+    store.open(ALICE)
+    store.write(put("a"))
+    assert store._connection is not None
+    tables = store._connection.execute("PRAGMA table_list").fetchall()
+    strict = {row[1]: bool(row[5]) for row in tables if not row[1].startswith("sqlite_")}
+    assert strict == {"identity": True, "log": True, "notes": True}
+    store.close()
