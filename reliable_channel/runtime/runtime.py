@@ -3,6 +3,7 @@
 from collections.abc import AsyncIterator, Callable
 from copy import copy
 from random import Random
+from time import monotonic_ns
 from typing import Final
 
 import anyio
@@ -11,6 +12,7 @@ from anyio.abc import TaskGroup
 from ..events import Event
 from ..options import ChannelOptions
 from ..sds import SdsProtocol
+from ..steady_clock import SteadyClock
 from ..transport.base import Transport, nodes_of
 from .backoff import Backoff
 from .confirmation import Confirmation
@@ -55,7 +57,8 @@ class Runtime:
     ) -> None:
         self.options = options
         self._transport = transport
-        self._now_ns = now_ns
+        self._wall_ns = now_ns
+        self._now_ns = now_ns = SteadyClock(now_ns, monotonic_ns)
         self._random = random.random
         self._stream = EventStream(options.event_buffer_limit)
         self._outbox = Outbox()
@@ -115,7 +118,7 @@ class Runtime:
             self._limits,
             self._health,
             self._confirmation,
-            self._now_ns,
+            self._wall_ns,  # Store refuses what is stamped otherwise
             self._random,
         )
         for _ in range(CONCURRENCY):

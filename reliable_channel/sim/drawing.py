@@ -80,7 +80,9 @@ def draw_scenario(seed: int) -> Scenario:
         tuple(sorted(faults.some(), key=lambda fault: fault.at_ms)),
         _conditions(draw),
         store,
-        _parameters(draw, participants * len(writes)),
+        _parameters(draw),
+        commit_ms=draw.one_of((0, 3, 50, 2_000)),
+        durable=draw.some_of(range(participants), 0, participants),
     )
 
 
@@ -132,7 +134,7 @@ def _store(draw: Draw) -> StoreConditions:
     )
 
 
-def _parameters(draw: Draw, messages: int) -> Parameters:
+def _parameters(draw: Draw) -> Parameters:
     return Parameters(
         bloom_capacity=draw.one_of((1_000, 1_000, 200, 20)),
         retry_interval_ms=draw.one_of((30_000, 30_000, 5_000)),

@@ -83,7 +83,7 @@ class Attacker:
         yield self._message(ahead_ms=self._most_ahead_ms + 24 * HOUR_MS)
 
     def _lamport_ahead(self) -> Iterator[Message]:
-        yield self._message(ahead_ms=self._most_ahead_ms - HOUR_MS)
+        yield self._message(ahead_ms=self._most_ahead_ms - 6 * HOUR_MS)
 
     def _full_filter(self) -> Iterator[Message]:
         yield self._message(content=None, bloom=b"\xff" * self._layout.byte_count)

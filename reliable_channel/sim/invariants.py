@@ -6,7 +6,7 @@ itself would have worked out with the code under test.
 """
 
 from collections import deque
-from collections.abc import Container, Sequence, Sized
+from collections.abc import Callable, Sequence, Sized
 from hashlib import sha256
 from itertools import islice
 from typing import Final, NoReturn
@@ -67,8 +67,9 @@ class Watch:
         self._clock_ms = 0
         self._newest_ms = 0
         """The highest Lamport timestamp in the log."""
-        self._tails: dict[str, list[str]] = {}
-        """The end of the log when an own message was made, until it is published."""
+        self._tails: dict[str, list[str] | None] = {}
+        """The end of the log when an own message was made, until it is published; None where a
+        restart came between."""
         self._planned: dict[str, int] = {}
 
     # -- what happens ------------------------------------------------------------------------------
@@ -82,24 +83,44 @@ class Watch:
         self._inserted: deque[str] = deque(maxlen=3 * self._filters.capacity)
         """What went into the bloom filter, oldest first."""
 
+    def restarted(self, core: SdsProtocol) -> None:
+        """A process starts from what is on disk: all that was let out before, and nothing else."""
+        self._gauges = _gauges(core)
+        self._planned = core.repair_requests.planned()
+        open_now = core.outgoing_buffer.entries.keys()
+        open_then = {message_id for message_id, fate in self._fates.items() if fate == "open"}
+        for message_id in sorted(open_now ^ open_then):
+            detail = f"{len(open_then)} were unacknowledged, now {len(open_now)} are"
+            self._violated("what is unacknowledged outlives a restart", message_id, detail)
+        clock_ms = core.clock.value
+        if clock_ms < self._newest_ms:
+            detail = f"{clock_ms} after a restart, {self._newest_ms} before"
+            self._violated("the Lamport clock is monotone", "", detail)
+        self._clock_ms = clock_ms
+        self._tails = dict.fromkeys(open_then)
+        self._inserted = deque(self.window, self._inserted.maxlen)
+        self._inserted.extend(core.incoming_buffer.parked)
+        self.check_log(core)
+
     def left(self) -> None:
         """It is gone for good."""
         self._ledger.forget_holder(self.number)
 
     def sent(self, core: SdsProtocol, message_id: str) -> None:
-        """The core accepted a message."""
+        """The core took a message to send."""
         entry = core.log.get(message_id)
-        self._require(
-            entry is not None, "own messages enter the log", message_id, "it is not there"
-        )
-        assert entry is not None
-        self._require(
-            entry.lamport_timestamp > self._newest_ms,
-            "an own message comes after all that is known",
-            message_id,
-            f"its timestamp {entry.lamport_timestamp} is not above {self._newest_ms}",
-        )
+        if entry is None:
+            self._violated("own messages enter the log", message_id, "it did not")
+        if entry.lamport_timestamp <= self._newest_ms:
+            detail = f"its timestamp {entry.lamport_timestamp} is not above {self._newest_ms}"
+            self._violated("an own message comes after all that is known", message_id, detail)
+        self._inserted.append(message_id)
+
+    def accepted(self, core: SdsProtocol, message_id: str) -> None:
+        """The application has the word that its message will be delivered."""
         self._require(message_id not in self._known, "ids are unique", message_id, "it is known")
+        entry = core.log.get(message_id)
+        assert entry is not None
         record = self._ledger.enter(
             Message(self.name, message_id, "", entry.lamport_timestamp, content=entry.content)
         )
@@ -107,14 +128,13 @@ class Watch:
         self._fates[message_id] = "open"
         self._tails[message_id] = self.window[-core.options.causal_history_size :]
         self._learn(record, len(self.window))
-        self._inserted.append(message_id)
 
     def published(self, core: SdsProtocol, outgoing: Outgoing) -> None:
         """A message goes out: what it says of itself must be true."""
         message = self._profile.codec.decode(outgoing.data)
         if outgoing.kind is OutgoingKind.CONTENT:
             tail, history = self._tails.pop(message.message_id), list(message.causal_ids)
-            if history != tail[len(tail) - len(history) :]:
+            if tail is not None and history != tail[len(tail) - len(history) :]:
                 detail = "its causal history is not the end of the log"
                 self._violated("messages refer to the newest", message.message_id, detail)
             record = self._ledger.enter(message)
@@ -130,17 +150,21 @@ class Watch:
             return
         message = self._profile.codec.decode(data)
         if arrival.outcome in _NEW:
-            record = self._ledger.enter(message)
-            assert record is not None
-            if record.sender_id != self.name:
-                record.holders |= 1 << self.number
-                record.received = True
             self._inserted.append(message.message_id)
         if (waiting := core.outgoing_buffer.entries) and message.sender_id != self.name:
             for message_id in message.causal_ids:
                 if message_id in waiting:
                     detail = f"{message.sender_id} refers to it, and it still counts as unreceived"
                     self._violated("a proof of receipt is believed", message_id, detail)
+
+    def took(self, data: bytes, arrival: Arrival) -> None:
+        """What the core took outlives a crash from now on, if anything does."""
+        if arrival.outcome in _NEW:
+            record = self._ledger.enter(self._profile.codec.decode(data))
+            assert record is not None
+            if record.sender_id != self.name:
+                record.holders |= 1 << self.number
+                record.received = True
 
     def told(self, core: SdsProtocol, event: SdsEvent) -> str | None:
         """The application is told; return what is worth a line in the trace."""
@@ -170,9 +194,10 @@ class Watch:
         self,
         core: SdsProtocol,
         now_ms: int,
-        outbox: Container[tuple[OutgoingKind, str]],
+        is_waiting: Callable[[str], bool],
     ) -> None:
-        """A step is over."""
+        """A step is over; `is_waiting` says of an own message whether it waits for the
+        transport."""
         clock_ms = core.clock.value
         if clock_ms < self._clock_ms or clock_ms < self._newest_ms:
             detail = f"{clock_ms} after {max(self._clock_ms, self._newest_ms)}"
@@ -184,7 +209,7 @@ class Watch:
                     "buffers keep their limits", "", f"{name} holds {len(held)} > {limit}"
                 )
         if core.outgoing_buffer.entries:
-            self._check_retries(core, outbox)
+            self._check_retries(core, is_waiting)
         if len(core.repair_requests) or self._planned:
             self._check_requests(core, now_ms)
 
@@ -258,15 +283,12 @@ class Watch:
                 detail = f"the filter of {message.message_id} lacks it"
                 self._violated("the bloom filter holds the newest", message_id, detail)
 
-    def _check_retries(
-        self, core: SdsProtocol, outbox: Container[tuple[OutgoingKind, str]]
-    ) -> None:
+    def _check_retries(self, core: SdsProtocol, is_waiting: Callable[[str], bool]) -> None:
         next_ms = core.next_deadline_ms()
         for message_id, entry in core.outgoing_buffer.entries.items():
             due_ms = entry.due_ms
             if due_ms is None:
-                sent = (OutgoingKind.CONTENT, message_id), (OutgoingKind.RETRY, message_id)
-                if sent[0] not in outbox and sent[1] not in outbox:
+                if not is_waiting(message_id):
                     detail = "no retry is planned, and it does not wait for the transport either"
                     self._violated("what is unacknowledged is sent again", message_id, detail)
             elif next_ms is None or next_ms > due_ms:

@@ -5,15 +5,21 @@ first, that waits while the participant's node is away; the timer of the core; a
 to Store by the rules of `store_queries.py`.
 """
 
+from collections import deque
 from collections.abc import Generator, Iterator
 from contextlib import closing
 from dataclasses import dataclass
 from random import Random
 from typing import Final
 
-from ..sds import SdsOptions, SdsProtocol, WireProfile
-from ..sds.events import Outgoing, OutgoingKind
+from ..sds import Arrival, SdsOptions, SdsProtocol, WireProfile
+from ..sds.archive import NO_ARCHIVE, LogArchive
+from ..sds.changes import NO_RECORDER, Changes
+from ..sds.events import Outgoing, OutgoingKind, SdsEvent
+from ..state import ArchiveOverlay, Identity
+from ..steady_clock import SteadyClock
 from ..store_queries import StoreQueries
+from .durability import Disk
 from .invariants import Watch
 from .network import Network, Packet, packet
 from .store import Store, StoreAwayError
@@ -42,12 +48,26 @@ class World:
     trace: Trace
     options: SdsOptions
     profile: WireProfile
+    commit_ms: int
+
+
+@dataclass(slots=True)
+class _Step:
+    """What a step of the core wants let out, once its changes are on disk."""
+
+    changes: Changes
+    events: list[SdsEvent]
+    outgoing: list[Outgoing]
+    sent_id: str | None
+    arrived: tuple[bytes, Arrival] | None
 
 
 class Participant:
     """Drives one core; absent until `start`, and after `stop`."""
 
-    def __init__(self, number: int, world: World, seed: int, watch: Watch) -> None:
+    def __init__(
+        self, number: int, world: World, seed: int, watch: Watch, *, is_durable: bool
+    ) -> None:
         self.number = number
         self.name = watch.name
         self.watch = watch
@@ -56,6 +76,9 @@ class Participant:
         """None while the process does not run."""
         self._world = world
         self._seed = seed
+        self._disk: Disk | None = None
+        if is_durable:
+            self._disk = Disk(Identity(CHANNEL, watch.name, world.profile.name))
         self._starts = 0
         self._written = 0
         self._node_is_away = False
@@ -64,31 +87,48 @@ class Participant:
     # -- life --------------------------------------------------------------------------------------
 
     def start(self) -> None:
-        """Start the process, without any state."""
+        """Start the process, from what is on disk where there is one."""
         if self.core is not None or self._has_left:
             return
         self._starts += 1
-        random = Random(f"{self._seed} {self.name} {self._starts}").random
-        profile = self._world.profile
-        self.core = core = SdsProtocol(
-            CHANNEL,
-            self.name,
-            now_ms=self.now_ms(),
-            random=random,
-            options=self._world.options,
-            profile=profile,
-            listen_to=(profile,),
-        )
         self._outbox: dict[tuple[OutgoingKind, str], Outgoing] = {}
-        self._publishing = False
+        self._unwritten: deque[_Step] = deque()
+        self._overlay: ArchiveOverlay | None = None
+        self._publishing = self._searching = False
         self._rings_at_ms: int | None = None
+        self._clock = SteadyClock(self._wall_ns, lambda: self._world.timeline.now_ms * 1_000_000)
         self._last_look_ms = self.now_ms()
-        self._searching = False
+        self.core = core = self._make_core()
         self._queries = StoreQueries(core, self.now_ms, retrieve_frequency_ms=RETRIEVE_FREQUENCY_MS)
-        self.watch.started(core)
         self._note("starts")
         self.catch_up(self.now_ms() - CATCH_UP_WINDOW_MS)
         self._settle(core)
+
+    def _make_core(self) -> SdsProtocol:
+        world, now_ms = self._world, self.now_ms()
+        saved, recorder = None, NO_RECORDER
+        archive: LogArchive = NO_ARCHIVE
+        if self._disk is not None:
+            saved, recorder, self._overlay = self._disk.open()
+            archive = self._overlay
+        core = SdsProtocol(
+            CHANNEL,
+            self.name,
+            now_ms=now_ms,
+            random=Random(f"{self._seed} {self.name} {self._starts}").random,
+            options=world.options,
+            profile=world.profile,
+            listen_to=(world.profile,),
+            recorder=recorder,
+            archive=archive,
+        )
+        if saved is not None:
+            core.restore(saved.tables, saved.newest, now_ms)
+        if saved is None or self._starts == 1:
+            self.watch.started(core)
+        else:
+            self.watch.restarted(core)
+        return core
 
     def stop(self) -> None:
         """End the process: what it held in memory is gone."""
@@ -119,8 +159,11 @@ class Participant:
             self._publish_soon()
 
     def now_ms(self) -> int:
-        """The time as this participant's clock has it."""
-        return self._world.timeline.now_ms + self.clock_skew_ms
+        """The time that the core is told."""
+        return self._clock() // 1_000_000
+
+    def _wall_ns(self) -> int:
+        return (self._world.timeline.now_ms + self.clock_skew_ms) * 1_000_000
 
     # -- steps of the core -------------------------------------------------------------------------
 
@@ -131,9 +174,8 @@ class Participant:
         self._written += 1
         content = f"{self.name} writes {self._written}".encode()
         message_id = core.send(content, self.now_ms())
-        self._note(f"sends {message_id}")
         self.watch.sent(core, message_id)
-        self._settle(core)
+        self._settle(core, sent_id=message_id)
 
     def hear(self, arrived: Packet) -> None:
         """Take a message from the network."""
@@ -143,7 +185,7 @@ class Participant:
     def _receive(self, core: SdsProtocol, arrived: Packet) -> None:
         arrival = core.receive(arrived.data, self.now_ms(), retrieval_hint=arrived.message_hash)
         self.watch.received(core, arrived.data, arrival)
-        self._settle(core)
+        self._settle(core, arrived=(arrived.data, arrival))
 
     def _ring(self, core: SdsProtocol, at_ms: int) -> None:
         if core is not self.core or at_ms != self._rings_at_ms:
@@ -156,28 +198,78 @@ class Participant:
         else:
             self._set_timer(core)
 
-    def _settle(self, core: SdsProtocol) -> None:
+    def _settle(
+        self,
+        core: SdsProtocol,
+        *,
+        sent_id: str | None = None,
+        arrived: tuple[bytes, Arrival] | None = None,
+    ) -> None:
         """Hand on what the core wants told and broadcast, then set the timer."""
-        note, watch = self._note, self.watch
-        for event in core.events():
-            if (line := watch.told(core, event)) is not None:
-                note(line)
-        for outgoing in core.outgoing():
-            self._put(outgoing)
-        watch.stepped(core, self.now_ms(), self._outbox)
+        step = _Step(core.changes(), list(core.events()), list(core.outgoing()), sent_id, arrived)
+        if self._overlay is None:
+            self._let_out(core, step)
+        else:
+            self._overlay.add(step.changes)
+            self._unwritten.append(step)
+            if len(self._unwritten) == 1:
+                timeline = self._world.timeline
+                timeline.at(timeline.now_ms + self._world.commit_ms, self._commit, core)
+        self.watch.stepped(core, self.now_ms(), self._waits_for_transport)
         self._set_timer(core)
         if not self._searching and not self._queries.is_idle:
             self._search()
+
+    def _commit(self, core: SdsProtocol) -> None:
+        """Write the steps that wait, in one transaction, then let out what they had to say."""
+        if core is not self.core:
+            return
+        assert self._disk is not None
+        assert self._overlay is not None
+        changes, steps = Changes(), list(self._unwritten)
+        self._unwritten.clear()
+        for step in steps:
+            changes.add(step.changes)
+        self._disk.commit(changes)
+        self._overlay.remove(changes)
+        for step in steps:
+            self._let_out(core, step)
+
+    def _let_out(self, core: SdsProtocol, step: _Step) -> None:
+        if step.sent_id is not None:
+            self._note(f"sends {step.sent_id}")
+            self.watch.accepted(core, step.sent_id)
+        if step.arrived is not None:
+            self.watch.took(*step.arrived)
+        for event in step.events:
+            if (line := self.watch.told(core, event)) is not None:
+                self._note(line)
+        for outgoing in step.outgoing:
+            self._put(outgoing)
+
+    @property
+    def is_behind(self) -> bool:
+        """Whether something is not on disk yet."""
+        return bool(self._unwritten)
+
+    def _waits_for_transport(self, message_id: str) -> bool:
+        keys = (OutgoingKind.CONTENT, message_id), (OutgoingKind.RETRY, message_id)
+        return any(key in self._outbox for key in keys) or any(
+            (outgoing.kind, outgoing.message_id) in keys
+            for step in self._unwritten
+            for outgoing in step.outgoing
+        )
 
     def _set_timer(self, core: SdsProtocol) -> None:
         """See that the deadline is not missed. One that moves back, as that of the next sync does
         with each message, is noticed when the earlier one rings."""
         if (due_ms := core.next_deadline_ms()) is None:
             return
-        at_ms = max(due_ms - self.clock_skew_ms, self._world.timeline.now_ms)
+        timeline = self._world.timeline
+        at_ms = timeline.now_ms + max(0, due_ms - self.now_ms())
         if self._rings_at_ms is None or at_ms < self._rings_at_ms:
             self._rings_at_ms = at_ms
-            self._world.timeline.at(at_ms, self._ring, core, at_ms)
+            timeline.at(at_ms, self._ring, core, at_ms)
 
     # -- out ---------------------------------------------------------------------------------------
 

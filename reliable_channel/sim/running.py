@@ -22,20 +22,21 @@ def run_all(
             yield _run(make, seed)
         return
     remaining = iter(seeds)
-    pool = ProcessPoolExecutor(jobs, initializer=_leave_interrupts_to_the_parent)
-    try:
+    with ProcessPoolExecutor(jobs, initializer=_leave_interrupts_to_the_parent) as pool:
         running: set[Future[Result]] = set()
-        while True:
-            # Some wait beside those that run, so that no core does.
-            for seed in islice(remaining, 3 * jobs - len(running)):
-                running.add(pool.submit(_run, make, seed))
-            if not running:
-                return
-            done, running = wait(running, return_when=FIRST_COMPLETED)
-            for future in done:
-                yield future.result()
-    finally:
-        pool.shutdown(wait=False, cancel_futures=True)
+        try:
+            while True:
+                # Some wait beside those that run, so that no core does.
+                for seed in islice(remaining, 3 * jobs - len(running)):
+                    running.add(pool.submit(_run, make, seed))
+                if not running:
+                    return
+                done, running = wait(running, return_when=FIRST_COMPLETED)
+                for future in done:
+                    yield future.result()
+        finally:
+            for future in running:
+                future.cancel()
 
 
 def _run(make: Callable[[int], Scenario], seed: int) -> Result:

@@ -110,14 +110,13 @@ class ClockJump:
 
 @dataclass(frozen=True, slots=True)
 class Crash:
-    """A participant's process dies, and is started again at `until_ms`."""
+    """A participant's process dies, and is started again at `until_ms`: from what it had on disk,
+    if it is `durable`, else from nothing."""
 
     kind: ClassVar[str] = "crash"
     at_ms: int
     until_ms: int
     who: int
-    keeps_state: bool = False
-    """Whether it starts from what it had written to disk, or from nothing."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,7 +142,7 @@ class Attack(Enum):
 
     LAMPORT_FAR_AHEAD = "lamport_far_ahead"
     LAMPORT_AHEAD = "lamport_ahead"
-    """As far as honest participants still accept."""
+    """As far as honest participants still accept, though their clocks differ by hours."""
     FULL_FILTER = "full_filter"
     UNKNOWN_DEPENDENCIES = "unknown_dependencies"
     CYCLE = "cycle"

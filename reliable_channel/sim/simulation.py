@@ -90,12 +90,23 @@ class Simulation:
             self.store = Store(timeline, scenario.store, Random(f"{seed} store"))
             self.network.stations.append(self.store)
         self.ledger = Ledger(lambda: timeline.now_ms - START_MS)
-        world = World(timeline, self.network, self.store, self.trace, options, profile)
+        world = World(
+            timeline,
+            self.network,
+            self.store,
+            self.trace,
+            options,
+            profile,
+            scenario.commit_ms,
+        )
         numbers = range(scenario.participants)
         self.watches = [Watch(n, name_of(n), self.ledger, profile) for n in numbers]
         for watch in self.watches:
             watch.introduce(self.watches)
-        self.participants = [Participant(w.number, world, seed, w) for w in self.watches]
+        self.participants = [
+            Participant(w.number, world, seed, w, is_durable=w.number in scenario.durable)
+            for w in self.watches
+        ]
         self.network.stations += self.participants
         self._attacker: Attacker | None = None
         if any(isinstance(fault, Hostile) for fault in scenario.faults):
@@ -189,7 +200,7 @@ class Simulation:
     def _settle(self) -> int:
         """Wait until all logs are equal and nobody waits; return how long that took."""
         began_ms = self.timeline.now_ms
-        while not self.is_quiet():
+        while not self.is_quiet() or any(p.is_behind for p in self._present()):
             if self.timeline.now_ms - began_ms > self.scenario.settle_within_ms:
                 hours = self.scenario.settle_within_ms / 3_600_000
                 detail = f"not {hours:g} hours after the last fault: {self._differences()}"
@@ -229,6 +240,8 @@ class Simulation:
         for participant in self._present():
             watch, core = participant.watch, participant.core
             assert core is not None
+            if participant.is_behind:
+                continue
             watch.check_log(core)
             first = seen.setdefault((watch.knowledge, len(watch.window)), participant)
             assert first.core is not None
@@ -303,6 +316,8 @@ def core_options(parameters: Parameters) -> SdsOptions:
         repair=RepairOptions(
             buffer_size=parameters.repair_buffer_size,
             cache_bytes=parameters.repair_cache_bytes,
+            # No simulated Store is so good that nobody need be asked after a restart.
+            cache_durably=True,
         ),
         limits=Limits(incoming_messages=parameters.incoming_messages),
     )
