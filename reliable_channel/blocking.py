@@ -5,6 +5,7 @@ The channel runs in an event loop of its own in a thread of its own; each call h
 
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
+from functools import partial
 from types import TracebackType
 from typing import Any, Self
 
@@ -52,14 +53,15 @@ class BlockingReliableChannel:
         self._exit.close()
         self._portal = None
 
-    def send(self, payload: bytes) -> Request:
-        """Accept a message for every participant.
+    def send(self, payload: bytes, *, idempotency_key: str | None = None) -> Request:
+        """Accept a message for every participant; one for each `idempotency_key`.
 
         Raises:
             EmptyContent, ContentTooLong, OutgoingBufferFull, ChannelClosed: as
                 `ReliableChannel.send`.
         """
-        return self._opened().call(self._channel.send, payload)
+        send = partial(self._channel.send, payload, idempotency_key=idempotency_key)
+        return self._opened().call(send)
 
     def send_ephemeral(self, payload: bytes) -> str:
         """Send a message for which nothing is promised; return its message id.
@@ -69,13 +71,15 @@ class BlockingReliableChannel:
         """
         return self._opened().call(self._channel.send_ephemeral, payload)
 
-    def events(self, *, timeout_s: float | None = None) -> Iterator[Event]:
+    def events(self, *, timeout_s: float | None = None, confirm: bool = True) -> Iterator[Event]:
         """Iterate over what happens; ends when nothing happened for `timeout_s`, or at close.
+
+        Confirms as `ReliableChannel.events` does.
 
         Raises:
             ChannelClosed: the channel is not open.
         """
-        portal, stream = self._opened(), self._channel.events()
+        portal, stream = self._opened(), self._channel.events(confirm=confirm)
 
         async def following() -> Event | None:
             with anyio.move_on_after(timeout_s):
@@ -84,6 +88,10 @@ class BlockingReliableChannel:
 
         while (event := portal.call(following)) is not None:
             yield event
+
+    def confirm(self, event: Event) -> None:
+        """Say that an event was handled, as `ReliableChannel.confirm`."""
+        self._opened().call(self._channel.confirm, event)
 
     def log(self) -> Sequence[LogEntry]:
         """The channel's log, in order."""

@@ -16,18 +16,22 @@ from .encryption import Encryption
 from .errors import ChannelClosed, ChannelUnavailable
 from .events import Event
 from .options import ChannelOptions, OptionValues
+from .plugins import state_store
 from .runtime import (
     Budget,
     BudgetFile,
     ChannelStatistics,
     Journal,
+    Kept,
     Runtime,
     Segmentation,
     SyncStatus,
     chain,
     inner_chain,
+    kept_in,
 )
 from .sds.log import LogEntry
+from .state import Identity, StateStore
 from .transport import LossyTransport, Transport, TransportError
 from .transport.connect import (
     Service,
@@ -86,7 +90,12 @@ class ReliableChannel:
         marker: attached to each message and, if `marker_required`, demanded of each. Where None
             the wire profile decides: `nim` has `b"RELIABLE-CHANNEL-API/1"`, `spec` none; `b""` is
             none in any case.
-        rate_limit_file: where the spent budget outlives the process (`rate_limit_enabled`).
+        state: where all that a restart needs outlives the process: `sqlite:///path` (relative;
+            four slashes for an absolute path), or a store. `{channel_id}` and `{sender_id}` in the
+            path stand for those of the channel; `?durability=power` outlives a loss of power, too.
+            Where None, the channel begins from nothing each time.
+        rate_limit_file: where the spent budget outlives the process (`rate_limit_enabled`); with
+            `state` it does anyway.
         journal: a file to which every event and every message on the wire is appended as JSON
             lines.
         drop_incoming: the share of live messages to throw away, 0 to 1, for tests of reliability.
@@ -113,6 +122,7 @@ class ReliableChannel:
         encryption: Encryption | None = None,
         marker: bytes | None = None,
         marker_required: bool = True,
+        state: str | StateStore | None = None,
         rate_limit_file: str | Path | None = None,
         journal: str | Path | None = None,
         drop_incoming: float | None = None,
@@ -156,6 +166,9 @@ class ReliableChannel:
         )
         self._budget = None if rate_limit_file is None else BudgetFile(Path(rate_limit_file))
         self._journal_path = journal
+        if isinstance(state, str):
+            state = state_store(state, channel_id, sender_id)
+        self._state = state
         self._now_ns = now_ns
         self._runtime: Runtime | None = None
         self._lossy: LossyTransport | None = None
@@ -195,6 +208,8 @@ class ReliableChannel:
                     sender_id=self.sender_id,
                     content_topic=self.content_topic,
                 )
+            random = Random(self.seed)
+            kept = await self._keep(stack, random)
             transport = await self._connect(stack)
             runtime = Runtime(
                 transport,
@@ -203,12 +218,15 @@ class ReliableChannel:
                 options=self.options,
                 journal=journal,
                 now_ns=self._now_ns,
-                random=Random(self.seed),
+                random=random,
                 stages=self._stages,
                 inner=inner_chain(self._inner_encryption),
                 budget=self._budget,
+                kept=kept,
             )
             stack.callback(runtime.close)
+            if kept is not None:
+                stack.push_async_callback(kept.keeper.flush)
             tasks = await stack.enter_async_context(anyio.create_task_group())
             stack.callback(tasks.cancel_scope.cancel)
             runtime.start(tasks)
@@ -240,11 +258,13 @@ class ReliableChannel:
     ) -> None:
         await self.aclose()
 
-    async def send(self, payload: bytes) -> Request:
+    async def send(self, payload: bytes, *, idempotency_key: str | None = None) -> Request:
         """Accept a message for every participant.
 
         From here on the message is delivered or its failure is an event (`delivery_failed`,
-        `send_failed`).
+        `send_failed`); with `state` that holds across restarts, too. Who does not know whether an
+        earlier call was accepted, as after a crash, calls again with the same `idempotency_key`:
+        there is one message, and the same request is returned.
 
         Raises:
             EmptyContent: there is nothing to send.
@@ -253,9 +273,9 @@ class ReliableChannel:
             OutgoingBufferFull: too many own messages are unacknowledged; send again later.
             ChannelClosed: the channel is not open.
         """
-        request_id, message_ids = await self._opened().send(bytes(memoryview(payload)))
+        accepted = await self._opened().send(bytes(memoryview(payload)), idempotency_key)
         await anyio.lowlevel.checkpoint()
-        return Request(request_id, message_ids)
+        return Request(accepted.request_id, accepted.message_ids)
 
     async def send_ephemeral(self, payload: bytes) -> str:
         """Send a message for which nothing is promised, such as "is typing"; return its message id.
@@ -267,15 +287,31 @@ class ReliableChannel:
         await anyio.lowlevel.checkpoint()
         return message_id
 
-    def events(self) -> AsyncIterator[Event]:
+    def events(self, *, confirm: bool = True) -> AsyncIterator[Event]:
         """Iterate over what happens, until the channel is closed.
 
         Each iterator gets every event from its start on, and first what nobody has read by then.
 
+        With `state`, asking for the next event confirms that the one before was handled: messages
+        and reports that were not confirmed are told again after a restart, messages as
+        `redelivered`. With `confirm=False` an iterator confirms nothing: for those who only watch,
+        and for those who call `confirm` themselves.
+
         Raises:
             ChannelClosed: the channel was never opened.
         """
-        return self._used().events()
+        return self._used().events(confirm=confirm)
+
+    def confirm(self, event: Event) -> None:
+        """Say that an event was handled, so that it is not told again after a restart.
+
+        For events of `events(confirm=False)`; without `state`, and for events of which nothing is
+        owed, it does nothing.
+
+        Raises:
+            ChannelClosed: the channel is not open.
+        """
+        self._opened().engine.confirm(event)
 
     def explain_budget(self) -> Budget:
         """What the rate limit lets out, what waits, and when that goes."""
@@ -318,6 +354,19 @@ class ReliableChannel:
         if self._lossy is None:
             raise ValueError("cut_off needs a channel made with drop_incoming, which may be 0")
         self._lossy.cut_off = cut_off
+
+    async def _keep(self, stack: AsyncExitStack, random: Random) -> Kept | None:
+        """Open the state, if there is any.
+
+        Raises:
+            StateError: it cannot be used.
+        """
+        if self._state is None:
+            return None
+        identity = Identity(self.channel_id, self.sender_id, self.options.wire_profile)
+        return await stack.enter_async_context(
+            kept_in(self._state, identity, lambda: self._now_ns() // 1_000_000, random.random)
+        )
 
     async def _connect(self, stack: AsyncExitStack) -> Transport:
         transport = self._given_transport

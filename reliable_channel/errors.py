@@ -5,6 +5,12 @@ ReliableChannelError
 ├── EncryptionFailed    the given encryption raised something; nothing was sent
 ├── ChannelClosed       the channel is not open: use it inside `async with`
 └── ChannelUnavailable  it could not be opened: the node does not answer, or not as a node does
+StateError              the state given with `state=` cannot be used
+├── StateUnavailable    it cannot be read or written now
+├── StateInUse          another process has it open
+├── StateMismatch       it belongs to another channel, sender or dialect
+├── StateVersionTooNew  a newer version of this package wrote it
+└── StateCorrupt        it is no state, or a damaged one
 SdsError                what `send` refuses
 ├── EmptyContent
 ├── ContentTooLong
@@ -19,6 +25,14 @@ from .sds.errors import (
     OutgoingBufferFull,
     SdsError,
 )
+from .state.errors import (
+    StateCorrupt,
+    StateError,
+    StateInUse,
+    StateMismatch,
+    StateUnavailable,
+    StateVersionTooNew,
+)
 
 __all__ = [
     "ChannelClosed",
@@ -30,6 +44,12 @@ __all__ = [
     "OutgoingBufferFull",
     "ReliableChannelError",
     "SdsError",
+    "StateCorrupt",
+    "StateError",
+    "StateInUse",
+    "StateMismatch",
+    "StateUnavailable",
+    "StateVersionTooNew",
 ]
 
 

@@ -59,6 +59,8 @@ __all__ = [
     "SendFailed",
     "SendProgress",
     "SendingMessage",
+    "StateDegraded",
+    "StateRecovered",
     "SyncReceived",
     "SyncSent",
     "TransportDegraded",
@@ -204,6 +206,29 @@ class TransportRecovered:
     outage_ms: int
 
 
+@dataclass(frozen=True, slots=True)
+class StateDegraded:
+    """The channel's state cannot be written. The channel goes on in memory: what is at risk is lost
+    if the process ends before the state can be written again."""
+
+    wire_name: ClassVar[str] = "state_degraded"
+    reason: str
+    at_risk: int
+    """Messages and rows of state that were not written when this was told."""
+    retryable: bool
+    """Whether writing is tried again; a damaged file is left alone."""
+
+
+@dataclass(frozen=True, slots=True)
+class StateRecovered:
+    """The channel's state is written again, with all that was at risk."""
+
+    wire_name: ClassVar[str] = "state_recovered"
+    outage_ms: int
+    given_up: int
+    """Log entries that had to make room in memory meanwhile, and were not written."""
+
+
 ConnectionStatus = Literal["connected", "partially_connected", "disconnected"]
 
 
@@ -230,6 +255,8 @@ Event = (
     | TransportDegraded
     | TransportRecovered
     | ConnectionStatusChanged
+    | StateDegraded
+    | StateRecovered
 )
 
 _HEX_FIELDS = frozenset({"message_hash", "payload_hash", "retrieval_hint"})

@@ -55,6 +55,7 @@ class OptionValues(TypedDict, total=False):
     max_lamport_ahead_ms: int
     max_message_bytes: int
     log_limit: int
+    retention_ms: int
     outgoing_buffer_limit: int
     incoming_buffer_limit: int
     incoming_buffer_limit_bytes: int
@@ -143,7 +144,10 @@ class ChannelOptions:
     max_message_bytes: int = 150 * 1024 - 1024
     """How long an encoded message may be."""
     log_limit: int = 1_000_000
-    """Messages in the log; the oldest leave it."""
+    """Messages in the log; the oldest leave it, where there is `state` some thousands at a time."""
+    retention_ms: int = 0
+    """How old messages in the log may become, by their Lamport timestamp, before they leave it; 0
+    for any age."""
     outgoing_buffer_limit: int = 10_000
     """Own unacknowledged messages; `send` refuses more."""
     incoming_buffer_limit: int = 10_000
@@ -264,7 +268,9 @@ class ChannelOptions:
                 max_request_attempts=self.max_request_attempts,
                 sweep_interval_ms=self.repair_sweep_interval_ms,
                 cache_bytes=self.repair_cache_bytes,
+                cache_durably=not self.asks_store,
             ),
+            retention_ms=self.retention_ms,
             limits=Limits(
                 log_entries=self.log_limit,
                 outgoing_messages=self.outgoing_buffer_limit,
@@ -286,6 +292,7 @@ _MAY_BE_0 = frozenset(
         "repair_sweep_interval_ms",
         "repair_cache_bytes",
         "max_lamport_ahead_ms",
+        "retention_ms",
         "rate_limit_messages_per_epoch",
         "history_since_ms",
         "confirm_interval_ms",

@@ -16,6 +16,11 @@ from ..transport.connect import Service
 
 DEFAULT_NODE = "http://127.0.0.1:8645"
 
+PERSONAL_STATE = (
+    f"sqlite:///{typer.get_app_dir('reliable-channel')}/{{channel_id}}/{{sender_id}}.db"
+)
+"""Where people's channels are kept when they do not say."""
+
 P = ParamSpec("P")
 
 _COMMON: dict[str, tuple[Any, Any]] = {
@@ -67,6 +72,17 @@ _COMMON: dict[str, tuple[Any, Any]] = {
         ],
         None,
     ),
+    "state": (
+        Annotated[
+            str | None,
+            typer.Option(
+                envvar="RELIABLE_CHANNEL_STATE",
+                help="Where the channel's state outlives the process: sqlite:///path, or memory: "
+                "for nowhere.",
+            ),
+        ],
+        None,
+    ),
     "rate_limit_file": (
         Annotated[
             Path | None,
@@ -99,13 +115,14 @@ class ChannelArguments:
     options: dict[str, Any]
     """Those that were given."""
 
-    def channel(self) -> ReliableChannel:
+    def channel(self, *, default_state: str | None = None) -> ReliableChannel:
         """The channel they describe.
 
         Raises:
             ValueError: an option outside what is allowed.
         """
-        return ReliableChannel(**self.options, **self.common)
+        common = self.common | {"state": self.common["state"] or default_state}
+        return ReliableChannel(**self.options, **common)
 
 
 def with_channel_flags(

@@ -20,7 +20,7 @@ from ..events import (
     TransportDegraded,
     TransportRecovered,
 )
-from .channel_flags import ChannelArguments, with_channel_flags
+from .channel_flags import PERSONAL_STATE, ChannelArguments, with_channel_flags
 from .console import out, terminal_restored
 
 COLOURS = ("cyan", "magenta", "green", "yellow", "blue", "red")
@@ -39,7 +39,7 @@ def chat(arguments: ChannelArguments) -> None:
 
 
 async def _main(arguments: ChannelArguments) -> None:
-    channel = arguments.channel()
+    channel = arguments.channel(default_state=PERSONAL_STATE)
     async with channel, anyio.create_task_group() as tasks:
         out.print(
             f"channel [bold]{escape(channel.channel_id)}[/] on {escape(channel.content_topic)}, "

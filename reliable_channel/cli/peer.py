@@ -1,9 +1,9 @@
 """`reliable-channel peer`: a participant driven by JSON lines, for test harnesses in any language.
 
-In: `{"op":"send","ref":…,"payload":<base64>}`, `{"op":"send_ephemeral",…}`, `{"op":"log"}`,
-`{"op":"statistics"}`, `{"op":"cut_off","value":true}`, `{"op":"stop"}`. Out: `{"event":"ready"}`
-first, one object an event, answers (`accepted`, `log`, `statistics`, `error`) that repeat `ref`,
-and `{"event":"stopped"}` last.
+In: `{"op":"send","ref":…,"payload":<base64>}` (and `idempotency_key`, if wanted),
+`{"op":"send_ephemeral",…}`, `{"op":"log"}`, `{"op":"statistics"}`, `{"op":"cut_off","value":true}`,
+`{"op":"stop"}`. Out: `{"event":"ready"}` first, one object an event, answers (`accepted`, `log`,
+`statistics`, `error`) that repeat `ref`, and `{"event":"stopped"}` last.
 """
 
 import json
@@ -67,7 +67,9 @@ async def _obey(channel: ReliableChannel) -> None:
 async def _perform(channel: ReliableChannel, command: dict[str, Any], ref: object) -> None:
     match command["op"]:
         case "send":
-            request = await channel.send(_payload(command))
+            request = await channel.send(
+                _payload(command), idempotency_key=command.get("idempotency_key")
+            )
             _say("accepted", ref=ref, message_id=request.message_id, request_id=request.request_id)
         case "send_ephemeral":
             message_id = await channel.send_ephemeral(_payload(command))

@@ -8,7 +8,7 @@ import typer
 
 from ..channel import ReliableChannel, Request
 from ..events import DeliveryFailed, MessageAcknowledged, MessageSent, SendFailed
-from .channel_flags import ChannelArguments, with_channel_flags
+from .channel_flags import PERSONAL_STATE, ChannelArguments, with_channel_flags
 from .console import err
 
 
@@ -29,7 +29,7 @@ def send(
     payload = sys.stdin.buffer.read() if text == "-" else text.encode()
 
     async def main() -> bool:
-        async with arguments.channel() as channel:
+        async with arguments.channel(default_state=PERSONAL_STATE) as channel:
             request = await channel.send(payload)
             typer.echo(request.message_id)
             return await _settled(channel, request, wait)

@@ -3,6 +3,7 @@ and trio."""
 
 from .inner_stages import inner_chain
 from .journal import Journal
+from .kept import Kept, kept_in
 from .rate_limit import Budget, BudgetFile
 from .runtime import Runtime
 from .segments import Segmentation
@@ -15,9 +16,11 @@ __all__ = [
     "BudgetFile",
     "ChannelStatistics",
     "Journal",
+    "Kept",
     "Runtime",
     "Segmentation",
     "SyncStatus",
     "chain",
     "inner_chain",
+    "kept_in",
 ]

@@ -62,6 +62,8 @@ class Dispatcher:
                 await self._budget_grows(outgoing.kind)
                 continue
             try:
+                if self._limits is not None:
+                    await self._engine.recorded()
                 envelope = await self._envelope(outgoing)
                 await self._transport.publish(envelope)
             except StageFailed as error:

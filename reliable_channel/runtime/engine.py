@@ -5,7 +5,7 @@ handing on what the core wants told and broadcast.
 """
 
 from collections import OrderedDict
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from random import Random
 from typing import Final
 from uuid import UUID
@@ -17,21 +17,28 @@ from ..events import (
     EphemeralReceived,
     Event,
     MessageAcknowledged,
+    MessageLost,
     MessagePossiblyAcknowledged,
     MessageReceived,
+    MessageRejected,
     RateLimitReached,
     RejectionReason,
     SendingMessage,
 )
 from ..sds import Arrival, Outcome, SdsProtocol
-from ..sds.events import Outgoing, OutgoingKind
+from ..sds.changes import CHANNEL, NO_RECORDER, Recorder, Tables
+from ..sds.events import Outgoing, OutgoingKind, SdsEvent
 from ..transport.base import Envelope, Source
 from .event_stream import EventStream
+from .idempotency import SENDS, Accepted, Idempotency
 from .journal import Journal
+from .keeper import StateKeeper
+from .kept import LAST_LOOK
 from .outbox import Outbox
-from .requests import Requests
-from .segments import Segmentation
+from .requests import REQUESTS, Requests
+from .segments import Segmentation, Told
 from .statistics import TransportCounters
+from .unconfirmed import REPORTS, UNCONFIRMED, Unconfirmed
 
 HANDLED_HASHES: Final = 20_000
 """Hashes that are remembered, so that what Store gives again costs a look-up."""
@@ -67,7 +74,9 @@ class Engine:
         segmentation: Segmentation,
         journal: Journal | None,
         wake: Callable[[], None],
-        deliver: Callable[[MessageReceived | EphemeralReceived], None] | None = None,
+        deliver: Callable[[MessageReceived | EphemeralReceived, int], None] | None = None,
+        keeper: StateKeeper | None = None,
+        recorder: Recorder = NO_RECORDER,
     ) -> None:
         self.core = core
         self.counters = TransportCounters()
@@ -77,9 +86,13 @@ class Engine:
         self._outbox = outbox
         self._journal = journal
         self._wake = wake
-        self._deliver = deliver or self.join
+        self._deliver = deliver
         self._segmentation = segmentation
-        self._requests = Requests()
+        self._keeper = keeper
+        self._recorder = recorder
+        self._unconfirmed = None if keeper is None else Unconfirmed(recorder)
+        self._requests = Requests(recorder)
+        self._idempotency = Idempotency(recorder)
         self._handled: OrderedDict[bytes, None] = OrderedDict()
         self._rate_limited_until_ms = 0
 
@@ -93,18 +106,25 @@ class Engine:
         self._check_room(len(segments))
         return segments
 
-    def send(self, segments: Sequence[bytes]) -> tuple[str, tuple[str, ...]]:
-        """Accept a message; return its request id and the ids of its segments."""
+    def accepted_before(self, idempotency_key: str | None) -> Accepted | None:
+        """What was accepted under this key already."""
+        return self._idempotency.get(idempotency_key)
+
+    def send(self, segments: Sequence[bytes], idempotency_key: str | None = None) -> Accepted:
+        """Accept a message, unless one was under this key."""
+        if accepted := self._idempotency.get(idempotency_key):
+            return accepted
         now_ns = self._now_ns()
         message_ids = tuple(
             self.core.send(segment, now_ns // 1_000_000, timestamp_ns=now_ns)
             for segment in segments
         )
         request_id = str(UUID(int=self._random.getrandbits(128), version=4))
+        accepted = Accepted(request_id, message_ids)
+        self._idempotency.add(idempotency_key, accepted)
         self._requests.accepted(request_id, message_ids)
-        self.emit(SendingMessage(message_ids[0], request_id))
-        self._settle()
-        return request_id, message_ids
+        self._settle(SendingMessage(message_ids[0], request_id))
+        return accepted
 
     def send_ephemeral(self, content: bytes, refusal: str | None = None) -> str:
         """Accept an ephemeral message, or drop it with an event; return its message id."""
@@ -112,8 +132,9 @@ class Engine:
         message_id = self.core.send_ephemeral(content, now_ns // 1_000_000, timestamp_ns=now_ns)
         if refusal is not None:
             list(self.core.outgoing())  # it was all that waited here
-            self.emit(EphemeralDropped(message_id, refusal))
-        self._settle()
+            self._settle(EphemeralDropped(message_id, refusal))
+        else:
+            self._settle()
         return message_id
 
     def receive(self, data: bytes, message_hash: bytes, source: Source) -> Arrival:
@@ -147,9 +168,7 @@ class Engine:
             return
         message_id = outgoing.message_id
         self.core.dispatched(message_id, self.now_ms(), envelope.message_hash)
-        for event in self._requests.sent(message_id, envelope.message_hash):
-            self.emit(event)
-        self._settle()
+        self._settle(*self._requests.sent(message_id, envelope.message_hash))
 
     def resend(self, message_id: str) -> bool:
         """Send an own message again ahead of its time; return False where it is settled or has no
@@ -168,15 +187,62 @@ class Engine:
             return
         self.core.abandon(message_id)
         if failed := self._requests.refused(message_id, reason):
-            self.emit(failed)
+            self._settle(*self._reported(failed))
 
-    def join(self, event: MessageReceived | EphemeralReceived) -> None:
-        """Give the application what an opened message makes whole."""
-        if isinstance(event, EphemeralReceived):
-            self.emit(event)
-            return
-        for told in self._segmentation.join(event, self.now_ms()):
-            self.emit(told)
+    def opened(self, event: MessageReceived | EphemeralReceived, number: int) -> None:
+        """Give the application what a message, opened after its delivery, makes whole."""
+        self._settle(*self._joined(event, number))
+
+    def unopened(self, event: MessageRejected, number: int) -> None:
+        """Tell the application that a delivered message does not open."""
+        self._settle(*self._accounted([Told(event, (number,))]))
+
+    def confirm(self, event: Event) -> None:
+        """The application has handled an event: it is not told again."""
+        if self._unconfirmed is not None and self._unconfirmed.confirm(event):
+            self._let_out([])
+
+    def forget(self, event: Event) -> None:
+        """Nobody read an event in time: it is told again after the next start."""
+        if self._unconfirmed is not None:
+            self._unconfirmed.forget(event)
+
+    def restore(self, tables: Tables) -> None:
+        """Begin with what the runtime recorded before a restart; the core has begun with its
+        own."""
+        self._requests.restore(tables.get(REQUESTS.name, ()), self.core.outgoing_buffer.entries)
+        self._idempotency.restore(tables.get(SENDS.name, ()))
+        self._settle()
+
+    def owed(self, tables: Tables) -> Iterator[None]:
+        """Tell again what was not confirmed before a restart, one event a step."""
+        assert self._unconfirmed is not None
+        rows = tables.get(UNCONFIRMED.name, ())
+        for event, number in self._unconfirmed.restore(rows, self.core.log):
+            if not isinstance(event, MessageReceived):
+                self._unconfirmed.account(event, (number,))
+                self._settle(event)
+            elif self._deliver is not None:
+                self._deliver(event, number)
+            else:
+                self._settle(*self._joined(event, number))
+            yield
+
+    def looked(self, at_ms: int) -> None:
+        """The transport was listened to. Written with the next step: a quiet channel writes
+        nothing."""
+        self._recorder.put(CHANNEL, LAST_LOOK, at_ms)
+
+    async def writable(self) -> None:
+        """Wait while too much waits to be written."""
+        if self._keeper is not None:
+            await self._keeper.writable()
+
+    async def recorded(self) -> None:
+        """Wait until all that happened so far outlives the process, where anything does."""
+        if self._keeper is not None:
+            self._let_out([])
+            await self._keeper.written()
 
     def rate_limited(self, epoch_ends_at_ms: int, waiting: int) -> None:
         """The budget is spent; told once an epoch."""
@@ -188,9 +254,7 @@ class Engine:
         """Let the core do what is due."""
         now_ms = self.now_ms()
         self.core.on_deadline(now_ms)
-        for event in self._segmentation.on_deadline(now_ms):
-            self.emit(event)
-        self._settle()
+        self._settle(*self._accounted(self._segmentation.on_deadline(now_ms)))
 
     def next_deadline_ms(self) -> int | None:
         """When `on_deadline` must be called next."""
@@ -199,9 +263,7 @@ class Engine:
 
     def emit(self, event: Event) -> None:
         """Tell the application and the journal."""
-        if self._journal is not None:
-            self._journal.event(event, self.now_ms())
-        self._stream.emit(event)
+        self._let_out([event])
 
     def _check_room(self, messages: int) -> None:
         """Refuse a message of which only a part would find room in the outgoing buffer."""
@@ -212,19 +274,74 @@ class Engine:
                 "acknowledgement; send again later, or raise outgoing_buffer_limit"
             )
 
-    def _settle(self) -> None:
+    def _settle(self, *events: Event) -> None:
+        """End a step: tell what happened, and hand on what is to be broadcast."""
+        told = list(events)
         for event in self.core.events():
-            match event:
-                case MessageReceived() | EphemeralReceived():
-                    self._deliver(event)
-                case MessageAcknowledged() | MessagePossiblyAcknowledged() | DeliveryFailed():
-                    for settled in self._requests.settled(event):
-                        self.emit(settled)
-                case _:
-                    self.emit(event)
-        for outgoing in self.core.outgoing():
-            self._outbox.put(outgoing)
+            told += self._meaning(event)
+        self._let_out(told, list(self.core.outgoing()))
         self._wake()
+
+    def _meaning(self, event: SdsEvent) -> Sequence[Event]:
+        """What an event of the core means to the application."""
+        match event:
+            case MessageReceived():
+                number = 0 if self._unconfirmed is None else self._unconfirmed.delivered(event)
+                return self._passed_on(event, number)
+            case EphemeralReceived():
+                return self._passed_on(event, 0)
+            case MessageAcknowledged() | MessagePossiblyAcknowledged() | DeliveryFailed():
+                return self._reported(*self._requests.settled(event))
+            case MessageLost():
+                return self._reported(event)
+            case _:
+                return (event,)
+
+    def _passed_on(
+        self, event: MessageReceived | EphemeralReceived, number: int
+    ) -> Sequence[Event]:
+        if self._deliver is None:
+            return self._joined(event, number)
+        self._deliver(event, number)
+        return ()
+
+    def _joined(self, event: MessageReceived | EphemeralReceived, number: int) -> Sequence[Event]:
+        if isinstance(event, EphemeralReceived):
+            return (event,)
+        return self._accounted(self._segmentation.join(event, self.now_ms(), number))
+
+    def _accounted(self, told: Iterable[Told]) -> Sequence[Event]:
+        """Note which events account for which deliveries."""
+        if self._unconfirmed is None:
+            return [event for event, _ in told]
+        events = []
+        for event, numbers in told:
+            self._unconfirmed.account(event, numbers)
+            events.append(event)
+        return events
+
+    def _reported(self, *events: Event) -> Sequence[Event]:
+        """Note the reports that the application must not miss."""
+        if self._unconfirmed is not None:
+            for event in events:
+                if isinstance(event, REPORTS):
+                    self._unconfirmed.report(event)
+        return events
+
+    def _let_out(self, events: Sequence[Event], outgoing: Sequence[Outgoing] = ()) -> None:
+        """Tell and broadcast, once what led to it outlives the process."""
+        if self._keeper is None:
+            self._release(events, outgoing)
+        else:
+            self._keeper.submit(self.core.changes(), lambda: self._release(events, outgoing))
+
+    def _release(self, events: Sequence[Event], outgoing: Sequence[Outgoing]) -> None:
+        for event in events:
+            if self._journal is not None:
+                self._journal.event(event, self.now_ms())
+            self._stream.emit(event)
+        for message in outgoing:
+            self._outbox.put(message)
 
     def _count(self, source: Source, arrival: Arrival) -> None:
         new = arrival.outcome in (Outcome.DELIVERED, Outcome.PARKED)

@@ -1,7 +1,7 @@
 """Events on their way to the application."""
 
 from collections import deque
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from typing import Self
 
 import anyio
@@ -22,6 +22,11 @@ class EventStream:
 
     While there is no reader, the newest `limit` events are kept for the next one.
     """
+
+    confirm: Callable[[Event], object] | None = None
+    """Told of each event that a confirming reader has gone beyond."""
+    forget: Callable[[Event], object] | None = None
+    """Told of each event that nobody read in time."""
 
     def __init__(self, limit: int) -> None:
         self.dropped = 0
@@ -47,9 +52,20 @@ class EventStream:
                 self._drained = anyio.Event()
             await self._drained.wait()
 
-    def read(self) -> AsyncIterator[Event]:
-        """Iterate over events until the channel closes; what nobody has read comes first."""
-        return _Iteration(self)
+    async def room(self) -> None:
+        """Wait while more than the limit is unread, be there a reader or not."""
+        while len(self._unread) >= self._limit and not self._closed:
+            if self._drained.is_set():
+                self._drained = anyio.Event()
+            await self._drained.wait()
+        await self.writable()
+
+    def read(self, *, confirm: bool = True) -> AsyncIterator[Event]:
+        """Iterate over events until the channel closes; what nobody has read comes first.
+
+        A confirming reader has handled an event when it asks for the next one.
+        """
+        return _Iteration(self, confirm)
 
     def close(self) -> None:
         """Let every reader finish once it has read what is queued."""
@@ -63,6 +79,7 @@ class EventStream:
         reader = _Reader(self._unread)
         self._unread = deque()
         self._readers.append(reader)
+        self._drained.set()
         return reader
 
     def leave(self, reader: _Reader) -> None:
@@ -89,8 +106,10 @@ class EventStream:
     def _keep(self, events: "deque[Event] | list[Event]") -> None:
         self._unread.extend(events)
         while len(self._unread) > self._limit:
-            self._unread.popleft()
+            event = self._unread.popleft()
             self.dropped += 1
+            if self.forget is not None:
+                self.forget(event)
 
 
 class _Iteration:
@@ -100,9 +119,11 @@ class _Iteration:
     its grave.
     """
 
-    def __init__(self, stream: EventStream) -> None:
+    def __init__(self, stream: EventStream, confirm: bool) -> None:
         self._stream = stream
         self._reader: _Reader | None = None
+        self._confirm = confirm
+        self._given: Event | None = None
 
     def __aiter__(self) -> Self:
         return self
@@ -110,7 +131,13 @@ class _Iteration:
     async def __anext__(self) -> Event:
         if self._reader is None:
             self._reader = self._stream.join()
-        return await self._stream.next(self._reader)
+        if self._given is not None and self._stream.confirm is not None:
+            self._stream.confirm(self._given)
+        self._given = None
+        event = await self._stream.next(self._reader)
+        if self._confirm:
+            self._given = event
+        return event
 
     def __del__(self) -> None:
         if self._reader is not None:

@@ -25,7 +25,7 @@ class InnerStages:
 
     def __init__(self, stages: Stages) -> None:
         self._stages = stages
-        self._delivered: deque[MessageReceived | EphemeralReceived] = deque()
+        self._delivered: deque[tuple[MessageReceived | EphemeralReceived, int]] = deque()
         self._changed = anyio.Event()
         self._lock = anyio.Lock()
 
@@ -45,9 +45,9 @@ class InnerStages:
         except StageFailed as error:
             raise EncryptionFailed(f"nothing was sent: {error}") from error
 
-    def delivered(self, event: MessageReceived | EphemeralReceived) -> None:
-        """Queue what the core delivered."""
-        self._delivered.append(event)
+    def delivered(self, event: MessageReceived | EphemeralReceived, number: int) -> None:
+        """Queue what the core delivered, with the number of its delivery."""
+        self._delivered.append((event, number))
         self._changed.set()
 
     async def run(self, engine: Engine) -> None:
@@ -56,17 +56,18 @@ class InnerStages:
             while not self._delivered:
                 self._changed = anyio.Event()
                 await self._changed.wait()
-            event = self._delivered[0]
+            event, number = self._delivered[0]
             try:
                 parcel = await self._stages.inward(Parcel(event.content))
             except Foreign as error:
-                engine.emit(
+                engine.unopened(
                     MessageRejected(
                         RejectionReason.UNDECRYPTABLE, str(error), event.message_id, event.sender_id
-                    )
+                    ),
+                    number,
                 )
             else:
-                engine.join(replace(event, content=parcel.payload))
+                engine.opened(replace(event, content=parcel.payload), number)
             self._delivered.popleft()
 
 

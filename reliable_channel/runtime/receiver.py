@@ -56,6 +56,8 @@ class Receiver:
                 self._engine.counters.gaps += bool(batch.gap)
                 self._retriever.catch_up(self._last_look_ms)
             self._last_look_ms = self._engine.now_ms()
+            self._engine.looked(self._last_look_ms)
             # A slow reader of events slows us down here; what the node's cache then drops, Store
             # has.
             await self._stream.writable()
+            await self._engine.writable()

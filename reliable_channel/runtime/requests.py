@@ -1,8 +1,10 @@
 """Requests: one `send` may be many SDS messages, and the application hears of it as one (LIP 173,
 RequestId)."""
 
-from collections.abc import Iterator, Sequence
+import json
+from collections.abc import Container, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from typing import Final
 
 from ..events import (
     DeliveryFailed,
@@ -12,7 +14,18 @@ from ..events import (
     SendFailed,
     SendProgress,
 )
+from ..sds.changes import NO_RECORDER, Recorder, Row, Table
 
+REQUESTS: Final = Table(
+    "requests",
+    (
+        ("request_id", "TEXT"),
+        ("message_ids", "TEXT"),
+        ("sent", "INTEGER"),
+        ("acknowledged", "INTEGER"),
+        ("failed", "INTEGER"),
+    ),
+)
 Acknowledgement = MessageAcknowledged | MessagePossiblyAcknowledged | DeliveryFailed
 
 
@@ -23,6 +36,7 @@ class _Request:
     sent: int = 0
     acknowledged: int = 0
     failed: bool = False
+    unsettled: int = 0
 
     @property
     def total(self) -> int:
@@ -32,7 +46,8 @@ class _Request:
 class Requests:
     """The requests under way. A request is forgotten when all its messages are settled."""
 
-    def __init__(self) -> None:
+    def __init__(self, recorder: Recorder = NO_RECORDER) -> None:
+        self._recorder = recorder
         self._by_message: dict[str, _Request] = {}
 
     def __len__(self) -> int:
@@ -40,8 +55,9 @@ class Requests:
 
     def accepted(self, request_id: str, message_ids: Sequence[str]) -> None:
         """Follow a request."""
-        request = _Request(request_id, tuple(message_ids))
+        request = _Request(request_id, tuple(message_ids), unsettled=len(message_ids))
         self._by_message.update(dict.fromkeys(message_ids, request))
+        self._record(request)
 
     def sent(self, message_id: str, message_hash: bytes) -> Iterator[MessageSent | SendProgress]:
         """A message went out for the first time."""
@@ -49,6 +65,7 @@ class Requests:
         if request is None or request.sent == request.total:
             return
         request.sent += 1
+        self._record(request)
         if request.total > 1:
             yield self._progress(request, "sent", request.sent)
         if request.sent == request.total:
@@ -68,25 +85,57 @@ class Requests:
                 if request.total == 1:
                     yield event
             case MessageAcknowledged():
-                del self._by_message[event.message_id]
                 request.acknowledged += 1
+                self._settle(event.message_id)
                 if request.total > 1:
                     yield self._progress(request, "acknowledged", request.acknowledged)
                 if request.acknowledged == request.total:
                     yield replace(event, message_id=first)
             case DeliveryFailed():
-                del self._by_message[event.message_id]
-                if not request.failed:
-                    request.failed = True
+                told, request.failed = request.failed, True
+                self._settle(event.message_id)
+                if not told:
                     yield replace(event, message_id=first)
 
     def refused(self, message_id: str, reason: str) -> SendFailed | None:
         """A message will never go out: its request has failed, and that is told once."""
-        request = self._by_message.pop(message_id, None)
-        if request is None or request.failed:
+        request = self._by_message.get(message_id)
+        if request is None:
             return None
-        request.failed = True
-        return SendFailed(request.message_ids[0], request.request_id, reason)
+        told, request.failed = request.failed, True
+        self._settle(message_id)
+        return None if told else SendFailed(request.message_ids[0], request.request_id, reason)
+
+    def restore(self, rows: Iterable[Row], unsettled: Container[str]) -> None:
+        """Begin with the requests from before a restart, of whose messages `unsettled` still wait
+        for an acknowledgement."""
+        for request_id, message_ids, sent, acknowledged, failed in rows:
+            assert isinstance(request_id, str) and isinstance(message_ids, str)
+            assert isinstance(sent, int) and isinstance(acknowledged, int)
+            request = _Request(
+                request_id, tuple(json.loads(message_ids)), sent, acknowledged, bool(failed)
+            )
+            waiting = [i for i in request.message_ids if i in unsettled]
+            request.unsettled = len(waiting)
+            self._by_message.update(dict.fromkeys(waiting, request))
+
+    def _settle(self, message_id: str) -> None:
+        request = self._by_message.pop(message_id)
+        request.unsettled -= 1
+        if request.unsettled:
+            self._record(request)
+        else:
+            self._recorder.delete(REQUESTS, request.request_id)
+
+    def _record(self, request: _Request) -> None:
+        self._recorder.put(
+            REQUESTS,
+            request.request_id,
+            json.dumps(request.message_ids),
+            request.sent,
+            request.acknowledged,
+            int(request.failed),
+        )
 
     @staticmethod
     def _progress(request: _Request, state: str, chunks: int) -> SendProgress:

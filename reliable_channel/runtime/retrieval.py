@@ -88,6 +88,7 @@ class Retriever:
                 await self._deliver(page)
                 await anyio.lowlevel.checkpoint()
                 await self._stream.writable()
+                await self._engine.writable()
 
     async def _deliver(self, messages: Sequence[Received]) -> None:
         for received in messages:

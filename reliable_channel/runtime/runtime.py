@@ -12,6 +12,8 @@ from anyio.abc import TaskGroup
 from ..events import Event
 from ..options import ChannelOptions
 from ..sds import SdsProtocol
+from ..sds.archive import NO_ARCHIVE
+from ..sds.changes import NO_RECORDER, Recorder
 from ..steady_clock import SteadyClock
 from ..transport.base import Transport, nodes_of
 from .backoff import Backoff
@@ -20,9 +22,11 @@ from .dispatcher import CONCURRENCY, Dispatcher
 from .engine import Engine
 from .event_stream import EventStream
 from .health import Health
+from .idempotency import Accepted
 from .inner_stages import InnerStages
 from .intake import Intake
 from .journal import Journal
+from .kept import Kept, StateBudget
 from .outbox import Outbox
 from .rate_limit import Budget, BudgetStore, RateLimitManager, no_budget
 from .receiver import Receiver
@@ -32,6 +36,9 @@ from .stages import Stages
 from .statistics import ChannelStatistics
 from .sync_status import SyncStatus, SyncStatusWatch
 
+RESTART_MARGIN_MS: Final = 600_000
+"""How far before its last look a participant that starts again asks Store: what was on its way then
+may have been stored later, or stamped by a clock that is behind."""
 JOINING_MS: Final = 60_000
 """How long a newcomer takes unknown references for messages from before it joined: two rounds of
 sync messages, in which everybody's history is heard."""
@@ -54,8 +61,10 @@ class Runtime:
         stages: Stages | None = None,
         inner: InnerStages | None = None,
         budget: BudgetStore | None = None,
+        kept: Kept | None = None,
     ) -> None:
         self.options = options
+        self._kept = kept
         self._transport = transport
         self._wall_ns = now_ns
         self._now_ns = now_ns = SteadyClock(now_ns, monotonic_ns)
@@ -63,6 +72,7 @@ class Runtime:
         self._stream = EventStream(options.event_buffer_limit)
         self._outbox = Outbox()
         self._deadline_changed = anyio.Event()
+        recorder = NO_RECORDER if kept is None else Recorder()
         core = SdsProtocol(
             channel_id,
             sender_id,
@@ -70,6 +80,8 @@ class Runtime:
             random=random.random,
             options=options.sds_options(),
             profile=options.profile,
+            recorder=recorder,
+            archive=NO_ARCHIVE if kept is None else kept.archive,
         )
         self.segmentation = _segmentation(options)
         self.engine = Engine(
@@ -82,8 +94,15 @@ class Runtime:
             journal=journal,
             wake=self._wake,
             deliver=None if inner is None else inner.delivered,
+            keeper=None if kept is None else kept.keeper,
+            recorder=recorder,
         )
         self._inner = inner
+        self._recorder = recorder
+        if kept is not None:
+            self._stream.confirm, self._stream.forget = self.engine.confirm, self.engine.forget
+            kept.keeper.tell = self.engine.emit
+            budget = StateBudget(recorder, kept.saved.tables)
         self.sync_status = SyncStatusWatch(self._sync_status)
         used = ("send", "receive", "store") if options.asks_store else ("send", "receive")
         self._health = Health(self.engine.now_ms, self.engine.emit, used)
@@ -108,7 +127,13 @@ class Runtime:
         )
 
     def start(self, tasks: TaskGroup) -> None:
-        """Start all tasks; cancel the group to stop them."""
+        """Begin as before a restart where there was one, and start all tasks; cancel the group to
+        stop them."""
+        if self._kept is not None:
+            saved = self._kept.saved
+            self.engine.core.restore(saved.tables, saved.newest, self.engine.now_ms())
+            self.engine.restore(saved.tables)
+            tasks.start_soon(self._kept.keeper.run, name="reliable_channel.keeper")
         joined_from_ms = self._join()
         dispatcher = Dispatcher(
             self.engine,
@@ -123,6 +148,17 @@ class Runtime:
         )
         for _ in range(CONCURRENCY):
             tasks.start_soon(dispatcher.run, name="reliable_channel.dispatcher")
+        if self._inner is not None:
+            tasks.start_soon(self._inner.run, self.engine, name="reliable_channel.opener")
+        tasks.start_soon(self._keep_time, name="reliable_channel.timer")
+        tasks.start_soon(self._listen, tasks, joined_from_ms, name="reliable_channel.listener")
+
+    async def _listen(self, tasks: TaskGroup, joined_from_ms: int) -> None:
+        """Tell what is owed from before a restart, so that nothing new overtakes it; then listen
+        and look into Store."""
+        if self._kept is not None:
+            for _ in self.engine.owed(self._kept.saved.tables):
+                await self._stream.room()
         receiver = Receiver(
             self.engine,
             self._intake,
@@ -133,28 +169,29 @@ class Runtime:
             self._stream,
             self._random,
         )
-        tasks.start_soon(receiver.run, name="reliable_channel.receiver")
-        if self._inner is not None:
-            tasks.start_soon(self._inner.run, self.engine, name="reliable_channel.opener")
-        tasks.start_soon(self._keep_time, name="reliable_channel.timer")
         if self.options.asks_store:
             tasks.start_soon(self._retriever.run, name="reliable_channel.retriever")
             if self.options.query_on_connect:
                 self._retriever.catch_up(joined_from_ms)
             if self.options.confirm_interval_ms:
                 tasks.start_soon(self._confirmation.run, name="reliable_channel.confirmation")
+        await receiver.run()
 
     async def drained(self) -> None:
         """Wait until the transport has taken all that was accepted."""
         await self._outbox.drained()
 
-    def events(self) -> AsyncIterator[Event]:
+    def events(self, *, confirm: bool = True) -> AsyncIterator[Event]:
         """Iterate over events until the channel closes."""
-        return self._stream.read()
+        return self._stream.read(confirm=confirm)
 
     def close(self) -> None:
-        """Tell what was accepted and never went out, and let the readers of events finish."""
-        for outgoing in self._outbox.undispatched():
+        """Let the readers of events finish.
+
+        What was accepted and never went out is told as failed, unless it outlives the process: then
+        it goes after the next start.
+        """
+        for outgoing in () if self._kept else self._outbox.undispatched():
             self.engine.refused(outgoing, "the channel was closed before the transport took it")
         self._stream.close()
         self.sync_status.close()
@@ -175,19 +212,27 @@ class Runtime:
         """Take the part in the conversation that the options ask for; return from when (ms)."""
         now_ms, options = self.engine.now_ms(), self.options
         window_start_ms = now_ms - options.query_on_connect_window_ms
+        if self._kept is not None and self._kept.is_restart:
+            return max(window_start_ms, self._kept.last_look_ms - RESTART_MARGIN_MS)
         if options.history == "all":
             return window_start_ms
         wanted_from_ms = now_ms if options.history == "none" else options.history_since_ms
         self.engine.core.join(now_ms, wanted_from=wanted_from_ms, presume_ms=JOINING_MS)
         return max(window_start_ms, wanted_from_ms)
 
-    async def send(self, payload: bytes) -> tuple[str, tuple[str, ...]]:
-        """Accept a message; return its request id and the ids of its segments."""
-        segments = self.engine.split(payload)
-        if self._inner is None or not payload:
-            return self.engine.send(segments)
-        async with self._inner.in_order:
-            return self.engine.send(await self._inner.seal(segments))
+    async def send(self, payload: bytes, idempotency_key: str | None = None) -> Accepted:
+        """Accept a message, unless one was under this key before."""
+        accepted = self.engine.accepted_before(idempotency_key)
+        if accepted is None:
+            segments = self.engine.split(payload)
+            if self._inner is None or not payload:
+                accepted = self.engine.send(segments, idempotency_key)
+            else:
+                async with self._inner.in_order:
+                    sealed = await self._inner.seal(segments)
+                    accepted = self.engine.send(sealed, idempotency_key)
+        await self.engine.recorded()
+        return accepted
 
     async def send_ephemeral(self, content: bytes) -> str:
         """Accept an ephemeral message, or drop it with an event where the budget runs short."""

@@ -3,7 +3,7 @@ Segmentation)."""
 
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
-from typing import Final, Protocol
+from typing import Final, NamedTuple, Protocol
 
 from ..errors import ContentTooLong
 from ..events import (
@@ -31,6 +31,13 @@ SEGMENTS_SPARE: Final = 1
 """LIP 243 v0.1 allows one segment less than its maximum."""
 
 
+class Told(NamedTuple):
+    """An event, and the deliveries that it accounts for: none while they wait for others."""
+
+    event: Event
+    numbers: tuple[int, ...] = ()
+
+
 class Segmentation(Protocol):
     """How payloads become the content of SDS messages, and back."""
 
@@ -42,8 +49,9 @@ class Segmentation(Protocol):
         """
         ...
 
-    def join(self, received: MessageReceived, now_ms: int) -> Iterable[Event]:
-        """What a delivered message makes whole, and what there is to tell about it."""
+    def join(self, received: MessageReceived, now_ms: int, number: int) -> Iterable[Told]:
+        """What a delivered message makes whole, and what there is to tell about it; `number` is
+        that of its delivery."""
         ...
 
     def whole(self, content: bytes) -> bytes:
@@ -54,7 +62,7 @@ class Segmentation(Protocol):
         """When `on_deadline` must be called next."""
         ...
 
-    def on_deadline(self, now_ms: int) -> Iterable[Event]:
+    def on_deadline(self, now_ms: int) -> Iterable[Told]:
         """Give up what took too long."""
         ...
 
@@ -66,9 +74,9 @@ class NoSegmentation:
         """The payload itself."""
         return [payload]
 
-    def join(self, received: MessageReceived, now_ms: int) -> Iterable[Event]:
+    def join(self, received: MessageReceived, now_ms: int, number: int) -> Iterable[Told]:
         """The message itself."""
-        return (received,)
+        return (Told(received, (number,)),)
 
     def whole(self, content: bytes) -> bytes:
         """The content itself."""
@@ -78,7 +86,7 @@ class NoSegmentation:
         """Never."""
         return None
 
-    def on_deadline(self, now_ms: int) -> Iterable[Event]:
+    def on_deadline(self, now_ms: int) -> Iterable[Told]:
         """Nothing."""
         return ()
 
@@ -130,15 +138,17 @@ class Segments:
         except PayloadTooLarge as error:
             raise ContentTooLong(str(error)) from error
 
-    def join(self, received: MessageReceived, now_ms: int) -> Iterator[Event]:
+    def join(self, received: MessageReceived, now_ms: int, number: int) -> Iterator[Told]:
         """Add a segment; what is none is delivered as it is."""
         segment = sniff(received.content)
         if segment is None:
-            yield received
+            yield Told(received, (number,))
             return
-        for outcome in self._reassembler.add(received.sender_id, segment, now_ms):
+        for outcome in self._reassembler.add(received.sender_id, segment, now_ms, number):
             if isinstance(outcome, PayloadReassembled):
-                yield replace(received, content=outcome.payload)
+                yield Told(replace(received, content=outcome.payload), _numbers(outcome.tokens))
+            elif isinstance(outcome, Discarded):
+                yield Told(_event(outcome), (number,))
             else:
                 yield _told(outcome)
 
@@ -151,13 +161,22 @@ class Segments:
         """When the oldest half-finished payload is given up."""
         return self._reassembler.next_deadline_ms()
 
-    def on_deadline(self, now_ms: int) -> Iterator[Event]:
+    def on_deadline(self, now_ms: int) -> Iterator[Told]:
         """Give up what took too long."""
         for outcome in self._reassembler.on_deadline(now_ms):
             yield _told(outcome)
 
 
-def _told(outcome: SegmentOutcome) -> Event:
+def _told(outcome: SegmentOutcome) -> Told:
+    tokens = outcome.tokens if isinstance(outcome, SegmentSetDropped) else ()
+    return Told(_event(outcome), _numbers(tokens))
+
+
+def _numbers(tokens: tuple[object, ...]) -> tuple[int, ...]:
+    return tuple(token for token in tokens if isinstance(token, int))
+
+
+def _event(outcome: SegmentOutcome) -> Event:
     match outcome:
         case SegmentProgress():
             return ReceiveProgress(

@@ -105,6 +105,8 @@ class MessageReceived:
     missing: tuple[HistoryEntry, ...] = ()
     """Messages of its causal history that were declared lost before it was delivered."""
     retrieval_hint: bytes | None = None
+    redelivered: bool = False
+    """Whether it may have been given before: the process ended before that was confirmed."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -51,6 +51,8 @@ class PayloadReassembled:
     payload: bytes
     payload_hash: bytes
     sender_id: str
+    tokens: tuple[object, ...] = ()
+    """What the caller gave along with its segments."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,6 +65,8 @@ class SegmentSetDropped:
     chunks: int
     """Segments that were held."""
     total_chunks: int
+    tokens: tuple[object, ...] = ()
+    """What the caller gave along with its segments."""
 
 
 @dataclass(frozen=True, slots=True)

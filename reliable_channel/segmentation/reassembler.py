@@ -80,8 +80,11 @@ class Reassembler:
             return [SegmentDiscarded(sender_id, DiscardReason.UNDECODABLE, detail)]
         return self.add(sender_id, segment, now_ms)
 
-    def add(self, sender_id: str, segment: Segment, now_ms: int) -> list[SegmentOutcome]:
-        """Take a segment; return what comes of it, in order."""
+    def add(
+        self, sender_id: str, segment: Segment, now_ms: int, token: object = None
+    ) -> list[SegmentOutcome]:
+        """Take a segment; return what comes of it, in order. The `token` comes back with what
+        becomes of the segment's payload."""
         begun = self.pending.of_payload(sender_id, segment)
         refusal = self._review(segment)
         if refusal is None and begun and not begun[0].agrees_with(segment):
@@ -93,7 +96,7 @@ class Reassembler:
         segment_set = next((each for each in begun if segment.index not in each.chunks), None)
         if segment_set is None:
             segment_set = self.pending.begin(sender_id, segment, now_ms)
-        self.pending.put(segment_set, segment, now_ms)
+        self.pending.put(segment_set, segment, now_ms, token)
 
         outcomes: list[SegmentOutcome] = []
         if segment_set.data_segment_count > 1:
@@ -156,7 +159,9 @@ def _finish(segment_set: SegmentSet) -> PayloadReassembled | SegmentSetDropped:
         return _dropped(segment_set, SetDropReason.MALFORMED)
     if payload_hash(payload) != segment_set.payload_hash:
         return _dropped(segment_set, SetDropReason.HASH_MISMATCH)
-    return PayloadReassembled(payload, segment_set.payload_hash, segment_set.sender_id)
+    return PayloadReassembled(
+        payload, segment_set.payload_hash, segment_set.sender_id, tuple(segment_set.tokens)
+    )
 
 
 def _progress(segment_set: SegmentSet) -> SegmentProgress:
@@ -175,6 +180,7 @@ def _dropped(segment_set: SegmentSet, reason: SetDropReason) -> SegmentSetDroppe
         reason,
         len(segment_set.chunks),
         segment_set.data_segment_count,
+        tuple(segment_set.tokens),
     )
 
 

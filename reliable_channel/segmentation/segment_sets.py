@@ -36,6 +36,8 @@ class SegmentSet:
     """Payloads of data segments by index."""
     size_bytes: int = SET_OVERHEAD_BYTES
     """Memory charged."""
+    tokens: list[object] = field(default_factory=list)
+    """What the caller gave along with its segments."""
 
     @property
     def key(self) -> PayloadKey:
@@ -130,9 +132,13 @@ class SegmentSets:
         self.size_bytes += segment_set.size_bytes
         return segment_set
 
-    def put(self, segment_set: SegmentSet, segment: Segment, now_ms: int) -> None:
+    def put(
+        self, segment_set: SegmentSet, segment: Segment, now_ms: int, token: object = None
+    ) -> None:
         """Keep a data segment that its set lacks, in excess of the limits if need be."""
         share = self._shares[segment_set.sender_id]
+        if token is not None:
+            segment_set.tokens.append(token)
         segment_set.chunks[segment.index] = segment.payload
         segment_set.updated_ms = now_ms
         share.sets.move_to_end(segment_set)

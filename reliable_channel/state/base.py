@@ -39,10 +39,13 @@ class Archive(LogArchive, Protocol):
 class StateStore(Protocol):
     """Where state outlives the process.
 
-    `open`, `write` and `close` are called from one thread that does nothing else, and may block.
-    The archive is used from the thread of the channel: its calls should take microseconds. It sees
-    what was written.
+    `open`, `write` and `close` are called from one thread, which does nothing else where they may
+    block. The archive is used from the thread of the channel: its calls should take microseconds.
+    It sees what was written.
     """
+
+    blocking: bool
+    """Whether calls wait for anything; those that do not need no thread."""
 
     def open(self, identity: Identity) -> Saved:
         """Open or begin the state of a participant, and return what is there.

@@ -13,6 +13,8 @@ from .errors import StateMismatch
 class MemoryStateStore:
     """Keeps state in memory. Open it again to begin again from what was written."""
 
+    blocking = False
+
     def __init__(self) -> None:
         self._identity: Identity | None = None
         self._tables: dict[str, dict[Value, Row]] = {}

@@ -40,6 +40,8 @@ class SqliteStateStore:
     transaction waits for the disk.
     """
 
+    blocking = True
+
     def __init__(self, path: Path, *, durability: Durability = "process") -> None:
         if durability not in get_args(Durability):
             raise ValueError(f"durability is {durability!r}; allowed are 'process' and 'power'")

@@ -1,0 +1,313 @@
+"""A channel whose state outlives it: what a restart gives back, and what it does not repeat."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any, TypeVar
+
+import anyio
+import pytest
+
+from reliable_channel import (
+    DeliveryFailed,
+    MessageAcknowledged,
+    MessageReceived,
+    MessageSent,
+    OutgoingBufferFull,
+    ReliableChannel,
+    StateDegraded,
+    StateInUse,
+    StateMismatch,
+    StateRecovered,
+)
+from reliable_channel.sds.changes import Changes
+from reliable_channel.sds.wire import SpecCodec
+from reliable_channel.state import (
+    MemoryStateStore,
+    SqliteStateStore,
+    StateCorrupt,
+    StateStore,
+    StateUnavailable,
+)
+from reliable_channel.transport import MemoryNetwork
+
+from .world import Told, listening, make_channel
+
+E = TypeVar("E")
+
+pytestmark = pytest.mark.anyio
+
+
+@pytest.fixture
+def state(anyio_backend_name: str, tmp_path: Path) -> StateStore:
+    """A file where time is real; in memory where it is virtual, which does not wait for threads."""
+    if anyio_backend_name == "trio":
+        return MemoryStateStore()
+    return SqliteStateStore(tmp_path / "state.db")
+
+
+class World:
+    """Alice, whose state is kept, and Bob, who is always there."""
+
+    def __init__(self, state: StateStore) -> None:
+        self.network = MemoryNetwork()
+        self.state = state
+
+    def alice(self, **values: Any) -> ReliableChannel:
+        return make_channel(self.network.transport(), "alice", **{"state": self.state, **values})
+
+    @asynccontextmanager
+    async def bob(self) -> AsyncIterator[Told]:
+        async with listening(make_channel(self.network.transport(), "bob")) as told:
+            yield told
+
+
+async def take(channel: ReliableChannel, count: int) -> list[MessageReceived]:
+    """Read messages, confirm all but the last one, and go."""
+    taken: list[MessageReceived] = []
+    with anyio.fail_after(20):
+        async for event in channel.events():
+            if isinstance(event, MessageReceived):
+                taken.append(event)
+            if len(taken) == count:
+                break
+    return taken
+
+
+async def first(channel: ReliableChannel, kind: type[E]) -> E:
+    """Read on until an event of a kind, and confirm nothing."""
+    with anyio.fail_after(20):
+        async for event in channel.events(confirm=False):
+            if isinstance(event, kind):
+                return event
+    raise AssertionError(f"the channel was closed without {kind.__name__}")
+
+
+async def test_what_was_accepted_goes_out_after_a_restart(state: StateStore) -> None:
+    world = World(state)
+    channel = world.alice()
+    async with channel:
+        world.network.away = True
+        request = await channel.send(b"while the node is away")
+    world.network.away = False
+    async with world.bob() as bob, listening(world.alice()) as alice:
+        received = await bob.first(MessageReceived)
+        assert received.message_id == request.message_id
+        acknowledged = await alice.first(MessageAcknowledged)
+        assert acknowledged.message_id == request.message_id
+        sent = await alice.first(MessageSent)
+        assert sent.request_id == request.request_id
+
+
+async def test_the_log_is_there_again(state: StateStore) -> None:
+    world = World(state)
+    async with world.bob() as bob:
+        async with world.alice() as channel:
+            for number in range(5):
+                await channel.send(b"%d" % number)
+            await bob.until(lambda: len(bob.contents) == 5)
+            log, digest = channel.log(), channel.log_digest()
+        async with world.alice() as channel:
+            assert [entry.row for entry in channel.log()] == [entry.row for entry in log]
+            assert channel.log_digest() == digest
+
+
+async def test_a_confirmed_message_is_not_told_again_and_another_is(state: StateStore) -> None:
+    world = World(state)
+    async with make_channel(world.network.transport(), "bob") as bob:
+        async with world.alice() as channel:
+            for number in range(3):
+                await bob.send(b"%d" % number)
+            taken = await take(channel, 2)
+            assert [event.content for event in taken] == [b"0", b"1"]
+            assert not any(event.redelivered for event in taken)
+        async with world.alice() as channel:
+            again = await take(channel, 2)
+            assert [(event.content, event.redelivered) for event in again] == [
+                (b"1", True),
+                (b"2", True),
+            ]
+            channel.confirm(again[-1])
+            await bob.send(b"3")
+            (new,) = await take(channel, 1)
+            assert (new.content, new.redelivered) == (b"3", False)
+
+
+async def test_whoever_confirms_nothing_is_told_everything_again(state: StateStore) -> None:
+    world = World(state)
+    async with make_channel(world.network.transport(), "bob") as bob:
+        async with world.alice() as channel:
+            await bob.send(b"once")
+            assert not (await first(channel, MessageReceived)).redelivered
+        for _ in range(2):
+            async with world.alice() as channel:
+                event = await first(channel, MessageReceived)
+                assert (event.content, event.redelivered) == (b"once", True)
+        async with world.alice() as channel:
+            channel.confirm(await first(channel, MessageReceived))
+        async with world.alice() as channel:
+            await bob.send(b"next")
+            event = await first(channel, MessageReceived)
+            assert (event.content, event.redelivered) == (b"next", False)
+
+
+async def test_one_key_is_one_message_across_restarts(state: StateStore) -> None:
+    world = World(state)
+    async with world.bob() as bob:
+        requests = []
+        for _ in range(3):
+            async with world.alice() as channel:
+                requests += [await channel.send(b"pay", idempotency_key="invoice 7")]
+                requests += [await channel.send(b"pay", idempotency_key="invoice 7")]
+        assert len(set(requests)) == 1
+        async with world.alice() as channel:
+            await channel.send(b"end", idempotency_key="another")
+            await bob.until(lambda: b"end" in bob.contents)
+        assert bob.contents == [b"pay", b"end"]
+
+
+async def test_reports_are_told_again_until_they_are_confirmed(state: StateStore) -> None:
+    world = World(state)
+    async with world.alice(retry_interval_ms=1, max_retry_attempts=0) as channel:
+        request = await channel.send(b"to nobody")
+        failed = await first(channel, DeliveryFailed)
+        assert failed.message_id == request.message_id
+    for _ in range(2):
+        async with world.alice() as channel:
+            assert await first(channel, DeliveryFailed) == failed
+
+
+async def test_what_was_sent_while_away_is_wanted_by_a_newcomer_who_comes_back(
+    state: StateStore,
+) -> None:
+    world = World(state)
+    async with make_channel(world.network.transport(), "bob") as bob:
+        await bob.send(b"before")
+        await anyio.sleep(0.01)
+        async with world.alice(history="none") as channel:
+            await anyio.sleep(0.01)
+            await bob.send(b"with me")
+            assert [event.content for event in await take(channel, 1)] == [b"with me"]
+        await bob.send(b"while away")
+        async with world.alice(history="none") as channel:
+            told = await take(channel, 2)
+            assert [event.content for event in told] == [b"with me", b"while away"]
+            assert len(channel.log()) == 2
+
+
+async def test_half_a_long_message_is_finished_after_a_restart(state: StateStore) -> None:
+    world = World(state)
+    long: dict[str, Any] = {"segmentation": "nim-segmentation", "segment_size_bytes": 1_000}
+    payload = bytes(range(256)) * 20
+    async with make_channel(world.network.transport(), "bob", **long) as bob:
+        alice = world.alice(retrieval_strategy="none", **long)
+        async with alice:
+            # The first half arrives and the second is lost on the way.
+            world.network.leave(alice._given_transport)  # type: ignore[arg-type]
+            await bob.send(payload)
+            await anyio.sleep(0.05)
+            stored = sorted(
+                world.network.store.values(),
+                key=lambda received: SpecCodec().decode(received.payload).lamport_timestamp or 0,
+            )
+            for received in stored[: len(stored) // 2]:
+                alice._given_transport.arrive(received)  # type: ignore[union-attr]
+            await anyio.sleep(0.05)
+            assert 0 < len(alice.log()) < len(stored)
+        async with world.alice(**long) as channel:
+            (event,) = await take(channel, 1)
+            assert event.content == payload
+
+
+async def test_a_spent_budget_stays_spent(state: StateStore) -> None:
+    world = World(state)
+    limited: dict[str, Any] = {"rate_limit_enabled": True, "rate_limit_messages_per_epoch": 10}
+    async with world.bob() as bob:
+        async with world.alice(sync_min_interval_ms=0, **limited) as channel:
+            for number in range(4):
+                await channel.send(b"%d" % number)
+            await bob.until(lambda: len(bob.contents) == 4)
+            spent = channel.explain_budget().spent
+        async with world.alice(sync_min_interval_ms=0, **limited) as channel:
+            assert channel.explain_budget().spent >= spent >= 4
+
+
+async def test_a_full_outgoing_buffer_is_full_after_a_restart(state: StateStore) -> None:
+    world = World(state)
+    for number in range(2):
+        async with world.alice(outgoing_buffer_limit=2) as channel:
+            await channel.send(b"%d" % number)
+    async with world.alice(outgoing_buffer_limit=2) as channel:
+        with pytest.raises(OutgoingBufferFull):
+            await channel.send(b"one too many")
+
+
+async def test_state_of_somebody_else_is_refused(state: StateStore) -> None:
+    world = World(state)
+    async with world.alice():
+        pass
+    with pytest.raises(StateMismatch, match="alice"):
+        async with make_channel(world.network.transport(), "carol", state=state):
+            pass
+
+
+async def test_two_channels_cannot_share_a_state(tmp_path: Path) -> None:
+    url = f"sqlite:///{tmp_path}/state.db"
+    network = MemoryNetwork()
+    async with make_channel(network.transport(), "alice", state=url):
+        with pytest.raises(StateInUse):
+            async with make_channel(network.transport(), "alice", state=url):
+                pass
+
+
+@pytest.mark.parametrize("url", ["postgres://somewhere", "sqlite:", ""])
+def test_a_state_that_cannot_be_is_named(url: str) -> None:
+    with pytest.raises(ValueError, match="state is"):
+        make_channel(MemoryNetwork().transport(), "alice", state=url)
+
+
+class Failing(MemoryStateStore):
+    """A disk that is full, or damaged, for as long as one likes."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.error: Exception | None = None
+
+    def write(self, changes: Changes) -> None:
+        if self.error is not None:
+            raise self.error
+        super().write(changes)
+
+
+async def test_a_full_disk_is_told_and_the_channel_goes_on() -> None:
+    world = World(state := Failing())
+    channel = world.alice()
+    async with world.bob() as bob, listening(channel) as alice:
+        state.error = StateUnavailable("the disk is full")
+        await channel.send(b"in memory alone")
+        degraded = await alice.first(StateDegraded)
+        assert (degraded.reason, degraded.retryable) == ("the disk is full", True)
+        assert degraded.at_risk > 0
+        await bob.until(lambda: bob.contents == [b"in memory alone"])
+        state.error = None
+        await channel.send(b"and this")
+        await alice.first(StateRecovered)
+    async with world.alice() as again:
+        assert [entry.content for entry in again.log()] == [b"in memory alone", b"and this"]
+
+
+async def test_a_damaged_file_is_left_alone() -> None:
+    world = World(state := Failing())
+    channel = world.alice()
+    async with listening(channel) as alice:
+        state.error = StateCorrupt("damaged")
+        await channel.send(b"in memory alone")
+        degraded = await alice.first(StateDegraded)
+        assert not degraded.retryable
+        state.error = None
+        await channel.send(b"and this")
+        assert not alice.of(StateRecovered)
+    async with world.alice() as again:
+        assert not again.log()
