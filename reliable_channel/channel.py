@@ -168,7 +168,7 @@ class ReliableChannel:
         self._journal_path = journal
         if isinstance(state, str):
             state = state_store(state, channel_id, sender_id)
-        self._state = state
+        self._state = state if state is not None and state.outlives_channel else None
         self._now_ns = now_ns
         self._runtime: Runtime | None = None
         self._lossy: LossyTransport | None = None

@@ -16,13 +16,11 @@ from sortedcontainers import SortedList
 from .archive import NO_ARCHIVE, ArchiveBlocks, LogArchive
 from .changes import CHANNEL, NO_RECORDER, LogKey, LogRow, Recorder, Row, Table
 from .ids import RecentIds
+from .options import LOG_WINDOW_ENTRIES
 
 EVICTED_IDS: Final = 10_000
 """Evicted ids that are remembered, so that nobody waits for a message that was here: as many as one
 message may refer to."""
-WINDOW_ENTRIES: Final = 20_000
-"""Entries that stay in memory where there is an archive: more than any causal history or bloom
-filter looks back."""
 EVICTED: Final = Table("evicted_ids", (("message_id", "TEXT"),))
 
 
@@ -75,7 +73,7 @@ class MessageLog:
         *,
         archive: LogArchive = NO_ARCHIVE,
         recorder: Recorder = NO_RECORDER,
-        window: int = WINDOW_ENTRIES,
+        window: int = LOG_WINDOW_ENTRIES,
     ) -> None:
         self.limit = limit
         self.evicted = 0

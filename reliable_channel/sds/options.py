@@ -7,6 +7,8 @@ from typing import Final, Literal
 from .bloom import BloomParameters
 
 DAY_MS: Final = 24 * 60 * 60 * 1000
+LOG_WINDOW_ENTRIES: Final = 20_000
+"""More than any causal history looks back, or any bloom filter of the default capacity."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,6 +71,8 @@ class Limits:
     log_entries: int = 1_000_000
     """The oldest entries leave the log, from an archive some thousands at a time; messages older
     than these are refused from then on."""
+    log_window_entries: int = LOG_WINDOW_ENTRIES
+    """Of a log that is archived, the newest entries that stay in memory."""
     outgoing_messages: int = 10_000
     """Own messages without acknowledgement; `send` refuses more."""
     incoming_messages: int = 10_000

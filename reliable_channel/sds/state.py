@@ -47,7 +47,12 @@ class ChannelState:
         self.sync_timer = sync_timer
         self.clock = profile.clock(now_ms)
         self.recorder = recorder
-        self.log = MessageLog(limits.log_entries, archive=archive, recorder=recorder)
+        self.log = MessageLog(
+            limits.log_entries,
+            archive=archive,
+            recorder=recorder,
+            window=limits.log_window_entries,
+        )
         self.causal_tail = CausalTail(
             self.log,
             options.causal_history_size,

@@ -46,6 +46,8 @@ class StateStore(Protocol):
 
     blocking: bool
     """Whether calls wait for anything; those that do not need no thread."""
+    outlives_channel: bool
+    """Whether there is anything to gain: a channel gives no state to one that does not."""
 
     def open(self, identity: Identity) -> Saved:
         """Open or begin the state of a participant, and return what is there.

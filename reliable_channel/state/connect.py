@@ -10,7 +10,9 @@ from .sqlite import Durability, SqliteStateStore
 
 def memory_store(url: str, channel_id: str, sender_id: str) -> StateStore | None:
     """`memory:`, state that nothing outlives."""
-    return MemoryStateStore() if urlsplit(url).scheme == "memory" else None
+    if urlsplit(url).scheme != "memory":
+        return None
+    return MemoryStateStore(outlives_channel=False)
 
 
 def sqlite_store(url: str, channel_id: str, sender_id: str) -> StateStore | None:

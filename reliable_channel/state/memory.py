@@ -5,7 +5,8 @@ from collections.abc import Iterator
 from sortedcontainers import SortedList
 
 from ..sds.changes import Changes, LogKey, Row, Value
-from ..sds.log import WINDOW_ENTRIES, LogEntry
+from ..sds.log import LogEntry
+from ..sds.options import LOG_WINDOW_ENTRIES
 from .base import Identity, Saved
 from .errors import StateMismatch
 
@@ -15,7 +16,8 @@ class MemoryStateStore:
 
     blocking = False
 
-    def __init__(self) -> None:
+    def __init__(self, *, outlives_channel: bool = True) -> None:
+        self.outlives_channel = outlives_channel
         self._identity: Identity | None = None
         self._tables: dict[str, dict[Value, Row]] = {}
         self._entries: dict[str, LogEntry] = {}
@@ -30,7 +32,7 @@ class MemoryStateStore:
         if self._identity not in (None, identity):
             raise StateMismatch(f"the state belongs to {self._identity}, not to {identity}")
         self._identity = identity
-        newest = [self._entries[key[1]] for key in self._order[-WINDOW_ENTRIES:]]
+        newest = [self._entries[key[1]] for key in self._order[-LOG_WINDOW_ENTRIES:]]
         tables = {name: list(rows.values()) for name, rows in self._tables.items()}
         return Saved(tables, [LogEntry(*entry.row) for entry in newest])
 

@@ -10,7 +10,8 @@ from typing import Final, Literal, get_args
 from filelock import FileLock, Timeout
 
 from ..sds.changes import Changes, LogKey, Row, Table, Value
-from ..sds.log import WINDOW_ENTRIES, LogEntry
+from ..sds.log import LogEntry
+from ..sds.options import LOG_WINDOW_ENTRIES
 from . import schema
 from .base import Identity, Saved
 from .errors import (
@@ -41,6 +42,7 @@ class SqliteStateStore:
     """
 
     blocking = True
+    outlives_channel = True
 
     def __init__(self, path: Path, *, durability: Durability = "process") -> None:
         if durability not in get_args(Durability):
@@ -142,7 +144,7 @@ class SqliteStateStore:
         self._tables = set(tables)
         newest = connection.execute(
             f"SELECT {_ENTRY} FROM log ORDER BY lamport_timestamp DESC, message_id DESC LIMIT ?",
-            (WINDOW_ENTRIES,),
+            (LOG_WINDOW_ENTRIES,),
         ).fetchall()
         return Saved(tables, [LogEntry(*row) for row in reversed(newest)])
 

@@ -1,0 +1,232 @@
+"""A participant that begins again from what was recorded is the one that recorded it."""
+
+from __future__ import annotations
+
+from random import Random
+from typing import Any
+
+import pytest
+
+from reliable_channel.sds import NIM, SPEC, Limits, RepairOptions, SdsProtocol, WireProfile
+from reliable_channel.sds.archive import BLOCK_ENTRIES
+from reliable_channel.sds.changes import Recorder
+from reliable_channel.sds.events import OutgoingKind
+from reliable_channel.state import ArchiveOverlay, Identity, MemoryStateStore
+
+from .world import (
+    CHANNEL,
+    MINUTE,
+    NOW_MS,
+    SECOND,
+    Driver,
+    Weather,
+    World,
+    forge,
+    options,
+    promises_broken,
+)
+
+SMALL: Any = {
+    "limits": Limits(log_window_entries=8),
+    "repair": RepairOptions(t_min_ms=2_000, t_max_ms=8_000, cache_durably=True),
+    "retry_interval_ms": 5_000,
+    "causal_history_size": 6,
+}
+
+
+class Kept:
+    """A state store, and the cores that begin from it."""
+
+    def __init__(self, name: str, *, profile: WireProfile = SPEC, **changes: Any) -> None:
+        self.name, self.profile, self.changes = name, profile, changes
+        self.store = MemoryStateStore()
+
+    def begin(self, now_ms: int = NOW_MS) -> SdsProtocol:
+        saved = self.store.open(Identity(CHANNEL, self.name, self.profile.name))
+        self.overlay = ArchiveOverlay(self.store.archive())
+        core = SdsProtocol(
+            CHANNEL,
+            self.name,
+            now_ms=now_ms,
+            random=Random(f"{self.name} {now_ms}").random,
+            profile=self.profile,
+            options=options(**self.changes),
+            recorder=Recorder(),
+            archive=self.overlay,
+        )
+        core.restore(saved.tables, saved.newest, now_ms)
+        return core
+
+    def write(self, core: SdsProtocol) -> None:
+        self.store.write(core.changes())
+
+
+class KeptDriver(Driver):
+    """Writes each step before anything of it is let out."""
+
+    def __init__(self, world: World, name: str, kept: Kept) -> None:
+        self.kept = kept
+        super().__init__(world, name, kept.begin(world.now_ms))
+
+    def settle(self) -> None:
+        self.kept.write(self.core)
+        super().settle()
+        self.kept.write(self.core)  # of what was dispatched
+
+    def restart(self) -> None:
+        before, now_ms = self.core, self.world.now_ms
+        self.core = self.kept.begin(now_ms)
+        assert remembered(self.core) == remembered(before)
+        assert self.core.clock.value >= before.clock.value
+        self.settle()
+
+
+def remembered(core: SdsProtocol) -> dict[str, Any]:
+    """All that a restart must not change."""
+    parked = core.incoming_buffer.parked
+    return {
+        "log": [entry.row for entry in core.log],
+        "length": len(core.log),
+        "horizon": core.log.horizon,
+        "outgoing": {
+            entry.message_id: (entry.data, entry.attempts, entry.possible_acks)
+            for entry in core.outgoing_buffer
+        },
+        "parked": {i: (p.data, p.unmet, sorted(e.message_id for e in p.lost), p.arrived_ms)
+                   for i, p in parked.items()},
+        "missing": {i: (m.entry, m.since_ms) for i, m in core.incoming_buffer.missing.items()},
+        "lost": set(core.incoming_buffer.lost),
+        "requests": core.repair_requests.planned(),
+        "responses": core.repair_responses.planned(),
+        "participants": set(core.participants),
+        "newest ids in the bloom filter": all(
+            entry.message_id in core.bloom_filter for entry in core.log.last(5)
+        ),
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize("profile", [SPEC, NIM], ids=lambda profile: profile.name)
+@pytest.mark.parametrize("seed", range(15))
+def test_restarts_at_any_time_break_no_promise(seed: int, profile: WireProfile) -> None:
+    names = ["alice", "bob", "carol"]
+    random = Random(seed)
+    world = World(names, seed=seed, profiles=dict.fromkeys(names, profile), **SMALL)
+    world.weather = Weather(loss=0.3, duplication=0.2, latency_ms=(10, 3_000))
+    drivers = []
+    for name in names:
+        driver = KeptDriver(world, name, Kept(name, profile=profile, **SMALL))
+        world.drivers[name] = driver
+        drivers.append(driver)
+        driver.settle()
+    for number in range(60):
+        driver = random.choice(drivers)
+        match random.choice(["send", "send", "wait", "restart"]):
+            case "send":
+                driver.send(b"%d of %d" % (number, seed))
+            case "wait":
+                world.run(random.randint(1, 20) * SECOND)
+            case "restart":
+                driver.restart()
+    world.calm()
+    assert world.run(240 * MINUTE, until=world.is_quiet)
+    if profile is SPEC:  # nim's clock runs ahead of the participants that restart
+        assert promises_broken(world) == []
+    for driver in drivers:
+        driver.restart()
+
+
+def test_what_was_never_dispatched_is_broadcast_again_in_its_order() -> None:
+    kept = Kept("alice")
+    core = kept.begin()
+    ids = [core.send(b"%d" % number, NOW_MS) for number in range(5)]
+    core.dispatched(ids[0], NOW_MS)
+    kept.write(core)
+    again = kept.begin()
+    assert [(o.kind, o.message_id) for o in again.outgoing()] == [
+        (OutgoingKind.CONTENT, message_id) for message_id in ids[1:]
+    ]
+    again.on_deadline(NOW_MS + 30 * SECOND)
+    assert [o.message_id for o in again.outgoing() if o.kind is OutgoingKind.RETRY] == ids[:1]
+
+
+def test_a_known_message_is_not_delivered_again_however_old() -> None:
+    kept = Kept("alice", limits=Limits(log_window_entries=4))
+    core = kept.begin()
+    messages = [forge(f"m{number:03}", lamport=NOW_MS + number) for number in range(50)]
+    for _ in range(2):
+        for data in messages:
+            core.receive(data, NOW_MS)
+            kept.write(core)
+        assert core.counters.delivered in (0, 50)
+        assert len(core.log) == 50
+        assert [entry.message_id for entry in core.log] == [f"m{n:03}" for n in range(50)]
+        core = kept.begin()
+    data = forge("late", lamport=NOW_MS + 100, after=["m001", "m049"])
+    core.receive(data, NOW_MS)
+    (event, *_) = core.events()
+    assert event.message_id == "late"  # type: ignore[union-attr]
+
+
+def test_positions_count_what_is_archived() -> None:
+    kept = Kept("alice", limits=Limits(log_window_entries=4))
+    core, whole = kept.begin(), SdsProtocol(
+        CHANNEL, "alice", now_ms=NOW_MS, random=Random(0).random, options=options()
+    )  # fmt: skip
+    random = Random(3)
+    numbers = [random.randrange(10_000) for _ in range(300)]
+    for count, number in enumerate(dict.fromkeys(numbers)):
+        data = forge(f"m{number:05}", lamport=NOW_MS + number)
+        positions = []
+        for participant in (core, whole):
+            participant.receive(data, NOW_MS)
+            positions += [e.position for e in participant.events() if hasattr(e, "position")]
+        assert positions[0] == positions[1]
+        kept.write(core)
+        if count % 50 == 49:
+            core = kept.begin()
+    assert core.log.digest() == whole.log.digest()
+
+
+def test_a_full_log_is_trimmed_by_whole_blocks_and_breaks_no_dependency() -> None:
+    limit = 2 * BLOCK_ENTRIES
+    kept = Kept("alice", limits=Limits(log_entries=limit, log_window_entries=100))
+    core = kept.begin()
+    for number in range(4 * BLOCK_ENTRIES):
+        before = [f"m{number - 1:06}"] if number else []
+        core.receive(forge(f"m{number:06}", lamport=NOW_MS + number, after=before), NOW_MS)
+        if number % 500 == 499:
+            kept.write(core)
+    kept.write(core)
+    for each in (core, kept.begin()):
+        assert limit <= len(each.log) < limit + BLOCK_ENTRIES
+        assert len(list(each.log)) == len(each.log)
+        oldest = next(iter(each.log)).message_id
+        # What refers to a message that has left the log waits for nothing.
+        trimmed = f"m{int(oldest[1:]) - 1:06}"
+        list(each.events())
+        after = forge(f"x{id(each)}", lamport=NOW_MS + 10**6, after=[trimmed, oldest])
+        each.receive(after, NOW_MS)
+        assert [getattr(e, "content", None) for e in each.events()] == [b"content"]
+
+
+def test_old_messages_leave_by_age() -> None:
+    kept = Kept("alice", retention_ms=10 * MINUTE, limits=Limits(log_window_entries=50))
+    core = kept.begin()
+    minutes = 60
+    for minute in range(minutes):
+        for number in range(10):
+            data = forge(f"m{minute:02}{number}", lamport=NOW_MS + minute * MINUTE)
+            core.receive(data, NOW_MS + minute * MINUTE)
+        core.on_deadline(NOW_MS + minute * MINUTE)
+        kept.write(core)
+    assert len(core.log) <= 50 + BLOCK_ENTRIES
+    memory = SdsProtocol(
+        CHANNEL, "bob", now_ms=NOW_MS, random=Random(0).random,
+        options=options(retention_ms=10 * MINUTE),
+    )  # fmt: skip
+    for minute in range(minutes):
+        memory.receive(
+            forge(f"m{minute:02}", lamport=NOW_MS + minute * MINUTE), NOW_MS + minute * MINUTE
+        )
+        memory.on_deadline(NOW_MS + minute * MINUTE)
+    assert len(memory.log) == 11
