@@ -127,6 +127,7 @@ class Watch:
         assert record is not None
         self._fates[message_id] = "open"
         self._tails[message_id] = self.window[-core.options.causal_history_size :]
+        record.sender_knew = self.knowledge
         self._learn(record, len(self.window))
 
     def published(self, core: SdsProtocol, outgoing: Outgoing) -> None:
@@ -222,7 +223,8 @@ class Watch:
         record = self._ledger.get(message_id, event.content)
         if record is None:
             self._violated("nothing is made up", message_id, "nobody ever sent it")
-        if not record.dependencies <= known:
+        # Who knows what the sender knew has all that the message depends on: mostly, and for less.
+        if self.knowledge != record.sender_knew and not record.dependencies <= known:
             # What is given up must have been told before.
             before = record.dependencies - known - self._lost
             if before:

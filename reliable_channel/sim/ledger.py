@@ -39,6 +39,8 @@ class Record:
     """Half-random; the tokens of a set of messages, XORed, tell it from other sets."""
     holders: int = 0
     """A bit for each participant beside the sender that has received it and not lost it since."""
+    sender_knew: int | None = None
+    """What its sender knew when it made it (`Watch.knowledge`)."""
     received: bool = False
     """Whether anybody beside the sender ever had it."""
 

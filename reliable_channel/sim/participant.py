@@ -6,7 +6,7 @@ to Store by the rules of `store_queries.py`.
 """
 
 from collections import deque
-from collections.abc import Generator, Iterator
+from collections.abc import Generator, Iterable, Iterator
 from contextlib import closing
 from dataclasses import dataclass
 from random import Random
@@ -102,7 +102,7 @@ class Participant:
         self._queries = StoreQueries(core, self.now_ms, retrieve_frequency_ms=RETRIEVE_FREQUENCY_MS)
         self._note("starts")
         self.catch_up(self.now_ms() - CATCH_UP_WINDOW_MS)
-        self._settle(core)
+        self._settle(core, self.now_ms())
 
     def _make_core(self) -> SdsProtocol:
         world, now_ms = self._world, self.now_ms()
@@ -172,10 +172,10 @@ class Participant:
         if (core := self.core) is None:
             return
         self._written += 1
-        content = f"{self.name} writes {self._written}".encode()
-        message_id = core.send(content, self.now_ms())
+        now_ms, content = self.now_ms(), f"{self.name} writes {self._written}".encode()
+        message_id = core.send(content, now_ms)
         self.watch.sent(core, message_id)
-        self._settle(core, sent_id=message_id)
+        self._settle(core, now_ms, sent_id=message_id)
 
     def hear(self, arrived: Packet) -> None:
         """Take a message from the network."""
@@ -183,40 +183,44 @@ class Participant:
             self._receive(self.core, arrived)
 
     def _receive(self, core: SdsProtocol, arrived: Packet) -> None:
-        arrival = core.receive(arrived.data, self.now_ms(), retrieval_hint=arrived.message_hash)
-        self.watch.received(core, arrived.data, arrival)
-        self._settle(core, arrived=(arrived.data, arrival))
+        now_ms, data = self.now_ms(), arrived.data
+        arrival = core.receive(data, now_ms, retrieval_hint=arrived.message_hash)
+        self.watch.received(core, data, arrival)
+        self._settle(core, now_ms, arrived=(data, arrival))
 
     def _ring(self, core: SdsProtocol, at_ms: int) -> None:
         if core is not self.core or at_ms != self._rings_at_ms:
             return
         self._rings_at_ms = None
-        due_ms = core.next_deadline_ms()
-        if due_ms is not None and due_ms <= self.now_ms():
-            core.on_deadline(self.now_ms())
-            self._settle(core)
+        now_ms, due_ms = self.now_ms(), core.next_deadline_ms()
+        if due_ms is not None and due_ms <= now_ms:
+            core.on_deadline(now_ms)
+            self._settle(core, now_ms)
         else:
-            self._set_timer(core)
+            self._set_timer(core, now_ms)
 
     def _settle(
         self,
         core: SdsProtocol,
+        now_ms: int,
         *,
         sent_id: str | None = None,
         arrived: tuple[bytes, Arrival] | None = None,
     ) -> None:
         """Hand on what the core wants told and broadcast, then set the timer."""
-        step = _Step(core.changes(), list(core.events()), list(core.outgoing()), sent_id, arrived)
         if self._overlay is None:
-            self._let_out(core, step)
+            self._let_out(core, core.events(), core.outgoing(), sent_id, arrived)
         else:
+            step = _Step(
+                core.changes(), list(core.events()), list(core.outgoing()), sent_id, arrived
+            )
             self._overlay.add(step.changes)
             self._unwritten.append(step)
             if len(self._unwritten) == 1:
                 timeline = self._world.timeline
                 timeline.at(timeline.now_ms + self._world.commit_ms, self._commit, core)
-        self.watch.stepped(core, self.now_ms(), self._waits_for_transport)
-        self._set_timer(core)
+        self.watch.stepped(core, now_ms, self._waits_for_transport)
+        self._set_timer(core, now_ms)
         if not self._searching and not self._queries.is_idle:
             self._search()
 
@@ -233,19 +237,26 @@ class Participant:
         self._disk.commit(changes)
         self._overlay.remove(changes)
         for step in steps:
-            self._let_out(core, step)
+            self._let_out(core, step.events, step.outgoing, step.sent_id, step.arrived)
 
-    def _let_out(self, core: SdsProtocol, step: _Step) -> None:
-        if step.sent_id is not None:
-            self._note(f"sends {step.sent_id}")
-            self.watch.accepted(core, step.sent_id)
-        if step.arrived is not None:
-            self.watch.took(*step.arrived)
-        for event in step.events:
+    def _let_out(
+        self,
+        core: SdsProtocol,
+        events: Iterable[SdsEvent],
+        outgoing: Iterable[Outgoing],
+        sent_id: str | None,
+        arrived: tuple[bytes, Arrival] | None,
+    ) -> None:
+        if sent_id is not None:
+            self._note(f"sends {sent_id}")
+            self.watch.accepted(core, sent_id)
+        if arrived is not None:
+            self.watch.took(*arrived)
+        for event in events:
             if (line := self.watch.told(core, event)) is not None:
                 self._note(line)
-        for outgoing in step.outgoing:
-            self._put(outgoing)
+        for message in outgoing:
+            self._put(message)
 
     @property
     def is_behind(self) -> bool:
@@ -260,13 +271,13 @@ class Participant:
             for outgoing in step.outgoing
         )
 
-    def _set_timer(self, core: SdsProtocol) -> None:
+    def _set_timer(self, core: SdsProtocol, now_ms: int) -> None:
         """See that the deadline is not missed. One that moves back, as that of the next sync does
         with each message, is noticed when the earlier one rings."""
         if (due_ms := core.next_deadline_ms()) is None:
             return
         timeline = self._world.timeline
-        at_ms = timeline.now_ms + max(0, due_ms - self.now_ms())
+        at_ms = timeline.now_ms + max(0, due_ms - now_ms)
         if self._rings_at_ms is None or at_ms < self._rings_at_ms:
             self._rings_at_ms = at_ms
             timeline.at(at_ms, self._ring, core, at_ms)
@@ -300,8 +311,9 @@ class Participant:
         self.watch.published(core, outgoing)
         self._world.network.broadcast(self.number, sealed)
         if outgoing.kind in _HINTED:
-            core.dispatched(outgoing.message_id, self.now_ms(), sealed.message_hash)
-            self._settle(core)
+            now_ms = self.now_ms()
+            core.dispatched(outgoing.message_id, now_ms, sealed.message_hash)
+            self._settle(core, now_ms)
         self._publish_soon()
 
     # -- Store -------------------------------------------------------------------------------------

@@ -246,7 +246,12 @@ class Simulation:
             first = seen.setdefault((watch.knowledge, len(watch.window)), participant)
             assert first.core is not None
             if first is not participant and (
-                watch.window != first.watch.window or core.log.digest() != first.core.log.digest()
+                # In a large group the ledger has each entry compared, and this takes minutes.
+                watch.window != first.watch.window
+                or (
+                    len(self.participants) <= OFTEN_CHECKED
+                    and core.log.digest() != first.core.log.digest()
+                )
             ):
                 raise InvariantViolated(
                     "equal knowledge makes equal logs",

@@ -13,6 +13,7 @@ from random import Random
 from typing import Final
 
 import anyio
+import pytest
 import trio
 from trio.testing import MockClock
 
@@ -98,6 +99,7 @@ async def until(holds: Callable[[], bool], *, within_s: float) -> None:
             await anyio.sleep(5)
 
 
+@pytest.mark.timeout(180)
 def test_six_hours_with_outages_and_restarts(tmp_path: Path) -> None:
     in_virtual_time(six_hours, tmp_path)
 
@@ -123,9 +125,9 @@ async def six_hours(tmp_path: Path) -> None:
                 for _ in range(5):
                     async with carol.session() as third:
                         carol.away()
-                        await talk(third, for_s=0.2 * HOUR_S)
+                        await talk(third, for_s=0.1 * HOUR_S)
                         carol.back()
-                        await talk(third, for_s=0.8 * HOUR_S)
+                        await talk(third, for_s=0.9 * HOUR_S)
                     await anyio.sleep(0.2 * HOUR_S)
             async with carol.session() as third:
                 channels = (first, second, third)
