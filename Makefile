@@ -11,7 +11,7 @@ protoc  = PATH="$(abspath $(BIN)):$$PATH" $(BIN)/python -m grpc_tools.protoc -I 
 	--python_out=$(2) --mypy_out=quiet:$(2) proto/$(1).proto
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test lint types sim soak format bench vectors docs proto lock clean check-python
+.PHONY: help demo test lint types sim soak format bench bench-state crash vectors docs proto lock clean check-python
 
 help: ## list what can be made
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /  make \1\t/' | expand -t 18
@@ -45,6 +45,12 @@ bench: $(READY) ## this core and js-waku's side by side (QUICK=1: only history 1
 
 vectors: $(READY) ## the golden vectors of other implementations
 	@$(BIN)/python -m tests.vectors tests/vectors/data/js-waku tests/vectors/data/waku tests/vectors/data/nim-sds
+
+bench-state: $(READY) ## a log of 10 thousand messages on disk against one of 10 million (some minutes)
+	@$(BIN)/python -m bench.state $(ARGS)
+
+crash: $(READY) ## kill participants and node under load, 200 times; nothing may be lost (ARGS="--kills 20 --seed 5")
+	@$(BIN)/python -m tests.crash $(ARGS)
 
 docs: $(READY) ## write docs/reference.md from the docstrings, docs/conformance.md from the tests
 	@$(BIN)/python -m docs.generate

@@ -302,8 +302,9 @@ class ReliableChannel:
         """
         return self._used().events(confirm=confirm)
 
-    def confirm(self, event: Event) -> None:
-        """Say that an event was handled, so that it is not told again after a restart.
+    async def confirm(self, event: Event) -> None:
+        """Say that an event was handled, so that it is not told again after a restart; returns once
+        that will hold.
 
         For events of `events(confirm=False)`; without `state`, and for events of which nothing is
         owed, it does nothing.
@@ -311,7 +312,9 @@ class ReliableChannel:
         Raises:
             ChannelClosed: the channel is not open.
         """
-        self._opened().engine.confirm(event)
+        engine = self._opened().engine
+        engine.confirm(event)
+        await engine.recorded()
 
     def explain_budget(self) -> Budget:
         """What the rate limit lets out, what waits, and when that goes."""

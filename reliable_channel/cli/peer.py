@@ -2,8 +2,9 @@
 
 In: `{"op":"send","ref":…,"payload":<base64>}` (and `idempotency_key`, if wanted),
 `{"op":"send_ephemeral",…}`, `{"op":"log"}`, `{"op":"statistics"}`, `{"op":"cut_off","value":true}`,
-`{"op":"stop"}`. Out: `{"event":"ready"}` first, one object an event, answers (`accepted`, `log`,
-`statistics`, `error`) that repeat `ref`, and `{"event":"stopped"}` last.
+`{"op":"stop"}`; with `--manual-confirm` also `{"op":"confirm","message_id":…}` for each message
+that was handled. Out: `{"event":"ready"}` first, one object an event, answers (`accepted`, `log`,
+`statistics`, `confirmed`, `error`) that repeat `ref`, and `{"event":"stopped"}` last.
 """
 
 import json
@@ -13,14 +14,14 @@ import time
 from base64 import b64decode, b64encode
 from binascii import Error as Base64Error
 from dataclasses import asdict
-from typing import Any
+from typing import Annotated, Any
 
 import anyio
 import typer
 
 from ..channel import ReliableChannel
 from ..errors import ReliableChannelError, SdsError
-from ..events import record
+from ..events import MessageReceived, record
 from .channel_flags import ChannelArguments, with_channel_flags
 
 
@@ -29,25 +30,36 @@ def register(app: typer.Typer) -> None:
     app.command()(with_channel_flags(peer))
 
 
-def peer(arguments: ChannelArguments) -> None:
+def peer(
+    arguments: ChannelArguments,
+    manual_confirm: Annotated[
+        bool,
+        typer.Option(
+            "--manual-confirm",
+            help="With --state: a message is handled when a confirm command says so, not when it "
+            "was written to standard output.",
+        ),
+    ] = False,
+) -> None:
     """Take part in a channel, driven by JSON lines on standard input and telling all on standard
     output."""
-    anyio.run(_main, arguments)
+    anyio.run(_main, arguments, manual_confirm)
 
 
-async def _main(arguments: ChannelArguments) -> None:
+async def _main(arguments: ChannelArguments, manual_confirm: bool) -> None:
     channel = arguments.channel()
+    told: dict[str, MessageReceived] | None = {} if manual_confirm else None
     # The teller outlives the channel: closing it may have failures to tell.
     async with anyio.create_task_group() as telling, channel, anyio.create_task_group() as tasks:
         await tasks.start(_stop_on_signal, tasks.cancel_scope)
         _say("ready", channel_id=channel.channel_id, sender_id=channel.sender_id, seed=channel.seed)
-        telling.start_soon(_tell_events, channel)
-        await _obey(channel)
+        telling.start_soon(_tell_events, channel, told)
+        await _obey(channel, {} if told is None else told)
         tasks.cancel_scope.cancel()
     _say("stopped")
 
 
-async def _obey(channel: ReliableChannel) -> None:
+async def _obey(channel: ReliableChannel, told: dict[str, MessageReceived]) -> None:
     while line := await anyio.to_thread.run_sync(sys.stdin.buffer.readline, abandon_on_cancel=True):
         if not line.strip():
             continue
@@ -57,14 +69,19 @@ async def _obey(channel: ReliableChannel) -> None:
             ref = command.get("ref")
             if command["op"] == "stop":
                 return
-            await _perform(channel, command, ref)
+            await _perform(channel, command, ref, told)
         except KeyError as error:
             _say("error", ref=ref, reason=f"the command lacks {error}")
         except (ValueError, TypeError, SdsError, ReliableChannelError) as error:
             _say("error", ref=ref, reason=str(error))
 
 
-async def _perform(channel: ReliableChannel, command: dict[str, Any], ref: object) -> None:
+async def _perform(
+    channel: ReliableChannel,
+    command: dict[str, Any],
+    ref: object,
+    told: dict[str, MessageReceived],
+) -> None:
     match command["op"]:
         case "send":
             request = await channel.send(
@@ -79,6 +96,14 @@ async def _perform(channel: ReliableChannel, command: dict[str, Any], ref: objec
         case "statistics":
             statistics = asdict(channel.statistics())
             _say("statistics", ref=ref, dropped_incoming=channel.dropped_incoming, **statistics)
+        case "confirm":
+            message_id = command["message_id"]
+            if (event := told.pop(message_id, None)) is None:
+                raise ValueError(
+                    f"no message {message_id!r} waits for its confirmation (--manual-confirm)"
+                )
+            await channel.confirm(event)
+            _say("confirmed", ref=ref, message_id=message_id)
         case "cut_off":
             if not isinstance(command["value"], bool):
                 raise ValueError(f"value is {command['value']!r}; allowed are true and false")
@@ -86,8 +111,8 @@ async def _perform(channel: ReliableChannel, command: dict[str, Any], ref: objec
             _say("accepted", ref=ref)
         case other:
             raise ValueError(
-                f"unknown op {other!r}; known are send, send_ephemeral, log, statistics, cut_off "
-                "and stop"
+                f"unknown op {other!r}; known are send, send_ephemeral, confirm, log, statistics, "
+                "cut_off and stop"
             )
 
 
@@ -120,8 +145,12 @@ def _entries(channel: ReliableChannel) -> list[dict[str, object]]:
     ]
 
 
-async def _tell_events(channel: ReliableChannel) -> None:
-    async for event in channel.events():
+async def _tell_events(channel: ReliableChannel, told: dict[str, MessageReceived] | None) -> None:
+    async for event in channel.events(confirm=told is None):
+        if told is not None and isinstance(event, MessageReceived):
+            told[event.message_id] = event
+        elif told is not None:
+            await channel.confirm(event)
         _write(record(event, _now_ms()))
 
 

@@ -5,20 +5,16 @@ handing on what the core wants told and broadcast.
 """
 
 from collections import OrderedDict
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from random import Random
 from typing import Final
 from uuid import UUID
 
 from ..errors import OutgoingBufferFull
 from ..events import (
-    DeliveryFailed,
     EphemeralDropped,
     EphemeralReceived,
     Event,
-    MessageAcknowledged,
-    MessageLost,
-    MessagePossiblyAcknowledged,
     MessageReceived,
     MessageRejected,
     RateLimitReached,
@@ -27,7 +23,7 @@ from ..events import (
 )
 from ..sds import Arrival, Outcome, SdsProtocol
 from ..sds.changes import CHANNEL, NO_RECORDER, Recorder, Tables
-from ..sds.events import Outgoing, OutgoingKind, SdsEvent
+from ..sds.events import Outgoing, OutgoingKind
 from ..transport.base import Envelope, Source
 from .event_stream import EventStream
 from .idempotency import SENDS, Accepted, Idempotency
@@ -36,9 +32,10 @@ from .keeper import StateKeeper
 from .kept import LAST_LOOK
 from .outbox import Outbox
 from .requests import REQUESTS, Requests
-from .segments import Segmentation, Told
+from .segments import Segmentation
 from .statistics import TransportCounters
-from .unconfirmed import REPORTS, UNCONFIRMED, Unconfirmed
+from .telling import Deliver, Telling
+from .unconfirmed import UNCONFIRMED, Unconfirmed
 
 HANDLED_HASHES: Final = 20_000
 """Hashes that are remembered, so that what Store gives again costs a look-up."""
@@ -74,7 +71,7 @@ class Engine:
         segmentation: Segmentation,
         journal: Journal | None,
         wake: Callable[[], None],
-        deliver: Callable[[MessageReceived | EphemeralReceived, int], None] | None = None,
+        deliver: Deliver | None = None,
         keeper: StateKeeper | None = None,
         recorder: Recorder = NO_RECORDER,
     ) -> None:
@@ -86,13 +83,19 @@ class Engine:
         self._outbox = outbox
         self._journal = journal
         self._wake = wake
-        self._deliver = deliver
         self._segmentation = segmentation
         self._keeper = keeper
         self._recorder = recorder
         self._unconfirmed = None if keeper is None else Unconfirmed(recorder)
         self._requests = Requests(recorder)
         self._idempotency = Idempotency(recorder)
+        self._telling = Telling(
+            self._requests,
+            segmentation,
+            self.now_ms,
+            deliver=deliver,
+            unconfirmed=self._unconfirmed,
+        )
         self._handled: OrderedDict[bytes, None] = OrderedDict()
         self._rate_limited_until_ms = 0
 
@@ -186,16 +189,15 @@ class Engine:
         if outgoing.kind not in (OutgoingKind.CONTENT, OutgoingKind.RETRY):
             return
         self.core.abandon(message_id)
-        if failed := self._requests.refused(message_id, reason):
-            self._settle(*self._reported(failed))
+        self._settle(*self._telling.refused(message_id, reason))
 
     def opened(self, event: MessageReceived | EphemeralReceived, number: int) -> None:
         """Give the application what a message, opened after its delivery, makes whole."""
-        self._settle(*self._joined(event, number))
+        self._settle(*self._telling.opened(event, number))
 
     def unopened(self, event: MessageRejected, number: int) -> None:
         """Tell the application that a delivered message does not open."""
-        self._settle(*self._accounted([Told(event, (number,))]))
+        self._settle(*self._telling.unopened(event, number))
 
     def confirm(self, event: Event) -> None:
         """The application has handled an event: it is not told again."""
@@ -216,16 +218,8 @@ class Engine:
 
     def owed(self, tables: Tables) -> Iterator[None]:
         """Tell again what was not confirmed before a restart, one event a step."""
-        assert self._unconfirmed is not None
-        rows = tables.get(UNCONFIRMED.name, ())
-        for event, number in self._unconfirmed.restore(rows, self.core.log):
-            if not isinstance(event, MessageReceived):
-                self._unconfirmed.account(event, (number,))
-                self._settle(event)
-            elif self._deliver is not None:
-                self._deliver(event, number)
-            else:
-                self._settle(*self._joined(event, number))
+        for events in self._telling.again(tables.get(UNCONFIRMED.name, ()), self.core.log):
+            self._settle(*events)
             yield
 
     def looked(self, at_ms: int) -> None:
@@ -254,7 +248,7 @@ class Engine:
         """Let the core do what is due."""
         now_ms = self.now_ms()
         self.core.on_deadline(now_ms)
-        self._settle(*self._accounted(self._segmentation.on_deadline(now_ms)))
+        self._settle(*self._telling.on_deadline(now_ms))
 
     def next_deadline_ms(self) -> int | None:
         """When `on_deadline` must be called next."""
@@ -278,55 +272,9 @@ class Engine:
         """End a step: tell what happened, and hand on what is to be broadcast."""
         told = list(events)
         for event in self.core.events():
-            told += self._meaning(event)
+            told += self._telling.meaning(event)
         self._let_out(told, list(self.core.outgoing()))
         self._wake()
-
-    def _meaning(self, event: SdsEvent) -> Sequence[Event]:
-        """What an event of the core means to the application."""
-        match event:
-            case MessageReceived():
-                number = 0 if self._unconfirmed is None else self._unconfirmed.delivered(event)
-                return self._passed_on(event, number)
-            case EphemeralReceived():
-                return self._passed_on(event, 0)
-            case MessageAcknowledged() | MessagePossiblyAcknowledged() | DeliveryFailed():
-                return self._reported(*self._requests.settled(event))
-            case MessageLost():
-                return self._reported(event)
-            case _:
-                return (event,)
-
-    def _passed_on(
-        self, event: MessageReceived | EphemeralReceived, number: int
-    ) -> Sequence[Event]:
-        if self._deliver is None:
-            return self._joined(event, number)
-        self._deliver(event, number)
-        return ()
-
-    def _joined(self, event: MessageReceived | EphemeralReceived, number: int) -> Sequence[Event]:
-        if isinstance(event, EphemeralReceived):
-            return (event,)
-        return self._accounted(self._segmentation.join(event, self.now_ms(), number))
-
-    def _accounted(self, told: Iterable[Told]) -> Sequence[Event]:
-        """Note which events account for which deliveries."""
-        if self._unconfirmed is None:
-            return [event for event, _ in told]
-        events = []
-        for event, numbers in told:
-            self._unconfirmed.account(event, numbers)
-            events.append(event)
-        return events
-
-    def _reported(self, *events: Event) -> Sequence[Event]:
-        """Note the reports that the application must not miss."""
-        if self._unconfirmed is not None:
-            for event in events:
-                if isinstance(event, REPORTS):
-                    self._unconfirmed.report(event)
-        return events
 
     def _let_out(self, events: Sequence[Event], outgoing: Sequence[Outgoing] = ()) -> None:
         """Tell and broadcast, once what led to it outlives the process."""

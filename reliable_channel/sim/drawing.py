@@ -141,6 +141,8 @@ def _parameters(draw: Draw) -> Parameters:
         max_retry_attempts=draw.one_of((10, 10, 2, 0)),
         sync_min_interval_ms=draw.one_of((30_000, 30_000, 10_000)),
         timeout_for_lost_messages_ms=draw.one_of((300_000, 300_000, 60_000)),
+        incoming_messages=draw.one_of((10_000, 10_000, 20, 4)),
+        repair_buffer_size=draw.one_of((1_000, 1_000, 20, 4)),
     )
 
 

@@ -85,6 +85,7 @@ async def first(channel: ReliableChannel, kind: type[E]) -> E:
     raise AssertionError(f"the channel was closed without {kind.__name__}")
 
 
+@pytest.mark.conformance("LD-PERSISTENCE-1")
 async def test_what_was_accepted_goes_out_after_a_restart(state: StateStore) -> None:
     world = World(state)
     channel = world.alice()
@@ -129,7 +130,7 @@ async def test_a_confirmed_message_is_not_told_again_and_another_is(state: State
                 (b"1", True),
                 (b"2", True),
             ]
-            channel.confirm(again[-1])
+            await channel.confirm(again[-1])
             await bob.send(b"3")
             (new,) = await take(channel, 1)
             assert (new.content, new.redelivered) == (b"3", False)
@@ -146,7 +147,7 @@ async def test_whoever_confirms_nothing_is_told_everything_again(state: StateSto
                 event = await first(channel, MessageReceived)
                 assert (event.content, event.redelivered) == (b"once", True)
         async with world.alice() as channel:
-            channel.confirm(await first(channel, MessageReceived))
+            await channel.confirm(await first(channel, MessageReceived))
         async with world.alice() as channel:
             await bob.send(b"next")
             event = await first(channel, MessageReceived)

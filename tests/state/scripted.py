@@ -162,11 +162,10 @@ def run_and_kill(path: Path, killed_at: int) -> int:
                 os.kill(os.getpid(), signal.SIGKILL)
             seen += 1
 
-        Run(
-            path,
-            count,
-            lambda _: os.write(writing, b"."),
-        ).script()
+        def report(_: SdsProtocol) -> None:
+            os.write(writing, b".")
+
+        Run(path, count, report).script()
         os._exit(0)
     os.close(writing)
     written = 0

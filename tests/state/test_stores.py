@@ -51,12 +51,14 @@ def logged(*entries: LogEntry) -> Changes:
     return Changes(entries={each.message_id: each.row for each in entries})
 
 
+@pytest.mark.conformance("LD-STATE-2")
 def test_begins_empty(reopen: Reopen) -> None:
     saved = reopen().open(ALICE)
     assert not saved.newest
     assert not any(saved.tables.values())
 
 
+@pytest.mark.conformance("LD-STATE-1")
 def test_what_was_written_is_there_again(reopen: Reopen) -> None:
     store = reopen()
     store.open(ALICE)
@@ -69,6 +71,7 @@ def test_what_was_written_is_there_again(reopen: Reopen) -> None:
     assert sorted(saved.tables["notes"], key=str) == [("a", 1, b"\x00data"), ("b", None, None)]
 
 
+@pytest.mark.conformance("LD-STATE-3")
 def test_rows_are_replaced_and_deleted(reopen: Reopen) -> None:
     store = reopen()
     store.open(ALICE)

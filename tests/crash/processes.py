@@ -1,0 +1,174 @@
+"""A node and participants in processes of their own, which are killed and started again."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from base64 import b64encode
+from pathlib import Path
+from typing import Any, Final
+
+import anyio
+from anyio.abc import Process, TaskGroup
+from anyio.streams.text import TextReceiveStream
+
+PROGRAM: Final = (sys.executable, "-m", "reliable_channel")
+CHANNEL: Final = "crash"
+QUICK: Final = {
+    "sync-min-interval-ms": 1_000,
+    "retry-interval-ms": 2_000,
+    "possibly-acknowledged-retry-interval-ms": 4_000,
+    "max-retry-attempts": 1_000,
+    "retrieve-frequency-ms": 500,
+    "sweep-in-buf-interval-ms": 500,
+    "repair-t-min-ms": 500,
+    "repair-t-max-ms": 2_000,
+    "repair-sweep-interval-ms": 500,
+    "max-request-attempts": 1_000,
+    "causal-history-size": 20,
+    "bloom-capacity": 500,
+}
+"""Periods for a test of minutes, and messages of 4 kB in place of 40."""
+
+
+class Killable:
+    """A process that is started again in the same place."""
+
+    def __init__(self, *arguments: str, tasks: TaskGroup) -> None:
+        self._arguments = arguments
+        self._tasks = tasks
+        self.process: Process | None = None
+        self.lives = 0
+
+    async def start(self) -> None:
+        """Start, and listen to what it tells."""
+        self.process = await anyio.open_process(
+            [*PROGRAM, *self._arguments], stdin=subprocess.PIPE, stderr=subprocess.DEVNULL
+        )
+        self.lives += 1
+        self._tasks.start_soon(self._listen, self.process)
+
+    @property
+    def is_alive(self) -> bool:
+        """Whether it runs."""
+        return self.process is not None and self.process.returncode is None
+
+    async def kill(self) -> None:
+        """SIGKILL, as the kernel does it when memory runs out."""
+        process, self.process = self.process, None
+        if process is not None and process.returncode is None:
+            process.kill()
+            await process.wait()
+
+    async def _listen(self, process: Process) -> None:
+        assert process.stdout is not None
+        rest = ""
+        async for chunk in TextReceiveStream(process.stdout, errors="replace"):
+            *lines, rest = (rest + chunk).split("\n")
+            for line in lines:
+                self.told(line)
+        if process is self.process:
+            # It ended by itself, as one does that finds no node: a supervisor starts it again.
+            await process.wait()
+            await anyio.sleep(0.3)
+            if process is self.process:
+                await self.start()
+
+    def told(self, line: str) -> None:
+        """Take a line of its standard output."""
+
+
+class Node(Killable):
+    """An embedded node whose store outlives it."""
+
+    def __init__(self, store: Path, port: int, tasks: TaskGroup) -> None:
+        super().__init__("node", "--port", str(port), "--store", str(store), tasks=tasks)
+        self.address = f"http://127.0.0.1:{port}"
+        self.listens = anyio.Event()
+
+    def told(self, line: str) -> None:
+        """Take a line of its standard output."""
+        self.listens.set()
+
+
+class Participant(Killable):
+    """A peer whose state outlives it, and what it was asked to send."""
+
+    def __init__(self, name: str, directory: Path, address: str, tasks: TaskGroup) -> None:
+        self.name = name
+        self.journal = directory / f"{name}.journal"
+        flags = [part for flag, value in QUICK.items() for part in (f"--{flag}", str(value))]
+        super().__init__(
+            *("peer", "--node", address, "--channel", CHANNEL, "--sender", name),
+            *("--state", f"sqlite:///{directory}/{name}.db"),
+            *("--journal", str(self.journal), "--service", "light", "--manual-confirm", *flags),
+            tasks=tasks,
+        )
+        self.accepted: dict[str, str] = {}
+        """Message ids by idempotency key."""
+        self.unknown: dict[str, str] = {}
+        """What was asked for and not answered yet, by idempotency key."""
+        self.handled: list[str] = []
+        """Ids of messages that were told and not confirmed yet."""
+        self.confirmed: set[str] = set()
+        self.errors: list[str] = []
+        self.log: dict[str, Any] | None = None
+        self._asked = 0
+
+    async def start(self) -> None:
+        """Start, and ask again for what was not answered in the life before."""
+        self.handled.clear()  # what was not confirmed is told again
+        await super().start()
+        for key, text in list(self.unknown.items()):
+            await self._ask(key, text)
+
+    async def send(self) -> None:
+        """Ask for a message, whether or not the process lives."""
+        self._asked += 1
+        key = f"{self.name} {self._asked}"
+        self.unknown[key] = f"message {key}"
+        await self._ask(key, self.unknown[key])
+
+    async def confirm(self, count: int) -> None:
+        """Confirm the messages that were told longest ago."""
+        for _ in range(min(count, len(self.handled))):
+            await self._write({"op": "confirm", "message_id": self.handled.pop(0)})
+
+    async def ask_log(self) -> None:
+        """Ask for the log; the answer replaces `log`."""
+        self.log = None
+        await self._write({"op": "log"})
+
+    def told(self, line: str) -> None:
+        """Take a line of its standard output."""
+        told = json.loads(line)
+        match told["event"]:
+            case "accepted":
+                key, message_id = told["ref"], told["message_id"]
+                if self.accepted.setdefault(key, message_id) != message_id:
+                    self.errors.append(f"{key} was accepted as two messages")
+                self.unknown.pop(key, None)
+            case "message_received":
+                message_id = told["message_id"]
+                if message_id in self.confirmed:
+                    self.errors.append(f"{self.name}: {message_id} was told after its confirmation")
+                self.handled.append(message_id)
+            case "confirmed":
+                self.confirmed.add(told["message_id"])
+            case "error" | "state_degraded":
+                self.errors.append(line)
+            case "log":
+                self.log = told
+
+    async def _ask(self, key: str, text: str) -> None:
+        payload = b64encode(text.encode()).decode()
+        await self._write({"op": "send", "ref": key, "idempotency_key": key, "payload": payload})
+
+    async def _write(self, command: dict[str, Any]) -> None:
+        if self.process is None or self.process.stdin is None:
+            return
+        try:
+            await self.process.stdin.send((json.dumps(command) + "\n").encode())
+        except (anyio.BrokenResourceError, anyio.ClosedResourceError):
+            return  # killed this very moment: it is asked again in its next life

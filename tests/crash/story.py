@@ -1,0 +1,141 @@
+"""A group under load whose processes are killed at random moments, and the proof that it lost
+nothing."""
+
+from __future__ import annotations
+
+import socket
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from random import Random
+from typing import Final
+
+import anyio
+
+from .checker import broken_promises, read
+from .processes import Killable, Node, Participant
+
+NAMES: Final = ("alice", "bob", "carol")
+NODE_TURN: Final = 7
+"""Of so many kills, one is the node's."""
+SETTLE_S: Final = 60
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What came of it."""
+
+    kills: int
+    node_kills: int
+    accepted: int
+    redelivered: int
+    settled_s: float
+    broken: list[str]
+
+
+async def run(
+    directory: Path, *, kills: int, seed: int, tell: Callable[[str], None] = print
+) -> Outcome:
+    """Send, kill and start again, then let the group settle and read the journals."""
+    tell(f"seed {seed}")
+    random = Random(seed)
+    async with anyio.create_task_group() as tasks:
+        node = Node(directory / "store.db", _free_port(), tasks)
+        group = [Participant(name, directory, node.address, tasks) for name in NAMES]
+        with _all_killed([node, *group]):
+            await node.start()
+            await node.listens.wait()
+            for participant in group:
+                await participant.start()
+            async with anyio.create_task_group() as load:
+                load.start_soon(_talk, group, Random(seed + 1))
+                node_kills = await _kill([node, *group], kills, random, tell)
+                load.cancel_scope.cancel()
+            began = anyio.current_time()
+            logs = await _settle(group)
+            settled_s = anyio.current_time() - began
+        tasks.cancel_scope.cancel()
+    stories = [read(each.name, each.journal) for each in group]
+    broken = [error for each in group for error in each.errors] + broken_promises(stories, logs)
+    return Outcome(
+        kills,
+        node_kills,
+        len(next(iter(logs.values()))),
+        sum(told.redelivered for story in stories for life in story.lives for told in life),
+        settled_s,
+        broken,
+    )
+
+
+async def _talk(group: list[Participant], random: Random) -> None:
+    while True:
+        for _ in range(random.choice((1, 1, 1, 5))):
+            await random.choice(group).send()
+        await random.choice(group).confirm(random.choice((1, 10, 50)))
+        await anyio.sleep(random.uniform(0, 0.1))
+
+
+async def _kill(
+    processes: list[Killable], kills: int, random: Random, tell: Callable[[str], None]
+) -> int:
+    """Kill one process after the other; return how often it was the node's turn."""
+    node, *group = processes
+    node_kills = 0
+    for number in range(1, kills + 1):
+        # From the first moments of a life on: opening a state is a moment like any other.
+        await anyio.sleep(random.expovariate(1.0))
+        victim = node if number % NODE_TURN == 0 else random.choice(group)
+        node_kills += victim is node
+        await victim.kill()
+        await anyio.sleep(random.choice((0, 0.3, 1.5)))
+        await victim.start()
+        if number % 10 == 0:
+            tell(f"{number} of {kills} killed")
+    return node_kills
+
+
+async def _settle(group: list[Participant]) -> dict[str, list[str]]:
+    """Wait until all that was asked for is accepted and all logs hold all of it; return their
+    ids, or what they hold when the time is over."""
+    logs: dict[str, list[str]] = {}
+    with anyio.move_on_after(SETTLE_S):
+        while True:
+            for participant in group:
+                await participant.ask_log()
+            await anyio.sleep(1)
+            for participant in group:
+                await participant.confirm(len(participant.handled))
+            if any(each.log is None or each.unknown for each in group):
+                continue
+            logs = {
+                each.name: [entry["message_id"] for entry in (each.log or {})["entries"]]
+                for each in group
+            }
+            accepted = {i for each in group for i in each.accepted.values()}
+            if all(accepted <= set(log) for log in logs.values()) and _equal(logs):
+                break
+    await anyio.sleep(1)  # what was told last is on its way to the journals
+    return logs or {each.name: [] for each in group}
+
+
+def _equal(logs: dict[str, list[str]]) -> bool:
+    return len({tuple(log) for log in logs.values()}) == 1
+
+
+@contextmanager
+def _all_killed(processes: list[Killable]) -> Iterator[None]:
+    """Leave no process behind, however this ends."""
+    try:
+        yield
+    finally:
+        for each in processes:
+            if each.process is not None and each.is_alive:
+                each.process.kill()
+
+
+def _free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port: int = probe.getsockname()[1]
+        return port
