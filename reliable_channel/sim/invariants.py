@@ -8,11 +8,11 @@ itself would have worked out with the code under test.
 from collections import deque
 from collections.abc import Callable, Sequence, Sized
 from hashlib import sha256
-from itertools import islice
+from itertools import chain, islice
 from typing import Final, NoReturn
 
 from ..sds import Arrival, Message, Outcome, RepairOptions, SdsProtocol, WireProfile
-from ..sds.bloom import contains
+from ..sds.bloom import BloomParameters, contains
 from ..sds.events import (
     AcknowledgementSource,
     DeliveryFailed,
@@ -25,6 +25,9 @@ from ..sds.events import (
 )
 from .ledger import InvariantViolated, Ledger, Record
 
+INSERTED: Final = 5_000
+"""Ids that are remembered of a filter: as many as it may hold while its messages are on their
+way."""
 RECENT: Final = 8
 """Newest ids that each filter is looked through for."""
 _NEW: Final = (Outcome.DELIVERED, Outcome.PARKED)
@@ -40,11 +43,21 @@ def spec_t_req(participant_id: str, message_id: str, now_ms: int, options: Repai
 class Watch:
     """Looks at one participant, through its restarts."""
 
-    def __init__(self, number: int, name: str, ledger: Ledger, profile: WireProfile) -> None:
+    def __init__(
+        self,
+        number: int,
+        name: str,
+        ledger: Ledger,
+        profile: WireProfile,
+        filters: BloomParameters,
+    ) -> None:
         self.number = number
         self.name = name
         self._ledger = ledger
         self._profile = profile
+        self._filters = filters
+        self._inserted: deque[str] = deque(maxlen=INSERTED)
+        """What went into the bloom filter, oldest first."""
         self._others: Sequence[Watch] = ()
         self.steps = 0
         """Messages received."""
@@ -79,9 +92,7 @@ class Watch:
         self._forget()
         self._ledger.forget_holder(self.number)
         self._gauges = _gauges(core)
-        self._filters = core.options.bloom
-        self._inserted: deque[str] = deque(maxlen=3 * self._filters.capacity)
-        """What went into the bloom filter, oldest first."""
+        self._inserted.clear()
 
     def restarted(self, core: SdsProtocol) -> None:
         """A process starts from what is on disk: all that was let out before, and nothing else."""
@@ -98,7 +109,7 @@ class Watch:
             self._violated("the Lamport clock is monotone", "", detail)
         self._clock_ms = clock_ms
         self._tails = dict.fromkeys(open_then)
-        self._inserted = deque(self.window, self._inserted.maxlen)
+        self._inserted.extend(self.window)
         self._inserted.extend(core.incoming_buffer.parked)
         self.check_log(core)
 
@@ -257,12 +268,15 @@ class Watch:
         self._violated("acknowledged means that somebody has it", message_id, detail)
 
     def holds_by_chance(self, message_id: str) -> bool:
-        """Whether a filter of what was inserted here lately holds an id that was not: what a bloom
-        filter may do. No more than a few capacities are looked at; one that holds more has not
-        rolled, and shows it by its bits."""
-        probes = self._filters.layout.probes(message_id)
-        taken = {probe for i in self._inserted for probe in self._filters.layout.probes(i)}
-        return taken.issuperset(probes)
+        """Whether a filter of as many ids as its capacity, inserted here one after another, holds
+        an id that was not among them: what a bloom filter may do."""
+        layout, size = self._filters.layout, self._filters.capacity
+        wanted, inserted = set(layout.probes(message_id)), list(self._inserted)
+        probes = [layout.probes(inserted_id) for inserted_id in inserted]
+        starts = range(max(1, len(inserted) - size + 1))
+        return any(
+            wanted.issubset(chain.from_iterable(probes[start : start + size])) for start in starts
+        )
 
     def _settle_fate(self, message_id: str, fate: str) -> None:
         before = self._fates.get(message_id)

@@ -100,7 +100,7 @@ class Simulation:
             scenario.commit_ms,
         )
         numbers = range(scenario.participants)
-        self.watches = [Watch(n, name_of(n), self.ledger, profile) for n in numbers]
+        self.watches = [Watch(n, name_of(n), self.ledger, profile, options.bloom) for n in numbers]
         for watch in self.watches:
             watch.introduce(self.watches)
         self.participants = [
@@ -200,7 +200,7 @@ class Simulation:
     def _settle(self) -> int:
         """Wait until all logs are equal and nobody waits; return how long that took."""
         began_ms = self.timeline.now_ms
-        while not self.is_quiet() or any(p.is_behind for p in self._present()):
+        while not self.is_quiet():
             if self.timeline.now_ms - began_ms > self.scenario.settle_within_ms:
                 hours = self.scenario.settle_within_ms / 3_600_000
                 detail = f"not {hours:g} hours after the last fault: {self._differences()}"
