@@ -159,7 +159,7 @@ class ReliableChannel:
             raise ValueError(
                 f"marker has {len(marker)} bytes; at most {MAX_META_BYTES} are allowed"
             )
-        inside = self.options.encryption_order == "encrypt-then-sds"
+        inside = self.options.encrypts_contents_alone
         self._inner_encryption = encryption if inside else None
         self._stages = chain(
             None if inside else encryption, marker or None, marker_required=marker_required
@@ -213,6 +213,7 @@ class ReliableChannel:
             transport = await self._connect(stack)
             runtime = Runtime(
                 transport,
+                content_topic=self.content_topic,
                 channel_id=self.channel_id,
                 sender_id=self.sender_id,
                 options=self.options,
@@ -374,7 +375,8 @@ class ReliableChannel:
     async def _connect(self, stack: AsyncExitStack) -> Transport:
         transport = self._given_transport
         if transport is None:
-            transport = await connect(self._nodes, self._settings, stack)
+            redundancy = self.options.redundancy
+            transport = await connect(self._nodes, self._settings, stack, redundancy=redundancy)
         if self._drop_incoming is not None:
             transport = self._lossy = LossyTransport(
                 transport, drop_incoming=self._drop_incoming, seed=self.seed

@@ -15,12 +15,14 @@ from .sds.events import (
     DeliveryFailed,
     EphemeralReceived,
     MessageAcknowledged,
+    MessageForged,
     MessageLost,
     MessageMissing,
     MessagePossiblyAcknowledged,
     MessageReceived,
     MessageRejected,
     RejectionReason,
+    RepairBudgetReached,
     RepairRequested,
     RepairRequestReceived,
     RepairSent,
@@ -29,6 +31,7 @@ from .sds.events import (
     SyncSent,
 )
 from .sds.message import HistoryEntry
+from .transport.base import NodeState
 
 __all__ = [
     "AcknowledgementSource",
@@ -41,6 +44,7 @@ __all__ = [
     "Event",
     "HistoryEntry",
     "MessageAcknowledged",
+    "MessageForged",
     "MessageLost",
     "MessageMissing",
     "MessagePossiblyAcknowledged",
@@ -48,10 +52,12 @@ __all__ = [
     "MessageRejected",
     "MessageSent",
     "MessageStored",
+    "NodeHealthChanged",
     "PayloadDropped",
     "RateLimitReached",
     "ReceiveProgress",
     "RejectionReason",
+    "RepairBudgetReached",
     "RepairRequestReceived",
     "RepairRequested",
     "RepairSent",
@@ -63,6 +69,8 @@ __all__ = [
     "StateRecovered",
     "SyncReceived",
     "SyncSent",
+    "TopicHealth",
+    "TopicHealthChanged",
     "TransportDegraded",
     "TransportRecovered",
     "record",
@@ -240,6 +248,33 @@ class ConnectionStatusChanged:
     status: ConnectionStatus
 
 
+TopicHealth = Literal["sufficiently_healthy", "minimally_healthy", "unhealthy"]
+
+
+@dataclass(frozen=True, slots=True)
+class TopicHealthChanged:
+    """What others send on the topic arrives through enough nodes (`sufficiently_healthy`), through
+    fewer than `redundancy` asks for and than there are (`minimally_healthy`), or not at all
+    (`unhealthy`): no node answers, or the subscription is silent while Store has messages."""
+
+    wire_name: ClassVar[str] = "topic_health_changed"
+    content_topic: str
+    health: TopicHealth
+
+
+@dataclass(frozen=True, slots=True)
+class NodeHealthChanged:
+    """One of the channel's nodes does worse or better; the others stand in for it meanwhile."""
+
+    wire_name: ClassVar[str] = "node_health_changed"
+    address: str
+    state: NodeState
+    """`healthy`; `failing` at sending or Store; `unsubscribed`, so that nothing arrives through
+    it."""
+    reason: str
+    """What it answered last; empty where it is healthy."""
+
+
 Event = (
     SdsEvent
     | SendingMessage
@@ -255,6 +290,8 @@ Event = (
     | TransportDegraded
     | TransportRecovered
     | ConnectionStatusChanged
+    | TopicHealthChanged
+    | NodeHealthChanged
     | StateDegraded
     | StateRecovered
 )

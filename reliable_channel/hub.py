@@ -1,20 +1,28 @@
-"""Many channels through one node with few subscriptions: for bots that are in hundreds of
+"""Many channels through shared nodes with few subscriptions: for bots that are in hundreds of
 channels."""
 
+from collections.abc import Sequence
 from types import TracebackType
 from typing import Any, Self
 
 from .channel import ReliableChannel
+from .options import ChannelOptions
 from .sds.profile import PROFILES
 from .sds.wire import CodecError
-from .transport import WakuTransport
-from .transport.connect import WakuSettings, checked_address, default_content_topic
+from .transport import Transport
+from .transport.connect import (
+    WakuSettings,
+    checked_addresses,
+    default_content_topic,
+    pool_of,
+)
 from .transport.hub import Hub
+from .transport.pool import REDUNDANCY
 
 
 class ChannelHub:
-    """One node, shared by channels: each content topic is read once, however many channels live on
-    it.
+    """One node or several, shared by channels: each content topic is read once a node, however
+    many channels live on it.
 
         async with ChannelHub("http://127.0.0.1:8645") as hub:
             async with hub.channel(channel_id="ops", sender_id="bot", content_topic=topic) as ops:
@@ -23,16 +31,23 @@ class ChannelHub:
     Open the hub around its channels.
 
     Args:
-        node: the address of a Waku node's REST API.
+        node: the address of a Waku node's REST API, or of several, of which each stands in for the
+            others.
+        redundancy: how many of several nodes take a message at once; an option of all channels.
         settings: `pubsub_topic`, `cluster_id`, `num_shards`, `service` and `store_peer`, as
             `ReliableChannel` has them.
 
     Raises:
-        ValueError: an address that is none.
+        ValueError: an address that is none, or an option outside what is allowed.
     """
 
-    def __init__(self, node: str, **settings: Any) -> None:
-        self._node = checked_address(node)
+    def __init__(
+        self, node: str | Sequence[str], *, redundancy: int = REDUNDANCY, **settings: Any
+    ) -> None:
+        self._nodes = checked_addresses(node)
+        if not self._nodes:
+            raise ValueError("node is None; allowed is the address of a node, or of several")
+        self._redundancy = ChannelOptions(redundancy=redundancy).redundancy
         self._settings = settings
         self._hub = Hub(self._connect, channel_of)
 
@@ -46,6 +61,7 @@ class ChannelHub:
             sender_id=sender_id,
             content_topic=content_topic,
             transport=self._hub.transport(content_topic, channel_id),
+            redundancy=self._redundancy,
             **keywords,
         )
 
@@ -66,8 +82,9 @@ class ChannelHub:
     ) -> None:
         await self._hub.__aexit__(kind, error, traceback)
 
-    def _connect(self, content_topic: str) -> WakuTransport:
-        return WakuTransport(self._node, WakuSettings(content_topic, **self._settings))
+    def _connect(self, content_topic: str) -> Transport:
+        settings = WakuSettings(content_topic, **self._settings)
+        return pool_of(self._nodes, settings, redundancy=self._redundancy)
 
 
 def channel_of(data: bytes) -> str | None:

@@ -8,14 +8,21 @@ from dataclasses import dataclass, fields
 from typing import Final, Literal, Self, TypedDict, get_args
 
 from .sds.bloom import BloomParameters
-from .sds.options import DAY_MS, Limits, RepairOptions, SdsOptions
+from .sds.options import (
+    DAY_MS,
+    MAX_CAUSAL_HISTORY_SIZE,
+    MAX_REQUESTS_PER_MESSAGE,
+    Limits,
+    RepairOptions,
+    SdsOptions,
+)
 from .sds.profile import WireProfile
 from .sds.profile import wire_profile as wire_profile_of
 
 RetrievalStrategy = Literal["both", "store-only", "sds-r-only", "none"]
 SyncScheduleName = Literal["suppressed", "js-waku"]
 WireProfileName = Literal["spec", "nim"]
-EncryptionOrder = Literal["sds-then-encrypt", "encrypt-then-sds"]
+EncryptionOrder = Literal["profile", "sds-then-encrypt", "encrypt-then-sds"]
 HistoryName = Literal["all", "since", "none"]
 SegmentationName = Literal["profile", "none", "nim-segmentation", "lip-243-v0.1"]
 
@@ -37,6 +44,7 @@ class OptionValues(TypedDict, total=False):
     history_since_ms: int
     query_on_connect: bool
     query_on_connect_window_ms: int
+    redundancy: int
     confirm_interval_ms: int
     sweep_in_buf_interval_ms: int
     timeout_for_lost_messages_ms: int
@@ -52,15 +60,22 @@ class OptionValues(TypedDict, total=False):
     max_request_attempts: int
     repair_buffer_size: int
     repair_cache_bytes: int
+    repair_answers_per_minute: int
+    repair_answer_bytes_per_minute: int
+    repair_requester_answers_per_minute: int
+    repair_requester_answer_bytes_per_minute: int
     max_lamport_ahead_ms: int
     max_message_bytes: int
     log_limit: int
+    log_limit_bytes: int
     retention_ms: int
     outgoing_buffer_limit: int
     incoming_buffer_limit: int
     incoming_buffer_limit_bytes: int
     missing_limit: int
     participants_limit: int
+    unknown_references_limit: int
+    repair_requests_limit: int
     event_buffer_limit: int
     wire_profile: WireProfileName
     segmentation: SegmentationName
@@ -106,6 +121,9 @@ class ChannelOptions:
     """Ask Store for what was missed when the node is reached, and reached again."""
     query_on_connect_window_ms: int = 30 * DAY_MS
     """How far back the first of these queries goes."""
+    redundancy: int = 2
+    """Where the channel has several nodes: how many take each message at once, and how many must
+    bring what others send for its topic to be `sufficiently_healthy`."""
     confirm_interval_ms: int = 60_000
     """How often Store is asked whether it has what was sent, and whether it has what did not come;
     0 never. It takes two looks to send again what is not stored and not acknowledged either."""
@@ -139,12 +157,22 @@ class ChannelOptions:
     """Requests and answers that are planned at most."""
     repair_cache_bytes: int = 4 * 1024 * 1024
     """Messages kept whole to answer requests with; give more where there is no Store."""
+    repair_answers_per_minute: int = 1_200
+    """Messages that are broadcast again for others; what is asked for beyond goes unanswered."""
+    repair_answer_bytes_per_minute: int = 16 * 1024 * 1024
+    """The same in bytes."""
+    repair_requester_answers_per_minute: int = 300
+    """Messages that are broadcast again for one requester."""
+    repair_requester_answer_bytes_per_minute: int = 4 * 1024 * 1024
+    """The same in bytes."""
     max_lamport_ahead_ms: int = DAY_MS
     """How far ahead of local time a message's Lamport timestamp may be."""
     max_message_bytes: int = 150 * 1024 - 1024
     """How long an encoded message may be."""
     log_limit: int = 1_000_000
     """Messages in the log; the oldest leave it, where there is `state` some thousands at a time."""
+    log_limit_bytes: int = 1024 * 1024 * 1024
+    """The same in bytes of content."""
     retention_ms: int = 0
     """How old messages in the log may become, by their Lamport timestamp, before they leave it; 0
     for any age."""
@@ -158,6 +186,10 @@ class ChannelOptions:
     """Messages known by reference alone."""
     participants_limit: int = 20_000
     """Senders that are remembered."""
+    unknown_references_limit: int = MAX_CAUSAL_HISTORY_SIZE
+    """Unknown messages that one message may refer to; it is refused beyond."""
+    repair_requests_limit: int = MAX_REQUESTS_PER_MESSAGE
+    """Messages that one message may ask for; it is refused beyond."""
     event_buffer_limit: int = 10_000
     """Events that wait for a reader of `events()`; a slow reader then slows down receiving, and
     until there is a reader the oldest events are dropped."""
@@ -168,9 +200,10 @@ class ChannelOptions:
     segmentation: SegmentationName = "profile"
     """How payloads are cut into segments: `none`, one of the layouts, or as the `profile` has it
     (`spec` none, `nim` its own). A payload beyond a Waku message needs one, at all participants."""
-    encryption_order: EncryptionOrder = "sds-then-encrypt"
-    """What a given encryption seals: whole SDS messages, as published, or with `encrypt-then-sds`
-    their contents alone. Equal for all participants."""
+    encryption_order: EncryptionOrder = "profile"
+    """What a given encryption seals: whole SDS messages (`sds-then-encrypt`), their contents alone
+    (`encrypt-then-sds`), or as the `profile` has it (both of them whole messages, as published).
+    Equal for all participants."""
     segment_size_bytes: int = 102_400
     """How long an encoded segment may be."""
     max_payload_bytes: int = 16 * 1024 * 1024
@@ -239,6 +272,13 @@ class ChannelOptions:
         return None if self.segmentation == "none" else self.segmentation
 
     @property
+    def encrypts_contents_alone(self) -> bool:
+        """Whether a given encryption is inside SDS."""
+        if self.encryption_order == "profile":
+            return self.profile.encryption_order == "encrypt-then-sds"
+        return self.encryption_order == "encrypt-then-sds"
+
+    @property
     def asks_store(self) -> bool:
         """Whether Store is used."""
         return self.retrieval_strategy in ("both", "store-only")
@@ -269,15 +309,22 @@ class ChannelOptions:
                 sweep_interval_ms=self.repair_sweep_interval_ms,
                 cache_bytes=self.repair_cache_bytes,
                 cache_durably=not self.asks_store,
+                answers_per_minute=self.repair_answers_per_minute,
+                answer_bytes_per_minute=self.repair_answer_bytes_per_minute,
+                requester_answers_per_minute=self.repair_requester_answers_per_minute,
+                requester_answer_bytes_per_minute=self.repair_requester_answer_bytes_per_minute,
             ),
             retention_ms=self.retention_ms,
             limits=Limits(
                 log_entries=self.log_limit,
+                log_bytes=self.log_limit_bytes,
                 outgoing_messages=self.outgoing_buffer_limit,
                 incoming_messages=self.incoming_buffer_limit,
                 incoming_bytes=self.incoming_buffer_limit_bytes,
                 missing_entries=self.missing_limit,
                 participants=self.participants_limit,
+                unknown_references=self.unknown_references_limit,
+                repair_requests=self.repair_requests_limit,
             ),
         )
 
@@ -299,7 +346,8 @@ _MAY_BE_0 = frozenset(
     }
 )
 _AT_MOST = {
-    "causal_history_size": 1_000,
+    "causal_history_size": MAX_CAUSAL_HISTORY_SIZE,
+    "max_requests_per_message": MAX_REQUESTS_PER_MESSAGE,
     "bloom_capacity": 50_000,
     "max_message_bytes": 1024 * 1024,
 }

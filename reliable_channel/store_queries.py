@@ -12,6 +12,7 @@ from typing import Final
 
 from .sds import SdsProtocol
 from .sds.incoming import MissingEntry
+from .sds.shares import in_turn
 
 SKEW_MS: Final = 30_000
 """What other participants' clocks may differ: Store orders by the sender's time."""
@@ -20,6 +21,13 @@ LOOKBACKS_MS: Final = (60_000, 600_000, 3_600_000, 86_400_000, 30 * 86_400_000)
 FIRST_LOOK_MS: Final = 1_000
 """A message that is missing for less may still be on its way."""
 HINT_BYTES: Final = 32
+MOST_AT_ONCE: Final = 500
+"""Missing messages that are looked for in one round: those who referred to them have their turns,
+so that references to nothing do not hold up all others."""
+REST: Final = 4
+"""How many times as long as a search by time took no other one begins: a reference to nothing has
+a month of Store read, and must not have it read all the time."""
+MAX_REST_MS: Final = 60_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,6 +47,8 @@ class ByTime:
 
 
 Query = ByHash | ByTime
+Queries = Generator[Query, None, None]
+"""Asked one after the other."""
 
 
 @dataclass(slots=True)
@@ -73,6 +83,7 @@ class StoreQueries:
         self._frequency_ms = retrieve_frequency_ms
         self._catch_up_from_ms: int | None = None
         self._searches: dict[str, _Search] = {}
+        self._rests_until_ms = 0
 
     @property
     def must_catch_up(self) -> bool:
@@ -89,27 +100,28 @@ class StoreQueries:
         if self._catch_up_from_ms is None or since_ms < self._catch_up_from_ms:
             self._catch_up_from_ms = since_ms
 
-    def round(self) -> Generator[Query, None, None]:
-        """One round of queries.
+    def looks(self) -> Iterator[Queries]:
+        """One round: two looks into Store, one after the other, as a Store that fails at the one
+        may do for the other.
 
-        The owner hands what Store gives to the core before it takes the next query, since that
-        depends on what is still missing, and closes the iterator where Store does not answer: then
+        The owner hands what Store gives to the core before it takes the next query of a look, since
+        that depends on what is still missing, and closes the look where Store does not answer: then
         the rest is asked in the next round.
         """
-        yield from self._catch_up()
-        yield from self._fetch_missing()
+        yield self._catch_up()
+        yield self._fetch_missing()
 
-    def _catch_up(self) -> Iterator[Query]:
+    def _catch_up(self) -> Queries:
         start_ms, self._catch_up_from_ms = self._catch_up_from_ms, None
         if start_ms is None:
             return
         try:
-            yield self._since(start_ms)
+            yield from self._search(start_ms)
         except GeneratorExit:
             self.catch_up(start_ms)
             raise
 
-    def _fetch_missing(self) -> Iterator[Query]:
+    def _fetch_missing(self) -> Queries:
         due, searches = self._due(), self._searches
         hints = [m.entry.retrieval_hint for m in due if m.entry.retrieval_hint is not None]
         if usable := tuple(hint for hint in hints if len(hint) == HINT_BYTES):
@@ -121,12 +133,14 @@ class StoreQueries:
             for m in still
             if m.entry.message_id in waited_for and searches[m.entry.message_id].searches_by_time
         ]
-        if by_time:
+        rests = self._now_ms() < self._rests_until_ms
+        if by_time and not rests:
             lookback_ms = max(searches[m.entry.message_id].lookback_ms for m in by_time)
-            yield self._since(min(m.since_ms for m in by_time) - lookback_ms)
+            yield from self._search(min(m.since_ms for m in by_time) - lookback_ms)
+        put_off = {m.entry.message_id for m in by_time} if rests else set()
         for missing in still:
             search = searches[missing.entry.message_id]
-            search.attempts += 1
+            search.attempts += missing.entry.message_id not in put_off
             search.due_ms = self._now_ms() + self._frequency_ms
 
     @property
@@ -141,7 +155,13 @@ class StoreQueries:
             message_id: self._searches.get(message_id) or _Search(entry.since_ms + self.tick_ms)
             for message_id, entry in missing.items()
         }
-        return [m for i, m in missing.items() if self._searches[i].due_ms <= now_ms]
+        due = [m for i, m in missing.items() if self._searches[i].due_ms <= now_ms]
+        if len(due) > MOST_AT_ONCE:
+            due = in_turn(due, lambda missing: missing.referrer_id)[:MOST_AT_ONCE]
+        return due
 
-    def _since(self, start_ms: int) -> ByTime:
-        return ByTime(start_ms - SKEW_MS, self._now_ms() + SKEW_MS)
+    def _search(self, start_ms: int) -> Queries:
+        began_ms = self._now_ms()
+        yield ByTime(start_ms - SKEW_MS, began_ms + SKEW_MS)
+        took_ms = self._now_ms() - began_ms
+        self._rests_until_ms = self._now_ms() + min(REST * took_ms, MAX_REST_MS)

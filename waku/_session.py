@@ -29,6 +29,9 @@ __all__ = ["Answer", "Flavour", "Repeat", "Request", "RetryPolicy", "Session"]
 
 T = TypeVar("T")
 
+MAX_ANSWER_VALUES: Final = 500_000
+"""JSON values of one answer; two bytes are enough for one, and in memory it takes a hundred times
+that. A page of Store has some 1,000."""
 CLOSE_GRACE_S: Final = 1.0
 """How long closing may hold up a cancelled task: sockets close at once, TLS may say goodbye."""
 
@@ -110,8 +113,11 @@ class Answer:
         """Return the JSON value of the body.
 
         Raises:
-            ValueError: the body is not JSON.
+            ValueError: the body is not JSON, or has more values than any answer needs.
         """
+        values = sum(map(self.body.count, (b",", b"[", b"{")))
+        if values > MAX_ANSWER_VALUES:
+            raise ValueError(f"more than {MAX_ANSWER_VALUES} JSON values")
         try:
             value: object = json.loads(self.body)
         except RecursionError:  # a body of brackets only

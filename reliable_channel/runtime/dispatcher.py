@@ -97,9 +97,12 @@ class Dispatcher:
         if envelope is not None and self._now_ns() - envelope.timestamp_ns < FRESH_NS:
             return envelope
         parcel = await self._stages.outward(Parcel(outgoing.data))
+        timestamp_ns, id_ns = self._now_ns(), outgoing.timestamp_ns
+        if id_ns is not None and abs(timestamp_ns - id_ns) < FRESH_NS:
+            timestamp_ns = id_ns  # what its id was made of, so that others can check it
         return self._transport.envelope(
             parcel.payload,
-            timestamp_ns=self._now_ns(),
+            timestamp_ns=timestamp_ns,
             ephemeral=outgoing.kind in _EXPENDABLE,
             meta=parcel.meta,
         )

@@ -24,7 +24,7 @@ from ..events import (
 from ..sds import Arrival, Outcome, SdsProtocol
 from ..sds.changes import CHANNEL, NO_RECORDER, Recorder, Tables
 from ..sds.events import Outgoing, OutgoingKind
-from ..transport.base import Envelope, Source
+from ..transport.base import Envelope, Received, Source
 from .event_stream import EventStream
 from .idempotency import SENDS, Accepted, Idempotency
 from .journal import Journal
@@ -140,11 +140,17 @@ class Engine:
             self._settle()
         return message_id
 
-    def receive(self, data: bytes, message_hash: bytes, source: Source) -> Arrival:
+    def receive(self, data: bytes, envelope: Received) -> Arrival:
         """Take an opened message from the transport or from Store."""
+        message_hash, source = envelope.message_hash, envelope.source
         if self._journal is not None:
             self._journal_wire("in", data, message_hash, source.value)
-        arrival = self.core.receive(data, self.now_ms(), retrieval_hint=message_hash)
+        arrival = self.core.receive(
+            data,
+            self.now_ms(),
+            retrieval_hint=message_hash,
+            sent_at_ns=envelope.timestamp_ns,
+        )
         if arrival.outcome in _FINAL or arrival.reason in _REFUSED_FOR_GOOD:
             self.handled(message_hash)
         self._count(source, arrival)

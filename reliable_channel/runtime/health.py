@@ -7,28 +7,41 @@ from ..events import (
     ConnectionStatus,
     ConnectionStatusChanged,
     Event,
+    NodeHealthChanged,
+    TopicHealth,
+    TopicHealthChanged,
     TransportDegraded,
     TransportRecovered,
 )
+from ..transport.base import NodeHealth, NodeState, Transport, nodes_changed, nodes_of
 
 Cause = Literal["failure", "silence"]
 """A call failed; or calls succeed and bring nothing, though there is something."""
 
 
 class Health:
-    """The state of `send`, `receive` and `store`, as far as a channel uses them."""
+    """The state of `send`, `receive` and `store`, as far as a channel uses them, of its topic and
+    of its nodes. All counts as healthy until it shows otherwise."""
 
     def __init__(
         self,
         now_ms: Callable[[], int],
         emit: Callable[[Event], None],
         components: Sequence[str] = ("send", "receive", "store"),
+        *,
+        content_topic: str,
+        enough_nodes: int,
     ) -> None:
         self._now_ms = now_ms
         self._emit = emit
         self._components = components
+        self._content_topic = content_topic
+        self._enough_nodes = enough_nodes
         self._failing_since_ms: dict[tuple[str, Cause], int] = {}
+        self._nodes: Sequence[NodeHealth] = ()
         self._told: ConnectionStatus = "connected"
+        self._told_topic: TopicHealth = "sufficiently_healthy"
+        self._told_nodes: dict[str, NodeState] = {}
 
     @property
     def degraded(self) -> tuple[str, ...]:
@@ -43,6 +56,16 @@ class Health:
             return "connected"
         return "partially_connected" if len(degraded) < len(self._components) else "disconnected"
 
+    @property
+    def topic(self) -> TopicHealth:
+        """Whether the topic's messages arrive through enough nodes, some, or none (LIP 168,
+        TopicHealth)."""
+        listening = sum(not node.is_away for node in self._nodes)
+        if "receive" in self.degraded or (self._nodes and not listening):
+            return "unhealthy"
+        enough = min(self._enough_nodes, len(self._nodes))
+        return "sufficiently_healthy" if listening >= enough else "minimally_healthy"
+
     def is_failing(self, component: str, cause: Cause = "failure") -> bool:
         """Whether a component fails for this cause."""
         return (component, cause) in self._failing_since_ms
@@ -53,17 +76,38 @@ class Health:
         self._failing_since_ms.setdefault((component, cause), self._now_ms())
         if not known:
             self._emit(TransportDegraded(component, reason))
-            self._tell_status()
+            self._tell_changes()
 
     def succeeded(self, component: str, cause: Cause = "failure") -> int | None:
         """Note a success; return since when (ms) the component had failed, if it had."""
         since_ms = self._failing_since_ms.pop((component, cause), None)
         if since_ms is not None and component not in self.degraded:
             self._emit(TransportRecovered(component, self._now_ms() - since_ms))
-            self._tell_status()
+            self._tell_changes()
         return since_ms
 
-    def _tell_status(self) -> None:
+    def nodes_are(self, nodes: Sequence[NodeHealth]) -> None:
+        """Note how the nodes do; what changed is told, but not that one was not tried yet."""
+        self._nodes = nodes
+        for node in nodes:
+            untried = node.state == "unsubscribed" and not node.is_away
+            if not untried and node.state != self._told_nodes.get(node.address, "healthy"):
+                self._told_nodes[node.address] = node.state
+                reason = "" if node.state == "healthy" else node.last_error
+                self._emit(NodeHealthChanged(node.address, node.state, reason))
+        self._tell_changes()
+
+    def _tell_changes(self) -> None:
         if self.status != self._told:
             self._told = self.status
             self._emit(ConnectionStatusChanged(self._told))
+        if self.topic != self._told_topic:
+            self._told_topic = self.topic
+            self._emit(TopicHealthChanged(self._content_topic, self._told_topic))
+
+
+async def watch_nodes(transport: Transport, health: Health) -> None:
+    """Tell `health` how the nodes do, now and whenever that changes, for ever."""
+    while True:
+        health.nodes_are(nodes_of(transport))
+        await nodes_changed(transport)

@@ -25,4 +25,4 @@ class Intake:
             self._engine.counters.foreign += 1
             # Not remembered: a key that opens it may yet come (rotation), and Store give it again.
             return Arrival(Outcome.REJECTED)
-        return self._engine.receive(parcel.payload, received.message_hash, received.source)
+        return self._engine.receive(parcel.payload, received)

@@ -53,13 +53,14 @@ class Retriever:
     async def run(self) -> None:
         """Ask Store whenever there is something to ask for, for ever."""
         while True:
-            try:
-                with closing(self._queries.round()) as queries:
-                    for query in queries:
-                        await self._ask(query)
-            except StoreUnavailable as error:
-                self._health.failed("store", str(error))
-                await anyio.sleep(self._backoff.next_s())
+            for look in self._queries.looks():
+                try:
+                    with closing(look) as queries:
+                        for query in queries:
+                            await self._ask(query)
+                except StoreUnavailable as error:
+                    self._health.failed("store", str(error))
+                    await anyio.sleep(self._backoff.next_s())
             await self._wait()
 
     async def _wait(self) -> None:

@@ -21,7 +21,7 @@ from .confirmation import Confirmation
 from .dispatcher import CONCURRENCY, Dispatcher
 from .engine import Engine
 from .event_stream import EventStream
-from .health import Health
+from .health import Health, watch_nodes
 from .idempotency import Accepted
 from .inner_stages import InnerStages
 from .intake import Intake
@@ -52,6 +52,7 @@ class Runtime:
         self,
         transport: Transport,
         *,
+        content_topic: str,
         channel_id: str,
         sender_id: str,
         options: ChannelOptions,
@@ -105,7 +106,13 @@ class Runtime:
             budget = StateBudget(recorder, kept.saved.tables)
         self.sync_status = SyncStatusWatch(self._sync_status)
         used = ("send", "receive", "store") if options.asks_store else ("send", "receive")
-        self._health = Health(self.engine.now_ms, self.engine.emit, used)
+        self._health = Health(
+            self.engine.now_ms,
+            self.engine.emit,
+            used,
+            content_topic=content_topic,
+            enough_nodes=options.redundancy,
+        )
         self._stages = stages or Stages()
         self._limits = self._rate_limit(budget)
         self._intake = Intake(self.engine, self._stages)
@@ -151,6 +158,9 @@ class Runtime:
         if self._inner is not None:
             tasks.start_soon(self._inner.run, self.engine, name="reliable_channel.opener")
         tasks.start_soon(self._keep_time, name="reliable_channel.timer")
+        tasks.start_soon(
+            watch_nodes, self._transport, self._health, name="reliable_channel.node_watch"
+        )
         tasks.start_soon(self._listen, tasks, joined_from_ms, name="reliable_channel.listener")
 
     async def _listen(self, tasks: TaskGroup, joined_from_ms: int) -> None:
@@ -205,6 +215,7 @@ class Runtime:
             events_dropped=self._stream.dropped,
             degraded=self._health.degraded,
             health=self._health.status,
+            topic_health=self._health.topic,
             nodes=nodes_of(self._transport),
         )
 

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from ..events import ConnectionStatus
+from ..events import ConnectionStatus, TopicHealth
 from ..sds.statistics import SdsStatistics
 from ..transport.base import NodeHealth
 
@@ -46,5 +46,7 @@ class ChannelStatistics:
     """Which of `send`, `receive` and `store` do not work at the moment."""
     health: ConnectionStatus = "connected"
     """Whether all of these work, some, or none."""
+    topic_health: TopicHealth = "sufficiently_healthy"
+    """Whether what others send arrives through enough nodes, through fewer, or not at all."""
     nodes: tuple[NodeHealth, ...] = ()
-    """How each node does, where the channel has several."""
+    """How each node does."""

@@ -7,6 +7,7 @@ a message that lands deep in a log of millions costs no more than one that lands
 
 from bisect import bisect_right
 from collections.abc import Iterator
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, Protocol
 
 from .changes import LogKey, Recorder, Row, Table
@@ -23,6 +24,7 @@ LOG_BLOCKS: Final = Table(
         ("lamport_timestamp", "INTEGER"),
         ("message_id", "TEXT"),
         ("entries", "INTEGER"),
+        ("content_bytes", "INTEGER"),
     ),
 )
 
@@ -60,83 +62,116 @@ class _NoArchive:
 NO_ARCHIVE: Final[LogArchive] = _NoArchive()
 
 
-class ArchiveBlocks:
-    """How many archived entries stand where.
+@dataclass(slots=True)
+class _Block:
+    """Entries from a key on, up to the first key of the next block."""
 
-    A block reaches from its first key to the first key of the next one.
-    """
+    start: LogKey
+    entries: int = 0
+    size_bytes: int = 0
+
+
+class ArchiveBlocks:
+    """How many archived entries stand where, and how much content they have."""
 
     def __init__(self, recorder: Recorder) -> None:
         self.total = 0
+        self.size_bytes = 0
         self._recorder = recorder
-        self._starts: list[LogKey] = []
-        self._counts: list[int] = []
+        self._blocks: list[_Block] = []
         self._first_number = 0
 
-    def append(self, key: LogKey) -> None:
+    def append(self, entry: "LogEntry") -> None:
         """An entry was moved here that stands after all others."""
-        if not self._counts or self._counts[-1] >= BLOCK_ENTRIES:
-            if self._counts:
-                self._record(len(self._counts) - 1)
-            self._starts.append(key)
-            self._counts.append(0)
-        self._counts[-1] += 1
-        self.total += 1
+        if not self._blocks or self._blocks[-1].entries >= BLOCK_ENTRIES:
+            if self._blocks:
+                self._record(len(self._blocks) - 1)
+            self._blocks.append(_Block(entry.key))
+        self._change(len(self._blocks) - 1, 1, len(entry.content))
 
-    def insert(self, key: LogKey, archive: LogArchive) -> int:
+    def insert(self, entry: "LogEntry", archive: LogArchive) -> int:
         """An entry came that stands among those here; return how many stand before it."""
-        block = max(0, bisect_right(self._starts, key) - 1)
-        if key < self._starts[block]:
-            self._starts[block] = key
-        before = sum(self._counts[:block])
-        before += archive.count(self._starts[block], key)
-        self._counts[block] += 1
-        self.total += 1
-        self._record(block)
+        number = self._number(entry.key)
+        block = self._blocks[number]
+        block.start = min(block.start, entry.key)
+        before = sum(block.entries for block in self._blocks[:number])
+        before += archive.count(block.start, entry.key)
+        self._change(number, 1, len(entry.content))
+        self._record(number)
         return before
 
-    def trim(self, count: int) -> LogKey | None:
-        """Let go of whole blocks, the oldest first, of at most `count` entries together; return
-        where what is left begins, or None where nothing was let go."""
-        blocks = 0
-        while blocks < len(self._counts) - 1 and self._counts[blocks] <= count:
-            count -= self._counts[blocks]
-            blocks += 1
-        if not blocks:
+    def remove(self, entry: "LogEntry") -> None:
+        """An entry was taken out."""
+        number = self._number(entry.key)
+        self._change(number, -1, -len(entry.content))
+        self._record(number)
+
+    def trim(self, count: int, size_bytes: int) -> LogKey | None:
+        """Let go of whole blocks, the oldest first: those of at most `count` entries together, and
+        as many as it takes to make room for `size_bytes`. Return where what is left begins, or None
+        where nothing was let go."""
+        gone = 0
+        while gone < len(self._blocks) - 1 and (
+            self._blocks[gone].entries <= count or size_bytes > 0
+        ):
+            count -= self._blocks[gone].entries
+            size_bytes -= self._blocks[gone].size_bytes
+            gone += 1
+        if not gone:
             return None
-        self.total -= sum(self._counts[:blocks])
-        for number in range(self._first_number, self._first_number + blocks):
-            self._recorder.delete(LOG_BLOCKS, number)
-        self._first_number += blocks
-        del self._starts[:blocks], self._counts[:blocks]
-        return self._starts[0]
+        for number in range(gone):
+            self._change(number, -self._blocks[number].entries, -self._blocks[number].size_bytes)
+            self._recorder.delete(LOG_BLOCKS, self._first_number + number)
+        self._first_number += gone
+        del self._blocks[:gone]
+        return self._blocks[0].start
 
     def older_than(self, lamport_timestamp: int) -> int:
         """How many entries stand in blocks in which all are older."""
-        blocks = bisect_right(self._starts, (lamport_timestamp, ""))
-        return sum(self._counts[: max(0, blocks - 1)])
+        number = bisect_right(self._blocks, (lamport_timestamp, ""), key=_start)
+        return sum(block.entries for block in self._blocks[: max(0, number - 1)])
 
     def restore(self, rows: "list[Row]", archive: LogArchive, end: LogKey) -> None:
-        """Take the counts of full blocks from before a restart, and count what came after them, up
-        to `end`."""
-        for number, lamport_timestamp, message_id, entries in sorted(rows, key=_number):
+        """Take the full blocks from before a restart, and look at what came after them, up to
+        `end`."""
+        for row in sorted(rows, key=_row_number):
+            number, lamport_timestamp, message_id, entries, content_bytes = row
             assert isinstance(number, int) and isinstance(lamport_timestamp, int)
             assert isinstance(message_id, str) and isinstance(entries, int)
-            if not self._starts:
+            assert isinstance(content_bytes, int)
+            if not self._blocks:
                 self._first_number = number
-            self._starts.append((lamport_timestamp, message_id))
-            self._counts.append(entries)
-        full = self._counts[-1] if self._counts else 0
-        self.total = sum(self._counts)
-        for place, entry in enumerate(archive.entries(self._starts[-1] if full else None, end)):
+            self._blocks.append(_Block((lamport_timestamp, message_id)))
+            self._change(len(self._blocks) - 1, entries, content_bytes)
+        last = self._blocks[-1] if self._blocks else None
+        full = last.entries if last else 0
+        start = last.start if last else None
+        for place, entry in enumerate(archive.entries(start, end)):
             if place >= full:
-                self.append((entry.lamport_timestamp, entry.message_id))
+                self.append(entry)
 
-    def _record(self, block: int) -> None:
-        number = self._first_number + block
-        self._recorder.put(LOG_BLOCKS, number, *self._starts[block], self._counts[block])
+    def _number(self, key: LogKey) -> int:
+        """Which block a place belongs to."""
+        return max(0, bisect_right(self._blocks, key, key=_start) - 1)
+
+    def _change(self, number: int, entries: int, size_bytes: int) -> None:
+        block = self._blocks[number]
+        block.entries += entries
+        block.size_bytes += size_bytes
+        self.total += entries
+        self.size_bytes += size_bytes
+
+    def _record(self, number: int) -> None:
+        block = self._blocks[number]
+        self._recorder.put(
+            LOG_BLOCKS, self._first_number + number, *block.start, block.entries, block.size_bytes
+        )
 
 
-def _number(row: Row) -> int:
+def _start(block: _Block) -> LogKey:
+    return block.start
+
+
+def _row_number(row: Row) -> int:
     assert isinstance(row[0], int)
     return row[0]

@@ -42,16 +42,22 @@ class Changes:
     """New in the log, by message id."""
     hints: dict[str, bytes] = field(default_factory=dict)
     """Retrieval hints of entries that stood in the log already, by message id."""
+    removed: set[str] = field(default_factory=set)
+    """Ids of entries that were taken out of the log, before `entries` were put in."""
     trimmed_below: LogKey | None = None
     """What stands below this key left the log."""
     rows: dict[tuple[Table, Value], Row | None] = field(default_factory=dict)
     """By table and key; None where the row was deleted."""
 
     def __bool__(self) -> bool:
-        return bool(self.rows or self.entries or self.hints or self.trimmed_below)
+        return bool(self.rows or self.entries or self.hints or self.removed or self.trimmed_below)
 
     def add(self, later: "Changes") -> None:
         """Include what a later step changed."""
+        for message_id in later.removed:
+            self.removed.add(message_id)
+            self.entries.pop(message_id, None)
+            self.hints.pop(message_id, None)
         self.entries.update(later.entries)
         for message_id, hint in later.hints.items():
             if (row := self.entries.get(message_id)) is None:
@@ -84,6 +90,10 @@ class Recorder:
         """An entry of the log learned its retrieval hint."""
         self._changes.add(Changes(hints={message_id: retrieval_hint}))
 
+    def remove(self, message_id: str) -> None:
+        """An entry was taken out of the log."""
+        self._changes.add(Changes(removed={message_id}))
+
     def trim(self, below: LogKey) -> None:
         """What stands below this key left the log."""
         self._changes.trimmed_below = below
@@ -107,6 +117,9 @@ class _NoRecorder(Recorder):
         pass
 
     def hint(self, message_id: str, retrieval_hint: bytes) -> None:
+        pass
+
+    def remove(self, message_id: str) -> None:
         pass
 
     def trim(self, below: LogKey) -> None:

@@ -28,6 +28,9 @@ class Outgoing:
     kind: OutgoingKind
     message_id: str
     data: bytes
+    timestamp_ns: int | None = None
+    """The time that the id of a new message was made of. Stamped with it, others can check the
+    id."""
 
 
 class AcknowledgementSource(Enum):
@@ -53,6 +56,10 @@ class RejectionReason(Enum):
     UNDECRYPTABLE = "undecryptable"
     """It is of this channel, and its content does not open: another key, or forged."""
     INCOMING_BUFFER_FULL = "incoming_buffer_full"
+    FORGED_ID = "forged_id"
+    """It waited for others until the true message came, which its id proves."""
+    EXCESSIVE_REFERENCES = "excessive_references"
+    """It refers to, or asks for, more messages than any honest one does, or by longer ids."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,6 +148,22 @@ class MessageRejected:
 
 
 @dataclass(frozen=True, slots=True)
+class MessageForged:
+    """A message that was delivered turned out to be forged: it stole the id of another one.
+
+    The true one, which its id proves, takes its place in the log and is delivered next: undo what
+    was done for the forged one.
+    """
+
+    wire_name: ClassVar[str] = "message_forged"
+    message_id: str
+    sender_id: str
+    """Whom the forged message named as its sender; who forged it is not known."""
+    content: bytes
+    """Of the forged message."""
+
+
+@dataclass(frozen=True, slots=True)
 class BloomFilterIgnored:
     """A participant's bloom filter cannot be read as an acknowledgement; its message counts all the
     same.
@@ -200,6 +223,23 @@ class RepairRequestReceived:
 
 
 @dataclass(frozen=True, slots=True)
+class RepairBudgetReached:
+    """A participant asks for more than is answered in a minute; these go unanswered, and may be
+    asked for again.
+
+    Told once a minute for each requester. Raise `repair_requester_answers_per_minute` and its
+    siblings if honest ones need more.
+    """
+
+    wire_name: ClassVar[str] = "repair_budget_reached"
+    message_ids: tuple[str, ...]
+    sender_id: str
+    """Who asked."""
+    in_all: bool
+    """What all requesters may have together is spent, not what this one may have."""
+
+
+@dataclass(frozen=True, slots=True)
 class RepairSent:
     """A message is broadcast again for those who asked for it."""
 
@@ -215,11 +255,13 @@ SdsEvent = (
     | MessageMissing
     | MessageLost
     | MessageRejected
+    | MessageForged
     | BloomFilterIgnored
     | EphemeralReceived
     | SyncSent
     | SyncReceived
     | RepairRequested
     | RepairRequestReceived
+    | RepairBudgetReached
     | RepairSent
 )

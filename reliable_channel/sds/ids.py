@@ -3,11 +3,15 @@
 from collections import OrderedDict
 from collections.abc import Callable, Iterable
 from hashlib import sha256
+from typing import Final
 
 from Crypto.Hash import keccak
 
 from .changes import NO_RECORDER, Recorder, Row, Table
 
+PROOF_AGE_MS: Final = 30 * 24 * 60 * 60 * 1000
+"""How old a stamp may be to prove an id. Sender, time and content stand in an id without anything
+between them: with any time at all, a content that begins with digits could be read in two ways."""
 IdFunction = Callable[[str, int, bytes], str]
 """`(sender_id, timestamp_ns, content) -> message_id`; must be unique in the channel."""
 
@@ -28,6 +32,22 @@ def js_waku_id(sender_id: str, timestamp_ns: int, content: bytes) -> str:
     Equal content from two senders is then one message. For comparison with js-waku only.
     """
     return sha256(content).hexdigest()
+
+
+def is_proven(
+    message_id: str, sender_id: str, content: bytes, sent_at_ns: int | None, now_ms: int
+) -> bool:
+    """Whether an id was made for this content by this sender: nobody can find two that fit.
+
+    `sent_at_ns` is what the transport says of when it was sent. A participant stamps a new message
+    with the time that its id was made of, so that whoever has the message as it was first sent can
+    check the id. A repetition has another stamp and proves nothing.
+    """
+    return (
+        sent_at_ns is not None
+        and abs(sent_at_ns // 1_000_000 - now_ms) <= PROOF_AGE_MS
+        and reliable_channel_id(sender_id, sent_at_ns, content) == message_id
+    )
 
 
 _UNNAMED = Table("", (("message_id", "TEXT"),))

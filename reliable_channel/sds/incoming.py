@@ -12,6 +12,11 @@ from typing import Final
 
 from .changes import NO_RECORDER, Recorder, Row, Table
 from .message import HistoryEntry, Message
+from .shares import Shares
+
+REFERENCE_BYTES: Final = 400
+"""Charged for each dependency that a message waits for, on top of its own bytes: two bytes on the
+wire are enough for a reference, and here it takes a string and its places in two tables."""
 
 PARKED: Final = Table(
     "parked_messages",
@@ -28,9 +33,10 @@ _REFERENCE: Final = (
     ("sender_id", "TEXT"),
     ("retrieval_hint", "BLOB"),
     ("since_ms", "INTEGER"),
+    ("referrer_id", "TEXT"),
 )
 MISSING: Final = Table("missing_messages", _REFERENCE)
-LOST: Final = Table("lost_messages", _REFERENCE[:-1])
+LOST: Final = Table("lost_messages", _REFERENCE[:3])
 
 
 @dataclass(slots=True)
@@ -45,6 +51,8 @@ class ParkedMessage:
     unmet: set[str]
     lost: list[HistoryEntry] = field(default_factory=list)
     """Dependencies that it stopped waiting for."""
+    size_bytes: int = 0
+    """Memory charged while it waits."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,11 +61,13 @@ class MissingEntry:
 
     entry: HistoryEntry
     since_ms: int
+    referrer_id: str = ""
+    """Who referred to it first."""
 
     @property
     def row(self) -> Row:
         """What a restart needs of it."""
-        return (*reference_row(self.entry), self.since_ms)
+        return (*reference_row(self.entry), self.since_ms, self.referrer_id)
 
 
 def reference_row(entry: HistoryEntry) -> tuple[str, str | None, bytes | None]:
@@ -76,8 +86,9 @@ def reference(row: Row) -> HistoryEntry:
 
 def missing_entry(row: Row) -> MissingEntry:
     """The missing message of a row."""
-    assert isinstance(row[3], int)
-    return MissingEntry(reference(row), row[3])
+    since_ms, referrer_id = row[3:]
+    assert isinstance(since_ms, int) and isinstance(referrer_id, str)
+    return MissingEntry(reference(row), since_ms, referrer_id)
 
 
 class IncomingBuffer:
@@ -93,31 +104,48 @@ class IncomingBuffer:
         """Ids that were given up; nobody waits for them any more. The oldest are forgotten beyond
         the limit."""
         self.size_bytes = 0
-        """Of the messages that wait."""
-        self._dependants: dict[str, list[str]] = {}
+        """Memory charged for the messages that wait."""
+        self.parked_counts = Shares()
+        self.parked_sizes = Shares()
+        self.references = Shares()
+        """Of those that are missing, by who referred to them."""
+        self._dependants: dict[str, dict[str, None]] = {}
         self._lost_limit = lost_limit
 
     def park(self, parked: ParkedMessage) -> None:
         """Keep a message until its `unmet` dependencies are delivered."""
-        message_id = parked.message.message_id
         self._recorder.put(
-            PARKED, message_id, parked.arrived_ms, parked.retrieval_hint, parked.data
+            PARKED,
+            parked.message.message_id,
+            parked.arrived_ms,
+            parked.retrieval_hint,
+            parked.data,
         )
         self._wait(parked)
 
     def _wait(self, parked: ParkedMessage) -> None:
-        message_id = parked.message.message_id
+        message, message_id = parked.message, parked.message.message_id
+        parked.size_bytes = charge_bytes(parked)
         self.parked[message_id] = parked
-        self.size_bytes += len(parked.data)
+        self.size_bytes += parked.size_bytes
+        self.parked_counts.add(message_id, message.sender_id)
+        self.parked_sizes.add(message_id, message.sender_id, parked.size_bytes)
         for dependency in parked.unmet:
-            self._dependants.setdefault(dependency, []).append(message_id)
+            self._dependants.setdefault(dependency, {})[message_id] = None
 
-    def note_missing(self, entry: HistoryEntry, now_ms: int) -> bool:
-        """Remember that a message is missing; return whether that is news."""
+    def note_missing(self, entry: HistoryEntry, now_ms: int, referrer_id: str = "") -> bool:
+        """Remember that a message is missing; return whether that is news.
+
+        The reference counts as that of whoever of its referrers has the fewest.
+        """
         message_id = entry.message_id
-        if message_id in self.missing or message_id in self.parked:
+        if message_id in self.missing:
+            self.references.claim(message_id, referrer_id)
             return False
-        self.missing[message_id] = missing = MissingEntry(entry, now_ms)
+        if message_id in self.parked:
+            return False
+        self.missing[message_id] = missing = MissingEntry(entry, now_ms, referrer_id)
+        self.references.add(message_id, referrer_id)
         self._recorder.put(MISSING, *missing.row)
         return True
 
@@ -128,8 +156,7 @@ class IncomingBuffer:
 
     def arrived(self, message_id: str) -> None:
         """A message is no longer missing, or lost, whether or not it can be delivered yet."""
-        if self.missing.pop(message_id, None):
-            self._recorder.delete(MISSING, message_id)
+        self._found(message_id)
         if self.lost.pop(message_id, None):
             self._recorder.delete(LOST, message_id)
 
@@ -140,8 +167,7 @@ class IncomingBuffer:
     def give_up(self, entry: HistoryEntry) -> list[ParkedMessage]:
         """Stop waiting for a message: return those that waited for it alone."""
         message_id = entry.message_id
-        if self.missing.pop(message_id, None):
-            self._recorder.delete(MISSING, message_id)
+        self._found(message_id)
         self.lost[message_id] = entry
         self._recorder.put(LOST, *reference_row(entry))
         if len(self.lost) > self._lost_limit:
@@ -152,17 +178,17 @@ class IncomingBuffer:
         """Remove a message that is about to be delivered."""
         parked = self.parked.pop(message_id)
         self._recorder.delete(PARKED, message_id)
-        self.size_bytes -= len(parked.data)
+        self.size_bytes -= parked.size_bytes
+        self.parked_counts.remove(message_id)
+        self.parked_sizes.remove(message_id)
         return parked
 
-    def evict_oldest(self) -> ParkedMessage:
-        """Remove the message that has waited longest, to make room."""
-        message_id, parked = self.parked.popitem(last=False)
-        self._recorder.delete(PARKED, message_id)
-        self.size_bytes -= len(parked.data)
+    def evict(self, message_id: str) -> ParkedMessage:
+        """Remove a message that waits: to make room, or as it was forged."""
+        parked = self.take(message_id)
         for dependency in parked.unmet:
             waiting = self._dependants[dependency]
-            waiting.remove(message_id)
+            del waiting[message_id]
             if not waiting:
                 del self._dependants[dependency]
         return parked
@@ -170,7 +196,9 @@ class IncomingBuffer:
     def restore_references(self, missing: Iterable[Row], lost: Iterable[Row]) -> None:
         """Begin with what was missing and lost before a restart."""
         known = sorted(map(missing_entry, missing), key=lambda entry: entry.since_ms)
-        self.missing = OrderedDict((entry.entry.message_id, entry) for entry in known)
+        for entry in known:
+            self.missing[entry.entry.message_id] = entry
+            self.references.add(entry.entry.message_id, entry.referrer_id)
         self.lost = OrderedDict((entry.message_id, entry) for entry in map(reference, lost))
 
     def restore_parked(self, messages: Iterable[ParkedMessage]) -> None:
@@ -197,33 +225,24 @@ class IncomingBuffer:
 
         No honest participant makes one, as a message cannot refer to a later one.
         """
-        reaches_missing: dict[str, bool] = {}
-        return in_log_order(
-            parked
-            for parked in self.parked.values()
-            if now_ms - parked.arrived_ms > timeout_ms
-            and not self._reaches_missing(parked, reaches_missing)
-        )
+        overdue = [p for p in self.parked.values() if now_ms - p.arrived_ms > timeout_ms]
+        if not overdue:
+            return []
+        # Once over all references, from what is missing to what waits for it: a search for each
+        # message would cost the square of a chain's length.
+        waits_for_missing = set[str]()
+        stack = [dependency for dependency in self._dependants if dependency not in self.parked]
+        while stack:
+            for dependant in self._dependants.get(stack.pop(), ()):
+                if dependant not in waits_for_missing:
+                    waits_for_missing.add(dependant)
+                    stack.append(dependant)
+        return in_log_order(p for p in overdue if p.message.message_id not in waits_for_missing)
 
-    def _reaches_missing(self, parked: ParkedMessage, known: dict[str, bool]) -> bool:
-        visited, stack = set[str](), [parked.message.message_id]
-        reached = False
-        while stack and not reached:
-            message_id = stack.pop()
-            if message_id in visited:
-                continue
-            visited.add(message_id)
-            if message_id in known:
-                reached = known[message_id]
-            elif waiting := self.parked.get(message_id):
-                stack.extend(waiting.unmet)
-            else:
-                reached = True
-        if reached:
-            known[parked.message.message_id] = True
-        else:
-            known.update(dict.fromkeys(visited, False))
-        return reached
+    def _found(self, message_id: str) -> None:
+        if self.missing.pop(message_id, None) is not None:
+            self.references.remove(message_id)
+            self._recorder.delete(MISSING, message_id)
 
     def _release(self, message_id: str, lost: HistoryEntry | None) -> list[ParkedMessage]:
         ready = []
@@ -235,6 +254,11 @@ class IncomingBuffer:
             if not parked.unmet:
                 ready.append(parked)
         return ready
+
+
+def charge_bytes(parked: ParkedMessage) -> int:
+    """The memory that a message takes while it waits."""
+    return len(parked.data) + REFERENCE_BYTES * len(parked.unmet)
 
 
 def in_log_order(parked: Iterable[ParkedMessage]) -> list[ParkedMessage]:

@@ -8,7 +8,7 @@ Where there is an archive, memory holds the newest entries alone, the window, an
 
 from collections.abc import Iterator
 from hashlib import sha256
-from sys import intern
+from sys import intern, maxsize
 from typing import Final
 
 from sortedcontainers import SortedList
@@ -21,6 +21,8 @@ from .options import LOG_WINDOW_ENTRIES
 EVICTED_IDS: Final = 10_000
 """Evicted ids that are remembered, so that nobody waits for a message that was here: as many as one
 message may refer to."""
+WINDOW_BYTES: Final = 64 * 1024 * 1024
+"""Of content that stays in memory where there is an archive."""
 EVICTED: Final = Table("evicted_ids", (("message_id", "TEXT"),))
 
 
@@ -70,12 +72,17 @@ class MessageLog:
     def __init__(
         self,
         limit: int,
+        limit_bytes: int = maxsize,
         *,
         archive: LogArchive = NO_ARCHIVE,
         recorder: Recorder = NO_RECORDER,
         window: int = LOG_WINDOW_ENTRIES,
     ) -> None:
         self.limit = limit
+        self.limit_bytes = limit_bytes
+        """Of the contents."""
+        self.size_bytes = 0
+        """Of those in memory."""
         self.evicted = 0
         """Entries that left the log since the start of the process."""
         self.horizon: LogKey | None = None
@@ -87,7 +94,7 @@ class MessageLog:
         self._recorder = recorder
         self._archive = archive
         self._blocks = ArchiveBlocks(recorder)
-        self._window = limit if archive is NO_ARCHIVE else min(limit, window)
+        self._window = min(limit, window)
 
     def __len__(self) -> int:
         return self._blocks.total + len(self.entries)
@@ -112,16 +119,15 @@ class MessageLog:
         order, blocks, key = self._order, self._blocks, entry.key
         self._recorder.log(entry.row)
         if blocks.total and order and key < order[0]:
-            return blocks.insert(key, self._archive)
+            return blocks.insert(entry, self._archive)
         at_end = not order or key > order[-1]
         order.add(key)
         self.entries[entry.message_id] = entry
+        self.size_bytes += len(entry.content)
         position = blocks.total + (len(order) - 1 if at_end else order.bisect_left(key))
-        if len(order) > self._window:
-            evicted = self.evicted
-            self._leave_window()
-            position -= self.evicted - evicted
-        return max(0, position)
+        evicted = self.evicted
+        self._make_room()
+        return max(0, position - (self.evicted - evicted))
 
     def set_retrieval_hint(self, message_id: str, retrieval_hint: bytes) -> bool:
         """Note how others may retrieve a message; return whether that was not known yet."""
@@ -131,6 +137,19 @@ class MessageLog:
         entry.retrieval_hint = retrieval_hint
         self._recorder.hint(message_id, retrieval_hint)
         return True
+
+    def remove(self, message_id: str) -> LogEntry:
+        """Take out an entry that turned out to be forged."""
+        entry = self.entries.pop(message_id, None)
+        if entry is not None:
+            self.size_bytes -= len(entry.content)
+            self._order.remove(entry.key)
+        else:
+            entry = self._archive.get(message_id)
+            assert entry is not None
+            self._blocks.remove(entry)
+        self._recorder.remove(message_id)
+        return entry
 
     def is_below_horizon(self, lamport_timestamp: int, message_id: str) -> bool:
         """Whether a message is older than what the log has already let go."""
@@ -149,7 +168,7 @@ class MessageLog:
         """Let go of what is older, in an archive by whole blocks."""
         order, blocks = self._order, self._blocks
         if blocks.total:
-            self._trim(blocks.older_than(lamport_timestamp))
+            self._trim(blocks.older_than(lamport_timestamp), 0)
         while not blocks.total and order and order[0][0] < lamport_timestamp:
             self._evict_oldest()
 
@@ -183,23 +202,36 @@ class MessageLog:
         newest = newest[-self._window :]
         self.entries = {entry.message_id: entry for entry in newest}
         self._order = SortedList(entry.key for entry in newest)
+        self.size_bytes = sum(len(entry.content) for entry in newest)
         self._evicted_ids.restore(evicted)
         self.horizon = horizon
         if newest:
             self._blocks.restore(blocks, self._archive, newest[0].key)
 
-    def _leave_window(self) -> None:
-        if self._archive is NO_ARCHIVE:
-            self._evict_oldest()
-            return
-        key = self._order.pop(0)
-        del self.entries[key[1]]
-        self._blocks.append(key)
-        self._trim(len(self) - self.limit)
+    def _make_room(self) -> None:
+        """Keep to the limits: oldest entries leave the log, or, where there is an archive, memory
+        and then the archive."""
+        order, archived = self._order, self._archive is not NO_ARCHIVE
+        most = self._window if archived else self.limit
+        most_bytes = min(WINDOW_BYTES, self.limit_bytes) if archived else self.limit_bytes
+        while len(order) > most or (self.size_bytes > most_bytes and len(order) > 1):
+            if archived:
+                self._archive_oldest()
+            else:
+                self._evict_oldest()
 
-    def _trim(self, count: int) -> None:
-        """Let the archive go of whole blocks of at most `count` entries together."""
-        if count <= 0 or (start := self._blocks.trim(count)) is None:
+    def _archive_oldest(self) -> None:
+        key = self._order.pop(0)
+        entry = self.entries.pop(key[1])
+        self.size_bytes -= len(entry.content)
+        self._blocks.append(entry)
+        total_bytes = self.size_bytes + self._blocks.size_bytes
+        self._trim(len(self) - self.limit, total_bytes - self.limit_bytes)
+
+    def _trim(self, count: int, size_bytes: int) -> None:
+        """Let the archive go of whole blocks: those of at most `count` entries together, and as
+        many as it takes to make room for `size_bytes`."""
+        if max(count, size_bytes) <= 0 or (start := self._blocks.trim(count, size_bytes)) is None:
             return
         for entry in self._archive.entries(None, start):
             self._evicted(entry.key)
@@ -208,7 +240,7 @@ class MessageLog:
 
     def _evict_oldest(self) -> None:
         key = self._order.pop(0)
-        del self.entries[key[1]]
+        self.size_bytes -= len(self.entries.pop(key[1]).content)
         self._evicted(key)
         self._recorder.trim((key[0], key[1] + "\0"))
         self._record_horizon()

@@ -9,6 +9,10 @@ from .bloom import BloomParameters
 DAY_MS: Final = 24 * 60 * 60 * 1000
 LOG_WINDOW_ENTRIES: Final = 20_000
 """More than any causal history looks back, or any bloom filter of the default capacity."""
+MAX_CAUSAL_HISTORY_SIZE: Final = 1_000
+"""Nobody sends a longer causal history: js-waku 200 by default, nim-sds 10."""
+MAX_REQUESTS_PER_MESSAGE: Final = 100
+"""Nobody asks for more at once: js-waku and nim-sds for 3."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,6 +45,14 @@ class RepairOptions:
     cache_durably: bool = False
     """Whether those of others outlive a restart as own ones do, where anything does: of use where
     there is no Store, at the cost of writing each message whole."""
+    answers_per_minute: int = 1_200
+    """Messages that are broadcast again for others; what is asked for beyond goes unanswered."""
+    answer_bytes_per_minute: int = 16 * 1024 * 1024
+    """The same in bytes."""
+    requester_answers_per_minute: int = 300
+    """Messages that are broadcast again for one requester."""
+    requester_answer_bytes_per_minute: int = 4 * 1024 * 1024
+    """The same in bytes: all of the cache once a minute."""
 
     def __post_init__(self) -> None:
         _require(self, "t_min_ms", 0)
@@ -51,11 +63,15 @@ class RepairOptions:
             )
         for name in (
             "num_response_groups",
-            "max_requests_per_message",
             "buffer_size",
             "max_request_attempts",
+            "answers_per_minute",
+            "answer_bytes_per_minute",
+            "requester_answers_per_minute",
+            "requester_answer_bytes_per_minute",
         ):
             _require(self, name, 1)
+        _require(self, "max_requests_per_message", 1, MAX_REQUESTS_PER_MESSAGE)
         _require(self, "cache_bytes", 0)
         _require(self, "sweep_interval_ms", 0)
 
@@ -71,19 +87,26 @@ class Limits:
     log_entries: int = 1_000_000
     """The oldest entries leave the log, from an archive some thousands at a time; messages older
     than these are refused from then on."""
+    log_bytes: int = 1024 * 1024 * 1024
+    """The same in bytes of content."""
     log_window_entries: int = LOG_WINDOW_ENTRIES
     """Of a log that is archived, the newest entries that stay in memory."""
     outgoing_messages: int = 10_000
     """Own messages without acknowledgement; `send` refuses more."""
     incoming_messages: int = 10_000
-    """Messages that wait for others; the one that has waited longest is refused and may come
-    again."""
+    """Messages that wait for others; of the sender with most, the one that has waited longest is
+    refused and may come again."""
     incoming_bytes: int = 64 * 1024 * 1024
-    """The same in bytes."""
+    """The same in bytes of memory, references included."""
     missing_entries: int = 20_000
-    """Messages known by reference alone; the oldest reference is given up as lost."""
+    """Messages known by reference alone; of the participant who refers to most, the oldest
+    reference is given up as lost."""
     participants: int = 20_000
     """Senders that are remembered; the one not heard for longest is forgotten."""
+    unknown_references: int = MAX_CAUSAL_HISTORY_SIZE
+    """Unknown messages that one message may refer to; it is refused beyond."""
+    repair_requests: int = MAX_REQUESTS_PER_MESSAGE
+    """Messages that one message may ask for; it is refused beyond."""
 
     def __post_init__(self) -> None:
         for name in fields(self):
@@ -165,7 +188,7 @@ class SdsOptions:
     behaviour: Behaviour = field(default_factory=Behaviour)
 
     def __post_init__(self) -> None:
-        _require(self, "causal_history_size", 0, 1_000)
+        _require(self, "causal_history_size", 0, MAX_CAUSAL_HISTORY_SIZE)
         for name in (
             "possible_acks_threshold",
             "retry_interval_ms",

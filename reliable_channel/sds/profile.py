@@ -54,6 +54,8 @@ class WireProfile:
     segmentation: str | None = None
     """The name of the layout in which peers cut long payloads into segments; None where they do
     not."""
+    encryption_order: str = "sds-then-encrypt"
+    """Whether peers seal whole SDS messages, or with `encrypt-then-sds` their contents alone."""
     marker: bytes | None = None
     """What stands beside each message on the transport, and must; None where nothing does."""
 
@@ -92,6 +94,9 @@ NIM: Final = WireProfile(
     refers_to_syncs=True,
     max_content_bytes=MAX_CONTENT_BYTES,
     segmentation="nim-segmentation",
+    # logos-delivery sealed contents alone for a while (#4231), was told that ids and causal history
+    # can be read then (#4239), and by its newest tests seals whole messages again.
+    encryption_order="sds-then-encrypt",
     marker=b"RELIABLE-CHANNEL-API/1",
 )
 

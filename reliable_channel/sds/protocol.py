@@ -149,12 +149,20 @@ class SdsProtocol:
         are dropped, and references to unknown messages are taken for such for `presume_ms`."""
         self._state.joining.start(wanted_from=wanted_from, presume_until_ms=now_ms + presume_ms)
 
-    def receive(self, data: bytes, now_ms: int, *, retrieval_hint: bytes | None = None) -> Arrival:
-        """Take bytes from the transport or from Store; `retrieval_hint` is their Waku message hash.
+    def receive(
+        self,
+        data: bytes,
+        now_ms: int,
+        *,
+        retrieval_hint: bytes | None = None,
+        sent_at_ns: int | None = None,
+    ) -> Arrival:
+        """Take bytes from the transport or from Store; `retrieval_hint` is their Waku message hash,
+        `sent_at_ns` their Waku timestamp.
 
         Never raises for what the bytes are: what is refused becomes a `MessageRejected` event.
         """
-        return self._receiver.receive(data, now_ms, retrieval_hint=retrieval_hint)
+        return self._receiver.receive(data, now_ms, retrieval_hint, sent_at_ns)
 
     # -- time --------------------------------------------------------------------------------------
 

@@ -7,16 +7,19 @@ from .delivery import Delivery
 from .events import (
     EphemeralReceived,
     MessageAcknowledged,
+    MessageForged,
     MessageMissing,
     MessageRejected,
     RejectionReason,
-    RepairRequestReceived,
     SyncReceived,
 )
-from .incoming import ParkedMessage
+from .ids import is_proven, js_waku_id
+from .incoming import ParkedMessage, charge_bytes
 from .log import LogEntry
 from .message import HistoryEntry, Message, MessageKind
 from .profile import WireProfile
+from .references import excess, unknown_references
+from .repair_review import RepairReview
 from .state import ChannelState
 from .sync import Heard
 from .wire import CodecError
@@ -57,9 +60,12 @@ class Receiver:
         self._state = state
         self._delivery = delivery
         self._listen_to = listen_to
+        self._repair_review = RepairReview(state)
 
-    def receive(self, data: bytes, now_ms: int, *, retrieval_hint: bytes | None = None) -> Arrival:
-        """Take bytes from the transport or from Store; `retrieval_hint` is their Waku message hash.
+    def receive(
+        self, data: bytes, now_ms: int, retrieval_hint: bytes | None, sent_at_ns: int | None
+    ) -> Arrival:
+        """Take bytes from the transport or from Store, with their Waku message hash and timestamp.
 
         Never raises for what the bytes are: what is refused becomes a `MessageRejected` event.
         """
@@ -89,7 +95,7 @@ class Receiver:
             state.counters.ephemeral_received += 1
             return Arrival(Outcome.EPHEMERAL, message.message_id)
         arrived = ParkedMessage(message, data, retrieval_hint, now_ms, set())
-        return self._receive_reliable(arrived, profile, now_ms)
+        return self._receive_reliable(arrived, profile, now_ms, sent_at_ns)
 
     def _dialect_of(self, data: bytes) -> WireProfile | None:
         for profile in self._listen_to:
@@ -98,7 +104,11 @@ class Receiver:
         return None
 
     def _receive_reliable(
-        self, arrived: ParkedMessage, profile: WireProfile, now_ms: int
+        self,
+        arrived: ParkedMessage,
+        profile: WireProfile,
+        now_ms: int,
+        sent_at_ns: int | None,
     ) -> Arrival:
         state, message, retrieval_hint = self._state, arrived.message, arrived.retrieval_hint
         lamport, message_id = message.lamport_timestamp or 0, message.message_id
@@ -106,13 +116,18 @@ class Receiver:
         if ahead_ms > state.options.max_lamport_ahead_ms:
             detail = f"lamport_timestamp {lamport} is {ahead_ms} ms ahead of local time"
             return self._reject(RejectionReason.LAMPORT_TOO_FAR_AHEAD, detail, message)
+        unknown, requests = unknown_references(message, state.log), message.repair_request
+        if (unknown or requests) and (too_much := excess(unknown, requests, state.options.limits)):
+            return self._reject(RejectionReason.EXCESSIVE_REFERENCES, too_much, message)
         if message.sender_id != state.sender_id:
             self._review(message, profile, now_ms)
         if message.kind is MessageKind.SYNC:
-            return self._receive_sync(arrived, profile, now_ms)
+            return self._receive_sync(arrived, unknown, profile, now_ms)
         known = state.log.get(message_id)
         if known is not None or message_id in state.incoming_buffer.parked:
-            return self._receive_again(message, known, retrieval_hint)
+            if not self._is_forged(message, known, sent_at_ns, now_ms):
+                return self._receive_again(message, known, retrieval_hint)
+            self._forget_forged(message_id)
         missing_for_ms = state.incoming_buffer.missing_for_ms(message_id, now_ms)
         state.repair_requests.remove(message_id)
         if state.joining.is_unwanted(lamport):
@@ -120,7 +135,7 @@ class Receiver:
             return Arrival(Outcome.UNWANTED, message_id)
         state.joining.arrived(message_id)
         if state.log.is_below_horizon(lamport, message_id):
-            detail = f"the log keeps its newest {state.log.limit} messages and this is older"
+            detail = f"the log keeps its newest {len(state.log)} messages and this is older"
             if missing_for_ms is not None:
                 self._delivery.give_up(
                     HistoryEntry(message_id, retrieval_hint, message.sender_id), detail
@@ -130,7 +145,7 @@ class Receiver:
         state.sync_timer.restart(Heard.CONTENT, now_ms)
         # LIP 109, Receive: the id enters the bloom filter before its dependencies are looked at.
         state.bloom_filter.insert(message_id)
-        self._deliver_or_park(arrived, now_ms)
+        self._deliver_or_park(arrived, unknown, now_ms)
         waits = message_id in state.incoming_buffer.parked
         return Arrival(Outcome.PARKED if waits else Outcome.DELIVERED, message_id, missing_for_ms)
 
@@ -146,20 +161,31 @@ class Receiver:
         return (
             message.kind is not MessageKind.CONTENT
             or not self._state.options.behaviour.adopt_own_messages
-            or message.message_id in self._state.log
+            or self._is_own(message)
         )
+
+    def _is_own(self, message: Message) -> bool:
+        """Whether it is as we sent it; another content under the same id and name is forged."""
+        own = self._state.log.get(message.message_id)
+        return own is not None and own.content == message.content
 
     def _review(self, message: Message, profile: WireProfile, now_ms: int) -> None:
         """Take from another's message what it says beside its content."""
         state = self._state
         state.participants.heard(message.sender_id, now_ms)
         if message.repair_request and state.options.repair.enabled:
-            self._review_repair_request(message, now_ms)
+            self._repair_review.review(message, now_ms)
         for event in state.acknowledgements.review(message, profile.bloom):
             state.counters.acknowledged += isinstance(event, MessageAcknowledged)
             state.tell(event)
 
-    def _receive_sync(self, arrived: ParkedMessage, profile: WireProfile, now_ms: int) -> Arrival:
+    def _receive_sync(
+        self,
+        arrived: ParkedMessage,
+        unknown: list[HistoryEntry],
+        profile: WireProfile,
+        now_ms: int,
+    ) -> Arrival:
         state, message = self._state, arrived.message
         missing_for_ms = state.incoming_buffer.missing_for_ms(message.message_id, now_ms)
         state.tell(SyncReceived(message.message_id, message.sender_id))
@@ -169,10 +195,11 @@ class Receiver:
             state.repair_requests.remove(message.message_id)
             state.incoming_buffer.arrived(message.message_id)
             arrived.data = profile.without_filter(message)
-            self._deliver_or_park(arrived, now_ms)
+            self._deliver_or_park(arrived, unknown, now_ms)
         else:
-            self._note_unmet(message, now_ms, [])
-        state.repair_responses.remove(message.message_id)
+            self._note_unmet(message, unknown, now_ms, [])
+        if message.message_id in state.referable_syncs:  # not whatever a sync calls itself
+            state.repair_responses.remove(message.message_id)
         self._bound_missing()
         newest = state.log.last(1)
         if not newest or newest[0].message_id in message.causal_ids:
@@ -188,8 +215,10 @@ class Receiver:
             or message_id in state.incoming_buffer.parked
         )
 
-    def _deliver_or_park(self, arrived: ParkedMessage, now_ms: int) -> None:
-        if unmet := self._note_unmet(arrived.message, now_ms, arrived.lost):
+    def _deliver_or_park(
+        self, arrived: ParkedMessage, unknown: list[HistoryEntry], now_ms: int
+    ) -> None:
+        if unmet := self._note_unmet(arrived.message, unknown, now_ms, arrived.lost):
             arrived.unmet = unmet
             self._park(arrived, now_ms)
         else:
@@ -199,11 +228,7 @@ class Receiver:
         self, message: Message, known: LogEntry | None, retrieval_hint: bytes | None
     ) -> Arrival:
         message_id = message.message_id
-        content = (
-            known.content
-            if known
-            else self._state.incoming_buffer.parked[message_id].message.content
-        )
+        _, content = self._first_copy(message_id, known)
         if content != message.content:
             detail = "a message with this id and other content came first"
             return self._reject(RejectionReason.ID_ALREADY_USED, detail, message)
@@ -213,22 +238,56 @@ class Receiver:
         self._state.counters.duplicates += 1
         return Arrival(Outcome.DUPLICATE, message_id)
 
-    def _note_unmet(self, message: Message, now_ms: int, lost: list[HistoryEntry]) -> set[str]:
+    def _first_copy(self, message_id: str, known: LogEntry | None) -> tuple[str, bytes | None]:
+        """Sender and content of the message that came first with an id."""
+        first = known or self._state.incoming_buffer.parked[message_id].message
+        return first.sender_id, first.content
+
+    def _is_forged(
+        self, message: Message, known: LogEntry | None, sent_at_ns: int | None, now_ms: int
+    ) -> bool:
+        """Whether another message came first under the id that proves this one to be the true one.
+
+        Looked at only where two differ, which honest ones never do.
+        """
+        message_id, sender_id, content = message.message_id, message.sender_id, message.content
+        first = self._first_copy(message_id, known)
+        if first == (sender_id, content) or content is None:
+            return False
+        if first[1] != content and js_waku_id(sender_id, 0, content) == message_id:
+            return True
+        return is_proven(message_id, sender_id, content, sent_at_ns, now_ms)
+
+    def _forget_forged(self, message_id: str) -> None:
+        state = self._state
+        if message_id in state.incoming_buffer.parked:
+            forged = state.incoming_buffer.evict(message_id).message
+            detail = "the message that its id was made for has come"
+            self._reject(RejectionReason.FORGED_ID, detail, forged)
+        else:
+            entry = state.forget(message_id)
+            state.tell(MessageForged(message_id, entry.sender_id, entry.content))
+
+    def _note_unmet(
+        self,
+        message: Message,
+        unknown: list[HistoryEntry],
+        now_ms: int,
+        lost: list[HistoryEntry],
+    ) -> set[str]:
         """Find the unmet dependencies, note those that are missing, and collect in `lost` those
         given up."""
-        state = self._state
-        known = state.log.entries
-        absent = [i for i, message_id in enumerate(message.causal_ids) if message_id not in known]
-        if not absent:
+        if not unknown:
             return set()
+        state = self._state
         unmet: set[str] = set()
         news: list[HistoryEntry] = []
         buffer, repair = state.incoming_buffer, state.options.repair.enabled
-        for entry in (message.causal_history[i] for i in absent):
+        for entry in unknown:
             dependency = entry.message_id
             if not dependency or dependency == message.message_id or dependency in unmet:
                 continue
-            if state.log.is_settled(dependency) or dependency in state.referable_syncs:
+            if dependency in state.referable_syncs:
                 continue
             if self._is_earlier(entry, now_ms):
                 continue
@@ -236,11 +295,11 @@ class Receiver:
                 lost.append(entry)
             else:
                 unmet.add(dependency)
-                if buffer.note_missing(entry, now_ms):
+                if buffer.note_missing(entry, now_ms, message.sender_id):
                     news.append(entry)
             # Lost is what nobody waits for; who still refers to it may well have it by now.
             if repair and dependency not in buffer.parked:
-                state.repair_requests.want(entry, now_ms)
+                state.repair_requests.want(entry, now_ms, message.sender_id)
         if news:
             state.tell(MessageMissing(tuple(news)))
         self._delivery.plan_sweep(now_ms)
@@ -255,45 +314,33 @@ class Receiver:
 
     def _park(self, parked: ParkedMessage, now_ms: int) -> None:
         buffer, limits = self._state.incoming_buffer, self._state.options.limits
-        while buffer.parked and (
-            len(buffer.parked) >= limits.incoming_messages
-            or buffer.size_bytes + len(parked.data) > limits.incoming_bytes
-        ):
-            evicted = buffer.evict_oldest()
-            self._reject(
-                RejectionReason.INCOMING_BUFFER_FULL,
-                f"{len(buffer.parked) + 1} messages wait for others; this one must come again",
-                evicted.message,
-            )
-            message = evicted.message
-            entry = HistoryEntry(message.message_id, evicted.retrieval_hint, message.sender_id)
-            buffer.note_missing(entry, now_ms)
-            if self._state.options.repair.enabled:
-                self._state.repair_requests.want(entry, now_ms)
+        while len(buffer.parked) >= limits.incoming_messages:
+            self._evict(buffer.parked_counts.first_to_go(), now_ms)
+        while buffer.parked and buffer.size_bytes + charge_bytes(parked) > limits.incoming_bytes:
+            self._evict(buffer.parked_sizes.first_to_go(), now_ms)
         # The decoded history is not needed any more, and larger than all the rest.
         parked.message = replace(parked.message, causal_history=(), bloom_filter=None)
         buffer.park(parked)
         self._bound_missing()
         self._delivery.plan_sweep(now_ms)
 
-    def _bound_missing(self) -> None:
-        limit, missing = (
-            self._state.options.limits.missing_entries,
-            self._state.incoming_buffer.missing,
-        )
-        while len(missing) > limit:
-            oldest = next(iter(missing.values())).entry
-            self._delivery.give_up(oldest, f"more than {limit} references are missing")
+    def _evict(self, message_id: str, now_ms: int) -> None:
+        """Make room; what goes counts as missing, so that it comes again."""
+        state, buffer = self._state, self._state.incoming_buffer
+        evicted = buffer.evict(message_id)
+        message = evicted.message
+        detail = f"{len(buffer.parked) + 1} messages wait for others; this one must come again"
+        self._reject(RejectionReason.INCOMING_BUFFER_FULL, detail, message)
+        entry = HistoryEntry(message_id, evicted.retrieval_hint, message.sender_id)
+        buffer.note_missing(entry, now_ms, message.sender_id)
+        if state.options.repair.enabled:
+            state.repair_requests.want(entry, now_ms, message.sender_id)
 
-    def _review_repair_request(self, message: Message, now_ms: int) -> None:
-        asked = tuple(entry.message_id for entry in message.repair_request)
-        self._state.tell(RepairRequestReceived(asked, message.sender_id))
-        for entry in message.repair_request:
-            state, message_id = self._state, entry.message_id
-            state.repair_requests.requested_by_other(message_id, now_ms)
-            delivered = message_id in state.log or message_id in state.referable_syncs
-            if delivered and state.held(message_id) is not None:
-                state.repair_responses.request(entry, now_ms)
+    def _bound_missing(self) -> None:
+        buffer, limit = self._state.incoming_buffer, self._state.options.limits.missing_entries
+        while len(buffer.missing) > limit:
+            entry = buffer.missing[buffer.references.first_to_go()].entry
+            self._delivery.give_up(entry, f"more than {limit} references are missing")
 
     def _reject(
         self, reason: RejectionReason, detail: str, message: Message | None = None

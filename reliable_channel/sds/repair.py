@@ -6,9 +6,10 @@ missing message mostly one participant asks and one answers; the original sender
 """
 
 from collections import OrderedDict
-from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, field
 from hashlib import sha256
+from itertools import islice
 from typing import Final
 
 from sortedcontainers import SortedList
@@ -17,6 +18,8 @@ from .changes import NO_RECORDER, Recorder, Row, Table
 from .incoming import reference, reference_row
 from .message import HistoryEntry
 from .options import RepairOptions
+from .repair_budget import RepairBudget
+from .shares import Shares, in_turn
 
 REPAIR_REQUESTS: Final = Table(
     "repair_requests",
@@ -28,6 +31,7 @@ REPAIR_REQUESTS: Final = Table(
         ("attempts", "INTEGER"),
         ("t_req_ms", "INTEGER"),
         ("resting_since_ms", "INTEGER"),
+        ("referrer_id", "TEXT"),
     ),
 )
 REPAIR_RESPONSES: Final = Table(
@@ -128,9 +132,13 @@ class _Timetable:
     def last(self) -> tuple[int, str] | None:
         return (self._order[-1][0], self._order[-1][2]) if self._order else None
 
+    def last_first(self) -> Iterator[str]:
+        return (message_id for _, _, message_id in reversed(self._order))
+
     def until(self, now_ms: int, most: int) -> list[str]:
         """The first ids that are due by `now_ms`."""
-        return [message_id for due_ms, _, message_id in self._order[:most] if due_ms <= now_ms]
+        due = self._order.irange(maximum=(now_ms + 1,))
+        return [message_id for _, _, message_id in islice(due, most)]
 
 
 @dataclass(slots=True)
@@ -141,6 +149,8 @@ class _Wanted:
     entry: HistoryEntry
     since_ms: int
     attempts: int = 0
+    heard: set[str] = field(default_factory=set)
+    """Who else asked for it since we did; no more than there are attempts."""
 
 
 class OutgoingRepairBuffer:
@@ -159,13 +169,15 @@ class OutgoingRepairBuffer:
         self._timers = timers
         self._wanted: dict[str, _Wanted] = {}
         self._timetable = _Timetable()
+        self._shares = Shares()
+        """Of the entries, by who referred to them."""
         self._resting: OrderedDict[str, int] = OrderedDict()
         """Since when an entry has no attempts left, the longest rested first."""
 
     def __len__(self) -> int:
         return len(self._wanted)
 
-    def want(self, entry: HistoryEntry, now_ms: int) -> None:
+    def want(self, entry: HistoryEntry, now_ms: int, referrer_id: str = "") -> None:
         """Plan a request for a missing message that was referred to, unless one is planned.
 
         An entry whose attempts are spent rests for as long as it has been wanted, at most for
@@ -173,32 +185,42 @@ class OutgoingRepairBuffer:
         again. So an outage takes about its own length to recover from, and a message that is lost
         for good costs little. An entry without a sender is not asked for, as nobody may answer
         (guide, edge case 4). A full buffer lets go of the entry that has rested longest, else of
-        the one that is due last, as js-waku's does.
+        the one due last of those that whoever fills it most referred to.
+        DIVERGES: js-waku's lets go of the one due last, whoever brought it.
         """
         message_id = entry.message_id
         if not entry.sender_id or self._rests(message_id, now_ms):
             return
         if message_id in self._timetable:
+            self._shares.claim(message_id, referrer_id)
             return
         before = self._wanted.get(message_id)
         self.remove(message_id)
         if len(self._wanted) >= self._options.buffer_size:
-            last = self._timetable.last()
-            self.remove(last[1] if last and not self._resting else next(iter(self._resting)))
+            self.remove(next(iter(self._resting)) if self._resting else self._last_of_heaviest())
         since_ms = min(before.since_ms, now_ms) if before else now_ms
         self._wanted[message_id] = _Wanted(entry, since_ms)
+        self._shares.add(message_id, referrer_id)
         self._plan(message_id, now_ms)
 
     def remove(self, message_id: str) -> None:
         """Forget an entry: it was received."""
         if self._wanted.pop(message_id, None) is not None:
+            self._shares.remove(message_id)
             self._timetable.remove(message_id)
             self._resting.pop(message_id, None)
             self._recorder.delete(REPAIR_REQUESTS, message_id)
 
     def due(self, now_ms: int) -> list[HistoryEntry]:
-        """The entries to attach to the next message, lowest T_req first."""
-        due = self._timetable.until(now_ms, self._options.max_requests_per_message)
+        """The entries to attach to the next message, lowest T_req first.
+
+        Where more are due than it takes, those who referred to them have their turns, so that
+        references to nothing, with ids made to be due early, do not hold up all others.
+        """
+        due = self._timetable.until(now_ms, len(self._timetable))
+        most = self._options.max_requests_per_message
+        if len(due) > most:
+            due = in_turn(due, self._shares.owner_of)[:most]
         return [self._wanted[message_id].entry for message_id in due]
 
     def is_due(self, now_ms: int) -> bool:
@@ -209,11 +231,20 @@ class OutgoingRepairBuffer:
     def asked(self, message_ids: Iterable[str], now_ms: int) -> None:
         """Entries are on their way; plan each again, as a request may be lost like any message."""
         for message_id in message_ids:
+            self._wanted[message_id].heard.clear()
             self._count_attempt(message_id, now_ms)
 
-    def requested_by_other(self, message_id: str, now_ms: int) -> None:
-        """Somebody else asks: that counts as an attempt of ours (guide, Receiving §3a)."""
-        if message_id in self._timetable:
+    def requested_by_other(self, message_id: str, now_ms: int, requester_id: str = "") -> None:
+        """Somebody else asks: that counts as an attempt of ours (guide, Receiving §3a).
+
+        DIVERGES: once a requester until we ask ourselves. Else whoever asks without end, in vain,
+        keeps all others from asking.
+        """
+        if message_id not in self._timetable:
+            return
+        heard = self._wanted[message_id].heard
+        if requester_id not in heard:
+            heard.add(requester_id)
             self._count_attempt(message_id, now_ms)
 
     def next_deadline_ms(self) -> int | None:
@@ -229,6 +260,10 @@ class OutgoingRepairBuffer:
     def planned(self) -> dict[str, int]:
         """T_req by message id."""
         return dict(self._timetable.due_ms)
+
+    def _last_of_heaviest(self) -> str:
+        heaviest, owner_of = self._shares.heaviest(), self._shares.owner_of
+        return next(i for i in self._timetable.last_first() if owner_of(i) == heaviest)
 
     def _count_attempt(self, message_id: str, now_ms: int) -> None:
         self._timetable.remove(message_id)
@@ -257,9 +292,11 @@ class OutgoingRepairBuffer:
     def restore(self, rows: Iterable[Row]) -> None:
         """Begin with the requests from before a restart."""
         for row in rows:
-            since_ms, attempts, t_req_ms, resting_since_ms = row[3:]
+            since_ms, attempts, t_req_ms, resting_since_ms, referrer_id = row[3:]
             assert isinstance(since_ms, int) and isinstance(attempts, int)
+            assert isinstance(referrer_id, str)
             entry = reference(row)
+            self._shares.add(entry.message_id, referrer_id)
             self._wanted[entry.message_id] = _Wanted(entry, since_ms, attempts)
             if isinstance(t_req_ms, int):
                 self._timetable.add(entry.message_id, t_req_ms)
@@ -275,6 +312,7 @@ class OutgoingRepairBuffer:
             wanted.attempts,
             self._timetable.due_ms.get(message_id),
             self._resting.get(message_id),
+            self._shares.owner_of(message_id),
         )
 
 
@@ -293,16 +331,21 @@ class IncomingRepairBuffer:
         self._options = options
         self._timers = timers
         self._timetable = _Timetable()
+        self._paid: dict[str, tuple[str, int]] = {}
+        """By whom, and how many bytes, by message id."""
+        self.budget = RepairBudget(options)
 
     def __len__(self) -> int:
         return len(self._timetable)
 
-    def request(self, entry: HistoryEntry, now_ms: int) -> bool:
-        """Plan an answer to a request for a message that is held here; return whether one was
-        planned.
+    def request(
+        self, entry: HistoryEntry, now_ms: int, requester_id: str = "", size_bytes: int = 0
+    ) -> bool:
+        """Plan an answer to a request for a message of `size_bytes` that is held here; return
+        whether one was planned.
 
-        Nothing is planned for a message of another response group, nor twice; a full buffer lets go
-        of the answer that is due last.
+        Nothing is planned for a message of another response group, nor twice, nor beyond the
+        budget; a full buffer lets go of the answer that is due last.
         """
         message_id, sender_id = entry.message_id, entry.sender_id or ""
         groups = self._options.num_response_groups
@@ -310,8 +353,11 @@ class IncomingRepairBuffer:
             self._participant_id, sender_id, message_id, groups
         ):
             return False
+        if not self.budget.spend(requester_id, message_id, size_bytes, now_ms):
+            return False
         if len(self._timetable) >= self._options.buffer_size and (last := self._timetable.last()):
             self.remove(last[1])
+        self._paid[message_id] = requester_id, size_bytes
         due_ms = self._timers.t_resp(
             self._participant_id, sender_id, message_id, now_ms, self._options
         )
@@ -320,7 +366,12 @@ class IncomingRepairBuffer:
         return True
 
     def remove(self, message_id: str) -> None:
-        """Forget a request: somebody else answered."""
+        """Forget a request: somebody else answered, and that costs the requester nothing."""
+        self._forget(message_id)
+        if paid := self._paid.pop(message_id, None):
+            self.budget.give_back(*paid)
+
+    def _forget(self, message_id: str) -> None:
         if message_id in self._timetable:
             self._timetable.remove(message_id)
             self._recorder.delete(REPAIR_RESPONSES, message_id)
@@ -329,7 +380,8 @@ class IncomingRepairBuffer:
         """Take the ids whose answer is due."""
         due = self._timetable.until(now_ms, len(self._timetable))
         for message_id in due:
-            self.remove(message_id)
+            self._forget(message_id)
+            self._paid.pop(message_id, None)
         return due
 
     def restore(self, rows: Iterable[Row]) -> None:
@@ -374,6 +426,11 @@ class RepairCache:
             oldest, evicted = self._messages.popitem(last=False)
             self.size_bytes -= len(evicted)
             self._recorder.delete(REPAIR_CACHE, oldest)
+
+    def discard(self, message_id: str) -> None:
+        """Let go of a message that turned out to be forged."""
+        self.size_bytes -= len(self._messages.pop(message_id, b""))
+        self._recorder.delete(REPAIR_CACHE, message_id)
 
     def get(self, message_id: str) -> bytes | None:
         """The bytes of a message, or None where they had to make room."""

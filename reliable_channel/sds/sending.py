@@ -59,7 +59,7 @@ class Sender:
             self._undispatched[message_id] = entry
         # Durable whatever the others' are: its sender is the first to be asked for it.
         state.repair_cache.add(message_id, data, durably=True)
-        state.broadcast(OutgoingKind.CONTENT, message_id, data)
+        state.broadcast(OutgoingKind.CONTENT, message_id, data, self._last_timestamp_ns)
         state.counters.sent += 1
         state.sync_timer.restart(Heard.OWN_CONTENT, now_ms)
         return message_id

@@ -12,7 +12,7 @@ from .events import Outgoing, OutgoingKind, SdsEvent
 from .ids import RecentIds
 from .incoming import IncomingBuffer
 from .joining import Joining
-from .log import MessageLog
+from .log import LogEntry, MessageLog
 from .options import SdsOptions
 from .outgoing import OutgoingBuffer
 from .profile import WireProfile
@@ -49,6 +49,7 @@ class ChannelState:
         self.recorder = recorder
         self.log = MessageLog(
             limits.log_entries,
+            limits.log_bytes,
             archive=archive,
             recorder=recorder,
             window=limits.log_window_entries,
@@ -86,9 +87,18 @@ class ChannelState:
         """Queue an event for the owner."""
         self.events.append(event)
 
-    def broadcast(self, kind: OutgoingKind, message_id: str, data: bytes) -> None:
+    def broadcast(
+        self, kind: OutgoingKind, message_id: str, data: bytes, timestamp_ns: int | None = None
+    ) -> None:
         """Queue bytes for the transport."""
-        self.outgoing.append(Outgoing(kind, message_id, data))
+        self.outgoing.append(Outgoing(kind, message_id, data, timestamp_ns))
+
+    def forget(self, message_id: str) -> LogEntry:
+        """Take a message that turned out to be forged out of all that is kept or passed on."""
+        self.repair_responses.remove(message_id)
+        self.repair_cache.discard(message_id)
+        self.causal_tail.forget(message_id)
+        return self.log.remove(message_id)
 
     def set_retrieval_hint(self, message_id: str, retrieval_hint: bytes) -> None:
         """Remember how others may retrieve a message, where that was not known yet."""

@@ -332,7 +332,7 @@ class Watch:
         cached, most = state.repair_cache_bytes, core.options.repair.cache_bytes
         self._require(cached <= most, "buffers keep their limits", "", f"repair cache {cached}")
         held = core.incoming_buffer.size_bytes
-        sums = sum(len(p.data) for p in core.incoming_buffer.parked.values())
+        sums = sum(p.size_bytes for p in core.incoming_buffer.parked.values())
         right = held == sums <= limits.incoming_bytes
         self._require(
             right, "buffers keep their limits", "", f"incoming {held} bytes, {sums} in all"

@@ -341,18 +341,18 @@ class Participant:
     def _searches(self, store: Store) -> Generator[int, None, None]:
         backoff_ms, longest_ms = BACKOFF_MS
         while not self._queries.is_idle:
-            try:
-                with closing(self._queries.round()) as queries:
-                    for query in queries:
-                        yield store.delay_ms()
-                        assert self.core is not None
-                        for found in store.answer(query):
-                            self._receive(self.core, found)
-                        backoff_ms = BACKOFF_MS[0]
-            except StoreAwayError:
-                yield backoff_ms
-                backoff_ms = min(2 * backoff_ms, longest_ms)
-                continue
+            for look in self._queries.looks():
+                try:
+                    with closing(look) as queries:
+                        for query in queries:
+                            yield store.delay_ms()
+                            assert self.core is not None
+                            for found in store.answer(query):
+                                self._receive(self.core, found)
+                            backoff_ms = BACKOFF_MS[0]
+                except StoreAwayError:
+                    yield backoff_ms
+                    backoff_ms = min(2 * backoff_ms, longest_ms)
             if not self._queries.must_catch_up:
                 yield self._queries.tick_ms
         self._searching = False

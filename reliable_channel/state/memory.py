@@ -38,6 +38,9 @@ class MemoryStateStore:
 
     def write(self, changes: Changes) -> None:
         """Take all of it."""
+        for message_id in changes.removed:
+            if removed := self._entries.pop(message_id, None):
+                self._order.remove(removed.key)
         for row in changes.entries.values():
             entry = LogEntry(*row)
             self._entries[entry.message_id] = entry

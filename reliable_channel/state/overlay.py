@@ -17,12 +17,16 @@ class ArchiveOverlay:
     def __init__(self, written: Archive) -> None:
         self._written = written
         self._unwritten: dict[str, LogEntry] = {}
+        self._removed: set[str] = set()
 
     def __len__(self) -> int:
         return len(self._unwritten)
 
     def add(self, changes: Changes) -> None:
         """These changes go to the writer."""
+        for message_id in changes.removed:
+            self._removed.add(message_id)
+            self._unwritten.pop(message_id, None)
         for message_id, row in changes.entries.items():
             self._unwritten[message_id] = LogEntry(*row)
         for message_id, hint in changes.hints.items():
@@ -31,29 +35,37 @@ class ArchiveOverlay:
 
     def remove(self, changes: Changes) -> None:
         """These changes are written."""
+        self._removed -= changes.removed
         for message_id in changes.entries:
             self._unwritten.pop(message_id, None)
 
     def get(self, message_id: str) -> LogEntry | None:
         """The entry of an id, or None."""
-        return self._unwritten.get(message_id) or self._written.get(message_id)
+        if (entry := self._unwritten.get(message_id)) is not None:
+            return entry
+        return None if message_id in self._removed else self._written.get(message_id)
 
     def entries(self, start: LogKey | None, end: LogKey) -> Iterator[LogEntry]:
         """The entries from `start` up to and without `end`, in log order."""
         last: LogKey | None = None
         for entry in merge(self._written.entries(start, end), self._within(start, end), key=_key):
-            if entry.key != last:
+            if entry.key != last and self._is_there(entry):
                 last = entry.key
                 yield entry
 
     def count(self, start: LogKey | None, end: LogKey) -> int:
         """How many these are."""
+        if self._removed:
+            return sum(1 for _ in self.entries(start, end))
         unwritten = [e for e in self._within(start, end) if self._written.get(e.message_id) is None]
         return self._written.count(start, end) + len(unwritten)
 
     def close(self) -> None:
         """Close what is written for reading."""
         self._written.close()
+
+    def _is_there(self, entry: LogEntry) -> bool:
+        return entry.message_id not in self._removed or entry.message_id in self._unwritten
 
     def _within(self, start: LogKey | None, end: LogKey) -> list[LogEntry]:
         return sorted(

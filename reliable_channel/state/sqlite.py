@@ -150,6 +150,11 @@ class SqliteStateStore:
 
     def _write(self, connection: sqlite3.Connection, changes: Changes) -> set[str]:
         """Write, and return the names of tables that were not there before."""
+        if changes.removed:
+            connection.executemany(
+                "DELETE FROM log WHERE id_hash = ? AND message_id = ?",
+                [(_id_hash(message_id), message_id) for message_id in changes.removed],
+            )
         connection.executemany(
             f"INSERT INTO log ({_ENTRY}, id_hash) VALUES (?, ?, ?, ?, ?, ?)",
             [(*row, _id_hash(row[0])) for row in changes.entries.values()],

@@ -8,6 +8,8 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import Literal, Protocol, runtime_checkable
 
+import anyio
+
 
 class TransportError(Exception):
     """The transport could not do what it was asked; `retryable` says whether the same may work
@@ -137,6 +139,11 @@ class NodeHealth:
     mislabelled: int = 0
     """Messages it gave that were not what was asked for, or not under their own hash."""
 
+    @property
+    def is_away(self) -> bool:
+        """Whether nothing arrives through it; one that was not tried yet may still answer."""
+        return self.state == "unsubscribed" and bool(self.last_error)
+
 
 @runtime_checkable
 class Renewable(Protocol):
@@ -155,6 +162,10 @@ class Inspectable(Protocol):
         """How each node does."""
         ...
 
+    async def nodes_changed(self) -> None:
+        """Wait until a node's state changes."""
+        ...
+
 
 def renew(transport: Transport) -> None:
     """Subscribe anew, where the transport can."""
@@ -165,3 +176,11 @@ def renew(transport: Transport) -> None:
 def nodes_of(transport: Transport) -> tuple[NodeHealth, ...]:
     """How each node does, where the transport tells."""
     return transport.nodes() if isinstance(transport, Inspectable) else ()
+
+
+async def nodes_changed(transport: Transport) -> None:
+    """Wait until a node's state changes; for ever, where the transport does not tell."""
+    if isinstance(transport, Inspectable):
+        await transport.nodes_changed()
+    else:
+        await anyio.sleep_forever()

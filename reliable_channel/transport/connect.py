@@ -6,7 +6,7 @@ from contextlib import AsyncExitStack
 
 import httpx
 
-from .pool import PoolTransport
+from .pool import REDUNDANCY, PoolTransport
 from .waku import Service, WakuSettings, WakuTransport
 
 __all__ = [
@@ -16,6 +16,7 @@ __all__ = [
     "checked_addresses",
     "connect",
     "default_content_topic",
+    "pool_of",
 ]
 
 
@@ -51,19 +52,25 @@ def checked_addresses(node: str | Sequence[str] | None) -> tuple[str, ...]:
     return tuple(dict.fromkeys(map(checked_address, node)))
 
 
+def pool_of(urls: Sequence[str], settings: WakuSettings, *, redundancy: int) -> PoolTransport:
+    """A transport to the nodes at `urls`. One node is a pool too, which knows how it does."""
+    return PoolTransport([WakuTransport(url, settings) for url in urls], redundancy=redundancy)
+
+
 async def connect(
-    urls: Sequence[str], settings: WakuSettings, stack: AsyncExitStack
-) -> WakuTransport | PoolTransport:
+    urls: Sequence[str],
+    settings: WakuSettings,
+    stack: AsyncExitStack,
+    *,
+    redundancy: int = REDUNDANCY,
+) -> PoolTransport:
     """A transport to the nodes at `urls`, or to an embedded node that lives as long as `stack`."""
-    if len(urls) == 1:
-        return WakuTransport(urls[0], settings)
     if urls:
-        return PoolTransport([WakuTransport(url, settings) for url in urls])
+        return pool_of(urls, settings, redundancy=redundancy)
     # A web server's worth of imports that only those pay for who bring no node.
     from waku.node import EmbeddedNode, NodeOptions
 
     options = NodeOptions(cluster_id=settings.cluster_id, num_shards=settings.num_shards)
     node = await stack.enter_async_context(EmbeddedNode(options))
-    return WakuTransport(
-        "http://embedded", settings, http_transport=httpx.ASGITransport(app=node.app)
-    )
+    app = httpx.ASGITransport(app=node.app)
+    return PoolTransport([WakuTransport("http://embedded", settings, http_transport=app)])

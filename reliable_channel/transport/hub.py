@@ -7,11 +7,13 @@ all of its topic where it cannot be read, since it is sealed.
 
 from collections import deque
 from collections.abc import AsyncGenerator, Callable, Sequence
+from contextlib import AsyncExitStack
+from functools import partial
 from types import TracebackType
 from typing import Final, Self
 
 import anyio
-from anyio.abc import TaskGroup
+from anyio.abc import TaskGroup, TaskStatus
 
 from .base import (
     Batch,
@@ -20,6 +22,7 @@ from .base import (
     Received,
     Transport,
     TransportError,
+    nodes_changed,
     nodes_of,
     renew,
 )
@@ -69,8 +72,6 @@ class Hub:
         assert self._tasks is not None
         self._tasks.cancel_scope.cancel()
         await self._tasks.__aexit__(kind, error, traceback)
-        for topic in list(self._topics.values()):
-            await topic.transport.aclose()
         self._topics.clear()
 
     async def join(self, member: "HubTransport") -> "_Topic":
@@ -83,12 +84,12 @@ class Hub:
             raise TransportError("the hub is not open: use it in `async with`", retryable=False)
         topic = self._topics.get(member.content_topic)
         if topic is None:
-            topic = _Topic(self._connect(member.content_topic), self._channel_of)
-            self._topics[member.content_topic] = topic
+            connect = partial(self._connect, member.content_topic)
+            topic = self._topics[member.content_topic] = _Topic(connect, self._channel_of)
         topic.members.append(member)
         try:
             await topic.opened(self._tasks)
-        except TransportError:
+        except BaseException:  # also where the channel's opening is cancelled
             await self.leave(member)
             raise
         return topic
@@ -101,39 +102,64 @@ class Hub:
         topic.members.remove(member)
         if not topic.members:
             del self._topics[member.content_topic]
-            topic.scope.cancel()
-            await topic.transport.aclose()
+            await topic.closed()
 
 
 class _Topic:
     """One content topic: its subscription, and who listens."""
 
-    def __init__(self, transport: Transport, channel_of: ChannelOf) -> None:
-        self.transport = transport
+    def __init__(self, connect: Callable[[], Transport], channel_of: ChannelOf) -> None:
         self.members: list[HubTransport] = []
-        self.scope = anyio.CancelScope()
+        self._connect = connect
         self._channel_of = channel_of
-        self._open = False
+        self._transport: Transport | None = None
+        self._left = anyio.Event()
+        self._closed = anyio.Event()
         self._lock = anyio.Lock()
+
+    @property
+    def transport(self) -> Transport:
+        """The way to the nodes, of a topic that is open."""
+        assert self._transport is not None
+        return self._transport
 
     async def opened(self, tasks: TaskGroup) -> None:
         """Open the subscription, once, and read it from then on."""
         async with self._lock:
-            if not self._open:
-                await self.transport.open()
-                self._open = True
-                tasks.start_soon(self._read, name="reliable_channel.hub")
+            if self._transport is None:
+                await tasks.start(self._live, name="reliable_channel.hub")
 
-    async def _read(self) -> None:
+    async def closed(self) -> None:
+        """End the subscription, if there is one."""
+        self._left.set()
+        if self._transport is not None:
+            await self._closed.wait()
+
+    async def _live(self, *, task_status: TaskStatus[None]) -> None:
+        """Open, read and close in one task, which is not that of the first channel nor of the last
+        one: what has tasks of its own, as a pool has, is closed by the task that opened it."""
+        async with AsyncExitStack() as stack:
+            self._closed = anyio.Event()
+            stack.callback(self._closed.set)
+            transport = self._connect()
+            stack.push_async_callback(transport.aclose)
+            await transport.open()
+            self._transport = transport
+            task_status.started()
+            async with anyio.create_task_group() as tasks:
+                tasks.start_soon(self._read, transport)
+                await self._left.wait()
+                tasks.cancel_scope.cancel()
+
+    async def _read(self, transport: Transport) -> None:
         """Hand out what arrives, for ever."""
-        with self.scope:
-            while True:
-                try:
-                    self._hand_out(await self.transport.receive())
-                except TransportError as error:
-                    for member in self.members:
-                        member.fail(error)
-                    await anyio.sleep(RETRY_S)
+        while True:
+            try:
+                self._hand_out(await transport.receive())
+            except TransportError as error:
+                for member in self.members:
+                    member.fail(error)
+                await anyio.sleep(RETRY_S)
 
     def _hand_out(self, batch: Batch) -> None:
         by_channel: dict[str, list[Received]] = {}
@@ -211,6 +237,10 @@ class HubTransport:
     def nodes(self) -> tuple[NodeHealth, ...]:
         """How each node does."""
         return () if self._topic is None else nodes_of(self._topic.transport)
+
+    async def nodes_changed(self) -> None:
+        """Wait until a node's state changes."""
+        await nodes_changed(self._shared())
 
     def arrive(self, messages: Sequence[Received], gap: str) -> None:
         """Take what arrived for this channel."""

@@ -4,7 +4,7 @@ from collections.abc import AsyncGenerator, Sequence
 from contextlib import aclosing
 from random import Random
 
-from .base import Batch, Envelope, NodeHealth, Received, Transport, nodes_of, renew
+from .base import Batch, Envelope, NodeHealth, Received, Transport, nodes_changed, nodes_of, renew
 
 
 class LossyTransport:
@@ -72,6 +72,10 @@ class LossyTransport:
     def nodes(self) -> tuple[NodeHealth, ...]:
         """How each node does."""
         return nodes_of(self._inner)
+
+    async def nodes_changed(self) -> None:
+        """Wait until a node's state changes."""
+        await nodes_changed(self._inner)
 
     def _loses(self) -> bool:
         return self._random.random() < self._drop_incoming or self.cut_off

@@ -71,7 +71,7 @@ class PoolTransport:
         if redundancy < 1:
             raise ValueError(f"redundancy is {redundancy}; allowed is a number of at least 1")
         self._nodes = [
-            Node(str(getattr(transport, "url", f"node {number}")), transport)
+            Node(str(getattr(transport, "url", f"node {number}")), transport, self._tell)
             for number, transport in enumerate(transports)
         ]
         self._redundancy = redundancy
@@ -80,6 +80,7 @@ class PoolTransport:
         self._gaps: list[_Gap] = []
         self._exit: AsyncExitStack | None = None
         self._tried = anyio.Event()
+        self._changed = anyio.Event()
         self._arrivals: MemoryObjectReceiveStream[Batch | TransportError] | None = None
 
     async def open(self) -> None:
@@ -172,7 +173,7 @@ class PoolTransport:
                     return
 
         async with anyio.create_task_group() as tasks:
-            for _ in range(self._redundancy):
+            for _ in range(min(self._redundancy, len(waiting))):
                 tasks.start_soon(one)
         return taken
 
@@ -238,6 +239,14 @@ class PoolTransport:
         """How each node does."""
         return tuple(node.health() for node in self._nodes)
 
+    async def nodes_changed(self) -> None:
+        """Wait until a node's state changes."""
+        await self._changed.wait()
+
+    def _tell(self) -> None:
+        self._changed.set()
+        self._changed = anyio.Event()
+
     async def _listen(
         self, node: Node, arrived: MemoryObjectSendStream[Batch | TransportError]
     ) -> None:
@@ -279,7 +288,7 @@ class PoolTransport:
         if gap or node.covered_since_s is None:
             node.covered_since_s = now_s
         node.last_look_s = now_s
-        node.receive.succeeded()
+        node.looked()
 
     def _settled_gaps(self) -> str:
         """Decide on what gaps can be decided on; return the reasons of those to report."""

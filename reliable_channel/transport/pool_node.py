@@ -1,5 +1,6 @@
 """One node of a pool: how it does at sending, receiving and Store."""
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -14,6 +15,8 @@ MOST_RETRY_S: Final = 10.0
 class Service:
     """How a node does at one of sending, receiving and Store."""
 
+    changed: Callable[[], None]
+    """Called when it begins to fail, and when it works again."""
     error: str = ""
     failures: int = 0
     changed_at_s: float = 0
@@ -28,6 +31,8 @@ class Service:
         wait_s: float = min(retry_s * 2.0 ** min(self.failures, 10), MOST_RETRY_S)
         self.failures += 1
         self.retry_at_s = now_s + wait_s
+        if self.failures == 1:
+            self.changed()
         return wait_s
 
     def succeeded(self) -> None:
@@ -35,6 +40,7 @@ class Service:
         if self.failures:
             self.failures, self.retry_at_s = 0, 0.0
             self.changed_at_s = anyio.current_time()
+            self.changed()
 
 
 @dataclass(slots=True, eq=False)
@@ -43,18 +49,31 @@ class Node:
 
     address: str
     transport: Transport
-    send: Service = field(default_factory=Service)
-    receive: Service = field(default_factory=Service)
-    store: Service = field(default_factory=Service)
+    changed: Callable[[], None]
+    """Called when its state may be another."""
+    send: Service = field(init=False)
+    receive: Service = field(init=False)
+    store: Service = field(init=False)
     open: bool = False
     covered_since_s: float | None = None
     """Since when nothing can have been missed through this node; None while it is away."""
     last_look_s: float = 0
 
+    def __post_init__(self) -> None:
+        self.send, self.receive, self.store = (Service(self.changed) for _ in range(3))
+
     def begin(self) -> None:
         """Count the time of its state from now."""
         for service in (self.send, self.receive, self.store):
             service.changed_at_s = anyio.current_time()
+
+    def looked(self) -> None:
+        """Note a look that worked. What else failed while the node was away is forgiven: that may
+        have been the outage, and where it was not, it shows again."""
+        if self.receive.failures:
+            self.send.succeeded()
+            self.store.succeeded()
+        self.receive.succeeded()
 
     @property
     def listens(self) -> bool:

@@ -27,6 +27,10 @@ from .polling import AdaptivePolling
 Service = Literal["auto", "relay", "light"]
 
 PAGE_SIZE: Final = 100
+MAX_PAGES: Final = 20_000
+"""Pages of one query: two million messages, twice what a log holds by default."""
+IDLE_PAGES: Final = 10
+"""Pages in a row that bring nothing later than the one before: a Store that pages for ever."""
 HASHES_PER_QUERY: Final = 50
 """What keeps the address of a query by hash under 4 kB."""
 _DENIED: Final = (401, 403, 407)
@@ -101,7 +105,7 @@ class WakuTransport:
         self._monotonic = monotonic
         self._service: Literal["relay", "light"] = "relay"
         self.mislabelled = 0
-        """Messages that Store gave under a hash that is not theirs, or that nobody asked for."""
+        """Messages that Store gave under a hash that is not theirs, twice, or unasked."""
         self._subscribed = False
         self._interval_ms = 0
         self._last_look_s: float | None = None
@@ -120,7 +124,8 @@ class WakuTransport:
             if self._subscribed:
                 self._subscribed = False
                 await self._unsubscribe()
-        await self._client.aclose()
+        with anyio.move_on_after(1, shield=True):
+            await self._client.aclose()
 
     def envelope(
         self, payload: bytes, *, timestamp_ns: int, ephemeral: bool, meta: bytes = b""
@@ -182,10 +187,11 @@ class WakuTransport:
         return found
 
     async def by_time(self, start_ns: int, end_ns: int) -> AsyncGenerator[list[Received], None]:
-        """Fetch by content topic and time, page by page."""
+        """Fetch by content topic and time, page by page, as long as the pages lead somewhere."""
         cursor: bytes | None = None
         cursors: set[bytes] = set()
-        while True:
+        newest_ns = idle = 0
+        for _ in range(MAX_PAGES):
             query = StoreQuery(
                 content_topics=(self.settings.content_topic,),
                 pubsub_topic=self._shard,
@@ -197,13 +203,18 @@ class WakuTransport:
             )
             with _translated(StoreUnavailable):
                 page = await self._client.store(query)
-            yield self._stored(page.entries, None)
+            found = self._stored(page.entries, None)
+            yield found
             if page.cursor is None or not page.entries:
                 return
-            if page.cursor in cursors:
-                raise StoreUnavailable(f"the node's cursor leads in circles: {page.cursor.hex()}")
+            latest_ns = max((received.timestamp_ns for received in found), default=0)
+            idle = 0 if latest_ns > newest_ns else idle + 1
+            newest_ns = max(newest_ns, latest_ns)
+            if idle == IDLE_PAGES or page.cursor in cursors:
+                raise StoreUnavailable("Store's pages lead in circles; ask another Store")
             cursor = page.cursor
             cursors.add(cursor)
+        raise StoreUnavailable(f"no end after {MAX_PAGES} pages of Store; ask another Store")
 
     def renew(self) -> None:
         """Subscribe again at the next look."""
@@ -273,17 +284,18 @@ class WakuTransport:
         The hash is recomputed: a Store that files one message under another's hash would make the
         true one look like a repetition.
         """
-        found = []
-        for entry in entries:
+        found: dict[bytes, Received] = {}
+        self.mislabelled += max(0, len(entries) - PAGE_SIZE)
+        for entry in entries[:PAGE_SIZE]:
             if entry.message is None:
                 continue
             digest = message_hash(self._shard, entry.message)
             asked = digest in wanted if wanted is not None else self._is_ours(entry.message)
-            if asked and digest == entry.message_hash:
-                found.append(self._received(entry.message, digest, Source.STORE))
+            if asked and digest == entry.message_hash and digest not in found:
+                found[digest] = self._received(entry.message, digest, Source.STORE)
             else:
                 self.mislabelled += 1
-        return found
+        return list(found.values())
 
     def _is_ours(self, message: WakuMessage) -> bool:
         return message.content_topic == self.settings.content_topic

@@ -11,19 +11,17 @@ from reliable_channel import (
     ChannelOptions,
     ConnectionStatusChanged,
     DeliveryFailed,
-    Event,
     MessageReceived,
     MessageSent,
     MessageStored,
+    TopicHealthChanged,
     TransportDegraded,
     TransportRecovered,
 )
-from reliable_channel.runtime.health import Health
 from reliable_channel.transport import (
     Batch,
     MemoryNetwork,
     MemoryTransport,
-    PoolTransport,
     Received,
 )
 
@@ -133,6 +131,7 @@ async def test_a_subscription_that_died_without_a_word_is_found_and_renewed(
         assert told.contents == [b"one", b"two"]
         assert bob.statistics().transport.missed_live == 2
         assert bob.statistics().health == "partially_connected"
+        assert bob.statistics().topic_health == "unhealthy"
         await anyio.sleep(100)
         assert not told.of(TransportRecovered)
         deaf.mends = True
@@ -144,6 +143,9 @@ async def test_a_subscription_that_died_without_a_word_is_found_and_renewed(
         assert bob.statistics().health == "connected"
         assert [event.status for event in told.of(ConnectionStatusChanged)] == [
             "partially_connected", "connected",
+        ]  # fmt: skip
+        assert [event.health for event in told.of(TopicHealthChanged)] == [
+            "unhealthy", "sufficiently_healthy",
         ]  # fmt: skip
         assert len(told.of(MessageReceived)) == 4
 
@@ -183,35 +185,3 @@ async def test_it_can_be_switched_off(virtual_time: None) -> None:
         await it.send(b"hello")
         await anyio.sleep(300)
         assert not told.of(MessageStored)
-
-
-# -- health ----------------------------------------------------------------------------------------
-
-
-async def test_a_pool_s_nodes_stand_in_the_statistics() -> None:
-    network, away = MemoryNetwork(), MemoryNetwork()
-    away.away = True
-    it = channel(PoolTransport([network.transport(), away.transport()]))  # type: ignore[arg-type]
-    async with listening(it) as told:
-        await it.send(b"hello")
-        await told.first(MessageSent)
-        nodes = it.statistics().nodes
-        assert [node.state for node in nodes] == ["healthy", "unsubscribed"]
-        assert nodes[1].last_error == "the network is away"
-        assert it.statistics().health == "connected"
-
-
-def test_the_status_says_whether_all_some_or_none_work() -> None:
-    events: list[Event] = []
-    health = Health(lambda: 5, events.append, ("send", "receive"))
-    health.failed("send", "a")
-    health.failed("receive", "b")
-    health.failed("receive", "c", "silence")
-    assert health.status == "disconnected"
-    assert health.succeeded("receive") == 5
-    assert health.degraded == ("receive", "send")
-    health.succeeded("receive", "silence")
-    health.succeeded("send")
-    assert [event.status for event in events if isinstance(event, ConnectionStatusChanged)] == [
-        "partially_connected", "disconnected", "partially_connected", "connected",
-    ]  # fmt: skip

@@ -1,6 +1,8 @@
 """Encryption, the marker and the rate limit, as a channel applies them."""
 
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import anyio
 import pytest
@@ -54,6 +56,22 @@ async def test_sealed_messages_arrive_and_nothing_goes_out_in_clear() -> None:
         assert received.content == b"a secret"
     assert network.store
     assert not any(b"secret" in stored.payload for stored in network.store.values())
+
+
+@pytest.mark.parametrize("profile", ["spec", "nim"])
+@pytest.mark.parametrize("order", ["profile", "sds-then-encrypt", "encrypt-then-sds"])
+async def test_a_profile_seals_whole_messages_unless_it_is_told_otherwise(
+    profile: Any, order: Any
+) -> None:
+    network, options = MemoryNetwork(), ChannelOptions.of_profile(profile)
+    options = replace(options, encryption_order=order)
+    alice = make_channel(network.transport(), "alice", encryption=toy(1), options=options)
+    bob = make_channel(network.transport(), "bob", encryption=toy(1), options=options)
+    async with alice, listening(bob) as told:
+        await alice.send(b"a secret")
+        assert (await told.first(MessageReceived)).content == b"a secret"
+    readable = {b"alice" in stored.payload for stored in network.store.values()}
+    assert readable == {order == "encrypt-then-sds"}
 
 
 async def test_what_is_sealed_with_another_key_is_dropped_silently_and_counted() -> None:

@@ -1,4 +1,9 @@
-from reliable_channel.sds.incoming import IncomingBuffer, ParkedMessage, in_log_order
+from reliable_channel.sds.incoming import (
+    REFERENCE_BYTES,
+    IncomingBuffer,
+    ParkedMessage,
+    in_log_order,
+)
 from reliable_channel.sds.message import HistoryEntry, Message
 
 
@@ -61,17 +66,18 @@ def test_what_arrived_is_neither_missing_nor_lost() -> None:
 
 
 def test_the_size_in_bytes_follows_what_is_parked() -> None:
-    made = buffer(parked("m", "a"), parked("n", "a"))
-    assert made.size_bytes == 20
+    made = buffer(parked("m", "a"), parked("n", "a", "b"))
+    assert made.size_bytes == 20 + 3 * REFERENCE_BYTES
+    made.settle("b")
     made.take("m")
-    assert made.size_bytes == 10
-    made.evict_oldest()
+    assert made.size_bytes == 10 + 2 * REFERENCE_BYTES  # as charged when it was parked
+    made.evict("n")
     assert made.size_bytes == 0
 
 
-def test_eviction_takes_the_one_that_waited_longest_and_its_references() -> None:
+def test_eviction_takes_a_message_and_its_references() -> None:
     made = buffer(parked("m", "a", "b"), parked("n", "b"))
-    assert made.evict_oldest().message.message_id == "m"
+    assert made.evict("m").message.message_id == "m"
     assert made.settle("a") == []
     assert ids(made.settle("b")) == ["n"]
 

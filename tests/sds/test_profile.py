@@ -70,6 +70,7 @@ def test_what_nim_sds_has_otherwise() -> None:
     assert core.options.repair.t_max_ms == 300_000
     assert (NIM.segmentation, NIM.marker) == ("nim-segmentation", b"RELIABLE-CHANNEL-API/1")
     assert (SPEC.segmentation, SPEC.marker) == (None, None)
+    assert NIM.encryption_order == SPEC.encryption_order == "sds-then-encrypt"
     assert SPEC.options == SdsOptions()
 
 

@@ -217,9 +217,18 @@ def test_a_request_of_somebody_else_puts_ours_off() -> None:
     made.requested_by_other("m0", 20 * SECOND)
     assert made.planned() == {"m0": t_req("me", "m0", 20 * SECOND, OPTIONS)}
     made.requested_by_other("unknown", 0)
-    for _ in range(OPTIONS.max_request_attempts):
-        made.requested_by_other("m0", 30 * SECOND)
+    for n in range(OPTIONS.max_request_attempts):
+        made.requested_by_other("m0", 30 * SECOND, f"p{n}")
     assert made.planned() == {}
+
+
+def test_one_who_asks_again_and_again_puts_ours_off_once() -> None:
+    made = outgoing(1)
+    for _ in range(2):
+        for n in range(50):
+            made.requested_by_other("m0", n * SECOND, "mallory")
+        assert made.planned() == {"m0": t_req("me", "m0", 0, OPTIONS)}
+        made.asked(["m0"], 0)
 
 
 @pytest.mark.conformance("SDS-REPAIR-7")

@@ -11,6 +11,7 @@ from reliable_channel.sds import NIM, SPEC, Limits, RepairOptions, SdsProtocol, 
 from reliable_channel.sds.archive import BLOCK_ENTRIES
 from reliable_channel.sds.changes import Recorder
 from reliable_channel.sds.events import OutgoingKind
+from reliable_channel.sds.ids import js_waku_id
 from reliable_channel.state import ArchiveOverlay, Identity, MemoryStateStore
 
 from .world import (
@@ -30,7 +31,7 @@ SMALL: Any = {
     "limits": Limits(log_window_entries=8),
     "repair": RepairOptions(t_min_ms=2_000, t_max_ms=8_000, cache_durably=True),
     "retry_interval_ms": 5_000,
-    "causal_history_size": 6,
+    "causal_history_size": 60,
 }
 
 
@@ -230,3 +231,35 @@ def test_old_messages_leave_by_age() -> None:
         )
         memory.on_deadline(NOW_MS + minute * MINUTE)
     assert len(memory.log) == 11
+
+
+def test_a_forged_message_that_is_archived_makes_way_for_the_true_one() -> None:
+    kept = Kept("alice", limits=Limits(log_window_entries=4))
+    core = kept.begin()
+    content = b"true"
+    true_id = js_waku_id("bob", 0, content)  # its id proves its content
+    core.receive(forge(true_id, lamport=NOW_MS - 1, content=b"forged"), NOW_MS)
+    for number in range(20):
+        core.receive(forge(f"m{number}", lamport=NOW_MS + number), NOW_MS)
+    kept.write(core)
+    core = kept.begin()
+    assert true_id not in core.log.entries
+    core.receive(forge(true_id, sender="bob", lamport=NOW_MS + 3, content=content), NOW_MS)
+    kept.write(core)
+    for each in (core, kept.begin()):
+        assert [e.content for e in each.log if e.message_id == true_id] == [content]
+        assert len(each.log) == len(list(each.log)) == 21
+
+
+def test_a_log_on_disk_is_bounded_in_bytes_too() -> None:
+    large = bytes(10_000)
+    limits = Limits(log_window_entries=50, log_bytes=BLOCK_ENTRIES * 2 * len(large))
+    kept = Kept("alice", limits=limits)
+    core = kept.begin()
+    for number in range(4 * BLOCK_ENTRIES):
+        core.receive(forge(f"m{number}", lamport=NOW_MS + number, content=large), NOW_MS)
+        if number % 500 == 499:
+            kept.write(core)
+    assert sum(len(entry.content) for entry in core.log) <= limits.log_bytes
+    assert core.log.size_bytes <= 50 * len(large)
+    assert core.log.evicted > 0

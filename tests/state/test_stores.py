@@ -147,3 +147,29 @@ def test_the_overlay_finds_what_is_not_written_yet(reopen: Reopen) -> None:
     assert len(overlay) == 0
     assert overlay.get("m0002") is not None
     overlay.close()
+
+
+def test_an_entry_that_is_taken_out_may_come_back_as_another(reopen: Reopen) -> None:
+    store = reopen()
+    store.open(ALICE)
+    store.write(logged(entry(1), entry(2), entry(3)))
+    overlay = ArchiveOverlay(store.archive())
+    changes = Changes(removed={"m0002"})
+    overlay.add(changes)
+    assert overlay.get("m0002") is None
+    assert [each.message_id for each in overlay.entries(None, (9, ""))] == ["m0001", "m0003"]
+    assert overlay.count(None, (9, "")) == 2
+    again = logged(entry(2, lamport=7))
+    overlay.add(again)
+    changes.add(again)
+    assert [each.message_id for each in overlay.entries(None, (9, ""))][-1] == "m0002"
+    store.write(changes)
+    overlay.remove(changes)
+    assert overlay.count(None, (9, "")) == 3
+    overlay.close()
+    newest = reopen().open(ALICE).newest
+    assert [(each.message_id, each.lamport_timestamp) for each in newest] == [
+        ("m0001", 1),
+        ("m0003", 3),
+        ("m0002", 7),
+    ]

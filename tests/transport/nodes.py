@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import dataclass
+from itertools import combinations
 from typing import Any, Final, TypeAlias
 
+import anyio
 import httpx
+from anyio.abc import TaskStatus
 
 from reliable_channel.transport import WakuTransport
 from reliable_channel.transport.waku import WakuSettings
-from waku.node import EmbeddedNode, NodeOptions
+from waku.node import EmbeddedNode, NodeOptions, serve_node
 
 CONTENT_TOPIC: Final = "/reliable-channel/1/general/proto"
 STATIC_SHARD: Final = "/waku/2/rs/1/3"
@@ -66,8 +70,44 @@ async def line(**options: Any) -> AsyncIterator[Line]:
         yield it
 
 
-def over(it: httpx.AsyncBaseTransport, **settings: Any) -> WakuTransport:
-    return WakuTransport("http://node", WakuSettings(CONTENT_TOPIC, **settings), http_transport=it)
+@asynccontextmanager
+async def joined(count: int) -> AsyncIterator[list[Line]]:
+    """Lines to so many nodes, each joined with each."""
+    async with AsyncExitStack() as stack:
+        lines = [await stack.enter_async_context(line()) for _ in range(count)]
+        for one, other in combinations([it.node for it in lines], 2):
+            assert one is not None and other is not None
+            one.join(other)
+        yield lines
+
+
+@dataclass
+class Served:
+    """A node on a port of its own."""
+
+    url: str
+    kill: Callable[[], None]
+
+
+@asynccontextmanager
+async def served(node: EmbeddedNode) -> AsyncIterator[Served]:
+    """Serve a node on a port of its own until it is killed."""
+    scope = anyio.CancelScope()
+
+    async def serve(*, task_status: TaskStatus[str]) -> None:
+        with scope:
+            await serve_node(node, port=0, started=task_status.started)
+
+    async with anyio.create_task_group() as tasks:
+        url = await tasks.start(serve)
+        yield Served(url, scope.cancel)
+        scope.cancel()
+
+
+def over(
+    it: httpx.AsyncBaseTransport, *, url: str = "http://node", **settings: Any
+) -> WakuTransport:
+    return WakuTransport(url, WakuSettings(CONTENT_TOPIC, **settings), http_transport=it)
 
 
 def answering(status: int, body: bytes, *, path: str = "") -> Disturbance:

@@ -6,7 +6,6 @@ from typing import Any
 import pytest
 
 from reliable_channel import ChannelUnavailable, MessageSent, ReliableChannel
-from reliable_channel.transport import PoolTransport, WakuTransport
 from reliable_channel.transport.connect import (
     WakuSettings,
     checked_address,
@@ -47,8 +46,7 @@ async def test_an_address_makes_a_transport_to_it() -> None:
     async with AsyncExitStack() as stack:
         settings = WakuSettings(default_content_topic("general"))
         transport = await connect(["http://127.0.0.1:9"], settings, stack)
-        assert isinstance(transport, WakuTransport)
-        assert (transport.url, transport.settings) == ("http://127.0.0.1:9", settings)
+        assert [node.address for node in transport.nodes()] == ["http://127.0.0.1:9"]
         await transport.aclose()
 
 
@@ -58,7 +56,6 @@ async def test_several_addresses_make_a_pool_and_each_counts_once() -> None:
     async with AsyncExitStack() as stack:
         settings = WakuSettings(default_content_topic("general"))
         transport = await connect(addresses, settings, stack)
-        assert isinstance(transport, PoolTransport)
         assert [node.address for node in transport.nodes()] == ["http://a", "http://b"]
         await transport.aclose()
 

@@ -5,12 +5,23 @@ from contextlib import AsyncExitStack
 import anyio
 import pytest
 
-from reliable_channel import ChannelClosed, ChannelUnavailable, MessageReceived, ReliableChannel
+from reliable_channel import (
+    ChannelClosed,
+    ChannelHub,
+    ChannelUnavailable,
+    MessageReceived,
+    NodeHealthChanged,
+    ReliableChannel,
+    TransportDegraded,
+)
 from reliable_channel.encryption import EncryptionPair
 from reliable_channel.hub import channel_of
-from reliable_channel.transport import MemoryNetwork, Transport
+from reliable_channel.transport import MemoryNetwork, MemoryTransport, PoolTransport, Transport
 from reliable_channel.transport.hub import Hub
-from tests.channel.world import listening, now_ns
+from tests.channel.world import QUICK, Told, listening, now_ns
+from waku.node import EmbeddedNode
+
+from .nodes import joined, over, served
 
 pytestmark = pytest.mark.anyio
 
@@ -116,6 +127,122 @@ async def test_a_node_that_is_away_leaves_no_half_open_topic() -> None:
             await channel.send(b"now")
         with pytest.raises(ChannelClosed):
             await channel.send(b"late")
+
+
+async def test_who_waits_while_the_first_one_fails_to_open_opens_the_topic_itself() -> None:
+    networks = Networks()
+    network = networks.network("topic")
+
+    class Opening(MemoryTransport):
+        async def open(self) -> None:
+            network.away = len(networks.connected) == 1
+            await anyio.lowlevel.checkpoint()
+            await super().open()
+
+    def connect(content_topic: str) -> Transport:
+        networks.connected.append(content_topic)
+        return Opening(network)
+
+    async with Hub(connect, channel_of) as hub:
+        opened: list[str] = []
+
+        async def join(name: str) -> None:
+            channel = through(hub, "topic", name, "bot")
+            try:
+                async with channel:
+                    opened.append(name)
+                    assert hub.content_topics == ("topic",)
+            except ChannelUnavailable:
+                assert name not in opened
+
+        async with anyio.create_task_group() as tasks:
+            for name in ("one", "two"):
+                tasks.start_soon(join, name)
+        assert len(opened) == 1
+        assert networks.connected == ["topic", "topic"]
+        assert hub.content_topics == ()
+
+
+# -- several nodes ---------------------------------------------------------------------------------
+
+
+async def test_a_hub_over_several_nodes_loses_nothing_where_one_is_killed() -> None:
+    names = ["one", "two", "three"]
+    async with joined(2) as lines, AsyncExitStack() as stack:
+
+        def connect(_: str) -> Transport:
+            ways = [over(it, url=f"http://{number}") for number, it in enumerate(lines)]
+            return PoolTransport(ways, retry_s=0.1)
+
+        hub = await stack.enter_async_context(Hub(connect, channel_of))
+        bots = [through(hub, "topic", name, "bot", options=QUICK) for name in names]
+        heard = [await stack.enter_async_context(listening(bot)) for bot in bots]
+        assert [it.asked("POST", "/subscriptions") for it in lines] == [1, 1]
+        far = await stack.enter_async_context(Hub(lambda _: over(lines[1]), channel_of))
+        users = [through(far, "topic", name, "user", options=QUICK) for name in names]
+        for user in users:
+            await stack.enter_async_context(user)
+        sent = [b"%d" % number for number in range(10)]
+        for payload in sent:
+            if payload == b"5":
+                lines[0].connect(None)
+            for user in users:
+                await user.send(payload)
+        for told in heard:
+            await told.until(lambda: told.contents == sent)  # noqa: B023
+            await told.until(lambda: states(told, "http://0")[-1:] == ["unsubscribed"])  # noqa: B023
+        assert [it.asked("POST", "/subscriptions") for it in lines] == [1, 2]
+        assert not any(told.of(TransportDegraded) for told in heard)
+
+
+class TestOverHttp:
+    """Nodes on real ports, which are what `ChannelHub` takes."""
+
+    @pytest.fixture
+    def anyio_backend(self) -> str:
+        return "asyncio"  # uvicorn knows no other
+
+    async def test_a_node_that_is_killed_in_the_middle_costs_nothing(self) -> None:
+        async with AsyncExitStack() as stack:
+            one, other = [await stack.enter_async_context(EmbeddedNode()) for _ in range(2)]
+            one.join(other)
+            killed = await stack.enter_async_context(served(one))
+            stays = await stack.enter_async_context(served(other))
+            async with (
+                ChannelHub([killed.url, stays.url], redundancy=1) as near,
+                ChannelHub(stays.url) as far,
+            ):
+                alice, bob = (
+                    hub.channel(channel_id="ops", sender_id=name, options=QUICK)
+                    for hub, name in ((near, "alice"), (far, "bob"))
+                )
+                async with listening(alice) as said, listening(bob) as told:
+                    for number in range(30):
+                        if number == 10:
+                            killed.kill()
+                        await alice.send(b"%d" % number)
+                        await bob.send(b"%d back" % number)
+                    await told.until(lambda: len(told.contents) == 30)
+                    await said.until(lambda: len(said.contents) == 30)
+                    assert told.contents == [b"%d" % number for number in range(30)]
+                    assert said.contents == [b"%d back" % number for number in range(30)]
+                    await said.until(lambda: states(said, killed.url)[-1:] == ["unsubscribed"])
+                    assert not said.of(TransportDegraded)
+
+
+def states(told: Told, address: str) -> list[str]:
+    return [event.state for event in told.of(NodeHealthChanged) if event.address == address]
+
+
+def test_what_a_hub_cannot_use_is_refused() -> None:
+    with pytest.raises(ValueError, match=r"^node is None; allowed is the address"):
+        ChannelHub(None)  # type: ignore[arg-type]
+    with pytest.raises(ValueError, match=r"^node is 'b'; allowed is an http"):
+        ChannelHub(["http://a", "b"])
+    with pytest.raises(ValueError, match=r"^redundancy is 0; allowed is a whole number"):
+        ChannelHub("http://a", redundancy=0)
+    with pytest.raises(TypeError, match="redundancy"):
+        ChannelHub("http://a").channel(channel_id="ops", sender_id="bot", redundancy=3)
 
 
 def test_the_channel_of_garbage_is_unknown() -> None:

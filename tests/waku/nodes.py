@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field
 
 import anyio
@@ -63,7 +63,8 @@ async def socket_node(behave: Callable[[SocketStream], object]) -> AsyncIterator
     async def serve(stream: SocketStream) -> None:
         async with stream:
             await stream.receive()
-            await behave(stream)  # type: ignore[misc]
+            with suppress(anyio.BrokenResourceError):  # the client has had enough
+                await behave(stream)  # type: ignore[misc]
 
     async with await anyio.create_tcp_listener(local_host="127.0.0.1") as listener:
         port = listener.extra(SocketAttribute.local_port)

@@ -16,6 +16,8 @@ __all__ = ["Api", "confirmation", "in_path"]
 
 T = TypeVar("T")
 
+REPORTED_ITEMS = 20
+"""Unreadable items of one answer that are reported one by one; a list may hold 100,000 of them."""
 _CONFIRMATIONS = frozenset({"", "OK", "true", "null"})
 
 
@@ -56,11 +58,16 @@ class Api:
     def _read_each(self, answer: Answer, items: object, read: Callable[[object], T]) -> list[T]:
         """Read what can be read of a list and report the rest: one bad item costs only itself."""
         good: list[T] = []
+        call, bad = answer.request.name, 0
         for item in _json.list_of(items, lambda item: item):
             try:
                 good.append(read(item))
             except ValueError as error:
-                self._on_rejected(Rejected(answer.request.name, str(error), item))
+                bad += 1
+                if bad <= REPORTED_ITEMS:
+                    self._on_rejected(Rejected(call, str(error), item))
+        if bad > REPORTED_ITEMS:
+            self._on_rejected(Rejected(call, f"so are {bad - REPORTED_ITEMS} more items", None))
         return good
 
 

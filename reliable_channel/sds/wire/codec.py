@@ -1,6 +1,7 @@
 """What the codecs of all dialects share: their contract, their limits, and how a message's dialect
 is told."""
 
+from collections.abc import Sized
 from typing import Final, Protocol
 
 from ..message import HistoryEntry, Message
@@ -10,9 +11,9 @@ MAX_MESSAGE_BYTES: Final = 1024 * 1024
 MAX_HISTORY_ENTRIES: Final = 10_000
 """Two bytes on the wire are enough for an entry, so their number has a limit of its own."""
 MAX_ID_BYTES: Final = 1024
-_MAX_SNIFFED_FIELDS: Final = 2 * MAX_HISTORY_ENTRIES
-"""Fields that are looked through for the one that tells the dialect; a longer search would be
-work for nothing, as no codec takes so many."""
+_MAX_SNIFFED_FIELDS: Final = 100
+"""Fields that are looked through for the one that tells the dialect. All known peers write fields
+by ascending number, so that it is the first or the second; a longer search is work for nothing."""
 
 
 class CodecError(ValueError):
@@ -56,15 +57,24 @@ class Codec(Protocol):
         ...
 
 
-def check_limits(message: Message) -> None:
-    """Refuse what is too much to work with.
+def check_counts(causal_history: Sized, repair_request: Sized) -> None:
+    """Refuse too many history entries before anything is made of them: half a million fit into a
+    message of 1 MiB.
 
     Raises:
-        CodecError: too many history entries, or too long an id.
+        CodecError: too many.
     """
-    entries = len(message.causal_history) + len(message.repair_request)
+    entries = len(causal_history) + len(repair_request)
     if entries > MAX_HISTORY_ENTRIES:
         raise CodecError(f"{entries} history entries; at most {MAX_HISTORY_ENTRIES} are read")
+
+
+def check_ids(message: Message) -> None:
+    """Refuse ids that are too long to work with.
+
+    Raises:
+        CodecError: too long an id.
+    """
     for name in ("sender_id", "message_id", "channel_id"):
         if len(getattr(message, name)) > MAX_ID_BYTES:
             raise CodecError(f"{name} is longer than {MAX_ID_BYTES} characters")

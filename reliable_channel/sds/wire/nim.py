@@ -15,7 +15,7 @@ from google.protobuf.message import DecodeError
 from ..message import HistoryEntry, Message
 from ..nim_strings import raw, text
 from . import nim_sds_pb2
-from .codec import CodecError, check_limits, field_2_is_varint
+from .codec import CodecError, check_counts, check_ids, field_2_is_varint
 
 if TYPE_CHECKING:
     from google.protobuf.internal.containers import RepeatedCompositeFieldContainer
@@ -53,7 +53,7 @@ class NimCodec:
             raise
         except (DecodeError, ValueError) as error:
             raise CodecError(f"not a message of nim-sds: {error}") from error
-        check_limits(message)
+        check_ids(message)
         return message
 
     def encode(self, message: Message) -> bytes:
@@ -109,6 +109,7 @@ def _message(message: nim_sds_pb2.Message) -> Message:
     for name in _REQUIRED:
         if not message.HasField(name):
             raise CodecError(f"{name} is absent; nim-sds requires it")
+    check_counts(message.causal_history, message.repair_request)
     if message.lamport_timestamp > MAX_LAMPORT_S:
         raise CodecError(f"lamport_timestamp {message.lamport_timestamp} s is 2^63 or more")
     return Message(

@@ -12,7 +12,7 @@ from google.protobuf.message import DecodeError
 
 from ..message import HistoryEntry, LazyHistory, Message
 from . import sds_pb2
-from .codec import MAX_MESSAGE_BYTES, CodecError, check_limits, field_2_is_varint
+from .codec import MAX_MESSAGE_BYTES, CodecError, check_counts, check_ids, field_2_is_varint
 
 if TYPE_CHECKING:
     from google.protobuf.internal.containers import RepeatedCompositeFieldContainer
@@ -42,6 +42,7 @@ class SpecCodec:
             raise CodecError(f"not an SDS message: {error}") from error
         has = raw.HasField
         causal = raw.causal_history
+        check_counts(causal, raw.repair_request)
         message = Message(
             raw.sender_id,
             raw.message_id,
@@ -56,7 +57,7 @@ class SpecCodec:
         )
         if message.kind is None:
             raise CodecError("neither lamport_timestamp nor content is set: no kind of SDS message")
-        check_limits(message)
+        check_ids(message)
         return message
 
     def encode(self, message: Message) -> bytes:

@@ -1,0 +1,136 @@
+"""Who filled a bounded table, so that whoever holds most makes room, not whoever waited longest.
+
+A table that lets go of its oldest entry serves the one who floods it: each of its entries pushes
+out one of somebody else's. Here each entry has an owner, the participant whose message brought it,
+and the heaviest owner pays: whoever holds no more than an equal share loses nothing to others. An
+owner is who a message says its sender is; only signed senders prove that.
+"""
+
+from collections import Counter, OrderedDict
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+from heapq import heapify, heappop, heappush, heapreplace
+from typing import Final, TypeVar
+
+_T = TypeVar("_T")
+
+
+_Rank = tuple[int, int, str]
+"""Weight below zero, number of the oldest entry, owner: the first to make room comes first."""
+SLACK: Final = 64
+"""Outdated ranks that are kept beside twice the number of owners."""
+
+
+@dataclass(slots=True)
+class _Share:
+    """What one owner holds."""
+
+    entries: OrderedDict[str, tuple[int, int]] = field(default_factory=OrderedDict)
+    """Number and weight by key, oldest first."""
+    weight: int = 0
+    ranked_weight: int = 0
+    """What its rank was noted with; `weight` never exceeds it."""
+
+    def rank(self, owner: str) -> _Rank:
+        number, _ = next(iter(self.entries.values()))
+        return -self.weight, number, owner
+
+
+class Shares:
+    """The entries of one table by owner.
+
+    Ranks are noted when a share grows and looked at again when somebody has to make room, so that
+    entries come and go at the cost of a few look-ups.
+    """
+
+    def __init__(self) -> None:
+        self._owners: dict[str, str] = {}
+        self._shares: dict[str, _Share] = {}
+        self._ranks: list[_Rank] = []
+        """A heap. No owner ranks above its latest rank in here."""
+        self._added = 0
+
+    def __len__(self) -> int:
+        return len(self._owners)
+
+    def add(self, key: str, owner: str, weight: int = 1) -> None:
+        """Note a new entry."""
+        share = self._shares.get(owner)
+        if share is None:
+            share = self._shares[owner] = _Share()
+        self._added += 1
+        share.entries[key] = self._added, weight
+        share.weight += weight
+        self._owners[key] = owner
+        if share.weight > share.ranked_weight:
+            share.ranked_weight = share.weight
+            heappush(self._ranks, share.rank(owner))
+            if len(self._ranks) > 2 * len(self._shares) + SLACK:
+                self._rank_anew()
+
+    def remove(self, key: str) -> None:
+        """Forget an entry, if it is one."""
+        owner = self._owners.pop(key, None)
+        if owner is None:
+            return
+        share = self._shares[owner]
+        share.weight -= share.entries.pop(key)[1]
+        if not share.entries:
+            del self._shares[owner]
+
+    def claim(self, key: str, owner: str) -> None:
+        """Give an entry to another owner who holds less.
+
+        Else a flooder who names first what others miss would have it thrown out with its own.
+        """
+        if self.weight_of(owner) < self.weight_of(self._owners[key]):
+            weight = self._shares[self._owners[key]].entries[key][1]
+            self.remove(key)
+            self.add(key, owner, weight)
+
+    def weight_of(self, owner: str) -> int:
+        """What an owner holds."""
+        share = self._shares.get(owner)
+        return share.weight if share else 0
+
+    def owner_of(self, key: str) -> str:
+        """Who brought an entry."""
+        return self._owners[key]
+
+    def heaviest(self) -> str:
+        """The owner who holds most; of those who hold equally much, the one with the oldest
+        entry."""
+        ranks = self._ranks
+        while True:
+            noted = ranks[0]
+            owner = noted[2]
+            share = self._shares.get(owner)
+            if share is None or share.ranked_weight != -noted[0]:
+                heappop(ranks)  # gone, or ranked again since
+            elif (rank := share.rank(owner)) == noted:
+                return owner
+            else:
+                share.ranked_weight = share.weight
+                heapreplace(ranks, rank)
+
+    def first_to_go(self) -> str:
+        """The oldest entry of the owner who holds most."""
+        return next(iter(self._shares[self.heaviest()].entries))
+
+    def _rank_anew(self) -> None:
+        for share in self._shares.values():
+            share.ranked_weight = share.weight
+        self._ranks = [share.rank(owner) for owner, share in self._shares.items()]
+        heapify(self._ranks)
+
+
+def in_turn(items: Iterable[_T], owner_of: Callable[[_T], str]) -> list[_T]:
+    """Order items so that each owner's first come before anybody's second, and so on; within a
+    round they keep their order."""
+    taken = Counter[str]()
+    rounds = []
+    for item in items:
+        owner = owner_of(item)
+        rounds.append((taken[owner], item))
+        taken[owner] += 1
+    return [item for _, item in sorted(rounds, key=lambda pair: pair[0])]
