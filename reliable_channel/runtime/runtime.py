@@ -3,6 +3,7 @@
 from collections.abc import AsyncIterator, Callable
 from copy import copy
 from random import Random
+from time import monotonic_ns
 from typing import Final
 
 import anyio
@@ -15,6 +16,7 @@ from ..sds.archive import NO_ARCHIVE
 from ..sds.changes import NO_RECORDER, Recorder
 from ..signing import Signing
 from ..state import StateCorrupt
+from ..steady_clock import SteadyClock
 from ..transport.base import Transport, nodes_of
 from .backoff import Backoff
 from .confirmation import Confirmation
@@ -71,7 +73,8 @@ class Runtime:
         self.options = options
         self._kept = kept
         self._transport = transport
-        self._now_ns = now_ns
+        self._wall_ns = now_ns
+        self._now_ns = now_ns = SteadyClock(now_ns, monotonic_ns)
         self._random = random.random
         self._stream = EventStream(options.event_buffer_limit)
         self._outbox = Outbox()
@@ -169,7 +172,7 @@ class Runtime:
             self._limits,
             self._health,
             self._confirmation,
-            self._now_ns,
+            self._wall_ns,  # Store refuses what is stamped otherwise
             self._random,
         )
         for _ in range(CONCURRENCY):
