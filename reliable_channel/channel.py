@@ -4,6 +4,7 @@ import time
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import AsyncExitStack
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from random import Random
 from secrets import randbits
@@ -16,7 +17,7 @@ from .encryption import Encryption
 from .errors import ChannelClosed, ChannelUnavailable
 from .events import Event
 from .options import ChannelOptions, OptionValues
-from .plugins import state_store
+from .plugins import state_store, sync_core
 from .runtime import (
     Budget,
     BudgetFile,
@@ -95,6 +96,7 @@ class ReliableChannel:
         marker: attached to each message and, if `marker_required`, demanded of each. Where None
             the wire profile decides: `nim` has `b"RELIABLE-CHANNEL-API/1"`, `spec` none; `b""` is
             none in any case.
+        sync: the sync protocol; others than `sds` come with plugins.
         state: where all that a restart needs outlives the process: `sqlite:///path` (relative;
             four slashes for an absolute path), or a store. `{channel_id}` and `{sender_id}` in the
             path stand for those of the channel; `?durability=power` outlives a loss of power, too.
@@ -129,6 +131,7 @@ class ReliableChannel:
         require_signatures: bool = False,
         marker: bytes | None = None,
         marker_required: bool = True,
+        sync: str = "sds",
         state: str | StateStore | None = None,
         rate_limit_file: str | Path | None = None,
         journal: str | Path | None = None,
@@ -177,6 +180,7 @@ class ReliableChannel:
             None if inside else encryption, marker or None, marker_required=marker_required
         )
         self._budget = None if rate_limit_file is None else BudgetFile(Path(rate_limit_file))
+        self._sync = sync
         self._journal_path = journal
         if isinstance(state, str):
             state = state_store(state, channel_id, sender_id)
@@ -229,6 +233,7 @@ class ReliableChannel:
                 content_topic=self.content_topic,
                 channel_id=self.channel_id,
                 sender_id=self.sender_id,
+                make_core=partial(sync_core, self._sync),
                 options=self.options,
                 journal=journal,
                 now_ns=self._now_ns,
@@ -390,7 +395,8 @@ class ReliableChannel:
         """
         if self._state is None:
             return None
-        identity = Identity(self.channel_id, self.sender_id, self.options.wire_profile)
+        dialect = self.options.wire_profile if self._sync == "sds" else self._sync
+        identity = Identity(self.channel_id, self.sender_id, dialect)
         return await stack.enter_async_context(
             kept_in(self._state, identity, lambda: self._now_ns() // 1_000_000, random.random)
         )
