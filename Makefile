@@ -11,7 +11,7 @@ protoc  = PATH="$(abspath $(BIN)):$$PATH" $(BIN)/python -m grpc_tools.protoc -I 
 	--python_out=$(2) --mypy_out=quiet:$(2) proto/$(1).proto
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test lint types sim soak format bench bench-state crash vectors docs proto lock clean check-python
+.PHONY: help demo test lint types sim soak format bench bench-state fuzz crash vectors docs proto lock clean check-python
 
 help: ## list what can be made
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /  make \1\t/' | expand -t 18
@@ -42,6 +42,9 @@ format: $(READY) ## let ruff tidy the code
 
 bench: $(READY) ## this core and js-waku's side by side (QUICK=1: only history 10k)
 	@$(BIN)/python -m bench $(if $(QUICK),--quick) $(ARGS)
+
+fuzz: $(READY) ## every decoder, for FUZZ_SECONDS=600 in all; ARGS="sds_spec" fuzzes one alone
+	@$(BIN)/python -m tests.fuzz $(ARGS)
 
 vectors: $(READY) ## the golden vectors of other implementations
 	@$(BIN)/python -m tests.vectors tests/vectors/data/js-waku tests/vectors/data/waku tests/vectors/data/nim-sds

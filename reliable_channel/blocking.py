@@ -93,9 +93,9 @@ class BlockingReliableChannel:
         """Say that an event was handled, as `ReliableChannel.confirm`."""
         self._opened().call(self._channel.confirm, event)
 
-    def log(self) -> Sequence[LogEntry]:
-        """The channel's log, in order."""
-        return self._opened().call(self._channel.log)
+    def log(self, *, last: int | None = None) -> Sequence[LogEntry]:
+        """The channel's log, or its newest `last` entries, in order."""
+        return self._opened().call(partial(self._channel.log, last=last))
 
     def log_digest(self) -> str:
         """Hex sha256 of the log."""

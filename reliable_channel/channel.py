@@ -31,6 +31,7 @@ from .runtime import (
     kept_in,
 )
 from .sds.log import LogEntry
+from .signing import Signing, check_own_name
 from .state import Identity, StateStore
 from .transport import LossyTransport, Transport, TransportError
 from .transport.connect import (
@@ -87,6 +88,10 @@ class ReliableChannel:
         store_peer: multiaddress of the Store node that the node asks; nwaku finds one by itself.
         transport: another transport in place of a node.
         encryption: seals what goes out and opens what comes in; what it cannot open is for others.
+        signing: proves to others that what goes out is of `sender_id`, in a field that peers who do
+            not know it skip.
+        require_signatures: refuse, with a `message_rejected`, what is not proven to be of its
+            sender (needs `signing`).
         marker: attached to each message and, if `marker_required`, demanded of each. Where None
             the wire profile decides: `nim` has `b"RELIABLE-CHANNEL-API/1"`, `spec` none; `b""` is
             none in any case.
@@ -120,6 +125,8 @@ class ReliableChannel:
         store_peer: str | None = None,
         transport: Transport | None = None,
         encryption: Encryption | None = None,
+        signing: Signing | None = None,
+        require_signatures: bool = False,
         marker: bytes | None = None,
         marker_required: bool = True,
         state: str | StateStore | None = None,
@@ -159,6 +166,11 @@ class ReliableChannel:
             raise ValueError(
                 f"marker has {len(marker)} bytes; at most {MAX_META_BYTES} are allowed"
             )
+        if signing is not None:
+            check_own_name(signing, sender_id)
+        elif require_signatures:
+            raise ValueError("require_signatures is True; allowed is that with a signing only")
+        self._signing, self._require_signatures = signing, require_signatures
         inside = self.options.encrypts_contents_alone
         self._inner_encryption = encryption if inside else None
         self._stages = chain(
@@ -195,6 +207,7 @@ class ReliableChannel:
 
         Raises:
             ChannelUnavailable: the node does not answer, or not as a Waku node does.
+            StateError: the state cannot be used.
         """
         if self._exit is not None:
             return
@@ -222,10 +235,13 @@ class ReliableChannel:
                 random=random,
                 stages=self._stages,
                 inner=inner_chain(self._inner_encryption),
+                signing=self._signing,
+                require_signatures=self._require_signatures,
                 budget=self._budget,
                 kept=kept,
             )
             stack.callback(runtime.close)
+            runtime.restore()
             if kept is not None:
                 stack.push_async_callback(kept.keeper.flush)
             tasks = await stack.enter_async_context(anyio.create_task_group())
@@ -273,7 +289,10 @@ class ReliableChannel:
             EncryptionFailed: with `encryption_order="encrypt-then-sds"`; nothing was sent.
             OutgoingBufferFull: too many own messages are unacknowledged; send again later.
             ChannelClosed: the channel is not open.
+            ValueError: the key is no text of 1 to 1024 characters.
         """
+        if idempotency_key is not None:
+            _required("idempotency_key", idempotency_key)
         accepted = await self._opened().send(bytes(memoryview(payload)), idempotency_key)
         await anyio.lowlevel.checkpoint()
         return Request(accepted.request_id, accepted.message_ids)
@@ -330,13 +349,17 @@ class ReliableChannel:
         """Iterate over the present sync status and each other one, until the channel is closed."""
         return self._used().sync_status.changes()
 
-    def log(self) -> Sequence[LogEntry]:
-        """The channel's log: own and delivered messages by Lamport timestamp, then message id.
+    def log(self, *, last: int | None = None) -> Sequence[LogEntry]:
+        """The channel's log, or its newest `last` entries: own and delivered messages by Lamport
+        timestamp, then message id.
 
-        Segments of a long payload stand in it one by one, as they are on the wire.
+        Segments of a long payload stand in it one by one, as they are on the wire. All of a log on
+        disk takes as much memory as it has messages.
         """
         runtime = self._used()
-        return [_whole(entry, runtime.segmentation) for entry in runtime.engine.core.log]
+        log = runtime.engine.core.log
+        entries = log if last is None else log.last(last)
+        return [_whole(entry, runtime.segmentation) for entry in entries]
 
     def log_digest(self) -> str:
         """Hex sha256 of the log; equal for participants that know the same messages."""

@@ -184,6 +184,9 @@ class EndpointMissing(EnvironmentFailure):
 
 
 def shorten(text: str) -> str:
-    """Return the text on one line, cut to `DETAIL_LIMIT` characters."""
-    line = " ".join(text[: 4 * DETAIL_LIMIT].split())
+    """Return the text on one line, cut to `DETAIL_LIMIT` characters.
+
+    Half a surrogate pair, which JSON can spell, becomes a question mark: no log could be written.
+    """
+    line = " ".join(text[: 4 * DETAIL_LIMIT].split()).encode(errors="replace").decode()
     return line if len(line) <= DETAIL_LIMIT else line[: DETAIL_LIMIT - 1] + "…"

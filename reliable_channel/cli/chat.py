@@ -17,6 +17,7 @@ from ..events import (
     MessageLost,
     MessageReceived,
     SendFailed,
+    StateDegraded,
     TransportDegraded,
     TransportRecovered,
 )
@@ -25,6 +26,8 @@ from .console import out, terminal_restored
 
 COLOURS = ("cyan", "magenta", "green", "yellow", "blue", "red")
 PROMPT = "> "
+EARLIER = 10
+"""Messages of an earlier session that are shown at the start."""
 
 
 def register(app: typer.Typer) -> None:
@@ -45,6 +48,10 @@ async def _main(arguments: ChannelArguments) -> None:
             f"channel [bold]{escape(channel.channel_id)}[/] on {escape(channel.content_topic)}, "
             f"you are [bold]{escape(channel.sender_id)}[/]; Ctrl-D leaves"
         )
+        for entry in channel.log(last=EARLIER):
+            clock = time.strftime("%H:%M", time.localtime(entry.lamport_timestamp / 1000))
+            text = escape(entry.content.decode(errors="replace"))
+            out.print(f"[dim]{clock} {escape(entry.sender_id)} {text}[/]")
         texts: dict[str, str] = {}
         tasks.start_soon(_show_events, channel, texts)
         await _read_lines(channel, texts)
@@ -89,6 +96,8 @@ def _line(event: Event, texts: dict[str, str]) -> str | None:
             return f"[red]✗ {escape(texts.pop(event.message_id, ''))}: {escape(reason)}[/]"
         case MessageLost(sender_id=lost_sender):
             return f"[red]a message of {escape(lost_sender or 'somebody')} is lost[/]"
+        case StateDegraded(reason=reason):
+            return f"[yellow]this chat is kept in memory alone: {escape(reason)}[/]"
         case TransportDegraded(component=component, reason=reason):
             return f"[yellow]{component} does not work: {escape(reason)}[/]"
         case TransportRecovered(component=component):

@@ -14,6 +14,7 @@ import time
 from base64 import b64decode, b64encode
 from binascii import Error as Base64Error
 from dataclasses import asdict
+from math import isfinite
 from typing import Annotated, Any
 
 import anyio
@@ -61,19 +62,26 @@ async def _main(arguments: ChannelArguments, manual_confirm: bool) -> None:
 
 async def _obey(channel: ReliableChannel, told: dict[str, MessageReceived]) -> None:
     while line := await anyio.to_thread.run_sync(sys.stdin.buffer.readline, abandon_on_cancel=True):
-        if not line.strip():
-            continue
-        ref: object = None
-        try:
-            command = _command(line)
-            ref = command.get("ref")
-            if command["op"] == "stop":
-                return
-            await _perform(channel, command, ref, told)
-        except KeyError as error:
-            _say("error", ref=ref, reason=f"the command lacks {error}")
-        except (ValueError, TypeError, SdsError, ReliableChannelError) as error:
-            _say("error", ref=ref, reason=str(error))
+        if line.strip() and not await _obey_line(channel, line, told):
+            return
+
+
+async def _obey_line(
+    channel: ReliableChannel, line: bytes, told: dict[str, MessageReceived]
+) -> bool:
+    """Do what one line says and answer it; False where that is to stop."""
+    ref: object = None
+    try:
+        command = _command(line)
+        ref = command.get("ref")
+        if command["op"] == "stop":
+            return False
+        await _perform(channel, command, ref, told)
+    except KeyError as error:
+        _say("error", ref=ref, reason=f"the command lacks {error}")
+    except (ValueError, TypeError, SdsError, ReliableChannelError) as error:
+        _say("error", ref=ref, reason=str(error))
+    return True
 
 
 async def _perform(
@@ -118,12 +126,19 @@ async def _perform(
 
 def _command(line: bytes) -> dict[str, Any]:
     try:
-        command = json.loads(line)
+        command = json.loads(line, parse_float=_finite, parse_constant=_finite)
     except RecursionError:  # a line of brackets only
         raise ValueError("the line is nested too deeply") from None
     if not isinstance(command, dict):
         raise ValueError(f"a command is a JSON object, not {type(command).__name__}")
     return command
+
+
+def _finite(text: str) -> float:
+    """A number that an answer can repeat: JSON has no other, though Python reads them."""
+    if isfinite(number := float(text)):
+        return number
+    raise ValueError(f"{text} is no number of JSON")
 
 
 def _payload(command: dict[str, Any]) -> bytes:

@@ -52,10 +52,10 @@ class BudgetFile:
         """What was saved last, or None."""
         try:
             values = json.loads(self._path.read_text())
-            return Spent(int(values["epoch_index"]), int(values["messages"]))
+            return Spent(_count(values["epoch_index"]), _count(values["messages"]))
         except FileNotFoundError:
             return None
-        except (ValueError, KeyError, TypeError) as error:
+        except (ValueError, KeyError, TypeError, RecursionError) as error:
             raise ValueError(f"{self._path} is no rate limit file: {error}; remove it") from error
 
     def save(self, spent: Spent) -> None:
@@ -65,6 +65,12 @@ class BudgetFile:
             json.dumps({"epoch_index": spent.epoch_index, "messages": spent.messages})
         )
         beside.replace(self._path)
+
+
+def _count(value: object) -> int:
+    if isinstance(value, int) and not isinstance(value, bool) and value >= 0:
+        return value
+    raise ValueError(f"{value!r} is no count")
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,6 +14,8 @@ from ..options import ChannelOptions
 from ..sds import SdsProtocol
 from ..sds.archive import NO_ARCHIVE
 from ..sds.changes import NO_RECORDER, Recorder
+from ..signing import Signing
+from ..state import StateCorrupt
 from ..steady_clock import SteadyClock
 from ..transport.base import Transport, nodes_of
 from .backoff import Backoff
@@ -39,6 +41,8 @@ from .sync_status import SyncStatus, SyncStatusWatch
 RESTART_MARGIN_MS: Final = 600_000
 """How far before its last look a participant that starts again asks Store: what was on its way then
 may have been stored later, or stamped by a clock that is behind."""
+DAMAGE: Final = (ArithmeticError, AssertionError, LookupError, TypeError, ValueError)
+"""What rows raise that a disk changed in a way that SQLite cannot notice."""
 JOINING_MS: Final = 60_000
 """How long a newcomer takes unknown references for messages from before it joined: two rounds of
 sync messages, in which everybody's history is heard."""
@@ -61,6 +65,8 @@ class Runtime:
         random: Random,
         stages: Stages | None = None,
         inner: InnerStages | None = None,
+        signing: Signing | None = None,
+        require_signatures: bool = False,
         budget: BudgetStore | None = None,
         kept: Kept | None = None,
     ) -> None:
@@ -81,6 +87,8 @@ class Runtime:
             random=random.random,
             options=options.sds_options(),
             profile=options.profile,
+            signing=signing,
+            require_signatures=require_signatures,
             recorder=recorder,
             archive=NO_ARCHIVE if kept is None else kept.archive,
         )
@@ -133,13 +141,27 @@ class Runtime:
             interval_ms=options.confirm_interval_ms if options.asks_store else 0,
         )
 
-    def start(self, tasks: TaskGroup) -> None:
-        """Begin as before a restart where there was one, and start all tasks; cancel the group to
-        stop them."""
-        if self._kept is not None:
-            saved = self._kept.saved
+    def restore(self) -> None:
+        """Begin as before a restart where there was one; call it before `start`.
+
+        Raises:
+            StateCorrupt: what was kept is not what this package writes.
+        """
+        if self._kept is None:
+            return
+        saved = self._kept.saved
+        try:
             self.engine.core.restore(saved.tables, saved.newest, self.engine.now_ms())
             self.engine.restore(saved.tables)
+        except DAMAGE as error:
+            raise StateCorrupt(
+                f"the state is damaged: a row is not what this package writes ({error!r}); move it "
+                "away and start without it, or bring back a copy"
+            ) from error
+
+    def start(self, tasks: TaskGroup) -> None:
+        """Start all tasks; cancel the group to stop them."""
+        if self._kept is not None:
             tasks.start_soon(self._kept.keeper.run, name="reliable_channel.keeper")
         joined_from_ms = self._join()
         dispatcher = Dispatcher(

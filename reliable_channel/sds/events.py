@@ -55,6 +55,8 @@ class RejectionReason(Enum):
     OLDER_THAN_LOG = "older_than_log"
     UNDECRYPTABLE = "undecryptable"
     """It is of this channel, and its content does not open: another key, or forged."""
+    UNPROVEN_SENDER = "unproven_sender"
+    """This participant demands signatures, and none shows that it is of its `sender_id`."""
     INCOMING_BUFFER_FULL = "incoming_buffer_full"
     FORGED_ID = "forged_id"
     """It waited for others until the true message came, which its id proves."""

@@ -8,6 +8,7 @@ Where there is an archive, memory holds the newest entries alone, the window, an
 
 from collections.abc import Iterator
 from hashlib import sha256
+from itertools import islice
 from sys import intern, maxsize
 from typing import Final
 
@@ -174,6 +175,8 @@ class MessageLog:
 
     def last(self, count: int) -> list[LogEntry]:
         """The newest `count` entries, oldest first."""
+        if count > len(self._order) and self._blocks.total:
+            return list(islice(self, max(0, len(self) - count), None))
         entries = self.entries
         return [entries[message_id] for _, message_id in self._order[-count:]] if count else []
 

@@ -75,6 +75,8 @@ class Message:
     bloom_filter: bytes | None = None
     repair_request: Sequence[HistoryEntry] = ()
     content: bytes | None = None
+    signature: bytes | None = None
+    """A proof of `sender_id`, where one is given (`signing.py`); the last field on the wire."""
 
     @property
     def kind(self) -> MessageKind | None:

@@ -59,9 +59,12 @@ class WireProfile:
     marker: bytes | None = None
     """What stands beside each message on the transport, and must; None where nothing does."""
 
-    def without_filter(self, sync: Message) -> bytes:
+    def kept_sync(self, sync: Message, data: bytes) -> bytes:
         """A sync message to be kept for those who refer to it: that it exists and what it waits for
-        is a tenth of its bytes, and its filter is old news by then."""
+        is a tenth of its bytes, and its filter is old news by then. One that is signed stays whole,
+        as it proves its sender only so."""
+        if sync.signature is not None:
+            return data
         return self.codec.encode(replace(sync, bloom_filter=None, repair_request=()))
 
 

@@ -26,6 +26,7 @@ from .profile import PROFILES, SPEC, WireProfile
 from .receiving import Arrival, Outcome, Receiver
 from .restoring import restore
 from .sending import Sender
+from .signing import Signing
 from .state import ChannelState
 from .statistics import SdsStatistics
 from .sync import Heard, Random, SyncTimer, make_schedule
@@ -43,6 +44,9 @@ class SdsProtocol:
 
     It sends the dialect `profile` and takes those of `listen_to`, all by default; what mixing them
     means stands in `profile.py`. Options and id function are those of `profile` where None.
+    With `signing` it signs what it sends; with `require_signatures` it takes nothing whose sender
+    is not proven.
+
     `random` returns floats in [0, 1) and is asked for sync back-off and sync ids alone.
 
     With a `recorder`, what a restart needs is handed out by `changes()` after each step. Where
@@ -60,6 +64,8 @@ class SdsProtocol:
         listen_to: Sequence[WireProfile] | None = None,
         options: SdsOptions | None = None,
         id_function: IdFunction | None = None,
+        signing: Signing | None = None,
+        require_signatures: bool = False,
         recorder: Recorder = NO_RECORDER,
         archive: LogArchive = NO_ARCHIVE,
     ) -> None:
@@ -71,10 +77,13 @@ class SdsProtocol:
         self._state = state = ChannelState(
             channel_id, sender_id, options, profile, timer, now_ms, recorder, archive
         )
-        self._sender = Sender(state, id_function or profile.id_function, random)
+        self._sender = Sender(state, id_function or profile.id_function, random, signing)
         self._delivery = Delivery(state)
         self._receiver = Receiver(
-            state, self._delivery, tuple(PROFILES.values() if listen_to is None else listen_to)
+            state,
+            self._delivery,
+            tuple(PROFILES.values() if listen_to is None else listen_to),
+            signing if require_signatures else None,
         )
         self._repair_sync_not_before_ms = 0
         self._recorded_clock: int | None = None

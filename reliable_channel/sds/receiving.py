@@ -20,6 +20,7 @@ from .message import HistoryEntry, Message, MessageKind
 from .profile import WireProfile
 from .references import excess, unknown_references
 from .repair_review import RepairReview
+from .signing import NotProven, Signing, check_signature
 from .state import ChannelState
 from .sync import Heard
 from .wire import CodecError
@@ -55,12 +56,17 @@ class Receiver:
     """Takes what other participants send."""
 
     def __init__(
-        self, state: ChannelState, delivery: Delivery, listen_to: tuple[WireProfile, ...]
+        self,
+        state: ChannelState,
+        delivery: Delivery,
+        listen_to: tuple[WireProfile, ...],
+        proof: Signing | None = None,
     ) -> None:
         self._state = state
         self._delivery = delivery
         self._listen_to = listen_to
         self._repair_review = RepairReview(state)
+        self._proof = proof
 
     def receive(
         self, data: bytes, now_ms: int, retrieval_hint: bytes | None, sent_at_ns: int | None
@@ -85,6 +91,11 @@ class Receiver:
             return self._reject(
                 RejectionReason.MISSING_ID, "sender_id and message_id must be set", message
             )
+        if self._proof is not None:
+            try:
+                check_signature(self._proof, message, data)
+            except NotProven as error:
+                return self._reject(RejectionReason.UNPROVEN_SENDER, str(error), message)
         if message.sender_id == state.sender_id and self._is_echo(message, profile):
             state.counters.own_echoes += 1
             return Arrival(Outcome.OWN, message.message_id)
@@ -194,7 +205,7 @@ class Receiver:
             # Others wait for it, as it may wait for others, and they may ask for it.
             state.repair_requests.remove(message.message_id)
             state.incoming_buffer.arrived(message.message_id)
-            arrived.data = profile.without_filter(message)
+            arrived.data = profile.kept_sync(message, arrived.data)
             self._deliver_or_park(arrived, unknown, now_ms)
         else:
             self._note_unmet(message, unknown, now_ms, [])

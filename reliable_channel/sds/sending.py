@@ -11,6 +11,7 @@ from .events import OutgoingKind, RepairRequested, SyncSent
 from .ids import IdFunction
 from .log import LogEntry
 from .message import Message
+from .signing import Signing, sign_message
 from .state import ChannelState
 from .sync import Heard, Random
 
@@ -18,10 +19,17 @@ from .sync import Heard, Random
 class Sender:
     """Makes the messages of one participant."""
 
-    def __init__(self, state: ChannelState, id_function: IdFunction, random: Random) -> None:
+    def __init__(
+        self,
+        state: ChannelState,
+        id_function: IdFunction,
+        random: Random,
+        signing: Signing | None = None,
+    ) -> None:
         self._state = state
         self._id_function = id_function
         self._random = random
+        self._signing = signing
         self._last_timestamp_ns = 0
         self._undispatched: dict[str, LogEntry] = {}
 
@@ -77,7 +85,7 @@ class Sender:
         if (profile := state.profile).refers_to_syncs:
             state.referable_syncs.add(message_id)
             sync = profile.codec.decode(data)
-            state.repair_cache.add(message_id, profile.without_filter(sync))
+            state.repair_cache.add(message_id, profile.kept_sync(sync, data))
         state.broadcast(OutgoingKind.SYNC, message_id, data)
         state.tell(SyncSent(message_id))
         state.counters.syncs_sent += 1
@@ -103,7 +111,7 @@ class Sender:
         message = Message(
             self._state.sender_id, message_id, self._state.channel_id, content=content
         )
-        data = self._state.profile.codec.encode(message)
+        data = self._signed(self._state.profile.codec.encode(message))
         self._check_length(content, data)
         self._state.broadcast(OutgoingKind.EPHEMERAL, message_id, data)
         self._state.counters.ephemeral_sent += 1
@@ -138,7 +146,7 @@ class Sender:
             repair_request=requests,
             content=content,
         )
-        data = state.profile.codec.assemble(message, state.causal_tail.encoded())
+        data = self._signed(state.profile.codec.assemble(message, state.causal_tail.encoded()))
         if content is not None:
             self._check_length(content, data)
         if requests:
@@ -147,6 +155,9 @@ class Sender:
             state.tell(RepairRequested(asked, message_id))
             state.counters.repairs_requested += len(asked)
         return data
+
+    def _signed(self, data: bytes) -> bytes:
+        return data if self._signing is None else sign_message(self._signing, data)
 
     def _check_content(self, content: bytes) -> None:
         profile = self._state.profile

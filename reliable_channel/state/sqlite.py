@@ -73,7 +73,7 @@ class SqliteStateStore:
             self._connection = self._connect()
             self._check(self._connection, identity)
             return self._load(self._connection)
-        except sqlite3.Error as error:
+        except (sqlite3.Error, UnicodeDecodeError) as error:
             self.close()
             raise self._error(error) from error
         except StateError:
@@ -187,7 +187,9 @@ class SqliteStateStore:
     def _error(self, error: Exception) -> StateError:
         # A primary result code stands in the low byte of an extended one.
         code = getattr(error, "sqlite_errorcode", 0) & 0xFF
-        if code in _DAMAGED:
+        # Python tells text that is no UTF-8 in two ways, neither of them with a code of SQLite's.
+        undecodable = isinstance(error, UnicodeDecodeError) or "decode to UTF-8" in str(error)
+        if code in _DAMAGED or undecodable:
             return StateCorrupt(
                 f"{self.path} is damaged or no state ({error}); move it away and start without it, "
                 "or bring back a copy"

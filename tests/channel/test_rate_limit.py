@@ -76,9 +76,19 @@ def test_a_restart_does_not_overspend(tmp_path: Path) -> None:
     assert manager(clock, 5, store).spent == 0
 
 
-def test_a_file_that_is_something_else_is_named(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    "text",
+    [
+        *("", "{", "{}", "[]", "7", "[" * 3_000),  # the rest was found by fuzzing
+        '{"epoch_index": 1e999, "messages": 7}',
+        '{"epoch_index": 1, "messages": -7}',
+        '{"epoch_index": true, "messages": 7}',
+        '{"epoch_index": 1.5, "messages": "7"}',
+    ],
+)
+def test_a_file_that_is_something_else_is_named(text: str, tmp_path: Path) -> None:
     path = tmp_path / "budget.json"
-    path.write_text("{}")
+    path.write_text(text)
     with pytest.raises(ValueError, match=r"budget\.json is no rate limit file"):
         BudgetFile(path).load()
     assert BudgetFile(tmp_path / "absent.json").load() is None

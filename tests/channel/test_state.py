@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import sqlite3
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, closing
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -169,6 +170,15 @@ async def test_one_key_is_one_message_across_restarts(state: StateStore) -> None
         assert bob.contents == [b"pay", b"end"]
 
 
+@pytest.mark.parametrize("key", ["", "x" * 1025, "half a pair \ud800", 5, [], b"key"])
+async def test_a_key_that_cannot_be_kept_is_refused(key: Any, state: StateStore) -> None:
+    """`peer` hands over whatever a line says; found by fuzzing."""
+    async with World(state).alice() as alice:
+        with pytest.raises(ValueError, match=r"idempotency_key is .*; allowed is a text"):
+            await alice.send(b"hello", idempotency_key=key)
+        await alice.send(b"hello", idempotency_key="key")
+
+
 async def test_reports_are_told_again_until_they_are_confirmed(state: StateStore) -> None:
     world = World(state)
     async with world.alice(retry_interval_ms=1, max_retry_attempts=0) as channel:
@@ -251,6 +261,19 @@ async def test_state_of_somebody_else_is_refused(state: StateStore) -> None:
         pass
     with pytest.raises(StateMismatch, match="alice"):
         async with make_channel(world.network.transport(), "carol", state=state):
+            pass
+
+
+async def test_a_row_that_a_disk_changed_is_damage(tmp_path: Path) -> None:
+    """SQLite cannot notice a number that became another value; found by fuzzing."""
+    path = tmp_path / "state.db"
+    network = MemoryNetwork()
+    async with make_channel(network.transport(), "alice", state=f"sqlite:///{path}") as alice:
+        await alice.send(b"hello")
+    with closing(sqlite3.connect(path)) as connection, connection:
+        connection.execute("UPDATE outgoing_messages SET data = NULL")
+    with pytest.raises(StateCorrupt, match="damaged"):
+        async with make_channel(network.transport(), "alice", state=f"sqlite:///{path}"):
             pass
 
 

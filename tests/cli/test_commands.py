@@ -224,3 +224,16 @@ def _run(*arguments: str, columns: int = 100) -> subprocess.CompletedProcess[str
         timeout=60,
         env={**os.environ, "COLUMNS": str(columns), "NO_COLOR": "1"},
     )
+
+
+def test_a_chat_that_is_taken_up_again_shows_what_was_said(address: str, tmp_path: Path) -> None:
+    state = ["--state", f"sqlite:///{tmp_path}/{{channel_id}}/{{sender_id}}.db"]
+    command = [*PROGRAM, "chat", *flags(address, "again", "alice"), *state]
+    subprocess.run(
+        command, input="before I left\n", capture_output=True, text=True, timeout=30, check=True
+    )
+    again = subprocess.run(
+        command, input="", capture_output=True, text=True, timeout=30, check=True
+    )
+    assert "alice before I left" in again.stdout
+    assert (tmp_path / "again" / "alice.db").exists()

@@ -222,3 +222,36 @@ async def test_what_comes_over_a_line_is_checked() -> None:
             waiting = {"peerId": "other", "after": "x", "waitMs": "0"}
             answer = await client.get("/mesh/v1/messages", params=waiting)
             assert answer.json() == {"messages": [], "last": 0}
+
+
+@pytest.mark.parametrize(
+    ("path", "answer"),
+    [
+        ("/mesh/v1/hello", b"[" * 3_000),
+        ("/mesh/v1/messages", b"[" * 3_000),
+        ("/mesh/v1/messages", b'{"messages": [], "last": 1e999}'),
+        ("/mesh/v1/messages", b'{"messages": {}, "last": 1}'),
+        ("/mesh/v1/messages", b'{"messages": [1], "last": 1}'),
+    ],
+)
+async def test_a_joined_node_that_answers_nonsense_does_no_harm(path: str, answer: bytes) -> None:
+    """Some of it ended the node that had joined it; found by fuzzing."""
+
+    class Nonsense(httpx.AsyncBaseTransport):
+        asked = 0
+
+        async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
+            if request.url.path == path:
+                self.asked += 1
+                return httpx.Response(200, content=answer)
+            return await wires.handle_async_request(request)
+
+    wires, transport = Wires(), Nonsense()
+    async with (
+        wires.node("a"),
+        EmbeddedNode(OPTIONS, join=["http://a"], transport=transport) as b,
+    ):
+        inbox = Inbox(b)
+        await until(lambda: transport.asked > 2)
+        publish(b, message(0))
+        assert inbox.payloads == EXPECTED[:1]

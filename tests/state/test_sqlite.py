@@ -82,6 +82,18 @@ def test_a_damaged_file_is_named(tmp_path: Path) -> None:
         store.open(ALICE)
 
 
+def test_text_that_a_disk_changed_is_damage(tmp_path: Path) -> None:
+    """SQLite hands out bytes that are no UTF-8 as they are; found by fuzzing."""
+    path = tmp_path / "state.db"
+    store = SqliteStateStore(path)
+    store.open(ALICE)
+    store.write(put("a name to be found"))
+    store.close()
+    path.write_bytes(path.read_bytes().replace(b"a name to be found", b"a name \xff\xfe be found"))
+    with pytest.raises(StateCorrupt, match="damaged"):
+        store.open(ALICE)
+
+
 def test_a_directory_that_is_missing_is_made(tmp_path: Path) -> None:
     store = SqliteStateStore(tmp_path / "new" / "state.db")
     store.open(ALICE)

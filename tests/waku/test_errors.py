@@ -44,3 +44,10 @@ def test_a_message_says_call_status_words_and_advice() -> None:
 def test_long_words_are_cut() -> None:
     assert shorten("x" * 10_000) == "x" * (DETAIL_LIMIT - 1) + "…"
     assert shorten("x" * DETAIL_LIMIT) == "x" * DETAIL_LIMIT
+
+
+def test_a_message_can_always_be_written() -> None:
+    """A node's JSON may spell half a surrogate pair, which UTF-8 has no bytes for."""
+    error = errors.NodeFailure("store (GET /x)", status=500, detail="bad \ud800 cursor")
+    assert error.detail == "bad ? cursor"
+    assert b"bad ? cursor" in str(error).encode()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final
 
@@ -29,16 +28,16 @@ class Envelope:
         return cls(pubsub_topic, message, message_hash(pubsub_topic, message))
 
     @classmethod
-    def from_json(cls, value: Mapping[str, object]) -> Envelope:
+    def from_json(cls, value: object) -> Envelope:
         """Read what `to_json` wrote.
 
         Raises:
             ValueError: a field is missing or of the wrong type.
         """
-        pubsub_topic = value.get("pubsubTopic")
-        if not isinstance(pubsub_topic, str):
-            raise ValueError("no pubsub topic")
-        return cls.of(pubsub_topic, WakuMessage.from_json(value.get("message")))
+        match value:
+            case {"pubsubTopic": str(pubsub_topic), "message": message}:
+                return cls.of(pubsub_topic, WakuMessage.from_json(message))
+        raise ValueError("expected a message and its pubsub topic")
 
     def to_json(self) -> dict[str, object]:
         """Return the form in which joined nodes hand it to each other."""

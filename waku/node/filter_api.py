@@ -143,6 +143,7 @@ ROUTES: Final = (
             body="FilterRequest",
             answer="FilterAnswer",
             failures=_FAILURES,
+            failure="FilterAnswer",
         )
         for method in ("POST", "PUT")
     ),
@@ -155,6 +156,7 @@ ROUTES: Final = (
         body="FilterRequest",
         answer="FilterAnswer",
         failures=_FAILURES,
+        failure="FilterAnswer",
     ),
     Route(
         "DELETE",
@@ -165,6 +167,7 @@ ROUTES: Final = (
         body="FilterRequestAll",
         answer="FilterAnswer",
         failures=_FAILURES,
+        failure="FilterAnswer",
     ),
     Route(
         "GET",
@@ -174,6 +177,7 @@ ROUTES: Final = (
         "filter",
         answer="FilterAnswer",
         failures={404: "there is none", 503: "no service node"},
+        failure="FilterAnswer",
     ),
     Route(
         "GET",

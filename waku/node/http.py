@@ -81,6 +81,8 @@ class Route:
     """Name of the schema of the JSON answer; None is a plain text."""
     query: tuple[str, ...] = ()
     failures: Mapping[int, str] = field(default_factory=dict)
+    failure: str | None = None
+    """Name of the schema of the JSON of failures; None is a plain text."""
 
     @property
     def segments(self) -> tuple[str, ...]:

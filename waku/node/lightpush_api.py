@@ -120,6 +120,7 @@ ROUTES: Final = (
             503: "no service node",
             505: "nobody takes messages of the topic",
         },
+        failure="PushAnswer",
     ),
     Route(
         "POST",

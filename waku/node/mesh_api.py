@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final
 
 import anyio
 
-from waku.node.bodies import BadBody, read_json
+from waku.node.bodies import read_json
 from waku.node.envelope import Envelope
 from waku.node.http import Answer, Request, Route
 from waku.node.identity import NodeAddress
@@ -63,7 +63,7 @@ async def give(node: EmbeddedNode, request: Request) -> Answer:
                 envelopes = [Envelope.from_json(message) for message in messages]
             case _:
                 return Answer.text(400, "peerId and messages are expected")
-    except (BadBody, ValueError, AttributeError) as error:
+    except ValueError as error:
         return Answer.text(400, str(error))
     peer = _peer(node, peer_id)
     if peer is None:

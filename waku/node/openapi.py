@@ -150,6 +150,13 @@ QUERY: Final[dict[str, _Schema]] = {
     "waitMs": {**_INTEGER, "description": "how long to hold the question, at most 20 s"},
 }
 
+ANY_FAILURES: Final = {
+    400: f"`{CLIENT_ID_HEADER}` longer than 128 characters, or a body without a content type",
+    403: "a web page of an origin that is not allowed",
+    413: "the body is too long",
+}
+"""What every operation may answer, before it is asked at all (`app.py`)."""
+
 _INTRODUCTION: Final = f"""\
 The REST API of nwaku, served by an embedded node. Topics in a path are percent-encoded. Reading \
 messages takes them out. With the header `{CLIENT_ID_HEADER}` a client has subscriptions and \
@@ -204,8 +211,8 @@ def _operation(route: Route) -> dict[str, Any]:
         "responses": {
             "200": {"description": "done", "content": _answer_content(route)},
             **{
-                str(status): {"description": text}
-                for status, text in sorted(route.failures.items())
+                str(status): {"description": text, "content": _failure_content(route)}
+                for status, text in sorted({**ANY_FAILURES, **_failures(route)}.items())
             },
         },
     }
@@ -219,6 +226,19 @@ def _answer_content(route: Route) -> dict[str, Any]:
     if route.answer is None:
         return {HTML if route.handler is page else TEXT: {"schema": _TEXT}}
     return {JSON: {"schema": {"type": "object"} if route.answer == "any" else _ref(route.answer)}}
+
+
+def _failures(route: Route) -> dict[int, str]:
+    """What a route may answer instead of 200, besides what any may."""
+    return {
+        status: f"{text}; {ANY_FAILURES[status]}" if status in ANY_FAILURES else text
+        for status, text in route.failures.items()
+    }
+
+
+def _failure_content(route: Route) -> dict[str, Any]:
+    content = {media_type: {"schema": _TEXT} for media_type in (TEXT, HTML)}
+    return content if route.failure is None else {JSON: {"schema": _ref(route.failure)}, **content}
 
 
 def _entry_html(route: Route) -> str:

@@ -122,7 +122,7 @@ class DialledPeer:
         url = self._address.url
         try:
             answer = await self._http.post("/mesh/v1/hello", json=self._node.hello_json())
-            info = PeerInfo.from_json(answer.json()) if answer.status_code == 200 else None
+            info = PeerInfo.from_json(_json(answer)) if answer.status_code == 200 else None
         except (httpx.HTTPError, ValueError) as error:
             raise DialFailed(f"no embedded node answers at {url}: {error}") from error
         if info is None:
@@ -197,10 +197,8 @@ class DialledPeer:
             }
             answer = await self._call("GET", params=params)
             try:
-                fields = answer.json()
-                envelopes = [Envelope.from_json(item) for item in fields["messages"]]
-                last = int(fields["last"])
-            except (ValueError, TypeError, KeyError, AttributeError) as error:
+                envelopes, last = _batch(_json(answer))
+            except ValueError as error:
                 raise LinkLost(f"{self.key} answers what cannot be read: {error}") from error
             for envelope in envelopes:
                 self._node.receive(envelope, self.key)
@@ -258,3 +256,28 @@ class DialledPeer:
 
     def _receive_missed(self, envelope: Envelope) -> None:
         self._node.receive(envelope, self.key)
+
+
+def _json(answer: httpx.Response) -> object:
+    """The JSON value of an answer.
+
+    Raises:
+        ValueError: it has none.
+    """
+    try:
+        value: object = answer.json()
+    except RecursionError:  # brackets only
+        raise ValueError("JSON nested too deeply") from None
+    return value
+
+
+def _batch(value: object) -> tuple[list[Envelope], int]:
+    """The messages of an answer, and the number of the last one.
+
+    Raises:
+        ValueError: it is no such answer.
+    """
+    match value:
+        case {"messages": [*messages], "last": int(last)}:
+            return [Envelope.from_json(message) for message in messages], last
+    raise ValueError("expected messages and the number of the last one")

@@ -83,6 +83,7 @@ class NimCodec:
             content=message.content or b"",
             bloom_filter=message.bloom_filter or b"",
             sender_id=raw(message.sender_id) if message.sender_id else None,
+            signature=message.signature,
         )
         _fill(tail.repair_request, message.repair_request)
         return head.SerializeToString() + causal_history + tail.SerializeToString()
@@ -121,6 +122,7 @@ def _message(message: nim_sds_pb2.Message) -> Message:
         message.bloom_filter or None,
         tuple(map(_entry, message.repair_request)),
         message.content or None,
+        message.signature if message.HasField("signature") else None,
     )
 
 

@@ -71,6 +71,7 @@ class Message(_message.Message):
     BLOOM_FILTER_FIELD_NUMBER: _builtins.int
     SENDER_ID_FIELD_NUMBER: _builtins.int
     REPAIR_REQUEST_FIELD_NUMBER: _builtins.int
+    SIGNATURE_FIELD_NUMBER: _builtins.int
     message_id: _builtins.bytes
     """required"""
     lamport_timestamp: _builtins.int
@@ -82,6 +83,8 @@ class Message(_message.Message):
     bloom_filter: _builtins.bytes
     """a BloomFilter; always written"""
     sender_id: _builtins.bytes
+    signature: _builtins.bytes
+    """not of nim-sds, which skips it; see sds.proto"""
     @_builtins.property
     def causal_history(self) -> _containers.RepeatedCompositeFieldContainer[Global___HistoryEntry]: ...
     @_builtins.property
@@ -97,10 +100,11 @@ class Message(_message.Message):
         bloom_filter: _builtins.bytes | None = ...,
         sender_id: _builtins.bytes | None = ...,
         repair_request: _abc.Iterable[Global___HistoryEntry] | None = ...,
+        signature: _builtins.bytes | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["_bloom_filter", b"_bloom_filter", "_channel_id", b"_channel_id", "_content", b"_content", "_lamport_timestamp", b"_lamport_timestamp", "_message_id", b"_message_id", "_sender_id", b"_sender_id", "bloom_filter", b"bloom_filter", "channel_id", b"channel_id", "content", b"content", "lamport_timestamp", b"lamport_timestamp", "message_id", b"message_id", "sender_id", b"sender_id"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_bloom_filter", b"_bloom_filter", "_channel_id", b"_channel_id", "_content", b"_content", "_lamport_timestamp", b"_lamport_timestamp", "_message_id", b"_message_id", "_sender_id", b"_sender_id", "_signature", b"_signature", "bloom_filter", b"bloom_filter", "channel_id", b"channel_id", "content", b"content", "lamport_timestamp", b"lamport_timestamp", "message_id", b"message_id", "sender_id", b"sender_id", "signature", b"signature"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_bloom_filter", b"_bloom_filter", "_channel_id", b"_channel_id", "_content", b"_content", "_lamport_timestamp", b"_lamport_timestamp", "_message_id", b"_message_id", "_sender_id", b"_sender_id", "bloom_filter", b"bloom_filter", "causal_history", b"causal_history", "channel_id", b"channel_id", "content", b"content", "lamport_timestamp", b"lamport_timestamp", "message_id", b"message_id", "repair_request", b"repair_request", "sender_id", b"sender_id"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_bloom_filter", b"_bloom_filter", "_channel_id", b"_channel_id", "_content", b"_content", "_lamport_timestamp", b"_lamport_timestamp", "_message_id", b"_message_id", "_sender_id", b"_sender_id", "_signature", b"_signature", "bloom_filter", b"bloom_filter", "causal_history", b"causal_history", "channel_id", b"channel_id", "content", b"content", "lamport_timestamp", b"lamport_timestamp", "message_id", b"message_id", "repair_request", b"repair_request", "sender_id", b"sender_id", "signature", b"signature"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     _WhichOneofReturnType__bloom_filter: _TypeAlias = _typing.Literal["bloom_filter"]  # noqa: Y015
     _WhichOneofArgType__bloom_filter: _TypeAlias = _typing.Literal["_bloom_filter", b"_bloom_filter"]  # noqa: Y015
@@ -114,6 +118,8 @@ class Message(_message.Message):
     _WhichOneofArgType__message_id: _TypeAlias = _typing.Literal["_message_id", b"_message_id"]  # noqa: Y015
     _WhichOneofReturnType__sender_id: _TypeAlias = _typing.Literal["sender_id"]  # noqa: Y015
     _WhichOneofArgType__sender_id: _TypeAlias = _typing.Literal["_sender_id", b"_sender_id"]  # noqa: Y015
+    _WhichOneofReturnType__signature: _TypeAlias = _typing.Literal["signature"]  # noqa: Y015
+    _WhichOneofArgType__signature: _TypeAlias = _typing.Literal["_signature", b"_signature"]  # noqa: Y015
     @_typing.overload
     def WhichOneof(self, oneof_group: _WhichOneofArgType__bloom_filter) -> _WhichOneofReturnType__bloom_filter | None: ...
     @_typing.overload
@@ -126,6 +132,8 @@ class Message(_message.Message):
     def WhichOneof(self, oneof_group: _WhichOneofArgType__message_id) -> _WhichOneofReturnType__message_id | None: ...
     @_typing.overload
     def WhichOneof(self, oneof_group: _WhichOneofArgType__sender_id) -> _WhichOneofReturnType__sender_id | None: ...
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__signature) -> _WhichOneofReturnType__signature | None: ...
 
 Global___Message: _TypeAlias = Message  # noqa: Y015
 

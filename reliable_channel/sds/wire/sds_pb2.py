@@ -24,7 +24,7 @@ _sym_db = _symbol_database.Default()
 
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\tsds.proto\x12\x03sds\"x\n\x0cHistoryEntry\x12\x12\n\nmessage_id\x18\x01 \x01(\t\x12\x1b\n\x0eretrieval_hint\x18\x02 \x01(\x0cH\x00\x88\x01\x01\x12\x16\n\tsender_id\x18\x03 \x01(\tH\x01\x88\x01\x01\x42\x11\n\x0f_retrieval_hintB\x0c\n\n_sender_id\"\x9e\x02\n\x07Message\x12\x11\n\tsender_id\x18\x01 \x01(\t\x12\x12\n\nmessage_id\x18\x02 \x01(\t\x12\x12\n\nchannel_id\x18\x03 \x01(\t\x12\x1e\n\x11lamport_timestamp\x18\n \x01(\x04H\x00\x88\x01\x01\x12)\n\x0e\x63\x61usal_history\x18\x0b \x03(\x0b\x32\x11.sds.HistoryEntry\x12\x19\n\x0c\x62loom_filter\x18\x0c \x01(\x0cH\x01\x88\x01\x01\x12)\n\x0erepair_request\x18\r \x03(\x0b\x32\x11.sds.HistoryEntry\x12\x14\n\x07\x63ontent\x18\x14 \x01(\x0cH\x02\x88\x01\x01\x42\x14\n\x12_lamport_timestampB\x0f\n\r_bloom_filterB\n\n\x08_contentb\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\tsds.proto\x12\x03sds\"x\n\x0cHistoryEntry\x12\x12\n\nmessage_id\x18\x01 \x01(\t\x12\x1b\n\x0eretrieval_hint\x18\x02 \x01(\x0cH\x00\x88\x01\x01\x12\x16\n\tsender_id\x18\x03 \x01(\tH\x01\x88\x01\x01\x42\x11\n\x0f_retrieval_hintB\x0c\n\n_sender_id\"\xc6\x02\n\x07Message\x12\x11\n\tsender_id\x18\x01 \x01(\t\x12\x12\n\nmessage_id\x18\x02 \x01(\t\x12\x12\n\nchannel_id\x18\x03 \x01(\t\x12\x1e\n\x11lamport_timestamp\x18\n \x01(\x04H\x00\x88\x01\x01\x12)\n\x0e\x63\x61usal_history\x18\x0b \x03(\x0b\x32\x11.sds.HistoryEntry\x12\x19\n\x0c\x62loom_filter\x18\x0c \x01(\x0cH\x01\x88\x01\x01\x12)\n\x0erepair_request\x18\r \x03(\x0b\x32\x11.sds.HistoryEntry\x12\x14\n\x07\x63ontent\x18\x14 \x01(\x0cH\x02\x88\x01\x01\x12\x18\n\tsignature\x18\xf5\xa4\x01 \x01(\x0cH\x03\x88\x01\x01\x42\x14\n\x12_lamport_timestampB\x0f\n\r_bloom_filterB\n\n\x08_contentB\x0c\n\n_signatureb\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
@@ -34,5 +34,5 @@ if not _descriptor._USE_C_DESCRIPTORS:
   _globals['_HISTORYENTRY']._serialized_start=18
   _globals['_HISTORYENTRY']._serialized_end=138
   _globals['_MESSAGE']._serialized_start=141
-  _globals['_MESSAGE']._serialized_end=427
+  _globals['_MESSAGE']._serialized_end=467
 # @@protoc_insertion_point(module_scope)

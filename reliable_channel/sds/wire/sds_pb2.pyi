@@ -66,12 +66,17 @@ class Message(_message.Message):
     BLOOM_FILTER_FIELD_NUMBER: _builtins.int
     REPAIR_REQUEST_FIELD_NUMBER: _builtins.int
     CONTENT_FIELD_NUMBER: _builtins.int
+    SIGNATURE_FIELD_NUMBER: _builtins.int
     sender_id: _builtins.str
     message_id: _builtins.str
     channel_id: _builtins.str
     lamport_timestamp: _builtins.int
     bloom_filter: _builtins.bytes
     content: _builtins.bytes
+    signature: _builtins.bytes
+    """Not of the specification: a proof of `sender_id`, over all bytes of the message before this
+    field, which comes last (docs/signing.md). Peers that do not know the number skip it.
+    """
     @_builtins.property
     def causal_history(self) -> _containers.RepeatedCompositeFieldContainer[Global___HistoryEntry]: ...
     @_builtins.property
@@ -87,10 +92,11 @@ class Message(_message.Message):
         bloom_filter: _builtins.bytes | None = ...,
         repair_request: _abc.Iterable[Global___HistoryEntry] | None = ...,
         content: _builtins.bytes | None = ...,
+        signature: _builtins.bytes | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["_bloom_filter", b"_bloom_filter", "_content", b"_content", "_lamport_timestamp", b"_lamport_timestamp", "bloom_filter", b"bloom_filter", "content", b"content", "lamport_timestamp", b"lamport_timestamp"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_bloom_filter", b"_bloom_filter", "_content", b"_content", "_lamport_timestamp", b"_lamport_timestamp", "_signature", b"_signature", "bloom_filter", b"bloom_filter", "content", b"content", "lamport_timestamp", b"lamport_timestamp", "signature", b"signature"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_bloom_filter", b"_bloom_filter", "_content", b"_content", "_lamport_timestamp", b"_lamport_timestamp", "bloom_filter", b"bloom_filter", "causal_history", b"causal_history", "channel_id", b"channel_id", "content", b"content", "lamport_timestamp", b"lamport_timestamp", "message_id", b"message_id", "repair_request", b"repair_request", "sender_id", b"sender_id"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_bloom_filter", b"_bloom_filter", "_content", b"_content", "_lamport_timestamp", b"_lamport_timestamp", "_signature", b"_signature", "bloom_filter", b"bloom_filter", "causal_history", b"causal_history", "channel_id", b"channel_id", "content", b"content", "lamport_timestamp", b"lamport_timestamp", "message_id", b"message_id", "repair_request", b"repair_request", "sender_id", b"sender_id", "signature", b"signature"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     _WhichOneofReturnType__bloom_filter: _TypeAlias = _typing.Literal["bloom_filter"]  # noqa: Y015
     _WhichOneofArgType__bloom_filter: _TypeAlias = _typing.Literal["_bloom_filter", b"_bloom_filter"]  # noqa: Y015
@@ -98,11 +104,15 @@ class Message(_message.Message):
     _WhichOneofArgType__content: _TypeAlias = _typing.Literal["_content", b"_content"]  # noqa: Y015
     _WhichOneofReturnType__lamport_timestamp: _TypeAlias = _typing.Literal["lamport_timestamp"]  # noqa: Y015
     _WhichOneofArgType__lamport_timestamp: _TypeAlias = _typing.Literal["_lamport_timestamp", b"_lamport_timestamp"]  # noqa: Y015
+    _WhichOneofReturnType__signature: _TypeAlias = _typing.Literal["signature"]  # noqa: Y015
+    _WhichOneofArgType__signature: _TypeAlias = _typing.Literal["_signature", b"_signature"]  # noqa: Y015
     @_typing.overload
     def WhichOneof(self, oneof_group: _WhichOneofArgType__bloom_filter) -> _WhichOneofReturnType__bloom_filter | None: ...
     @_typing.overload
     def WhichOneof(self, oneof_group: _WhichOneofArgType__content) -> _WhichOneofReturnType__content | None: ...
     @_typing.overload
     def WhichOneof(self, oneof_group: _WhichOneofArgType__lamport_timestamp) -> _WhichOneofReturnType__lamport_timestamp | None: ...
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__signature) -> _WhichOneofReturnType__signature | None: ...
 
 Global___Message: _TypeAlias = Message  # noqa: Y015

@@ -54,6 +54,7 @@ class SpecCodec:
             raw.bloom_filter if has("bloom_filter") else None,
             tuple(map(_entry, raw.repair_request)) if raw.repair_request else (),
             raw.content if has("content") else None,
+            raw.signature if has("signature") else None,
         )
         if message.kind is None:
             raise CodecError("neither lamport_timestamp nor content is set: no kind of SDS message")
@@ -88,6 +89,7 @@ class SpecCodec:
         tail = sds_pb2.Message(
             bloom_filter=message.bloom_filter,
             content=message.content,
+            signature=message.signature,
         )
         _fill(tail.repair_request, message.repair_request)
         return head.SerializeToString() + causal_history + tail.SerializeToString()

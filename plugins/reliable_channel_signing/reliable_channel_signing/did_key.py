@@ -1,0 +1,77 @@
+"""Public keys as text: `did:key` of the W3C Credentials Community Group, `did:key:z6Mk…`.
+
+It is the multibase letter `z` for base58btc, then the multicodec number of Ed25519 (ed 01) and the
+32 bytes of the key. A key has one such text, so two ids are equal exactly if the keys are.
+"""
+
+from typing import Final
+
+PUBLIC_KEY_BYTES: Final = 32
+"""RFC 8032, 5.1.5."""
+_PREFIX: Final = "did:key:z"
+_ED25519: Final = b"\xed\x01"
+_BASE58: Final = "123456789ABCDEFGHJKLMNPQRSTUVWXYZabcdefghijkmnopqrstuvwxyz"
+_DIGITS: Final = {digit: value for value, digit in enumerate(_BASE58)}
+_ID_LENGTH: Final = 56
+"""Of every such text: 34 bytes that begin with ed 01 take 47 digits of base 58."""
+
+_SIGN_BIT: Final = 1 << 255
+_FIELD_PRIME: Final = 2**255 - 19
+_SMALL_ORDER: Final = frozenset(
+    {
+        0,
+        1,
+        _FIELD_PRIME - 1,
+        0x05FC536D880238B13933C6D305ACDFD5F098EFF289F4C345B027B2C28F95E826,
+        0x7A03AC9277FDC74EC6CC392CFA53202A0F67100D760B3CBA4FD84D3D706A17C7,
+    }
+)
+"""The y coordinates of the eight points of small order. Under such a "key" anybody can sign, and
+OpenSSL verifies it."""
+
+
+def did_of(public_key: bytes) -> str:
+    """The `did:key` of an Ed25519 public key.
+
+    Raises:
+        ValueError: it is none.
+    """
+    _check(public_key)
+    number = int.from_bytes(_ED25519 + public_key)
+    digits = ""
+    while number:
+        number, digit = divmod(number, 58)
+        digits = _BASE58[digit] + digits
+    return _PREFIX + digits
+
+
+def public_key_of(did: str) -> bytes:
+    """The Ed25519 public key that a `did:key` is.
+
+    Raises:
+        ValueError: it is none, or of another kind of key.
+    """
+    if not did.startswith(_PREFIX) or len(did) != _ID_LENGTH:
+        raise ValueError(f"{did[:100]!r} is no did:key of Ed25519, which begins with did:key:z6Mk")
+    number = 0
+    for digit in did[len(_PREFIX) :]:
+        if digit not in _DIGITS:
+            raise ValueError(f"{did!r} holds {digit!r}, which base 58 does not have")
+        number = number * 58 + _DIGITS[digit]
+    size_bytes = len(_ED25519) + PUBLIC_KEY_BYTES
+    data = number.to_bytes(size_bytes + 1).removeprefix(b"\0")
+    if len(data) != size_bytes or not data.startswith(_ED25519):
+        raise ValueError(f"{did!r} is no did:key of Ed25519, which begins with did:key:z6Mk")
+    public_key = data[len(_ED25519) :]
+    _check(public_key)
+    return public_key
+
+
+def _check(public_key: bytes) -> None:
+    if len(public_key) != PUBLIC_KEY_BYTES:
+        raise ValueError(
+            f"a public key of Ed25519 has {PUBLIC_KEY_BYTES} bytes, this one {len(public_key)}"
+        )
+    y = int.from_bytes(public_key, "little") & ~_SIGN_BIT
+    if y >= _FIELD_PRIME or y in _SMALL_ORDER:
+        raise ValueError(f"{public_key.hex()} is no key: no point, or one for which anybody signs")

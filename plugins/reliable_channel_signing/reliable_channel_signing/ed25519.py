@@ -1,0 +1,73 @@
+"""Signing and verifying with Ed25519 (RFC 8032), for `signing=` of a channel."""
+
+from functools import lru_cache
+from typing import Final
+
+from cryptography.exceptions import InvalidSignature
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
+
+from reliable_channel.signing import NotProven
+
+from .identities import DidKeys, Identities
+from .keys import SigningKey
+
+SIGNATURE_BYTES: Final = 64
+REMEMBERED_KEYS: Final = 4096
+"""Keys that OpenSSL has read lately (some hundred bytes each); the one unused for longest goes."""
+
+
+class Ed25519Signer:
+    """Signs with one key and verifies what others signed.
+
+    Args:
+        key: the private key of this participant.
+        identities: which keys belong to a `sender_id`. Where None, each id is the `did:key` of its
+            key, and this participant's is `sender_id` of this object.
+    """
+
+    def __init__(self, key: SigningKey, identities: Identities | None = None) -> None:
+        self._key = key
+        self._identities: Identities = DidKeys() if identities is None else identities
+
+    @property
+    def sender_id(self) -> str:
+        """The `did:key` of the key: the `sender_id` to open a channel with, unless a list of keys
+        says otherwise."""
+        return self._key.did
+
+    def sign(self, data: bytes) -> bytes:
+        """Sign."""
+        return self._key.sign(data)
+
+    def verify(self, sender_id: str, data: bytes, signature: bytes) -> None:
+        """Check that `sender_id` signed `data`.
+
+        Raises:
+            NotProven: it did not, or none of its keys is known.
+        """
+        if len(signature) != SIGNATURE_BYTES:
+            raise NotProven(
+                f"a signature has {SIGNATURE_BYTES} bytes, this one has {len(signature)}"
+            )
+        try:
+            keys = self._identities.keys_of(sender_id)
+        except ValueError as error:
+            raise NotProven(str(error)) from error
+        if not any(_signed(key, data, signature) for key in keys):
+            raise NotProven(f"{sender_id[:100]!r} did not sign this, or it was changed afterwards")
+
+    def __repr__(self) -> str:
+        return f"Ed25519Signer({self._key!r})"
+
+
+def _signed(public_key: bytes, data: bytes, signature: bytes) -> bool:
+    try:
+        _loaded(public_key).verify(signature, data)
+    except InvalidSignature:
+        return False
+    return True
+
+
+@lru_cache(REMEMBERED_KEYS)
+def _loaded(public_key: bytes) -> Ed25519PublicKey:
+    return Ed25519PublicKey.from_public_bytes(public_key)

@@ -1,0 +1,76 @@
+"""Which keys belong to a `sender_id`: the id is the key, or a list says so."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from functools import lru_cache
+from typing import Final, Protocol
+
+from .did_key import public_key_of
+
+REMEMBERED_IDS: Final = 4096
+"""Ids whose text was read lately; the one unused for longest is read again when it comes."""
+
+
+class Identities(Protocol):
+    """Knows the public keys of participants."""
+
+    def keys_of(self, sender_id: str) -> Sequence[bytes]:
+        """The keys of 32 bytes each with which `sender_id` may sign.
+
+        Raises:
+            ValueError: it has none; the text says why.
+        """
+        ...
+
+
+class DidKeys:
+    """Every `sender_id` is the `did:key` of its own key: nobody has to know anybody beforehand.
+
+    A key that leaked is given up together with the id.
+    """
+
+    def keys_of(self, sender_id: str) -> Sequence[bytes]:
+        """The key that the id is.
+
+        Raises:
+            ValueError: it is none.
+        """
+        return _keys_of_did(sender_id)
+
+
+class KnownKeys:
+    """A list of participants and their keys, each a `did:key`; who is not in it proves nothing.
+
+    Raises:
+        ValueError: a text that is no `did:key` of Ed25519.
+    """
+
+    def __init__(self, keys: Mapping[str, Iterable[str]]) -> None:
+        self._keys: dict[str, tuple[bytes, ...]] = {}
+        for sender_id, dids in keys.items():
+            self.set(sender_id, *dids)
+
+    def set(self, sender_id: str, *dids: str) -> None:
+        """Use these keys of a participant from now on, or none; a channel stays open meanwhile.
+
+        A key that is taken out proves nothing any more, what it signed before included: keep it
+        as long as old messages may come from Store or from other participants.
+
+        Raises:
+            ValueError: a text that is no `did:key` of Ed25519; nothing has changed then.
+        """
+        self._keys[sender_id] = tuple(public_key_of(did) for did in dids)
+
+    def keys_of(self, sender_id: str) -> Sequence[bytes]:
+        """The keys of a participant.
+
+        Raises:
+            ValueError: none is known.
+        """
+        if keys := self._keys.get(sender_id):
+            return keys
+        raise ValueError(f"no key of {sender_id[:100]!r} is known")
+
+
+@lru_cache(REMEMBERED_IDS)
+def _keys_of_did(did: str) -> tuple[bytes]:
+    return (public_key_of(did),)

@@ -1,0 +1,83 @@
+"""Segments, alone and as parts of payloads."""
+
+from collections.abc import Iterator
+from typing import Final
+
+from reliable_channel.segmentation import (
+    LAYOUTS,
+    PayloadReassembled,
+    Reassembler,
+    ReassemblyLimits,
+    Segmenter,
+    payload_hash,
+    sniff,
+)
+
+from ..target import Target, joined, records
+
+LIMITS: Final = ReassemblyLimits(
+    max_total_segments=8,
+    max_segment_bytes=512,
+    max_segment_sets=4,
+    max_buffered_bytes=8_000,
+    max_sender_segment_sets=2,
+    max_sender_buffered_bytes=4_000,
+)
+_UNSET_FIELDS_BYTES: Final = 8
+"""What a layout may write though it was absent: numbers that are 0 where the other has none."""
+
+
+def _segment(data: bytes) -> None:
+    segment = sniff(data)
+    written_in = [layout for layout in LAYOUTS if layout.decode(data) is not None]
+    assert len(written_in) <= 1, "two layouts take it for their own"
+    assert (segment is not None) is bool(written_in)
+    if segment is None:
+        return
+    encoded = written_in[0].encode(segment)
+    assert written_in[0].decode(encoded) == segment == sniff(encoded)
+    assert len(encoded) <= len(data) + _UNSET_FIELDS_BYTES
+
+
+def _payloads(data: bytes) -> None:
+    """Each record is a segment of one of four senders; buffers keep to their limits, a payload that
+    is given out has the hash it was announced with, and nothing stays for ever."""
+    reassembler = Reassembler(LIMITS)
+    arrived = given_out = 0
+    for now_ms, record in enumerate(records(data)):
+        arrived += len(record)
+        sender_id = str(record[-1] & 3) if record else ""
+        for outcome in reassembler.receive(sender_id, record[:-1], now_ms):
+            if isinstance(outcome, PayloadReassembled):
+                assert payload_hash(outcome.payload) == outcome.payload_hash
+                given_out += len(outcome.payload)
+        assert reassembler.pending.count <= LIMITS.max_segment_sets
+        assert reassembler.pending.size_bytes <= LIMITS.max_buffered_bytes
+    assert given_out <= arrived
+    reassembler.on_deadline(len(data) + LIMITS.reconstruction_timeout_ms)
+    assert reassembler.next_deadline_ms() is None
+
+
+def _segments() -> Iterator[list[bytes]]:
+    for layout in LAYOUTS:
+        size_bytes = max(64, layout.min_segment_size_bytes)
+        segmenter = Segmenter(layout, segment_size_bytes=size_bytes, max_total_segments=8)
+        yield segmenter.split(b"short")
+        yield segmenter.split(bytes(range(200)))
+
+
+def _seeds() -> Iterator[bytes]:
+    for segments in _segments():
+        yield from segments
+
+
+def _payload_seeds() -> Iterator[bytes]:
+    for segments in _segments():
+        for order in (segments, segments[::-1], segments * 2):
+            yield joined(segment + b"\0" for segment in order)
+
+
+TARGETS: Final = (
+    Target("segment", _segment, _seeds),
+    Target("segments", _payloads, _payload_seeds),
+)
