@@ -2,6 +2,7 @@
 
 import os
 import shlex
+import signal
 import time
 from collections.abc import Callable, Iterable, Iterator
 from functools import partial
@@ -65,7 +66,9 @@ def simulate(
         else:
             workers = min(jobs or _cores(), total or 1_000_000)
             results = run_all(chosen, numbers, jobs=workers)
-    report = _Report(shrinking=shrinking, digests=digests, command=_command(participants, messages))
+    signal.signal(signal.SIGTERM, signal.default_int_handler)  # whoever ends a soak has its report
+    command = None if scenario is not None else _command(participants, messages)
+    report = _Report(shrinking=shrinking, digests=digests, command=command)
     try:
         for result in _with_progress(results, total):
             report.add(result)
@@ -78,7 +81,7 @@ def simulate(
 class _Report:
     """Counts, and tells of each failure what repeats it."""
 
-    def __init__(self, *, shrinking: bool, digests: bool, command: str) -> None:
+    def __init__(self, *, shrinking: bool, digests: bool, command: str | None) -> None:
         self.passed = self.failed = 0
         self._steps = 0
         self._slowest_ms = 0
@@ -98,7 +101,7 @@ class _Report:
             return
         self.failed += 1
         _print(f"seed {result.scenario.seed}: {result.violation}")
-        _print(f"  {self._command} --seeds 1 --first-seed {result.scenario.seed}")
+        _print(f"  {self._repeats(result.scenario)}")
         if self._shrinking:
             small = shrink(result.scenario, result.violation.invariant)
             _print(
@@ -106,6 +109,11 @@ class _Report:
                 f"{len(small.faults)} faults:"
             )
             _print(f"  reliable-channel simulate --scenario {shlex.quote(small.to_json())}")
+
+    def _repeats(self, scenario: Scenario) -> str:
+        if self._command is None:
+            return f"reliable-channel simulate --scenario {shlex.quote(scenario.to_json())}"
+        return f"{self._command} --seeds 1 --first-seed {scenario.seed}"
 
     def end(self) -> None:
         """Tell the whole."""
