@@ -14,6 +14,8 @@ from pathlib import Path
 from typing import Any, Final, NoReturn, cast
 from unittest.mock import patch
 
+import httpx
+
 from reliable_channel import ReliableChannel, Request, SdsError
 from reliable_channel.channel import _required
 from reliable_channel.cli import peer
@@ -53,6 +55,7 @@ def _address(data: bytes) -> None:
     except BadAddress:
         return
     assert 0 < address.port < 65536
+    assert httpx.URL(address.url).host, "nobody can be asked there"
     if text.startswith("http"):
         assert NodeAddress.parse(address.url) == address
     assert address.multiaddr.startswith("/")
