@@ -13,11 +13,19 @@ from typing import TYPE_CHECKING, Any, Final, Self, Unpack
 
 import anyio
 
+from .arguments import (
+    checked_marker,
+    checked_name,
+    checked_path,
+    checked_seed,
+    checked_share,
+    checked_state,
+)
 from .encryption import Encryption
 from .errors import ChannelClosed, ChannelUnavailable
 from .events import Event
 from .options import ChannelOptions, OptionValues
-from .plugins import state_store, sync_core
+from .plugins import sync_core
 from .runtime import (
     Budget,
     BudgetFile,
@@ -46,8 +54,6 @@ from .transport.connect import (
 if TYPE_CHECKING:
     from .blocking import BlockingReliableChannel
 
-MAX_META_BYTES: Final = 64
-"""What a Waku message takes beside its payload (14/WAKU2-MESSAGE)."""
 CLOSE_TIMEOUT_S: Final = 2.0
 """How long closing waits for the transport to take what was accepted last."""
 
@@ -141,12 +147,13 @@ class ReliableChannel:
         options: ChannelOptions | None = None,
         **values: Unpack[OptionValues],
     ) -> None:
-        self.channel_id = _required("channel_id", channel_id)
-        self.sender_id = _required("sender_id", sender_id)
+        self.channel_id = checked_name("channel_id", channel_id)
+        self.sender_id = checked_name("sender_id", sender_id)
         self.content_topic = content_topic or default_content_topic(channel_id)
         nim = values.get("wire_profile") == "nim"
         family = ChannelOptions.of_profile("nim" if nim else "spec")
         self.options = replace(options or family, **values)
+        seed = checked_seed(seed)
         self.seed = randbits(64) if seed is None else seed
         self._settings = WakuSettings(
             self.content_topic, pubsub_topic, cluster_id, num_shards, service, store_peer
@@ -154,21 +161,8 @@ class ReliableChannel:
         self._settings.shard  # noqa: B018 - a malformed topic fails here, not at the first message
         self._nodes = checked_addresses(node)
         self._given_transport = transport
-        self._drop_incoming = drop_incoming
-        if drop_incoming is not None and not (
-            isinstance(drop_incoming, (int, float)) and 0 <= drop_incoming <= 1
-        ):
-            raise ValueError(f"drop_incoming is {drop_incoming!r}; allowed is a share from 0 to 1")
-        if journal is not None and not isinstance(journal, (str, Path)):
-            raise ValueError(f"journal is {journal!r}; allowed is the path of a file")
-        if seed is not None and not isinstance(seed, int):
-            raise ValueError(f"seed is {seed!r}; allowed is a whole number")
-        if marker is None:
-            marker = self.options.profile.marker
-        if marker is not None and len(marker) > MAX_META_BYTES:
-            raise ValueError(
-                f"marker has {len(marker)} bytes; at most {MAX_META_BYTES} are allowed"
-            )
+        self._drop_incoming = checked_share("drop_incoming", drop_incoming)
+        marker = checked_marker(self.options.profile.marker if marker is None else marker)
         if signing is not None:
             check_own_name(signing, sender_id)
         elif require_signatures:
@@ -179,12 +173,11 @@ class ReliableChannel:
         self._stages = chain(
             None if inside else encryption, marker or None, marker_required=marker_required
         )
-        self._budget = None if rate_limit_file is None else BudgetFile(Path(rate_limit_file))
+        budget_path = checked_path("rate_limit_file", rate_limit_file)
+        self._budget = None if budget_path is None else BudgetFile(budget_path)
         self._sync = sync
-        self._journal_path = journal
-        if isinstance(state, str):
-            state = state_store(state, channel_id, sender_id)
-        self._state = state if state is not None and state.outlives_channel else None
+        self._journal_path = checked_path("journal", journal)
+        self._state = checked_state(state, channel_id, sender_id)
         self._now_ns = now_ns
         self._runtime: Runtime | None = None
         self._lossy: LossyTransport | None = None
@@ -297,7 +290,7 @@ class ReliableChannel:
             ValueError: the key is no text of 1 to 1024 characters.
         """
         if idempotency_key is not None:
-            _required("idempotency_key", idempotency_key)
+            checked_name("idempotency_key", idempotency_key)
         accepted = await self._opened().send(bytes(memoryview(payload)), idempotency_key)
         await anyio.lowlevel.checkpoint()
         return Request(accepted.request_id, accepted.message_ids)
@@ -433,21 +426,6 @@ class ReliableChannel:
                 f"channel {self.channel_id!r} was not opened: use it inside `async with`"
             )
         return self._runtime
-
-
-def _required(name: str, value: str) -> str:
-    if not isinstance(value, str) or not value or len(value) > 1024 or not _is_text(value):
-        raise ValueError(f"{name} is {value!r}; allowed is a text of 1 to 1024 characters")
-    return value
-
-
-def _is_text(value: str) -> bool:
-    """Whether it can be written as UTF-8: lone surrogates cannot."""
-    try:
-        value.encode()
-    except UnicodeEncodeError:
-        return False
-    return True
 
 
 def _whole(entry: LogEntry, segmentation: Segmentation) -> LogEntry:

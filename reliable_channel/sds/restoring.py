@@ -16,7 +16,8 @@ from .joining import PRESUMED, SETTLED
 from .log import EVICTED, LogEntry
 from .outgoing import OUTGOING, OUTGOING_PROGRESS, OutgoingEntry
 from .profile import PROFILES
-from .repair import REPAIR_CACHE, REPAIR_REQUESTS, REPAIR_RESPONSES
+from .repair import REPAIR_REQUESTS, REPAIR_RESPONSES
+from .repair_cache import REPAIR_CACHE
 from .state import REFERABLE, ChannelState
 from .wire import CodecError
 
