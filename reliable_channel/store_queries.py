@@ -10,9 +10,9 @@ from collections.abc import Callable, Generator, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Final
 
-from .sds import SdsProtocol
 from .sds.incoming import MissingEntry
 from .sds.shares import in_turn
+from .sync_core import SyncCore
 
 SKEW_MS: Final = 30_000
 """What other participants' clocks may differ: Store orders by the sender's time."""
@@ -74,7 +74,7 @@ class StoreQueries:
     """What one participant has to ask Store; reads its core and never changes it."""
 
     def __init__(
-        self, core: SdsProtocol, now_ms: Callable[[], int], *, retrieve_frequency_ms: int
+        self, core: SyncCore, now_ms: Callable[[], int], *, retrieve_frequency_ms: int
     ) -> None:
         self.tick_ms = min(FIRST_LOOK_MS, retrieve_frequency_ms)
         """While something is missing, a round is due this often."""
@@ -126,12 +126,13 @@ class StoreQueries:
         hints = [m.entry.retrieval_hint for m in due if m.entry.retrieval_hint is not None]
         if usable := tuple(hint for hint in hints if len(hint) == HINT_BYTES):
             yield ByHash(usable)
-        missing_now, waited_for = self._missing, self._core.incoming_buffer.missing
+        missing_now = self._missing
         still = [m for m in due if m.entry.message_id in missing_now]
         by_time = [
             m
             for m in still
-            if m.entry.message_id in waited_for and searches[m.entry.message_id].searches_by_time
+            if self._core.is_awaited(m.entry.message_id)
+            and searches[m.entry.message_id].searches_by_time
         ]
         rests = self._now_ms() < self._rests_until_ms
         if by_time and not rests:

@@ -17,7 +17,8 @@ from .log import EVICTED, LogEntry
 from .options import SdsOptions
 from .outgoing import OUTGOING, OUTGOING_PROGRESS, OutgoingEntry
 from .profile import PROFILES
-from .repair import REPAIR_CACHE, REPAIR_REQUESTS, REPAIR_RESPONSES
+from .repair import REPAIR_REQUESTS, REPAIR_RESPONSES
+from .repair_cache import REPAIR_CACHE
 from .state import REFERABLE, ChannelState
 from .wire import CodecError
 
