@@ -142,6 +142,7 @@ def _parameters(draw: Draw) -> Parameters:
         sync_min_interval_ms=draw.one_of((30_000, 30_000, 10_000)),
         timeout_for_lost_messages_ms=draw.one_of((300_000, 300_000, 60_000)),
         incoming_messages=draw.one_of((10_000, 10_000, 20, 4)),
+        log_window_entries=draw.one_of((20_000, 20_000, 8)),
         repair_buffer_size=draw.one_of((1_000, 1_000, 20, 4)),
     )
 

@@ -55,6 +55,7 @@ class Parameters:
     sync_min_interval_ms: int = 30_000
     timeout_for_lost_messages_ms: int = 300_000
     incoming_messages: int = 10_000
+    log_window_entries: int = 20_000
     repair_buffer_size: int = 1_000
     repair_cache_bytes: int = 4 * 1024 * 1024
 

@@ -324,5 +324,8 @@ def core_options(parameters: Parameters) -> SdsOptions:
             # No simulated Store is so good that nobody need be asked after a restart.
             cache_durably=True,
         ),
-        limits=Limits(incoming_messages=parameters.incoming_messages),
+        limits=Limits(
+            incoming_messages=parameters.incoming_messages,
+            log_window_entries=parameters.log_window_entries,
+        ),
     )
