@@ -5,6 +5,7 @@ import signal
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
 from itertools import islice
+from multiprocessing import active_children
 
 from .scenario import Scenario
 from .simulation import Result, Simulation
@@ -22,8 +23,8 @@ def run_all(
         for seed in seeds:
             yield _run(make, seed)
         return
-    remaining = iter(seeds)
-    with ProcessPoolExecutor(jobs, initializer=_leave_interrupts_to_the_parent) as pool:
+    remaining, strangers = iter(seeds), set(active_children())
+    with ProcessPoolExecutor(jobs, initializer=_become_a_worker) as pool:
         running: set[Future[Result]] = set()
         try:
             while True:
@@ -36,8 +37,10 @@ def run_all(
                 for future in done:
                     yield future.result()
         finally:
-            for future in running:
-                future.cancel()
+            # Interrupted: what still runs may run for long, and nobody will read it.
+            if running:
+                for worker in set(active_children()) - strangers:
+                    worker.terminate()
 
 
 def _run(make: Callable[[int], Scenario], seed: int) -> Result:
@@ -50,5 +53,7 @@ def _run(make: Callable[[int], Scenario], seed: int) -> Result:
         gc.enable()
 
 
-def _leave_interrupts_to_the_parent() -> None:
+def _become_a_worker() -> None:
+    """Leave interrupts to the parent, which ends its workers, and end when it says so."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
+    signal.signal(signal.SIGTERM, signal.SIG_DFL)
