@@ -5,6 +5,7 @@ import signal
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
 from itertools import islice
+from multiprocessing import active_children
 from typing import Final
 
 from .scenario import Scenario
@@ -32,8 +33,8 @@ def run_all(
                 return
             yield _run(make, seed)
         return
-    remaining = iter(seeds)
-    with ProcessPoolExecutor(jobs, initializer=_leave_signals_to_the_parent) as pool:
+    remaining, strangers = iter(seeds), set(active_children())
+    with ProcessPoolExecutor(jobs, initializer=_become_a_worker) as pool:
         running: set[Future[Result]] = set()
         try:
             while not stopped():
@@ -46,8 +47,10 @@ def run_all(
                 for future in done:
                     yield future.result()
         finally:
-            for future in running:
-                future.cancel()
+            # Interrupted: what still runs may run for long, and nobody will read it.
+            if running:
+                for worker in set(active_children()) - strangers:
+                    worker.terminate()
 
 
 def _run(make: Callable[[int], Scenario], seed: int) -> Result:
@@ -60,6 +63,7 @@ def _run(make: Callable[[int], Scenario], seed: int) -> Result:
         gc.enable()
 
 
-def _leave_signals_to_the_parent() -> None:
-    for number in (signal.SIGINT, signal.SIGTERM):
-        signal.signal(number, signal.SIG_IGN)
+def _become_a_worker() -> None:
+    """Leave interrupts to the parent, which ends its workers, and end when it says so."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    signal.signal(signal.SIGTERM, signal.SIG_DFL)
