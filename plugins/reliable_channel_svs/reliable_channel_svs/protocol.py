@@ -106,10 +106,11 @@ class SvsProtocol:
 
     # -- inputs ------------------------------------------------------------------------------------
 
-    def publish(self, now_ms: int) -> Publication:
+    def publish(self, now_ms: int, *, announce: bool = True) -> Publication:
         """Take the next sequence number and let everybody know (§4.2).
 
-        The Data must be there before `outgoing()` is sent: others ask for it at once.
+        The Data must be there before `outgoing()` is sent: others ask for it at once. Who brings it
+        to everybody by itself may leave the vector for later (`announce=False`).
 
         Raises:
             SequenceExhausted: the last number of this bootstrap time is taken.
@@ -123,7 +124,8 @@ class SvsProtocol:
             )
         self._seq += 1
         self._raise_to(self.name, self.bootstrap_time, self._seq)
-        self._send_and_settle(now_ms)
+        if announce:
+            self._send_and_settle(now_ms)
         return Publication(self.bootstrap_time, self._seq)
 
     def announce(self, now_ms: int) -> None:
@@ -162,6 +164,17 @@ class SvsProtocol:
             self._reset_periodic(now_ms)
         elif not self._all_just_updated(incoming, outdated, now_ms):
             self._enter_suppression(incoming, now_ms)
+
+    def heard_of(self, name: Name, bootstrap_time: int, seq: int, now_ms: int) -> bool:
+        """Take note of a publication that came by itself, before any vector told of it.
+
+        Return False where a vector that names it would be ignored.
+        """
+        single = StateVector({name: {bootstrap_time: seq}})
+        if self._ahead(single, now_ms):
+            return False
+        self._update(single, now_ms)
+        return True
 
     # -- time --------------------------------------------------------------------------------------
 
