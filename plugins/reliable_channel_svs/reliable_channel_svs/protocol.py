@@ -168,13 +168,13 @@ class SvsProtocol:
     def heard_of(self, name: Name, bootstrap_time: int, seq: int, now_ms: int) -> bool:
         """Take note of a publication that came by itself, before any vector told of it.
 
-        Return False where a vector that names it would be ignored.
+        Return False where it is left out: its bootstrap time is too far ahead, or a limit reached.
         """
         single = StateVector({name: {bootstrap_time: seq}})
         if self._ahead(single, now_ms):
             return False
         self._update(single, now_ms)
-        return True
+        return self.vector.seq(name, bootstrap_time) >= seq
 
     # -- time --------------------------------------------------------------------------------------
 

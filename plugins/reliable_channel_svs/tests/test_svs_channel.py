@@ -3,7 +3,7 @@
 import random
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from heapq import heappop, heappush
 from pathlib import Path
 
@@ -28,15 +28,21 @@ from reliable_channel.plugins import plugin_manager
 from reliable_channel.sds.archive import NO_ARCHIVE
 from reliable_channel.sds.changes import NO_RECORDER
 from reliable_channel.sync_core import (
+    Changes,
     Outcome,
     OutgoingKind,
+    Recorder,
+    Row,
     SdsEvent,
     SyncCore,
     SyncSetting,
 )
 from reliable_channel.transport import MemoryNetwork
+from reliable_channel_svs import PublicationName, StateVector
 from reliable_channel_svs import channel as plugin
 from reliable_channel_svs.channel import SvsCore
+from reliable_channel_svs.channel.streams import WINDOW
+from reliable_channel_svs.channel.wire import ChannelWire, node_name
 
 START = 1_736_266_473_000
 
@@ -235,6 +241,85 @@ def test_every_truncation_and_changed_byte_is_rejected() -> None:
                 arrival = receiver.receive(data, START)
                 assert arrival.outcome in (Outcome.REJECTED, Outcome.SYNC)
     assert len(receiver.log) == 0
+
+
+def test_a_claim_of_messages_that_nobody_has_ends() -> None:
+    world = World(options=ChannelOptions(timeout_for_lost_messages_ms=10_000))
+    world.add("a", "b")
+    first = world.send("a", b"true")
+    world.run(5_000)
+    wire = ChannelWire("general", lambda: 0.5)
+    place = wire.place(first)
+    assert place is not None
+    claim = StateVector({place.node: {place.bootstrap_time: 2**64 - 1}})
+    forged = wire.sync(claim.encode(), node_name("mallory"), StateVector(), ())
+    for core in world.cores.values():
+        core.receive(forged, world.now_ms)
+    world.run(60_000)
+    lost = [event for event in world.told["b"] if isinstance(event, MessageLost)]
+    assert len(lost) == WINDOW and not world.cores["b"].missing()
+    second = world.send("a", b"still heard")
+    world.run(5_000)
+    assert world.delivered("b") == [b"true", b"still heard"]
+    assert second.rsplit("/", 2)[1] != first.rsplit("/", 2)[1]  # another bootstrap time
+
+
+def test_names_without_end_are_left_out() -> None:
+    core = SvsCore(setting("a"))
+    wire = ChannelWire("general", lambda: 0.5)
+    boot = START // 1000 + 100_000
+    for number in range(50):
+        ahead = PublicationName(node_name(f"liar {number}"), boot, 1)
+        arrival = core.receive(wire.message(ahead, START, b"x"), START)
+        assert arrival.outcome is Outcome.REJECTED
+    assert core.statistics().log_length == 0 and not core.missing()
+
+
+def test_a_newcomer_without_history_waits_for_nothing() -> None:
+    world = World()
+    world.add("a", "b")
+    for number in range(20):
+        world.send("a", b"old %d" % number)
+        world.run(100)
+    world.add("c")
+    world.cores["c"].join(world.now_ms, wanted_from=world.now_ms, presume_ms=60_000)
+    world.run(5_000)
+    world.send("a", b"new")
+    world.send("b", b"new too")
+    world.run(60_000)
+    assert sorted(world.delivered("c")) == [b"new", b"new too"]
+    assert not any(isinstance(event, MessageLost) for event in world.told["c"])
+    assert not world.cores["c"].missing()
+
+
+def test_a_restart_asks_again_for_what_was_missing() -> None:
+    def recorded(recorder: Recorder, now_ms: int = START) -> SvsCore:
+        return SvsCore(replace(setting("b", now_ms=now_ms), recorder=recorder))
+
+    def tables(changes: Changes) -> dict[str, list[Row]]:
+        rows: dict[str, list[Row]] = {}
+        for (table, _), row in changes.rows.items():
+            if row is not None:
+                rows.setdefault(table.name, []).append(row)
+        return rows
+
+    sender, kept = SvsCore(setting("a")), Recorder()
+    receiver = recorded(kept)
+    sender.send(b"missed", START)
+    missed, _ = list(sender.outgoing()), sender.send(b"heard", START)
+    for outgoing in sender.outgoing():
+        receiver.receive(outgoing.data, START)
+    unsent = receiver.send(b"not out yet", START)
+    again = recorded(Recorder(), START + 9_000)
+    own = receiver.log.last(1)
+    again.restore(tables(receiver.changes()), own, START + 9_000)
+    assert [o.message_id for o in again.outgoing() if o.kind is OutgoingKind.CONTENT] == [unsent]
+    assert [entry.entry.sender_id for entry in again.missing()] == ["a", "a"]
+    assert list(again.unacknowledged) == [unsent]
+    assert again.receive(missed[0].data, START + 9_000).outcome is Outcome.DELIVERED
+    following = again.send(b"next", START + 9_000)
+    assert following.rsplit("/", 1)[0] == unsent.rsplit("/", 1)[0]
+    assert following.endswith("seq=2")
 
 
 # -- whole channels --------------------------------------------------------------------------------

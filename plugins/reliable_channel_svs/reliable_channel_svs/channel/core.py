@@ -28,7 +28,9 @@ from reliable_channel.sync_core import (
     Tables,
 )
 
+from ..errors import SequenceExhausted
 from ..naming import PublicationName
+from ..protocol import Publication
 from ..vector import StateVector
 from .outbound import UNACKNOWLEDGED
 from .receiving import Receiver
@@ -77,13 +79,12 @@ class SvsCore:
             EmptyContent: there is nothing to send.
             ContentTooLong: it does not fit a message.
             OutgoingBufferFull: too many own messages wait for an acknowledgement.
-            SequenceExhausted: the last number of this bootstrap time is taken.
         """
         self._check(content)
         if self.room <= 0:
             raise OutgoingBufferFull(f"{self._state.own.limit} own messages are unacknowledged")
         # DIVERGES from §4.2: the message tells of itself, so its vector waits a moment for others.
-        publication = self._state.svs.publish(now_ms, announce=False)
+        publication = self._publish(now_ms)
         self._state.plan_acknowledgement(now_ms)
         self._state.recorder.put(CHANNEL, BOOTSTRAP_TIME, self._state.svs.bootstrap_time)
         place = PublicationName(self._state.node, publication.bootstrap_time, publication.seq)
@@ -193,7 +194,7 @@ class SvsCore:
         for place in self._state.recovery.answers(now_ms):
             self._state.counters.repairs_sent += self._state.send_again(OutgoingKind.REPAIR, place)
         timeout_ms = self._state.options.timeout_for_lost_messages_ms
-        for place in list(self._state.recovery.overdue(now_ms, timeout_ms)):
+        for place in self._state.recovery.overdue(now_ms, timeout_ms):
             self._receiver.give_up(place, now_ms)
 
     def _retry(self, message_id: str) -> None:
@@ -286,14 +287,19 @@ class SvsCore:
 
     # -- inside ------------------------------------------------------------------------------------
 
+    def _publish(self, now_ms: int) -> Publication:
+        svs = self._state.svs
+        try:
+            return svs.publish(now_ms, announce=False)
+        except SequenceExhausted:  # somebody claimed our last number
+            svs.rebootstrap(now_ms)
+            return svs.publish(now_ms, announce=False)
+
     def _check(self, content: bytes) -> None:
         if not content:
             raise EmptyContent("there is nothing to send")
-        limit = (
-            self._state.options.max_message_bytes
-            - OVERHEAD_BYTES
-            - 2 * len(self._state.node.encode())
-        )
+        overhead = OVERHEAD_BYTES + 2 * len(self._state.node.encode())
+        limit = self._state.options.max_message_bytes - overhead
         if len(content) > limit:
             raise ContentTooLong(f"{len(content)} bytes; at most {limit} fit a message")
 

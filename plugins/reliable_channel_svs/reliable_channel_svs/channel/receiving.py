@@ -17,7 +17,7 @@ from ..errors import SignatureRefused, TlvError
 from ..events import PublicationsKnown, VectorIgnored
 from ..naming import PublicationName
 from .state import ChannelState
-from .streams import Stream
+from .streams import WINDOW, Stream
 from .wire import Message, Request, Sync, sender_id
 
 
@@ -50,7 +50,7 @@ class Receiver:
 
     def _take_message(self, message: Message, now_ms: int, hint: bytes | None) -> Arrival:
         who, place = sender_id(message.sender), message.place
-        self._state.participants.add(who)
+        self._state.heard_from(who)
         if place is None:
             if who == self._state.sender_id:
                 return Arrival(Outcome.OWN, message.message_id)
@@ -66,11 +66,14 @@ class Receiver:
         if not self._state.streams.has_room_for(place):
             return self._reject(RejectionReason.INCOMING_BUFFER_FULL, "too far ahead", message)
         if not self._state.svs.heard_of(place.node, place.bootstrap_time, place.seq, now_ms):
-            return self._reject(RejectionReason.MALFORMED, "bootstrap time too far ahead", message)
+            detail = "a bootstrap time too far ahead, or more nodes than are kept"
+            return self._reject(RejectionReason.MALFORMED, detail, message)
         stream = self._state.streams.raise_known((place.node, place.bootstrap_time), place.seq)
         if message.lamport_timestamp < self.wanted_from_ms:
             self._skip(stream, place.seq)
             return Arrival(Outcome.UNWANTED, message.message_id)
+        if now_ms < self.presume_until_ms and not stream.settled:
+            self._skip(stream, place.seq - 1)
         ready = self._state.streams.take(place, message)
         for each in ready:
             self._deliver(each, hint if each is message else None)
@@ -99,11 +102,9 @@ class Receiver:
         return Arrival(Outcome.DUPLICATE, message.message_id)
 
     def _deliver(self, message: Message, hint: bytes | None) -> None:
-        who = sender_id(message.sender)
-        self._state.lamport_timestamp = max(
-            self._state.lamport_timestamp, message.lamport_timestamp
-        )
-        entry = LogEntry(message.message_id, who, message.lamport_timestamp, message.content, hint)
+        who, lamport_timestamp = sender_id(message.sender), message.lamport_timestamp
+        self._state.lamport_timestamp = max(self._state.lamport_timestamp, lamport_timestamp)
+        entry = LogEntry(message.message_id, who, lamport_timestamp, message.content, hint)
         position = self._state.log.insert(entry)
         self._state.counters.delivered += 1
         self._state.tell(
@@ -125,7 +126,7 @@ class Receiver:
             return self._reject(RejectionReason.MALFORMED, ignored.detail)
         if sync.sender is not None:
             who = sender_id(sync.sender)
-            self._state.participants.add(who)
+            self._state.heard_from(who)
             self._state.counters.syncs_received += 1
             self._state.tell(SyncReceived("", who))
             for message_id in self._state.own.acknowledged(sync):
@@ -133,9 +134,7 @@ class Receiver:
                 proof = AcknowledgementSource.CAUSAL_HISTORY
                 self._state.tell(MessageAcknowledged(message_id, proof, who))
             if not sync.received.is_outdated_to(self._state.streams.received):
-                self._state.acknowledge_at_ms = (
-                    None  # somebody else said all that we would have said
-                )
+                self._state.acknowledge_at_ms = None  # it said all that we would have said
         return Arrival(Outcome.SYNC)
 
     def _take_news(self, now_ms: int) -> VectorIgnored | None:
@@ -175,7 +174,11 @@ class Receiver:
         self._state.tell(MessageLost(reference.message_id, reference.sender_id, None, reason))
         for message in self._state.streams.give_up(place):
             self._deliver(message, None)
-        self.note_missing(self._state.streams.get((place.node, place.bootstrap_time)), now_ms)
+        stream = self._state.streams.get((place.node, place.bootstrap_time))
+        if stream.lost_in_a_row >= WINDOW:
+            # Numbers are a claim, and nobody has any of so many: the rest is one too.
+            self._skip(stream, stream.known)
+        self.note_missing(stream, now_ms)
 
     def _reject(
         self, reason: RejectionReason, detail: str, message: Message | None = None

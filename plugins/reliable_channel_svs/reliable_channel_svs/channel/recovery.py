@@ -94,7 +94,7 @@ class Recovery:
             yield place
 
     def overdue(self, now_ms: int, timeout_ms: int) -> Iterator[PublicationName]:
-        """What has been missing for too long; forgotten here."""
+        """What has been missing for too long, one after the other; forgotten here."""
         while self.missing:
             place, missing = next(iter(self.missing.items()))
             if now_ms - missing.since_ms < timeout_ms:

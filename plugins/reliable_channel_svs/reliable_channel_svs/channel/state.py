@@ -80,6 +80,11 @@ class ChannelState:
         """Something happened."""
         self.events.append(event)
 
+    def heard_from(self, who: str) -> None:
+        """Somebody takes part."""
+        if len(self.participants) < self.options.limits.participants:
+            self.participants.add(who)
+
     def broadcast(
         self, kind: OutgoingKind, message_id: str, data: bytes, timestamp_ns: int | None = None
     ) -> None:

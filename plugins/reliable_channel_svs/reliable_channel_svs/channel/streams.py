@@ -38,6 +38,8 @@ class Stream:
     """All up to here were delivered, given up, or not wanted."""
     parked: dict[int, Message] = field(default_factory=dict)
     """Arrived, and waiting for earlier ones."""
+    lost_in_a_row: int = 0
+    """Given up since anything was delivered."""
 
     def missing(self) -> Iterator[PublicationName]:
         """What to look for."""
@@ -57,15 +59,15 @@ class Streams:
         """What to tell others that was received: all but what was given up."""
 
     def get(self, key: Key) -> Stream:
-        """The stream of a key."""
-        return self._streams.setdefault(key, Stream(key))
+        """The stream of a key; a new one is kept only when something is known of it."""
+        return self._streams.get(key) or Stream(key)
 
     def __iter__(self) -> Iterator[Stream]:
         return iter(self._streams.values())
 
     def raise_known(self, key: Key, seq: int) -> Stream:
         """There are messages up to this number."""
-        stream = self.get(key)
+        stream = self._streams.setdefault(key, Stream(key))
         if seq > stream.known:
             stream.known = seq
             self._record(stream)
@@ -73,6 +75,7 @@ class Streams:
 
     def settle(self, stream: Stream, seq: int) -> None:
         """Nothing up to this number is waited for any more."""
+        self._streams[stream.key] = stream
         if seq > stream.settled:
             stream.settled = seq
             stream.known = max(stream.known, seq)
@@ -110,6 +113,7 @@ class Streams:
         self._recorder.put(LOST, _lost_key(place))
         if len(self._lost) > LOST_MESSAGES:
             self._recorder.delete(LOST, _lost_key(self._lost.popitem(last=False)[0]))
+        stream.lost_in_a_row += 1
         self.settle(stream, place.seq)
         return self._ready(stream)
 
@@ -124,6 +128,7 @@ class Streams:
         ready = []
         while (message := stream.parked.pop(stream.settled + 1, None)) is not None:
             ready.append(message)
+            stream.lost_in_a_row = 0
             self.settle(stream, stream.settled + 1)
         return ready
 
@@ -136,7 +141,7 @@ class Streams:
         known = StateVector()
         for key, known_seq, settled in streams:
             boot, _, name = str(key).partition(" ")
-            stream = self.get((Name.parse(name), int(boot)))
+            stream = self.raise_known((Name.parse(name), int(boot)), 0)
             stream.known, stream.settled = int(str(known_seq)), int(str(settled))
             known.raise_to(*stream.key, stream.known)
             if stream.settled:
