@@ -39,7 +39,7 @@ def _payload(case: Any) -> str | None:
 
 
 def _decode(case: Any) -> str | None:
-    """What the reference refuses is refused; what it accepts means the same and is written alike."""
+    """What the reference refuses is refused; what it accepts means the same, and is written so."""
     try:
         decoded = SEED.decode(bytes.fromhex(case["wire"]))
     except CodecError as error:

@@ -22,6 +22,11 @@ MESSAGE_ROOM_BYTES: Final = 80
 lengths."""
 
 
+def room_of(message: Message) -> int:
+    """At most what a message takes in a payload."""
+    return MESSAGE_ROOM_BYTES + len(message.body) + len(message.unknown_fields)
+
+
 class CodecError(ValueError):
     """Bytes that are no payload."""
 
