@@ -113,9 +113,7 @@ class World:
             for _ in range(copies):
                 if self.random.random() >= self.loss:
                     at_ms = self.now_ms + self.random.randint(*self.delay_ms)
-                    heappush(
-                        self._flying, (at_ms, len(self.sent), name, receiver, outgoing.data)
-                    )
+                    heappush(self._flying, (at_ms, len(self.sent), name, receiver, outgoing.data))
 
     def _new_node(self, name: str) -> MvdsNode:
         return MvdsNode(
