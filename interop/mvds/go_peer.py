@@ -13,6 +13,10 @@ from reliable_channel_mvds import GroupId, PeerId
 from ..go_build import built
 
 SOURCES: Final = Path(__file__).parent / "peer"
+BUILD_OPTIONS: Final = {
+    "v0.0.23": (),
+    "v0.0.25": ("-tags", "later", "-modfile", "later.mod"),
+}
 PEER_ID_BYTES: Final = 65
 """The reference's peer ids: uncompressed public keys."""
 ANSWER_TIMEOUT_S: Final = 20
@@ -39,9 +43,10 @@ class GoPeer:
         self._reader.start()
 
     @classmethod
-    def program(cls, *, install: bool) -> Path:
-        """What to run, built if need be; raises `GoUnavailable`."""
-        return built(SOURCES, install=install)
+    def program(cls, version: str, *, install: bool) -> Path:
+        """What to run, built if need be, with v0.0.23 or v0.0.25 of the reference; raises
+        `GoUnavailable`."""
+        return built(SOURCES, *BUILD_OPTIONS[version], install=install)
 
     def __enter__(self) -> Self:
         return self

@@ -10,7 +10,6 @@ import (
 	"github.com/vacp2p/mvds/node"
 	pb "github.com/vacp2p/mvds/protobuf"
 	"github.com/vacp2p/mvds/state"
-	"github.com/vacp2p/mvds/store"
 	"github.com/vacp2p/mvds/transport"
 )
 
@@ -34,12 +33,11 @@ func (l *link) Send(_ state.PeerID, to state.PeerID, payload pb.Payload) error {
 
 // driver runs commands on a node.
 type driver struct {
-	node     *node.Node
-	link     *link
-	messages store.MessageStore
-	records  state.SyncState
-	epoch    time.Duration
-	started  bool
+	node    *node.Node
+	link    *link
+	records state.SyncState
+	epoch   time.Duration
+	started bool
 }
 
 func (d *driver) run(c command) (line, error) {

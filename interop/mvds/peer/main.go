@@ -1,6 +1,4 @@
 // A node of the 2/MVDS reference, driven by JSON lines: commands on stdin, what happens on stdout.
-//
-// v0.0.23 is the last tag of the reference whose field numbers are those of the specification.
 package main
 
 import (
@@ -10,13 +8,10 @@ import (
 	"time"
 
 	"github.com/vacp2p/mvds/node"
-	"github.com/vacp2p/mvds/peers"
 	"github.com/vacp2p/mvds/state"
-	"github.com/vacp2p/mvds/store"
-	"go.uber.org/zap"
 )
 
-var modes = map[string]node.Mode{"batch": node.BATCH, "interactive": node.INTERACTIVE}
+var modes = map[string]node.Mode{"batch": batch, "interactive": interactive}
 
 func main() {
 	log.SetFlags(0)
@@ -37,10 +32,9 @@ func main() {
 
 	lines := newLines(os.Stdin, os.Stdout)
 	link := &link{lines: lines, arrived: make(chan packet)}
-	messages, records := store.NewDummyStore(), state.NewSyncState()
 	// The reference adds what this function returns to the send epoch, rather than taking it for one.
 	nextEpoch := func(uint64, int64) int64 { return *resend }
-	n := node.NewNode(messages, link, records, nextEpoch, 0, self, chosen, peers.NewMemoryPersistence(), zap.NewNop())
+	n, records := newNode(self, chosen, link, nextEpoch)
 
 	received := n.Subscribe()
 	go func() {
@@ -49,7 +43,7 @@ func main() {
 			lines.write(line{"event": "message", "id": hex(id[:]), "group": hex(message.GroupId), "timestamp": message.Timestamp, "body": hex(message.Body)})
 		}
 	}()
-	driver := &driver{node: n, link: link, messages: messages, records: records, epoch: *epoch}
+	driver := &driver{node: n, link: link, records: records, epoch: *epoch}
 	lines.write(line{"event": "ready"})
 	lines.serve(driver.run)
 }
