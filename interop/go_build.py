@@ -29,7 +29,8 @@ class GoUnavailable(RuntimeError):
 def built(sources: Path, *options: str, install: bool = False) -> Path:
     """The program that is made of the Go sources in a directory, built if it is not there yet.
 
-    `options` are those of `go build` besides. With `install`, where there is no Go, one is installed into this environment first (75 MB).
+    `options` are those of `go build` besides. With `install`, where there is no Go, one is
+    installed into this environment first (75 MB).
 
     Raises:
         GoUnavailable: there is no Go and it may not or could not be installed, or building failed.
@@ -45,21 +46,8 @@ def built(sources: Path, *options: str, install: bool = False) -> Path:
     BUILT.mkdir(parents=True, exist_ok=True)
     unfinished = program.with_suffix(f".{os.getpid()}")  # two at once do not meet
     environment = os.environ | {"GOTOOLCHAIN": "local", "GOWORK": "off", "CGO_ENABLED": "0"}
-    _run(
-        *(
-            go,
-            "build",
-            "-mod=readonly",
-            "-trimpath",
-            "-buildvcs=false",
-            *options,
-            "-o",
-            str(unfinished),
-            ".",
-        ),
-        cwd=sources,
-        environment=environment,
-    )
+    fixed = ("-mod=readonly", "-trimpath", "-buildvcs=false", "-o", str(unfinished))
+    _run(go, "build", *fixed, *options, ".", cwd=sources, environment=environment)
     return unfinished.replace(program)
 
 

@@ -27,7 +27,7 @@ GROUP: Final = GroupId(b"interop".ljust(32, b"\0"))
 OURS: Final = PeerId(b"\x04py".ljust(PEER_ID_BYTES, b"\0"))
 THEIRS: Final = PeerId(b"\x04go".ljust(PEER_ID_BYTES, b"\0"))
 EPOCH_MS: Final = 20
-OPTIONS: Final = NodeOptions(epoch_ms=EPOCH_MS, longest_interval=40)
+OPTIONS: Final = NodeOptions(epoch_ms=EPOCH_MS, first_interval=5, longest_interval=20)
 
 
 class OurSide:

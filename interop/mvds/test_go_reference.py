@@ -61,7 +61,7 @@ def _both_ways(
     to_go, to_py = _bodies("py"), _bodies("go")
     restarts = 0
     program = _program(version)
-    with GoPeer(program, THEIRS, mode=theirs.value, epoch_ms=EPOCH_MS, resend_epochs=10) as peer:
+    with GoPeer(program, THEIRS, mode=theirs.value, epoch_ms=EPOCH_MS, resend_epochs=5) as peer:
         peer.add_peer(GROUP, OURS)
         peer.start()
         for _ in until(LIMIT_S):
@@ -93,7 +93,7 @@ def test_the_reference_passes_our_messages_on_and_lives(tmp_path: Path, version:
     side = OurSide(tmp_path / "state.sqlite", Random(7), mode=Mode.BATCH, loss=0, profile=profile)
     side.node.add_peer(GROUP, THEIRS)
     program = _program(version)
-    with GoPeer(program, THEIRS, mode="interactive", epoch_ms=EPOCH_MS, resend_epochs=10) as peer:
+    with GoPeer(program, THEIRS, mode="interactive", epoch_ms=EPOCH_MS, resend_epochs=5) as peer:
         peer.add_peer(GROUP, OURS)
         peer.add_peer(GROUP, SOMEBODY_ELSE)
         peer.start()
