@@ -11,7 +11,7 @@ protoc  = PATH="$(abspath $(BIN)):$$PATH" $(BIN)/python -m grpc_tools.protoc -I 
 	--python_out=$(2) --mypy_out=quiet:$(2) proto/$(1).proto
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test lint types format bench bench-state fuzz crash vectors docs proto lock clean check-python
+.PHONY: help demo test lint types sim soak format bench bench-state fuzz crash vectors docs proto lock clean check-python
 
 help: ## list what can be made
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /  make \1\t/' | expand -t 18
@@ -29,6 +29,12 @@ lint: $(READY) ## ruff, and the arrows of the design
 
 types: $(READY) ## mypy --strict
 	@$(BIN)/mypy
+
+sim: $(READY) ## 300 simulated groups in virtual time, each seed with faults of its own
+	@$(BIN)/reliable-channel simulate --seeds 300 --first-seed 1 $(ARGS)
+
+soak: $(READY) ## the same without end, from a seed nobody ran before; Ctrl-C tells how it went
+	@$(BIN)/reliable-channel simulate --forever --first-seed $$(date +%s)000 $(ARGS)
 
 format: $(READY) ## let ruff tidy the code
 	@$(BIN)/ruff check --fix .

@@ -6,6 +6,7 @@ import pluggy
 
 if TYPE_CHECKING:
     from .state import StateStore
+    from .sync_core import SyncCore, SyncSetting
 
 PROJECT = "reliable_channel"
 
@@ -25,4 +26,12 @@ class Hooks:
 
         Raises:
             ValueError: the scheme is yours and the rest is wrong; the text says what is allowed.
+        """
+
+    @hookspec(firstresult=True)
+    def make_sync_core(self, protocol: str, setting: "SyncSetting") -> "SyncCore | None":
+        """Return the core of a sync protocol, or None where you do not know its name.
+
+        Called once each time a channel is opened, with the name given as `sync=`; must not block
+        and do no I/O, as the core itself never does. `sync_core.py` says what is asked of it.
         """

@@ -8,7 +8,7 @@ from typing import NoReturn
 
 import typer
 
-from . import chat, demo, listen, node, peer, send
+from . import chat, demo, listen, node, peer, send, simulate
 from .console import errors
 
 app = typer.Typer(
@@ -18,7 +18,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-for module in (demo, node, chat, send, listen, peer):
+for module in (demo, node, chat, send, listen, peer, simulate):
     module.register(app)
 
 
