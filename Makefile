@@ -47,7 +47,8 @@ fuzz: $(READY) ## every decoder, for FUZZ_SECONDS=600 in all; ARGS="sds_spec" fu
 	@$(BIN)/python -m tests.fuzz $(ARGS)
 
 vectors: $(READY) ## the golden vectors of other implementations
-	@$(BIN)/python -m tests.vectors tests/vectors/data/js-waku tests/vectors/data/waku tests/vectors/data/nim-sds
+	@$(BIN)/python -m tests.vectors tests/vectors/data/js-waku tests/vectors/data/waku tests/vectors/data/nim-sds \
+		tests/vectors/data/mvds
 
 bench-state: $(READY) ## a log of 10 thousand messages on disk against one of 10 million (some minutes)
 	@$(BIN)/python -m bench.state $(ARGS)
@@ -63,6 +64,8 @@ proto: $(READY) ## generate the protobuf modules from proto/
 	@$(call protoc,sds,reliable_channel/sds/wire)
 	@$(call protoc,nim_sds,reliable_channel/sds/wire)
 	@$(call protoc,segmentation,reliable_channel/segmentation)
+	@$(call protoc,mvds,plugins/reliable_channel_mvds/reliable_channel_mvds)
+	@$(call protoc,mvds_later,plugins/reliable_channel_mvds/reliable_channel_mvds)
 
 lock: $(READY) ## pin the newest dependencies again, with hashes and without addresses
 	@$(BIN)/python -m pip install --quiet uv
