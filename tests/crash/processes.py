@@ -22,6 +22,7 @@ QUICK: Final = {
     "max-retry-attempts": 1_000,
     "retrieve-frequency-ms": 500,
     "sweep-in-buf-interval-ms": 500,
+    "timeout-for-lost-messages-ms": 1_800_000,
     "repair-t-min-ms": 500,
     "repair-t-max-ms": 2_000,
     "repair-sweep-interval-ms": 500,

@@ -73,7 +73,7 @@ async def _talk(group: list[Participant], random: Random) -> None:
         for _ in range(random.choice((1, 1, 1, 5))):
             await random.choice(group).send()
         await random.choice(group).confirm(random.choice((1, 10, 1_000)))
-        await anyio.sleep(random.uniform(0, 0.1))
+        await anyio.sleep(random.uniform(0, 0.3))  # some 13 messages a second
 
 
 async def _kill(
