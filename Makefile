@@ -48,9 +48,9 @@ fuzz: $(READY) ## every decoder, for FUZZ_SECONDS=600 in all; ARGS="sds_spec" fu
 
 vectors: $(READY) ## the golden vectors of other implementations
 	@$(BIN)/python -m tests.vectors tests/vectors/data/js-waku tests/vectors/data/waku \
-		tests/vectors/data/nim-sds tests/vectors/data/svs
+		tests/vectors/data/nim-sds tests/vectors/data/mvds tests/vectors/data/svs
 
-interop: $(READY) ## our nodes and ndnd's in one group (needs Go; the first build takes minutes)
+interop: $(READY) ## our MVDS and SVS nodes and other implementations' (needs Go; the first build takes minutes)
 	@$(BIN)/python -m pytest interop -s $(ARGS)
 
 bench-state: $(READY) ## a log of 10 thousand messages on disk against one of 10 million (some minutes)
@@ -67,6 +67,8 @@ proto: $(READY) ## generate the protobuf modules from proto/
 	@$(call protoc,sds,reliable_channel/sds/wire)
 	@$(call protoc,nim_sds,reliable_channel/sds/wire)
 	@$(call protoc,segmentation,reliable_channel/segmentation)
+	@$(call protoc,mvds,plugins/reliable_channel_mvds/reliable_channel_mvds)
+	@$(call protoc,mvds_later,plugins/reliable_channel_mvds/reliable_channel_mvds)
 
 lock: $(READY) ## pin the newest dependencies again, with hashes and without addresses
 	@$(BIN)/python -m pip install --quiet uv

@@ -137,6 +137,19 @@ PLANTED_NIM = [
     ("dependencies", 2, _set("steps.2.hex", "0a0164100122017a2a00")),
 ]
 
+PLANTED_MVDS = [
+    ("message_ids", 0, _set("message.id", "00" * 32)),
+    ("message_ids", 1, _set("message.timestamp_str", "7")),
+    ("message_ids", 2, _set("wire", "")),
+    ("payloads", 0, _set("is_valid", True)),
+    ("payloads", 1, _set("wire", "cab80200")),
+    ("payloads", 2, _set("offers", [])),
+    ("decode", 0, _set("ok", False)),
+    ("decode", 0, _set("payload.acks", [])),
+    ("decode", 8, _set("reencoded", "0807")),
+    ("decode", 11, _set("ok", True)),
+]
+
 PLANTED_SVS = [
     ("state_vectors", 1, _set("wire", "c917ca15070808066e6f64652d61d209d404677d52e9d60102")),
     ("state_vectors", 2, _set("order.0.seqs.0.seq", "11")),
@@ -162,6 +175,13 @@ def test_a_planted_error_of_nim_is_found(
     section: str, case: int, plant: Callable[[Any], None], tmp_path: Path
 ) -> None:
     assert _differences("nim-sds", "nim_wire", lambda d: plant(d[section][case]), tmp_path) == 1
+
+
+@pytest.mark.parametrize(("section", "case", "plant"), PLANTED_MVDS)
+def test_a_planted_error_of_mvds_is_found(
+    section: str, case: int, plant: Callable[[Any], None], tmp_path: Path
+) -> None:
+    assert _differences("mvds", "mvds", lambda d: plant(d[section][case]), tmp_path) == 1
 
 
 @pytest.mark.parametrize(("section", "case", "plant"), PLANTED_SVS)
