@@ -3,7 +3,7 @@
 import json
 import subprocess
 from collections.abc import AsyncIterator, Sequence
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -98,7 +98,8 @@ async def running(program: Path, *arguments: str) -> AsyncIterator[Process]:
         try:
             yield process
         finally:
-            process.terminate()
+            with suppress(ProcessLookupError):  # it ended by itself
+                process.terminate()
 
 
 @asynccontextmanager
@@ -112,7 +113,6 @@ async def go_member(
         tasks.start_soon(member.listen)
         await member.ready.wait()
         yield member
-        process.terminate()
         tasks.cancel_scope.cancel()
 
 

@@ -16,8 +16,9 @@ from reliable_channel_svs.ndn import ForwarderLost, PacketRefused
 
 from ..go_build import GoUnavailable, built
 from .gate import Gate, gate
-from .group import Group
-from .members import running
+from .group import GROUP, Group
+from .members import Member, lines, running
+from .ndnts_peer import NdntsUnavailable, installed
 
 IN_CI = os.environ.get("CI") == "true"
 OURS = ("/py/1", "/py/2", "/py/3")
@@ -117,3 +118,36 @@ def test_who_has_not_the_groups_key_is_not_heard(program: Path, naming: NamingSc
                 assert not [place for place, _ in member.received if place[0] == "/mallory"]
 
     anyio.run(scenario)
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(400)
+def test_ndnts_takes_part(program: Path) -> None:
+    try:
+        script = installed()
+    except NdntsUnavailable as reason:
+        pytest.skip(str(reason))  # in CI too: not every mirror of npm has it
+
+    async def scenario() -> None:
+        async with running_group(program, "spec", False) as (group, _):
+            command = [str(script), str(group.forwarder), GROUP, "/js", "20"]
+            async with running(Path("node"), *command) as process:
+                heard: list[str] = []
+                with anyio.move_on_after(30):
+                    async for line in lines(process):
+                        if line["event"] == "ready":
+                            await group.publish(10)
+                        elif line["event"] == "publication":
+                            heard.append(bytes.fromhex(line["content"]).decode())
+                        # Of ndnd it learns from our vectors: it refuses those of ndnd v1.5.3.
+                        if len(heard) == 60 and all(map(_has_all_of_js, group.members.values())):
+                            break
+            assert sorted(heard) == sorted(content.decode() for _, content in group.published)
+            assert all(map(_has_all_of_js, group.members.values()))
+
+    anyio.run(scenario)
+
+
+def _has_all_of_js(member: Member) -> bool:
+    said = {content for _, content in member.received}
+    return said >= {b"js %d" % number for number in range(1, 21)}
