@@ -5,6 +5,7 @@ import shlex
 import signal
 import time
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import closing
 from functools import partial
 from itertools import count
 from pathlib import Path
@@ -53,7 +54,7 @@ def simulate(
     Ends with `N passed, M failed`; the exit status is 1 where a promise was broken.
     """
     if scenario is not None:
-        results: Iterable[Result] = [_run_one(_read(scenario), trace)]
+        results = (_run_one(one, trace) for one in (_read(scenario),))
         total: int | None = 1
     else:
         chosen: Callable[[int], Scenario] = draw_scenario
@@ -70,8 +71,9 @@ def simulate(
     command = None if scenario is not None else _command(participants, messages)
     report = _Report(shrinking=shrinking, digests=digests, command=command)
     try:
-        for result in _with_progress(results, total):
-            report.add(result)
+        with closing(results):
+            for result in _with_progress(results, total):
+                report.add(result)
     except KeyboardInterrupt:
         err.print("interrupted")
     report.end()

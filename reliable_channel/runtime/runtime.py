@@ -3,7 +3,7 @@
 from collections.abc import AsyncIterator, Callable
 from copy import copy
 from random import Random
-from time import monotonic_ns
+from time import monotonic_ns, time_ns
 from typing import Final
 
 import anyio
@@ -75,7 +75,9 @@ class Runtime:
         self._kept = kept
         self._transport = transport
         self._wall_ns = now_ns
-        self._now_ns = now_ns = SteadyClock(now_ns, monotonic_ns)
+        # Somebody's own clock, such as virtual time, need not keep pace with the computer's.
+        elapsed_ns = monotonic_ns if now_ns is time_ns else lambda: 0
+        self._now_ns = now_ns = SteadyClock(now_ns, elapsed_ns)
         self._random = random.random
         self._stream = EventStream(options.event_buffer_limit)
         self._outbox = Outbox()

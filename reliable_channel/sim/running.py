@@ -2,7 +2,7 @@
 
 import gc
 import signal
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Generator, Iterable
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
 from itertools import islice
 from multiprocessing import active_children
@@ -13,34 +13,34 @@ from .simulation import Result, Simulation
 
 def run_all(
     make: Callable[[int], Scenario], seeds: Iterable[int], *, jobs: int = 1
-) -> Iterator[Result]:
+) -> Generator[Result, None, None]:
     """Run the scenario of each seed and give the results, in the order in which they are done.
 
     `seeds` may be endless. With more than one job the runs are spread over processes, so that
-    `make` must be a function of a module.
+    `make` must be a function of a module; close the generator to end them.
     """
     if jobs <= 1:
         for seed in seeds:
             yield _run(make, seed)
         return
     remaining, strangers = iter(seeds), set(active_children())
-    with ProcessPoolExecutor(jobs, initializer=_become_a_worker) as pool:
-        running: set[Future[Result]] = set()
-        try:
-            while True:
-                # Some wait beside those that run, so that no core does.
-                for seed in islice(remaining, 3 * jobs - len(running)):
-                    running.add(pool.submit(_run, make, seed))
-                if not running:
-                    return
-                done, running = wait(running, return_when=FIRST_COMPLETED)
-                for future in done:
-                    yield future.result()
-        finally:
-            # Interrupted: what still runs may run for long, and nobody will read it.
-            if running:
-                for worker in set(active_children()) - strangers:
-                    worker.terminate()
+    pool = ProcessPoolExecutor(jobs, initializer=_become_a_worker)
+    running: set[Future[Result]] = set()
+    try:
+        while True:
+            # Some wait beside those that run, so that no core does.
+            for seed in islice(remaining, 3 * jobs - len(running)):
+                running.add(pool.submit(_run, make, seed))
+            if not running:
+                return
+            done, running = wait(running, return_when=FIRST_COMPLETED)
+            for future in done:
+                yield future.result()
+    finally:
+        # Where it was interrupted: what still runs may run for long, and nobody will read it.
+        pool.shutdown(wait=not running, cancel_futures=True)
+        for worker in set(active_children()) - strangers if running else ():
+            worker.terminate()
 
 
 def _run(make: Callable[[int], Scenario], seed: int) -> Result:
