@@ -180,9 +180,8 @@ class MvdsNode:
         for message_id in held[-room:] if room > 0 else ():
             state.give(peer_id, message_id, Mode.INTERACTIVE)
 
-    def withdraw(self, message_id: MessageId, now_ms: int) -> None:
+    def withdraw(self, message_id: MessageId) -> None:
         """Give a message to nobody any more, but to those who ask for it."""
-        self._state.advance(now_ms)
         for record in self._state.records.of_message(message_id):
             self._state.drop(record)
 
