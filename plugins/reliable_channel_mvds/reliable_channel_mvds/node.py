@@ -41,6 +41,8 @@ class NodeStatistics:
     counters: Counters
     epoch: int
     records: int
+    requests: int
+    """Those of them that ask a peer for a message."""
     messages: int
     message_bytes: int
     memberships: int
@@ -252,6 +254,7 @@ class MvdsNode:
             counters=copy(state.counters),
             epoch=state.epoch,
             records=len(state.records),
+            requests=state.records.requested,
             messages=len(state.held),
             message_bytes=state.held.size_bytes,
             memberships=len(state.groups),

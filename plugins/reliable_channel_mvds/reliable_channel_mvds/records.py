@@ -72,6 +72,11 @@ class Records:
     def __len__(self) -> int:
         return self._giving.total() + self._requesting.total()
 
+    @property
+    def requested(self) -> int:
+        """How many messages are asked of peers, counted for each of them."""
+        return self._requesting.total()
+
     def get(self, peer_id: PeerId, message_id: MessageId) -> Record | None:
         """The record of a message for a peer, or None."""
         return self._by_message.get(message_id, {}).get(peer_id)

@@ -168,6 +168,7 @@ def test_ephemeral_messages() -> None:
     world.run(60_000)
     heard = [e for e in world["bob"].events if isinstance(e, EphemeralReceived)]
     assert [(e.sender_id, e.content) for e in heard] == [("alice", b"typing")] * 2
+    assert {e.message_id for e in heard} == {first, second}
     assert not len(world["bob"].core.log)
 
 
@@ -287,5 +288,6 @@ def test_own_envelopes_and_old_greetings() -> None:
     core.receive(hello, START_MS, sent_at_ns=(START_MS - 100_000) * 1_000_000)
     assert not list(core.outgoing())
     core.receive(hello, START_MS, sent_at_ns=START_MS * 1_000_000)
+    core.receive(hello, START_MS, sent_at_ns=START_MS * 1_000_000)  # the answer is on its way
     (answer,) = [Envelope.decode(outgoing.data) for outgoing in core.outgoing()]
     assert (answer.recipient_id, answer.payload) == ("bob", b"")

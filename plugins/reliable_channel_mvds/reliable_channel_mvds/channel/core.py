@@ -10,11 +10,9 @@ MVDS has no order: each message is delivered as it comes, and stands in the log 
 timestamp that its sender gave it, so that all participants end with the same log.
 """
 
-from collections import deque
 from collections.abc import Collection, Iterator, Sequence
 from copy import copy
 from hashlib import sha256
-from itertools import count
 
 from reliable_channel.errors import ContentTooLong, EmptyContent, OutgoingBufferFull
 from reliable_channel.events import (
@@ -22,24 +20,19 @@ from reliable_channel.events import (
     DeliveryFailed,
     EphemeralReceived,
     MessageAcknowledged,
-    MessageReceived,
-    MessageRejected,
     RejectionReason,
     SyncReceived,
     SyncSent,
 )
 from reliable_channel.sync_core import (
-    CHANNEL,
     Arrival,
     Changes,
     LogEntry,
-    MessageLog,
     MissingEntry,
     Outcome,
     Outgoing,
     OutgoingKind,
     Progress,
-    SdsCounters,
     SdsEvent,
     SdsStatistics,
     SyncSetting,
@@ -48,11 +41,12 @@ from reliable_channel.sync_core import (
 
 from .. import events as node_events
 from ..errors import BodyTooLong, NodeFull
-from ..message import GroupId, MessageId, Payload, PeerId
+from ..message import GroupId, MessageId, PeerId
 from ..node import MvdsNode
-from ..wire import SEED
+from .broadcast import Broadcast
+from .delivery import Delivery
 from .own import OWN, Hello, OwnMessages
-from .setting import FRESH_MS, node_options
+from .setting import FRESH_MS, MAX_PEERS, node_options
 from .wire import MAX_ID_BYTES, Content, Envelope, EnvelopeError
 
 
@@ -78,24 +72,11 @@ class MvdsCore:
             options=node_options(setting.options),
             recorder=setting.recorder,
         )
-        self.log = MessageLog(
-            setting.options.log_limit,
-            setting.options.log_limit_bytes,
-            archive=setting.archive,
-            recorder=setting.recorder,
-        )
+        self._delivery, self._broadcast = Delivery(setting), Broadcast(setting)
+        self.log, self._counters = self._delivery.log, self._delivery.counters
+        self._events = self._delivery.events
         self._own = OwnMessages(setting.recorder)
         self._hello = Hello(setting.now_ms)
-        self._clock = setting.now_ms
-        self._recorded_clock = 0
-        self._wanted_from = 0
-        self._events: deque[SdsEvent] = deque()
-        self._outgoing: deque[Outgoing] = deque()
-        self._numbers = count()
-        self._under_way: set[str] = set()
-        """Payloads that the transport has not taken yet. Until it has, no further ones are made:
-        they would pile up while there is no node."""
-        self._counters = SdsCounters()
 
     # -- sending -----------------------------------------------------------------------------------
 
@@ -124,18 +105,15 @@ class MvdsCore:
                 f"{len(self._own.resent)} own messages wait for an acknowledgement, as many as "
                 "outgoing_buffer_limit allows; send again later"
             )
-        clock = max(now_ms, self._clock + 1)
-        body = Content(self._setting.sender_id, clock, content).encode()
+        message = Content(self._setting.sender_id, self._delivery.next_clock(now_ms), content)
         try:
-            message_id = self._node.append(self._group, body, now_ms, broadcast=True)
+            message_id = self._node.append(self._group, message.encode(), now_ms, broadcast=True)
         except BodyTooLong as error:
             raise ContentTooLong(str(error)) from error
         except NodeFull as error:
             raise OutgoingBufferFull(str(error)) from error
-        self._clock = clock
         self._own.add(message_id.hex())
-        self.log.insert(LogEntry(message_id.hex(), self._setting.sender_id, clock, content))
-        self._counters.sent += 1
+        self._delivery.accepted(message_id, message)
         self._broadcast_message(OutgoingKind.CONTENT, message_id)
         self._hear_node(now_ms)
         return message_id.hex()
@@ -151,20 +129,19 @@ class MvdsCore:
         """
         if not content:
             raise EmptyContent("the content is empty; there is nothing to send")
-        data = self._envelope(ephemeral=content)
-        if len(data) > self._options.max_message_bytes:
+        outgoing = self._broadcast.ephemeral(content, now_ms)
+        if len(outgoing.data) > self._options.max_message_bytes:
             raise ContentTooLong(
-                f"the message has {len(data)} bytes; max_message_bytes is "
+                f"the message has {len(outgoing.data)} bytes; max_message_bytes is "
                 f"{self._options.max_message_bytes}"
             )
-        message_id = sha256(data + now_ms.to_bytes(8) + next(self._numbers).to_bytes(8)).hexdigest()
         self._counters.ephemeral_sent += 1
-        self._outgoing.append(Outgoing(OutgoingKind.EPHEMERAL, message_id, data))
-        return message_id
+        self._broadcast.outgoing.append(outgoing)
+        return outgoing.message_id
 
     def dispatched(self, message_id: str, now_ms: int, retrieval_hint: bytes | None = None) -> None:
         """Take note that an own message, or a payload, is out."""
-        self._under_way.discard(message_id)
+        self._broadcast.under_way.discard(message_id)
         self._own.dispatched(message_id)
 
     def resend_early(self, message_id: str, now_ms: int) -> bool:
@@ -179,14 +156,13 @@ class MvdsCore:
 
     def abandon(self, message_id: str) -> None:
         """Stop sending an own message that the transport refuses for good."""
-        self._under_way.discard(message_id)
+        self._broadcast.under_way.discard(message_id)
         if self._own.settle(message_id):
             self._node.withdraw(_id(message_id))
 
     def join(self, now_ms: int, *, wanted_from: int = 0, presume_ms: int) -> None:
         """Join a running conversation of which nothing before `wanted_from` (ms) is wanted."""
-        self._wanted_from = wanted_from
-        self._setting.recorder.put(CHANNEL, "mvds_wanted_from", wanted_from)
+        self._delivery.want_from(wanted_from)
 
     # -- receiving ---------------------------------------------------------------------------------
 
@@ -202,20 +178,20 @@ class MvdsCore:
         try:
             envelope = Envelope.decode(data)
         except EnvelopeError as error:
-            return self._rejected(RejectionReason.MALFORMED, str(error))
+            return self._delivery.rejected(RejectionReason.MALFORMED, str(error))
         sender_id = envelope.sender_id
         if envelope.channel_id != self._setting.channel_id:
             detail = f"it is of channel {envelope.channel_id!r}"
-            return self._rejected(RejectionReason.WRONG_CHANNEL, detail, sender_id)
+            return self._delivery.rejected(RejectionReason.WRONG_CHANNEL, detail, sender_id)
         if sender_id == self._setting.sender_id:
             self._counters.own_echoes += 1
             return Arrival(Outcome.OWN)
         if envelope.ephemeral:
-            return self._take_ephemeral(envelope)
+            return self._take_ephemeral(envelope, sha256(data).hexdigest())
         peer_id = PeerId(_bytes(sender_id))
         if not self._meet(peer_id, envelope, now_ms, sent_at_ns):
-            detail = f"there are participants_limit = {self._options.participants_limit} already"
-            return self._rejected(RejectionReason.INCOMING_BUFFER_FULL, detail, sender_id)
+            detail = "there are as many participants as there may be"
+            return self._delivery.rejected(RejectionReason.INCOMING_BUFFER_FULL, detail, sender_id)
         if envelope.recipient_id not in ("", self._setting.sender_id):
             self._node.overhear(peer_id, envelope.payload, now_ms)
             self._hear_node(now_ms)
@@ -240,8 +216,7 @@ class MvdsCore:
         counters.syncs_received += 1
         return Arrival(Outcome.SYNC)
 
-    def _take_ephemeral(self, envelope: Envelope) -> Arrival:
-        message_id = sha256(envelope.encode()).hexdigest()
+    def _take_ephemeral(self, envelope: Envelope, message_id: str) -> Arrival:
         self._counters.ephemeral_received += 1
         self._events.append(EphemeralReceived(message_id, envelope.sender_id, envelope.ephemeral))
         return Arrival(Outcome.EPHEMERAL, message_id)
@@ -253,7 +228,7 @@ class MvdsCore:
         peers = self._node.peers(self._group)
         known = peer_id in peers
         if not known:
-            if len(peers) >= self._options.participants_limit:
+            if len(peers) >= min(self._options.participants_limit, MAX_PEERS):
                 return False
             self._node.add_peer(self._group, peer_id)
             self._node.offer_held(self._group, peer_id, now_ms)
@@ -261,66 +236,26 @@ class MvdsCore:
         if not envelope.is_hello:
             return True
         self._events.append(SyncReceived("", envelope.sender_id))
-        if known:
+        fresh = sent_at_ns is None or now_ms - sent_at_ns // 1_000_000 <= FRESH_MS
+        if fresh and self._broadcast.answer(peer_id) and known:
             self._node.peer_is_back(peer_id, now_ms)
-        if sent_at_ns is None or now_ms - sent_at_ns // 1_000_000 <= FRESH_MS:
-            # An empty payload to it alone is the answer, which nobody answers.
-            self._emit_payload(peer_id, b"")
         return True
 
     def _hear_node(self, now_ms: int, retrieval_hint: bytes | None = None) -> None:
         for event in self._node.events():
             match event:
                 case node_events.MessageReceived():
-                    self._deliver(event, now_ms, retrieval_hint)
+                    self._delivery.deliver(event, now_ms, retrieval_hint)
                 case node_events.MessageAcknowledged(message_id, peer_id):
                     self._acknowledged(message_id.hex(), peer_id)
                 case node_events.DeliveryFailed():
                     self._gone(event, now_ms)
                 case node_events.PayloadRejected(peer_id, detail):
-                    self._rejected(RejectionReason.MALFORMED, detail, peer_id.decode())
+                    self._delivery.rejected(RejectionReason.MALFORMED, detail, peer_id.decode())
                 case node_events.ElementsRejected():
                     self._elements_rejected(event)
                 case node_events.LimitReached():
                     pass  # what everybody has made room; the log still has it
-
-    def _deliver(
-        self, event: node_events.MessageReceived, now_ms: int, retrieval_hint: bytes | None
-    ) -> None:
-        message_id = event.message_id.hex()
-        try:
-            message = Content.decode(event.body)
-        except EnvelopeError as error:
-            self._rejected(
-                RejectionReason.MALFORMED, str(error), event.peer_id.decode(), message_id
-            )
-            return
-        lamport, sender_id = message.lamport_timestamp, message.sender_id
-        if lamport > now_ms + self._options.max_lamport_ahead_ms:
-            detail = f"its Lamport timestamp is {lamport - now_ms} ms ahead"
-            self._rejected(RejectionReason.LAMPORT_TOO_FAR_AHEAD, detail, sender_id, message_id)
-            return
-        if lamport < self._wanted_from or message_id in self.log:
-            return
-        if self.log.is_below_horizon(lamport, message_id):
-            detail = "it is older than what the log has let go"
-            self._rejected(RejectionReason.OLDER_THAN_LOG, detail, sender_id, message_id)
-            return
-        self._clock = max(self._clock, lamport)
-        position = self.log.insert(
-            LogEntry(message_id, sender_id, lamport, message.content, retrieval_hint)
-        )
-        self._counters.delivered += 1
-        self._events.append(
-            MessageReceived(
-                message_id,
-                sender_id,
-                message.content,
-                lamport,
-                position,
-                retrieval_hint=retrieval_hint,
-            )
-        )
 
     def _acknowledged(self, message_id: str, peer_id: PeerId) -> None:
         if self._own.settle(message_id):
@@ -352,14 +287,7 @@ class MvdsCore:
         }.get(event.reason)
         if reason is not None:  # a request for what was forgotten since is nobody's fault
             detail = f"{event.count} of {event.element.value}: {event.reason.value}"
-            self._rejected(reason, detail, event.peer_id.decode(), event.example_id.hex())
-
-    def _rejected(
-        self, reason: RejectionReason, detail: str, sender_id: str = "", message_id: str = ""
-    ) -> Arrival:
-        self._counters.rejected += 1
-        self._events.append(MessageRejected(reason, detail, message_id, sender_id))
-        return Arrival(Outcome.REJECTED, message_id, reason=reason)
+            self._delivery.rejected(reason, detail, event.peer_id.decode(), event.example_id.hex())
 
     # -- time --------------------------------------------------------------------------------------
 
@@ -367,7 +295,7 @@ class MvdsCore:
         """When `on_deadline` must be called next, or None while there is nothing to wait for."""
         deadlines = (
             self._hello.due_ms,
-            None if self._under_way else self._node.next_deadline_ms(),
+            None if self._broadcast.under_way else self._node.next_deadline_ms(),
         )
         return min((deadline for deadline in deadlines if deadline is not None), default=None)
 
@@ -375,14 +303,12 @@ class MvdsCore:
         """Do all that is due."""
         if self._hello.due_ms is not None and self._hello.due_ms <= now_ms:
             self._hello.said(now_ms, alone=not self._node.peers(self._group))
-            hello_id = f"hello {next(self._numbers)}"
             self._counters.syncs_sent += 1
-            self._events.append(SyncSent(hello_id))
-            self._outgoing.append(Outgoing(OutgoingKind.SYNC, hello_id, self._envelope()))
-        if not self._under_way:
+            self._events.append(SyncSent(self._broadcast.hello()))
+        if not self._broadcast.under_way:
             self._node.on_deadline(now_ms)
             for payload in self._node.outgoing():
-                self._emit_payload(payload.peer_id, payload.data)
+                self._broadcast.payload(payload.peer_id, payload.data)
             self._hear_node(now_ms)
 
     # -- outputs -----------------------------------------------------------------------------------
@@ -407,39 +333,35 @@ class MvdsCore:
 
     def outgoing(self) -> Iterator[Outgoing]:
         """Hand out all that must be broadcast, in order."""
-        while self._outgoing:
-            yield self._outgoing.popleft()
+        outgoing = self._broadcast.outgoing
+        while outgoing:
+            yield outgoing.popleft()
 
     def changes(self) -> Changes:
         """Hand out what changed of what a restart needs."""
-        if self._clock != self._recorded_clock:
-            self._recorded_clock = self._clock
-            self._setting.recorder.put(CHANNEL, "clock", self._clock)
+        self._delivery.record()
         return self._setting.recorder.take()
 
     def restore(self, tables: Tables, newest: Sequence[LogEntry], now_ms: int) -> None:
         """Begin as before a restart."""
-        values = {row[0]: row[1] for row in tables.get(CHANNEL.name, ())}
-        clock, wanted_from = values.get("clock", 0), values.get("mvds_wanted_from", 0)
-        assert isinstance(clock, int) and isinstance(wanted_from, int)
-        self._clock = max(self._clock, clock)
-        self._wanted_from = wanted_from
         self._node.restore(tables, now_ms)
-        self.log.restore_from(tables, newest)
-        for message_id in self._own.restore(tables.get(OWN.name, ())):
+        self._delivery.restore(tables, newest)
+        undispatched = self._own.restore(tables.get(OWN.name, ()))
+        entries = [entry for i in undispatched if (entry := self.log.get(i)) is not None]
+        for message_id in (entry.message_id for entry in sorted(entries, key=lambda e: e.key)):
             self._broadcast_message(OutgoingKind.CONTENT, _id(message_id))
 
     def progress(self) -> Progress:
         """How much of what it knows of it has."""
-        asked_for = sum(not record.gives for record in self._node.records())
-        return Progress(received=self._counters.delivered, missing=asked_for, lost=0)
+        missing = self._node.statistics().requests
+        return Progress(received=self._counters.delivered, missing=missing, lost=0)
 
     def statistics(self) -> SdsStatistics:
         """A snapshot of counters and buffers; zero for what MVDS has not."""
         progress = self.progress()
         return SdsStatistics(
             counters=copy(self._counters),
-            lamport_timestamp=self._clock,
+            lamport_timestamp=self._delivery.clock,
             log_length=len(self.log),
             log_evicted=self.log.evicted,
             outgoing=len(self._own.resent),
@@ -460,24 +382,8 @@ class MvdsCore:
         """Send an own message to everybody; return False where it is held no more."""
         if (message := self._node.get(message_id)) is None:
             return False
-        data = self._envelope(payload=SEED.encode(Payload(messages=(message,))))
-        self._outgoing.append(Outgoing(kind, message_id.hex(), data))
+        self._broadcast.message(kind, message)
         return True
-
-    def _emit_payload(self, peer_id: PeerId, payload: bytes) -> None:
-        """Send a payload to one peer. As a retry, so that it is told when it is out."""
-        payload_id = f"payload {next(self._numbers)}"
-        self._under_way.add(payload_id)
-        data = self._envelope(recipient_id=peer_id.decode(), payload=payload)
-        self._outgoing.append(Outgoing(OutgoingKind.RETRY, payload_id, data))
-
-    def _envelope(
-        self, *, recipient_id: str = "", payload: bytes = b"", ephemeral: bytes = b""
-    ) -> bytes:
-        setting = self._setting
-        return Envelope(
-            setting.channel_id, setting.sender_id, recipient_id, payload, ephemeral
-        ).encode()
 
 
 def _bytes(text: str) -> bytes:

@@ -24,15 +24,15 @@ _sym_db = _symbol_database.Default()
 
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x12mvds_channel.proto\x12\x15reliable_channel.mvds\"p\n\x08\x45nvelope\x12\x13\n\nchannel_id\x18\xd9\x36 \x01(\t\x12\x12\n\tsender_id\x18\xda\x36 \x01(\t\x12\x15\n\x0crecipient_id\x18\xdb\x36 \x01(\t\x12\x10\n\x07payload\x18\xdc\x36 \x01(\x0c\x12\x12\n\tephemeral\x18\xdd\x36 \x01(\x0c\"H\n\x07\x43ontent\x12\x11\n\tsender_id\x18\x01 \x01(\t\x12\x19\n\x11lamport_timestamp\x18\x02 \x01(\x03\x12\x0f\n\x07\x63ontent\x18\x03 \x01(\x0c\x62\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x12mvds_channel.proto\x12\x15reliable_channel.mvds\"\x80\x01\n\x08\x45nvelope\x12\x13\n\nchannel_id\x18\xd9\x36 \x01(\t\x12\x12\n\tsender_id\x18\xda\x36 \x01(\t\x12\x15\n\x0crecipient_id\x18\xdb\x36 \x01(\t\x12\x10\n\x07payload\x18\xdc\x36 \x01(\x0c\x12\x12\n\tephemeral\x18\xdd\x36 \x01(\x0c\x12\x0e\n\x05nonce\x18\xde\x36 \x01(\x0c\"H\n\x07\x43ontent\x12\x11\n\tsender_id\x18\x01 \x01(\t\x12\x19\n\x11lamport_timestamp\x18\x02 \x01(\x03\x12\x0f\n\x07\x63ontent\x18\x03 \x01(\x0c\x62\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
 _builder.BuildTopDescriptorsAndMessages(DESCRIPTOR, 'mvds_channel_pb2', _globals)
 if not _descriptor._USE_C_DESCRIPTORS:
   DESCRIPTOR._loaded_options = None
-  _globals['_ENVELOPE']._serialized_start=45
-  _globals['_ENVELOPE']._serialized_end=157
-  _globals['_CONTENT']._serialized_start=159
-  _globals['_CONTENT']._serialized_end=231
+  _globals['_ENVELOPE']._serialized_start=46
+  _globals['_ENVELOPE']._serialized_end=174
+  _globals['_CONTENT']._serialized_start=176
+  _globals['_CONTENT']._serialized_end=248
 # @@protoc_insertion_point(module_scope)

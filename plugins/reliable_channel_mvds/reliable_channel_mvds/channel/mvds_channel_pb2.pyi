@@ -27,6 +27,7 @@ class Envelope(_message.Message):
     RECIPIENT_ID_FIELD_NUMBER: _builtins.int
     PAYLOAD_FIELD_NUMBER: _builtins.int
     EPHEMERAL_FIELD_NUMBER: _builtins.int
+    NONCE_FIELD_NUMBER: _builtins.int
     channel_id: _builtins.str
     sender_id: _builtins.str
     recipient_id: _builtins.str
@@ -35,6 +36,8 @@ class Envelope(_message.Message):
     """a vac.mvds.Payload; to everybody and empty it says no more than "I am here" """
     ephemeral: _builtins.bytes
     """in place of a payload"""
+    nonce: _builtins.bytes
+    """of an ephemeral message, to tell it from an equal one"""
     def __init__(
         self,
         *,
@@ -43,10 +46,11 @@ class Envelope(_message.Message):
         recipient_id: _builtins.str = ...,
         payload: _builtins.bytes = ...,
         ephemeral: _builtins.bytes = ...,
+        nonce: _builtins.bytes = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["channel_id", b"channel_id", "ephemeral", b"ephemeral", "payload", b"payload", "recipient_id", b"recipient_id", "sender_id", b"sender_id"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["channel_id", b"channel_id", "ephemeral", b"ephemeral", "nonce", b"nonce", "payload", b"payload", "recipient_id", b"recipient_id", "sender_id", b"sender_id"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

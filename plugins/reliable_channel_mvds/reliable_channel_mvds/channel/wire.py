@@ -27,6 +27,8 @@ class Envelope:
     """Empty: everybody."""
     payload: bytes = b""
     ephemeral: bytes = b""
+    nonce: bytes = b""
+    """Tells equal ephemeral messages apart."""
 
     @property
     def is_hello(self) -> bool:
@@ -41,6 +43,7 @@ class Envelope:
             recipient_id=self.recipient_id,
             payload=self.payload,
             ephemeral=self.ephemeral,
+            nonce=self.nonce,
         ).SerializeToString()
 
     @classmethod
@@ -59,7 +62,7 @@ class Envelope:
             raise EnvelopeError("no envelope of MVDS: it names no channel or no sender")
         if any(len(text.encode()) > MAX_ID_BYTES for text in ids):
             raise EnvelopeError(f"an id is longer than {MAX_ID_BYTES} bytes")
-        return cls(*ids, read.payload, read.ephemeral)
+        return cls(*ids, read.payload, read.ephemeral, read.nonce)
 
 
 @dataclass(frozen=True, slots=True)
