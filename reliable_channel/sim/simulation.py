@@ -200,6 +200,7 @@ class Simulation:
     def _settle(self) -> int:
         """Wait until all logs are equal and nobody waits; return how long that took."""
         began_ms = self.timeline.now_ms
+        self._run(self.scenario.conditions.latency.most_ms)  # what is on its way may disturb yet
         while not self.is_quiet():
             if self.timeline.now_ms - began_ms > self.scenario.settle_within_ms:
                 hours = self.scenario.settle_within_ms / 3_600_000
