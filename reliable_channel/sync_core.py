@@ -12,7 +12,7 @@ from typing import Protocol
 
 from .options import ChannelOptions
 from .sds.archive import LogArchive
-from .sds.changes import CHANNEL, Changes, Recorder, Row, Table, Tables, Value
+from .sds.changes import CHANNEL, NO_RECORDER, Changes, Recorder, Row, Table, Tables, Value
 from .sds.events import Outgoing, OutgoingKind, SdsEvent
 from .sds.incoming import MissingEntry
 from .sds.log import LogEntry, MessageLog
@@ -23,6 +23,7 @@ from .signing import Signing
 
 __all__ = [
     "CHANNEL",
+    "NO_RECORDER",
     "Arrival",
     "Changes",
     "LogArchive",

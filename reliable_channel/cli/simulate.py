@@ -3,13 +3,14 @@
 import os
 import shlex
 import signal
+import threading
 import time
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import closing
 from functools import partial
 from itertools import count
 from pathlib import Path
-from typing import Annotated
+from types import FrameType
+from typing import Annotated, Any
 
 import typer
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
@@ -53,8 +54,10 @@ def simulate(
 
     Ends with `N passed, M failed`; the exit status is 1 where a promise was broken.
     """
+    stop = threading.Event()
+    _on_signals(signal.default_int_handler)  # whoever ends a soak has its report
     if scenario is not None:
-        results = (_run_one(one, trace) for one in (_read(scenario),))
+        results: Iterable[Result] = [_run_one(_read(scenario), trace)]
         total: int | None = 1
     else:
         chosen: Callable[[int], Scenario] = draw_scenario
@@ -66,18 +69,26 @@ def simulate(
             results = (_run_one(chosen(seed), show=True) for seed in numbers)
         else:
             workers = min(jobs or _cores(), total or 1_000_000)
-            results = run_all(chosen, numbers, jobs=workers)
-    signal.signal(signal.SIGTERM, signal.default_int_handler)  # whoever ends a soak has its report
+            results = run_all(chosen, numbers, jobs=workers, stopped=stop.is_set)
+            if workers > 1:
+                # An exception in the middle of a process pool would leave it waiting for itself.
+                _on_signals(lambda *_: stop.set())
     command = None if scenario is not None else _command(participants, messages)
     report = _Report(shrinking=shrinking, digests=digests, command=command)
     try:
-        with closing(results):
-            for result in _with_progress(results, total):
-                report.add(result)
+        for result in _with_progress(results, total):
+            report.add(result)
     except KeyboardInterrupt:
+        stop.set()
+    if stop.is_set():
         err.print("interrupted")
     report.end()
     raise typer.Exit(1 if report.failed else 0)
+
+
+def _on_signals(handler: Callable[[int, FrameType | None], Any]) -> None:
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, handler)
 
 
 class _Report:

@@ -30,6 +30,7 @@ OURS: Final = [
     "reliable_channel",
     "reliable_channel_encryption",
     "reliable_channel_signing",
+    "reliable_channel_svs",
     "waku",
 ]
 

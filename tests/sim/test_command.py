@@ -1,9 +1,11 @@
 """`reliable-channel simulate` as a person or a script meets it."""
 
+import os
 import signal
 import subprocess
 import sys
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import replace
 
 import pytest
@@ -50,14 +52,21 @@ def test_one_seed_can_be_read_along() -> None:
 @pytest.mark.parametrize("jobs", ["1", "2"])
 def test_without_end_it_runs_until_it_is_told_to_stop(number: int, jobs: str) -> None:
     process = subprocess.Popen(
-        [*COMMAND, "--forever", "--jobs", jobs, "--digests"], stdout=subprocess.PIPE, text=True
+        [*COMMAND, "--forever", "--jobs", jobs, "--digests"],
+        stdout=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
     )
-    assert process.stdout is not None
-    assert process.stdout.readline().startswith("seed ")
-    process.send_signal(number)
-    told, _ = process.communicate(timeout=50)
-    assert told.splitlines()[-1].endswith(" passed, 0 failed")
-    assert process.returncode == 0
+    try:
+        assert process.stdout is not None
+        assert process.stdout.readline().startswith("seed ")
+        process.send_signal(number)
+        told, _ = process.communicate(timeout=50)
+        assert told.splitlines()[-1].endswith(" passed, 0 failed")
+        assert process.returncode == 0
+    finally:
+        with suppress(ProcessLookupError):  # whatever the test found, nothing of it goes on
+            os.killpg(process.pid, signal.SIGKILL)
 
 
 def test_shrinking_keeps_what_is_needed_and_nothing_else() -> None:

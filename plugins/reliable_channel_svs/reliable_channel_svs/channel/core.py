@@ -1,0 +1,308 @@
+"""A participant of a channel whose sync protocol is State Vector Sync.
+
+Messages are publications, broadcast as they are made. The state vector is the digest: who learns
+from one of messages that it lacks asks for them by name, and anybody who has them answers. Messages
+of one sender are delivered in order, each once; the log is ordered by Lamport timestamp and id, and
+so equal for all who know the same messages.
+"""
+
+from collections.abc import Collection, Iterator, Sequence
+from typing import Final
+
+from reliable_channel import ContentTooLong, EmptyContent, OutgoingBufferFull
+from reliable_channel.events import (
+    DeliveryFailed,
+)
+from reliable_channel.sync_core import (
+    CHANNEL,
+    Arrival,
+    Changes,
+    LogEntry,
+    MissingEntry,
+    Outgoing,
+    OutgoingKind,
+    Progress,
+    SdsEvent,
+    SdsStatistics,
+    SyncSetting,
+    Tables,
+)
+
+from ..errors import SequenceExhausted
+from ..naming import PublicationName
+from ..protocol import Publication
+from ..vector import StateVector
+from .outbound import UNACKNOWLEDGED
+from .receiving import Receiver
+from .state import ChannelState
+from .streams import LOST, STREAMS
+from .wire import OVERHEAD_BYTES
+
+LACKING_TOLD: Final = 50
+"""Messages given up that a state vector names, the newest."""
+BOOTSTRAP_TIME: Final = "svs_bootstrap_time"
+
+
+class SvsCore:
+    """One participant of one channel (`reliable_channel.sync_core.SyncCore`).
+
+    Raises:
+        ValueError: signatures are asked for, which this protocol does not have.
+    """
+
+    def __init__(self, setting: SyncSetting) -> None:
+        if setting.signing is not None or setting.require_signatures:
+            raise ValueError(
+                "sync='svs' has no signed senders; leave signing and "
+                "require_signatures out, or take sync='sds'"
+            )
+        self._state = ChannelState(setting)
+        self._receiver = Receiver(self._state)
+        self.log = self._state.log
+
+    # -- own messages ------------------------------------------------------------------------------
+
+    @property
+    def unacknowledged(self) -> Collection[str]:
+        """The ids of own messages that nobody is known to have."""
+        return self._state.own.waiting.keys()
+
+    @property
+    def room(self) -> int:
+        """How many more own messages may wait for an acknowledgement."""
+        return self._state.own.limit - len(self._state.own.waiting)
+
+    def send(self, content: bytes, now_ms: int, *, timestamp_ns: int | None = None) -> str:
+        """Accept a message for everybody and return its id, its name.
+
+        Raises:
+            EmptyContent: there is nothing to send.
+            ContentTooLong: it does not fit a message.
+            OutgoingBufferFull: too many own messages wait for an acknowledgement.
+        """
+        self._check(content)
+        if self.room <= 0:
+            raise OutgoingBufferFull(f"{self._state.own.limit} own messages are unacknowledged")
+        # DIVERGES from §4.2: the message tells of itself, so its vector waits a moment for others.
+        publication = self._publish(now_ms)
+        self._state.plan_acknowledgement(now_ms)
+        self._state.recorder.put(CHANNEL, BOOTSTRAP_TIME, self._state.svs.bootstrap_time)
+        place = PublicationName(self._state.node, publication.bootstrap_time, publication.seq)
+        entry = self._state.log_own(place, content, now_ms)
+        stream = self._state.streams.get((self._state.node, publication.bootstrap_time))
+        self._state.streams.settle(stream, publication.seq)
+        self._add_own(entry.message_id, place)
+        self._state.counters.sent += 1
+        data = self._state.wire.message(place, entry.lamport_timestamp, content)
+        self._state.broadcast(OutgoingKind.CONTENT, entry.message_id, data, timestamp_ns)
+        return entry.message_id
+
+    def send_ephemeral(
+        self, content: bytes, now_ms: int, *, timestamp_ns: int | None = None
+    ) -> str:
+        """Broadcast a message without any promise and return its id.
+
+        Raises:
+            EmptyContent: there is nothing to send.
+            ContentTooLong: it does not fit a message.
+        """
+        self._check(content)
+        message_id, data = self._state.wire.ephemeral(self._state.node, now_ms, content)
+        self._state.counters.ephemeral_sent += 1
+        self._state.broadcast(OutgoingKind.EPHEMERAL, message_id, data, timestamp_ns)
+        return message_id
+
+    def dispatched(self, message_id: str, now_ms: int, retrieval_hint: bytes | None = None) -> None:
+        """Take note that an own message is out."""
+        self._state.own.dispatched(message_id, now_ms)
+        if retrieval_hint is not None:
+            self.log.set_retrieval_hint(message_id, retrieval_hint)
+
+    def resend_early(self, message_id: str, now_ms: int) -> bool:
+        """Broadcast an own message again ahead of its time; return False where it is settled, or
+        was sent as often as may be."""
+        own = self._state.own.waiting.get(message_id)
+        if own is None or own.attempts > self._state.own.most_attempts:
+            return False
+        return self._state.send_again(OutgoingKind.RETRY, own.place)
+
+    def abandon(self, message_id: str) -> None:
+        """Stop sending an own message that the transport refuses for good."""
+        self._state.own.remove(message_id)
+
+    # -- what arrives ------------------------------------------------------------------------------
+
+    def receive(
+        self,
+        data: bytes,
+        now_ms: int,
+        *,
+        retrieval_hint: bytes | None = None,
+        sent_at_ns: int | None = None,
+    ) -> Arrival:
+        """Take bytes from the transport or from Store. Never raises for what the bytes are."""
+        return self._receiver.receive(data, now_ms, retrieval_hint)
+
+    # -- what is missing ---------------------------------------------------------------------------
+
+    def join(self, now_ms: int, *, wanted_from: int = 0, presume_ms: int) -> None:
+        """Join a running conversation of which nothing before `wanted_from` (ms) is wanted."""
+        self._receiver.wanted_from_ms = wanted_from
+        self._receiver.presume_until_ms = now_ms + presume_ms
+
+    def missing(self) -> Sequence[MissingEntry]:
+        """What is known by name alone: what to look for in Store."""
+        return [
+            MissingEntry(self._state.reference(place), missing.since_ms)
+            for place, missing in self._state.recovery.missing.items()
+        ]
+
+    @property
+    def is_missing_something(self) -> bool:
+        """Whether `missing()` names anything."""
+        return bool(self._state.recovery.missing)
+
+    def is_awaited(self, message_id: str) -> bool:
+        """Whether other messages wait for a missing one."""
+        place = self._state.wire.place(message_id)
+        if place is None or place not in self._state.recovery.missing:
+            return False
+        return bool(self._state.streams.get((place.node, place.bootstrap_time)).parked)
+
+    # -- time --------------------------------------------------------------------------------------
+
+    def next_deadline_ms(self) -> int | None:
+        """When `on_deadline` must be called next."""
+        deadlines = (
+            self._state.svs.next_deadline_ms(),
+            self._state.acknowledge_at_ms,
+            self._state.own.next_deadline_ms(),
+            self._state.recovery.next_deadline_ms(self._state.options.timeout_for_lost_messages_ms),
+        )
+        return min(due for due in deadlines if due is not None)
+
+    def on_deadline(self, now_ms: int) -> None:
+        """Do all that is due."""
+        self._state.svs.on_deadline(now_ms)
+        if self._state.acknowledge_at_ms is not None and self._state.acknowledge_at_ms <= now_ms:
+            self._state.svs.announce(now_ms)
+        for message_id in self._state.own.due(now_ms):
+            self._retry(message_id)
+        for place in self._state.recovery.questions(now_ms):
+            self._state.counters.repairs_requested += 1
+            self._state.broadcast(OutgoingKind.SYNC, "", self._state.wire.request(place))
+        for place in self._state.recovery.answers(now_ms):
+            self._state.counters.repairs_sent += self._state.send_again(OutgoingKind.REPAIR, place)
+        timeout_ms = self._state.options.timeout_for_lost_messages_ms
+        for place in self._state.recovery.overdue(now_ms, timeout_ms):
+            self._receiver.give_up(place, now_ms)
+
+    def _retry(self, message_id: str) -> None:
+        own = self._state.own.waiting[message_id]
+        if own.attempts <= self._state.own.most_attempts and self._state.send_again(
+            OutgoingKind.RETRY, own.place
+        ):
+            self._state.counters.retries += 1
+            return
+        self._state.own.remove(message_id)
+        self._state.counters.delivery_failed += 1
+        reason = f"no acknowledgement after it was sent {own.attempts} times"
+        self._state.tell(DeliveryFailed(message_id, own.attempts, reason))
+
+    # -- outputs -----------------------------------------------------------------------------------
+
+    def events(self) -> Iterator[SdsEvent]:
+        """Hand out all that happened."""
+        while self._state.events:
+            yield self._state.events.popleft()
+
+    def outgoing(self) -> Iterator[Outgoing]:
+        """Hand out all that must be broadcast, in order."""
+        while self._state.outgoing:
+            yield self._state.outgoing.popleft()
+        for vector in self._state.svs.outgoing():
+            self._state.acknowledge_at_ms = None
+            self._state.counters.syncs_sent += 1
+            yield Outgoing(OutgoingKind.SYNC, "", self._sync(vector))
+
+    def _sync(self, vector: bytes) -> bytes:
+        told, received = StateVector.decode(vector), StateVector()
+        for name in told:
+            for boot, seq in self._state.streams.received.numbers(name).items():
+                received.raise_to(name, boot, seq)
+        lacking = self._state.streams.lost[-LACKING_TOLD:]
+        return self._state.wire.sync(vector, self._state.node, received, lacking)
+
+    def changes(self) -> Changes:
+        """Hand out what changed of what a restart needs."""
+        return self._state.recorder.take()
+
+    def restore(self, tables: Tables, newest: Sequence[LogEntry], now_ms: int) -> None:
+        """Begin as before a restart. Own messages that never went out wait in `outgoing()`."""
+        values = {row[0]: row[1] for row in tables.get(CHANNEL.name, ())}
+        boot = values.get(BOOTSTRAP_TIME)
+        assert boot is None or isinstance(boot, int)
+        rows = {t: list(tables.get(t.name, ())) for t in (STREAMS, LOST, UNACKNOWLEDGED)}
+        known = self._state.streams.restore(rows[STREAMS], rows[LOST])
+        blocks, evicted = tables.get("log_blocks", ()), tables.get("evicted_ids", ())
+        self.log.restore(list(newest), list(blocks), list(evicted), None)
+        self._state.lamport_timestamp = newest[-1].lamport_timestamp if newest else 0
+        self._state.svs = self._state.make_svs(now_ms, boot, known)
+        for message_id, attempts in self._state.own.restore(rows[UNACKNOWLEDGED]):
+            place = self._state.wire.place(message_id)
+            if place is None:
+                continue
+            self._add_own(message_id, place, attempts)
+            if attempts:
+                self._state.own.dispatched(message_id, now_ms)
+            else:
+                self._state.send_again(OutgoingKind.CONTENT, place)
+        for stream in list(self._state.streams):
+            self._receiver.note_missing(stream, now_ms)
+
+    def progress(self) -> Progress:
+        """How much of what it knows of it has."""
+        waiting = sum(len(stream.parked) for stream in self._state.streams)
+        missing = len(self._state.recovery.missing) + waiting
+        return Progress(self._state.counters.delivered, missing, len(self._state.streams.lost))
+
+    def statistics(self) -> SdsStatistics:
+        """A snapshot of counters and buffers; zero for what the protocol has not."""
+        return SdsStatistics(
+            counters=self._state.counters,
+            lamport_timestamp=self._state.lamport_timestamp,
+            log_length=len(self.log),
+            log_evicted=self.log.evicted,
+            outgoing=len(self._state.own.waiting),
+            incoming=sum(len(stream.parked) for stream in self._state.streams),
+            missing=len(self._state.recovery.missing),
+            lost_entries=len(self._state.streams.lost),
+            repair_requests=len(self._state.recovery.missing),
+            repair_responses=0,
+            repair_cache_bytes=0,
+            bloom_filter_messages=0,
+            bloom_filter_rollovers=0,
+            participants=len(self._state.participants - {self._state.sender_id}),
+        )
+
+    # -- inside ------------------------------------------------------------------------------------
+
+    def _publish(self, now_ms: int) -> Publication:
+        svs = self._state.svs
+        try:
+            return svs.publish(now_ms, announce=False)
+        except SequenceExhausted:  # somebody claimed our last number
+            svs.rebootstrap(now_ms)
+            return svs.publish(now_ms, announce=False)
+
+    def _check(self, content: bytes) -> None:
+        if not content:
+            raise EmptyContent("there is nothing to send")
+        overhead = OVERHEAD_BYTES + 2 * len(self._state.node.encode())
+        limit = self._state.options.max_message_bytes - overhead
+        if len(content) > limit:
+            raise ContentTooLong(f"{len(content)} bytes; at most {limit} fit a message")
+
+    def _add_own(self, message_id: str, place: PublicationName, attempts: int = 0) -> None:
+        name = self._state.wire.naming.publication(place.node, place.bootstrap_time, place.seq)
+        self._state.own.add(message_id, place, name, attempts)

@@ -1,0 +1,121 @@
+"""What a participant's parts share: the tables, and the way to tell and to broadcast."""
+
+from collections import deque
+from typing import Final
+
+from reliable_channel.events import HistoryEntry
+from reliable_channel.sync_core import (
+    LogEntry,
+    MessageLog,
+    Outgoing,
+    OutgoingKind,
+    SdsCounters,
+    SdsEvent,
+    SyncSetting,
+)
+
+from ..naming import PublicationName
+from ..options import SvsOptions
+from ..protocol import SvsProtocol, suppression_timeout_ms
+from ..vector import StateVector
+from .outbound import Outbound
+from .recovery import Recovery
+from .streams import Streams
+from .wire import ChannelWire, node_name, sender_id
+
+ACKNOWLEDGE_WITHIN_MS: Final = 2_000
+"""After a message is sent or delivered somebody sends its state vector within this time, and with
+it acknowledgements. One who does is enough: the draws are skewed as those of §4.1."""
+VECTOR_BYTES: Final = 30_000
+"""Of one Sync Interest; a Waku message has room for much more than an NDN packet."""
+
+
+class ChannelState:
+    """The tables of one participant of one channel."""
+
+    def __init__(self, setting: SyncSetting) -> None:
+        self.options = options = setting.options.sds_options()
+        self.sender_id, self.node = setting.sender_id, node_name(setting.sender_id)
+        self.random, self.recorder = setting.random, setting.recorder
+        self.wire = ChannelWire(setting.channel_id, setting.random)
+        self.log = MessageLog(
+            options.limits.log_entries,
+            options.limits.log_bytes,
+            archive=setting.archive,
+            recorder=setting.recorder,
+            window=options.limits.log_window_entries,
+        )
+        self.streams = Streams(setting.recorder)
+        self.recovery = Recovery(setting.random)
+        self.own = Outbound(
+            setting.recorder,
+            limit=options.limits.outgoing_messages,
+            interval_ms=options.retry_interval_ms,
+            attempts=options.max_retry_attempts,
+        )
+        self.svs = self.make_svs(setting.now_ms)
+        self.lamport_timestamp = 0
+        self.acknowledge_at_ms: int | None = None
+        self.counters = SdsCounters()
+        self.participants: set[str] = set()
+        self.events: deque[SdsEvent] = deque()
+        self.outgoing: deque[Outgoing] = deque()
+
+    def make_svs(
+        self, now_ms: int, bootstrap_time: int | None = None, vector: StateVector | None = None
+    ) -> SvsProtocol:
+        """The state machine, new or as before a restart."""
+        return SvsProtocol(
+            self.node,
+            now_ms=now_ms,
+            random=self.random,
+            bootstrap_time=bootstrap_time,
+            vector=vector,
+            options=SvsOptions(
+                periodic_timeout_ms=self.options.sync_min_interval_ms, vector_bytes=VECTOR_BYTES
+            ),
+        )
+
+    def tell(self, event: SdsEvent) -> None:
+        """Something happened."""
+        self.events.append(event)
+
+    def heard_from(self, who: str) -> None:
+        """Somebody takes part."""
+        if len(self.participants) < self.options.limits.participants:
+            self.participants.add(who)
+
+    def broadcast(
+        self, kind: OutgoingKind, message_id: str, data: bytes, timestamp_ns: int | None = None
+    ) -> None:
+        """Something goes out."""
+        self.outgoing.append(Outgoing(kind, message_id, data, timestamp_ns))
+
+    def send_again(self, kind: OutgoingKind, place: PublicationName) -> bool:
+        """Broadcast a message of the log; return False where it is not there any more."""
+        message_id = self.wire.message_id(place)
+        entry = self.log.get(message_id)
+        if entry is None:
+            return False
+        data = self.wire.message(place, entry.lamport_timestamp, entry.content)
+        self.broadcast(kind, message_id, data)
+        return True
+
+    def log_own(self, place: PublicationName, content: bytes, now_ms: int) -> LogEntry:
+        """Put an own message into the log."""
+        self.lamport_timestamp = max(now_ms, self.lamport_timestamp + 1)
+        entry = LogEntry(
+            self.wire.message_id(place), self.sender_id, self.lamport_timestamp, content
+        )
+        self.log.insert(entry)
+        return entry
+
+    def reference(self, place: PublicationName) -> HistoryEntry:
+        """How events name a message."""
+        return HistoryEntry(self.wire.message_id(place), None, sender_id(place.node))
+
+    def plan_acknowledgement(self, now_ms: int) -> None:
+        """There is something to say that a state vector says."""
+        if self.acknowledge_at_ms is None:
+            delay_ms = suppression_timeout_ms(ACKNOWLEDGE_WITHIN_MS, self.random())
+            self.acknowledge_at_ms = now_ms + round(delay_ms)
