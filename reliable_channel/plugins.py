@@ -1,43 +1,285 @@
-"""The one plugin manager, and what the SDK registers there itself."""
+"""Which plugins there are: the SDK's own, those that are installed, and those of one channel."""
 
+import inspect
+import os
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from functools import cache
+from importlib.metadata import EntryPoint, entry_points, version
+from typing import Final
 
 import pluggy
 
+from .checked_transport import CheckedTransport
+from .encryption import Encryption
+from .errors import PluginError
 from .hooks import PROJECT, Hooks, hookimpl
+from .plugin_calls import BuiltIn, the_answer
 from .state import StateStore
 from .state.connect import memory_store, sqlite_store
+from .transport import Transport, WakuSettings
+from .transport.connect import memory_transport, multicast_transport, waku_transport
+
+SELECTION: Final = "RELIABLE_CHANNEL_PLUGINS"
+"""Names of the installed plugins to load, with commas; empty or `none` for none, all if not set."""
 
 
-class _StateStores:
+class _StateStores(BuiltIn):
     """`memory:` and `sqlite:`."""
 
-    @hookimpl(trylast=True)
+    @hookimpl
     def make_state_store(self, url: str, channel_id: str, sender_id: str) -> StateStore | None:
         return memory_store(url, channel_id, sender_id) or sqlite_store(url, channel_id, sender_id)
 
 
+class _Transports(BuiltIn):
+    """A Waku node's REST API, a network in memory, and a multicast group."""
+
+    @hookimpl
+    def make_transport(self, url: str, settings: WakuSettings) -> Transport | None:
+        for make in (waku_transport, memory_transport, multicast_transport):
+            if (transport := make(url, settings)) is not None:
+                return transport
+        return None
+
+
+BUILT_IN: Final[dict[str, BuiltIn]] = {
+    "state stores": _StateStores(),
+    "transports": _Transports(),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class InstalledPlugin:
+    """What `reliable-channel plugins` tells of a plugin."""
+
+    name: str
+    distribution: str
+    version: str
+    hooks: tuple[str, ...]
+    problem: str
+    """Why it is not in use; empty where it is."""
+
+
 @cache
 def plugin_manager() -> pluggy.PluginManager:
-    """The plugin manager of this process."""
-    manager = pluggy.PluginManager(PROJECT)
-    manager.add_hookspecs(Hooks)
-    manager.register(_StateStores(), name="state stores")
+    """The plugin manager of this process: what is built in, and what is installed and selected.
+
+    Raises:
+        PluginError: a plugin cannot be loaded; the text says which, and how to do without.
+    """
+    manager = _bare_manager()
+    found: dict[str, EntryPoint] = {}
+    for entry in _selected():
+        if (other := found.setdefault(entry.name, entry)) is not entry:
+            raise PluginError(
+                f"two plugins are called {entry.name!r}: those of {_distribution(other)[0]} and "
+                f"{_distribution(entry)[0]}; uninstall one of them"
+            )
+        _load(manager, entry)
     return manager
 
 
-def state_store(url: str, channel_id: str, sender_id: str) -> StateStore:
+def manager_with(plugins: Sequence[object]) -> pluggy.PluginManager:
+    """The plugin manager of one channel: the process's plugins, and its own.
+
+    Raises:
+        PluginError: one of them is no plugin.
+    """
+    if not plugins:
+        return plugin_manager()
+    manager = pluggy.PluginManager(PROJECT)
+    manager.add_hookspecs(Hooks)
+    for name, plugin in plugin_manager().list_name_plugin():
+        manager.register(plugin, name)
+    for plugin in plugins:
+        name = getattr(plugin, "__name__", type(plugin).__name__)
+        if manager.has_plugin(name):
+            name = f"{name} ({len(manager.get_plugins())})"
+        register(manager, plugin, name)
+    return manager
+
+
+def register(manager: pluggy.PluginManager, plugin: object, name: str) -> None:
+    """Add a plugin.
+
+    Raises:
+        PluginError: it fills no hook, or one in a way that does not fit.
+    """
+    if inspect.isclass(plugin):
+        raise PluginError(f"plugin {name!r} is a class; give an instance of it")
+    try:
+        manager.register(plugin, name)
+        manager.check_pending()
+    except (pluggy.PluginValidationError, ValueError) as error:
+        raise PluginError(f"plugin {name!r} does not fit its hooks: {error}") from error
+    if not manager.get_hookcallers(plugin):
+        raise PluginError(
+            f"plugin {name!r} fills no hook: its functions need @reliable_channel.hooks.hookimpl "
+            f"and the names in reliable_channel.hooks ({plugin!r})"
+        )
+
+
+def installed() -> Iterator[InstalledPlugin]:
+    """All plugins, those that are left out or broken too."""
+    ours = version("reliable-channel")
+    for name, plugin in BUILT_IN.items():
+        yield InstalledPlugin(name, "reliable-channel", ours, _hooks_of(plugin), "")
+    names = _selection()
+    for entry in _all():
+        hooks: tuple[str, ...] = ()
+        problem = ""
+        if names is not None and entry.name not in names:
+            problem = f"left out by {SELECTION}"
+        else:
+            manager = _bare_manager()
+            try:
+                _load(manager, entry)
+                hooks = _hooks_of(manager.get_plugin(entry.name))
+            except PluginError as error:
+                problem = str(error)
+        yield InstalledPlugin(entry.name, *_distribution(entry), hooks, problem)
+
+
+def make_transport(
+    manager: pluggy.PluginManager,
+    url: str,
+    channel_id: str,
+    sender_id: str,
+    settings: WakuSettings,
+) -> Transport:
+    """The transport of a node's URL.
+
+    Raises:
+        PluginError: a plugin failed, or two know the scheme.
+        ValueError: no plugin knows the scheme, or the one that does refuses the rest.
+    """
+    answer = the_answer(
+        manager,
+        "make_transport",
+        Transport,
+        url=url,
+        channel_id=channel_id,
+        sender_id=sender_id,
+        settings=settings,
+    )
+    if answer is None:
+        raise ValueError(
+            f"node is {url!r}; allowed is an http or https address, memory://name or "
+            "udp+multicast://group:port, or a URL that a plugin knows (`reliable-channel plugins` "
+            "lists them)"
+        )
+    call, transport = answer
+    made: Transport = transport
+    return made if call.built_in else CheckedTransport(made, call.plugin)
+
+
+def make_encryption(
+    manager: pluggy.PluginManager, url: str, channel_id: str, sender_id: str
+) -> Encryption:
+    """The encryption of a URL.
+
+    Raises:
+        PluginError: a plugin failed, or two know the scheme.
+        ValueError: no plugin knows the scheme, or the one that does refuses the rest.
+    """
+    answer = the_answer(
+        manager,
+        "make_encryption",
+        Encryption,
+        url=url,
+        channel_id=channel_id,
+        sender_id=sender_id,
+    )
+    if answer is None:
+        raise ValueError(
+            f"encryption is {url!r}: no installed plugin knows this scheme (`reliable-channel "
+            "plugins` lists them)"
+        )
+    encryption: Encryption = answer[1]
+    return encryption
+
+
+def state_store(
+    manager: pluggy.PluginManager, url: str, channel_id: str, sender_id: str
+) -> StateStore:
     """The state store of a URL.
 
     Raises:
+        PluginError: a plugin failed, or two know the scheme.
         ValueError: no plugin knows the scheme, or the one that does refuses the rest.
     """
-    store: StateStore | None = plugin_manager().hook.make_state_store(
-        url=url, channel_id=channel_id, sender_id=sender_id
+    answer = the_answer(
+        manager,
+        "make_state_store",
+        StateStore,
+        url=url,
+        channel_id=channel_id,
+        sender_id=sender_id,
     )
-    if store is None:
+    if answer is None:
         raise ValueError(
             f"state is {url!r}: no plugin knows this scheme; built in are memory: and "
             "sqlite:///path"
         )
+    store: StateStore = answer[1]
     return store
+
+
+def _bare_manager() -> pluggy.PluginManager:
+    manager = pluggy.PluginManager(PROJECT)
+    manager.add_hookspecs(Hooks)
+    for name, plugin in BUILT_IN.items():
+        manager.register(plugin, name)
+    return manager
+
+
+def _all() -> list[EntryPoint]:
+    return sorted(entry_points(group=PROJECT), key=lambda entry: entry.name)
+
+
+def _selection() -> frozenset[str] | None:
+    """The names of the plugins to load; None for all."""
+    selection = os.environ.get(SELECTION)
+    if selection is None:
+        return None
+    return frozenset(name.strip() for name in selection.split(",")) - {"", "none"}
+
+
+def _selected() -> list[EntryPoint]:
+    """The installed plugins to load.
+
+    Raises:
+        PluginError: one is asked for that is not installed.
+    """
+    found, names = _all(), _selection()
+    if names is None:
+        return found
+    if absent := sorted(names - {entry.name for entry in found}):
+        raise PluginError(
+            f"{SELECTION} names {', '.join(absent)}; installed are "
+            f"{', '.join(entry.name for entry in found) or 'none'}"
+        )
+    return [entry for entry in found if entry.name in names]
+
+
+def _load(manager: pluggy.PluginManager, entry: EntryPoint) -> None:
+    try:
+        plugin = entry.load()
+    except Exception as error:
+        raise PluginError(
+            f"plugin {entry.name!r} of {' '.join(_distribution(entry))} cannot be loaded: "
+            f"{error!r}; repair or uninstall it, or leave it out ({SELECTION}=none)"
+        ) from error
+    register(manager, plugin, entry.name)
+
+
+def _distribution(entry: EntryPoint) -> tuple[str, str]:
+    return ("unknown", "") if entry.dist is None else (entry.dist.name, entry.dist.version)
+
+
+def _hooks_of(plugin: object) -> tuple[str, ...]:
+    manager = pluggy.PluginManager(PROJECT)
+    manager.add_hookspecs(Hooks)
+    manager.register(plugin, "it")
+    return tuple(caller.name for caller in manager.get_hookcallers(plugin) or ())

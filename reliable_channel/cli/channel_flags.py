@@ -31,8 +31,9 @@ _COMMON: dict[str, tuple[Any, Any]] = {
                 "--node",
                 "--url",
                 envvar="RELIABLE_CHANNEL_NODE",
-                help="REST address of a Waku node (`reliable-channel node` starts one). Give "
-                "several to have each stand in for the others.",
+                help="REST address of a Waku node (`reliable-channel node` starts one), or another "
+                "network: udp+multicast://239.1.2.3:5007 for a LAN without any node. Give several "
+                "to have each stand in for the others.",
             ),
         ],
         [DEFAULT_NODE],
@@ -79,6 +80,16 @@ _COMMON: dict[str, tuple[Any, Any]] = {
                 envvar="RELIABLE_CHANNEL_STATE",
                 help="Where the channel's state outlives the process: sqlite:///path, or memory: "
                 "for nowhere.",
+            ),
+        ],
+        None,
+    ),
+    "encryption": (
+        Annotated[
+            str | None,
+            typer.Option(
+                envvar="RELIABLE_CHANNEL_ENCRYPTION",
+                help="What seals the channel: a URL that a plugin knows.",
             ),
         ],
         None,

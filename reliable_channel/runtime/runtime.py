@@ -27,6 +27,7 @@ from .inner_stages import InnerStages
 from .intake import Intake
 from .journal import Journal
 from .kept import Kept, StateBudget
+from .observers import Observers
 from .outbox import Outbox
 from .rate_limit import Budget, BudgetStore, RateLimitManager, no_budget
 from .receiver import Receiver
@@ -67,6 +68,7 @@ class Runtime:
         require_signatures: bool = False,
         budget: BudgetStore | None = None,
         kept: Kept | None = None,
+        observers: Observers | None = None,
     ) -> None:
         self.options = options
         self._kept = kept
@@ -102,6 +104,7 @@ class Runtime:
             deliver=None if inner is None else inner.delivered,
             keeper=None if kept is None else kept.keeper,
             recorder=recorder,
+            observers=observers,
         )
         self._inner = inner
         self._recorder = recorder

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 from ..sds.archive import LogArchive
 from ..sds.changes import Changes, Tables
@@ -36,6 +36,7 @@ class Archive(LogArchive, Protocol):
         ...
 
 
+@runtime_checkable
 class StateStore(Protocol):
     """Where state outlives the process.
 

@@ -21,6 +21,7 @@ from .base import (
     StoreUnavailable,
     Transport,
     TransportError,
+    has_store,
     renew,
 )
 from .pool_node import Node
@@ -82,6 +83,11 @@ class PoolTransport:
         self._tried = anyio.Event()
         self._changed = anyio.Event()
         self._arrivals: MemoryObjectReceiveStream[Batch | TransportError] | None = None
+
+    @property
+    def has_store(self) -> bool:
+        """Whether any of the nodes is one of a network with a Store."""
+        return any(has_store(node.transport) for node in self._nodes)
 
     async def open(self) -> None:
         """Connect to all nodes; one that answers is enough, and the others are tried again in the
@@ -311,7 +317,8 @@ class PoolTransport:
     def _in_turn(self) -> list[Node]:
         """The nodes in the order in which to ask their Stores: last those that are passed over."""
         now_s = anyio.current_time()
-        return sorted(self._nodes, key=lambda node: node.is_passed_over("store", now_s))
+        able = [node for node in self._nodes if has_store(node.transport)]
+        return sorted(able, key=lambda node: node.is_passed_over("store", now_s))
 
     def _errors(self, service: str) -> str:
         return "; ".join(
