@@ -187,7 +187,10 @@ class PoolTransport:
         """Wait for what any node brings, each message once."""
         if self._arrivals is None:
             raise TransportError("the pool is not open")
-        arrived = await self._arrivals.receive()
+        try:
+            arrived = await self._arrivals.receive()
+        except (anyio.ClosedResourceError, anyio.EndOfStream):
+            raise TransportError("the pool was closed") from None
         if isinstance(arrived, TransportError):
             raise arrived
         return Batch([m for m in arrived.messages if self._seen.add(m.message_hash)], arrived.gap)
