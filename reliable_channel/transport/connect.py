@@ -3,7 +3,6 @@
 import re
 from collections.abc import Sequence
 from contextlib import AsyncExitStack
-from urllib.parse import urlsplit
 
 import httpx
 
@@ -64,8 +63,7 @@ def waku_transport(url: str, settings: WakuSettings) -> WakuTransport | None:
     Raises:
         ValueError: it names no host.
     """
-    scheme = urlsplit(url).scheme.removeprefix("waku+")
-    if scheme not in ("http", "https"):
+    if _scheme(url).removeprefix("waku+") not in ("http", "https"):
         return None
     address = re.sub(r"^waku\+", "", url, flags=re.IGNORECASE)
     if not re.match(r"[a-z]+://[^/?#\s]", address, re.IGNORECASE):
@@ -79,7 +77,7 @@ def memory_transport(url: str, settings: WakuSettings) -> MemoryTransport | None
     Raises:
         ValueError: it has no name.
     """
-    return named_transport(url, settings) if urlsplit(url).scheme == "memory" else None
+    return named_transport(url, settings) if _scheme(url) == "memory" else None
 
 
 def multicast_transport(url: str, settings: WakuSettings) -> MulticastTransport | None:
@@ -88,7 +86,7 @@ def multicast_transport(url: str, settings: WakuSettings) -> MulticastTransport 
     Raises:
         ValueError: it is not of that form.
     """
-    return MulticastTransport(url, settings) if urlsplit(url).scheme == "udp+multicast" else None
+    return MulticastTransport(url, settings) if _scheme(url) == "udp+multicast" else None
 
 
 async def embedded_transport(settings: WakuSettings, stack: AsyncExitStack) -> WakuTransport:
@@ -100,3 +98,8 @@ async def embedded_transport(settings: WakuSettings, stack: AsyncExitStack) -> W
     node = await stack.enter_async_context(EmbeddedNode(options))
     app = httpx.ASGITransport(app=node.app)
     return WakuTransport("http://embedded", settings, http_transport=app)
+
+
+def _scheme(url: str) -> str:
+    """The scheme of an address that was checked."""
+    return url.partition("://")[0].lower()

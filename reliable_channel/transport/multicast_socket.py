@@ -37,10 +37,11 @@ class Group:
         Raises:
             ValueError: it is not of that form.
         """
-        parts, wrong = urlsplit(url), ValueError(f"node is {url!r}; allowed is {ALLOWED}")
-        values = dict(parse_qsl(parts.query, keep_blank_values=True))
-        interface, ttl = values.pop("interface", ""), values.pop("ttl", "1")
+        wrong = ValueError(f"node is {url!r}; allowed is {ALLOWED}")
         try:
+            parts = urlsplit(url)
+            values = dict(parse_qsl(parts.query, keep_blank_values=True))
+            interface, ttl = values.pop("interface", ""), values.pop("ttl", "1")
             address, port = ip_address(parts.hostname or ""), parts.port
             if address.version == 4 and interface:
                 IPv4Address(interface)
@@ -70,8 +71,6 @@ def join(group: Group) -> socket.socket:
         sock.setblocking(False)
         _share(sock)
         sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, RECEIVE_BUFFER_BYTES)
-        # Bound to the group, a socket hears that group alone; Windows binds to own addresses only.
-        sock.bind(("" if sys.platform == "win32" else str(group.address), group.port))
         if isinstance(group.address, IPv4Address):
             _join_4(sock, group.address, group)
         else:
@@ -95,6 +94,7 @@ def _share(sock: socket.socket) -> None:
 
 def _join_4(sock: socket.socket, address: IPv4Address, group: Group) -> None:
     interface = socket.inet_aton(group.interface or "0.0.0.0")
+    sock.bind((_bound_to(address), group.port))
     sock.setsockopt(socket.IPPROTO_IP, socket.IP_ADD_MEMBERSHIP, address.packed + interface)
     sock.setsockopt(socket.IPPROTO_IP, socket.IP_MULTICAST_LOOP, 1)
     sock.setsockopt(socket.IPPROTO_IP, socket.IP_MULTICAST_TTL, group.ttl)
@@ -104,9 +104,15 @@ def _join_4(sock: socket.socket, address: IPv4Address, group: Group) -> None:
 
 def _join_6(sock: socket.socket, address: IPv6Address, group: Group) -> None:
     index = socket.if_nametoindex(group.interface) if group.interface else 0
+    sock.bind((_bound_to(address), group.port, 0, index))
     member = address.packed + struct.pack("@I", index)
     sock.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_JOIN_GROUP, member)
     sock.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_MULTICAST_LOOP, 1)
     sock.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_MULTICAST_HOPS, group.ttl)
     if group.interface:
         sock.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_MULTICAST_IF, index)
+
+
+def _bound_to(address: IPv4Address | IPv6Address) -> str:
+    """Bound to the group, a socket hears that group alone; Windows binds to own addresses only."""
+    return "" if sys.platform == "win32" else str(address)
