@@ -5,6 +5,7 @@ from contextlib import aclosing
 from typing import Any, Final
 
 from .errors import PluginError
+from .plugin_calls import told
 from .transport.base import (
     HASH_BYTES,
     Batch,
@@ -65,7 +66,9 @@ class CheckedTransport:
             blame.unless(envelope, Envelope)
             blame.unless(envelope.message_hash, bytes)
             if len(envelope.message_hash) != HASH_BYTES:
-                raise blame.error(f"a message hash of {len(envelope.message_hash)} bytes, not 32")
+                raise blame.error(
+                    f"a message hash of {len(envelope.message_hash)} bytes; allowed are 32"
+                )
         return envelope
 
     async def publish(self, envelope: Envelope) -> None:
@@ -136,7 +139,7 @@ class _Blamed:
     def unless(self, value: Any, kind: type) -> None:
         """Raise unless a value is of a kind."""
         if not isinstance(value, kind):
-            raise self.error(f"{value!r:.80}, not a {kind.__name__}")
+            raise self.error(f"{told(value)}; allowed is {kind.__name__}")
 
     def error(self, returned: str) -> PluginError:
         """What to raise for a return that is none."""

@@ -69,7 +69,7 @@ class Call:
             raise ValueError(f"{error} (says plugin {self.plugin!r})") from error
         except Exception as error:
             raise PluginError(f"plugin {self.plugin!r} failed in {self.hook}: {error!r}") from error
-        if answer is None or isinstance(answer, kind):
+        if answer is None or (isinstance(answer, kind) and not inspect.isclass(answer)):
             return answer
         raise PluginError(
             f"plugin {self.plugin!r} returned {told(answer)} from {self.hook}; allowed are None "

@@ -112,7 +112,8 @@ def register(manager: pluggy.PluginManager, plugin: object, name: str) -> None:
         manager.register(plugin, name)
         manager.check_pending()
     except (pluggy.PluginValidationError, ValueError) as error:
-        raise PluginError(f"plugin {name!r} does not fit its hooks: {error}") from error
+        reason = " ".join(str(error).split())
+        raise PluginError(f"plugin {name!r} does not fit its hooks: {reason}") from error
     if not manager.get_hookcallers(plugin):
         raise PluginError(
             f"plugin {name!r} fills no hook: its functions need @reliable_channel.hooks.hookimpl "

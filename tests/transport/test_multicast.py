@@ -14,7 +14,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from reliable_channel import ChannelUnavailable, ReliableChannel
-from reliable_channel.transport import MulticastTransport, TransportError, WakuSettings
+from reliable_channel.transport import (
+    MemoryNetwork,
+    MulticastTransport,
+    PoolTransport,
+    TransportError,
+    WakuSettings,
+)
 from reliable_channel.transport.multicast_frames import (
     DATAGRAM_BYTES,
     MAX_FRAMES,
@@ -269,6 +275,23 @@ def test_without_a_store_the_others_are_asked() -> None:
     assert [strategy(s) for s in ("both", "sds-r-only", "store-only", "none")] == (
         ["sds-r-only", "sds-r-only", "none", "none"]
     )
+
+
+@pytest.mark.anyio
+async def test_a_group_and_a_node_at_once_are_one_channel_with_one_hash() -> None:
+    url, near, far = group_url(), MemoryNetwork(), WakuSettings(SETTINGS.content_topic)
+    async with member(url) as bob:
+        pool = PoolTransport([MulticastTransport(url, far), near.transport()])
+        await pool.open()
+        envelope = pool.envelope(b"hello", timestamp_ns=1, ephemeral=False)
+        await pool.publish(envelope)
+        with anyio.fail_after(5):
+            (received,) = (await bob.receive()).messages
+        assert received.message_hash == envelope.message_hash
+        assert [m.payload for m in await pool.by_hash([envelope.message_hash])] == [b"hello"]
+        assert pool.has_store
+        assert {node.state for node in pool.nodes()} == {"healthy"}
+        await pool.aclose()
 
 
 @pytest.mark.anyio
