@@ -16,8 +16,16 @@ from .encryption import Encryption
 from .errors import ChannelClosed, ChannelUnavailable
 from .events import Event
 from .options import ChannelOptions, OptionValues
+from .plugin_answers import (
+    make_encryption,
+    make_id_function,
+    make_retry_policy,
+    make_transport,
+    state_store,
+)
 from .plugin_calls import calls
-from .plugins import make_encryption, make_transport, manager_with, state_store
+from .plugins import manager_with
+from .policies import IdFunction, Policies, RetryPolicy
 from .runtime import (
     Budget,
     BudgetFile,
@@ -116,6 +124,12 @@ class ReliableChannel:
             lines.
         drop_incoming: the share of live messages to throw away, 0 to 1, for tests of reliability.
         seed: makes the channel's random choices repeatable.
+        retry_policy: when a message that nobody acknowledged goes again: `fixed`, as the options
+            say; `doubling`, twice as long each time, up to an hour; one that a plugin knows; or a
+            `reliable_channel.policies.RetryPolicy`.
+        id_function: makes the ids of messages, in place of the wire profile's: `lip-173`,
+            `js-waku`, one that a plugin knows, or a function of sender, nanoseconds and content.
+            Only `lip-173` lets receivers notice forged ids.
         plugins: plugins of this channel alone, beside those that are installed
             (`reliable_channel.hooks`).
         options, **values: `ChannelOptions`, or single ones by name, or both.
@@ -148,6 +162,8 @@ class ReliableChannel:
         journal: str | Path | None = None,
         drop_incoming: float | None = None,
         seed: int | None = None,
+        retry_policy: RetryPolicy | str = "fixed",
+        id_function: IdFunction | str | None = None,
         plugins: Sequence[object] = (),
         now_ns: Callable[[], int] = time.time_ns,
         options: ChannelOptions | None = None,
@@ -165,6 +181,10 @@ class ReliableChannel:
         )
         self._settings.shard  # noqa: B018 - a malformed topic fails here, not at the first message
         self._plugins = manager_with(plugins)
+        self._policies = Policies(
+            make_retry_policy(self._plugins, retry_policy),
+            None if id_function is None else make_id_function(self._plugins, id_function),
+        )
         self._nodes = checked_addresses(node)
         self._given_transport = transport
         self._transports = [] if transport is not None else self._make_transports()
@@ -262,6 +282,7 @@ class ReliableChannel:
                 budget=self._budget,
                 kept=kept,
                 observers=self._observers(),
+                policies=self._policies,
             )
             stack.callback(runtime.close)
             runtime.restore()

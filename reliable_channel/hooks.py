@@ -9,8 +9,8 @@ channel with `ReliableChannel(..., plugins=[...])`. What the SDK does by itself 
 Every hook is a plain function, called in the thread that it says: one that hangs, hangs its caller.
 One that raises, or returns what it may not, is named: where an answer is needed that is a
 `PluginError`, elsewhere the plugin is set aside and the rest goes on. Two plugins that answer for
-the same URL are an error, too. `RELIABLE_CHANNEL_PLUGINS` names the installed plugins to load
-(empty or `none`: none); `RELIABLE_CHANNEL_TRACE_PLUGINS=1` prints each call on standard error.
+the same URL or name are an error, too. `RELIABLE_CHANNEL_PLUGINS` names the installed plugins to
+load (empty or `none`: none); `RELIABLE_CHANNEL_TRACE_PLUGINS=1` prints each call on standard error.
 """
 
 from typing import TYPE_CHECKING
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
     from .encryption import Encryption
     from .events import Event
+    from .policies import IdFunction, RetryPolicy
     from .state import StateStore
     from .transport import Transport, WakuSettings
 
@@ -72,6 +73,24 @@ class Hooks:
 
         Raises:
             ValueError: the scheme is yours and the rest is wrong; the text says what is allowed.
+        """
+
+    @hookspec
+    def make_retry_policy(self, name: str) -> "RetryPolicy | None":
+        """Return the retry policy of a name, or None where the name is not yours.
+
+        Called once for each channel that is made with `retry_policy=` as a text, in the channel's
+        thread: must not block and do no I/O. The policy is a pure function, called in the channel's
+        event loop and in simulations; what it raises ends the channel with a `PluginError`.
+        """
+
+    @hookspec
+    def make_id_function(self, name: str) -> "IdFunction | None":
+        """Return what makes message ids by a name, or None where the name is not yours.
+
+        Called once for each channel that is made with `id_function=` as a text, in the channel's
+        thread: must not block and do no I/O. Ids must be unique in the channel. The function is
+        called in `send`, which raises a `PluginError` where it fails.
         """
 
     @hookspec

@@ -118,7 +118,7 @@ def the_answer(
     if len(answers) > 1:
         names = " and ".join(repr(call.plugin) for call, _ in answers)
         raise PluginError(
-            f"{hook}: {arguments.get('url', arguments)!r} is claimed by the plugins {names}; leave "
+            f"{hook}: {next(iter(arguments.values()))!r} is claimed by the plugins {names}; leave "
             "all but one out (RELIABLE_CHANNEL_PLUGINS names those to load)"
         )
     return answers[0] if answers else None

@@ -10,11 +10,15 @@ from typing import Final
 
 import pluggy
 
-from .checked_transport import CheckedTransport
-from .encryption import Encryption
 from .errors import PluginError
 from .hooks import PROJECT, Hooks, hookimpl
-from .plugin_calls import BuiltIn, the_answer
+from .plugin_calls import BuiltIn
+from .policies import (
+    ID_FUNCTIONS,
+    RETRY_POLICIES,
+    IdFunction,
+    RetryPolicy,
+)
 from .state import StateStore
 from .state.connect import memory_store, sqlite_store
 from .transport import Transport, WakuSettings
@@ -43,9 +47,22 @@ class _Transports(BuiltIn):
         return None
 
 
+class _Policies(BuiltIn):
+    """The retry policies and id functions that have a name."""
+
+    @hookimpl
+    def make_retry_policy(self, name: str) -> RetryPolicy | None:
+        return RETRY_POLICIES.get(name)
+
+    @hookimpl
+    def make_id_function(self, name: str) -> IdFunction | None:
+        return ID_FUNCTIONS.get(name)
+
+
 BUILT_IN: Final[dict[str, BuiltIn]] = {
     "state stores": _StateStores(),
     "transports": _Transports(),
+    "policies": _Policies(),
 }
 
 
@@ -140,91 +157,6 @@ def installed() -> Iterator[InstalledPlugin]:
             except PluginError as error:
                 problem = str(error)
         yield InstalledPlugin(entry.name, *_distribution(entry), hooks, problem)
-
-
-def make_transport(
-    manager: pluggy.PluginManager,
-    url: str,
-    channel_id: str,
-    sender_id: str,
-    settings: WakuSettings,
-) -> Transport:
-    """The transport of a node's URL.
-
-    Raises:
-        PluginError: a plugin failed, or two know the scheme.
-        ValueError: no plugin knows the scheme, or the one that does refuses the rest.
-    """
-    answer = the_answer(
-        manager,
-        "make_transport",
-        Transport,
-        url=url,
-        channel_id=channel_id,
-        sender_id=sender_id,
-        settings=settings,
-    )
-    if answer is None:
-        raise ValueError(
-            f"node is {url!r}; allowed is an http or https address, memory://name or "
-            "udp+multicast://group:port, or a URL that a plugin knows (`reliable-channel plugins` "
-            "lists them)"
-        )
-    call, transport = answer
-    made: Transport = transport
-    return made if call.built_in else CheckedTransport(made, call.plugin)
-
-
-def make_encryption(
-    manager: pluggy.PluginManager, url: str, channel_id: str, sender_id: str
-) -> Encryption:
-    """The encryption of a URL.
-
-    Raises:
-        PluginError: a plugin failed, or two know the scheme.
-        ValueError: no plugin knows the scheme, or the one that does refuses the rest.
-    """
-    answer = the_answer(
-        manager,
-        "make_encryption",
-        Encryption,
-        url=url,
-        channel_id=channel_id,
-        sender_id=sender_id,
-    )
-    if answer is None:
-        raise ValueError(
-            f"encryption is {url!r}: no installed plugin knows this scheme (`reliable-channel "
-            "plugins` lists them)"
-        )
-    encryption: Encryption = answer[1]
-    return encryption
-
-
-def state_store(
-    manager: pluggy.PluginManager, url: str, channel_id: str, sender_id: str
-) -> StateStore:
-    """The state store of a URL.
-
-    Raises:
-        PluginError: a plugin failed, or two know the scheme.
-        ValueError: no plugin knows the scheme, or the one that does refuses the rest.
-    """
-    answer = the_answer(
-        manager,
-        "make_state_store",
-        StateStore,
-        url=url,
-        channel_id=channel_id,
-        sender_id=sender_id,
-    )
-    if answer is None:
-        raise ValueError(
-            f"state is {url!r}: no plugin knows this scheme; built in are memory: and "
-            "sqlite:///path"
-        )
-    store: StateStore = answer[1]
-    return store
 
 
 def _bare_manager() -> pluggy.PluginManager:

@@ -94,6 +94,16 @@ _COMMON: dict[str, tuple[Any, Any]] = {
         ],
         None,
     ),
+    "retry_policy": (
+        Annotated[
+            str,
+            typer.Option(
+                help="When what nobody acknowledged goes again: fixed, doubling, or what a plugin "
+                "knows.",
+            ),
+        ],
+        "fixed",
+    ),
     "rate_limit_file": (
         Annotated[
             Path | None,

@@ -2,6 +2,7 @@
 
 from collections.abc import AsyncIterator, Callable
 from copy import copy
+from dataclasses import replace
 from random import Random
 from typing import Final
 
@@ -10,6 +11,7 @@ from anyio.abc import TaskGroup
 
 from ..events import Event
 from ..options import ChannelOptions
+from ..policies import Policies
 from ..sds import SdsProtocol
 from ..sds.archive import NO_ARCHIVE
 from ..sds.changes import NO_RECORDER, Recorder
@@ -69,6 +71,7 @@ class Runtime:
         budget: BudgetStore | None = None,
         kept: Kept | None = None,
         observers: Observers | None = None,
+        policies: Policies | None = None,
     ) -> None:
         self.options = options
         self._kept = kept
@@ -79,13 +82,15 @@ class Runtime:
         self._outbox = Outbox()
         self._deadline_changed = anyio.Event()
         recorder = NO_RECORDER if kept is None else Recorder()
+        policies = policies or Policies()
         core = SdsProtocol(
             channel_id,
             sender_id,
             now_ms=now_ns() // 1_000_000,
             random=random.random,
-            options=options.sds_options(),
+            options=replace(options.sds_options(), retry_policy=policies.retry),
             profile=options.profile,
+            id_function=policies.id_function,
             signing=signing,
             require_signatures=require_signatures,
             recorder=recorder,
