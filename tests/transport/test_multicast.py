@@ -2,7 +2,8 @@
 
 import socket
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager
+from functools import partial
 from itertools import count, permutations
 from os import getpid
 from random import Random
@@ -34,6 +35,7 @@ from reliable_channel.transport.multicast_frames import (
     topic_tag,
 )
 from reliable_channel.transport.multicast_socket import Group, join
+from tests.channel.world import QUICK, Told, listening
 from waku.hashing import message_hash
 from waku.models import WakuMessage
 
@@ -275,6 +277,33 @@ def test_without_a_store_the_others_are_asked() -> None:
     assert [strategy(s) for s in ("both", "sds-r-only", "store-only", "none")] == (
         ["sds-r-only", "sds-r-only", "none", "none"]
     )
+
+
+def has_all(told: Told) -> bool:
+    return len(told.contents) == 16
+
+
+@pytest.mark.anyio
+async def test_datagrams_that_are_lost_are_made_up_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    random, url, names = Random(5), group_url(), (b"alice", b"bob", b"carol")
+
+    def lossy(datagram: bytes) -> Frame | None:
+        return None if random.random() < 0.05 else decode(datagram)
+
+    monkeypatch.setattr("reliable_channel.transport.multicast.decode", lossy)
+    async with AsyncExitStack() as stack:
+        told = []
+        for name in names:
+            channel = ReliableChannel(
+                url, channel_id="general", sender_id=name.decode(), options=QUICK
+            )
+            told.append((channel, await stack.enter_async_context(listening(channel))))
+        for number in range(8):
+            for (channel, _), name in zip(told, names, strict=True):
+                await channel.send(b"%s %d " % (name, number) + bytes(5_000))
+        for _, heard in told:
+            await heard.until(partial(has_all, heard))
+        assert len({channel.log_digest() for channel, _ in told}) == 1
 
 
 @pytest.mark.anyio
