@@ -31,7 +31,7 @@ class MemoryNetwork:
         self._transports: list[MemoryTransport] = []
         self._thread = 0
 
-    def transport(self, url: str = "memory:") -> "MemoryTransport":
+    def transport(self, url: str = "") -> "MemoryTransport":
         """A new participant's way into this network."""
         return MemoryTransport(self, url)
 
@@ -81,7 +81,7 @@ class MemoryNetwork:
 class MemoryTransport:
     """One participant's way into a `MemoryNetwork`."""
 
-    def __init__(self, network: MemoryNetwork, url: str = "memory:") -> None:
+    def __init__(self, network: MemoryNetwork, url: str = "") -> None:
         self.url = url
         self._network = network
         self._arrived: deque[Received] = deque()

@@ -72,7 +72,7 @@ class PoolTransport:
         if redundancy < 1:
             raise ValueError(f"redundancy is {redundancy}; allowed is a number of at least 1")
         self._nodes = [
-            Node(str(getattr(transport, "url", f"node {number}")), transport, self._tell)
+            Node(str(getattr(transport, "url", "") or f"node {number}"), transport, self._tell)
             for number, transport in enumerate(transports)
         ]
         self._redundancy = redundancy
