@@ -125,6 +125,7 @@ def the_answer(
 
 
 def _lacking(answer: object, kind: type) -> str:
-    """What a value lacks of a protocol."""
+    """What a value lacks of a protocol, in words."""
     wanted = [name for name in vars(kind) | kind.__annotations__ if not name.startswith("_")]
-    return ", which has " + ", ".join(name for name in wanted if not hasattr(answer, name))
+    lacking = [name for name in wanted if not hasattr(answer, name)]
+    return f", which has {', '.join(lacking)}" if lacking else ""

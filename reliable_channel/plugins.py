@@ -13,12 +13,7 @@ import pluggy
 from .errors import PluginError
 from .hooks import PROJECT, Hooks, hookimpl
 from .plugin_calls import BuiltIn
-from .policies import (
-    ID_FUNCTIONS,
-    RETRY_POLICIES,
-    IdFunction,
-    RetryPolicy,
-)
+from .policies import ID_FUNCTIONS, RETRY_POLICIES, IdFunction, RetryPolicy
 from .state import StateStore
 from .state.connect import memory_store, sqlite_store
 from .transport import Transport, WakuSettings
