@@ -4,8 +4,8 @@ published plugin.
 A plugin is a module or an object with functions of these names, each marked with
 `@reliable_channel.hooks.hookimpl`, which take those of the arguments that they name. It is found
 where its distribution has an entry point in the group `reliable_channel`, or is given to one
-channel with `ReliableChannel(..., plugins=[...])`. What the SDK does by itself fills the same hooks,
-but for its own commands, which work whatever plugins do.
+channel with `ReliableChannel(..., plugins=[...])`. What the SDK does by itself fills the same
+hooks, but for its own commands, which work whatever plugins do.
 
 Every hook is a plain function, called in the thread that it says: one that hangs, hangs its caller.
 One that raises, or returns what it may not, is named: where an answer is needed that is a
