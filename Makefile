@@ -11,7 +11,7 @@ protoc  = PATH="$(abspath $(BIN)):$$PATH" $(BIN)/python -m grpc_tools.protoc -I 
 	--python_out=$(2) --mypy_out=quiet:$(2) proto/$(1).proto
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test lint types format bench bench-state fuzz crash vectors docs proto lock clean check-python
+.PHONY: help demo test lint types sim soak format bench bench-state fuzz crash vectors interop docs proto lock clean check-python
 
 help: ## list what can be made
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /  make \1\t/' | expand -t 18
@@ -30,6 +30,12 @@ lint: $(READY) ## ruff, and the arrows of the design
 types: $(READY) ## mypy --strict
 	@$(BIN)/mypy
 
+sim: $(READY) ## 300 simulated groups in virtual time, each seed with faults of its own
+	@$(BIN)/reliable-channel simulate --seeds 300 --first-seed 1 $(ARGS)
+
+soak: $(READY) ## the same without end, from a seed nobody ran before; Ctrl-C tells how it went
+	@$(BIN)/reliable-channel simulate --forever --first-seed $$(date +%s)000 $(ARGS)
+
 format: $(READY) ## let ruff tidy the code
 	@$(BIN)/ruff check --fix .
 	@$(BIN)/ruff format .
@@ -41,7 +47,11 @@ fuzz: $(READY) ## every decoder, for FUZZ_SECONDS=600 in all; ARGS="sds_spec" fu
 	@$(BIN)/python -m tests.fuzz $(ARGS)
 
 vectors: $(READY) ## the golden vectors of other implementations
-	@$(BIN)/python -m tests.vectors tests/vectors/data/js-waku tests/vectors/data/waku tests/vectors/data/nim-sds
+	@$(BIN)/python -m tests.vectors tests/vectors/data/js-waku tests/vectors/data/waku \
+		tests/vectors/data/nim-sds tests/vectors/data/mvds tests/vectors/data/svs
+
+interop: $(READY) ## our MVDS and SVS nodes and other implementations' (needs Go; the first build takes minutes)
+	@$(BIN)/python -m pytest interop -s $(ARGS)
 
 bench-state: $(READY) ## a log of 10 thousand messages on disk against one of 10 million (some minutes)
 	@$(BIN)/python -m bench.state $(ARGS)
@@ -57,6 +67,8 @@ proto: $(READY) ## generate the protobuf modules from proto/
 	@$(call protoc,sds,reliable_channel/sds/wire)
 	@$(call protoc,nim_sds,reliable_channel/sds/wire)
 	@$(call protoc,segmentation,reliable_channel/segmentation)
+	@$(call protoc,mvds,plugins/reliable_channel_mvds/reliable_channel_mvds)
+	@$(call protoc,mvds_later,plugins/reliable_channel_mvds/reliable_channel_mvds)
 
 lock: $(READY) ## pin the newest dependencies again, with hashes and without addresses
 	@$(BIN)/python -m pip install --quiet uv

@@ -4,6 +4,7 @@ import time
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import AsyncExitStack
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from random import Random
 from secrets import randbits
@@ -12,6 +13,14 @@ from typing import TYPE_CHECKING, Any, Final, Self, Unpack
 
 import anyio
 
+from .arguments import (
+    checked_marker,
+    checked_name,
+    checked_path,
+    checked_seed,
+    checked_share,
+    checked_state,
+)
 from .encryption import Encryption
 from .errors import ChannelClosed, ChannelUnavailable
 from .events import Event
@@ -21,7 +30,7 @@ from .plugin_answers import (
     make_id_function,
     make_retry_policy,
     make_transport,
-    state_store,
+    sync_core,
 )
 from .plugin_calls import calls
 from .plugins import manager_with
@@ -61,8 +70,6 @@ from .transport.connect import (
 if TYPE_CHECKING:
     from .blocking import BlockingReliableChannel
 
-MAX_META_BYTES: Final = 64
-"""What a Waku message takes beside its payload (14/WAKU2-MESSAGE)."""
 CLOSE_TIMEOUT_S: Final = 2.0
 """How long closing waits for the transport to take what was accepted last."""
 
@@ -114,6 +121,7 @@ class ReliableChannel:
         marker: attached to each message and, if `marker_required`, demanded of each. Where None
             the wire profile decides: `nim` has `b"RELIABLE-CHANNEL-API/1"`, `spec` none; `b""` is
             none in any case.
+        sync: the sync protocol; others than `sds` come with plugins.
         state: where all that a restart needs outlives the process: `sqlite:///path` (relative;
             four slashes for an absolute path), or a store. `{channel_id}` and `{sender_id}` in the
             path stand for those of the channel; `?durability=power` outlives a loss of power, too.
@@ -157,6 +165,7 @@ class ReliableChannel:
         require_signatures: bool = False,
         marker: bytes | None = None,
         marker_required: bool = True,
+        sync: str = "sds",
         state: str | StateStore | None = None,
         rate_limit_file: str | Path | None = None,
         journal: str | Path | None = None,
@@ -169,12 +178,13 @@ class ReliableChannel:
         options: ChannelOptions | None = None,
         **values: Unpack[OptionValues],
     ) -> None:
-        self.channel_id = _required("channel_id", channel_id)
-        self.sender_id = _required("sender_id", sender_id)
+        self.channel_id = checked_name("channel_id", channel_id)
+        self.sender_id = checked_name("sender_id", sender_id)
         self.content_topic = content_topic or default_content_topic(channel_id)
         nim = values.get("wire_profile") == "nim"
         family = ChannelOptions.of_profile("nim" if nim else "spec")
         self.options = replace(options or family, **values)
+        seed = checked_seed(seed)
         self.seed = randbits(64) if seed is None else seed
         self._settings = WakuSettings(
             self.content_topic, pubsub_topic, cluster_id, num_shards, service, store_peer
@@ -191,21 +201,8 @@ class ReliableChannel:
         reached = [transport] if transport is not None else self._transports
         if reached and not any(map(has_store, reached)):
             self.options = self.options.without_store()
-        self._drop_incoming = drop_incoming
-        if drop_incoming is not None and not (
-            isinstance(drop_incoming, (int, float)) and 0 <= drop_incoming <= 1
-        ):
-            raise ValueError(f"drop_incoming is {drop_incoming!r}; allowed is a share from 0 to 1")
-        if journal is not None and not isinstance(journal, (str, Path)):
-            raise ValueError(f"journal is {journal!r}; allowed is the path of a file")
-        if seed is not None and not isinstance(seed, int):
-            raise ValueError(f"seed is {seed!r}; allowed is a whole number")
-        if marker is None:
-            marker = self.options.profile.marker
-        if marker is not None and len(marker) > MAX_META_BYTES:
-            raise ValueError(
-                f"marker has {len(marker)} bytes; at most {MAX_META_BYTES} are allowed"
-            )
+        self._drop_incoming = checked_share("drop_incoming", drop_incoming)
+        marker = checked_marker(self.options.profile.marker if marker is None else marker)
         if signing is not None:
             check_own_name(signing, sender_id)
         elif require_signatures:
@@ -218,11 +215,11 @@ class ReliableChannel:
         self._stages = chain(
             None if inside else encryption, marker or None, marker_required=marker_required
         )
-        self._budget = None if rate_limit_file is None else BudgetFile(Path(rate_limit_file))
-        self._journal_path = journal
-        if isinstance(state, str):
-            state = state_store(self._plugins, state, channel_id, sender_id)
-        self._state = state if state is not None and state.outlives_channel else None
+        budget_path = checked_path("rate_limit_file", rate_limit_file)
+        self._budget = None if budget_path is None else BudgetFile(budget_path)
+        self._sync = sync
+        self._journal_path = checked_path("journal", journal)
+        self._state = checked_state(self._plugins, state, channel_id, sender_id)
         self._now_ns = now_ns
         self._runtime: Runtime | None = None
         self._lossy: LossyTransport | None = None
@@ -271,6 +268,7 @@ class ReliableChannel:
                 content_topic=self.content_topic,
                 channel_id=self.channel_id,
                 sender_id=self.sender_id,
+                make_core=partial(sync_core, self._plugins, self._sync),
                 options=self.options,
                 journal=journal,
                 now_ns=self._now_ns,
@@ -336,7 +334,7 @@ class ReliableChannel:
             ValueError: the key is no text of 1 to 1024 characters.
         """
         if idempotency_key is not None:
-            _required("idempotency_key", idempotency_key)
+            checked_name("idempotency_key", idempotency_key)
         accepted = await self._opened().send(bytes(memoryview(payload)), idempotency_key)
         await anyio.lowlevel.checkpoint()
         return Request(accepted.request_id, accepted.message_ids)
@@ -434,7 +432,8 @@ class ReliableChannel:
         """
         if self._state is None:
             return None
-        identity = Identity(self.channel_id, self.sender_id, self.options.wire_profile)
+        dialect = self.options.wire_profile if self._sync == "sds" else self._sync
+        identity = Identity(self.channel_id, self.sender_id, dialect)
         return await stack.enter_async_context(
             kept_in(self._state, identity, lambda: self._now_ns() // 1_000_000, random.random)
         )
@@ -489,21 +488,6 @@ class ReliableChannel:
                 f"channel {self.channel_id!r} was not opened: use it inside `async with`"
             )
         return self._runtime
-
-
-def _required(name: str, value: str) -> str:
-    if not isinstance(value, str) or not value or len(value) > 1024 or not _is_text(value):
-        raise ValueError(f"{name} is {value!r}; allowed is a text of 1 to 1024 characters")
-    return value
-
-
-def _is_text(value: str) -> bool:
-    """Whether it can be written as UTF-8: lone surrogates cannot."""
-    try:
-        value.encode()
-    except UnicodeEncodeError:
-        return False
-    return True
 
 
 def _whole(entry: LogEntry, segmentation: Segmentation) -> LogEntry:

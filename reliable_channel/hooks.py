@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from .events import Event
     from .policies import IdFunction, RetryPolicy
     from .state import StateStore
+    from .sync_core import SyncCore, SyncSetting
     from .transport import Transport, WakuSettings
 
 PROJECT = "reliable_channel"
@@ -74,6 +75,14 @@ class Hooks:
 
         Raises:
             ValueError: the scheme is yours and the rest is wrong; the text says what is allowed.
+        """
+
+    @hookspec
+    def make_sync_core(self, protocol: str, setting: "SyncSetting") -> "SyncCore | None":
+        """Return the core of a sync protocol, or None where you do not know its name.
+
+        Called once each time a channel is opened, with the name given as `sync=`; must not block
+        and do no I/O, as the core itself never does. `sync_core.py` says what is asked of it.
         """
 
     @hookspec

@@ -17,6 +17,7 @@ from .policies import (
     checked_retry_policy,
 )
 from .state import StateStore
+from .sync_core import SyncCore, SyncSetting
 from .transport import Transport, WakuSettings
 
 
@@ -146,3 +147,20 @@ def state_store(
         )
     store: StateStore = answer[1]
     return store
+
+
+def sync_core(manager: pluggy.PluginManager, protocol: str, setting: SyncSetting) -> SyncCore:
+    """A core of a sync protocol.
+
+    Raises:
+        PluginError: a plugin failed, or two know the protocol.
+        ValueError: no plugin knows the protocol.
+    """
+    answer = the_answer(manager, "make_sync_core", SyncCore, protocol=protocol, setting=setting)
+    if answer is None:
+        raise ValueError(
+            f"sync is {protocol!r}: no plugin knows this protocol; built in is sds, and others "
+            "come with packages such as reliable-channel-mvds"
+        )
+    core: SyncCore = answer[1]
+    return core

@@ -3,7 +3,7 @@
 import inspect
 import os
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from importlib.metadata import EntryPoint, entry_points, version
 from typing import Final
@@ -14,8 +14,10 @@ from .errors import PluginError
 from .hooks import PROJECT, Hooks, hookimpl
 from .plugin_calls import BuiltIn
 from .policies import ID_FUNCTIONS, RETRY_POLICIES, IdFunction, RetryPolicy
+from .sds import SdsProtocol
 from .state import StateStore
 from .state.connect import memory_store, sqlite_store
+from .sync_core import SyncCore, SyncSetting
 from .transport import Transport, WakuSettings
 from .transport.connect import memory_transport, multicast_transport, waku_transport
 
@@ -29,6 +31,31 @@ class _StateStores(BuiltIn):
     @hookimpl
     def make_state_store(self, url: str, channel_id: str, sender_id: str) -> StateStore | None:
         return memory_store(url, channel_id, sender_id) or sqlite_store(url, channel_id, sender_id)
+
+
+class _Sds(BuiltIn):
+    """`sds`, the default."""
+
+    @hookimpl
+    def make_sync_core(self, protocol: str, setting: SyncSetting) -> SyncCore | None:
+        return sds_core(setting) if protocol == "sds" else None
+
+
+def sds_core(setting: SyncSetting) -> SdsProtocol:
+    """The core that comes along."""
+    return SdsProtocol(
+        setting.channel_id,
+        setting.sender_id,
+        now_ms=setting.now_ms,
+        random=setting.random,
+        options=replace(setting.options.sds_options(), retry_policy=setting.policies.retry),
+        profile=setting.options.profile,
+        id_function=setting.policies.id_function,
+        signing=setting.signing,
+        require_signatures=setting.require_signatures,
+        recorder=setting.recorder,
+        archive=setting.archive,
+    )
 
 
 class _Transports(BuiltIn):
@@ -58,6 +85,7 @@ BUILT_IN: Final[dict[str, BuiltIn]] = {
     "state stores": _StateStores(),
     "transports": _Transports(),
     "policies": _Policies(),
+    "sds": _Sds(),
 }
 
 

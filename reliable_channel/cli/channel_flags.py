@@ -16,11 +16,6 @@ from ..transport.connect import Service
 
 DEFAULT_NODE = "http://127.0.0.1:8645"
 
-PERSONAL_STATE = (
-    f"sqlite:///{typer.get_app_dir('reliable-channel')}/{{channel_id}}/{{sender_id}}.db"
-)
-"""Where people's channels are kept when they do not say."""
-
 P = ParamSpec("P")
 
 _COMMON: dict[str, tuple[Any, Any]] = {

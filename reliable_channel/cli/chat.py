@@ -21,8 +21,9 @@ from ..events import (
     TransportDegraded,
     TransportRecovered,
 )
-from .channel_flags import PERSONAL_STATE, ChannelArguments, with_channel_flags
+from .channel_flags import ChannelArguments, with_channel_flags
 from .console import out, terminal_restored
+from .personal import personal_channel
 
 COLOURS = ("cyan", "magenta", "green", "yellow", "blue", "red")
 PROMPT = "> "
@@ -42,8 +43,7 @@ def chat(arguments: ChannelArguments) -> None:
 
 
 async def _main(arguments: ChannelArguments) -> None:
-    channel = arguments.channel(default_state=PERSONAL_STATE)
-    async with channel, anyio.create_task_group() as tasks:
+    async with personal_channel(arguments) as channel, anyio.create_task_group() as tasks:
         out.print(
             f"channel [bold]{escape(channel.channel_id)}[/] on {escape(channel.content_topic)}, "
             f"you are [bold]{escape(channel.sender_id)}[/]; Ctrl-D leaves"

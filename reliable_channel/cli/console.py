@@ -10,7 +10,7 @@ from rich.markup import escape
 
 from waku.node import ArchiveError
 
-from ..errors import ReliableChannelError, SdsError
+from ..errors import ReliableChannelError, SdsError, StateError
 
 out = Console()
 err = Console(stderr=True)
@@ -21,7 +21,14 @@ def errors() -> Iterator[None]:
     """Turn expected errors into one line on standard error and exit status 2."""
     try:
         yield
-    except* (ReliableChannelError, SdsError, ArchiveError, ValueError, OSError) as group:
+    except* (
+        ReliableChannelError,
+        SdsError,
+        StateError,
+        ArchiveError,
+        ValueError,
+        OSError,
+    ) as group:
         for error in _leaves(group):
             err.print(f"[bold red]error:[/] {escape(str(error))}", highlight=False, soft_wrap=True)
         sys.exit(2)

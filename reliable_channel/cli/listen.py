@@ -8,7 +8,8 @@ import anyio
 import typer
 
 from ..events import MessageReceived, record
-from .channel_flags import PERSONAL_STATE, ChannelArguments, with_channel_flags
+from .channel_flags import ChannelArguments, with_channel_flags
+from .personal import personal_channel
 
 
 def register(app: typer.Typer) -> None:
@@ -29,7 +30,7 @@ def listen(
 
     async def main() -> None:
         seen = 0
-        async with arguments.channel(default_state=PERSONAL_STATE) as channel:
+        async with personal_channel(arguments) as channel:
             async for event in channel.events():
                 received = isinstance(event, MessageReceived)
                 if as_json:

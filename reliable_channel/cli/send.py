@@ -8,8 +8,9 @@ import typer
 
 from ..channel import ReliableChannel, Request
 from ..events import DeliveryFailed, MessageAcknowledged, MessageSent, SendFailed
-from .channel_flags import PERSONAL_STATE, ChannelArguments, with_channel_flags
+from .channel_flags import ChannelArguments, with_channel_flags
 from .console import err
+from .personal import personal_channel
 
 
 def register(app: typer.Typer) -> None:
@@ -29,7 +30,7 @@ def send(
     payload = sys.stdin.buffer.read() if text == "-" else text.encode()
 
     async def main() -> bool:
-        async with arguments.channel(default_state=PERSONAL_STATE) as channel:
+        async with personal_channel(arguments) as channel:
             request = await channel.send(payload)
             typer.echo(request.message_id)
             return await _settled(channel, request, wait)

@@ -21,9 +21,10 @@ from ..events import (
     RejectionReason,
     SendingMessage,
 )
-from ..sds import Arrival, Outcome, SdsProtocol
+from ..sds import Arrival, Outcome
 from ..sds.changes import CHANNEL, NO_RECORDER, Recorder, Tables
 from ..sds.events import Outgoing, OutgoingKind
+from ..sync_core import SyncCore
 from ..transport.base import Envelope, Received, Source
 from .event_stream import EventStream
 from .idempotency import SENDS, Accepted, Idempotency
@@ -63,7 +64,7 @@ class Engine:
 
     def __init__(
         self,
-        core: SdsProtocol,
+        core: SyncCore,
         *,
         now_ns: Callable[[], int],
         random: Random,
@@ -185,10 +186,8 @@ class Engine:
     def resend(self, message_id: str) -> bool:
         """Send an own message again ahead of its time; return False where it is settled or has no
         attempt left."""
-        entry = self.core.outgoing_buffer.entries.get(message_id)
-        if entry is None or entry.attempts > self.core.options.max_retry_attempts:
+        if not self.core.resend_early(message_id, self.now_ms()):
             return False
-        self.core.resend(message_id, self.now_ms())
         self._settle()
         return True
 
@@ -221,7 +220,7 @@ class Engine:
     def restore(self, tables: Tables) -> None:
         """Begin with what the runtime recorded before a restart; the core has begun with its
         own."""
-        self._requests.restore(tables.get(REQUESTS.name, ()), self.core.outgoing_buffer.entries)
+        self._requests.restore(tables.get(REQUESTS.name, ()), self.core.unacknowledged)
         self._idempotency.restore(tables.get(SENDS.name, ()))
         self._settle()
 
@@ -270,11 +269,10 @@ class Engine:
 
     def _check_room(self, messages: int) -> None:
         """Refuse a message of which only a part would find room in the outgoing buffer."""
-        limit = self.core.options.limits.outgoing_messages
-        if messages > 1 and len(self.core.outgoing_buffer) + messages > limit:
+        if messages > 1 and messages > self.core.room:
             raise OutgoingBufferFull(
-                f"the message has {messages} segments and {limit} own messages may wait for an "
-                "acknowledgement; send again later, or raise outgoing_buffer_limit"
+                f"the message has {messages} segments, and {self.core.room} more own messages may "
+                "wait for an acknowledgement; send again later, or raise outgoing_buffer_limit"
             )
 
     def _settle(self, *events: Event) -> None:

@@ -50,6 +50,7 @@ class StateKeeper:
         self._went = anyio.Event()
         self._degraded_since_ms: int | None = None
         self._retry_at_ms: int | None = None
+        self._told_reading = False
         self.given_up = 0
         """Log entries that were never written, and no longer will be."""
 
@@ -110,6 +111,7 @@ class StateKeeper:
             self._unwritten.add(changes)
         if self._unwritten and not self._is_resting():
             await self._write()
+        self._check_reading()
         for _ in range(steps):
             _, release = self._waiting.popleft()
             self._released += 1
@@ -155,10 +157,20 @@ class StateKeeper:
             self._degraded_since_ms = self._retry_at_ms = None
         self._backoff.reset()
 
+    def _check_reading(self) -> None:
+        """Tell of look-ups that failed: what they did not find may be delivered again."""
+        assert self._archive is not None
+        if (error := self._archive.failure) is not None and not self._told_reading:
+            self._told_reading = True
+            self.tell(StateDegraded(str(error), self.at_risk, error.retryable))
+
     def _failed(self, error: StateError) -> None:
+        assert self._archive is not None
         entries = self._unwritten.entries
         while len(entries) > ENTRIES_AT_RISK:
-            del entries[next(iter(entries))]
+            oldest = next(iter(entries))
+            del entries[oldest]
+            self._archive.give_up(oldest)
             self.given_up += 1
         now_ms = self._now_ms()
         if self._degraded_since_ms is None:

@@ -2,8 +2,8 @@
 
 from collections.abc import AsyncIterator, Callable
 from copy import copy
-from dataclasses import replace
 from random import Random
+from time import monotonic_ns
 from typing import Final
 
 import anyio
@@ -12,11 +12,12 @@ from anyio.abc import TaskGroup
 from ..events import Event
 from ..options import ChannelOptions
 from ..policies import Policies
-from ..sds import SdsProtocol
 from ..sds.archive import NO_ARCHIVE
 from ..sds.changes import NO_RECORDER, Recorder
 from ..signing import Signing
 from ..state import StateCorrupt
+from ..steady_clock import SteadyClock
+from ..sync_core import SyncCore, SyncSetting
 from ..transport.base import Transport, nodes_of
 from .backoff import Backoff
 from .confirmation import Confirmation
@@ -60,6 +61,7 @@ class Runtime:
         content_topic: str,
         channel_id: str,
         sender_id: str,
+        make_core: Callable[[SyncSetting], SyncCore],
         options: ChannelOptions,
         journal: Journal | None,
         now_ns: Callable[[], int],
@@ -76,25 +78,26 @@ class Runtime:
         self.options = options
         self._kept = kept
         self._transport = transport
-        self._now_ns = now_ns
+        self._wall_ns = now_ns
+        self._now_ns = now_ns = SteadyClock(now_ns, monotonic_ns)
         self._random = random.random
         self._stream = EventStream(options.event_buffer_limit)
         self._outbox = Outbox()
         self._deadline_changed = anyio.Event()
         recorder = NO_RECORDER if kept is None else Recorder()
-        policies = policies or Policies()
-        core = SdsProtocol(
-            channel_id,
-            sender_id,
-            now_ms=now_ns() // 1_000_000,
-            random=random.random,
-            options=replace(options.sds_options(), retry_policy=policies.retry),
-            profile=options.profile,
-            id_function=policies.id_function,
-            signing=signing,
-            require_signatures=require_signatures,
-            recorder=recorder,
-            archive=NO_ARCHIVE if kept is None else kept.archive,
+        core = make_core(
+            SyncSetting(
+                channel_id,
+                sender_id,
+                options,
+                now_ms=now_ns() // 1_000_000,
+                random=random.random,
+                recorder=recorder,
+                archive=NO_ARCHIVE if kept is None else kept.archive,
+                signing=signing,
+                require_signatures=require_signatures,
+                policies=policies or Policies(),
+            )
         )
         self.segmentation = _segmentation(options)
         self.engine = Engine(
@@ -177,7 +180,7 @@ class Runtime:
             self._limits,
             self._health,
             self._confirmation,
-            self._now_ns,
+            self._wall_ns,  # Store refuses what is stamped otherwise
             self._random,
         )
         for _ in range(CONCURRENCY):
@@ -295,13 +298,12 @@ class Runtime:
         )
 
     def _sync_status(self) -> SyncStatus:
-        core = self.engine.core
-        missing = len(core.incoming_buffer.missing) + len(core.incoming_buffer.parked)
+        progress = self.engine.core.progress()
         return SyncStatus(
-            state="syncing" if missing else "synced",
-            received=core.counters.delivered,
-            missing=missing,
-            lost=len(core.incoming_buffer.lost),
+            state="syncing" if progress.missing else "synced",
+            received=progress.received,
+            missing=progress.missing,
+            lost=progress.lost,
         )
 
     def _wake(self) -> None:

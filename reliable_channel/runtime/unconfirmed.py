@@ -5,6 +5,7 @@ that it has handled it; after a crash what is owed is told again.
 """
 
 import json
+from collections import OrderedDict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import fields
 from typing import Final
@@ -27,6 +28,9 @@ UNCONFIRMED: Final = Table(
 )
 """In the order of telling. A message's content stands in the log."""
 
+UNCONFIRMED_LIMIT: Final = 100_000
+"""Events that wait for their confirmation in memory; the oldest beyond can be confirmed only after
+the next start, which tells them again."""
 Report = MessageAcknowledged | DeliveryFailed | SendFailed | MessageLost
 """What became of a message, told once."""
 REPORTS: Final = (MessageAcknowledged, DeliveryFailed, SendFailed, MessageLost)
@@ -39,7 +43,7 @@ class Unconfirmed:
     def __init__(self, recorder: Recorder) -> None:
         self._recorder = recorder
         self._last = 0
-        self._owed: dict[int, tuple[Event, tuple[int, ...]]] = {}
+        self._owed: OrderedDict[int, tuple[Event, tuple[int, ...]]] = OrderedDict()
         """By the identity of the event, which is kept so that it stays one."""
 
     def __len__(self) -> int:
@@ -65,6 +69,8 @@ class Unconfirmed:
         """An event is about to be told that accounts for deliveries."""
         if numbers:
             self._owed[id(event)] = event, numbers
+            if len(self._owed) > UNCONFIRMED_LIMIT:
+                self._owed.popitem(last=False)
 
     def confirm(self, event: Event) -> bool:
         """The application has handled an event; return whether it was owed."""

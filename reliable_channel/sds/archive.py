@@ -96,6 +96,7 @@ class ArchiveBlocks:
         block.start = min(block.start, entry.key)
         before = sum(block.entries for block in self._blocks[:number])
         before += archive.count(block.start, entry.key)
+        before += self._recorder.logged(block.start, entry.key)
         self._change(number, 1, len(entry.content))
         self._record(number)
         return before

@@ -86,6 +86,11 @@ class Recorder:
         """A message entered the log."""
         self._changes.entries[row[0]] = row
 
+    def logged(self, start: LogKey, end: LogKey) -> int:
+        """How many entries entered the log since `take()` that stand from `start` up to and without
+        `end`: an archive does not find them yet."""
+        return sum(start <= (row[2], row[0]) < end for row in self._changes.entries.values())
+
     def hint(self, message_id: str, retrieval_hint: bytes) -> None:
         """An entry of the log learned its retrieval hint."""
         self._changes.add(Changes(hints={message_id: retrieval_hint}))

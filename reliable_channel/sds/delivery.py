@@ -99,9 +99,11 @@ class Delivery:
                 self.give_up(entry, f"not found within {timeout_ms} ms")
             for stuck in buffer.deadlocked(now_ms, timeout_ms):
                 for dependency in sorted(stuck.unmet):
-                    self.give_up(
-                        HistoryEntry(dependency), "it waits for a message that waits for it"
-                    )
+                    # Giving up the one before may have delivered this one, which waited for it.
+                    if dependency in stuck.unmet:
+                        self.give_up(
+                            HistoryEntry(dependency), "it waits for a message that waits for it"
+                        )
         self.sweep_at_ms = None
         if buffer.parked or buffer.missing or state.joining.presumed:
             self.plan_sweep(now_ms)

@@ -9,7 +9,7 @@ Source: LIP 109 (SDS) and the SDS-R implementation guide; section names in comme
 """
 
 from collections import deque
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from copy import copy
 from typing import Final, TypeVar
 
@@ -23,6 +23,7 @@ from .log import LogEntry
 from .message import HistoryEntry
 from .options import SdsOptions
 from .profile import PROFILES, SPEC, WireProfile
+from .progress import Progress
 from .receiving import Arrival, Outcome, Receiver
 from .restoring import restore
 from .sending import Sender
@@ -153,6 +154,15 @@ class SdsProtocol:
         """Broadcast an unacknowledged own message again, the same bytes."""
         self._sender.resend(message_id, now_ms)
 
+    def resend_early(self, message_id: str, now_ms: int) -> bool:
+        """Broadcast an own message again ahead of its time; return False where it is settled or has
+        no attempt left."""
+        entry = self.outgoing_buffer.entries.get(message_id)
+        if entry is None or entry.attempts > self.options.max_retry_attempts:
+            return False
+        self.resend(message_id, now_ms)
+        return True
+
     def join(self, now_ms: int, *, wanted_from: int = 0, presume_ms: int) -> None:
         """Join a running conversation: messages with a Lamport timestamp below `wanted_from` (ms)
         are dropped, and references to unknown messages are taken for such for `presume_ms`."""
@@ -270,6 +280,29 @@ class SdsProtocol:
     def is_missing_something(self) -> bool:
         """Whether there is anything to look for in Store."""
         return bool(self.incoming_buffer.missing or self._state.joining.presumed)
+
+    def is_awaited(self, message_id: str) -> bool:
+        """Whether other messages wait for a missing one."""
+        return message_id in self.incoming_buffer.missing
+
+    @property
+    def unacknowledged(self) -> Collection[str]:
+        """The ids of own messages that nobody is known to have."""
+        return self.outgoing_buffer.entries.keys()
+
+    @property
+    def room(self) -> int:
+        """How many more own messages may wait for an acknowledgement."""
+        return self.options.limits.outgoing_messages - len(self.outgoing_buffer)
+
+    def progress(self) -> Progress:
+        """How much of what it knows of it has."""
+        buffer = self.incoming_buffer
+        return Progress(
+            received=self.counters.delivered,
+            missing=len(buffer.missing) + len(buffer.parked),
+            lost=len(buffer.lost),
+        )
 
     def statistics(self) -> SdsStatistics:
         """A snapshot of counters and buffers."""

@@ -14,9 +14,11 @@ from .events import OutgoingKind
 from .incoming import LOST, MISSING, PARKED, ParkedMessage
 from .joining import PRESUMED, SETTLED
 from .log import EVICTED, LogEntry
+from .options import SdsOptions
 from .outgoing import OUTGOING, OUTGOING_PROGRESS, OutgoingEntry
 from .profile import PROFILES
-from .repair import REPAIR_CACHE, REPAIR_REQUESTS, REPAIR_RESPONSES
+from .repair import REPAIR_REQUESTS, REPAIR_RESPONSES
+from .repair_cache import REPAIR_CACHE
 from .state import REFERABLE, ChannelState
 from .wire import CodecError
 
@@ -45,6 +47,7 @@ def restore(state: ChannelState, tables: Tables, newest: Sequence[LogEntry], now
 
     Own messages that never went out are broadcast again, in their order.
     """
+    tables = _not_ahead(tables, state.options, now_ms)
 
     def rows(table: Table) -> list[Row]:
         return list(tables.get(table.name, ()))
@@ -66,6 +69,31 @@ def restore(state: ChannelState, tables: Tables, newest: Sequence[LogEntry], now
     _fill_bloom_filter(state, newest)
     for entry in sorted(state.outgoing_buffer.undispatched(), key=lambda e: _place(state, e)):
         state.broadcast(OutgoingKind.CONTENT, entry.message_id, entry.data)
+
+
+def _not_ahead(tables: Tables, options: SdsOptions, now_ms: int) -> Tables:
+    """The same rows, with no time beyond what could be noted, or planned, now: the clock may have
+    been set back while nobody looked, and what waits until then would wait for hours."""
+    repair_ms = now_ms + options.repair.t_max_ms
+    retry_ms = max(options.retry_interval_ms, options.possibly_acknowledged_interval_ms)
+    latest_ms = {
+        **dict.fromkeys(("arrived_ms", "first_heard_ms", "resting_since_ms", "since_ms"), now_ms),
+        **dict.fromkeys(("t_req_ms", "t_resp_ms"), repair_ms),
+        "due_ms": now_ms + retry_ms,
+    }
+
+    def within(row: Row, limits: Sequence[int | None]) -> Row:
+        return tuple(
+            min(value, most) if most is not None and isinstance(value, int) else value
+            for value, most in zip(row, limits, strict=True)
+        )
+
+    cut: dict[str, Sequence[Row]] = dict(tables)
+    for table in TABLES:
+        limits = [latest_ms.get(name) for name, _ in table.columns]
+        if any(limits):
+            cut[table.name] = [within(row, limits) for row in tables.get(table.name, ())]
+    return cut
 
 
 def _fill_bloom_filter(state: ChannelState, newest: Sequence[LogEntry]) -> None:

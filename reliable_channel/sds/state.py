@@ -16,7 +16,8 @@ from .log import LogEntry, MessageLog
 from .options import SdsOptions
 from .outgoing import OutgoingBuffer
 from .profile import WireProfile
-from .repair import IncomingRepairBuffer, OutgoingRepairBuffer, RepairCache
+from .repair import IncomingRepairBuffer, OutgoingRepairBuffer
+from .repair_cache import RepairCache
 from .statistics import SdsCounters
 from .sync import SyncTimer
 

@@ -6,18 +6,22 @@ from heapq import merge
 from ..sds.changes import Changes, LogKey
 from ..sds.log import LogEntry
 from .base import Archive
+from .errors import StateError
 
 
 class ArchiveOverlay:
     """An archive that also finds what was handed to the writer and is not written yet.
 
-    `add` and `remove` come from the thread of the channel, as do look-ups.
+    `add` and `remove` come from the thread of the channel, as do look-ups. A look-up that fails
+    finds nothing, since the core cannot do without an answer; `failure` says why.
     """
 
     def __init__(self, written: Archive) -> None:
         self._written = written
         self._unwritten: dict[str, LogEntry] = {}
         self._removed: set[str] = set()
+        self.failure: StateError | None = None
+        """The last look-up that failed."""
 
     def __len__(self) -> int:
         return len(self._unwritten)
@@ -39,16 +43,20 @@ class ArchiveOverlay:
         for message_id in changes.entries:
             self._unwritten.pop(message_id, None)
 
+    def give_up(self, message_id: str) -> None:
+        """An entry will not be written."""
+        self._unwritten.pop(message_id, None)
+
     def get(self, message_id: str) -> LogEntry | None:
         """The entry of an id, or None."""
         if (entry := self._unwritten.get(message_id)) is not None:
             return entry
-        return None if message_id in self._removed else self._written.get(message_id)
+        return None if message_id in self._removed else self._find(message_id)
 
     def entries(self, start: LogKey | None, end: LogKey) -> Iterator[LogEntry]:
         """The entries from `start` up to and without `end`, in log order."""
         last: LogKey | None = None
-        for entry in merge(self._written.entries(start, end), self._within(start, end), key=_key):
+        for entry in merge(self._read(start, end), self._within(start, end), key=_key):
             if entry.key != last and self._is_there(entry):
                 last = entry.key
                 yield entry
@@ -57,12 +65,29 @@ class ArchiveOverlay:
         """How many these are."""
         if self._removed:
             return sum(1 for _ in self.entries(start, end))
-        unwritten = [e for e in self._within(start, end) if self._written.get(e.message_id) is None]
-        return self._written.count(start, end) + len(unwritten)
+        unwritten = [e for e in self._within(start, end) if self._find(e.message_id) is None]
+        try:
+            return self._written.count(start, end) + len(unwritten)
+        except StateError as error:
+            self.failure = error
+            return len(unwritten)
 
     def close(self) -> None:
         """Close what is written for reading."""
         self._written.close()
+
+    def _find(self, message_id: str) -> LogEntry | None:
+        try:
+            return self._written.get(message_id)
+        except StateError as error:
+            self.failure = error
+            return None
+
+    def _read(self, start: LogKey | None, end: LogKey) -> Iterator[LogEntry]:
+        try:
+            yield from self._written.entries(start, end)
+        except StateError as error:
+            self.failure = error
 
     def _is_there(self, entry: LogEntry) -> bool:
         return entry.message_id not in self._removed or entry.message_id in self._unwritten

@@ -1,15 +1,13 @@
-"""State in an SQLite file: WAL, one writing connection in the writer's thread, one for reading the
-log in the channel's."""
+"""State in an SQLite file: WAL, one writing connection in the writer's thread, and one for reading
+the log in the channel's (`sqlite_archive.py`)."""
 
 import sqlite3
-from collections.abc import Iterator
-from hashlib import sha256
 from pathlib import Path
 from typing import Final, Literal, get_args
 
 from filelock import FileLock, Timeout
 
-from ..sds.changes import Changes, LogKey, Row, Table, Value
+from ..sds.changes import Changes, Row, Table, Value
 from ..sds.log import LogEntry
 from ..sds.options import LOG_WINDOW_ENTRIES
 from . import schema
@@ -22,16 +20,11 @@ from .errors import (
     StateUnavailable,
     StateVersionTooNew,
 )
+from .sqlite_archive import BUSY_TIMEOUT_S, ENTRY_COLUMNS, SqliteArchive, id_hash, state_error
 
 Durability = Literal["process", "power"]
 _SYNCHRONOUS: Final[dict[Durability, str]] = {"process": "NORMAL", "power": "FULL"}
 WRITER_CACHE_KIB: Final = 16_384
-READER_CACHE_KIB: Final = 4_096
-BUSY_TIMEOUT_S: Final = 2.0
-_PAGE_ENTRIES: Final = 1_000
-_DAMAGED: Final = (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB)
-_ENTRY: Final = "message_id, sender_id, lamport_timestamp, content, retrieval_hint"
-_IN_ORDER: Final = "ORDER BY lamport_timestamp, message_id"
 
 
 class SqliteStateStore:
@@ -75,7 +68,7 @@ class SqliteStateStore:
             return self._load(self._connection)
         except (sqlite3.Error, UnicodeDecodeError) as error:
             self.close()
-            raise self._error(error) from error
+            raise state_error(self.path, error) from error
         except StateError:
             self.close()
             raise
@@ -95,7 +88,7 @@ class SqliteStateStore:
         except (sqlite3.Error, OverflowError) as error:
             if connection.in_transaction:
                 connection.execute("ROLLBACK")
-            raise self._error(error) from error
+            raise state_error(self.path, error) from error
 
     def archive(self) -> "SqliteArchive":
         """The log for reading."""
@@ -143,7 +136,8 @@ class SqliteStateStore:
         tables = dict(schema.small_tables(connection))
         self._tables = set(tables)
         newest = connection.execute(
-            f"SELECT {_ENTRY} FROM log ORDER BY lamport_timestamp DESC, message_id DESC LIMIT ?",
+            f"SELECT {ENTRY_COLUMNS} FROM log "
+            "ORDER BY lamport_timestamp DESC, message_id DESC LIMIT ?",
             (LOG_WINDOW_ENTRIES,),
         ).fetchall()
         return Saved(tables, [LogEntry(*row) for row in reversed(newest)])
@@ -153,16 +147,16 @@ class SqliteStateStore:
         if changes.removed:
             connection.executemany(
                 "DELETE FROM log WHERE id_hash = ? AND message_id = ?",
-                [(_id_hash(message_id), message_id) for message_id in changes.removed],
+                [(id_hash(message_id), message_id) for message_id in changes.removed],
             )
         connection.executemany(
-            f"INSERT INTO log ({_ENTRY}, id_hash) VALUES (?, ?, ?, ?, ?, ?)",
-            [(*row, _id_hash(row[0])) for row in changes.entries.values()],
+            f"INSERT INTO log ({ENTRY_COLUMNS}, id_hash) VALUES (?, ?, ?, ?, ?, ?)",
+            [(*row, id_hash(row[0])) for row in changes.entries.values()],
         )
         if changes.hints:
             connection.executemany(
                 "UPDATE log SET retrieval_hint = ? WHERE id_hash = ? AND message_id = ?",
-                [(hint, _id_hash(i), i) for i, hint in changes.hints.items()],
+                [(hint, id_hash(i), i) for i, hint in changes.hints.items()],
             )
         if changes.trimmed_below is not None:
             lamport_timestamp, message_id = changes.trimmed_below
@@ -183,95 +177,6 @@ class SqliteStateStore:
         if self._connection is None:
             raise StateUnavailable(f"{self.path} is not open")
         return self._connection
-
-    def _error(self, error: Exception) -> StateError:
-        # A primary result code stands in the low byte of an extended one.
-        code = getattr(error, "sqlite_errorcode", 0) & 0xFF
-        # Python tells text that is no UTF-8 in two ways, neither of them with a code of SQLite's.
-        undecodable = isinstance(error, UnicodeDecodeError) or "decode to UTF-8" in str(error)
-        if code in _DAMAGED or undecodable:
-            return StateCorrupt(
-                f"{self.path} is damaged or no state ({error}); move it away and start without it, "
-                "or bring back a copy"
-            )
-        return StateUnavailable(
-            f"{self.path} cannot be used ({error}); check free space, permissions and other users"
-        )
-
-
-class SqliteArchive:
-    """The log of a state file that a store has open, for reading in another thread."""
-
-    def __init__(self, path: Path) -> None:
-        self._uri = f"{path.absolute().as_uri()}?mode=ro"
-        self._connection: sqlite3.Connection | None = None
-
-    def get(self, message_id: str) -> LogEntry | None:
-        """The entry of an id, or None."""
-        found = self._reader().execute(
-            f"SELECT {_ENTRY} FROM log WHERE id_hash = ? AND message_id = ?",
-            (_id_hash(message_id), message_id),
-        )
-        row = found.fetchone()
-        return LogEntry(*row) if row else None
-
-    def entries(self, start: LogKey | None, end: LogKey) -> Iterator[LogEntry]:
-        """The entries from `start` up to and without `end`, in log order.
-
-        In pages: a cursor held open would keep the writer from recycling its WAL.
-        """
-        after = start
-        while True:
-            where, values = _between(after, end)
-            page = (
-                self._reader()
-                .execute(
-                    f"SELECT {_ENTRY} FROM log WHERE {where} {_IN_ORDER} LIMIT {_PAGE_ENTRIES}",
-                    values,
-                )
-                .fetchall()
-            )
-            yield from (LogEntry(*row) for row in page)
-            if len(page) < _PAGE_ENTRIES:
-                return
-            after = (page[-1][2], page[-1][0] + "\0")
-
-    def count(self, start: LogKey | None, end: LogKey) -> int:
-        """How many these are."""
-        where, values = _between(start, end)
-        found = self._reader().execute(f"SELECT COUNT(*) FROM log WHERE {where}", values)
-        return int(found.fetchone()[0])
-
-    def close(self) -> None:
-        """Close; twice does nothing."""
-        if self._connection is not None:
-            self._connection.close()
-            self._connection = None
-
-    def _reader(self) -> sqlite3.Connection:
-        if self._connection is None:
-            self._connection = sqlite3.connect(
-                self._uri, uri=True, timeout=BUSY_TIMEOUT_S, isolation_level=None
-            )
-            self._connection.execute(f"PRAGMA cache_size = -{READER_CACHE_KIB}")
-        return self._connection
-
-
-def _between(start: LogKey | None, end: LogKey) -> tuple[str, dict[str, Value]]:
-    """The condition that an entry stands from `start` on and before `end`; in terms that the index
-    over Lamport timestamps alone can answer."""
-    where = [
-        "lamport_timestamp <= :end",
-        "NOT (lamport_timestamp = :end AND message_id >= :end_id)",
-    ]
-    values: dict[str, Value] = {"end": end[0], "end_id": end[1]}
-    if start is not None:
-        where += [
-            "lamport_timestamp >= :start",
-            "NOT (lamport_timestamp = :start AND message_id < :start_id)",
-        ]
-        values |= {"start": start[0], "start_id": start[1]}
-    return " AND ".join(where), values
 
 
 def _write_rows(
@@ -296,8 +201,4 @@ def _by_table(changes: Changes) -> dict[Table, tuple[list[Row], list[tuple[Value
     return found
 
 
-def _id_hash(message_id: str) -> int:
-    return int.from_bytes(sha256(message_id.encode()).digest()[:8], signed=True)
-
-
-__all__ = ["Durability", "SqliteArchive", "SqliteStateStore"]
+__all__ = ["Durability", "SqliteStateStore"]

@@ -7,7 +7,7 @@ all of its topic where it cannot be read, since it is sealed.
 
 from collections import deque
 from collections.abc import AsyncGenerator, Callable, Sequence
-from contextlib import AsyncExitStack
+from contextlib import AsyncExitStack, aclosing
 from functools import partial
 from types import TracebackType
 from typing import Final, Self
@@ -46,7 +46,7 @@ class Hub:
 
     def __init__(self, connect: Callable[[str], Transport], channel_of: ChannelOf) -> None:
         self._connect = connect
-        self._channel_of = channel_of
+        self.channel_of = channel_of
         self._topics: dict[str, _Topic] = {}
         self._tasks: TaskGroup | None = None
 
@@ -85,7 +85,7 @@ class Hub:
         topic = self._topics.get(member.content_topic)
         if topic is None:
             connect = partial(self._connect, member.content_topic)
-            topic = self._topics[member.content_topic] = _Topic(connect, self._channel_of)
+            topic = self._topics[member.content_topic] = _Topic(connect, self.channel_of)
         topic.members.append(member)
         try:
             await topic.opened(self._tasks)
@@ -224,11 +224,13 @@ class HubTransport:
 
     async def by_hash(self, hashes: Sequence[bytes]) -> list[Received]:
         """Fetch by hash."""
-        return await self._shared().by_hash(hashes)
+        return self._ours(await self._shared().by_hash(hashes))
 
-    def by_time(self, start_ns: int, end_ns: int) -> AsyncGenerator[list[Received], None]:
-        """Fetch by time."""
-        return self._shared().by_time(start_ns, end_ns)
+    async def by_time(self, start_ns: int, end_ns: int) -> AsyncGenerator[list[Received], None]:
+        """Fetch by time: of the topic, and then what is of this channel."""
+        async with aclosing(self._shared().by_time(start_ns, end_ns)) as pages:
+            async for page in pages:
+                yield self._ours(page)
 
     def renew(self) -> None:
         """Subscribe the topic again, for all its channels."""
@@ -254,6 +256,11 @@ class HubTransport:
         """The subscription is broken."""
         self._error = error
         self._changed.set()
+
+    def _ours(self, messages: Sequence[Received]) -> list[Received]:
+        """Those of this channel, and those that cannot be read here."""
+        channel_of = self._hub.channel_of
+        return [m for m in messages if channel_of(m.payload) in (self.channel_id, None)]
 
     def _shared(self) -> Transport:
         if self._topic is None:

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager, closing
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager, closing, contextmanager
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -335,3 +335,65 @@ async def test_a_damaged_file_is_left_alone() -> None:
         assert not alice.of(StateRecovered)
     async with world.alice() as again:
         assert not again.log()
+
+
+class Disk:
+    """An SQLite file, and what can happen to it while it is in use."""
+
+    def __init__(self, directory: Path) -> None:
+        self.store = SqliteStateStore(directory / "state.db")
+
+    @property
+    def connection(self) -> sqlite3.Connection:
+        assert self.store._connection is not None
+        return self.store._connection
+
+    @contextmanager
+    def full(self) -> Iterator[None]:
+        # A quota of SQLite's own: what it says is what it says of a full disk.
+        (pages,) = self.connection.execute("PRAGMA page_count").fetchone()
+        self.connection.execute(f"PRAGMA max_page_count = {pages}")
+        yield
+        self.connection.execute("PRAGMA max_page_count = 1000000")
+
+    @contextmanager
+    def read_only(self) -> Iterator[None]:
+        self.connection.execute("PRAGMA query_only = 1")
+        yield
+        self.connection.execute("PRAGMA query_only = 0")
+
+    @contextmanager
+    def locked(self) -> Iterator[None]:
+        self.connection.execute("PRAGMA busy_timeout = 1")
+        with closing(sqlite3.connect(self.store.path, isolation_level=None)) as other:
+            other.execute("BEGIN IMMEDIATE")
+            yield
+            other.execute("ROLLBACK")
+
+
+@pytest.mark.parametrize(
+    ("fails", "says"), [("full", "full"), ("read_only", "readonly"), ("locked", "locked")]
+)
+async def test_what_a_real_disk_refuses_is_written_when_it_works_again(
+    anyio_backend_name: str, tmp_path: Path, fails: str, says: str
+) -> None:
+    if anyio_backend_name == "trio":
+        return  # its time is virtual here, and a disk's is real
+    disk = Disk(tmp_path)
+    world = World(disk.store)
+    channel = world.alice()
+    async with world.bob() as bob, listening(channel) as alice:
+        # The connection is the writer's: between two writes it may be borrowed.
+        disk.store._connection = sqlite3.connect(
+            disk.store.path, isolation_level=None, check_same_thread=False
+        )
+        with getattr(disk, fails)():
+            await channel.send(b"large enough to need room: " + bytes(20_000))
+            degraded = await alice.first(StateDegraded)
+            assert says in degraded.reason
+            assert degraded.retryable
+            await bob.until(lambda: len(bob.contents) == 1)
+        await alice.first(StateRecovered)
+        log = channel.log()
+    async with world.alice() as again:
+        assert [entry.row for entry in again.log()] == [entry.row for entry in log]

@@ -5,6 +5,7 @@ import os
 import pty
 import queue
 import select
+import signal
 import subprocess
 import sys
 import termios
@@ -118,7 +119,11 @@ class Terminal:
     def __init__(self, command: list[str]) -> None:
         self._ours, self._theirs = pty.openpty()
         self.process = subprocess.Popen(
-            command, stdin=self._theirs, stdout=self._theirs, stderr=self._theirs
+            command,
+            stdin=self._theirs,
+            stdout=self._theirs,
+            stderr=self._theirs,
+            preexec_fn=_heed_interrupts,
         )
         self._shown = ""
 
@@ -147,6 +152,11 @@ class Terminal:
         self.process.wait()
         os.close(self._ours)
         os.close(self._theirs)
+
+
+def _heed_interrupts() -> None:
+    """As a terminal starts it; where the tests run in the background, interrupts are ignored."""
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
 
 
 @contextmanager

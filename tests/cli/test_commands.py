@@ -237,3 +237,26 @@ def test_a_chat_that_is_taken_up_again_shows_what_was_said(address: str, tmp_pat
     )
     assert "alice before I left" in again.stdout
     assert (tmp_path / "again" / "alice.db").exists()
+
+
+def test_a_person_may_say_something_while_chatting(
+    address: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("RELIABLE_CHANNEL_STATE")
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path))
+    who = flags(address, "both", "alice")
+    with Terminal([*PROGRAM, "chat", *who]) as terminal:
+        terminal.until("Ctrl-D leaves")
+        said = _run("send", *who, "from the shell")
+        assert said.returncode == 0
+        assert "keeps none" in said.stderr
+        refused = _run("send", *who, "--state", f"sqlite:///{_state_in(tmp_path)}", "refused")
+        assert refused.returncode == 2
+        assert "one owner at a time" in refused.stderr
+        assert "Traceback" not in refused.stderr
+
+
+def _state_in(directory: Path) -> Path:
+    (path,) = directory.rglob("*.db")
+    return path

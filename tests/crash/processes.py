@@ -113,7 +113,9 @@ class Participant(Killable):
         """Ids of messages that were told and not confirmed yet."""
         self.confirmed: set[str] = set()
         self.errors: list[str] = []
-        self.log: dict[str, Any] | None = None
+        self.log: list[str] | None = None
+        """Message ids, once they were asked for and told."""
+        self.log_length: int | None = None
         self._asked = 0
 
     async def start(self) -> None:
@@ -140,6 +142,11 @@ class Participant(Killable):
         self.log = None
         await self._write({"op": "log"})
 
+    async def ask_log_length(self) -> None:
+        """Ask how long the log is; the answer replaces `log_length`."""
+        self.log_length = None
+        await self._write({"op": "statistics"})
+
     def told(self, line: str) -> None:
         """Take a line of its standard output."""
         told = json.loads(line)
@@ -158,8 +165,10 @@ class Participant(Killable):
                 self.confirmed.add(told["message_id"])
             case "error" | "state_degraded":
                 self.errors.append(line)
+            case "statistics":
+                self.log_length = told["sds"]["log_length"]
             case "log":
-                self.log = told
+                self.log = [entry["message_id"] for entry in told["entries"]]
 
     async def _ask(self, key: str, text: str) -> None:
         payload = b64encode(text.encode()).decode()

@@ -15,8 +15,8 @@ import httpx
 import pytest
 
 from reliable_channel import ChannelOptions, MessageReceived, TransportDegraded
-from reliable_channel.runtime.retrieval import MOST_AT_ONCE
 from reliable_channel.sds.message import HistoryEntry
+from reliable_channel.store_queries import MOST_AT_ONCE
 from reliable_channel.transport import MemoryNetwork, Received, StoreUnavailable
 from reliable_channel.transport.waku import IDLE_PAGES, MAX_PAGES, PAGE_SIZE
 from tests.channel.test_retrieval import NO_HINT, Author, Library, ids, reader

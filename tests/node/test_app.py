@@ -275,6 +275,19 @@ def test_addresses() -> None:
             NodeAddress.parse(text)
 
 
+@pytest.mark.parametrize("host", ["127.0.0444.1", "", "a\0b", "[::1"])
+async def test_a_host_that_nobody_can_be_asked_at_is_no_address(host: str) -> None:
+    """It was a 500 of the node that should have joined it; found by fuzzing."""
+    text = f"/ip4/{host}/tcp/5"
+    with pytest.raises(BadAddress):
+        NodeAddress.parse(text)
+    async with EmbeddedNode() as node:
+        transport = httpx.ASGITransport(app=node.app)
+        async with httpx.AsyncClient(transport=transport, base_url="http://node") as client:
+            answer = await client.post("/admin/v1/peers", json=[text])
+            assert answer.status_code == 400
+
+
 def test_peer_ids() -> None:
     assert new_peer_id().startswith("16Uiu2HA") and is_peer_id(new_peer_id())
     assert is_peer_id("QmYyQSo1c1Ym7orWxLYvCrM2EmxFTANf8wXmmE7DWjhx5N")

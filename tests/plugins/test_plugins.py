@@ -22,7 +22,7 @@ from reliable_channel.checked_transport import CheckedTransport
 from reliable_channel.cli.main import COMMANDS, command_line
 from reliable_channel.encryption import EncryptionPair
 from reliable_channel.hooks import PROJECT, Hooks, hookimpl
-from reliable_channel.plugins import installed, plugin_manager
+from reliable_channel.plugins import BUILT_IN, installed, plugin_manager
 from reliable_channel.state import MemoryStateStore
 from reliable_channel.transport import (
     Batch,
@@ -374,7 +374,7 @@ def test_the_environment_selects(
 ) -> None:
     install(monkeypatch, "pigeons", "watcher", selection=selection)
     names = {name for name, _ in plugin_manager().list_name_plugin()}
-    assert names == {"transports", "state stores", "policies"} | loaded
+    assert names == set(BUILT_IN) | loaded
 
 
 @pytest.mark.parametrize(

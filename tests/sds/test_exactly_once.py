@@ -118,6 +118,21 @@ def test_a_cycle_is_cut_after_the_loss_timeout(length: int) -> None:
     assert bob.next_deadline_ms() is not None
 
 
+def test_what_a_cut_cycle_delivers_does_not_count_as_lost() -> None:
+    # Found by `reliable-channel simulate --first-seed 10464 --seeds 1`.
+    bob = participant("bob")
+    for name, after in (("a", "b"), ("b", "c"), ("c", "a")):
+        bob.receive(forge(name, after=[after]), NOW_MS)
+    bob.sweep_incoming(LATER_MS)
+    told = [event for event in bob.events() if isinstance(event, MessageLost | MessageReceived)]
+    assert [(type(event), event.message_id) for event in told] == [
+        (MessageLost, "b"),
+        (MessageReceived, "a"),
+        (MessageReceived, "c"),
+        (MessageReceived, "b"),
+    ]
+
+
 def test_a_cycle_is_cut_where_delivery_waits_for_the_sweep() -> None:
     bob = participant("bob", behaviour=JS_WAKU)
     bob.receive(forge("a", after=["b"]), NOW_MS)

@@ -14,13 +14,13 @@ from reliable_channel.sds.repair import (
     MOST_REST,
     IncomingRepairBuffer,
     OutgoingRepairBuffer,
-    RepairCache,
     in_response_group,
     repair_hash,
     response_groups,
     t_req,
     t_resp,
 )
+from reliable_channel.sds.repair_cache import RepairCache
 
 from .world import (
     MINUTE,

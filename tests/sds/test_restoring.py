@@ -10,7 +10,7 @@ import pytest
 from reliable_channel.sds import NIM, SPEC, Limits, RepairOptions, SdsProtocol, WireProfile
 from reliable_channel.sds.archive import BLOCK_ENTRIES
 from reliable_channel.sds.changes import Recorder
-from reliable_channel.sds.events import OutgoingKind
+from reliable_channel.sds.events import MessageReceived, OutgoingKind
 from reliable_channel.sds.ids import js_waku_id
 from reliable_channel.state import ArchiveOverlay, Identity, MemoryStateStore
 
@@ -263,3 +263,36 @@ def test_a_log_on_disk_is_bounded_in_bytes_too() -> None:
     assert sum(len(entry.content) for entry in core.log) <= limits.log_bytes
     assert core.log.size_bytes <= 50 * len(large)
     assert core.log.evicted > 0
+
+
+def test_a_clock_set_back_meanwhile_holds_up_nothing() -> None:
+    # Found by `reliable_channel.sim`: tests/sim/regressions.py.
+    kept = Kept("bob")
+    bob = kept.begin()
+    bob.receive(forge("waits", after=["never comes"]), NOW_MS)
+    mine = bob.send(b"mine", NOW_MS)
+    bob.dispatched(mine, NOW_MS)
+    kept.write(bob)
+    earlier_ms = NOW_MS - 180 * MINUTE
+    again = kept.begin(earlier_ms)
+    deadlines = [entry.due_ms for entry in again.outgoing_buffer.entries.values()]
+    assert all(due_ms is not None and due_ms <= earlier_ms + MINUTE for due_ms in deadlines)
+    assert set(again.repair_requests.planned().values()) <= set(
+        range(earlier_ms, earlier_ms + 2 * MINUTE + 1)
+    )
+    again.sweep_incoming(earlier_ms + 5 * MINUTE + 1)
+    assert again.log.get("waits") is not None
+
+
+def test_positions_below_the_window_count_what_the_same_step_put_there() -> None:
+    # Found by `reliable-channel simulate --first-seed 41 --seeds 1`.
+    kept = Kept("bob", limits=Limits(log_window_entries=4))
+    bob = kept.begin()
+    for number in range(10):
+        bob.receive(forge(f"new{number}", lamport=NOW_MS + number), NOW_MS)
+        kept.write(bob)
+    list(bob.events())
+    bob.receive(forge("old2", lamport=NOW_MS - 1, after=["old1"]), NOW_MS)
+    bob.receive(forge("old1", lamport=NOW_MS - 2), NOW_MS)
+    told = [event for event in bob.events() if isinstance(event, MessageReceived)]
+    assert [(event.message_id, event.position) for event in told] == [("old1", 0), ("old2", 1)]

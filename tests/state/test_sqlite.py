@@ -9,7 +9,9 @@ from pathlib import Path
 import pytest
 
 from reliable_channel.sds.changes import Changes, Table
+from reliable_channel.sds.log import LogEntry
 from reliable_channel.state import (
+    ArchiveOverlay,
     Identity,
     SqliteStateStore,
     StateCorrupt,
@@ -18,6 +20,7 @@ from reliable_channel.state import (
     StateVersionTooNew,
 )
 from reliable_channel.state.connect import sqlite_store
+from reliable_channel.state.sqlite_archive import SqliteArchive
 
 ALICE = Identity("general", "alice", "spec")
 NOTES = Table("notes", (("name", "TEXT"), ("data", "BLOB")))
@@ -172,3 +175,21 @@ def test_the_small_tables_are_strict(tmp_path: Path) -> None:
     strict = {row[1]: bool(row[5]) for row in tables if not row[1].startswith("sqlite_")}
     assert strict == {"identity": True, "log": True, "notes": True}
     store.close()
+
+
+def test_a_file_that_is_damaged_while_it_is_read_finds_nothing_and_says_why(tmp_path: Path) -> None:
+    path = tmp_path / "state.db"
+    store = SqliteStateStore(path)
+    store.open(ALICE)
+    entries = [LogEntry(f"m{n}", "bob", n, os.urandom(500)) for n in range(500)]
+    store.write(Changes(entries={entry.message_id: entry.row for entry in entries}))
+    store.close()
+    data = bytearray(path.read_bytes())
+    data[2 * 4096 :] = b"\xff" * (len(data) - 2 * 4096)
+    path.write_bytes(data)
+    overlay = ArchiveOverlay(SqliteArchive(path))
+    assert overlay.get("m7") is None
+    assert list(overlay.entries(None, (1_000, ""))) == []
+    assert overlay.count(None, (1_000, "")) == 0
+    assert isinstance(overlay.failure, StateCorrupt)
+    overlay.close()

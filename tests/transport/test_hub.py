@@ -79,6 +79,19 @@ async def test_two_hundred_channels_on_five_topics_are_five_subscriptions() -> N
     assert bots.content_topics == ()
 
 
+async def test_a_channel_that_comes_later_hears_nothing_of_others_from_store() -> None:
+    networks = Networks()
+    async with Hub(networks.connect, channel_of) as hub:
+        async with through(hub, "topic", "one", "bot") as one:
+            await one.send(b"of one")
+            await anyio.sleep(0.01)
+        async with listening(through(hub, "topic", "two", "bot")) as two:
+            async with through(hub, "topic", "two", "user") as user:
+                await user.send(b"of two")
+                await two.until(lambda: two.contents == [b"of two"])
+            assert not any(e.wire_name == "message_rejected" for e in two.events)
+
+
 async def test_the_last_channel_of_a_topic_ends_its_subscription() -> None:
     networks = Networks()
     async with Hub(networks.connect, channel_of) as hub:

@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
-from . import codec, nim, primitives, scenarios, waku
+from . import codec, mvds, nim, primitives, scenarios, svs, waku
 from .case import Result
 
 Check = Callable[[Any], Iterator[Result]]
@@ -18,6 +18,8 @@ CHECKS: dict[str, Check] = {
     "messages": codec.check_messages,
     "scenarios": scenarios.check_scenarios,
     "nim_wire": nim.check_nim_wire,
+    "mvds": mvds.check_mvds,
+    "svs": svs.check_svs,
     "waku_message_hash": waku.check_waku_message_hash,
     "autosharding": waku.check_autosharding,
     "waku_vectors": waku.check_waku_vectors,

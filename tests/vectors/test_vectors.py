@@ -137,6 +137,33 @@ PLANTED_NIM = [
     ("dependencies", 2, _set("steps.2.hex", "0a0164100122017a2a00")),
 ]
 
+PLANTED_MVDS = [
+    ("message_ids", 0, _set("message.id", "00" * 32)),
+    ("message_ids", 1, _set("message.timestamp_str", "7")),
+    ("message_ids", 2, _set("wire", "")),
+    ("payloads", 0, _set("is_valid", True)),
+    ("payloads", 1, _set("wire", "cab80200")),
+    ("payloads", 2, _set("offers", [])),
+    ("decode", 0, _set("ok", False)),
+    ("decode", 0, _set("payload.acks", [])),
+    ("decode", 8, _set("reencoded", "0807")),
+    ("decode", 11, _set("ok", True)),
+]
+
+PLANTED_SVS = [
+    ("state_vectors", 1, _set("wire", "c917ca15070808066e6f64652d61d209d404677d52e9d60102")),
+    ("state_vectors", 2, _set("order.0.seqs.0.seq", "11")),
+    ("compare", 1, _set("a_outdated_to_b", False)),
+    ("compare", 2, _set("merge", "c900")),
+    ("data_names", 0, _set("spec_name_tlv", "0703080161")),
+    ("data_names", 1, _set("svs_alo_name", "/other")),
+    ("packets", 0, _set("nonce", "f6247646")),
+    ("packets", 2, _set("key", "00")),
+    ("packets", 3, _set("signature_value", "00")),
+    ("decode", 1, _set("entries.0.seqs.0.seq", "3")),
+    ("decode", 5, _set("ok", False)),
+]
+
 
 @pytest.mark.parametrize(("kind", "plant"), PLANTED)
 def test_a_planted_error_is_found(kind: str, plant: Callable[[Any], None], tmp_path: Path) -> None:
@@ -148,6 +175,20 @@ def test_a_planted_error_of_nim_is_found(
     section: str, case: int, plant: Callable[[Any], None], tmp_path: Path
 ) -> None:
     assert _differences("nim-sds", "nim_wire", lambda d: plant(d[section][case]), tmp_path) == 1
+
+
+@pytest.mark.parametrize(("section", "case", "plant"), PLANTED_MVDS)
+def test_a_planted_error_of_mvds_is_found(
+    section: str, case: int, plant: Callable[[Any], None], tmp_path: Path
+) -> None:
+    assert _differences("mvds", "mvds", lambda d: plant(d[section][case]), tmp_path) == 1
+
+
+@pytest.mark.parametrize(("section", "case", "plant"), PLANTED_SVS)
+def test_a_planted_error_of_svs_is_found(
+    section: str, case: int, plant: Callable[[Any], None], tmp_path: Path
+) -> None:
+    assert _differences("svs", "svs", lambda d: plant(d[section][case]), tmp_path) == 1
 
 
 def _differences(family: str, kind: str, plant: Callable[[Any], None], tmp_path: Path) -> int:

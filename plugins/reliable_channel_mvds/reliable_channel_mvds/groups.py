@@ -1,0 +1,70 @@
+"""Which peers share which groups."""
+
+from collections import Counter
+from collections.abc import Iterable
+from typing import Final
+
+from reliable_channel.changes import Recorder, Row, Table
+
+from .errors import NodeFull
+from .message import GROUP_ID_BYTES, GroupId, PeerId
+
+PEERS: Final = Table("mvds_peers", (("group_and_peer", "BLOB"),))
+
+
+class Groups:
+    """The peers of each group, in the order in which they were added."""
+
+    def __init__(self, limit: int, recorder: Recorder) -> None:
+        self._limit, self._recorder = limit, recorder
+        self._peers: dict[GroupId, dict[PeerId, None]] = {}
+        self._memberships: Counter[PeerId] = Counter()
+
+    def __contains__(self, peer_id: PeerId) -> bool:
+        """Whether a peer shares any group."""
+        return peer_id in self._memberships
+
+    def __len__(self) -> int:
+        return self._memberships.total()
+
+    def peers(self, group_id: GroupId) -> tuple[PeerId, ...]:
+        """The peers of a group, none where it is not known."""
+        return tuple(self._peers.get(group_id, ()))
+
+    def has(self, group_id: GroupId, peer_id: PeerId) -> bool:
+        """Whether a peer is in a group."""
+        return peer_id in self._peers.get(group_id, ())
+
+    def add(self, group_id: GroupId, peer_id: PeerId) -> None:
+        """Put a peer into a group; once more changes nothing.
+
+        Raises:
+            NodeFull: there are as many memberships as there may be.
+        """
+        if self.has(group_id, peer_id):
+            return
+        if len(self) >= self._limit:
+            raise NodeFull(f"{len(self)} memberships, as many as limits.memberships allows")
+        self._peers.setdefault(group_id, {})[peer_id] = None
+        self._memberships[peer_id] += 1
+        self._recorder.put(PEERS, group_id + peer_id)
+
+    def remove(self, group_id: GroupId, peer_id: PeerId) -> None:
+        """Take a peer out of a group; nothing happens where it is in none."""
+        if not self.has(group_id, peer_id):
+            return
+        del self._peers[group_id][peer_id]
+        if not self._peers[group_id]:
+            del self._peers[group_id]
+        self._memberships[peer_id] -= 1
+        if not self._memberships[peer_id]:
+            del self._memberships[peer_id]
+        self._recorder.delete(PEERS, group_id + peer_id)
+
+    def restore(self, rows: Iterable[Row]) -> None:
+        """Take what was recorded."""
+        for (key,) in rows:
+            assert isinstance(key, bytes)
+            group_id, peer_id = GroupId(key[:GROUP_ID_BYTES]), PeerId(key[GROUP_ID_BYTES:])
+            self._peers.setdefault(group_id, {})[peer_id] = None
+            self._memberships[peer_id] += 1

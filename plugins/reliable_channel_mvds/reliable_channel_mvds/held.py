@@ -1,0 +1,155 @@
+"""The messages a node holds, and the ids of those that it held.
+
+A message that some peer waits for is kept. The others are kept for as long as there is room, since
+a peer that lost its state may ask again; after that only the id is, to tell duplicates.
+"""
+
+from collections.abc import Callable, Iterator
+from typing import Final
+
+from reliable_channel.changes import Recorder, Row, Table
+
+from .message import GroupId, Message, MessageId
+from .options import Limits
+
+MESSAGES: Final = Table(
+    "mvds_messages",
+    (
+        ("message_id", "BLOB"),
+        ("number", "INTEGER"),
+        ("group_id", "BLOB"),
+        ("timestamp", "INTEGER"),
+        ("body", "BLOB"),
+        ("unknown_fields", "BLOB"),
+    ),
+)
+"""Where there is no group, only the id is known. The number tells which is older."""
+
+
+class HeldMessages:
+    """Messages and ids, each bounded.
+
+    Args:
+        limits: where that is.
+        recorder: gets a row for each message.
+        forgotten: is told the limit and the id of each message that makes room.
+    """
+
+    def __init__(
+        self, limits: Limits, recorder: Recorder, forgotten: Callable[[str, MessageId], None]
+    ) -> None:
+        self._limits, self._recorder, self._forgotten = limits, recorder, forgotten
+        self._messages: dict[MessageId, Message] = {}
+        self._idle: dict[MessageId, None] = {}
+        self._remembered: dict[MessageId, None] = {}
+        self._number = 0
+        self._wanted_bytes = 0
+        self.size_bytes = 0
+
+    def __len__(self) -> int:
+        return len(self._messages)
+
+    def __contains__(self, message_id: MessageId) -> bool:
+        """Whether a message with this id was here, held whole or not."""
+        return message_id in self._messages or message_id in self._remembered
+
+    def get(self, message_id: MessageId) -> Message | None:
+        """A message that is held whole, or None."""
+        return self._messages.get(message_id)
+
+    def make_room(self, message: Message) -> str | None:
+        """Forget what is needed for this message to be held; return the limit that forbids it, or
+        None."""
+        limits = self._limits
+        size = _size(message)
+        while len(self._messages) + 1 > limits.messages:
+            if not self._forget_one("messages"):
+                return "messages"
+        while self.size_bytes + size > limits.message_bytes:
+            if not self._forget_one("message_bytes"):
+                return "message_bytes"
+        return None
+
+    def relay_limit(self) -> str | None:
+        """The limit of which half is waited for, so that no more is passed on, or None."""
+        if 2 * (len(self._messages) - len(self._idle)) >= self._limits.messages:
+            return "messages"
+        if 2 * self._wanted_bytes >= self._limits.message_bytes:
+            return "message_bytes"
+        return None
+
+    def add(self, message_id: MessageId, message: Message) -> None:
+        """Hold a message, for which room was made; nobody waits for it yet."""
+        self._messages[message_id] = message
+        self._idle[message_id] = None
+        self.size_bytes += _size(message)
+        self._record(
+            message_id, message.group_id, message.timestamp, message.body, message.unknown_fields
+        )
+
+    def wanted(self, message_id: MessageId) -> None:
+        """A peer waits for this message."""
+        if message_id in self._idle:
+            del self._idle[message_id]
+            self._wanted_bytes += _size(self._messages[message_id])
+
+    def idle(self, message_id: MessageId) -> None:
+        """No peer waits for this message any more."""
+        if message_id in self._messages and message_id not in self._idle:
+            self._idle[message_id] = None
+            self._wanted_bytes -= _size(self._messages[message_id])
+
+    def restore(self, rows: Iterator[Row]) -> None:
+        """Take what was recorded; all of it is idle until a record wants it."""
+        for row in sorted(rows, key=_row_number):
+            key, number, group_id, timestamp, body, unknown_fields = row
+            assert isinstance(key, bytes) and isinstance(number, int)
+            message_id = MessageId(key)
+            self._number = number + 1
+            if group_id is None:
+                self._remembered[message_id] = None
+                continue
+            assert isinstance(group_id, bytes) and isinstance(timestamp, int)
+            assert isinstance(body, bytes) and isinstance(unknown_fields, bytes)
+            message = Message(GroupId(group_id), timestamp, body, unknown_fields)
+            self._messages[message_id] = message
+            self._idle[message_id] = None
+            self.size_bytes += _size(message)
+
+    def _forget_one(self, limit: str) -> bool:
+        """Let the message go that was idle longest; its id stays."""
+        if (message_id := next(iter(self._idle), None)) is None:
+            return False
+        del self._idle[message_id]
+        self.size_bytes -= _size(self._messages.pop(message_id))
+        self._remembered[message_id] = None
+        self._record(message_id, None, None, None, None)
+        self._forgotten(limit, message_id)
+        if len(self._remembered) > self._limits.remembered_ids:
+            oldest = next(iter(self._remembered))
+            del self._remembered[oldest]
+            self._recorder.delete(MESSAGES, oldest)
+            self._forgotten("remembered_ids", oldest)
+        return True
+
+    def _record(
+        self,
+        message_id: MessageId,
+        group_id: GroupId | None,
+        timestamp: int | None,
+        body: bytes | None,
+        unknown_fields: bytes | None,
+    ) -> None:
+        self._recorder.put(
+            MESSAGES, message_id, self._number, group_id, timestamp, body, unknown_fields
+        )
+        self._number += 1
+
+
+def _size(message: Message) -> int:
+    return len(message.body) + len(message.unknown_fields)
+
+
+def _row_number(row: Row) -> int:
+    assert isinstance(row[1], int)
+    return row[1]

@@ -1,0 +1,108 @@
+"""What sending and receiving share: the tables of a node, and the few steps that touch several."""
+
+from collections import deque
+from dataclasses import dataclass
+
+from reliable_channel.changes import Recorder
+
+from .events import Event, LimitReached, MessageAcknowledged, Outgoing
+from .groups import Groups
+from .held import HeldMessages
+from .message import MessageId, PeerId
+from .options import Mode, NodeOptions, Random
+from .records import Record, Records, RecordType
+from .wire import WireProfile
+
+
+@dataclass(slots=True)
+class Counters:
+    """What a node did since it was made."""
+
+    payloads_sent: int = 0
+    payloads_received: int = 0
+    bytes_sent: int = 0
+    bytes_received: int = 0
+    acks_sent: int = 0
+    offers_sent: int = 0
+    requests_sent: int = 0
+    messages_sent: int = 0
+    retransmissions: int = 0
+    """Offers, requests and messages among these that were sent before."""
+    messages_received: int = 0
+    duplicates_received: int = 0
+    elements_rejected: int = 0
+
+
+class NodeState:
+    """The tables of a node."""
+
+    def __init__(
+        self,
+        peer_id: PeerId,
+        options: NodeOptions,
+        profile: WireProfile,
+        random: Random,
+        recorder: Recorder,
+        now_ms: int,
+    ) -> None:
+        self.peer_id, self.options, self.profile, self.random = peer_id, options, profile, random
+        self.recorder = recorder
+        self.records = Records(recorder)
+        self.groups = Groups(options.limits.memberships, recorder)
+        self.held = HeldMessages(options.limits, recorder, self._forgotten)
+        self.counters = Counters()
+        self.events: deque[Event] = deque()
+        self.outgoing: deque[Outgoing] = deque()
+        self.epoch = now_ms // options.epoch_ms
+        """The current one. Epochs are counted from 1970, so that send epochs outlive a restart."""
+        self.acks: dict[PeerId, dict[MessageId, None]] = {}
+        """Not retransmitted, hence no records, and not recorded."""
+        self.payload_epoch: int | None = None
+        """When acks, or records that had no room in the last payload, are to go out."""
+
+    def advance(self, now_ms: int) -> None:
+        """Take note of the time."""
+        self.epoch = max(self.epoch, now_ms // self.options.epoch_ms)
+
+    def in_next_payload(self) -> None:
+        """See to it that there are payloads in the next epoch."""
+        if self.payload_epoch is None:
+            self.payload_epoch = self.epoch + 1
+
+    def acknowledge(self, peer_id: PeerId, message_id: MessageId) -> bool:
+        """Add an ack to the next payload to a peer; return whether there was room for it."""
+        acks = self.acks.setdefault(peer_id, {})
+        if message_id not in acks and len(acks) >= self.options.limits.acks_per_peer:
+            return False
+        acks[message_id] = None
+        self.in_next_payload()
+        return True
+
+    def give(self, peer_id: PeerId, message_id: MessageId, mode: Mode) -> None:
+        """Send a held message to a peer from the next epoch on, or offer it."""
+        kind = RecordType.MESSAGE if mode is Mode.BATCH else RecordType.OFFER
+        self.records.add(Record(kind, peer_id, message_id, self.epoch + 1))
+        self.held.wanted(message_id)
+
+    def request(self, peer_id: PeerId, message_id: MessageId) -> None:
+        """Ask a peer for a message from the next epoch on."""
+        record = Record(RecordType.REQUEST, peer_id, message_id, self.epoch + 1)
+        self.records.add(record)
+
+    def drop(self, record: Record) -> None:
+        """Let a record go; a message that nobody waits for may make room from now on."""
+        self.records.remove(record.peer_id, record.message_id)
+        if record.gives and not self.records.giving_to(record.message_id):
+            self.held.idle(record.message_id)
+
+    def peer_has(self, peer_id: PeerId, message_id: MessageId) -> None:
+        """A peer said or showed that it holds a message: it needs no more of us."""
+        record = self.records.get(peer_id, message_id)
+        if record is None or not record.gives:
+            return
+        self.drop(record)
+        waiting = self.records.giving_to(message_id)
+        self.events.append(MessageAcknowledged(message_id, peer_id, waiting))
+
+    def _forgotten(self, limit: str, message_id: MessageId) -> None:
+        self.events.append(LimitReached(limit, message_id))

@@ -1,0 +1,121 @@
+"""Asking for what is missing, and answering those who ask, without a crowd of either.
+
+Everybody hears everything, so a question that somebody else asks need not be asked again, and an
+answer that somebody else gives need not be given.
+"""
+
+from collections import OrderedDict
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Final
+
+from ..naming import PublicationName
+from ..protocol import suppression_timeout_ms
+from .timers import Timers
+
+ASK_WITHIN_MS: Final = 1_000
+"""A missing message is asked for within this time; most draws are late, so that one asks first."""
+ASK_AGAIN_MS: Final = 2_000
+"""Pause after the first question; it doubles up to `ASK_AGAIN_MOST_MS`."""
+ASK_AGAIN_MOST_MS: Final = 60_000
+ANSWER_WITHIN_MS: Final = 1_000
+"""Others than the sender answer within this time."""
+REST_MS: Final = 1_000
+"""After an answer, its own or one heard, a message is not sent again for this long."""
+ANSWERS: Final = 1_000
+"""Answers that are planned at a time; further questions are dropped, and asked again."""
+MISSING_MESSAGES: Final = 20_000
+"""Missing messages that are looked for at a time."""
+
+
+@dataclass(slots=True)
+class _Missing:
+    since_ms: int
+    pause_ms: int = ASK_AGAIN_MS
+
+
+class Recovery:
+    """What is missing here, and what others miss."""
+
+    def __init__(self, random: Callable[[], float]) -> None:
+        self._random = random
+        self.missing: OrderedDict[PublicationName, _Missing] = OrderedDict()
+        """Longest missing first."""
+        self._questions: Timers[PublicationName] = Timers()
+        self._answers: Timers[PublicationName] = Timers()
+        self._heard_ms: OrderedDict[PublicationName, int] = OrderedDict()
+
+    def miss(self, place: PublicationName, now_ms: int) -> bool:
+        """A message is missing; return whether that is news."""
+        if place in self.missing or len(self.missing) >= MISSING_MESSAGES:
+            return False
+        self.missing[place] = _Missing(now_ms)
+        self._questions.set(place, now_ms + self._within(ASK_WITHIN_MS))
+        return True
+
+    def heard(self, place: PublicationName, now_ms: int) -> int | None:
+        """A message was heard: return since when it was missing."""
+        self._answers.cancel(place)
+        self._heard_ms[place] = now_ms
+        self._heard_ms.move_to_end(place)
+        if len(self._heard_ms) > ANSWERS:
+            self._heard_ms.popitem(last=False)
+        missing = self.forget(place)
+        return None if missing is None else missing.since_ms
+
+    def forget(self, place: PublicationName) -> _Missing | None:
+        """A message is not looked for any more."""
+        self._questions.cancel(place)
+        return self.missing.pop(place, None)
+
+    def asked(self, place: PublicationName, now_ms: int, *, held: bool, own: bool) -> None:
+        """Somebody asks for a message."""
+        missing = self.missing.get(place)
+        if missing is not None:
+            self._ask_later(place, missing, now_ms)
+        elif (
+            held
+            and place not in self._answers
+            and len(self._answers) < ANSWERS
+            and now_ms - self._heard_ms.get(place, now_ms - REST_MS) >= REST_MS
+        ):
+            self._answers.set(place, now_ms if own else now_ms + self._within(ANSWER_WITHIN_MS))
+
+    def questions(self, now_ms: int) -> Iterator[PublicationName]:
+        """What to ask for now."""
+        for place in self._questions.take_due(now_ms):
+            self._ask_later(place, self.missing[place], now_ms)
+            yield place
+
+    def answers(self, now_ms: int) -> Iterator[PublicationName]:
+        """What to answer now."""
+        for place in self._answers.take_due(now_ms):
+            self.heard(place, now_ms)
+            yield place
+
+    def overdue(self, now_ms: int, timeout_ms: int) -> Iterator[PublicationName]:
+        """What has been missing for too long; forgotten here."""
+        while self.missing:
+            place, missing = next(iter(self.missing.items()))
+            if now_ms - missing.since_ms < timeout_ms:
+                return
+            del self.missing[place]
+            self._questions.cancel(place)
+            yield place
+
+    def next_deadline_ms(self, timeout_ms: int) -> int | None:
+        """When something of this is due."""
+        oldest = next(iter(self.missing.values()), None)
+        deadlines = (
+            None if oldest is None else oldest.since_ms + timeout_ms,
+            self._questions.next_ms(),
+            self._answers.next_ms(),
+        )
+        return min((due for due in deadlines if due is not None), default=None)
+
+    def _ask_later(self, place: PublicationName, missing: _Missing, now_ms: int) -> None:
+        self._questions.set(place, now_ms + missing.pause_ms + self._within(ASK_WITHIN_MS))
+        missing.pause_ms = min(2 * missing.pause_ms, ASK_AGAIN_MOST_MS)
+
+    def _within(self, period_ms: int) -> int:
+        return round(suppression_timeout_ms(period_ms, self._random()))

@@ -1,0 +1,156 @@
+"""What arrived of each node's messages: in order, once, and what is missing in between."""
+
+from collections import OrderedDict
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Final
+
+from reliable_channel.sync_core import Recorder, Row, Table
+
+from ..name import Name
+from ..naming import PublicationName
+from ..vector import StateVector
+from .wire import Message
+
+Key = tuple[Name, int]
+"""Node and bootstrap time."""
+
+WINDOW: Final = 256
+"""Messages of a stream that are looked for, or wait for others, at a time: a vector may claim 2^64
+of them."""
+LOST_MESSAGES: Final = 10_000
+"""Messages given up that are still delivered should they come."""
+
+STREAMS: Final = Table(
+    "svs_streams",
+    (("key", "TEXT"), ("known", "TEXT"), ("settled", "TEXT")),  # numbers may pass 2^63
+)
+LOST: Final = Table("svs_lost", (("key", "TEXT"),))
+
+
+@dataclass(slots=True)
+class Stream:
+    """One bootstrap time of one node."""
+
+    key: Key
+    known: int = 0
+    settled: int = 0
+    """All up to here were delivered, given up, or not wanted."""
+    parked: dict[int, Message] = field(default_factory=dict)
+    """Arrived, and waiting for earlier ones."""
+
+    def missing(self) -> Iterator[PublicationName]:
+        """What to look for."""
+        for seq in range(self.settled + 1, min(self.known, self.settled + WINDOW) + 1):
+            if seq not in self.parked:
+                yield PublicationName(*self.key, seq)
+
+
+class Streams:
+    """All streams of a channel."""
+
+    def __init__(self, recorder: Recorder) -> None:
+        self._recorder = recorder
+        self._streams: dict[Key, Stream] = {}
+        self._lost: OrderedDict[PublicationName, None] = OrderedDict()
+        self.received = StateVector()
+        """What to tell others that was received: all but what was given up."""
+
+    def get(self, key: Key) -> Stream:
+        """The stream of a key."""
+        return self._streams.setdefault(key, Stream(key))
+
+    def __iter__(self) -> Iterator[Stream]:
+        return iter(self._streams.values())
+
+    def raise_known(self, key: Key, seq: int) -> Stream:
+        """There are messages up to this number."""
+        stream = self.get(key)
+        if seq > stream.known:
+            stream.known = seq
+            self._record(stream)
+        return stream
+
+    def settle(self, stream: Stream, seq: int) -> None:
+        """Nothing up to this number is waited for any more."""
+        if seq > stream.settled:
+            stream.settled = seq
+            stream.known = max(stream.known, seq)
+            self.received.raise_to(*stream.key, seq)
+            self._record(stream)
+
+    def is_new(self, place: PublicationName) -> bool:
+        """Whether a message has not arrived before, or was given up."""
+        stream = self.get((place.node, place.bootstrap_time))
+        if place.seq <= stream.settled:
+            return place in self._lost
+        return place.seq not in stream.parked
+
+    def has_room_for(self, place: PublicationName) -> bool:
+        """Whether it is not too far ahead of what was delivered; asked for again when its turn
+        comes."""
+        return place.seq <= self.get((place.node, place.bootstrap_time)).settled + WINDOW
+
+    def take(self, place: PublicationName, message: Message) -> list[Message]:
+        """A new message arrived: return what can be delivered now, in order."""
+        stream = self.raise_known((place.node, place.bootstrap_time), place.seq)
+        if place.seq <= stream.settled:
+            del self._lost[place]
+            self._recorder.delete(LOST, _lost_key(place))
+            return [message]
+        stream.parked[place.seq] = message
+        return self._ready(stream)
+
+    def give_up(self, place: PublicationName) -> list[Message]:
+        """A message was not found: return what waited for it, in order."""
+        stream = self.get((place.node, place.bootstrap_time))
+        if place.seq != stream.settled + 1:
+            return []
+        self._lost[place] = None
+        self._recorder.put(LOST, _lost_key(place))
+        if len(self._lost) > LOST_MESSAGES:
+            self._recorder.delete(LOST, _lost_key(self._lost.popitem(last=False)[0]))
+        self.settle(stream, place.seq)
+        return self._ready(stream)
+
+    def skip(self, stream: Stream, seq: int) -> list[Message]:
+        """Nothing up to this number is wanted: return what waited for it, in order."""
+        for parked in [number for number in stream.parked if number <= seq]:
+            del stream.parked[parked]
+        self.settle(stream, seq)
+        return self._ready(stream)
+
+    def _ready(self, stream: Stream) -> list[Message]:
+        ready = []
+        while (message := stream.parked.pop(stream.settled + 1, None)) is not None:
+            ready.append(message)
+            self.settle(stream, stream.settled + 1)
+        return ready
+
+    def _record(self, stream: Stream) -> None:
+        name, boot = stream.key
+        self._recorder.put(STREAMS, f"{boot} {name}", str(stream.known), str(stream.settled))
+
+    def restore(self, streams: list[Row], lost: list[Row]) -> StateVector:
+        """Begin with what was recorded; return the state vector of it."""
+        known = StateVector()
+        for key, known_seq, settled in streams:
+            boot, _, name = str(key).partition(" ")
+            stream = self.get((Name.parse(name), int(boot)))
+            stream.known, stream.settled = int(str(known_seq)), int(str(settled))
+            known.raise_to(*stream.key, stream.known)
+            if stream.settled:
+                self.received.raise_to(*stream.key, stream.settled)
+        for (key,) in lost:
+            seq, boot, name = str(key).split(" ", 2)
+            self._lost[PublicationName(Name.parse(name), int(boot), int(seq))] = None
+        return known
+
+    @property
+    def lost(self) -> Sequence[PublicationName]:
+        """Given up, and not come since, oldest first."""
+        return list(self._lost)
+
+
+def _lost_key(place: PublicationName) -> str:
+    return f"{place.seq} {place.bootstrap_time} {place.node}"

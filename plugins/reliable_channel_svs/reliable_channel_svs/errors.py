@@ -1,0 +1,38 @@
+"""What can go wrong.
+
+SvsError
+├── TlvError            bytes are not what they should be (whoever sent them is wrong)
+├── InvalidName         a text or a component that cannot be a name
+├── SequenceExhausted   this bootstrap time has no sequence number left
+├── SignatureRefused    a packet is not signed as the group's trust demands
+└── ForwarderError      the forwarder is away or refused a registration
+"""
+
+
+class SvsError(Exception):
+    """Root of what this package raises."""
+
+    retryable = False
+    """Whether the same call may succeed later."""
+
+
+class TlvError(SvsError):
+    """Bytes are no valid TLV, or not the element that belongs there."""
+
+
+class InvalidName(SvsError, ValueError):
+    """A text or a component cannot be (part of) an NDN name."""
+
+
+class SequenceExhausted(SvsError):
+    """The last sequence number of this bootstrap time, 2^64 - 1, is taken; `rebootstrap` helps."""
+
+
+class SignatureRefused(SvsError):
+    """A packet is not signed as the group's trust demands."""
+
+
+class ForwarderError(SvsError):
+    """The forwarder is away, or refused what was asked of it."""
+
+    retryable = True

@@ -1,0 +1,188 @@
+"""NDN names: their bytes, their canonical order, and their text."""
+
+from functools import total_ordering
+from hashlib import sha256
+from typing import Final, Self
+from urllib.parse import quote_from_bytes, unquote_to_bytes
+
+from .errors import InvalidName, TlvError
+from .tlv import (
+    decode_integer,
+    elements,
+    encode,
+    encode_integer,
+    encode_number,
+    integer_bytes,
+    only,
+    read_number,
+)
+
+NAME: Final = 0x07
+IMPLICIT_DIGEST: Final = 1
+PARAMETERS_DIGEST: Final = 2
+GENERIC: Final = 8
+KEYWORD: Final = 32
+SEGMENT: Final = 50
+VERSION: Final = 54
+TIMESTAMP: Final = 56
+SEQUENCE: Final = 58
+
+_DIGESTS: Final = {"sha256digest": IMPLICIT_DIGEST, "params-sha256": PARAMETERS_DIGEST}
+_NUMBERS: Final = {"seg": SEGMENT, "off": 52, "v": VERSION, "t": TIMESTAMP, "seq": SEQUENCE}
+_TEXTS: Final = {type_: text for text, type_ in (_DIGESTS | _NUMBERS).items()}
+
+
+@total_ordering
+class Name:
+    """A name: its components, each as its own TLV.
+
+    Names are ordered canonically (NDN packet specification): by components, each by type, length
+    and bytes, which is the order of the components' encodings.
+    """
+
+    __slots__ = ("_hash", "components")
+
+    def __init__(self, components: tuple[bytes, ...] = ()) -> None:
+        self.components = components
+        self._hash = hash(components)
+
+    @classmethod
+    def parse(cls, text: str) -> Self:
+        """The name that a text such as `/chat/room%20one/t=5` means.
+
+        Raises:
+            InvalidName: it means none.
+        """
+        if not text.startswith("/"):
+            raise InvalidName(f"{text!r} does not start with /")
+        parts = text[1:].split("/") if text != "/" else []
+        return cls(tuple(_parse_component(part, text) for part in parts))
+
+    @classmethod
+    def decode(cls, data: bytes | memoryview) -> Self:
+        """The name whose TLV this is.
+
+        Raises:
+            TlvError: it is none.
+        """
+        return cls.from_value(only(data, NAME))
+
+    @classmethod
+    def from_value(cls, value: memoryview) -> Self:
+        """The name whose TLV has this value.
+
+        Raises:
+            TlvError: it is not a sequence of components.
+        """
+        return cls(tuple(_checked(type_, bytes(part)) for type_, part in elements(value)))
+
+    def encode(self) -> bytes:
+        """Its TLV."""
+        return encode(NAME, *self.components)
+
+    def append(self, *others: "Name | bytes") -> "Name":
+        """This name with further components, or other names, behind it."""
+        parts = [o.components if isinstance(o, Name) else (o,) for o in others]
+        return Name(self.components + tuple(c for part in parts for c in part))
+
+    def starts_with(self, prefix: "Name") -> bool:
+        """Whether it is the prefix or below it."""
+        return self.components[: len(prefix.components)] == prefix.components
+
+    def __len__(self) -> int:
+        return len(self.components)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Name) and self.components == other.components
+
+    def __lt__(self, other: "Name") -> bool:
+        return self.components < other.components
+
+    def __hash__(self) -> int:
+        return self._hash
+
+    def __str__(self) -> str:
+        return "/" + "/".join(map(_component_text, self.components))
+
+    def __repr__(self) -> str:
+        return f"Name.parse({str(self)!r})"
+
+
+def number_component(type_: int, number: int) -> bytes:
+    """A component that holds a number, such as `t=` and `seq=`."""
+    return encode_integer(type_, number)
+
+
+def text_component(text: str, type_: int = GENERIC) -> bytes:
+    """A component that holds a text."""
+    return encode(type_, text.encode())
+
+
+def parameters_digest(parameters: bytes) -> bytes:
+    """The component that ends the name of an Interest with these ApplicationParameters."""
+    return encode(PARAMETERS_DIGEST, sha256(parameters).digest())
+
+
+def component_number(component: bytes, type_: int) -> int | None:
+    """The number that a component of this type holds; None for any other component."""
+    found, value = split_component(component)
+    if found != type_:
+        return None
+    try:
+        return decode_integer(memoryview(value))
+    except TlvError:
+        return None
+
+
+def split_component(component: bytes) -> tuple[int, bytes]:
+    """Type and value of a component."""
+    view = memoryview(component)
+    type_, after_type = read_number(view, 0)
+    _, start = read_number(view, after_type)
+    return type_, component[start:]
+
+
+def _checked(type_: int, value: bytes) -> bytes:
+    if not 0 < type_ <= 0xFFFF:
+        raise TlvError(f"a name component of type {type_}; 1 to 65535 are possible")
+    if type_ in (IMPLICIT_DIGEST, PARAMETERS_DIGEST) and len(value) != 32:
+        raise TlvError(f"a digest of {len(value)} bytes; a SHA-256 has 32")
+    return encode_number(type_) + encode_number(len(value)) + value
+
+
+def _parse_component(part: str, whole: str) -> bytes:
+    prefix, equals, rest = part.partition("=")
+    try:
+        if not equals:
+            return _checked(GENERIC, _unescape(part))
+        if prefix in _DIGESTS:
+            return _checked(_DIGESTS[prefix], bytes.fromhex(rest))
+        if prefix in _NUMBERS:
+            return encode(_NUMBERS[prefix], integer_bytes(int(rest)))
+        return _checked(int(prefix), _unescape(rest))
+    except (ValueError, TlvError) as error:
+        raise InvalidName(f"component {part!r} of {whole!r}: {error}") from error
+
+
+def _unescape(text: str) -> bytes:
+    if not text:
+        raise ValueError("an empty component is written as ...")
+    if set(text) == {"."}:
+        if len(text) < 3:
+            raise ValueError(". and .. mean nothing in a name")
+        return b"." * (len(text) - 3)
+    return unquote_to_bytes(text)
+
+
+def _component_text(component: bytes) -> str:
+    type_, value = split_component(component)
+    if type_ in (IMPLICIT_DIGEST, PARAMETERS_DIGEST):
+        return f"{_TEXTS[type_]}={value.hex()}"
+    if type_ in _TEXTS and len(value) in (1, 2, 4, 8):
+        number = int.from_bytes(value, "big")
+        if integer_bytes(number) == value:
+            return f"{_TEXTS[type_]}={number}"
+    text = quote_from_bytes(value, safe="-._~")
+    if not value.strip(b"."):
+        text = "..." + text
+    return text if type_ == GENERIC else f"{type_}={text}"

@@ -1,0 +1,125 @@
+"""A face: asks a forwarder for Data, and answers the Interests that it brings."""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Final
+
+import anyio
+
+from ..errors import ForwarderError, TlvError
+from ..name import Name
+from ..packet import DATA, INTEREST, Data, Interest, decode_data, decode_interest
+from ..tlv import read_number
+from .link import Link
+from .lp import LinkPacket, unwrap, wrap
+from .management import COMMAND_LIFETIME_MS, Command, check_response
+
+
+class NoData(ForwarderError):
+    """Nobody answered an Interest in time, or the forwarder handed it back."""
+
+
+@dataclass(slots=True, eq=False)
+class _Pending:
+    answered: anyio.Event = field(default_factory=anyio.Event)
+    answer: Data | int | None = None
+    """The Data, or the reason of a Nack."""
+
+
+class Face:
+    """Speaks with one forwarder over one link, for as long as the link lasts.
+
+    `on_interest` returns the Data for an Interest, or None; it must not wait. `on_refused` is told
+    what came and was no packet.
+    """
+
+    def __init__(
+        self,
+        link: Link,
+        on_interest: Callable[[Interest], bytes | None],
+        on_refused: Callable[[str], None],
+    ) -> None:
+        self._link = link
+        self._on_interest = on_interest
+        self._on_refused = on_refused
+        self._pending: dict[Name, list[_Pending]] = {}
+
+    async def run(self) -> None:
+        """Take what the forwarder brings, until the link ends.
+
+        Raises:
+            ForwarderError: it ended.
+        """
+        while True:
+            wire = await self._link.receive()
+            try:
+                await self._take(unwrap(wire))
+            except TlvError as error:
+                self._on_refused(str(error))
+
+    async def send(self, packet: bytes) -> None:
+        """Send an Interest to which no Data is expected.
+
+        Raises:
+            ForwarderError: the link is gone.
+        """
+        await self._link.send(packet)
+
+    async def express(self, interest: Interest) -> Data:
+        """Ask for the Data of a name; its signature is still to be checked.
+
+        Raises:
+            NoData: nobody has it, or not in time.
+            ForwarderError: the link is gone.
+        """
+        return await self._ask(interest.name, interest.encode(), interest.lifetime_ms)
+
+    async def command(self, command: Command) -> None:
+        """Have the forwarder do something.
+
+        Raises:
+            ForwarderError: it did not.
+        """
+        data = await self._ask(command.name, command.wire, COMMAND_LIFETIME_MS)
+        check_response(command, data.content)
+
+    async def _ask(self, name: Name, wire: bytes, lifetime_ms: int) -> Data:
+        pending = _Pending()
+        self._pending.setdefault(name, []).append(pending)
+        try:
+            with anyio.move_on_after(lifetime_ms / 1000):
+                await self._link.send(wire)
+                await pending.answered.wait()
+        finally:
+            waiting = self._pending[name]
+            waiting.remove(pending)
+            if not waiting:
+                del self._pending[name]
+        if isinstance(pending.answer, Data):
+            return pending.answer
+        if pending.answer is None:
+            raise NoData(f"{name}: no answer within {lifetime_ms} ms")
+        raise NoData(f"{name}: handed back, {NACK_REASONS.get(pending.answer, pending.answer)}")
+
+    async def _take(self, received: LinkPacket) -> None:
+        type_, _ = read_number(memoryview(received.packet), 0)
+        if type_ == DATA:
+            data = decode_data(received.packet)
+            self._resolve(data.name, data)
+        elif type_ == INTEREST and received.nack_reason is not None:
+            self._resolve(decode_interest(received.packet).name, received.nack_reason)
+        elif type_ == INTEREST:
+            answer = self._on_interest(decode_interest(received.packet))
+            if answer is not None:
+                await self._link.send(wrap(answer, received.pit_token))
+        else:
+            raise TlvError(f"a packet of type {type_}")
+
+    def _resolve(self, name: Name, answer: Data | int) -> None:
+        for pending in self._pending.get(name, ()):
+            pending.answer = answer
+            pending.answered.set()
+
+
+NACK_REASONS: Final = {0: "no reason given", 50: "congestion", 100: "duplicate", 150: "no route"}
+"""NDNLPv2, NackReason."""

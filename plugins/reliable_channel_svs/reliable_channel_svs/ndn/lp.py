@@ -1,0 +1,59 @@
+"""The link protocol NDNLPv2, as much of it as an application meets: PIT tokens and Nacks."""
+
+from dataclasses import dataclass
+from typing import Final
+
+from ..errors import TlvError
+from ..tlv import decode_integer, elements, encode, only, read_number
+
+LP_PACKET: Final = 0x64
+FRAGMENT: Final = 0x50
+FRAGMENT_COUNT: Final = 0x53
+PIT_TOKEN: Final = 0x62
+NACK: Final = 0x0320
+NACK_REASON: Final = 0x0321
+
+
+@dataclass(frozen=True, slots=True)
+class LinkPacket:
+    """A network packet with what its link header says."""
+
+    packet: bytes
+    pit_token: bytes | None = None
+    """To be given back with the answer."""
+    nack_reason: int | None = None
+    """The forwarder's reason for handing an Interest back; 0 where it gives none."""
+
+
+def wrap(packet: bytes, pit_token: bytes | None) -> bytes:
+    """The packet with the token of the Interest that it answers."""
+    if pit_token is None:
+        return packet
+    return encode(LP_PACKET, encode(PIT_TOKEN, pit_token), encode(FRAGMENT, packet))
+
+
+def unwrap(wire: bytes) -> LinkPacket:
+    """Take a packet out of its link header, if it has one.
+
+    Header fields that are not known are ignored, as NDNLPv2 asks for those that matter to others.
+
+    Raises:
+        TlvError: it is malformed, holds no packet, or a piece of one (local links do not divide).
+    """
+    type_, _ = read_number(memoryview(wire), 0)
+    if type_ != LP_PACKET:
+        return LinkPacket(wire)
+    packet = token = reason = None
+    for type_, value in elements(only(wire, LP_PACKET)):
+        if type_ == FRAGMENT:
+            packet = bytes(value)
+        elif type_ == PIT_TOKEN:
+            token = bytes(value)
+        elif type_ == NACK:
+            reasons = (decode_integer(v) for t, v in elements(value) if t == NACK_REASON)
+            reason = next(reasons, 0)
+        elif type_ == FRAGMENT_COUNT and decode_integer(value) != 1:
+            raise TlvError("a piece of a packet; links to local forwarders do not divide packets")
+    if packet is None:
+        raise TlvError("a link packet without a packet in it")
+    return LinkPacket(packet, token, reason)

@@ -1,0 +1,186 @@
+"""Signatures of Data packets, and whose are taken.
+
+A `Signer` makes them; a `Trust` says which ones a group takes. DigestSha256 proves that a packet
+arrived whole and nothing about who made it.
+"""
+
+import hmac
+from collections.abc import Mapping
+from dataclasses import dataclass
+from hashlib import sha256
+from typing import Final, Protocol
+
+from cryptography.exceptions import InvalidSignature
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey, Ed25519PublicKey
+from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
+
+from .errors import SignatureRefused, TlvError
+from .name import NAME, Name
+from .tlv import Reader, decode_integer, encode, encode_integer
+
+SIGNATURE_TYPE: Final = 0x1B
+KEY_LOCATOR: Final = 0x1C
+
+DIGEST_SHA256: Final = 0
+HMAC_SHA256: Final = 4
+ED25519: Final = 5
+
+
+@dataclass(frozen=True, slots=True)
+class Signature:
+    """What a packet says of its signature."""
+
+    type: int
+    key_name: Name | None
+    value: bytes
+
+
+class Signer(Protocol):
+    """Makes signatures."""
+
+    signature_type: int
+    key_name: Name | None
+
+    def sign(self, covered: bytes) -> bytes:
+        """The signature's value."""
+        ...
+
+
+class Trust(Protocol):
+    """Which packets a group takes."""
+
+    def check(self, name: Name, covered: bytes, signature: Signature) -> None:
+        """Let a packet pass.
+
+        Raises:
+            SignatureRefused: it must not.
+        """
+        ...
+
+
+class DigestSigner:
+    """DigestSha256: everybody can make one."""
+
+    signature_type = DIGEST_SHA256
+    key_name: Name | None = None
+
+    def sign(self, covered: bytes) -> bytes:
+        """The SHA-256."""
+        return sha256(covered).digest()
+
+
+class HmacSigner:
+    """HmacWithSha256 with a key that the group shares; also the trust that takes nothing else."""
+
+    signature_type = HMAC_SHA256
+
+    def __init__(self, key: bytes, key_name: Name | None = None) -> None:
+        self._key = key
+        self.key_name = key_name
+
+    def sign(self, covered: bytes) -> bytes:
+        """The HMAC."""
+        return hmac.digest(self._key, covered, "sha256")
+
+    def check(self, name: Name, covered: bytes, signature: Signature) -> None:
+        """Take what was made with the same key.
+
+        Raises:
+            SignatureRefused: it was not.
+        """
+        if signature.type != HMAC_SHA256:
+            raise SignatureRefused(f"{name}: signature type {signature.type}, not HmacWithSha256")
+        if not hmac.compare_digest(self.sign(covered), signature.value):
+            raise SignatureRefused(f"{name}: made with another key")
+
+
+class Ed25519Signer:
+    """Ed25519 from a seed of 32 bytes; `key_name` tells others which key it is."""
+
+    signature_type = ED25519
+
+    def __init__(self, seed: bytes, key_name: Name) -> None:
+        self._key = Ed25519PrivateKey.from_private_bytes(seed)
+        self.key_name: Name | None = key_name
+
+    def sign(self, covered: bytes) -> bytes:
+        """The signature, the same for the same bytes."""
+        return self._key.sign(covered)
+
+    @property
+    def public_key(self) -> bytes:
+        """The 32 bytes that others check with."""
+        return self._key.public_key().public_bytes(Encoding.Raw, PublicFormat.Raw)
+
+
+class AnyTrust:
+    """Takes every packet without a look at its signature, as ndnd does without a trust schema."""
+
+    def check(self, name: Name, covered: bytes, signature: Signature) -> None:
+        """Take it."""
+
+
+class DigestTrust:
+    """Takes packets that arrived whole: whose DigestSha256 fits. Anybody can make one."""
+
+    def check(self, name: Name, covered: bytes, signature: Signature) -> None:
+        """Take what carries its own digest.
+
+        Raises:
+            SignatureRefused: it carries another one, or another kind of signature.
+        """
+        if signature.type != DIGEST_SHA256:
+            raise SignatureRefused(f"{name}: signature type {signature.type}, not DigestSha256")
+        if sha256(covered).digest() != signature.value:
+            raise SignatureRefused(f"{name}: the digest does not fit")
+
+
+class KeyTrust:
+    """Takes packets that one of these Ed25519 keys signed, public keys by key name."""
+
+    def __init__(self, keys: Mapping[Name, bytes]) -> None:
+        self._keys = {name: Ed25519PublicKey.from_public_bytes(k) for name, k in keys.items()}
+
+    def check(self, name: Name, covered: bytes, signature: Signature) -> None:
+        """Take what the key that it names has signed.
+
+        The locator may name a certificate of the key, which begins with the key's name.
+
+        Raises:
+            SignatureRefused: the key is unknown, or did not sign these bytes.
+        """
+        if signature.type != ED25519 or signature.key_name is None:
+            raise SignatureRefused(f"{name}: not signed with Ed25519 and a key's name")
+        locator = signature.key_name
+        key = next((k for n, k in self._keys.items() if locator.starts_with(n)), None)
+        if key is None:
+            raise SignatureRefused(f"{name}: signed with {locator}, which the group does not know")
+        try:
+            key.verify(signature.value, covered)
+        except InvalidSignature:
+            raise SignatureRefused(f"{name}: {locator} did not sign these bytes") from None
+
+
+def encode_signature_info(type_: int, signer: Signer) -> bytes:
+    """The element that says how a packet is signed."""
+    parts = [encode_integer(SIGNATURE_TYPE, signer.signature_type)]
+    if signer.key_name is not None:
+        parts.append(encode(KEY_LOCATOR, signer.key_name.encode()))
+    return encode(type_, *parts)
+
+
+def decode_signature_info(value: memoryview) -> tuple[int, Name | None]:
+    """Signature type and key name, None where the locator holds something else.
+
+    Raises:
+        TlvError: it is malformed.
+    """
+    reader = Reader(value)
+    type_ = decode_integer(reader.take(SIGNATURE_TYPE))
+    locator = reader.take_if(KEY_LOCATOR)
+    if locator is None:
+        return type_, None
+    try:
+        return type_, Name.from_value(Reader(locator).take(NAME))
+    except TlvError:
+        return type_, None  # a key digest, which names no key that we could know

@@ -1,0 +1,53 @@
+"""Vectors that do not fit into one packet.
+
+The specification says nothing of them, and forwarders drop what is too long without a word. The
+rule here: a vector is sent in parts, back to back, each a valid vector by itself:
+
+1. The own entry stands in the first part, so that news travel first.
+2. The others follow in canonical order, as many in a part as fit.
+3. An entry that is longer than a part is divided between bootstrap times.
+
+A receiver that follows the specification needs to know nothing of this. The first part puts it in
+Suppression State, the others are merged into its `MergedStateVector`, and when the timer ends the
+merge is complete and nobody answers. One that answers the first part costs an extra packet.
+"""
+
+from collections.abc import Iterator, Mapping
+from typing import Final
+
+from .name import Name
+from .vector import StateVector, encode_entry
+
+HEADER_BYTES: Final = 4
+"""Type and length of a vector of up to 65,535 bytes."""
+
+
+def split(vector: StateVector, own_name: Name, limit_bytes: int) -> list[bytes]:
+    """The vector's encoding, in as many parts as it takes for none to be above the limit."""
+    whole = vector.encode()
+    if len(whole) <= limit_bytes:
+        return [whole]
+    room = limit_bytes - HEADER_BYTES
+    parts = [StateVector()]
+    used = 0
+    for name, numbers, size in _pieces(vector, own_name, room):
+        if used + size > room:
+            parts.append(StateVector())
+            used = 0
+        parts[-1].merge(StateVector({name: numbers}))
+        used += size
+    return [part.encode() for part in parts]
+
+
+def _pieces(
+    vector: StateVector, own_name: Name, room: int
+) -> Iterator[tuple[Name, Mapping[int, int], int]]:
+    for name in sorted(vector, key=lambda name: (name != own_name, name)):
+        numbers = vector.numbers(name)
+        size = len(encode_entry(name, numbers))
+        if size <= room:
+            yield name, numbers, size
+            continue
+        for boot, seq in sorted(numbers.items()):
+            piece = {boot: seq}
+            yield name, piece, len(encode_entry(name, piece))

@@ -1,0 +1,304 @@
+"""`sync="svs"`: participants over a lossy network in virtual time, and whole channels."""
+
+import random
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from heapq import heappop, heappush
+from pathlib import Path
+
+import anyio
+import pytest
+
+from reliable_channel import (
+    ChannelOptions,
+    ContentTooLong,
+    EmptyContent,
+    MessageReceived,
+    OutgoingBufferFull,
+    ReliableChannel,
+)
+from reliable_channel.events import (
+    DeliveryFailed,
+    MessageAcknowledged,
+    MessageLost,
+    MessageRejected,
+)
+from reliable_channel.plugins import plugin_manager
+from reliable_channel.sds.archive import NO_ARCHIVE
+from reliable_channel.sds.changes import NO_RECORDER
+from reliable_channel.sync_core import (
+    Outcome,
+    OutgoingKind,
+    SdsEvent,
+    SyncCore,
+    SyncSetting,
+)
+from reliable_channel.transport import MemoryNetwork
+from reliable_channel_svs import channel as plugin
+from reliable_channel_svs.channel import SvsCore
+
+START = 1_736_266_473_000
+
+
+def setting(
+    name: str, seed: int = 0, options: ChannelOptions | None = None, now_ms: int = START
+) -> SyncSetting:
+    return SyncSetting(
+        "general",
+        name,
+        options or ChannelOptions(),
+        now_ms,
+        random.Random(f"{name} {seed}").random,
+        NO_RECORDER,
+        NO_ARCHIVE,
+    )
+
+
+@dataclass
+class World:
+    """Participants, and packets on their way in virtual time."""
+
+    loss: float = 0.0
+    seed: int = 0
+    options: ChannelOptions | None = None
+    now_ms: int = START
+    cores: dict[str, SyncCore] = field(default_factory=dict)
+    told: dict[str, list[SdsEvent]] = field(default_factory=dict)
+    sent: list[tuple[str, OutgoingKind]] = field(default_factory=list)
+    away: set[str] = field(default_factory=set)
+    _wire: list[tuple[int, int, str, bytes]] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        self._random = random.Random(self.seed)
+
+    def add(self, *names: str) -> None:
+        for name in names:
+            self.cores[name] = SvsCore(setting(name, self.seed, self.options, self.now_ms))
+            self.told[name] = []
+
+    def send(self, name: str, content: bytes) -> str:
+        message_id = self.cores[name].send(content, self.now_ms)
+        self.settle(name)
+        return message_id
+
+    def settle(self, name: str) -> None:
+        core = self.cores[name]
+        for outgoing in list(core.outgoing()):
+            self.sent.append((name, outgoing.kind))
+            if outgoing.kind in (OutgoingKind.CONTENT, OutgoingKind.RETRY):
+                core.dispatched(outgoing.message_id, self.now_ms)
+            for other in self.cores:
+                if other == name or {name, other} & self.away or self._random.random() < self.loss:
+                    continue
+                at_ms = self.now_ms + self._random.randrange(5, 300)
+                heappush(self._wire, (at_ms, len(self.sent), other, outgoing.data))
+        self.told[name] += core.events()
+
+    def run(self, duration_ms: int) -> None:
+        end_ms = self.now_ms + duration_ms
+        while True:
+            due = {name: core.next_deadline_ms() or end_ms for name, core in self.cores.items()}
+            name = min(due, key=lambda each: due[each])
+            arrival_ms = self._wire[0][0] if self._wire else end_ms
+            if min(due[name], arrival_ms) >= end_ms:
+                break
+            if arrival_ms <= due[name]:
+                self.now_ms, _, name, data = heappop(self._wire)
+                self.cores[name].receive(data, self.now_ms)
+            else:
+                self.now_ms = max(self.now_ms, due[name])
+                self.cores[name].on_deadline(self.now_ms)
+            self.settle(name)
+        self.now_ms = end_ms
+
+    def delivered(self, name: str) -> list[bytes]:
+        return [event.content for event in self.told[name] if isinstance(event, MessageReceived)]
+
+
+@pytest.mark.parametrize("loss", [0.0, 0.1, 0.3, 0.5])
+@pytest.mark.parametrize("seed", range(5))
+def test_all_end_with_the_same_log(loss: float, seed: int) -> None:
+    world = World(loss=loss, seed=seed)
+    names = [f"node-{n}" for n in range(6)]
+    world.add(*names)
+    ids = []
+    for number in range(60):
+        ids.append(world.send(names[number % 6], b"%d" % number))
+        world.run(150)
+    world.run(240_000)
+    assert len({core.log.digest() for core in world.cores.values()}) == 1
+    for name in names:
+        delivered = world.delivered(name)
+        assert len(delivered) == 50 and len(set(delivered)) == 50
+        for other in range(6):  # those of one sender in order
+            own = [int(content) for content in delivered if int(content) % 6 == other]
+            assert own == sorted(own)
+        acknowledged = [e for e in world.told[name] if isinstance(e, MessageAcknowledged)]
+        assert len(acknowledged) == 10
+        assert not world.cores[name].unacknowledged and not world.cores[name].missing()
+        assert not any(isinstance(event, DeliveryFailed) for event in world.told[name])
+
+
+def test_a_quiet_group_costs_one_vector_an_interval() -> None:
+    world = World()
+    world.add(*(f"node-{n}" for n in range(20)))
+    world.send("node-0", b"hello")
+    world.run(60_000)
+    world.sent.clear()
+    world.run(600_000)
+    assert {kind for _, kind in world.sent} == {OutgoingKind.SYNC}
+    assert len(world.sent) <= 2 * 600_000 // 30_000
+
+
+def test_who_was_away_catches_up() -> None:
+    world = World(loss=0.1)
+    world.add("a", "b", "c")
+    world.away = {"c"}
+    for number in range(300):
+        world.send("ab"[number % 2], b"%d" % number)
+        world.run(20)
+    world.away = set()
+    world.run(400_000)
+    assert len(world.delivered("c")) == 300
+    assert len({core.log.digest() for core in world.cores.values()}) == 1
+
+
+def test_a_sender_who_left_is_answered_for() -> None:
+    world = World()
+    world.add("a", "b", "c")
+    world.away = {"c"}
+    world.send("a", b"from one who leaves")
+    world.run(5_000)
+    world.away = {"a"}
+    world.run(120_000)
+    assert world.delivered("c") == [b"from one who leaves"]
+
+
+def test_what_nobody_has_is_lost_and_what_waited_is_delivered() -> None:
+    options = ChannelOptions(timeout_for_lost_messages_ms=60_000)
+    world = World(options=options)
+    world.add("a", "b")
+    world.away = {"a"}
+    lost = world.send("a", b"unheard")
+    world.away = set()
+    liar = world.cores.pop("a")
+    late = liar.send(b"heard", world.now_ms)
+    [data] = [o.data for o in liar.outgoing() if o.message_id == late]
+    assert world.cores["b"].receive(data, world.now_ms).outcome is Outcome.PARKED
+    assert world.cores["b"].is_awaited(lost) and not world.cores["b"].is_awaited(late)
+    world.run(70_000)
+    assert [e.message_id for e in world.told["b"] if isinstance(e, MessageLost)] == [lost]
+    assert world.delivered("b") == [b"heard"]
+    again = liar.resend_early(lost, world.now_ms)
+    [data] = [o.data for o in liar.outgoing() if o.message_id == lost]
+    assert again and world.cores["b"].receive(data, world.now_ms).outcome is Outcome.DELIVERED
+
+
+def test_nobody_there_is_a_failure_that_is_told() -> None:
+    world = World(options=ChannelOptions(retry_interval_ms=1_000, max_retry_attempts=3))
+    world.add("a")
+    message_id = world.send("a", b"anybody?")
+    world.run(60_000)
+    [failed] = [event for event in world.told["a"] if isinstance(event, DeliveryFailed)]
+    assert (failed.message_id, failed.attempts) == (message_id, 4)
+
+
+def test_what_cannot_be_sent_is_refused() -> None:
+    core = SvsCore(setting("a", options=ChannelOptions(outgoing_buffer_limit=1)))
+    with pytest.raises(EmptyContent):
+        core.send(b"", START)
+    with pytest.raises(ContentTooLong):
+        core.send(b"x" * 200_000, START)
+    core.send(b"one", START)
+    with pytest.raises(OutgoingBufferFull):
+        core.send(b"two", START)
+
+
+@pytest.mark.parametrize("data", [b"", b"\x05\x00", b"\x06\x00", b"hello", b"\xff" * 50])
+def test_what_is_no_packet_is_rejected(data: bytes) -> None:
+    core = SvsCore(setting("a"))
+    assert core.receive(data, START).outcome is Outcome.REJECTED
+    assert any(isinstance(event, MessageRejected) for event in core.events())
+    assert list(core.outgoing()) == []
+
+
+def test_every_truncation_and_changed_byte_is_rejected() -> None:
+    sender, receiver = SvsCore(setting("a")), SvsCore(setting("b"))
+    sender.send(b"hello", START)
+    sender.on_deadline(START + 60_000)
+    for outgoing in sender.outgoing():
+        for at in range(len(outgoing.data)):
+            cut, changed = outgoing.data[:at], bytearray(outgoing.data)
+            changed[at] ^= 1
+            for data in (cut, bytes(changed)):
+                arrival = receiver.receive(data, START)
+                assert arrival.outcome in (Outcome.REJECTED, Outcome.SYNC)
+    assert len(receiver.log) == 0
+
+
+# -- whole channels --------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def registered() -> Iterator[None]:
+    manager = plugin_manager()
+    if manager.is_registered(plugin):  # found by its entry point
+        yield
+        return
+    manager.register(plugin, name="svs")
+    yield
+    manager.unregister(plugin)
+
+
+@asynccontextmanager
+async def collecting(channel: ReliableChannel) -> AsyncIterator[list[bytes]]:
+    contents: list[bytes] = []
+
+    async def collect() -> None:
+        async for event in channel.events():
+            if isinstance(event, MessageReceived):
+                contents.append(event.content)  # noqa: PERF401 - shared while it grows
+
+    async with channel, anyio.create_task_group() as tasks:
+        tasks.start_soon(collect)
+        yield contents
+        tasks.cancel_scope.cancel()
+
+
+async def until(contents: list[bytes], wanted: set[bytes]) -> None:
+    with anyio.fail_after(20):
+        while set(contents) != wanted:  # noqa: ASYNC110 - the channel tells at any time
+            await anyio.sleep(0.02)
+
+
+def make(network: MemoryNetwork, name: str, state: Path | None = None) -> ReliableChannel:
+    return ReliableChannel(
+        transport=network.transport(),
+        channel_id="general",
+        sender_id=name,
+        sync="svs",
+        state=None if state is None else f"sqlite:///{state}",
+    )
+
+
+@pytest.mark.parametrize("backend", ["asyncio", "trio"])
+@pytest.mark.usefixtures("registered")
+def test_channels_talk_and_go_on_after_a_restart(backend: str, tmp_path: Path) -> None:
+    async def main() -> None:
+        network = MemoryNetwork()
+        state = tmp_path / "alice.sqlite"
+        async with collecting(make(network, "bob")) as bob:
+            async with collecting(make(network, "alice", state)):
+                pass
+            for life in range(3):
+                alice = make(network, "alice", state)
+                async with collecting(alice):
+                    await alice.send(b"life %d" % life)
+                    await until(bob, {b"life %d" % n for n in range(life + 1)})
+            ids = [entry.message_id for entry in alice.log()]
+            assert len({name.rsplit("/", 1)[0] for name in ids}) == 1  # one bootstrap time
+            assert [name.rsplit("=", 1)[1] for name in ids] == ["1", "2", "3"]
+        assert bob == [b"life 0", b"life 1", b"life 2"]
+
+    anyio.run(main, backend=backend)

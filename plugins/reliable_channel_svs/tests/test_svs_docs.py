@@ -1,0 +1,31 @@
+"""The snippets of docs/svs.md and the README run, and what is public is described."""
+
+import inspect
+import re
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+
+import reliable_channel_svs
+import reliable_channel_svs.ndn
+
+PAGES = [Path(__file__).parents[3] / "docs" / "svs.md", Path(__file__).parents[1] / "README.md"]
+SNIPPETS = [s for p in PAGES for s in re.findall(r"```python\n(.*?)```", p.read_text(), re.DOTALL)]
+
+
+@pytest.mark.parametrize("snippet", SNIPPETS, ids=range(len(SNIPPETS)))
+def test_a_snippet_runs(snippet: str) -> None:
+    exec(compile(snippet, "svs.md", "exec"), {"__name__": "snippet"})
+
+
+@pytest.mark.parametrize("package", [reliable_channel_svs, reliable_channel_svs.ndn])
+def test_public_names_are_sorted_and_described(package: ModuleType) -> None:
+    def order(name: str) -> tuple[int, str]:
+        return (0 if name.isupper() else 2 if name[0].islower() else 1, name)
+
+    assert package.__all__ == sorted(set(package.__all__), key=order)
+    for name in package.__all__:
+        value = getattr(package, name)
+        if inspect.isclass(value) or inspect.isfunction(value):
+            assert value.__doc__ and not value.__doc__.startswith(f"{name}("), name

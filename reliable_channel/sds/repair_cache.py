@@ -1,0 +1,57 @@
+"""What answers to repair requests are made of."""
+
+from collections import OrderedDict
+from collections.abc import Iterable
+from typing import Final
+
+from .changes import NO_RECORDER, Recorder, Row, Table
+
+REPAIR_CACHE: Final = Table(
+    "repair_cache", (("message_id", "TEXT"), ("number", "INTEGER"), ("data", "BLOB"))
+)
+
+
+class RepairCache:
+    """The newest messages as they were on the wire, to answer requests with; bounded by bytes."""
+
+    def __init__(self, limit_bytes: int, recorder: Recorder = NO_RECORDER) -> None:
+        self._limit_bytes = limit_bytes
+        self._recorder = recorder
+        # Not a dict: taking the first key of one is linear in the keys deleted before it.
+        self._messages: OrderedDict[str, bytes] = OrderedDict()
+        self._number = 0
+        self.size_bytes = 0
+
+    def __contains__(self, message_id: str) -> bool:
+        return message_id in self._messages
+
+    def add(self, message_id: str, data: bytes, *, durably: bool = False) -> None:
+        """Keep a message, beyond a restart where `durably`; the oldest ones make room."""
+        if len(data) > self._limit_bytes or message_id in self._messages:
+            return
+        self._messages[message_id] = data
+        self.size_bytes += len(data)
+        if durably:
+            self._number += 1
+            self._recorder.put(REPAIR_CACHE, message_id, self._number, data)
+        while self.size_bytes > self._limit_bytes:
+            oldest, evicted = self._messages.popitem(last=False)
+            self.size_bytes -= len(evicted)
+            self._recorder.delete(REPAIR_CACHE, oldest)
+
+    def discard(self, message_id: str) -> None:
+        """Let go of a message that turned out to be forged."""
+        self.size_bytes -= len(self._messages.pop(message_id, b""))
+        self._recorder.delete(REPAIR_CACHE, message_id)
+
+    def get(self, message_id: str) -> bytes | None:
+        """The bytes of a message, or None where they had to make room."""
+        return self._messages.get(message_id)
+
+    def restore(self, rows: Iterable[Row]) -> None:
+        """Begin with what was kept before a restart."""
+        for message_id, number, data in sorted(rows, key=lambda row: int(row[1] or 0)):
+            assert isinstance(message_id, str) and isinstance(number, int)
+            assert isinstance(data, bytes)
+            self.add(message_id, data)
+            self._number = number

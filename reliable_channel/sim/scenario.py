@@ -1,0 +1,276 @@
+"""What happens in a simulated group, as a value: who writes when, how the network behaves, and what
+breaks.
+
+A scenario says everything. Equal scenarios give equal runs; it is printed as JSON, and read back.
+Times are milliseconds since the run began, participants are numbered from 0.
+"""
+
+import json
+from collections.abc import Iterable
+from dataclasses import asdict, dataclass, field, fields
+from enum import Enum
+from typing import Any, ClassVar, Final, Literal, get_args
+
+
+@dataclass(frozen=True, slots=True)
+class Latency:
+    """How long something takes: `least_ms` to `most_ms`, drawn as a uniform number to the power
+    of `skew`, so that with a high skew most are short and some reorder everything."""
+
+    least_ms: int
+    most_ms: int
+    skew: int = 1
+
+
+@dataclass(frozen=True, slots=True)
+class Conditions:
+    """What the network does to each copy of a message on its way to one participant, until the
+    faults end."""
+
+    latency: Latency = Latency(20, 300)
+    loss: float = 0.0
+    duplication: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class StoreConditions:
+    """A Store, until the faults end; then it answers fast, whole and true."""
+
+    answer: Latency = Latency(20, 100)
+    loss: float = 0.0
+    """Share of messages that it never hears."""
+    lies: float = 0.0
+    """Share of answers that hold other messages than asked for, or garbage."""
+
+
+@dataclass(frozen=True, slots=True)
+class Parameters:
+    """The options of the core that are drawn; all others have their defaults."""
+
+    bloom_capacity: int = 1_000
+    bloom_error_rate: float = 0.001
+    causal_history_size: int = 200
+    retry_interval_ms: int = 30_000
+    max_retry_attempts: int = 10
+    sync_min_interval_ms: int = 30_000
+    timeout_for_lost_messages_ms: int = 300_000
+    incoming_messages: int = 10_000
+    log_window_entries: int = 20_000
+    repair_buffer_size: int = 1_000
+    repair_cache_bytes: int = 4 * 1024 * 1024
+
+
+@dataclass(frozen=True, slots=True)
+class Write:
+    """A participant sends a message, if it is there."""
+
+    at_ms: int
+    who: int
+
+
+@dataclass(frozen=True, slots=True)
+class Partition:
+    """An island is cut off; only what it says (`out`) or only what it would hear (`in`) where one
+    direction is named."""
+
+    kind: ClassVar[str] = "partition"
+    at_ms: int
+    until_ms: int
+    island: tuple[int, ...]
+    direction: Literal["both", "in", "out"] = "both"
+
+
+@dataclass(frozen=True, slots=True)
+class Outage:
+    """A participant's own node is away: what it sends waits, and what is said is not heard."""
+
+    kind: ClassVar[str] = "outage"
+    at_ms: int
+    until_ms: int
+    who: int
+
+
+@dataclass(frozen=True, slots=True)
+class StoreAway:
+    """Store does not answer, nor hear."""
+
+    kind: ClassVar[str] = "store_away"
+    at_ms: int
+    until_ms: int
+
+
+@dataclass(frozen=True, slots=True)
+class ClockJump:
+    """A participant's clock is set forward or back; at 0 it is a skew from the beginning."""
+
+    kind: ClassVar[str] = "clock_jump"
+    at_ms: int
+    who: int
+    by_ms: int
+
+
+@dataclass(frozen=True, slots=True)
+class Crash:
+    """A participant's process dies, and is started again at `until_ms`: from what it had on disk,
+    if it is `durable`, else from nothing."""
+
+    kind: ClassVar[str] = "crash"
+    at_ms: int
+    until_ms: int
+    who: int
+
+
+@dataclass(frozen=True, slots=True)
+class Join:
+    """A participant is not there from the beginning."""
+
+    kind: ClassVar[str] = "join"
+    at_ms: int
+    who: int
+
+
+@dataclass(frozen=True, slots=True)
+class Leave:
+    """A participant goes, for good."""
+
+    kind: ClassVar[str] = "leave"
+    at_ms: int
+    who: int
+
+
+class Attack(Enum):
+    """What a member who is not honest does."""
+
+    LAMPORT_FAR_AHEAD = "lamport_far_ahead"
+    LAMPORT_AHEAD = "lamport_ahead"
+    """As far as honest participants still accept, though their clocks differ by hours."""
+    FULL_FILTER = "full_filter"
+    UNKNOWN_DEPENDENCIES = "unknown_dependencies"
+    CYCLE = "cycle"
+    REQUEST_STORM = "request_storm"
+    FORGED_SENDER = "forged_sender"
+    REPLAY = "replay"
+    GARBAGE = "garbage"
+
+
+@dataclass(frozen=True, slots=True)
+class Hostile:
+    """Somebody outside the group, who hears all and says what no honest participant says."""
+
+    kind: ClassVar[str] = "hostile"
+    at_ms: int
+    attack: Attack
+    count: int = 1
+    """How often, a second apart."""
+
+
+Fault = Partition | Outage | StoreAway | ClockJump | Crash | Join | Leave | Hostile
+_KINDS: Final[dict[str, type[Any]]] = {kind.kind: kind for kind in get_args(Fault)}
+
+
+@dataclass(frozen=True, slots=True)
+class Scenario:
+    """A whole run."""
+
+    seed: int
+    """Of all that is drawn while it runs: latencies, losses, sync back-off."""
+    participants: int
+    writes: tuple[Write, ...] = ()
+    faults: tuple[Fault, ...] = ()
+    conditions: Conditions = field(default_factory=Conditions)
+    store: StoreConditions | None = field(default_factory=StoreConditions)
+    """None where there is no Store."""
+    parameters: Parameters = field(default_factory=Parameters)
+    commit_ms: int = 0
+    """How long a step's changes are on their way to the disk of who has durable state."""
+    durable: tuple[int, ...] = ()
+    """Who keeps its state on disk."""
+    settle_within_ms: int = 3_600_000
+    """How long after the faults all logs must be equal and nobody wait for anything."""
+
+    @property
+    def faults_end_ms(self) -> int:
+        """When the network is good and everybody there, for good."""
+        times = [write.at_ms for write in self.writes]
+        times += [_end_ms(fault) for fault in self.faults]
+        return max(times, default=0)
+
+    def to_json(self) -> str:
+        """One line of JSON, with what differs from the defaults."""
+        return json.dumps(_without_defaults(self), separators=(",", ":"))
+
+    @classmethod
+    def from_json(cls, text: str) -> "Scenario":
+        """Read what `to_json` wrote.
+
+        Raises:
+            ValueError: the text is no scenario.
+        """
+        try:
+            values = json.loads(text)
+            for name, kind in _PARTS.items():
+                if values.get(name) is not None:
+                    values[name] = _part(kind, values[name])
+            values["writes"] = tuple(Write(*pair) for pair in values.get("writes", ()))
+            values["faults"] = tuple(map(_fault, values.get("faults", ())))
+            values["durable"] = tuple(values.get("durable", ()))
+            return cls(**values)
+        except (TypeError, KeyError, AttributeError) as error:
+            raise ValueError(f"this is no scenario: {error}") from error
+
+
+_PARTS: Final = {"conditions": Conditions, "store": StoreConditions, "parameters": Parameters}
+
+
+def _end_ms(fault: Fault) -> int:
+    if isinstance(fault, Hostile):
+        return fault.at_ms + 1_000 * fault.count
+    return fault.at_ms if isinstance(fault, ClockJump | Join | Leave) else fault.until_ms
+
+
+def _part(kind: type[Any], values: dict[str, Any]) -> Any:
+    for name in ("latency", "answer"):
+        if name in values:
+            values[name] = Latency(*values[name])
+    return kind(**values)
+
+
+def _fault(values: dict[str, Any]) -> Fault:
+    given = dict(values)
+    kind = _KINDS[given.pop("kind")]
+    if "island" in given:
+        given["island"] = tuple(given["island"])
+    if "attack" in given:
+        given["attack"] = Attack(given["attack"])
+    fault: Fault = kind(**given)
+    return fault
+
+
+def _without_defaults(scenario: Scenario) -> dict[str, Any]:
+    plain: dict[str, Any] = {"seed": scenario.seed, "participants": scenario.participants}
+    plain["writes"] = [[write.at_ms, write.who] for write in scenario.writes]
+    plain["faults"] = [{"kind": f.kind, **_plain(asdict(f).items())} for f in scenario.faults]
+    for name, kind in _PARTS.items():
+        if (part := getattr(scenario, name)) is None:
+            plain[name] = None
+        elif part != kind():
+            changed = [
+                (f.name, getattr(part, f.name))
+                for f in fields(kind)
+                if getattr(part, f.name) != getattr(kind(), f.name)
+            ]
+            plain[name] = _plain(changed)
+    for name in ("commit_ms", "durable", "settle_within_ms"):
+        if (value := getattr(scenario, name)) != Scenario.__dataclass_fields__[name].default:
+            plain[name] = value
+    return plain
+
+
+def _plain(pairs: Iterable[tuple[str, Any]]) -> dict[str, Any]:
+    simple: dict[str, Any] = {}
+    for name, value in pairs:
+        if isinstance(value, Latency):
+            simple[name] = [value.least_ms, value.most_ms, value.skew]
+        else:
+            simple[name] = value.value if isinstance(value, Enum) else value
+    return simple

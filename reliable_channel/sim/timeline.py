@@ -1,0 +1,39 @@
+"""Virtual time: what is to happen, in order; the clock jumps from one thing to the next."""
+
+import heapq
+from collections.abc import Callable
+from typing import Any
+
+Action = tuple[Callable[..., None], tuple[Any, ...]]
+
+
+class Timeline:
+    """Actions by the millisecond; those of one millisecond happen in the order they were planned.
+
+    A message to 10,000 participants is 10,000 actions in some hundred different milliseconds, so
+    the heap holds milliseconds and not actions.
+    """
+
+    def __init__(self, now_ms: int) -> None:
+        self.now_ms = now_ms
+        self._moments: list[int] = []
+        self._actions: dict[int, list[Action]] = {}
+
+    def at(self, time_ms: int, action: Callable[..., None], *arguments: Any) -> None:
+        """Plan an action; a time that is over means now, after what is planned for now."""
+        time_ms = max(time_ms, self.now_ms)
+        if (actions := self._actions.get(time_ms)) is None:
+            self._actions[time_ms] = actions = []
+            heapq.heappush(self._moments, time_ms)
+        actions.append((action, arguments))
+
+    def run_until(self, end_ms: int) -> None:
+        """Let everything happen up to and including `end_ms`."""
+        while self._moments and self._moments[0] <= end_ms:
+            self.now_ms = moment = self._moments[0]
+            # Actions may plan others for this very millisecond: the list grows while it is read.
+            for action, arguments in self._actions[moment]:
+                action(*arguments)
+            del self._actions[moment]
+            heapq.heappop(self._moments)
+        self.now_ms = max(self.now_ms, end_ms)

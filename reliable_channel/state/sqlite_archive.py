@@ -1,0 +1,121 @@
+"""The log of an SQLite state file, for reading beside the one who writes it."""
+
+import sqlite3
+from collections.abc import Iterator, Mapping
+from hashlib import sha256
+from pathlib import Path
+from typing import Any, Final
+
+from ..sds.changes import LogKey, Value
+from ..sds.log import LogEntry
+from .errors import StateCorrupt, StateError, StateUnavailable
+
+ENTRY_COLUMNS: Final = "message_id, sender_id, lamport_timestamp, content, retrieval_hint"
+BUSY_TIMEOUT_S: Final = 2.0
+READER_CACHE_KIB: Final = 4_096
+_PAGE_ENTRIES: Final = 1_000
+_DAMAGED: Final = (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB)
+_IN_ORDER: Final = "ORDER BY lamport_timestamp, message_id"
+
+
+class SqliteArchive:
+    """The log of a state file that a store has open, for reading in another thread.
+
+    Raises:
+        StateError: in each look-up; the file cannot be read.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._connection: sqlite3.Connection | None = None
+
+    def get(self, message_id: str) -> LogEntry | None:
+        """The entry of an id, or None."""
+        rows = self._read(
+            f"SELECT {ENTRY_COLUMNS} FROM log WHERE id_hash = :hash AND message_id = :id",
+            {"hash": id_hash(message_id), "id": message_id},
+        )
+        return LogEntry(*rows[0]) if rows else None
+
+    def entries(self, start: LogKey | None, end: LogKey) -> Iterator[LogEntry]:
+        """The entries from `start` up to and without `end`, in log order.
+
+        In pages: a cursor held open would keep the writer from recycling its WAL.
+        """
+        after = start
+        while True:
+            where, values = _between(after, end)
+            page = self._read(
+                f"SELECT {ENTRY_COLUMNS} FROM log WHERE {where} {_IN_ORDER} LIMIT {_PAGE_ENTRIES}",
+                values,
+            )
+            yield from (LogEntry(*row) for row in page)
+            if len(page) < _PAGE_ENTRIES:
+                return
+            after = (page[-1][2], page[-1][0] + "\0")
+
+    def count(self, start: LogKey | None, end: LogKey) -> int:
+        """How many these are."""
+        where, values = _between(start, end)
+        return int(self._read(f"SELECT COUNT(*) FROM log WHERE {where}", values)[0][0])
+
+    def close(self) -> None:
+        """Close; twice does nothing."""
+        if self._connection is not None:
+            self._connection.close()
+            self._connection = None
+
+    def _read(self, statement: str, values: Mapping[str, Value]) -> list[tuple[Any, ...]]:
+        try:
+            return self._reader().execute(statement, dict(values)).fetchall()
+        except (sqlite3.Error, UnicodeDecodeError) as error:
+            raise state_error(self._path, error) from error
+
+    def _reader(self) -> sqlite3.Connection:
+        if self._connection is None:
+            self._connection = sqlite3.connect(
+                f"{self._path.absolute().as_uri()}?mode=ro",
+                uri=True,
+                timeout=BUSY_TIMEOUT_S,
+                isolation_level=None,
+            )
+            self._connection.execute(f"PRAGMA cache_size = -{READER_CACHE_KIB}")
+        return self._connection
+
+
+def _between(start: LogKey | None, end: LogKey) -> tuple[str, dict[str, Value]]:
+    """The condition that an entry stands from `start` on and before `end`; in terms that the index
+    over Lamport timestamps alone can answer."""
+    where = [
+        "lamport_timestamp <= :end",
+        "NOT (lamport_timestamp = :end AND message_id >= :end_id)",
+    ]
+    values: dict[str, Value] = {"end": end[0], "end_id": end[1]}
+    if start is not None:
+        where += [
+            "lamport_timestamp >= :start",
+            "NOT (lamport_timestamp = :start AND message_id < :start_id)",
+        ]
+        values |= {"start": start[0], "start_id": start[1]}
+    return " AND ".join(where), values
+
+
+def id_hash(message_id: str) -> int:
+    """What the index over ids holds."""
+    return int.from_bytes(sha256(message_id.encode()).digest()[:8], signed=True)
+
+
+def state_error(path: Path, error: Exception) -> StateError:
+    """What an error of SQLite means for the state in a file."""
+    # A primary result code stands in the low byte of an extended one.
+    code = getattr(error, "sqlite_errorcode", 0) & 0xFF
+    # Python tells text that is no UTF-8 in two ways, neither of them with a code of SQLite's.
+    undecodable = isinstance(error, UnicodeDecodeError) or "decode to UTF-8" in str(error)
+    if code in _DAMAGED or undecodable:
+        return StateCorrupt(
+            f"{path} is damaged or no state ({error}); move it away and start without it, or bring "
+            "back a copy"
+        )
+    return StateUnavailable(
+        f"{path} cannot be used ({error}); check free space, permissions and other users"
+    )

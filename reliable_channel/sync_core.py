@@ -1,0 +1,178 @@
+"""What a channel asks of a sync protocol, and what a plugin needs to write one.
+
+`SdsProtocol` comes along; `ReliableChannel(…, sync="name")` takes one of a plugin
+(`hooks.make_sync_core`). A core is sans-I/O: it reads no clock, draws no random number but from the
+function it is given, and waits for nothing. After each call its owner writes `changes()`, then
+tells the application what `events()` hands out and broadcasts what `outgoing()` hands out.
+"""
+
+from collections.abc import Callable, Collection, Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Protocol, runtime_checkable
+
+from .options import ChannelOptions
+from .policies import Policies
+from .sds.archive import LogArchive
+from .sds.changes import CHANNEL, Changes, Recorder, Row, Table, Tables, Value
+from .sds.events import Outgoing, OutgoingKind, SdsEvent
+from .sds.incoming import MissingEntry
+from .sds.log import LogEntry, MessageLog
+from .sds.progress import Progress
+from .sds.receiving import Arrival, Outcome
+from .sds.statistics import SdsCounters, SdsStatistics
+from .signing import Signing
+
+__all__ = [
+    "CHANNEL",
+    "Arrival",
+    "Changes",
+    "LogArchive",
+    "LogEntry",
+    "MessageLog",
+    "MissingEntry",
+    "Outcome",
+    "Outgoing",
+    "OutgoingKind",
+    "Progress",
+    "Recorder",
+    "Row",
+    "SdsCounters",
+    "SdsEvent",
+    "SdsStatistics",
+    "SyncCore",
+    "SyncSetting",
+    "Table",
+    "Tables",
+    "Value",
+]
+
+
+@dataclass(frozen=True, slots=True)
+class SyncSetting:
+    """The place that a core is made for."""
+
+    channel_id: str
+    sender_id: str
+    options: ChannelOptions
+    now_ms: int
+    random: Callable[[], float]
+    """Uniform in [0, 1)."""
+    recorder: Recorder
+    """Where to note what a restart needs; takes nothing where there is no state."""
+    archive: LogArchive
+    """Where what was noted of the log is found again, for `MessageLog`."""
+    signing: Signing | None = None
+    require_signatures: bool = False
+    policies: Policies = field(default_factory=Policies)
+
+
+@runtime_checkable
+class SyncCore(Protocol):
+    """One participant of one channel, as the runtime sees it."""
+
+    log: MessageLog
+    """Own and delivered messages; open to read."""
+
+    @property
+    def unacknowledged(self) -> Collection[str]:
+        """The ids of own messages that nobody is known to have."""
+        ...
+
+    @property
+    def room(self) -> int:
+        """How many more own messages may wait for an acknowledgement."""
+        ...
+
+    def send(self, content: bytes, now_ms: int, *, timestamp_ns: int | None = None) -> str:
+        """Accept a message for everybody and return its id, which is unique in the channel.
+
+        Raises:
+            SdsError: it is refused; the text says why.
+        """
+        ...
+
+    def send_ephemeral(
+        self, content: bytes, now_ms: int, *, timestamp_ns: int | None = None
+    ) -> str:
+        """Broadcast a message without any promise and return its id; its bytes are all that
+        `outgoing()` hands out then.
+
+        Raises:
+            SdsError: it is refused; the text says why.
+        """
+        ...
+
+    def receive(
+        self,
+        data: bytes,
+        now_ms: int,
+        *,
+        retrieval_hint: bytes | None = None,
+        sent_at_ns: int | None = None,
+    ) -> Arrival:
+        """Take bytes from the transport or from Store; `retrieval_hint` is their Waku message
+        hash, `sent_at_ns` their timestamp there. Never raises for what the bytes are."""
+        ...
+
+    def dispatched(self, message_id: str, now_ms: int, retrieval_hint: bytes | None = None) -> None:
+        """Take note that an own message is out."""
+        ...
+
+    def resend_early(self, message_id: str, now_ms: int) -> bool:
+        """Broadcast an own message again ahead of its time; return False where it is settled, or
+        was sent as often as may be."""
+        ...
+
+    def abandon(self, message_id: str) -> None:
+        """Stop sending an own message that the transport refuses for good."""
+        ...
+
+    def join(self, now_ms: int, *, wanted_from: int = 0, presume_ms: int) -> None:
+        """Join a running conversation of which nothing before `wanted_from` (ms) is wanted."""
+        ...
+
+    def missing(self) -> Sequence[MissingEntry]:
+        """What is known by reference alone: what to look for in Store."""
+        ...
+
+    @property
+    def is_missing_something(self) -> bool:
+        """Whether `missing()` names anything."""
+        ...
+
+    def is_awaited(self, message_id: str) -> bool:
+        """Whether other messages wait for a missing one."""
+        ...
+
+    def next_deadline_ms(self) -> int | None:
+        """When `on_deadline` must be called next, or None while there is nothing to wait for."""
+        ...
+
+    def on_deadline(self, now_ms: int) -> None:
+        """Do all that is due."""
+        ...
+
+    def events(self) -> Iterator[SdsEvent]:
+        """Hand out all that happened. Each message of others is delivered once."""
+        ...
+
+    def outgoing(self) -> Iterator[Outgoing]:
+        """Hand out all that must be broadcast, in order."""
+        ...
+
+    def changes(self) -> Changes:
+        """Hand out what changed of what a restart needs."""
+        ...
+
+    def restore(self, tables: Tables, newest: Sequence[LogEntry], now_ms: int) -> None:
+        """Begin as before a restart; called before anything else. Own messages that never went out
+        wait in `outgoing()` again."""
+        ...
+
+    def progress(self) -> Progress:
+        """How much of what it knows of it has."""
+        ...
+
+    def statistics(self) -> SdsStatistics:
+        """A snapshot of counters and buffers; zero for what the protocol has not."""
+        ...

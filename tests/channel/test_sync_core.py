@@ -1,0 +1,170 @@
+"""A channel over a sync protocol of a plugin."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Collection, Iterator, Sequence
+from functools import partial
+from itertools import count
+
+import pytest
+
+from reliable_channel import EmptyContent, MessageReceived
+from reliable_channel.hooks import hookimpl
+from reliable_channel.plugins import plugin_manager
+from reliable_channel.state import MemoryStateStore
+from reliable_channel.sync_core import (
+    Arrival,
+    Changes,
+    LogEntry,
+    MessageLog,
+    MissingEntry,
+    Outcome,
+    Outgoing,
+    OutgoingKind,
+    Progress,
+    SdsCounters,
+    SdsEvent,
+    SdsStatistics,
+    SyncCore,
+    SyncSetting,
+    Tables,
+)
+from reliable_channel.transport import MemoryNetwork
+
+from .world import Told, listening, make_channel
+
+pytestmark = pytest.mark.anyio
+
+
+class Shouting:
+    """The least that a sync protocol can be: say it once, and believe what is heard."""
+
+    def __init__(self, setting: SyncSetting) -> None:
+        self.log = MessageLog(100, recorder=setting.recorder, archive=setting.archive)
+        self._setting = setting
+        self._numbers = count(setting.now_ms)
+        self._events: deque[SdsEvent] = deque()
+        self._outgoing: deque[Outgoing] = deque()
+        self._received = 0
+
+    unacknowledged: Collection[str] = ()
+    is_missing_something = False
+    room = 100
+
+    def send(self, content: bytes, now_ms: int, *, timestamp_ns: int | None = None) -> str:
+        if not content:
+            raise EmptyContent("nothing to shout")
+        number = next(self._numbers)
+        message_id = f"{self._setting.sender_id} {number}"
+        self.log.insert(LogEntry(message_id, self._setting.sender_id, number, content))
+        data = f"{message_id}\n".encode() + content
+        self._outgoing.append(Outgoing(OutgoingKind.CONTENT, message_id, data))
+        return message_id
+
+    def send_ephemeral(
+        self, content: bytes, now_ms: int, *, timestamp_ns: int | None = None
+    ) -> str:
+        raise NotImplementedError
+
+    def receive(
+        self,
+        data: bytes,
+        now_ms: int,
+        *,
+        retrieval_hint: bytes | None = None,
+        sent_at_ns: int | None = None,
+    ) -> Arrival:
+        head, content = data.split(b"\n", 1)
+        message_id = head.decode()
+        if message_id in self.log:
+            return Arrival(Outcome.DUPLICATE, message_id)
+        sender_id, number = message_id.split()
+        entry = LogEntry(message_id, sender_id, int(number), content, retrieval_hint)
+        position = self.log.insert(entry)
+        self._received += 1
+        self._events.append(MessageReceived(message_id, sender_id, content, int(number), position))
+        return Arrival(Outcome.DELIVERED, message_id)
+
+    def dispatched(self, message_id: str, now_ms: int, retrieval_hint: bytes | None = None) -> None:
+        pass
+
+    def resend_early(self, message_id: str, now_ms: int) -> bool:
+        return False
+
+    def abandon(self, message_id: str) -> None:
+        pass
+
+    def join(self, now_ms: int, *, wanted_from: int = 0, presume_ms: int) -> None:
+        pass
+
+    def missing(self) -> Sequence[MissingEntry]:
+        return ()
+
+    def is_awaited(self, message_id: str) -> bool:
+        return False
+
+    def next_deadline_ms(self) -> int | None:
+        return None
+
+    def on_deadline(self, now_ms: int) -> None:
+        pass
+
+    def events(self) -> Iterator[SdsEvent]:
+        while self._events:
+            yield self._events.popleft()
+
+    def outgoing(self) -> Iterator[Outgoing]:
+        while self._outgoing:
+            yield self._outgoing.popleft()
+
+    def changes(self) -> Changes:
+        return self._setting.recorder.take()
+
+    def restore(self, tables: Tables, newest: Sequence[LogEntry], now_ms: int) -> None:
+        self.log.restore(list(newest), [], [], None)
+        if newest:
+            self._numbers = count(max(now_ms, newest[-1].lamport_timestamp + 1))
+
+    def progress(self) -> Progress:
+        return Progress(self._received, 0, 0)
+
+    def statistics(self) -> SdsStatistics:
+        return SdsStatistics(SdsCounters(), 0, len(self.log), *[0] * 10)
+
+
+class Plugin:
+    @hookimpl
+    def make_sync_core(self, protocol: str, setting: SyncSetting) -> SyncCore | None:
+        return Shouting(setting) if protocol == "shouting" else None
+
+
+@pytest.fixture(autouse=True)
+def plugin() -> Iterator[None]:
+    registered = Plugin()
+    plugin_manager().register(registered, name="shouting")
+    yield
+    plugin_manager().unregister(registered)
+
+
+def heard(told: Told, count: int) -> bool:
+    return len(told.contents) == count
+
+
+async def test_a_channel_runs_on_the_protocol_of_a_plugin() -> None:
+    network = MemoryNetwork()
+    state = MemoryStateStore()
+    async with listening(make_channel(network.transport(), "bob", sync="shouting")) as bob:
+        for number, content in enumerate((b"first", b"second"), start=1):
+            alice = make_channel(network.transport(), "alice", sync="shouting", state=state)
+            async with alice:
+                await alice.send(content)
+                await bob.until(partial(heard, bob, number))
+    assert [entry.content for entry in alice.log()] == [b"first", b"second"]
+    assert bob.contents == [b"first", b"second"]
+
+
+async def test_an_unknown_protocol_is_named() -> None:
+    with pytest.raises(ValueError, match="sync is 'whispering'"):
+        async with make_channel(MemoryNetwork().transport(), "alice", sync="whispering"):
+            pass

@@ -1,0 +1,83 @@
+"""`reliable-channel simulate` as a person or a script meets it."""
+
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import replace
+
+import pytest
+
+from reliable_channel.sim import Scenario, draw_scenario, shrink
+from reliable_channel.sim.scenario import Parameters, Write
+
+COMMAND = (sys.executable, "-m", "reliable_channel", "simulate")
+IMPATIENT = replace(
+    draw_scenario(22), settle_within_ms=1, parameters=Parameters(retry_interval_ms=5_000)
+)
+"""Breaks a promise: nobody is that quick."""
+
+
+def simulate(*arguments: str) -> tuple[int, list[str]]:
+    done = subprocess.run(
+        [*COMMAND, *arguments], capture_output=True, text=True, timeout=55, check=False
+    )
+    return done.returncode, done.stdout.splitlines()
+
+
+def test_what_passes_ends_with_status_0() -> None:
+    status, lines = simulate("--seeds", "4", "--first-seed", "7", "--jobs", "2")
+    assert (status, lines[-1]) == (0, "4 passed, 0 failed")
+
+
+def test_what_fails_says_how_to_repeat_it_in_small_and_ends_with_status_1() -> None:
+    status, lines = simulate("--scenario", IMPATIENT.to_json())
+    assert (status, lines[-1]) == (1, "0 passed, 1 failed")
+    assert lines[0].startswith("seed 22: in the end all logs are equal")
+    assert "--scenario" in lines[1]
+    small = Scenario.from_json(lines[3].split("'")[1])
+    assert len(small.writes) + len(small.faults) < 4
+    assert simulate("--scenario", small.to_json(), "--no-shrink")[0] == 1
+
+
+def test_one_seed_can_be_read_along() -> None:
+    _, lines = simulate("--seeds", "1", "--first-seed", "2", "--trace")
+    assert any("publishes content" in line for line in lines)
+    assert any("delivers" in line for line in lines)
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.parametrize("jobs", ["1", "2"])
+def test_without_end_it_runs_until_it_is_told_to_stop(number: int, jobs: str) -> None:
+    process = subprocess.Popen(
+        [*COMMAND, "--forever", "--jobs", jobs, "--digests"],
+        stdout=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+    )
+    try:
+        assert process.stdout is not None
+        assert process.stdout.readline().startswith("seed ")
+        process.send_signal(number)
+        told, _ = process.communicate(timeout=50)
+        assert told.splitlines()[-1].endswith(" passed, 0 failed")
+        assert process.returncode == 0
+    finally:
+        with suppress(ProcessLookupError):  # whatever the test found, nothing of it goes on
+            os.killpg(process.pid, signal.SIGKILL)
+
+
+def test_shrinking_keeps_what_is_needed_and_nothing_else() -> None:
+    scenario = replace(draw_scenario(3), writes=tuple(Write(n, n % 3) for n in range(50)))
+
+    def breaks(smaller: Scenario) -> str | None:
+        needed: Sequence[int] = [write.at_ms for write in smaller.writes]
+        return "needs 7 and 33" if {7, 33} <= set(needed) else None
+
+    small = shrink(scenario, "needs 7 and 33", breaks=breaks)
+    assert {write.at_ms for write in small.writes} == {7, 33}
+    assert small.participants == 2
+    assert small.faults == ()
+    assert small.store is None

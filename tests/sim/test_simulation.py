@@ -1,0 +1,61 @@
+"""Whole groups, and that a seed decides all of it."""
+
+import os
+import subprocess
+import sys
+from dataclasses import replace
+
+import pytest
+
+from reliable_channel.sim import Scenario, Simulation, big_group, draw_scenario
+
+SEEDS = range(1, 31)
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_a_seed_keeps_every_promise(seed: int) -> None:
+    result = Simulation(draw_scenario(seed)).run()
+    assert result.violation is None, f"seed {seed}: {result.violation}"
+
+
+def test_equal_seeds_are_equal_in_other_processes_with_other_hashes() -> None:
+    command = [
+        *(sys.executable, "-m", "reliable_channel", "simulate"),
+        *("--seeds", "12", "--first-seed", "20", "--jobs", "1", "--digests"),
+    ]
+    printed = [
+        subprocess.run(
+            command,
+            env={**os.environ, "PYTHONHASHSEED": hash_seed},
+            capture_output=True,
+            text=True,
+            check=True,
+            timeout=50,
+        ).stdout.splitlines()
+        for hash_seed in ("0", "4242")
+    ]
+    digests = [[line for line in lines if line.startswith("seed ")] for lines in printed]
+    assert len(digests[0]) == 12
+    assert digests[0] == digests[1]
+    assert len(set(digests[0])) == 12
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_a_scenario_is_read_back_as_it_was_printed(seed: int) -> None:
+    scenario = draw_scenario(seed)
+    assert Scenario.from_json(scenario.to_json()) == scenario
+
+
+def test_what_is_no_scenario_is_refused() -> None:
+    with pytest.raises(ValueError, match="no scenario"):
+        Scenario.from_json('{"seed": 1, "participants": 2, "weather": "fair"}')
+
+
+def test_the_seed_of_a_scenario_decides_what_is_drawn_while_it_runs() -> None:
+    scenario = big_group(3, 20, 20)
+    first, again = Simulation(scenario).run(), Simulation(scenario).run()
+    other = Simulation(replace(scenario, seed=4)).run()
+    assert first == again
+    assert first.violation is other.violation is None
+    assert first.digest != other.digest
+    assert first.delivered == 19 * 20
