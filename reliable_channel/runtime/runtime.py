@@ -11,6 +11,7 @@ from anyio.abc import TaskGroup
 
 from ..events import Event
 from ..options import ChannelOptions
+from ..policies import Policies
 from ..sds.archive import NO_ARCHIVE
 from ..sds.changes import NO_RECORDER, Recorder
 from ..signing import Signing
@@ -29,6 +30,7 @@ from .inner_stages import InnerStages
 from .intake import Intake
 from .journal import Journal
 from .kept import Kept, StateBudget
+from .observers import Observers
 from .outbox import Outbox
 from .rate_limit import Budget, BudgetStore, RateLimitManager, no_budget
 from .receiver import Receiver
@@ -70,6 +72,8 @@ class Runtime:
         require_signatures: bool = False,
         budget: BudgetStore | None = None,
         kept: Kept | None = None,
+        observers: Observers | None = None,
+        policies: Policies | None = None,
     ) -> None:
         self.options = options
         self._kept = kept
@@ -94,6 +98,7 @@ class Runtime:
                 archive=NO_ARCHIVE if kept is None else kept.archive,
                 signing=signing,
                 require_signatures=require_signatures,
+                policies=policies or Policies(),
             )
         )
         self.segmentation = _segmentation(options)
@@ -109,6 +114,7 @@ class Runtime:
             deliver=None if inner is None else inner.delivered,
             keeper=None if kept is None else kept.keeper,
             recorder=recorder,
+            observers=observers,
         )
         self._inner = inner
         self._recorder = recorder
