@@ -83,8 +83,11 @@ class Group:
         return go_member(self.program, f"unix://{self.forwarder}", GROUP, name, arguments)
 
     def _our_node(self, name: str) -> SvsNode:
-        key = Ed25519Signer(SEED, Name.parse(KEY_NAME))
-        trust = KeyTrust({Name.parse(KEY_NAME): key.public_key})
+        group_key = Ed25519Signer(SEED, Name.parse(KEY_NAME))
+        trust = KeyTrust({Name.parse(KEY_NAME): group_key.public_key})
+        # One who has not the key can only pretend to.
+        seed = bytes(32) if name.startswith("/mallory") else SEED
+        key = Ed25519Signer(seed, Name.parse(KEY_NAME))
         return SvsNode(
             f"unix://{self.gate}",
             group=GROUP,

@@ -100,3 +100,20 @@ def test_spec_names_and_digests(program: Path) -> None:
 @pytest.mark.timeout(400)
 def test_svs_alo_names_and_ed25519(program: Path) -> None:
     anyio.run(_scenario, program, "svs-alo", True)
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(400)
+@pytest.mark.parametrize("naming", ["spec", "svs-alo"])
+def test_who_has_not_the_groups_key_is_not_heard(program: Path, naming: NamingScheme) -> None:
+    async def scenario() -> None:
+        async with running_group(program, naming, is_signed=True) as (group, _):
+            await group.join("/mallory")
+            await group.publish(3)
+            await group.settled(*OURS, *THEIRS)
+            await group.leave("/mallory")
+            assert any(isinstance(event, PacketRefused) for event in group.our_events())
+            for member in group.members.values():
+                assert not [place for place, _ in member.received if place[0] == "/mallory"]
+
+    anyio.run(scenario)

@@ -20,9 +20,11 @@ from reliable_channel import (
 )
 from reliable_channel.events import (
     DeliveryFailed,
+    EphemeralReceived,
     MessageAcknowledged,
     MessageLost,
     MessageRejected,
+    RejectionReason,
 )
 from reliable_channel.plugins import plugin_manager
 from reliable_channel.sds.archive import NO_ARCHIVE
@@ -38,6 +40,7 @@ from reliable_channel.sync_core import (
     SyncSetting,
 )
 from reliable_channel.transport import MemoryNetwork
+from reliable_channel_encryption import Keyring, Secret, SymmetricEncryption
 from reliable_channel_svs import PublicationName, StateVector
 from reliable_channel_svs import channel as plugin
 from reliable_channel_svs.channel import SvsCore
@@ -357,12 +360,18 @@ async def until(contents: list[bytes], wanted: set[bytes]) -> None:
             await anyio.sleep(0.02)
 
 
-def make(network: MemoryNetwork, name: str, state: Path | None = None) -> ReliableChannel:
+def make(
+    network: MemoryNetwork,
+    name: str,
+    state: Path | None = None,
+    encryption: SymmetricEncryption | None = None,
+) -> ReliableChannel:
     return ReliableChannel(
         transport=network.transport(),
         channel_id="general",
         sender_id=name,
         sync="svs",
+        encryption=encryption,
         state=None if state is None else f"sqlite:///{state}",
     )
 
@@ -387,3 +396,46 @@ def test_channels_talk_and_go_on_after_a_restart(backend: str, tmp_path: Path) -
         assert bob == [b"life 0", b"life 1", b"life 2"]
 
     anyio.run(main, backend=backend)
+
+
+@pytest.mark.usefixtures("registered")
+def test_an_encrypted_channel_talks() -> None:
+    async def main() -> None:
+        network, key = MemoryNetwork(), Secret(bytes(32))
+        alice, bob = (
+            make(network, name, encryption=SymmetricEncryption(Keyring(key), context=b"general"))
+            for name in ("alice", "bob")
+        )
+        async with collecting(bob) as heard, collecting(alice):
+            await alice.send(b"sealed")
+            await until(heard, {b"sealed"})
+
+    anyio.run(main)
+
+
+def test_signed_senders_are_refused() -> None:
+    with pytest.raises(ValueError, match="no signed senders"):
+        SvsCore(replace(setting("a"), require_signatures=True))
+
+
+def test_ephemeral_messages_are_told_and_leave_no_trace() -> None:
+    sender, receiver = SvsCore(setting("a")), SvsCore(setting("b"))
+    message_id = sender.send_ephemeral(b"once", START)
+    [outgoing] = sender.outgoing()
+    assert receiver.receive(outgoing.data, START).outcome is Outcome.EPHEMERAL
+    assert sender.receive(outgoing.data, START).outcome is Outcome.OWN
+    assert list(receiver.events()) == [EphemeralReceived(message_id, "a", b"once")]
+    assert len(receiver.log) == 0 and list(receiver.outgoing()) == []
+
+
+def test_what_is_said_in_another_channel_is_not_ours() -> None:
+    elsewhere = SvsCore(replace(setting("a"), channel_id="elsewhere"))
+    core = SvsCore(setting("b"))
+    elsewhere.send(b"hello", START)
+    elsewhere.send_ephemeral(b"hello", START)
+    elsewhere.on_deadline(START + 60_000)
+    said = [outgoing.data for outgoing in elsewhere.outgoing()]
+    assert len(said) == 3
+    for data in said:
+        assert core.receive(data, START).reason is RejectionReason.WRONG_CHANNEL
+    assert len(core.log) == 0 and not core.missing()
