@@ -43,7 +43,6 @@ from .runtime import (
     Kept,
     Observers,
     Runtime,
-    Segmentation,
     SyncStatus,
     chain,
     inner_chain,
@@ -398,10 +397,7 @@ class ReliableChannel:
         Segments of a long payload stand in it one by one, as they are on the wire. All of a log on
         disk takes as much memory as it has messages.
         """
-        runtime = self._used()
-        log = runtime.engine.core.log
-        entries = log if last is None else log.last(last)
-        return [_whole(entry, runtime.segmentation) for entry in entries]
+        return self._used().log(last)
 
     def log_digest(self) -> str:
         """Hex sha256 of the log; equal for participants that know the same messages."""
@@ -488,16 +484,3 @@ class ReliableChannel:
                 f"channel {self.channel_id!r} was not opened: use it inside `async with`"
             )
         return self._runtime
-
-
-def _whole(entry: LogEntry, segmentation: Segmentation) -> LogEntry:
-    content = segmentation.whole(entry.content)
-    if content is entry.content:
-        return entry
-    return LogEntry(
-        entry.message_id,
-        entry.sender_id,
-        entry.lamport_timestamp,
-        content,
-        entry.retrieval_hint,
-    )

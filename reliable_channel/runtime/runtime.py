@@ -14,6 +14,7 @@ from ..options import ChannelOptions
 from ..policies import Policies
 from ..sds.archive import NO_ARCHIVE
 from ..sds.changes import NO_RECORDER, Recorder
+from ..sds.log import LogEntry
 from ..signing import Signing
 from ..state import StateCorrupt
 from ..steady_clock import SteadyClock
@@ -237,6 +238,19 @@ class Runtime:
             self.engine.refused(outgoing, "the channel was closed before the transport took it")
         self._stream.close()
         self.sync_status.close()
+
+    def log(self, last: int | None) -> list[LogEntry]:
+        """The log, or its newest entries; what is whole in one segment as the payload that it
+        is."""
+        log = self.engine.core.log
+        return [self._whole(entry) for entry in (log if last is None else log.last(last))]
+
+    def _whole(self, entry: LogEntry) -> LogEntry:
+        content = self.segmentation.whole(entry.content)
+        if content is entry.content:
+            return entry
+        message_id, sender_id, lamport_timestamp, _, retrieval_hint = entry.row
+        return LogEntry(message_id, sender_id, lamport_timestamp, content, retrieval_hint)
 
     def statistics(self) -> ChannelStatistics:
         """A snapshot."""
