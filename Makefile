@@ -69,6 +69,7 @@ proto: $(READY) ## generate the protobuf modules from proto/
 	@$(call protoc,segmentation,reliable_channel/segmentation)
 	@$(call protoc,mvds,plugins/reliable_channel_mvds/reliable_channel_mvds)
 	@$(call protoc,mvds_later,plugins/reliable_channel_mvds/reliable_channel_mvds)
+	@$(call protoc,mvds_channel,plugins/reliable_channel_mvds/reliable_channel_mvds/channel)
 
 lock: $(READY) ## pin the newest dependencies again, with hashes and without addresses
 	@$(BIN)/python -m pip install --quiet uv

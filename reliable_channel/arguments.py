@@ -4,7 +4,9 @@ first message."""
 from pathlib import Path
 from typing import Final
 
-from .plugins import state_store
+from pluggy import PluginManager
+
+from .plugin_answers import state_store
 from .state import StateStore
 
 MAX_META_BYTES: Final = 64
@@ -69,7 +71,9 @@ def checked_marker(value: bytes | None) -> bytes | None:
     return value
 
 
-def checked_state(value: object, channel_id: str, sender_id: str) -> StateStore | None:
+def checked_state(
+    manager: PluginManager, value: object, channel_id: str, sender_id: str
+) -> StateStore | None:
     """The store of a state; None where nothing would outlive the channel.
 
     Raises:
@@ -78,7 +82,7 @@ def checked_state(value: object, channel_id: str, sender_id: str) -> StateStore 
     if value is None:
         return None
     if isinstance(value, str):
-        store = state_store(value, channel_id, sender_id)
+        store = state_store(manager, value, channel_id, sender_id)
     elif isinstance(value, StateStore):
         store = value
     else:

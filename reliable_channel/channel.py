@@ -25,15 +25,24 @@ from .encryption import Encryption
 from .errors import ChannelClosed, ChannelUnavailable
 from .events import Event
 from .options import ChannelOptions, OptionValues
-from .plugins import sync_core
+from .plugin_answers import (
+    make_encryption,
+    make_id_function,
+    make_retry_policy,
+    make_transport,
+    sync_core,
+)
+from .plugin_calls import calls
+from .plugins import manager_with
+from .policies import IdFunction, Policies, RetryPolicy
 from .runtime import (
     Budget,
     BudgetFile,
     ChannelStatistics,
     Journal,
     Kept,
+    Observers,
     Runtime,
-    Segmentation,
     SyncStatus,
     chain,
     inner_chain,
@@ -42,13 +51,19 @@ from .runtime import (
 from .sds.log import LogEntry
 from .signing import Signing, check_own_name
 from .state import Identity, StateStore
-from .transport import LossyTransport, Transport, TransportError
+from .transport import (
+    LossyTransport,
+    PoolTransport,
+    Transport,
+    TransportError,
+    WakuSettings,
+    has_store,
+)
 from .transport.connect import (
     Service,
-    WakuSettings,
     checked_addresses,
-    connect,
     default_content_topic,
+    embedded_transport,
 )
 
 if TYPE_CHECKING:
@@ -83,8 +98,10 @@ class ReliableChannel:
 
     Args:
         node: the address of a Waku node's REST API, or of several, of which each stands in for the
-            others. Where None, the channel brings its own embedded node, which is enough to try
-            things out in one process.
+            others; or the URL of another network: `udp+multicast://239.1.2.3:5007` for a LAN
+            without any node, `memory://name` within a process, or what a plugin knows. Where None,
+            the channel brings its own embedded node, which is enough to try things out in one
+            process.
         channel_id: the channel; equal for all participants.
         sender_id: this participant; must be unique in the channel.
         content_topic: where the channel lives on Waku; made from the channel id where None.
@@ -95,6 +112,7 @@ class ReliableChannel:
         store_peer: multiaddress of the Store node that the node asks; nwaku finds one by itself.
         transport: another transport in place of a node.
         encryption: seals what goes out and opens what comes in; what it cannot open is for others.
+            A text is the URL of one that a plugin makes.
         signing: proves to others that what goes out is of `sender_id`, in a field that peers who do
             not know it skip.
         require_signatures: refuse, with a `message_rejected`, what is not proven to be of its
@@ -113,10 +131,19 @@ class ReliableChannel:
             lines.
         drop_incoming: the share of live messages to throw away, 0 to 1, for tests of reliability.
         seed: makes the channel's random choices repeatable.
+        retry_policy: when a message that nobody acknowledged goes again: `fixed`, as the options
+            say; `doubling`, twice as long each time, up to an hour; one that a plugin knows; or a
+            `reliable_channel.policies.RetryPolicy`.
+        id_function: makes the ids of messages, in place of the wire profile's: `lip-173`,
+            `js-waku`, one that a plugin knows, or a function of sender, nanoseconds and content.
+            Only `lip-173` lets receivers notice forged ids.
+        plugins: plugins of this channel alone, beside those that are installed
+            (`reliable_channel.hooks`).
         options, **values: `ChannelOptions`, or single ones by name, or both.
 
     Raises:
         ValueError: an option or id outside what is allowed; the text names it and the range.
+        PluginError: a plugin cannot be used.
     """
 
     def __init__(
@@ -132,7 +159,7 @@ class ReliableChannel:
         service: Service = "auto",
         store_peer: str | None = None,
         transport: Transport | None = None,
-        encryption: Encryption | None = None,
+        encryption: Encryption | str | None = None,
         signing: Signing | None = None,
         require_signatures: bool = False,
         marker: bytes | None = None,
@@ -143,6 +170,9 @@ class ReliableChannel:
         journal: str | Path | None = None,
         drop_incoming: float | None = None,
         seed: int | None = None,
+        retry_policy: RetryPolicy | str = "fixed",
+        id_function: IdFunction | str | None = None,
+        plugins: Sequence[object] = (),
         now_ns: Callable[[], int] = time.time_ns,
         options: ChannelOptions | None = None,
         **values: Unpack[OptionValues],
@@ -159,8 +189,17 @@ class ReliableChannel:
             self.content_topic, pubsub_topic, cluster_id, num_shards, service, store_peer
         )
         self._settings.shard  # noqa: B018 - a malformed topic fails here, not at the first message
+        self._plugins = manager_with(plugins)
+        self._policies = Policies(
+            make_retry_policy(self._plugins, retry_policy),
+            None if id_function is None else make_id_function(self._plugins, id_function),
+        )
         self._nodes = checked_addresses(node)
         self._given_transport = transport
+        self._transports = [] if transport is not None else self._make_transports()
+        reached = [transport] if transport is not None else self._transports
+        if reached and not any(map(has_store, reached)):
+            self.options = self.options.without_store()
         self._drop_incoming = checked_share("drop_incoming", drop_incoming)
         marker = checked_marker(self.options.profile.marker if marker is None else marker)
         if signing is not None:
@@ -168,6 +207,8 @@ class ReliableChannel:
         elif require_signatures:
             raise ValueError("require_signatures is True; allowed is that with a signing only")
         self._signing, self._require_signatures = signing, require_signatures
+        if isinstance(encryption, str):
+            encryption = make_encryption(self._plugins, encryption, channel_id, sender_id)
         inside = self.options.encrypts_contents_alone
         self._inner_encryption = encryption if inside else None
         self._stages = chain(
@@ -177,7 +218,7 @@ class ReliableChannel:
         self._budget = None if budget_path is None else BudgetFile(budget_path)
         self._sync = sync
         self._journal_path = checked_path("journal", journal)
-        self._state = checked_state(state, channel_id, sender_id)
+        self._state = checked_state(self._plugins, state, channel_id, sender_id)
         self._now_ns = now_ns
         self._runtime: Runtime | None = None
         self._lossy: LossyTransport | None = None
@@ -226,7 +267,7 @@ class ReliableChannel:
                 content_topic=self.content_topic,
                 channel_id=self.channel_id,
                 sender_id=self.sender_id,
-                make_core=partial(sync_core, self._sync),
+                make_core=partial(sync_core, self._plugins, self._sync),
                 options=self.options,
                 journal=journal,
                 now_ns=self._now_ns,
@@ -237,6 +278,8 @@ class ReliableChannel:
                 require_signatures=self._require_signatures,
                 budget=self._budget,
                 kept=kept,
+                observers=self._observers(),
+                policies=self._policies,
             )
             stack.callback(runtime.close)
             runtime.restore()
@@ -354,10 +397,7 @@ class ReliableChannel:
         Segments of a long payload stand in it one by one, as they are on the wire. All of a log on
         disk takes as much memory as it has messages.
         """
-        runtime = self._used()
-        log = runtime.engine.core.log
-        entries = log if last is None else log.last(last)
-        return [_whole(entry, runtime.segmentation) for entry in entries]
+        return self._used().log(last)
 
     def log_digest(self) -> str:
         """Hex sha256 of the log; equal for participants that know the same messages."""
@@ -397,8 +437,11 @@ class ReliableChannel:
     async def _connect(self, stack: AsyncExitStack) -> Transport:
         transport = self._given_transport
         if transport is None:
-            redundancy = self.options.redundancy
-            transport = await connect(self._nodes, self._settings, stack, redundancy=redundancy)
+            transports, self._transports = self._transports or self._make_transports(), []
+            if not transports:
+                transports = [await embedded_transport(self._settings, stack)]
+            # One node is a pool too, which knows how it does.
+            transport = PoolTransport(transports, redundancy=self.options.redundancy)
         if self._drop_incoming is not None:
             transport = self._lossy = LossyTransport(
                 transport, drop_incoming=self._drop_incoming, seed=self.seed
@@ -411,6 +454,21 @@ class ReliableChannel:
                 f"channel {self.channel_id!r} cannot be opened: {error}"
             ) from error
         return transport
+
+    def _make_transports(self) -> list[Transport]:
+        """A transport for each URL.
+
+        Raises:
+            ValueError, PluginError: as `make_transport`.
+        """
+        return [
+            make_transport(self._plugins, url, self.channel_id, self.sender_id, self._settings)
+            for url in self._nodes
+        ]
+
+    def _observers(self) -> Observers | None:
+        observers = calls(self._plugins, "observe")
+        return Observers(observers, self.channel_id, self.sender_id) if observers else None
 
     def _opened(self) -> Runtime:
         """The runtime of an open channel."""
@@ -426,16 +484,3 @@ class ReliableChannel:
                 f"channel {self.channel_id!r} was not opened: use it inside `async with`"
             )
         return self._runtime
-
-
-def _whole(entry: LogEntry, segmentation: Segmentation) -> LogEntry:
-    content = segmentation.whole(entry.content)
-    if content is entry.content:
-        return entry
-    return LogEntry(
-        entry.message_id,
-        entry.sender_id,
-        entry.lamport_timestamp,
-        content,
-        entry.retrieval_hint,
-    )

@@ -7,13 +7,14 @@ whatever arrives: so a scheme must be authenticated and carry its own nonce and 
 
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 
 class DecryptionFailed(Exception):
     """These bytes are not for us, or were tampered with: which of the two cannot be told."""
 
 
+@runtime_checkable
 class Encryption(Protocol):
     """What a channel needs of a scheme; `EncryptionPair` makes one from two functions."""
 

@@ -4,7 +4,8 @@ instead.
 ReliableChannelError
 ├── EncryptionFailed    the given encryption raised something; nothing was sent
 ├── ChannelClosed       the channel is not open: use it inside `async with`
-└── ChannelUnavailable  it could not be opened: the node does not answer, or not as a node does
+├── ChannelUnavailable  it could not be opened: the node does not answer, or not as a node does
+└── PluginError         a plugin failed, or returned what it may not; the text names it
 StateError              the state given with `state=` cannot be used
 ├── StateUnavailable    it cannot be read or written now
 ├── StateInUse          another process has it open
@@ -42,6 +43,7 @@ __all__ = [
     "EncryptionFailed",
     "MessageIdInUse",
     "OutgoingBufferFull",
+    "PluginError",
     "ReliableChannelError",
     "SdsError",
     "StateCorrupt",
@@ -67,3 +69,8 @@ class ChannelClosed(ReliableChannelError):
 
 class ChannelUnavailable(ReliableChannelError):
     """The channel could not be opened; the cause says which call to the node failed and why."""
+
+
+class PluginError(ReliableChannelError):
+    """A plugin cannot be loaded, failed, returned what it may not, or is not the only one that
+    claims a URL; the text names it."""

@@ -53,6 +53,7 @@ __all__ = [
     "MessageSent",
     "MessageStored",
     "NodeHealthChanged",
+    "ObserverSetAside",
     "PayloadDropped",
     "RateLimitReached",
     "ReceiveProgress",
@@ -275,6 +276,15 @@ class NodeHealthChanged:
     """What it answered last; empty where it is healthy."""
 
 
+@dataclass(frozen=True, slots=True)
+class ObserverSetAside:
+    """A plugin that observes events failed, and is told none of this channel any more."""
+
+    wire_name: ClassVar[str] = "observer_set_aside"
+    plugin: str
+    reason: str
+
+
 Event = (
     SdsEvent
     | SendingMessage
@@ -294,6 +304,7 @@ Event = (
     | NodeHealthChanged
     | StateDegraded
     | StateRecovered
+    | ObserverSetAside
 )
 
 _HEX_FIELDS = frozenset({"message_hash", "payload_hash", "retrieval_hint"})

@@ -9,13 +9,8 @@ from .channel import ReliableChannel
 from .options import ChannelOptions
 from .sds.profile import PROFILES
 from .sds.wire import CodecError
-from .transport import Transport
-from .transport.connect import (
-    WakuSettings,
-    checked_addresses,
-    default_content_topic,
-    pool_of,
-)
+from .transport import PoolTransport, Transport, WakuSettings, WakuTransport
+from .transport.connect import checked_addresses, default_content_topic, waku_transport
 from .transport.hub import Hub
 from .transport.pool import REDUNDANCY
 
@@ -47,6 +42,8 @@ class ChannelHub:
         self._nodes = checked_addresses(node)
         if not self._nodes:
             raise ValueError("node is None; allowed is the address of a node, or of several")
+        for url in self._nodes:
+            _to_waku_node(url, WakuSettings(default_content_topic("hub")))
         self._redundancy = ChannelOptions(redundancy=redundancy).redundancy
         self._settings = settings
         self._hub = Hub(self._connect, channel_of)
@@ -84,7 +81,8 @@ class ChannelHub:
 
     def _connect(self, content_topic: str) -> Transport:
         settings = WakuSettings(content_topic, **self._settings)
-        return pool_of(self._nodes, settings, redundancy=self._redundancy)
+        transports = [_to_waku_node(url, settings) for url in self._nodes]
+        return PoolTransport(transports, redundancy=self._redundancy)
 
 
 def channel_of(data: bytes) -> str | None:
@@ -96,3 +94,18 @@ def channel_of(data: bytes) -> str | None:
             except CodecError:
                 return None
     return None
+
+
+def _to_waku_node(url: str, settings: WakuSettings) -> WakuTransport:
+    """A way to a node, whose cache is what a hub is for.
+
+    Raises:
+        ValueError: it is not the URL of a Waku node.
+    """
+    transport = waku_transport(url, settings)
+    if transport is None:
+        raise ValueError(
+            f"node is {url!r}; allowed for a hub is an http or https address: other networks have "
+            "no cache that channels would have to share"
+        )
+    return transport

@@ -4,7 +4,7 @@ of `peer`.
 Names and defaults are those of the Reliable Channel API as js-waku has it, where it has them.
 """
 
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from typing import Final, Literal, Self, TypedDict, get_args
 
 from .sds.bloom import BloomParameters
@@ -282,6 +282,12 @@ class ChannelOptions:
     def asks_store(self) -> bool:
         """Whether Store is used."""
         return self.retrieval_strategy in ("both", "store-only")
+
+    def without_store(self) -> Self:
+        """The same for a network that has no Store: what is missing is asked of other
+        participants alone."""
+        asks_others = self.retrieval_strategy in ("both", "sds-r-only")
+        return replace(self, retrieval_strategy="sds-r-only" if asks_others else "none")
 
     def sds_options(self) -> SdsOptions:
         """The part that the core obeys."""

@@ -7,12 +7,13 @@ tells the application what `events()` hands out and broadcasts what `outgoing()`
 """
 
 from collections.abc import Callable, Collection, Iterator, Sequence
-from dataclasses import dataclass
-from typing import Protocol
+from dataclasses import dataclass, field
+from typing import Protocol, runtime_checkable
 
 from .options import ChannelOptions
+from .policies import Policies
 from .sds.archive import LogArchive
-from .sds.changes import CHANNEL, Changes, Recorder, Row, Table, Tables, Value
+from .sds.changes import CHANNEL, NO_RECORDER, Changes, Recorder, Row, Table, Tables, Value
 from .sds.events import Outgoing, OutgoingKind, SdsEvent
 from .sds.incoming import MissingEntry
 from .sds.log import LogEntry, MessageLog
@@ -23,6 +24,7 @@ from .signing import Signing
 
 __all__ = [
     "CHANNEL",
+    "NO_RECORDER",
     "Arrival",
     "Changes",
     "LogArchive",
@@ -62,8 +64,10 @@ class SyncSetting:
     """Where what was noted of the log is found again, for `MessageLog`."""
     signing: Signing | None = None
     require_signatures: bool = False
+    policies: Policies = field(default_factory=Policies)
 
 
+@runtime_checkable
 class SyncCore(Protocol):
     """One participant of one channel, as the runtime sees it."""
 

@@ -26,8 +26,9 @@ _COMMON: dict[str, tuple[Any, Any]] = {
                 "--node",
                 "--url",
                 envvar="RELIABLE_CHANNEL_NODE",
-                help="REST address of a Waku node (`reliable-channel node` starts one). Give "
-                "several to have each stand in for the others.",
+                help="REST address of a Waku node (`reliable-channel node` starts one), or another "
+                "network: udp+multicast://239.1.2.3:5007 for a LAN without any node. Give several "
+                "to have each stand in for the others.",
             ),
         ],
         [DEFAULT_NODE],
@@ -77,6 +78,26 @@ _COMMON: dict[str, tuple[Any, Any]] = {
             ),
         ],
         None,
+    ),
+    "encryption": (
+        Annotated[
+            str | None,
+            typer.Option(
+                envvar="RELIABLE_CHANNEL_ENCRYPTION",
+                help="What seals the channel: a URL that a plugin knows.",
+            ),
+        ],
+        None,
+    ),
+    "retry_policy": (
+        Annotated[
+            str,
+            typer.Option(
+                help="When what nobody acknowledged goes again: fixed, doubling, or what a plugin "
+                "knows.",
+            ),
+        ],
+        "fixed",
     ),
     "rate_limit_file": (
         Annotated[

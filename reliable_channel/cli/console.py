@@ -36,6 +36,11 @@ def errors() -> Iterator[None]:
         sys.exit(130)
 
 
+def warn(text: str) -> None:
+    """Say on standard error what goes on without."""
+    err.print(f"[bold yellow]warning:[/] {escape(text)}", highlight=False, soft_wrap=True)
+
+
 @contextmanager
 def terminal_restored() -> Iterator[None]:
     """Leave the terminal as it was found: a line that is being typed when the process ends leaves

@@ -4,22 +4,30 @@ import os
 import sys
 import threading
 from contextlib import suppress
-from typing import NoReturn
+from typing import Final, NoReturn
 
 import typer
 
-from . import chat, demo, listen, node, peer, send, simulate
+from . import chat, demo, listen, node, peer, plugins, send, simulate
 from .console import errors
+from .plugin_commands import add_commands_of_plugins
 
-app = typer.Typer(
-    name="reliable-channel",
-    help="Reliable channels over the Waku network.",
-    no_args_is_help=True,
-    pretty_exceptions_enable=False,
-    context_settings={"help_option_names": ["-h", "--help"]},
-)
-for module in (demo, node, chat, send, listen, peer, simulate):
-    module.register(app)
+COMMANDS: Final = (demo, node, chat, send, listen, peer, simulate, plugins)
+
+
+def command_line() -> typer.Typer:
+    """The command line with all its commands, those of plugins included."""
+    app = typer.Typer(
+        name="reliable-channel",
+        help="Reliable channels over the Waku network.",
+        no_args_is_help=True,
+        pretty_exceptions_enable=False,
+        context_settings={"help_option_names": ["-h", "--help"]},
+    )
+    for module in COMMANDS:
+        module.register(app)
+    add_commands_of_plugins(app)
+    return app
 
 
 def run() -> NoReturn:
@@ -27,7 +35,7 @@ def run() -> NoReturn:
     traceback."""
     try:
         with errors():
-            app()
+            command_line()()
     except SystemExit as end:
         _leave(end.code)
     except BaseException:

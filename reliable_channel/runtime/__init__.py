@@ -4,6 +4,7 @@ and trio."""
 from .inner_stages import inner_chain
 from .journal import Journal
 from .kept import Kept, kept_in
+from .observers import Observers
 from .rate_limit import Budget, BudgetFile
 from .runtime import Runtime
 from .segments import Segmentation
@@ -17,6 +18,7 @@ __all__ = [
     "ChannelStatistics",
     "Journal",
     "Kept",
+    "Observers",
     "Runtime",
     "Segmentation",
     "SyncStatus",

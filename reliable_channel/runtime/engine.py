@@ -31,6 +31,7 @@ from .idempotency import SENDS, Accepted, Idempotency
 from .journal import Journal
 from .keeper import StateKeeper
 from .kept import LAST_LOOK
+from .observers import Observers
 from .outbox import Outbox
 from .requests import REQUESTS, Requests
 from .segments import Segmentation
@@ -75,6 +76,7 @@ class Engine:
         deliver: Deliver | None = None,
         keeper: StateKeeper | None = None,
         recorder: Recorder = NO_RECORDER,
+        observers: Observers | None = None,
     ) -> None:
         self.core = core
         self.counters = TransportCounters()
@@ -87,6 +89,7 @@ class Engine:
         self._segmentation = segmentation
         self._keeper = keeper
         self._recorder = recorder
+        self._observers = observers
         self._unconfirmed = None if keeper is None else Unconfirmed(recorder)
         self._requests = Requests(recorder)
         self._idempotency = Idempotency(recorder)
@@ -291,6 +294,9 @@ class Engine:
         for event in events:
             if self._journal is not None:
                 self._journal.event(event, self.now_ms())
+            if self._observers is not None:
+                for failure in self._observers.tell(event, self.now_ms()):
+                    self.emit(failure)
             self._stream.emit(event)
         for message in outgoing:
             self._outbox.put(message)

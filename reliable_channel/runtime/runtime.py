@@ -3,7 +3,7 @@
 from collections.abc import AsyncIterator, Callable
 from copy import copy
 from random import Random
-from time import monotonic_ns
+from time import monotonic_ns, time_ns
 from typing import Final
 
 import anyio
@@ -11,8 +11,10 @@ from anyio.abc import TaskGroup
 
 from ..events import Event
 from ..options import ChannelOptions
+from ..policies import Policies
 from ..sds.archive import NO_ARCHIVE
 from ..sds.changes import NO_RECORDER, Recorder
+from ..sds.log import LogEntry
 from ..signing import Signing
 from ..state import StateCorrupt
 from ..steady_clock import SteadyClock
@@ -29,6 +31,7 @@ from .inner_stages import InnerStages
 from .intake import Intake
 from .journal import Journal
 from .kept import Kept, StateBudget
+from .observers import Observers
 from .outbox import Outbox
 from .rate_limit import Budget, BudgetStore, RateLimitManager, no_budget
 from .receiver import Receiver
@@ -70,12 +73,16 @@ class Runtime:
         require_signatures: bool = False,
         budget: BudgetStore | None = None,
         kept: Kept | None = None,
+        observers: Observers | None = None,
+        policies: Policies | None = None,
     ) -> None:
         self.options = options
         self._kept = kept
         self._transport = transport
         self._wall_ns = now_ns
-        self._now_ns = now_ns = SteadyClock(now_ns, monotonic_ns)
+        # Somebody's own clock, such as virtual time, need not keep pace with the computer's.
+        elapsed_ns = monotonic_ns if now_ns is time_ns else lambda: 0
+        self._now_ns = now_ns = SteadyClock(now_ns, elapsed_ns)
         self._random = random.random
         self._stream = EventStream(options.event_buffer_limit)
         self._outbox = Outbox()
@@ -92,6 +99,7 @@ class Runtime:
                 archive=NO_ARCHIVE if kept is None else kept.archive,
                 signing=signing,
                 require_signatures=require_signatures,
+                policies=policies or Policies(),
             )
         )
         self.segmentation = _segmentation(options)
@@ -107,6 +115,7 @@ class Runtime:
             deliver=None if inner is None else inner.delivered,
             keeper=None if kept is None else kept.keeper,
             recorder=recorder,
+            observers=observers,
         )
         self._inner = inner
         self._recorder = recorder
@@ -229,6 +238,19 @@ class Runtime:
             self.engine.refused(outgoing, "the channel was closed before the transport took it")
         self._stream.close()
         self.sync_status.close()
+
+    def log(self, last: int | None) -> list[LogEntry]:
+        """The log, or its newest entries; what is whole in one segment as the payload that it
+        is."""
+        log = self.engine.core.log
+        return [self._whole(entry) for entry in (log if last is None else log.last(last))]
+
+    def _whole(self, entry: LogEntry) -> LogEntry:
+        content = self.segmentation.whole(entry.content)
+        if content is entry.content:
+            return entry
+        message_id, sender_id, lamport_timestamp, _, retrieval_hint = entry.row
+        return LogEntry(message_id, sender_id, lamport_timestamp, content, retrieval_hint)
 
     def statistics(self) -> ChannelStatistics:
         """A snapshot."""

@@ -6,7 +6,7 @@ middle, and all participants that know the same messages have the same log, byte
 Where there is an archive, memory holds the newest entries alone, the window, and the archive all.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from hashlib import sha256
 from itertools import islice
 from sys import intern, maxsize
@@ -14,8 +14,8 @@ from typing import Final
 
 from sortedcontainers import SortedList
 
-from .archive import NO_ARCHIVE, ArchiveBlocks, LogArchive
-from .changes import CHANNEL, NO_RECORDER, LogKey, LogRow, Recorder, Row, Table
+from .archive import LOG_BLOCKS, NO_ARCHIVE, ArchiveBlocks, LogArchive
+from .changes import CHANNEL, NO_RECORDER, LogKey, LogRow, Recorder, Row, Table, Tables
 from .ids import RecentIds
 from .options import LOG_WINDOW_ENTRIES
 
@@ -210,6 +210,18 @@ class MessageLog:
         self.horizon = horizon
         if newest:
             self._blocks.restore(blocks, self._archive, newest[0].key)
+
+    def restore_from(self, tables: Tables, newest: Sequence[LogEntry]) -> None:
+        """Begin as before a restart, with what a recorder was told and the newest entries, oldest
+        first."""
+        values = {row[0]: row[1] for row in tables.get(CHANNEL.name, ())}
+        lamport_timestamp = values.get("horizon_lamport_timestamp")
+        message_id = values.get("horizon_message_id")
+        horizon = None
+        if isinstance(lamport_timestamp, int) and isinstance(message_id, str):
+            horizon = lamport_timestamp, message_id
+        blocks, evicted = tables.get(LOG_BLOCKS.name, ()), tables.get(EVICTED.name, ())
+        self.restore(list(newest), list(blocks), list(evicted), horizon)
 
     def _make_room(self) -> None:
         """Keep to the limits: oldest entries leave the log, or, where there is an archive, memory

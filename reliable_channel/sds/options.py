@@ -5,6 +5,7 @@ from dataclasses import dataclass, field, fields
 from typing import Final, Literal
 
 from .bloom import BloomParameters
+from .retries import RetryPolicy, fixed
 
 DAY_MS: Final = 24 * 60 * 60 * 1000
 LOG_WINDOW_ENTRIES: Final = 20_000
@@ -163,6 +164,8 @@ class SdsOptions:
     possibly_acknowledged_retry_interval_ms: int | None = None
     """The same for a message that somebody may have; twice `retry_interval_ms` where None."""
     max_retry_attempts: int = 10
+    retry_policy: RetryPolicy = fixed
+    """Makes of these intervals when a message goes again."""
     sync_min_interval_ms: int = 30_000
     """The interval in which the whole channel, not each participant, sends about one sync message;
     0 for none."""

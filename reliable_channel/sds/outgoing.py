@@ -10,6 +10,7 @@ from typing import Final
 from .bloom import BloomForm, BloomLayout, BloomParameters, Probes, contains
 from .changes import NO_RECORDER, Recorder, Row, Table
 from .nim_hash import HashPair
+from .retries import RetryPolicy, Unacknowledged, fixed
 
 OUTGOING: Final = Table("outgoing_messages", (("message_id", "TEXT"), ("data", "BLOB")))
 OUTGOING_PROGRESS: Final = Table(
@@ -73,9 +74,11 @@ class OutgoingBuffer:
         *,
         retry_interval_ms: int,
         possibly_acknowledged_interval_ms: int,
+        retry_policy: RetryPolicy = fixed,
         recorder: Recorder = NO_RECORDER,
     ) -> None:
         self._recorder = recorder
+        self._retry_policy = retry_policy
         self.entries: dict[str, OutgoingEntry] = {}
         self._parameters = parameters
         self._places: dict[BloomForm, _Places] = {}
@@ -100,10 +103,8 @@ class OutgoingBuffer:
         attempt."""
         if entry := self.entries.get(message_id):
             entry.attempts += 1
-            interval = (
-                self._possibly_interval_ms if entry.possible_acks else self._retry_interval_ms
-            )
-            self._schedule(entry, now_ms + interval)
+            interval_ms = self._interval_ms(entry, possibly_acknowledged=bool(entry.possible_acks))
+            self._schedule(entry, now_ms + interval_ms)
             self._record(entry)
 
     def remove(self, message_ids: Iterable[str]) -> list[OutgoingEntry]:
@@ -130,9 +131,11 @@ class OutgoingBuffer:
             entry = self.entries[message_id]
             if sender_id not in entry.possible_acks:
                 if not entry.possible_acks and entry.due_ms is not None:
-                    self._schedule(
-                        entry, entry.due_ms - self._retry_interval_ms + self._possibly_interval_ms
+                    dispatched_ms = entry.due_ms - self._interval_ms(
+                        entry, possibly_acknowledged=False
                     )
+                    longer_ms = self._interval_ms(entry, possibly_acknowledged=True)
+                    self._schedule(entry, dispatched_ms + longer_ms)
                 entry.possible_acks.add(sender_id)
                 self._record(entry)
                 found.append(entry)
@@ -188,6 +191,10 @@ class OutgoingBuffer:
     def undispatched(self) -> list[OutgoingEntry]:
         """The messages that never went out."""
         return [entry for entry in self.entries.values() if not entry.attempts]
+
+    def _interval_ms(self, entry: OutgoingEntry, *, possibly_acknowledged: bool) -> int:
+        usual_ms = self._possibly_interval_ms if possibly_acknowledged else self._retry_interval_ms
+        return self._retry_policy(Unacknowledged(entry.attempts, possibly_acknowledged, usual_ms))
 
     def _record(self, entry: OutgoingEntry) -> None:
         acks = json.dumps(sorted(entry.possible_acks)) if entry.possible_acks else "[]"

@@ -54,7 +54,7 @@ def restore(state: ChannelState, tables: Tables, newest: Sequence[LogEntry], now
 
     values: dict[Value, Value] = {row[0]: row[1] for row in rows(CHANNEL)}
     state.clock.value = max(state.clock.value, _number(values.get("clock")))
-    state.log.restore(list(newest), rows(LOG_BLOCKS), rows(EVICTED), _horizon(values))
+    state.log.restore_from(tables, newest)
     state.participants.restore(rows(PARTICIPANTS))
     state.outgoing_buffer.restore(rows(OUTGOING), rows(OUTGOING_PROGRESS), now_ms)
     state.repair_cache.restore(rows(REPAIR_CACHE))
@@ -121,14 +121,6 @@ def _parked(rows: Sequence[Row]) -> Iterator[ParkedMessage]:
 def _place(state: ChannelState, entry: OutgoingEntry) -> LogKey:
     logged = state.log.get(entry.message_id)
     return logged.key if logged else (0, entry.message_id)
-
-
-def _horizon(values: dict[Value, Value]) -> LogKey | None:
-    lamport_timestamp = values.get("horizon_lamport_timestamp")
-    message_id = values.get("horizon_message_id")
-    if isinstance(lamport_timestamp, int) and isinstance(message_id, str):
-        return lamport_timestamp, message_id
-    return None
 
 
 def _number(value: Value) -> int:

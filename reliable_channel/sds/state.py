@@ -67,6 +67,7 @@ class ChannelState:
             options.bloom,
             retry_interval_ms=options.retry_interval_ms,
             possibly_acknowledged_interval_ms=options.possibly_acknowledged_interval_ms,
+            retry_policy=options.retry_policy,
             recorder=recorder,
         )
         self.acknowledgements = AcknowledgementReview(

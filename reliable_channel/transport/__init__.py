@@ -9,11 +9,13 @@ from .base import (
     StoreUnavailable,
     Transport,
     TransportError,
+    has_store,
 )
 from .lossy import LossyTransport
 from .memory import MemoryNetwork, MemoryTransport
+from .multicast import MulticastTransport
 from .pool import PoolTransport
-from .waku import WakuTransport
+from .waku import WakuSettings, WakuTransport
 
 __all__ = [
     "Batch",
@@ -21,6 +23,7 @@ __all__ = [
     "LossyTransport",
     "MemoryNetwork",
     "MemoryTransport",
+    "MulticastTransport",
     "NodeHealth",
     "PoolTransport",
     "Received",
@@ -28,5 +31,7 @@ __all__ = [
     "StoreUnavailable",
     "Transport",
     "TransportError",
+    "WakuSettings",
     "WakuTransport",
+    "has_store",
 ]

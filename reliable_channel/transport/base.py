@@ -6,9 +6,11 @@ A transport may lose, repeat, delay and reorder; the channel above makes up for 
 from collections.abc import AsyncGenerator, Sequence
 from dataclasses import dataclass
 from enum import Enum
-from typing import Literal, Protocol, runtime_checkable
+from typing import Final, Literal, Protocol, runtime_checkable
 
 import anyio
+
+HASH_BYTES: Final = 32
 
 
 class TransportError(Exception):
@@ -66,9 +68,14 @@ class Batch:
     hints at it."""
 
 
+@runtime_checkable
 class Transport(Protocol):
-    """One content topic of one network. Used by one task for each of sending, receiving and asking
-    Store."""
+    """One content topic of one network. Used by several tasks for sending and by one for each of
+    receiving and asking Store.
+
+    A transport to a network that keeps no messages has an attribute `has_store = False`: then
+    Store is never asked, and what is missing is asked of other participants alone.
+    """
 
     async def open(self) -> None:
         """Connect and subscribe.
@@ -165,6 +172,11 @@ class Inspectable(Protocol):
     async def nodes_changed(self) -> None:
         """Wait until a node's state changes."""
         ...
+
+
+def has_store(transport: Transport) -> bool:
+    """Whether there is a Store to ask, be it away at the moment."""
+    return bool(getattr(transport, "has_store", True))
 
 
 def renew(transport: Transport) -> None:

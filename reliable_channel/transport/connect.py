@@ -1,4 +1,4 @@
-"""From a node's address to a transport; without an address, an embedded node of its own."""
+"""The transports that are built in, by their URLs; without one, an embedded node of its own."""
 
 import re
 from collections.abc import Sequence
@@ -6,7 +6,8 @@ from contextlib import AsyncExitStack
 
 import httpx
 
-from .pool import REDUNDANCY, PoolTransport
+from .memory import MemoryTransport, named_transport
+from .multicast import MulticastTransport
 from .waku import Service, WakuSettings, WakuTransport
 
 __all__ = [
@@ -14,9 +15,11 @@ __all__ = [
     "WakuSettings",
     "checked_address",
     "checked_addresses",
-    "connect",
     "default_content_topic",
-    "pool_of",
+    "embedded_transport",
+    "memory_transport",
+    "multicast_transport",
+    "waku_transport",
 ]
 
 
@@ -27,13 +30,15 @@ def default_content_topic(channel_id: str) -> str:
 
 
 def checked_address(url: str) -> str:
-    """Return the address of a node's REST API.
+    """Return the address of a node, as far as any has the same form.
 
     Raises:
         ValueError: it is none.
     """
-    if not isinstance(url, str) or not re.match(r"https?://[^/?#\s]", url):
-        raise ValueError(f"node is {url!r}; allowed is an http or https address")
+    if not isinstance(url, str) or not re.match(r"[A-Za-z][A-Za-z0-9+.-]*://[^\s]", url):
+        raise ValueError(
+            f"node is {url!r}; allowed is an http or https address, or the URL of another network"
+        )
     return url
 
 
@@ -52,25 +57,49 @@ def checked_addresses(node: str | Sequence[str] | None) -> tuple[str, ...]:
     return tuple(dict.fromkeys(map(checked_address, node)))
 
 
-def pool_of(urls: Sequence[str], settings: WakuSettings, *, redundancy: int) -> PoolTransport:
-    """A transport to the nodes at `urls`. One node is a pool too, which knows how it does."""
-    return PoolTransport([WakuTransport(url, settings) for url in urls], redundancy=redundancy)
+def waku_transport(url: str, settings: WakuSettings) -> WakuTransport | None:
+    """`http://` and `https://`, also as `waku+http://` and `waku+https://`: a Waku node.
+
+    Raises:
+        ValueError: it names no host.
+    """
+    if _scheme(url).removeprefix("waku+") not in ("http", "https"):
+        return None
+    address = re.sub(r"^waku\+", "", url, flags=re.IGNORECASE)
+    if not re.match(r"[a-z]+://[^/?#\s]", address, re.IGNORECASE):
+        raise ValueError(f"node is {url!r}; allowed is an http or https address with a host")
+    return WakuTransport(address, settings)
 
 
-async def connect(
-    urls: Sequence[str],
-    settings: WakuSettings,
-    stack: AsyncExitStack,
-    *,
-    redundancy: int = REDUNDANCY,
-) -> PoolTransport:
-    """A transport to the nodes at `urls`, or to an embedded node that lives as long as `stack`."""
-    if urls:
-        return pool_of(urls, settings, redundancy=redundancy)
+def memory_transport(url: str, settings: WakuSettings) -> MemoryTransport | None:
+    """`memory://name`: a network in this process.
+
+    Raises:
+        ValueError: it has no name.
+    """
+    return named_transport(url, settings) if _scheme(url) == "memory" else None
+
+
+def multicast_transport(url: str, settings: WakuSettings) -> MulticastTransport | None:
+    """`udp+multicast://group:port`: a LAN without any node.
+
+    Raises:
+        ValueError: it is not of that form.
+    """
+    return MulticastTransport(url, settings) if _scheme(url) == "udp+multicast" else None
+
+
+async def embedded_transport(settings: WakuSettings, stack: AsyncExitStack) -> WakuTransport:
+    """A way into an embedded node that lives as long as `stack`."""
     # A web server's worth of imports that only those pay for who bring no node.
     from waku.node import EmbeddedNode, NodeOptions
 
     options = NodeOptions(cluster_id=settings.cluster_id, num_shards=settings.num_shards)
     node = await stack.enter_async_context(EmbeddedNode(options))
     app = httpx.ASGITransport(app=node.app)
-    return PoolTransport([WakuTransport("http://embedded", settings, http_transport=app)])
+    return WakuTransport("http://embedded", settings, http_transport=app)
+
+
+def _scheme(url: str) -> str:
+    """The scheme of an address that was checked."""
+    return url.partition("://")[0].lower()

@@ -4,7 +4,17 @@ from collections.abc import AsyncGenerator, Sequence
 from contextlib import aclosing
 from random import Random
 
-from .base import Batch, Envelope, NodeHealth, Received, Transport, nodes_changed, nodes_of, renew
+from .base import (
+    Batch,
+    Envelope,
+    NodeHealth,
+    Received,
+    Transport,
+    has_store,
+    nodes_changed,
+    nodes_of,
+    renew,
+)
 
 
 class LossyTransport:
@@ -24,6 +34,11 @@ class LossyTransport:
         self.cut_off = False
         """While set, nothing arrives and nothing is broadcast."""
         self.dropped = 0
+
+    @property
+    def has_store(self) -> bool:
+        """Whether the inner transport has one."""
+        return has_store(self._inner)
 
     async def open(self) -> None:
         """Open the inner transport."""

@@ -4,17 +4,24 @@ from collections import deque
 from collections.abc import AsyncGenerator, Sequence
 from dataclasses import replace
 from hashlib import sha256
+from threading import get_ident
 from typing import Final
+from urllib.parse import urlsplit
+from weakref import WeakValueDictionary
 
 import anyio
 
 from .base import Batch, Envelope, Received, Source, StoreUnavailable, TransportError
+from .waku import WakuSettings
 
 PAGE_SIZE: Final = 100
 
 
 class MemoryNetwork:
-    """What is published to it reaches every open transport, and stays in its store."""
+    """What is published to it reaches every open transport, and stays in its store.
+
+    A network belongs to one thread, that of its event loop.
+    """
 
     def __init__(self) -> None:
         self.store: dict[bytes, Received] = {}
@@ -22,10 +29,11 @@ class MemoryNetwork:
         self.away = False
         """While set, everything fails as if the node were gone."""
         self._transports: list[MemoryTransport] = []
+        self._thread = 0
 
-    def transport(self) -> "MemoryTransport":
+    def transport(self, url: str = "") -> "MemoryTransport":
         """A new participant's way into this network."""
-        return MemoryTransport(self)
+        return MemoryTransport(self, url)
 
     def check(self, error: type[TransportError] = TransportError) -> None:
         """Raise while the network is away."""
@@ -47,7 +55,20 @@ class MemoryNetwork:
             transport.arrive(live)
 
     def join(self, transport: "MemoryTransport") -> None:
-        """Let a transport hear what is broadcast."""
+        """Let a transport hear what is broadcast.
+
+        Raises:
+            TransportError: from another thread, whose event loop nobody would wake.
+        """
+        thread = get_ident()
+        if not self._transports:
+            self._thread = thread
+        elif thread != self._thread:
+            raise TransportError(
+                f"{transport.url} is in use in another thread; a network in memory belongs to one "
+                "event loop",
+                retryable=False,
+            )
         if transport not in self._transports:
             self._transports.append(transport)
 
@@ -60,7 +81,8 @@ class MemoryNetwork:
 class MemoryTransport:
     """One participant's way into a `MemoryNetwork`."""
 
-    def __init__(self, network: MemoryNetwork) -> None:
+    def __init__(self, network: MemoryNetwork, url: str = "") -> None:
+        self.url = url
         self._network = network
         self._arrived: deque[Received] = deque()
         self._changed = anyio.Event()
@@ -118,3 +140,21 @@ class MemoryTransport:
         """Take what was broadcast."""
         self._arrived.append(received)
         self._changed.set()
+
+
+_named: WeakValueDictionary[tuple[str, str], MemoryNetwork] = WeakValueDictionary()
+
+
+def named_transport(url: str, settings: WakuSettings) -> MemoryTransport:
+    """A way into the network of a URL, `memory://name`, and of the settings' content topic.
+
+    A network is made by the first who names it, and gone with the last one's transport.
+
+    Raises:
+        ValueError: it has no name.
+    """
+    parts = urlsplit(url)
+    if not parts.netloc or parts.path or parts.query:
+        raise ValueError(f"node is {url!r}; allowed is memory://name")
+    network = _named.setdefault((parts.netloc, settings.content_topic), MemoryNetwork())
+    return network.transport(url)

@@ -21,6 +21,7 @@ from .base import (
     StoreUnavailable,
     Transport,
     TransportError,
+    has_store,
     renew,
 )
 from .pool_node import Node
@@ -71,7 +72,7 @@ class PoolTransport:
         if redundancy < 1:
             raise ValueError(f"redundancy is {redundancy}; allowed is a number of at least 1")
         self._nodes = [
-            Node(str(getattr(transport, "url", f"node {number}")), transport, self._tell)
+            Node(str(getattr(transport, "url", "") or f"node {number}"), transport, self._tell)
             for number, transport in enumerate(transports)
         ]
         self._redundancy = redundancy
@@ -82,6 +83,11 @@ class PoolTransport:
         self._tried = anyio.Event()
         self._changed = anyio.Event()
         self._arrivals: MemoryObjectReceiveStream[Batch | TransportError] | None = None
+
+    @property
+    def has_store(self) -> bool:
+        """Whether any of the nodes is one of a network with a Store."""
+        return any(has_store(node.transport) for node in self._nodes)
 
     async def open(self) -> None:
         """Connect to all nodes; one that answers is enough, and the others are tried again in the
@@ -181,7 +187,10 @@ class PoolTransport:
         """Wait for what any node brings, each message once."""
         if self._arrivals is None:
             raise TransportError("the pool is not open")
-        arrived = await self._arrivals.receive()
+        try:
+            arrived = await self._arrivals.receive()
+        except (anyio.ClosedResourceError, anyio.EndOfStream):
+            raise TransportError("the pool was closed") from None
         if isinstance(arrived, TransportError):
             raise arrived
         return Batch([m for m in arrived.messages if self._seen.add(m.message_hash)], arrived.gap)
@@ -311,7 +320,8 @@ class PoolTransport:
     def _in_turn(self) -> list[Node]:
         """The nodes in the order in which to ask their Stores: last those that are passed over."""
         now_s = anyio.current_time()
-        return sorted(self._nodes, key=lambda node: node.is_passed_over("store", now_s))
+        able = [node for node in self._nodes if has_store(node.transport)]
+        return sorted(able, key=lambda node: node.is_passed_over("store", now_s))
 
     def _errors(self, service: str) -> str:
         return "; ".join(

@@ -1,17 +1,18 @@
 """From a channel's arguments to a transport."""
 
-from contextlib import AsyncExitStack
 from typing import Any
 
 import pytest
 
-from reliable_channel import ChannelUnavailable, MessageSent, ReliableChannel
+from reliable_channel import ChannelHub, ChannelUnavailable, MessageSent, ReliableChannel
 from reliable_channel.transport.connect import (
     WakuSettings,
     checked_address,
     checked_addresses,
-    connect,
     default_content_topic,
+    memory_transport,
+    multicast_transport,
+    waku_transport,
 )
 from tests.channel.world import listening
 from waku.topics import ContentTopic
@@ -36,28 +37,53 @@ def test_an_address_is_taken_as_it_is(address: str) -> None:
     assert checked_address(address) == address
 
 
-@pytest.mark.parametrize("wrong", ["", "localhost:8645", "ftp://x", "http://", "http:///x", 5])
+@pytest.mark.parametrize("wrong", ["", "localhost:8645", "127.0.0.1", "http://", "//x", " ", 5])
 def test_what_is_no_address_is_refused(wrong: Any) -> None:
     with pytest.raises(ValueError, match=r"^node is .*; allowed is an http or https address"):
         checked_address(wrong)
 
 
-async def test_an_address_makes_a_transport_to_it() -> None:
-    async with AsyncExitStack() as stack:
-        settings = WakuSettings(default_content_topic("general"))
-        transport = await connect(["http://127.0.0.1:9"], settings, stack)
-        assert [node.address for node in transport.nodes()] == ["http://127.0.0.1:9"]
-        await transport.aclose()
+@pytest.mark.parametrize("wrong", ["http:///x", "waku+https://?a", "ftp://x", "waku://x"])
+def test_an_address_that_no_transport_takes_is_refused(wrong: str) -> None:
+    with pytest.raises(ValueError, match=r"^node is .*; allowed is an http or https address"):
+        ReliableChannel(wrong, channel_id="general", sender_id="alice")
 
 
-async def test_several_addresses_make_a_pool_and_each_counts_once() -> None:
-    addresses = checked_addresses(["http://a", "http://b", "http://a"])
-    assert addresses == ("http://a", "http://b")
-    async with AsyncExitStack() as stack:
-        settings = WakuSettings(default_content_topic("general"))
-        transport = await connect(addresses, settings, stack)
-        assert [node.address for node in transport.nodes()] == ["http://a", "http://b"]
-        await transport.aclose()
+def test_an_address_makes_a_transport_to_it() -> None:
+    settings = WakuSettings(default_content_topic("general"))
+    for address in ("http://127.0.0.1:9", "waku+http://127.0.0.1:9"):
+        transport = waku_transport(address, settings)
+        assert transport is not None
+        assert transport.url == "http://127.0.0.1:9"
+    group = multicast_transport("udp+multicast://239.1.2.3:5007", settings)
+    assert group is not None
+    assert group.group.destination == ("239.1.2.3", 5007)
+    assert memory_transport("memory://here", settings)
+
+
+@pytest.mark.parametrize("wrong", ["memory:///here", "memory://here/there", "memory://here?x=1"])
+def test_a_network_in_memory_has_a_name_alone(wrong: str) -> None:
+    with pytest.raises(ValueError, match=r"^node is .*; allowed is memory://name$"):
+        memory_transport(wrong, WakuSettings(default_content_topic("general")))
+
+
+async def test_a_network_in_memory_is_shared_by_name_and_gone_with_the_last() -> None:
+    settings = WakuSettings(default_content_topic("general"))
+    here, there = (memory_transport("memory://here", settings) for _ in range(2))
+    assert here is not None and there is not None
+    await here.open()
+    envelope = here.envelope(b"hello", timestamp_ns=1, ephemeral=False)
+    await here.publish(envelope)
+    assert [m.payload for m in await there.by_hash([envelope.message_hash])] == [b"hello"]
+    await here.aclose()
+    del here, there
+    again = memory_transport("memory://here", settings)
+    assert again is not None
+    assert await again.by_hash([envelope.message_hash]) == []
+
+
+def test_several_addresses_make_a_pool_and_each_counts_once() -> None:
+    assert checked_addresses(["http://a", "http://b", "http://a"]) == ("http://a", "http://b")
 
 
 def test_a_list_of_addresses_has_one_at_least_and_nothing_else() -> None:
@@ -65,6 +91,8 @@ def test_a_list_of_addresses_has_one_at_least_and_nothing_else() -> None:
         checked_addresses([])
     with pytest.raises(ValueError, match=r"^node is 'b'; allowed is an http"):
         checked_addresses(["http://a", "b"])
+    with pytest.raises(ValueError, match=r"^node is 'memory://x'; allowed for a hub"):
+        ChannelHub(["http://a", "memory://x"])
 
 
 async def test_without_an_address_the_channel_brings_a_node_of_its_own() -> None:

@@ -3,6 +3,8 @@
 import anyio
 import pytest
 
+from reliable_channel import ChannelUnavailable, ReliableChannel
+from reliable_channel.blocking import BlockingReliableChannel
 from reliable_channel.transport import (
     LossyTransport,
     MemoryNetwork,
@@ -119,3 +121,15 @@ async def test_who_is_cut_off_neither_hears_nor_is_heard_and_does_not_know() -> 
 def test_a_share_outside_0_to_1_is_refused(wrong: float) -> None:
     with pytest.raises(ValueError, match="allowed is a share from 0 to 1"):
         LossyTransport(MemoryNetwork().transport(), drop_incoming=wrong, seed=0)
+
+
+def test_a_named_network_is_for_one_event_loop_and_says_so() -> None:
+    def channel(sender_id: str) -> BlockingReliableChannel:
+        return ReliableChannel.sync("memory://here", channel_id="general", sender_id=sender_id)
+
+    with channel("alice") as alice:
+        alice.send(b"hello")
+        with pytest.raises(ChannelUnavailable, match="memory://here is in use in another thread"):
+            channel("bob").__enter__()
+    with channel("bob"):
+        pass

@@ -7,7 +7,7 @@ a peer that lost its state may ask again; after that only the id is, to tell dup
 from collections.abc import Callable, Iterator
 from typing import Final
 
-from reliable_channel.changes import Recorder, Row, Table
+from reliable_channel.sync_core import Recorder, Row, Table
 
 from .message import GroupId, Message, MessageId
 from .options import Limits
@@ -56,6 +56,10 @@ class HeldMessages:
     def get(self, message_id: MessageId) -> Message | None:
         """A message that is held whole, or None."""
         return self._messages.get(message_id)
+
+    def of_group(self, group_id: GroupId) -> list[MessageId]:
+        """The ids of a group's messages that are held whole, oldest first."""
+        return [i for i, message in self._messages.items() if message.group_id == group_id]
 
     def make_room(self, message: Message) -> str | None:
         """Forget what is needed for this message to be held; return the limit that forbids it, or

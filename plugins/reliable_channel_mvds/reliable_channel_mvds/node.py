@@ -14,7 +14,7 @@ from copy import copy
 from dataclasses import dataclass
 from typing import Final, TypeVar
 
-from reliable_channel.changes import NO_RECORDER, Changes, Recorder, Tables
+from reliable_channel.sync_core import NO_RECORDER, Changes, Recorder, Tables
 
 from .errors import BodyTooLong, NodeFull, TooManyRepeats, UnknownGroup
 from .events import Event, Outgoing
@@ -41,6 +41,8 @@ class NodeStatistics:
     counters: Counters
     epoch: int
     records: int
+    requests: int
+    """Those of them that ask a peer for a message."""
     messages: int
     message_bytes: int
     memberships: int
@@ -122,10 +124,20 @@ class MvdsNode:
     # -- inputs ------------------------------------------------------------------------------------
 
     def append(
-        self, group_id: GroupId, body: bytes, now_ms: int, *, mode: Mode | None = None
+        self,
+        group_id: GroupId,
+        body: bytes,
+        now_ms: int,
+        *,
+        mode: Mode | None = None,
+        broadcast: bool = False,
     ) -> MessageId:
         """Give a message to all peers of a group and return its id; `mode` is that of the options
         where None.
+
+        With `broadcast` the owner sends the message itself, once to all of them, where the
+        transport can do that; here it is repeated alone, to those who do not acknowledge it. Then
+        there need not be any peers yet.
 
         Raises:
             UnknownGroup: the group has no peers.
@@ -135,7 +147,7 @@ class MvdsNode:
         """
         state, limits = self._state, self.options.limits
         state.advance(now_ms)
-        if not (peers := state.groups.peers(group_id)):
+        if not (peers := state.groups.peers(group_id)) and not broadcast:
             raise UnknownGroup(f"group {group_id.hex()} has no peers; add_peer first")
         message, message_id = self._new_message(group_id, body, now_ms // 1000)
         if room_of(message) > limits.payload_bytes:
@@ -153,8 +165,27 @@ class MvdsNode:
             raise NodeFull(f"limits.{limit} is reached, and peers wait for all that is held")
         state.held.add(message_id, message)
         for peer_id in peers:
-            state.give(peer_id, message_id, mode or self.options.mode)
+            if broadcast:
+                state.given(peer_id, message_id)
+            else:
+                state.give(peer_id, message_id, mode or self.options.mode)
         return message_id
+
+    def offer_held(self, group_id: GroupId, peer_id: PeerId, now_ms: int) -> None:
+        """Offer a peer, who is new or was away for long, the messages of a group that are held: as
+        many of them as half of `records_per_peer`, the newest ones."""
+        state = self._state
+        state.advance(now_ms)
+        room = self.options.limits.records_per_peer // 2
+        room -= state.records.count(peer_id, gives=True)
+        held = [i for i in state.held.of_group(group_id) if not state.records.get(peer_id, i)]
+        for message_id in held[-room:] if room > 0 else ():
+            state.give(peer_id, message_id, Mode.INTERACTIVE)
+
+    def withdraw(self, message_id: MessageId) -> None:
+        """Give a message to nobody any more, but to those who ask for it."""
+        for record in self._state.records.of_message(message_id):
+            self._state.drop(record)
 
     def receive(self, peer_id: PeerId, data: bytes, now_ms: int) -> None:
         """Take a payload from a peer.
@@ -163,6 +194,12 @@ class MvdsNode:
         """
         self._state.advance(now_ms)
         self._receiver.receive(peer_id, data)
+
+    def overhear(self, peer_id: PeerId, data: bytes, now_ms: int) -> None:
+        """Take note of a payload from a peer to somebody else, on a transport where such is heard:
+        what the peer has need not be given to it."""
+        self._state.advance(now_ms)
+        self._receiver.overhear(peer_id, data)
 
     def peer_is_back(self, peer_id: PeerId, now_ms: int) -> None:
         """A peer can be reached again: send what waits for it soon, rather than when its turn would
@@ -217,6 +254,7 @@ class MvdsNode:
             counters=copy(state.counters),
             epoch=state.epoch,
             records=len(state.records),
+            requests=state.records.requested,
             messages=len(state.held),
             message_bytes=state.held.size_bytes,
             memberships=len(state.groups),

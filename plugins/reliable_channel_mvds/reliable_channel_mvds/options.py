@@ -76,6 +76,9 @@ class NodeOptions:
     relay: Mode | None = Mode.INTERACTIVE
     """How received messages are given to the other peers of the group; None: not at all. The
     reference offers them in either mode, for most peers will have them."""
+    relay_delay: int = 0
+    """Epochs that pass before that, time to learn who has the message already. The reference has
+    none."""
     epoch_ms: int = 300
     """A peer is sent at most one payload in an epoch. As in status-go."""
     first_interval: int = 10
@@ -93,6 +96,8 @@ class NodeOptions:
     def __post_init__(self) -> None:
         if self.epoch_ms < 1:
             raise ValueError(f"epoch_ms is {self.epoch_ms}; it is at least 1")
+        if self.relay_delay < 0:
+            raise ValueError(f"relay_delay is {self.relay_delay}; it is at least 0")
         if not 1 <= self.first_interval <= self.longest_interval:
             raise ValueError(
                 f"first_interval is {self.first_interval}; it is 1 to longest_interval, "

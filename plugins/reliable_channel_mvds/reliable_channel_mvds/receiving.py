@@ -44,6 +44,19 @@ class Receiver:
             else:
                 self._take(peer_id, payload)
 
+    def overhear(self, peer_id: PeerId, data: bytes) -> None:
+        """Take what a payload for somebody else proves: its sender holds what it acknowledges,
+        offers and gives."""
+        state = self._state
+        if peer_id not in state.groups or len(data) > state.options.limits.received_payload_bytes:
+            return
+        try:
+            payload = state.profile.decode(data)
+        except CodecError:
+            return
+        for message_id in (*payload.acks, *payload.offers, *(m.id for m in payload.messages)):
+            state.peer_has(peer_id, message_id)
+
     def _take(self, peer_id: PeerId, payload: Payload) -> None:
         """An empty payload leaves no trace: it is never answered, or two nodes (of the reference,
         for one) would answer each other for ever."""
@@ -134,7 +147,7 @@ class Receiver:
             return
         for peer_id in others:
             if state.records.count(peer_id, gives=True) < limits.records_per_peer // 2:
-                state.give(peer_id, message_id, mode)
+                state.give(peer_id, message_id, mode, delay=state.options.relay_delay)
             else:
                 state.events.append(LimitReached("records_per_peer", message_id, peer_id))
 

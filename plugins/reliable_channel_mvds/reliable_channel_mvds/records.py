@@ -11,7 +11,7 @@ from enum import IntEnum
 from heapq import heappop, heappush
 from typing import Final
 
-from reliable_channel.changes import Recorder, Row, Table
+from reliable_channel.sync_core import Recorder, Row, Table
 
 from .message import MESSAGE_ID_BYTES, MessageId, PeerId
 
@@ -71,6 +71,11 @@ class Records:
 
     def __len__(self) -> int:
         return self._giving.total() + self._requesting.total()
+
+    @property
+    def requested(self) -> int:
+        """How many messages are asked of peers, counted for each of them."""
+        return self._requesting.total()
 
     def get(self, peer_id: PeerId, message_id: MessageId) -> Record | None:
         """The record of a message for a peer, or None."""

@@ -3,7 +3,7 @@
 from collections import deque
 from dataclasses import dataclass
 
-from reliable_channel.changes import Recorder
+from reliable_channel.sync_core import Recorder
 
 from .events import Event, LimitReached, MessageAcknowledged, Outgoing
 from .groups import Groups
@@ -78,10 +78,17 @@ class NodeState:
         self.in_next_payload()
         return True
 
-    def give(self, peer_id: PeerId, message_id: MessageId, mode: Mode) -> None:
-        """Send a held message to a peer from the next epoch on, or offer it."""
+    def give(self, peer_id: PeerId, message_id: MessageId, mode: Mode, *, delay: int = 0) -> None:
+        """Send a held message to a peer, or offer it, from the next epoch on, or `delay` later."""
         kind = RecordType.MESSAGE if mode is Mode.BATCH else RecordType.OFFER
-        self.records.add(Record(kind, peer_id, message_id, self.epoch + 1))
+        self.records.add(Record(kind, peer_id, message_id, self.epoch + 1 + delay))
+        self.held.wanted(message_id)
+
+    def given(self, peer_id: PeerId, message_id: MessageId) -> None:
+        """A held message was sent to a peer once; repeat it."""
+        wait = self.options.interval(1, self.random)
+        epoch = self.epoch + wait
+        self.records.add(Record(RecordType.MESSAGE, peer_id, message_id, epoch, send_count=1))
         self.held.wanted(message_id)
 
     def request(self, peer_id: PeerId, message_id: MessageId) -> None:

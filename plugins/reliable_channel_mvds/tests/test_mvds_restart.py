@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 from mvds_world import GROUP, START_MS, World
 
-from reliable_channel.changes import Recorder
 from reliable_channel.state import Identity, SqliteStateStore
+from reliable_channel.sync_core import Recorder
 from reliable_channel_mvds import (
     LimitReached,
     Limits,

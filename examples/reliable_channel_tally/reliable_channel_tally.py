@@ -1,0 +1,27 @@
+"""Counts the events of channels, and with `reliable-channel tally` those of a journal."""
+
+import json
+from collections import Counter
+from pathlib import Path
+
+import typer
+
+from reliable_channel import Event
+from reliable_channel.hooks import hookimpl
+
+counts: Counter[str] = Counter()
+
+
+@hookimpl
+def observe(event: Event) -> None:
+    counts[event.wire_name] += 1
+
+
+@hookimpl
+def register_commands(app: typer.Typer) -> None:
+    @app.command()
+    def tally(journal: Path) -> None:
+        """Count the events of a journal."""
+        events = (json.loads(line)["event"] for line in journal.open())
+        for name, count in Counter(events).most_common():
+            typer.echo(f"{count} {name}")

@@ -1,0 +1,72 @@
+"""What a participant puts on its transport, and what of it the transport has not taken yet."""
+
+from collections import deque
+from hashlib import sha256
+from itertools import count
+
+from reliable_channel.sync_core import Outgoing, OutgoingKind, SyncSetting
+
+from ..message import Message, Payload, PeerId
+from ..wire import SEED
+from .wire import Envelope
+
+
+class Broadcast:
+    """Puts what is to be sent into envelopes."""
+
+    def __init__(self, setting: SyncSetting) -> None:
+        self.outgoing: deque[Outgoing] = deque()
+        self.under_way: set[str] = set()
+        """Payloads that the transport has not taken yet. Until it has, no further ones are made:
+        they would pile up while there is no node."""
+        self._setting = setting
+        self._numbers = count()
+
+    def message(self, kind: OutgoingKind, message: Message) -> None:
+        """A message, to everybody."""
+        data = self._envelope(payload=SEED.encode(Payload(messages=(message,))))
+        self.outgoing.append(Outgoing(kind, message.id.hex(), data))
+
+    def payload(self, peer_id: PeerId, payload: bytes) -> None:
+        """A payload to one peer."""
+        self._emit(f"payload {next(self._numbers)}", peer_id, payload)
+
+    def answer(self, peer_id: PeerId) -> bool:
+        """An empty payload, which nobody answers, to who said "I am here"; return whether the last
+        such one to it is out, as otherwise it will do."""
+        answer_id = f"answer to {peer_id.decode()}"
+        if answer_id in self.under_way:
+            return False
+        self._emit(answer_id, peer_id, b"")
+        return True
+
+    def _emit(self, payload_id: str, peer_id: PeerId, payload: bytes) -> None:
+        """Of the kind of a retry, so that it is told when it is out."""
+        self.under_way.add(payload_id)
+        data = self._envelope(recipient_id=peer_id.decode(), payload=payload)
+        self.outgoing.append(Outgoing(OutgoingKind.RETRY, payload_id, data))
+
+    def hello(self) -> str:
+        """Say "I am here" to everybody; return its id."""
+        hello_id = f"hello {next(self._numbers)}"
+        self.outgoing.append(Outgoing(OutgoingKind.SYNC, hello_id, self._envelope()))
+        return hello_id
+
+    def ephemeral(self, content: bytes, now_ms: int) -> Outgoing:
+        """An ephemeral message, to everybody; it is for the caller to send it."""
+        nonce = now_ms.to_bytes(8) + next(self._numbers).to_bytes(8)
+        data = self._envelope(ephemeral=content, nonce=nonce)
+        return Outgoing(OutgoingKind.EPHEMERAL, sha256(data).hexdigest(), data)
+
+    def _envelope(
+        self,
+        *,
+        recipient_id: str = "",
+        payload: bytes = b"",
+        ephemeral: bytes = b"",
+        nonce: bytes = b"",
+    ) -> bytes:
+        setting = self._setting
+        return Envelope(
+            setting.channel_id, setting.sender_id, recipient_id, payload, ephemeral, nonce
+        ).encode()

@@ -1,0 +1,394 @@
+"""A participant of a channel that is kept in sync by MVDS.
+
+A transport of a channel is heard by everybody, which MVDS knows nothing of. So a new message is
+broadcast once, to all; from then on a node (`node.py`) repeats it to those who do not acknowledge
+it. What others tell each other is overheard: who acknowledges a message has it. Peers are those who
+were heard; who leaves everything unanswered counts as gone, and who comes again is offered what is
+held.
+
+MVDS has no order: each message is delivered as it comes, and stands in the log by the Lamport
+timestamp that its sender gave it, so that all participants end with the same log.
+"""
+
+from collections.abc import Collection, Iterator, Sequence
+from copy import copy
+from hashlib import sha256
+
+from reliable_channel.errors import ContentTooLong, EmptyContent, OutgoingBufferFull
+from reliable_channel.events import (
+    AcknowledgementSource,
+    DeliveryFailed,
+    EphemeralReceived,
+    MessageAcknowledged,
+    RejectionReason,
+    SyncReceived,
+    SyncSent,
+)
+from reliable_channel.sync_core import (
+    Arrival,
+    Changes,
+    LogEntry,
+    MissingEntry,
+    Outcome,
+    Outgoing,
+    OutgoingKind,
+    Progress,
+    SdsEvent,
+    SdsStatistics,
+    SyncSetting,
+    Tables,
+)
+
+from .. import events as node_events
+from ..errors import BodyTooLong, NodeFull
+from ..message import GroupId, MessageId, PeerId
+from ..node import MvdsNode
+from .broadcast import Broadcast
+from .delivery import Delivery
+from .own import OWN, Hello, OwnMessages
+from .setting import FRESH_MS, MAX_PEERS, node_options
+from .wire import MAX_ID_BYTES, Content, Envelope, EnvelopeError
+
+
+class MvdsCore:
+    """The core of `sync="mvds"`.
+
+    Raises:
+        ValueError: an id is too long, messages are too short for MVDS, or signatures are asked for.
+    """
+
+    def __init__(self, setting: SyncSetting) -> None:
+        if setting.signing is not None or setting.require_signatures:
+            raise ValueError("sync is 'mvds': its messages cannot be signed; leave signing= out")
+        if max(len(setting.channel_id.encode()), len(setting.sender_id.encode())) > MAX_ID_BYTES:
+            raise ValueError(f"sync is 'mvds': ids have at most {MAX_ID_BYTES} bytes")
+        self._setting, self._options = setting, setting.options
+        name = b"reliable-channel mvds " + _bytes(setting.channel_id)
+        self._group = GroupId(sha256(name).digest())
+        self._node = MvdsNode(
+            PeerId(_bytes(setting.sender_id)),
+            now_ms=setting.now_ms,
+            random=setting.random,
+            options=node_options(setting.options),
+            recorder=setting.recorder,
+        )
+        self._delivery, self._broadcast = Delivery(setting), Broadcast(setting)
+        self.log, self._counters = self._delivery.log, self._delivery.counters
+        self._events = self._delivery.events
+        self._own = OwnMessages(setting.recorder)
+        self._hello = Hello(setting.now_ms)
+
+    # -- sending -----------------------------------------------------------------------------------
+
+    @property
+    def unacknowledged(self) -> Collection[str]:
+        """The ids of own messages that nobody is known to have."""
+        return self._own.resent.keys()
+
+    @property
+    def room(self) -> int:
+        """How many more own messages may wait for an acknowledgement."""
+        return max(0, self._options.outgoing_buffer_limit - len(self._own.resent))
+
+    def send(self, content: bytes, now_ms: int, *, timestamp_ns: int | None = None) -> str:
+        """Accept a message for everybody and return its id.
+
+        Raises:
+            EmptyContent: there is nothing to send.
+            ContentTooLong: it would be longer than `max_message_bytes`.
+            OutgoingBufferFull: too many own messages are unacknowledged, or all that is held.
+        """
+        if not content:
+            raise EmptyContent("the content is empty; there is nothing to send")
+        if not self.room:
+            raise OutgoingBufferFull(
+                f"{len(self._own.resent)} own messages wait for an acknowledgement, as many as "
+                "outgoing_buffer_limit allows; send again later"
+            )
+        message = Content(self._setting.sender_id, self._delivery.next_clock(now_ms), content)
+        try:
+            message_id = self._node.append(self._group, message.encode(), now_ms, broadcast=True)
+        except BodyTooLong as error:
+            raise ContentTooLong(str(error)) from error
+        except NodeFull as error:
+            raise OutgoingBufferFull(str(error)) from error
+        self._own.add(message_id.hex())
+        self._delivery.accepted(message_id, message)
+        self._broadcast_message(OutgoingKind.CONTENT, message_id)
+        self._hear_node(now_ms)
+        return message_id.hex()
+
+    def send_ephemeral(
+        self, content: bytes, now_ms: int, *, timestamp_ns: int | None = None
+    ) -> str:
+        """Broadcast a message without any promise and return its id.
+
+        Raises:
+            EmptyContent: there is nothing to send.
+            ContentTooLong: it would be longer than `max_message_bytes`.
+        """
+        if not content:
+            raise EmptyContent("the content is empty; there is nothing to send")
+        outgoing = self._broadcast.ephemeral(content, now_ms)
+        if len(outgoing.data) > self._options.max_message_bytes:
+            raise ContentTooLong(
+                f"the message has {len(outgoing.data)} bytes; max_message_bytes is "
+                f"{self._options.max_message_bytes}"
+            )
+        self._counters.ephemeral_sent += 1
+        self._broadcast.outgoing.append(outgoing)
+        return outgoing.message_id
+
+    def dispatched(self, message_id: str, now_ms: int, retrieval_hint: bytes | None = None) -> None:
+        """Take note that an own message, or a payload, is out."""
+        self._broadcast.under_way.discard(message_id)
+        self._own.dispatched(message_id)
+
+    def resend_early(self, message_id: str, now_ms: int) -> bool:
+        """Broadcast an own message again; return False where it is settled, or was sent so as often
+        as may be."""
+        resent = self._own.resent.get(message_id, self._options.max_retry_attempts)
+        if resent >= self._options.max_retry_attempts:
+            return False
+        self._own.resent[message_id] = resent + 1
+        self._counters.retries += 1
+        return self._broadcast_message(OutgoingKind.RETRY, _id(message_id))
+
+    def abandon(self, message_id: str) -> None:
+        """Stop sending an own message that the transport refuses for good."""
+        self._broadcast.under_way.discard(message_id)
+        if self._own.settle(message_id):
+            self._node.withdraw(_id(message_id))
+
+    def join(self, now_ms: int, *, wanted_from: int = 0, presume_ms: int) -> None:
+        """Join a running conversation of which nothing before `wanted_from` (ms) is wanted."""
+        self._delivery.want_from(wanted_from)
+
+    # -- receiving ---------------------------------------------------------------------------------
+
+    def receive(
+        self,
+        data: bytes,
+        now_ms: int,
+        *,
+        retrieval_hint: bytes | None = None,
+        sent_at_ns: int | None = None,
+    ) -> Arrival:
+        """Take bytes from the transport or from Store. Never raises for what the bytes are."""
+        try:
+            envelope = Envelope.decode(data)
+        except EnvelopeError as error:
+            return self._delivery.rejected(RejectionReason.MALFORMED, str(error))
+        sender_id = envelope.sender_id
+        if envelope.channel_id != self._setting.channel_id:
+            detail = f"it is of channel {envelope.channel_id!r}"
+            return self._delivery.rejected(RejectionReason.WRONG_CHANNEL, detail, sender_id)
+        if sender_id == self._setting.sender_id:
+            self._counters.own_echoes += 1
+            return Arrival(Outcome.OWN)
+        if envelope.ephemeral:
+            return self._take_ephemeral(envelope, sha256(data).hexdigest())
+        peer_id = PeerId(_bytes(sender_id))
+        if not self._meet(peer_id, envelope, now_ms, sent_at_ns):
+            detail = "there are as many participants as there may be"
+            return self._delivery.rejected(RejectionReason.INCOMING_BUFFER_FULL, detail, sender_id)
+        if envelope.recipient_id not in ("", self._setting.sender_id):
+            self._node.overhear(peer_id, envelope.payload, now_ms)
+            self._hear_node(now_ms)
+            return Arrival(Outcome.SYNC)
+        return self._take_payload(peer_id, envelope.payload, now_ms, retrieval_hint)
+
+    def _take_payload(
+        self, peer_id: PeerId, payload: bytes, now_ms: int, retrieval_hint: bytes | None
+    ) -> Arrival:
+        """Give the node a payload, and say what became of it by what that changed."""
+        counters = self._counters
+        delivered, rejected, duplicates = counters.delivered, counters.rejected, counters.duplicates
+        self._node.receive(peer_id, payload, now_ms)
+        self._hear_node(now_ms, retrieval_hint)
+        counters.duplicates = self._node.statistics().counters.duplicates_received
+        if counters.delivered > delivered:
+            return Arrival(Outcome.DELIVERED)
+        if counters.rejected > rejected:
+            return Arrival(Outcome.REJECTED)
+        if counters.duplicates > duplicates:
+            return Arrival(Outcome.DUPLICATE)
+        counters.syncs_received += 1
+        return Arrival(Outcome.SYNC)
+
+    def _take_ephemeral(self, envelope: Envelope, message_id: str) -> Arrival:
+        self._counters.ephemeral_received += 1
+        self._events.append(EphemeralReceived(message_id, envelope.sender_id, envelope.ephemeral))
+        return Arrival(Outcome.EPHEMERAL, message_id)
+
+    def _meet(
+        self, peer_id: PeerId, envelope: Envelope, now_ms: int, sent_at_ns: int | None
+    ) -> bool:
+        """Get to know whoever is heard; return False where that are too many."""
+        peers = self._node.peers(self._group)
+        known = peer_id in peers
+        if not known:
+            if len(peers) >= min(self._options.participants_limit, MAX_PEERS):
+                return False
+            self._node.add_peer(self._group, peer_id)
+            self._node.offer_held(self._group, peer_id, now_ms)
+            self._hello.heard_somebody()
+        if not envelope.is_hello:
+            return True
+        self._events.append(SyncReceived("", envelope.sender_id))
+        fresh = sent_at_ns is None or now_ms - sent_at_ns // 1_000_000 <= FRESH_MS
+        if fresh and self._broadcast.answer(peer_id) and known:
+            self._node.peer_is_back(peer_id, now_ms)
+        return True
+
+    def _hear_node(self, now_ms: int, retrieval_hint: bytes | None = None) -> None:
+        for event in self._node.events():
+            match event:
+                case node_events.MessageReceived():
+                    self._delivery.deliver(event, now_ms, retrieval_hint)
+                case node_events.MessageAcknowledged(message_id, peer_id):
+                    self._acknowledged(message_id.hex(), peer_id)
+                case node_events.DeliveryFailed():
+                    self._gone(event, now_ms)
+                case node_events.PayloadRejected(peer_id, detail):
+                    self._delivery.rejected(RejectionReason.MALFORMED, detail, peer_id.decode())
+                case node_events.ElementsRejected():
+                    self._elements_rejected(event)
+                case node_events.LimitReached():
+                    pass  # what everybody has made room; the log still has it
+
+    def _acknowledged(self, message_id: str, peer_id: PeerId) -> None:
+        if self._own.settle(message_id):
+            self._counters.acknowledged += 1
+            # A proof, as a causal history is: the peer says that it holds the message.
+            proof = AcknowledgementSource.CAUSAL_HISTORY
+            self._events.append(MessageAcknowledged(message_id, proof, peer_id.decode()))
+
+    def _gone(self, event: node_events.DeliveryFailed, now_ms: int) -> None:
+        """Who leaves something unanswered as often as may be is gone, until it is heard again."""
+        if event.element is node_events.Element.REQUEST:
+            return
+        self._node.remove_peer(self._group, event.peer_id)
+        if not self._node.peers(self._group):
+            self._hello.alone(now_ms)
+        message_id = event.message_id.hex()
+        waits = any(record.message_id == event.message_id for record in self._node.records())
+        if not waits and self._own.settle(message_id):
+            self._counters.delivery_failed += 1
+            reason = f"no acknowledgement after it was sent {event.send_count} times"
+            self._events.append(DeliveryFailed(message_id, event.send_count, reason))
+
+    def _elements_rejected(self, event: node_events.ElementsRejected) -> None:
+        reason = {
+            node_events.Reason.NO_ROOM: RejectionReason.INCOMING_BUFFER_FULL,
+            node_events.Reason.NOT_IN_GROUP: RejectionReason.WRONG_CHANNEL,
+            node_events.Reason.MALFORMED_ID: RejectionReason.MALFORMED,
+            node_events.Reason.MALFORMED_GROUP: RejectionReason.MALFORMED,
+        }.get(event.reason)
+        if reason is not None:  # a request for what was forgotten since is nobody's fault
+            detail = f"{event.count} of {event.element.value}: {event.reason.value}"
+            self._delivery.rejected(reason, detail, event.peer_id.decode(), event.example_id.hex())
+
+    # -- time --------------------------------------------------------------------------------------
+
+    def next_deadline_ms(self) -> int | None:
+        """When `on_deadline` must be called next, or None while there is nothing to wait for."""
+        deadlines = (
+            self._hello.due_ms,
+            None if self._broadcast.under_way else self._node.next_deadline_ms(),
+        )
+        return min((deadline for deadline in deadlines if deadline is not None), default=None)
+
+    def on_deadline(self, now_ms: int) -> None:
+        """Do all that is due."""
+        if self._hello.due_ms is not None and self._hello.due_ms <= now_ms:
+            self._hello.said(now_ms, alone=not self._node.peers(self._group))
+            self._counters.syncs_sent += 1
+            self._events.append(SyncSent(self._broadcast.hello()))
+        if not self._broadcast.under_way:
+            self._node.on_deadline(now_ms)
+            for payload in self._node.outgoing():
+                self._broadcast.payload(payload.peer_id, payload.data)
+            self._hear_node(now_ms)
+
+    # -- outputs -----------------------------------------------------------------------------------
+
+    def missing(self) -> Sequence[MissingEntry]:
+        """Nothing: what others have is offered, and asked of them."""
+        return ()
+
+    @property
+    def is_missing_something(self) -> bool:
+        """Whether `missing()` names anything."""
+        return False
+
+    def is_awaited(self, message_id: str) -> bool:
+        """Whether other messages wait for a missing one; there is no order here."""
+        return False
+
+    def events(self) -> Iterator[SdsEvent]:
+        """Hand out all that happened."""
+        while self._events:
+            yield self._events.popleft()
+
+    def outgoing(self) -> Iterator[Outgoing]:
+        """Hand out all that must be broadcast, in order."""
+        outgoing = self._broadcast.outgoing
+        while outgoing:
+            yield outgoing.popleft()
+
+    def changes(self) -> Changes:
+        """Hand out what changed of what a restart needs."""
+        self._delivery.record()
+        return self._setting.recorder.take()
+
+    def restore(self, tables: Tables, newest: Sequence[LogEntry], now_ms: int) -> None:
+        """Begin as before a restart."""
+        self._node.restore(tables, now_ms)
+        self._delivery.restore(tables, newest)
+        undispatched = self._own.restore(tables.get(OWN.name, ()))
+        entries = [entry for i in undispatched if (entry := self.log.get(i)) is not None]
+        for message_id in (entry.message_id for entry in sorted(entries, key=lambda e: e.key)):
+            self._broadcast_message(OutgoingKind.CONTENT, _id(message_id))
+
+    def progress(self) -> Progress:
+        """How much of what it knows of it has."""
+        missing = self._node.statistics().requests
+        return Progress(received=self._counters.delivered, missing=missing, lost=0)
+
+    def statistics(self) -> SdsStatistics:
+        """A snapshot of counters and buffers; zero for what MVDS has not."""
+        progress = self.progress()
+        return SdsStatistics(
+            counters=copy(self._counters),
+            lamport_timestamp=self._delivery.clock,
+            log_length=len(self.log),
+            log_evicted=self.log.evicted,
+            outgoing=len(self._own.resent),
+            incoming=0,
+            missing=progress.missing,
+            lost_entries=0,
+            repair_requests=0,
+            repair_responses=0,
+            repair_cache_bytes=self._node.statistics().message_bytes,
+            bloom_filter_messages=0,
+            bloom_filter_rollovers=0,
+            participants=len(self._node.peers(self._group)),
+        )
+
+    # -- inside ------------------------------------------------------------------------------------
+
+    def _broadcast_message(self, kind: OutgoingKind, message_id: MessageId) -> bool:
+        """Send an own message to everybody; return False where it is held no more."""
+        if (message := self._node.get(message_id)) is None:
+            return False
+        self._broadcast.message(kind, message)
+        return True
+
+
+def _bytes(text: str) -> bytes:
+    return text.encode()
+
+
+def _id(message_id: str) -> MessageId:
+    return MessageId(bytes.fromhex(message_id))

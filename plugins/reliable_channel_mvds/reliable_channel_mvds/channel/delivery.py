@@ -1,0 +1,123 @@
+"""From what a node was given to the log and the application, in the order of Lamport timestamps."""
+
+from collections import deque
+from collections.abc import Sequence
+
+from reliable_channel.events import MessageReceived, MessageRejected, RejectionReason
+from reliable_channel.sync_core import (
+    CHANNEL,
+    Arrival,
+    LogEntry,
+    MessageLog,
+    Outcome,
+    SdsCounters,
+    SdsEvent,
+    SyncSetting,
+    Tables,
+)
+
+from .. import events as node_events
+from ..message import MessageId
+from .wire import Content, EnvelopeError
+
+
+class Delivery:
+    """The log of a participant, its clock, and what is told of both."""
+
+    def __init__(self, setting: SyncSetting) -> None:
+        self.log = MessageLog(
+            setting.options.log_limit,
+            setting.options.log_limit_bytes,
+            archive=setting.archive,
+            recorder=setting.recorder,
+        )
+        self.clock = setting.now_ms
+        self.counters = SdsCounters()
+        self.events: deque[SdsEvent] = deque()
+        self._setting = setting
+        self._recorded_clock = 0
+        self._wanted_from = 0
+
+    def next_clock(self, now_ms: int) -> int:
+        """The Lamport timestamp of a message that is sent now, once it is accepted."""
+        return max(now_ms, self.clock + 1)
+
+    def accepted(self, message_id: MessageId, content: Content) -> None:
+        """An own message stands in the log at once."""
+        self.clock = content.lamport_timestamp
+        self._insert(message_id.hex(), content, None)
+        self.counters.sent += 1
+
+    def deliver(
+        self, event: node_events.MessageReceived, now_ms: int, retrieval_hint: bytes | None
+    ) -> None:
+        """A message of others came; it is delivered unless it was, or cannot be."""
+        message_id = event.message_id.hex()
+        try:
+            message = Content.decode(event.body)
+        except EnvelopeError as error:
+            sender_id = event.peer_id.decode()
+            self.rejected(RejectionReason.MALFORMED, str(error), sender_id, message_id)
+            return
+        lamport, sender_id = message.lamport_timestamp, message.sender_id
+        if lamport > now_ms + self._setting.options.max_lamport_ahead_ms:
+            detail = f"its Lamport timestamp is {lamport - now_ms} ms ahead"
+            self.rejected(RejectionReason.LAMPORT_TOO_FAR_AHEAD, detail, sender_id, message_id)
+        elif lamport < self._wanted_from or message_id in self.log:
+            pass
+        elif self.log.is_below_horizon(lamport, message_id):
+            detail = "it is older than what the log has let go"
+            self.rejected(RejectionReason.OLDER_THAN_LOG, detail, sender_id, message_id)
+        else:
+            self.clock = max(self.clock, lamport)
+            position = self._insert(message_id, message, retrieval_hint)
+            self.counters.delivered += 1
+            self.events.append(
+                MessageReceived(
+                    message_id,
+                    sender_id,
+                    message.content,
+                    lamport,
+                    position,
+                    retrieval_hint=retrieval_hint,
+                )
+            )
+
+    def rejected(
+        self, reason: RejectionReason, detail: str, sender_id: str = "", message_id: str = ""
+    ) -> Arrival:
+        """Tell that something was refused."""
+        self.counters.rejected += 1
+        self.events.append(MessageRejected(reason, detail, message_id, sender_id))
+        return Arrival(Outcome.REJECTED, message_id, reason=reason)
+
+    def want_from(self, wanted_from: int) -> None:
+        """Nothing from before is delivered."""
+        self._wanted_from = wanted_from
+        self._setting.recorder.put(CHANNEL, "mvds_wanted_from", wanted_from)
+
+    def record(self) -> None:
+        """Note the clock for a restart, if it has moved."""
+        if self.clock != self._recorded_clock:
+            self._recorded_clock = self.clock
+            self._setting.recorder.put(CHANNEL, "clock", self.clock)
+
+    def restore(self, tables: Tables, newest: Sequence[LogEntry]) -> None:
+        """Begin as before a restart."""
+        values = {row[0]: row[1] for row in tables.get(CHANNEL.name, ())}
+        clock, wanted_from = values.get("clock", 0), values.get("mvds_wanted_from", 0)
+        assert isinstance(clock, int) and isinstance(wanted_from, int)
+        self.clock = max(self.clock, clock)
+        self._wanted_from = wanted_from
+        self.log.restore_from(tables, newest)
+
+    def _insert(self, message_id: str, message: Content, retrieval_hint: bytes | None) -> int:
+        return self.log.insert(
+            LogEntry(
+                message_id,
+                message.sender_id,
+                message.lamport_timestamp,
+                message.content,
+                retrieval_hint,
+            )
+        )

@@ -1,0 +1,69 @@
+"""Own messages that nobody is known to have, and when this participant says that it is here."""
+
+from collections.abc import Iterable
+from typing import Final
+
+from reliable_channel.sync_core import Recorder, Row, Table
+
+OWN: Final = Table("mvds_own", (("message_id", "TEXT"), ("dispatched", "INTEGER")))
+FIRST_HELLO_INTERVAL_MS: Final = 5_000
+LONGEST_HELLO_INTERVAL_MS: Final = 300_000
+
+
+class OwnMessages:
+    """Own messages without an acknowledgement, and how often each was sent ahead of its time."""
+
+    def __init__(self, recorder: Recorder) -> None:
+        self._recorder = recorder
+        self.resent: dict[str, int] = {}
+        self._undispatched: dict[str, None] = {}
+
+    def add(self, message_id: str) -> None:
+        """A message was accepted."""
+        self.resent[message_id] = 0
+        self._undispatched[message_id] = None
+        self._recorder.put(OWN, message_id, 0)
+
+    def dispatched(self, message_id: str) -> None:
+        """It is out."""
+        if message_id in self._undispatched:
+            del self._undispatched[message_id]
+            self._recorder.put(OWN, message_id, 1)
+
+    def settle(self, message_id: str) -> bool:
+        """It is acknowledged or given up; return whether it was waiting for that."""
+        if self.resent.pop(message_id, None) is None:
+            return False
+        self._undispatched.pop(message_id, None)
+        self._recorder.delete(OWN, message_id)
+        return True
+
+    def restore(self, rows: Iterable[Row]) -> list[str]:
+        """Begin as before a restart; return the ids of those that never went out."""
+        for message_id, dispatched in rows:
+            assert isinstance(message_id, str)
+            self.resent[message_id] = 0
+            if not dispatched:
+                self._undispatched[message_id] = None
+        return list(self._undispatched)
+
+
+class Hello:
+    """When to say "I am here": at the start, and while nobody else is known, ever more rarely."""
+
+    def __init__(self, now_ms: int) -> None:
+        self.due_ms: int | None = now_ms
+        self._interval_ms = FIRST_HELLO_INTERVAL_MS
+
+    def said(self, now_ms: int, *, alone: bool) -> None:
+        """It was said."""
+        self.due_ms = now_ms + self._interval_ms if alone else None
+        self._interval_ms = min(2 * self._interval_ms, LONGEST_HELLO_INTERVAL_MS)
+
+    def heard_somebody(self) -> None:
+        """There is somebody."""
+        self._interval_ms = FIRST_HELLO_INTERVAL_MS
+
+    def alone(self, now_ms: int) -> None:
+        """The last of the others is gone."""
+        self.due_ms = now_ms + self._interval_ms

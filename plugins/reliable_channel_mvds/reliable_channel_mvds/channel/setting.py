@@ -1,0 +1,42 @@
+"""A node's options, from those of its channel."""
+
+from typing import TYPE_CHECKING, Final
+
+from ..options import MIN_PAYLOAD_BYTES, Limits, NodeOptions
+from .wire import ENVELOPE_ROOM_BYTES
+
+if TYPE_CHECKING:
+    from reliable_channel.options import ChannelOptions
+
+EPOCH_MS: Final = 300
+INTERVAL_GROWTH: Final = 64
+"""The longest interval by the first: 30 s grow to 32 minutes."""
+MAX_PEERS: Final = 64
+"""Or `participants_limit`, if that is less. Everybody repeats everything to everybody who does not
+acknowledge it: that is for small groups, and no stranger should cost more."""
+FRESH_MS: Final = 60_000
+"""Who said "I am here" longer ago, which Store may tell, is not answered."""
+
+
+def node_options(options: "ChannelOptions") -> NodeOptions:
+    """The options of the node inside a channel.
+
+    Raises:
+        ValueError: `max_message_bytes` leaves no room for a payload.
+    """
+    payload_bytes = options.max_message_bytes - ENVELOPE_ROOM_BYTES
+    if payload_bytes < MIN_PAYLOAD_BYTES:
+        raise ValueError(
+            f"max_message_bytes is {options.max_message_bytes}; with sync='mvds' it is at least "
+            f"{MIN_PAYLOAD_BYTES + ENVELOPE_ROOM_BYTES}"
+        )
+    first_interval = max(1, -(-options.retry_interval_ms // EPOCH_MS))
+    held = max(Limits().messages, 2 * options.outgoing_buffer_limit)
+    return NodeOptions(
+        epoch_ms=EPOCH_MS,
+        relay_delay=first_interval,
+        first_interval=first_interval,
+        longest_interval=first_interval * INTERVAL_GROWTH,
+        max_send_count=1 + options.max_retry_attempts,
+        limits=Limits(payload_bytes=payload_bytes, messages=held, records_per_peer=held),
+    )

@@ -1,0 +1,99 @@
+"""What a channel puts on its transport: envelopes that say whom they are for."""
+
+from dataclasses import dataclass
+from typing import Final
+
+from google.protobuf.message import DecodeError
+
+from . import mvds_channel_pb2
+
+MAX_ID_BYTES: Final = 256
+"""Of a channel's or a participant's id, so that an envelope leaves room for what is in it."""
+ENVELOPE_ROOM_BYTES: Final = 3 * MAX_ID_BYTES + 32
+"""At most what an envelope adds."""
+
+
+class EnvelopeError(ValueError):
+    """Bytes that are no envelope, or a body that is no content."""
+
+
+@dataclass(frozen=True, slots=True)
+class Envelope:
+    """A payload, or an ephemeral message, and whom it is for."""
+
+    channel_id: str
+    sender_id: str
+    recipient_id: str = ""
+    """Empty: everybody."""
+    payload: bytes = b""
+    ephemeral: bytes = b""
+    nonce: bytes = b""
+    """Tells equal ephemeral messages apart."""
+
+    @property
+    def is_hello(self) -> bool:
+        """Whether it says no more than that its sender is here."""
+        return not (self.recipient_id or self.payload or self.ephemeral)
+
+    def encode(self) -> bytes:
+        """Write it."""
+        return mvds_channel_pb2.Envelope(
+            channel_id=self.channel_id,
+            sender_id=self.sender_id,
+            recipient_id=self.recipient_id,
+            payload=self.payload,
+            ephemeral=self.ephemeral,
+            nonce=self.nonce,
+        ).SerializeToString()
+
+    @classmethod
+    def decode(cls, data: bytes) -> "Envelope":
+        """Read one.
+
+        Raises:
+            EnvelopeError: it is none, or an id is empty or too long.
+        """
+        try:
+            read = mvds_channel_pb2.Envelope.FromString(data)
+        except DecodeError as error:
+            raise EnvelopeError(f"{len(data)} bytes are no envelope: {error}") from None
+        ids = (read.channel_id, read.sender_id, read.recipient_id)
+        if not read.channel_id or not read.sender_id:
+            raise EnvelopeError("no envelope of MVDS: it names no channel or no sender")
+        if any(len(text.encode()) > MAX_ID_BYTES for text in ids):
+            raise EnvelopeError(f"an id is longer than {MAX_ID_BYTES} bytes")
+        return cls(*ids, read.payload, read.ephemeral, read.nonce)
+
+
+@dataclass(frozen=True, slots=True)
+class Content:
+    """The body of a message: what was sent, by whom, and its place in the log."""
+
+    sender_id: str
+    lamport_timestamp: int
+    content: bytes
+
+    def encode(self) -> bytes:
+        """Write it."""
+        return mvds_channel_pb2.Content(
+            sender_id=self.sender_id,
+            lamport_timestamp=self.lamport_timestamp,
+            content=self.content,
+        ).SerializeToString()
+
+    @classmethod
+    def decode(cls, data: bytes) -> "Content":
+        """Read one.
+
+        Raises:
+            EnvelopeError: it is none, or a field is missing or cannot be.
+        """
+        try:
+            read = mvds_channel_pb2.Content.FromString(data)
+        except DecodeError as error:
+            raise EnvelopeError(f"{len(data)} bytes are no content: {error}") from None
+        if not read.sender_id or len(read.sender_id.encode()) > MAX_ID_BYTES:
+            raise EnvelopeError(f"a content has a sender of 1 to {MAX_ID_BYTES} bytes")
+        if not read.content or read.lamport_timestamp < 0:
+            raise EnvelopeError("a content is not empty, and no Lamport timestamp is negative")
+        return cls(read.sender_id, read.lamport_timestamp, read.content)

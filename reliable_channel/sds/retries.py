@@ -1,0 +1,39 @@
+"""When an own message that nobody acknowledged goes again: policies, which are pure functions."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Final
+
+MOST_MS: Final = 60 * 60 * 1000
+"""The longest wait of `doubling`."""
+
+
+@dataclass(frozen=True, slots=True)
+class Unacknowledged:
+    """What a retry policy is told of a message that was dispatched."""
+
+    attempts: int
+    """How often it was dispatched, at least 1."""
+    possibly_acknowledged: bool
+    """Whether somebody's bloom filter holds it."""
+    interval_ms: int
+    """What the options say: `retry_interval_ms`, or `possibly_acknowledged_retry_interval_ms`."""
+
+
+RetryPolicy = Callable[[Unacknowledged], int]
+"""How many milliseconds after its last dispatch a message goes again, at least 1.
+
+Asked at each dispatch, and again when somebody may have the message. Must be pure: equal arguments,
+equal answer.
+"""
+
+
+def fixed(message: Unacknowledged) -> int:
+    """What the options say, each time: js-waku's policy, and the default."""
+    return message.interval_ms
+
+
+def doubling(message: Unacknowledged) -> int:
+    """Twice as long each time, up to an hour: for participants who are away for long."""
+    doublings = min(message.attempts - 1, MOST_MS.bit_length())
+    return max(message.interval_ms, min(message.interval_ms << doublings, MOST_MS))

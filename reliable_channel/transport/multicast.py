@@ -1,0 +1,184 @@
+"""A LAN without any node: participants are members of one UDP multicast group.
+
+There is no Store: what the network loses, other participants broadcast again (SDS-R). The hashes
+are Waku's, so that a message which also goes through a node has one hash.
+"""
+
+import socket
+from collections.abc import AsyncGenerator, Sequence
+from errno import EMSGSIZE
+from struct import Struct
+from struct import error as StructError
+from typing import Final
+
+import anyio
+
+from waku.hashing import message_hash
+from waku.models import WakuMessage
+
+from .base import Batch, Envelope, Received, Source, StoreUnavailable, TransportError
+from .multicast_frames import EXPIRES_S, Reassembly, decode, frames, topic_tag
+from .multicast_socket import Group, join
+from .recent_hashes import RecentHashes
+from .waku import WakuSettings
+
+BURST: Final = 16
+"""Datagrams that go out in one go: 22 kB, a tenth of the receive buffer that Linux gives."""
+PAUSE_S: Final = 0.001
+"""The time others have to take a burst out of their buffers; 20 MB/s remain."""
+READ_AT_ONCE: Final = 256
+"""Datagrams that are read before others have a turn."""
+_BESIDE: Final = Struct(">QB")
+"""Timestamp and length of the meta, before meta and payload."""
+
+
+class MulticastTransport:
+    """One content topic in one multicast group.
+
+    Raises:
+        ValueError: the URL is not `udp+multicast://group:port`.
+    """
+
+    has_store = False
+
+    def __init__(self, url: str, settings: WakuSettings) -> None:
+        self.url = url
+        self.group = Group.of_url(url)
+        self._content_topic = settings.content_topic
+        self._shard = settings.shard
+        self._tag = topic_tag(f"{self._shard} {self._content_topic}")
+        self.mislabelled = 0
+        """Messages that were not what their frames said."""
+        self._socket: socket.socket | None = None
+        self._reassembly = Reassembly(anyio.current_time)
+        self._seen = RecentHashes()
+        self._sending = anyio.Lock()
+
+    async def open(self) -> None:
+        """Join the group."""
+        if self._socket is None:
+            self._socket = join(self.group)
+
+    async def aclose(self) -> None:
+        """Leave the group."""
+        sock, self._socket = self._socket, None
+        if sock is not None:
+            anyio.notify_closing(sock)
+            sock.close()
+
+    def envelope(
+        self, payload: bytes, *, timestamp_ns: int, ephemeral: bool, meta: bytes = b""
+    ) -> Envelope:
+        """Wrap bytes under the hash that a Waku node would give them."""
+        digest = self._hash(payload, timestamp_ns, meta)
+        return Envelope(payload, timestamp_ns, ephemeral, digest, meta)
+
+    async def publish(self, envelope: Envelope) -> None:
+        """Send a message in as many datagrams as it takes."""
+        beside = _BESIDE.pack(envelope.timestamp_ns, len(envelope.meta)) + envelope.meta
+        try:
+            datagrams = frames(self._tag, envelope.message_hash, beside + envelope.payload)
+        except ValueError as error:
+            raise TransportError(f"the message is too long: {error}", retryable=False) from error
+        async with self._sending:
+            for number, datagram in enumerate(datagrams):
+                if number % BURST == 0:
+                    await anyio.sleep(PAUSE_S if number else 0)
+                await self._send(datagram)
+
+    async def receive(self) -> Batch:
+        """Wait for datagrams, and give the messages that they make whole."""
+        given_up = self._reassembly.given_up
+        messages: list[Received] = []
+        with anyio.move_on_after(EXPIRES_S):
+            while not messages:
+                with _translated("receive"):
+                    await anyio.wait_readable(self._opened())
+                    messages = self._read()
+        self._reassembly.expire()
+        lost = self._reassembly.given_up - given_up
+        return Batch(messages, gap=f"{lost} messages came in part" if lost else "")
+
+    async def by_hash(self, hashes: Sequence[bytes]) -> list[Received]:
+        """There is no Store."""
+        raise StoreUnavailable("a multicast group has no Store", retryable=False)
+
+    async def by_time(self, start_ns: int, end_ns: int) -> AsyncGenerator[list[Received], None]:
+        """There is no Store."""
+        yield await self.by_hash([])
+
+    async def _send(self, datagram: bytes) -> None:
+        with _translated("send"):
+            while not self._is_sent(datagram):
+                await anyio.wait_writable(self._opened())
+
+    def _is_sent(self, datagram: bytes) -> bool:
+        """Give the system a datagram; return False where it has no room."""
+        try:
+            self._opened().sendto(datagram, self.group.destination)
+        except BlockingIOError:
+            return False
+        return True
+
+    def _read(self) -> list[Received]:
+        """Take what the system has for us, without waiting."""
+        found = []
+        for _ in range(READ_AT_ONCE):
+            try:
+                datagram, (source, *_) = self._opened().recvfrom(65_536)
+            except BlockingIOError:
+                break
+            if (received := self._take(datagram, source)) is not None:
+                found.append(received)
+        return found
+
+    def _take(self, datagram: bytes, source: str) -> Received | None:
+        """The message that a datagram makes whole, if it does and the message is what it says."""
+        frame = decode(datagram)
+        if frame is None or frame.tag != self._tag or frame.message_hash in self._seen:
+            return None
+        body = self._reassembly.add(source, frame)
+        if body is None:
+            return None
+        received = self._message(body)
+        if received is None or received.message_hash != frame.message_hash:
+            self.mislabelled += 1
+            return None
+        self._seen.add(received.message_hash)
+        return received
+
+    def _message(self, body: bytes) -> Received | None:
+        try:
+            timestamp_ns, meta_bytes = _BESIDE.unpack_from(body)
+            start = _BESIDE.size + meta_bytes
+            meta, payload = body[_BESIDE.size : start], body[start:]
+            digest = self._hash(payload, timestamp_ns, meta)
+        except (StructError, ValueError):  # too short, or a time beyond Waku's 63 bits
+            return None
+        return Received(payload, digest, timestamp_ns, Source.LIVE, meta)
+
+    def _hash(self, payload: bytes, timestamp_ns: int, meta: bytes) -> bytes:
+        message = WakuMessage(payload, self._content_topic, timestamp=timestamp_ns, meta=meta)
+        return message_hash(self._shard, message)
+
+    def _opened(self) -> socket.socket:
+        if self._socket is None:
+            raise TransportError(f"{self.url} is not open")
+        return self._socket
+
+
+class _translated:
+    """Turn the system's errors into the transport's."""
+
+    def __init__(self, verb: str) -> None:
+        self._verb = verb
+
+    def __enter__(self) -> None:
+        return None
+
+    def __exit__(self, kind: object, raised: BaseException | None, traceback: object) -> None:
+        if isinstance(raised, OSError | anyio.ClosedResourceError | anyio.BusyResourceError):
+            lasting = isinstance(raised, OSError) and raised.errno == EMSGSIZE
+            raise TransportError(
+                f"the group's socket cannot {self._verb}: {raised!r}", retryable=not lasting
+            ) from raised

@@ -1,0 +1,151 @@
+"""What stands in a datagram: messages cut into frames, and frames put together to messages.
+
+A frame is `magic ‖ topic tag ‖ message hash ‖ index ‖ count ‖ part`. The message hash names the
+message that a part belongs to and proves in the end that all parts are true: parts of two messages
+never mix, and a forged part ruins nothing but the message of its own sender's address.
+"""
+
+from collections import OrderedDict
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from hashlib import sha256
+from struct import Struct, error
+from typing import Final
+
+MAGIC: Final = b"RCM1"
+DATAGRAM_BYTES: Final = 1_400
+"""What passes an Ethernet frame (1,500) whole, with an IPv6 header (40), UDP's (8) and a tunnel's:
+a datagram that IP cuts is lost with any of its pieces."""
+_HEADER: Final = Struct(">4s8s32sHH")
+PART_BYTES: Final = DATAGRAM_BYTES - _HEADER.size
+MAX_MESSAGE_BYTES: Final = 1024 * 1024 + 128
+"""The longest `max_message_bytes`, and what stands beside the payload."""
+MAX_FRAMES: Final = -(-MAX_MESSAGE_BYTES // PART_BYTES)
+EXPIRES_S: Final = 5.0
+"""How long a message waits for its parts. The sender puts them out in one go."""
+MOST_BYTES: Final = 16 * 1024 * 1024
+MOST_MESSAGES: Final = 1_024
+PART_COST_BYTES: Final = 128
+"""What keeping a part takes beside its bytes, so that empty parts are no way past the limit."""
+
+
+def topic_tag(topic: str) -> bytes:
+    """The 8 bytes by which members of other channels in the same group skip a datagram early."""
+    return sha256(topic.encode()).digest()[:8]
+
+
+@dataclass(frozen=True, slots=True)
+class Frame:
+    """One datagram's worth of a message."""
+
+    tag: bytes
+    message_hash: bytes
+    index: int
+    count: int
+    part: bytes
+
+    def encode(self) -> bytes:
+        """The datagram."""
+        header = _HEADER.pack(MAGIC, self.tag, self.message_hash, self.index, self.count)
+        return header + self.part
+
+
+def decode(datagram: bytes) -> Frame | None:
+    """Read a datagram; None for what is none of ours or not in order."""
+    try:
+        magic, tag, message_hash, index, count = _HEADER.unpack_from(datagram)
+    except error:
+        return None
+    if magic != MAGIC or not index < count <= MAX_FRAMES or len(datagram) > DATAGRAM_BYTES:
+        return None
+    return Frame(tag, message_hash, index, count, datagram[_HEADER.size :])
+
+
+def frames(tag: bytes, message_hash: bytes, body: bytes) -> list[bytes]:
+    """Cut a message into datagrams.
+
+    Raises:
+        ValueError: it is longer than others would put together.
+    """
+    if len(body) > MAX_MESSAGE_BYTES:
+        raise ValueError(f"it has {len(body)} bytes; at most {MAX_MESSAGE_BYTES} are put together")
+    parts = [body[i : i + PART_BYTES] for i in range(0, len(body), PART_BYTES)] or [b""]
+    return [
+        Frame(tag, message_hash, index, len(parts), part).encode()
+        for index, part in enumerate(parts)
+    ]
+
+
+@dataclass(slots=True)
+class _Partial:
+    """A message of which some parts are here."""
+
+    count: int
+    since_s: float
+    parts: dict[int, bytes] = field(default_factory=dict)
+    cost_bytes: int = 0
+
+
+class Reassembly:
+    """Puts frames together, bounded in memory and time; the message that began first makes room.
+
+    Args:
+        now_s: a monotonic clock.
+    """
+
+    def __init__(
+        self,
+        now_s: Callable[[], float],
+        *,
+        most_bytes: int = MOST_BYTES,
+        most_messages: int = MOST_MESSAGES,
+        expires_s: float = EXPIRES_S,
+    ) -> None:
+        self._now_s = now_s
+        self._most_bytes = most_bytes
+        self._most_messages = most_messages
+        self._expires_s = expires_s
+        self._partial: OrderedDict[tuple[str, bytes], _Partial] = OrderedDict()
+        self.held_bytes = 0
+        self.given_up = 0
+        """Messages of which a part did not come, or that had to make room."""
+
+    def __len__(self) -> int:
+        return len(self._partial)
+
+    def add(self, source: str, frame: Frame) -> bytes | None:
+        """Take a frame that came from an address; return the message that it makes whole."""
+        if frame.count == 1:
+            return frame.part
+        key = (source, frame.message_hash)
+        partial = self._partial.get(key)
+        if partial is None:
+            partial = self._partial[key] = _Partial(frame.count, self._now_s())
+        if frame.count != partial.count or frame.index in partial.parts:
+            return None
+        partial.parts[frame.index] = frame.part
+        cost_bytes = len(frame.part) + PART_COST_BYTES
+        partial.cost_bytes += cost_bytes
+        self.held_bytes += cost_bytes
+        if len(partial.parts) == partial.count:
+            self._drop(key)
+            return b"".join(partial.parts[index] for index in range(partial.count))
+        while self.held_bytes > self._most_bytes or len(self._partial) > self._most_messages:
+            self._give_up(next(iter(self._partial)))
+        return None
+
+    def expire(self) -> None:
+        """Give up what waited too long."""
+        limit_s = self._now_s() - self._expires_s
+        while self._partial:
+            key, partial = next(iter(self._partial.items()))
+            if partial.since_s > limit_s:
+                return
+            self._give_up(key)
+
+    def _give_up(self, key: tuple[str, bytes]) -> None:
+        self.given_up += 1
+        self._drop(key)
+
+    def _drop(self, key: tuple[str, bytes]) -> None:
+        self.held_bytes -= self._partial.pop(key).cost_bytes

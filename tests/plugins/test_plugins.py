@@ -1,0 +1,464 @@
+"""What plugins may do, and what becomes of those that misbehave."""
+
+from collections.abc import Callable, Iterator
+from importlib.metadata import EntryPoint
+from types import ModuleType
+from typing import Any
+
+import anyio
+import pytest
+import typer
+from typer.testing import CliRunner
+
+from reliable_channel import (
+    Event,
+    MessageReceived,
+    ObserverSetAside,
+    PluginError,
+    ReliableChannel,
+)
+from reliable_channel import plugins as registry
+from reliable_channel.checked_transport import CheckedTransport
+from reliable_channel.cli.main import COMMANDS, command_line
+from reliable_channel.encryption import EncryptionPair
+from reliable_channel.hooks import PROJECT, Hooks, hookimpl
+from reliable_channel.plugins import BUILT_IN, installed, plugin_manager
+from reliable_channel.state import MemoryStateStore
+from reliable_channel.transport import (
+    Batch,
+    Envelope,
+    MemoryNetwork,
+    MemoryTransport,
+    Transport,
+    TransportError,
+)
+from tests.channel.world import listening
+
+
+@pytest.fixture(params=["asyncio", "trio"])
+def anyio_backend(request: pytest.FixtureRequest) -> str:
+    return str(request.param)
+
+
+@pytest.fixture
+def fresh() -> Iterator[None]:
+    """A test that changes what is installed, and leaves nothing of it behind."""
+    plugin_manager.cache_clear()
+    yield
+    plugin_manager.cache_clear()
+
+
+def channel(node: str = "memory://plugins", **arguments: Any) -> ReliableChannel:
+    return ReliableChannel(node, channel_id="general", sender_id="alice", **arguments)
+
+
+class Pigeons:
+    """A plugin with a transport, which counts its calls."""
+
+    def __init__(self, make: Callable[[str], object] | None = None) -> None:
+        self.network = MemoryNetwork()
+        self.make = make or self.network.transport
+        self.asked: list[str] = []
+
+    @hookimpl
+    def make_transport(self, url: str) -> object:
+        self.asked.append(url)
+        return self.make(url) if url.startswith("pigeon://") else None
+
+
+class Watcher:
+    """A plugin that observes."""
+
+    def __init__(self, answer: Callable[[], object] = lambda: None) -> None:
+        self.events: list[Event] = []
+        self.answer = answer
+
+    @hookimpl
+    def observe(self, channel_id: str, sender_id: str, event: Event) -> object:
+        assert (channel_id, sender_id) == ("general", "alice")
+        self.events.append(event)
+        return self.answer()
+
+
+@pytest.mark.anyio
+async def test_a_plugin_of_one_channel_carries_it_and_no_other() -> None:
+    pigeons = Pigeons()
+    async with channel("pigeon://loft", plugins=[pigeons]) as alice:
+        bob = ReliableChannel(
+            "pigeon://loft", channel_id="general", sender_id="bob", plugins=[pigeons]
+        )
+        async with listening(bob) as told:
+            await alice.send(b"coo")
+            await told.first(MessageReceived)
+        assert [node.address for node in alice.statistics().nodes] == ["pigeon://loft"]
+    assert pigeons.asked == ["pigeon://loft"] * 2
+    with pytest.raises(ValueError, match=r"^node is 'pigeon://loft'; allowed is an http"):
+        channel("pigeon://loft")
+
+
+@pytest.mark.anyio
+async def test_a_channel_that_is_opened_again_gets_a_transport_of_its_own_again() -> None:
+    pigeons = Pigeons()
+    alice = channel("pigeon://loft", plugins=[pigeons])
+    for _ in range(2):
+        async with alice:
+            await alice.send(b"coo")
+    assert len(pigeons.asked) == 2
+
+
+def test_a_scheme_that_is_claimed_twice_names_both() -> None:
+    with pytest.raises(
+        PluginError, match=r"'pigeon://x' is claimed by the plugins 'Pigeons \(\d\)' and 'Pigeons'"
+    ):
+        channel("pigeon://x", plugins=[Pigeons(), Pigeons()])
+
+    class Mine:
+        @hookimpl
+        def make_transport(self, url: str) -> object:
+            return MemoryNetwork().transport()
+
+    with pytest.raises(PluginError, match=r"'memory://x' is claimed by .*'Mine' and 'transports'"):
+        channel("memory://x", plugins=[Mine()])
+
+
+def raising(error: Exception) -> Callable[[str], object]:
+    def make(url: str) -> object:
+        raise error
+
+    return make
+
+
+async def coroutine(url: str) -> object:
+    return MemoryNetwork().transport()
+
+
+@pytest.mark.parametrize(
+    ("make", "error", "text"),
+    [
+        (raising(KeyError("loft")), PluginError, "'Pigeons' failed in make_transport: KeyError"),
+        (raising(ValueError("no loft")), ValueError, r"no loft \(says plugin 'Pigeons'\)"),
+        (lambda url: url, PluginError, "'Pigeons' returned 'pigeon://x' from make_transport"),
+        (lambda url: url, PluginError, "a Transport, which has open, aclose, envelope, publish"),
+        (coroutine, PluginError, "'Pigeons' returned a coroutine from make_transport"),
+        (lambda url: MemoryTransport, PluginError, "'Pigeons' returned <class"),
+    ],
+)
+def test_a_plugin_that_answers_nonsense_is_named(
+    make: Callable[[str], object], error: type[Exception], text: str
+) -> None:
+    with pytest.raises(error, match=text):
+        channel("pigeon://x", plugins=[Pigeons(make)])
+
+
+class Sick(MemoryTransport):
+    """A transport that does what no transport may."""
+
+    def __init__(self, ill: str, answer: Callable[[], object]) -> None:
+        super().__init__(MemoryNetwork())
+        self._ill, self._answer = ill, answer
+
+    def __getattribute__(self, name: str) -> Any:
+        if name != "envelope" and name == object.__getattribute__(self, "_ill"):
+            return self._sick
+        return super().__getattribute__(name)
+
+    async def _sick(self, *arguments: object) -> object:
+        return self._answer()
+
+    def envelope(self, payload: bytes, **values: Any) -> Envelope:
+        if self._ill == "envelope":
+            return self._answer()  # type: ignore[return-value]
+        return super().envelope(payload, **values)
+
+
+def failing() -> object:
+    raise LookupError("lost my way")
+
+
+WRONG_BATCH = Batch(["coo"])  # type: ignore[list-item]
+
+
+async def use(transport: Transport) -> None:
+    """What a channel does with a transport."""
+    await transport.open()
+    await transport.publish(transport.envelope(b"coo", timestamp_ns=1, ephemeral=False))
+    await transport.by_hash([bytes(32)])
+    assert not [page async for page in transport.by_time(5, 6)]
+    await transport.receive()
+    await transport.aclose()
+
+
+@pytest.mark.anyio
+@pytest.mark.parametrize(
+    ("ill", "answer", "text"),
+    [
+        ("open", failing, "failed in open: LookupError"),
+        ("publish", failing, "failed in publish: LookupError"),
+        ("receive", failing, "failed in receive: LookupError"),
+        ("receive", lambda: [], r"returned from receive \[\]; allowed is Batch"),
+        ("receive", lambda: WRONG_BATCH, "returned from receive 'coo'; allowed is Received"),
+        ("by_hash", lambda: "x", "returned from by_hash 'x'; allowed is list"),
+        ("envelope", failing, "failed in envelope: LookupError"),
+        ("envelope", lambda: b"x", "returned from envelope b'x'; allowed is Envelope"),
+        (
+            "envelope",
+            lambda: Envelope(b"", 0, False, b"x"),
+            "returned from envelope a message hash of 1 bytes",
+        ),
+        ("by_time", failing, "returned from by_time a coroutine; allowed is AsyncGenerator"),
+        ("aclose", failing, "failed in aclose: LookupError"),
+    ],
+)
+async def test_a_transport_that_breaks_the_contract_is_named(
+    ill: str, answer: Callable[[], Any], text: str
+) -> None:
+    with pytest.raises(PluginError, match=f"the transport of plugin 'pigeons' {text}"):
+        await use(CheckedTransport(Sick(ill, answer), "pigeons"))
+    await use(CheckedTransport(Sick("", failing), "pigeons"))
+
+
+@pytest.mark.anyio
+async def test_a_transport_that_breaks_the_contract_ends_the_channel() -> None:
+    transport = Sick("open", failing)
+    with pytest.raises(BaseExceptionGroup) as raised:
+        async with channel("pigeon://x", plugins=[Pigeons(lambda url: transport)]):
+            pass
+    assert raised.group_contains(PluginError, match="plugin 'Pigeons' failed in open")
+
+
+@pytest.mark.anyio
+async def test_a_transport_that_fails_as_it_may_is_no_failing_plugin() -> None:
+    def away() -> object:
+        raise TransportError("the loft is empty")
+
+    transport = Sick("publish", away)
+    async with listening(channel("pigeon://x", plugins=[Pigeons(lambda url: transport)])) as told:
+        with anyio.move_on_after(0.1):
+            await anyio.sleep_forever()
+        assert not told.of(ObserverSetAside)
+
+
+@pytest.mark.anyio
+async def test_observers_see_every_event_in_its_order() -> None:
+    watcher = Watcher()
+    alice = channel(plugins=[watcher])
+    async with listening(alice) as told:
+        for number in range(5):
+            await alice.send(b"%d" % number)
+        await told.until(lambda: len(told.events) >= 10)
+        assert watcher.events[: len(told.events)] == told.events
+
+
+async def nothing() -> None:
+    pass
+
+
+@pytest.mark.anyio
+@pytest.mark.parametrize(
+    ("answer", "reason"),
+    [
+        (failing, "it raised LookupError('lost my way') at sending_message"),
+        (lambda: 5, "it returned 5 at sending_message; allowed is None"),
+        (nothing, "it returned a coroutine at sending_message; allowed is None"),
+    ],
+)
+async def test_a_failing_observer_is_named_and_set_aside(
+    answer: Callable[[], object], reason: str
+) -> None:
+    sick, sound = Watcher(answer), Watcher()
+    sick.__name__ = "sick"  # type: ignore[attr-defined]
+    alice = channel(plugins=[sick, sound], state=MemoryStateStore())
+    async with listening(alice) as told:
+        await alice.send(b"one")
+        await alice.send(b"two")
+        await told.first(ObserverSetAside)
+        await told.until(lambda: len(told.events) >= 5)
+        assert told.of(ObserverSetAside) == [ObserverSetAside("sick", reason)]
+        assert len(sick.events) == 1
+        assert set(told.events) <= set(sound.events)
+
+
+@pytest.mark.anyio
+async def test_an_encryption_comes_by_its_url() -> None:
+    async def reverse(content: bytes) -> bytes:
+        return content[::-1]
+
+    class Mirrors:
+        @hookimpl
+        def make_encryption(self, url: str) -> object:
+            return EncryptionPair(reverse, reverse) if url == "mirror:" else None
+
+    alice = channel(plugins=[Mirrors()], encryption="mirror:")
+    async with listening(alice) as told:
+        await alice.send(b"one")
+        await told.until(lambda: told.events)
+    with pytest.raises(ValueError, match=r"^encryption is 'glass:': no installed plugin knows"):
+        channel(plugins=[Mirrors()], encryption="glass:")
+
+
+def test_a_state_store_comes_by_its_url() -> None:
+    class Stones:
+        @hookimpl
+        def make_state_store(self, url: str, sender_id: str) -> object:
+            return MemoryStateStore() if url == f"stone:{sender_id}" else None
+
+    channel(plugins=[Stones()], state="stone:alice")
+    with pytest.raises(ValueError, match="state is 'stone:bob': no plugin knows"):
+        channel(plugins=[Stones()], state="stone:bob")
+
+
+class Typo:
+    @hookimpl
+    def make_transports(self, url: str) -> None: ...
+
+
+class OtherArguments:
+    @hookimpl
+    def make_transport(self, address: str) -> None: ...
+
+
+@pytest.mark.parametrize(
+    ("plugin", "text"),
+    [
+        (Typo(), "'Typo' does not fit its hooks: .*make_transports"),
+        (OtherArguments(), "'OtherArguments' does not fit its hooks: .*address"),
+        (Pigeons, "'Pigeons' is a class; give an instance"),
+        ("pigeons", "'str' fills no hook: its functions need"),
+        (ModuleType("empty"), "'empty' fills no hook: its functions need"),
+    ],
+)
+def test_what_is_no_plugin_is_refused(plugin: object, text: str) -> None:
+    with pytest.raises(PluginError, match=text):
+        channel(plugins=[plugin])
+
+
+class Found(EntryPoint):
+    """An entry point as a distribution would have it."""
+
+    def load(self) -> object:
+        value = _plugins[self.value]
+        if isinstance(value, Exception):
+            raise value
+        return value
+
+
+_plugins: dict[str, object] = {
+    "pigeons": Pigeons(),
+    "watcher": Watcher(),
+    "broken": ImportError("no module named feathers"),
+    "empty": ModuleType("empty"),
+}
+
+
+def install(monkeypatch: pytest.MonkeyPatch, *names: str, selection: str | None) -> None:
+    found = [Found(name, name, PROJECT) for name in names]
+    monkeypatch.setattr(registry, "entry_points", lambda group: found)
+    if selection is None:
+        monkeypatch.delenv("RELIABLE_CHANNEL_PLUGINS", raising=False)
+    else:
+        monkeypatch.setenv("RELIABLE_CHANNEL_PLUGINS", selection)
+
+
+@pytest.mark.parametrize(
+    ("selection", "loaded"),
+    [
+        (None, {"pigeons", "watcher"}),
+        ("", set()),
+        ("none", set()),
+        ("pigeons", {"pigeons"}),
+        (" watcher , pigeons,", {"pigeons", "watcher"}),
+    ],
+)
+def test_the_environment_selects(
+    fresh: None, monkeypatch: pytest.MonkeyPatch, selection: str | None, loaded: set[str]
+) -> None:
+    install(monkeypatch, "pigeons", "watcher", selection=selection)
+    names = {name for name, _ in plugin_manager().list_name_plugin()}
+    assert names == set(BUILT_IN) | loaded
+
+
+@pytest.mark.parametrize(
+    ("names", "selection", "text"),
+    [
+        (["pigeons"], "doves", r"RELIABLE_CHANNEL_PLUGINS names doves; installed are pigeons"),
+        (["broken"], None, r"'broken' of unknown .*ImportError.*RELIABLE_CHANNEL_PLUGINS=none"),
+        (["empty"], None, r"'empty' fills no hook"),
+        (["pigeons", "pigeons"], None, r"two plugins are called 'pigeons'"),
+    ],
+)
+def test_what_cannot_be_loaded_is_named(
+    fresh: None,
+    monkeypatch: pytest.MonkeyPatch,
+    names: list[str],
+    selection: str | None,
+    text: str,
+) -> None:
+    install(monkeypatch, *names, selection=selection)
+    with pytest.raises(PluginError, match=text):
+        channel()
+
+
+def test_a_broken_plugin_is_listed_as_broken_and_commands_work(
+    fresh: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    install(monkeypatch, "broken", "pigeons", selection=None)
+    listed = {plugin.name: plugin for plugin in installed()}
+    assert listed["pigeons"].hooks == ("make_transport",)
+    assert "no module named feathers" in listed["broken"].problem
+    ran = CliRunner().invoke(command_line(), ["plugins"])
+    assert ran.exit_code == 0
+    assert "feathers" in ran.output
+
+
+class Commands:
+    def __init__(self, add: Callable[[typer.Typer], object]) -> None:
+        self.add = add
+
+    @hookimpl
+    def register_commands(self, app: typer.Typer) -> None:
+        self.add(app)
+
+
+def test_commands_are_added_and_a_failing_plugin_takes_none_with_it(
+    fresh: None, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def coo(app: typer.Typer) -> None:
+        @app.command()
+        def coo_loudly() -> None:
+            typer.echo("COO")
+
+        @app.command()
+        def chat() -> None: ...
+
+        app.add_typer(typer.Typer(), name="loft")
+
+    def fail(app: typer.Typer) -> None:
+        app.command()(lambda: None)
+        raise LookupError("lost my way")
+
+    _plugins["coo"], _plugins["sick"] = Commands(coo), Commands(fail)
+    install(monkeypatch, "coo", "sick", selection=None)
+    app = command_line()
+    assert len(app.registered_commands) == len(COMMANDS) + 1
+    assert [group.name for group in app.registered_groups] == ["loft"]
+    said = " ".join(capsys.readouterr().err.split())
+    assert "the command 'chat' of plugin 'coo' is left out: the name is taken" in said
+    assert "without the commands of plugin 'sick': LookupError('lost my way')" in said
+    assert "COO" in CliRunner().invoke(app, ["coo-loudly"]).output
+
+
+def test_calls_are_traced_when_asked_for(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("RELIABLE_CHANNEL_TRACE_PLUGINS", "1")
+    channel("pigeon://x", plugins=[Pigeons()])
+    lines = [line for line in capsys.readouterr().err.splitlines() if "make_transport" in line]
+    assert lines[0].startswith("Pigeons: make_transport(url='pigeon://x') -> <")
+    assert " -> None in 0." in lines[1]
+
+
+def test_every_hook_says_when_it_is_called() -> None:
+    hooks = {name: hook for name, hook in vars(Hooks).items() if not name.startswith("_")}
+    assert 5 <= len(hooks) <= 12
+    for name, hook in hooks.items():
+        assert "\n        Called " in hook.__doc__, name

@@ -1,0 +1,155 @@
+"""Policies by name, of plugins, and of the application; and those that break their word."""
+
+from collections.abc import Callable
+from itertools import pairwise
+from typing import Any
+
+import anyio
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from reliable_channel import MessageSent, PluginError, ReliableChannel
+from reliable_channel.hooks import hookimpl
+from reliable_channel.policies import RETRY_POLICIES, Unacknowledged, checked_retry_policy
+from reliable_channel.sds.ids import js_waku_id
+from tests.channel.world import QUICK, MemoryNetwork, listening, now_ns, spied
+
+HOUR_MS = 3_600_000
+
+
+class Named:
+    """A plugin with a policy of each kind."""
+
+    def __init__(self, policy: Callable[..., Any]) -> None:
+        self.policy = policy
+
+    @hookimpl
+    def make_retry_policy(self, name: str) -> Callable[..., Any] | None:
+        return self.policy if name == "mine" else None
+
+    @hookimpl
+    def make_id_function(self, name: str) -> Callable[..., Any] | None:
+        return self.policy if name == "mine" else None
+
+
+def channel(network: MemoryNetwork | None = None, **arguments: Any) -> ReliableChannel:
+    return ReliableChannel(
+        transport=spied(network or MemoryNetwork()),
+        channel_id="general",
+        sender_id="alice",
+        options=QUICK,
+        now_ns=now_ns,
+        **arguments,
+    )
+
+
+@given(st.integers(1, 1_000), st.booleans(), st.integers(1, 10**8))
+def test_doubling_grows_and_stays_within_an_hour_or_the_interval(
+    attempts: int, possibly: bool, interval_ms: int
+) -> None:
+    doubling = RETRY_POLICIES["doubling"]
+    wait_ms = doubling(Unacknowledged(attempts, possibly, interval_ms))
+    assert interval_ms <= wait_ms <= max(HOUR_MS, interval_ms)
+    assert wait_ms <= doubling(Unacknowledged(attempts + 1, possibly, interval_ms))
+    if attempts == 1:
+        assert wait_ms == interval_ms
+
+
+@pytest.mark.anyio
+@pytest.mark.parametrize(("policy", "gaps_s"), [("fixed", [60] * 4), ("doubling", [60, 120, 240])])
+async def test_messages_go_again_when_the_policy_says(
+    virtual_time: None, policy: str, gaps_s: list[int]
+) -> None:
+    network, at_s = MemoryNetwork(), list[float]()
+    alice = channel(
+        network, retry_policy=policy, retry_interval_ms=60_000, sync_min_interval_ms=HOUR_MS
+    )
+    async with listening(alice):
+        spy = alice._given_transport
+        publish = spy.publish  # type: ignore[union-attr]
+
+        async def noted(envelope: Any) -> None:
+            at_s.append(now_ns() / 1e9)
+            await publish(envelope)
+
+        spy.publish = noted  # type: ignore[union-attr, method-assign]
+        await alice.send(b"hello")
+        await anyio.sleep(sum(gaps_s) + 1)
+    waits = [round(after - before) for before, after in pairwise(at_s)]
+    assert waits == gaps_s
+
+
+@pytest.mark.anyio
+async def test_ids_are_made_as_asked_for() -> None:
+    expected = {
+        "js-waku": js_waku_id("alice", 0, b"hello"),
+        "mine": "5 bytes of alice",
+    }
+    plugin = Named(lambda sender_id, at_ns, content: f"{len(content)} bytes of {sender_id}")
+    for name, message_id in expected.items():
+        async with channel(id_function=name, plugins=[plugin]) as alice:
+            assert (await alice.send(b"hello")).message_id == message_id
+    async with channel(id_function=lambda *_: "given") as alice:
+        assert (await alice.send(b"hello")).message_id == "given"
+
+
+def test_a_name_that_nobody_knows_is_refused() -> None:
+    for argument, known in (("retry_policy", "'fixed', 'doubling'"), ("id_function", "'lip-173'")):
+        asked: dict[str, Any]
+        for asked in ({argument: "mine"}, {argument: 5}):
+            with pytest.raises(ValueError, match=rf"^{argument} is ('mine'|5); allowed (are|is) "):
+                channel(**asked)
+        asked = {argument: "yours", "plugins": [Named(js_waku_id)]}
+        with pytest.raises(ValueError, match=known):
+            channel(**asked)
+
+
+def test_a_name_that_two_know_names_both() -> None:
+    class Doubling:
+        @hookimpl
+        def make_retry_policy(self, name: str) -> Callable[..., Any] | None:
+            return RETRY_POLICIES["fixed"]
+
+    with pytest.raises(PluginError, match=r"'doubling' is claimed by .*'Doubling' and 'policies'"):
+        channel(retry_policy="doubling", plugins=[Doubling()])
+
+
+def fail(*_: object) -> int:
+    raise LookupError("lost my way")
+
+
+@pytest.mark.parametrize(
+    ("policy", "text"),
+    [
+        (fail, "the retry_policy of x failed: LookupError"),
+        (lambda message: 0, "the retry_policy of x returned 0; allowed is a whole number"),
+        (lambda message: "soon", "the retry_policy of x returned 'soon'"),
+    ],
+)
+def test_a_policy_that_breaks_its_word_is_named(policy: Callable[..., Any], text: str) -> None:
+    with pytest.raises(PluginError, match=text):
+        checked_retry_policy(policy, "the retry_policy of x")(Unacknowledged(1, False, 5))
+
+
+@pytest.mark.anyio
+async def test_a_failing_retry_policy_ends_the_channel_with_its_name() -> None:
+    with pytest.raises(BaseExceptionGroup) as raised:
+        alice = channel(retry_policy="mine", plugins=[Named(fail)])
+        async with listening(alice) as told:
+            await alice.send(b"hello")
+            await told.first(MessageSent)
+    assert raised.group_contains(PluginError, match="the retry_policy of plugin 'Named' failed")
+
+
+@pytest.mark.anyio
+@pytest.mark.parametrize("wrong", [fail, lambda *_: "", lambda *_: 5, lambda *_: "x" * 2_000])
+async def test_an_id_function_that_breaks_its_word_is_told_to_the_sender(
+    wrong: Callable[..., Any],
+) -> None:
+    async with channel(id_function="mine", plugins=[Named(wrong)]) as alice:
+        with pytest.raises(
+            PluginError, match=r"the id_function of plugin 'Named' (failed|returned)"
+        ):
+            await alice.send(b"hello")
+        assert alice.log() == []

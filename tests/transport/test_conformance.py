@@ -1,0 +1,76 @@
+"""Every transport passes the suite that authors of plugins import."""
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from itertools import count
+from os import getpid
+
+import httpx
+import pytest
+
+from reliable_channel.testing.transport_suite import MakeTransport, TransportSuite
+from reliable_channel.transport import (
+    LossyTransport,
+    MemoryNetwork,
+    MulticastTransport,
+    PoolTransport,
+    Transport,
+    WakuSettings,
+    WakuTransport,
+)
+from waku.node import EmbeddedNode, NodeOptions
+
+_ports = count(20_000 + getpid() % 20_000)
+"""Other tests on this machine have other groups."""
+
+
+def group_url() -> str:
+    return f"udp+multicast://239.255.42.99:{next(_ports)}?interface=127.0.0.1&ttl=0"
+
+
+class TestMemory(TransportSuite):
+    @asynccontextmanager
+    async def network(self) -> AsyncIterator[MakeTransport]:
+        networks: dict[str, MemoryNetwork] = {}
+
+        def make(settings: WakuSettings) -> Transport:
+            return networks.setdefault(settings.content_topic, MemoryNetwork()).transport()
+
+        yield make
+
+
+# httpx leaves a generator behind where a request is cancelled.
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
+class TestWaku(TransportSuite):
+    @asynccontextmanager
+    async def network(self) -> AsyncIterator[MakeTransport]:
+        async with EmbeddedNode(NodeOptions()) as node:
+            app = httpx.ASGITransport(app=node.app)
+            yield lambda settings: WakuTransport("http://node", settings, http_transport=app)
+
+
+class TestMulticast(TransportSuite):
+    has_store = False
+
+    @asynccontextmanager
+    async def network(self) -> AsyncIterator[MakeTransport]:
+        url = group_url()
+        yield lambda settings: MulticastTransport(url, settings)
+
+
+class TestPool(TestMemory):
+    """A pool of one, as every channel has it."""
+
+    @asynccontextmanager
+    async def network(self) -> AsyncIterator[MakeTransport]:
+        async with super().network() as make:
+            yield lambda settings: PoolTransport([make(settings)])
+
+
+class TestLossless(TestMulticast):
+    """The transport that loses on purpose, asked not to."""
+
+    @asynccontextmanager
+    async def network(self) -> AsyncIterator[MakeTransport]:
+        async with super().network() as make:
+            yield lambda settings: LossyTransport(make(settings), drop_incoming=0, seed=1)
