@@ -122,7 +122,7 @@ class Shouting:
         return self._setting.recorder.take()
 
     def restore(self, tables: Tables, newest: Sequence[LogEntry], now_ms: int) -> None:
-        self.log.restore(list(newest), [], [], None)
+        self.log.restore_from(tables, newest)
         if newest:
             self._numbers = count(max(now_ms, newest[-1].lamport_timestamp + 1))
 

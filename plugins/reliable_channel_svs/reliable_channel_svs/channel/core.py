@@ -244,8 +244,7 @@ class SvsCore:
         assert boot is None or isinstance(boot, int)
         rows = {t: list(tables.get(t.name, ())) for t in (STREAMS, LOST, UNACKNOWLEDGED)}
         known = self._state.streams.restore(rows[STREAMS], rows[LOST])
-        blocks, evicted = tables.get("log_blocks", ()), tables.get("evicted_ids", ())
-        self.log.restore(list(newest), list(blocks), list(evicted), None)
+        self.log.restore_from(tables, newest)
         self._state.lamport_timestamp = newest[-1].lamport_timestamp if newest else 0
         self._state.svs = self._state.make_svs(now_ms, boot, known)
         for message_id, attempts in self._state.own.restore(rows[UNACKNOWLEDGED]):
