@@ -113,6 +113,8 @@ class Participant(Killable):
         self.handled: list[str] = []
         """Ids of messages that were told and not confirmed yet."""
         self.confirmed: set[str] = set()
+        self.owed: set[str] = set()
+        """Ids of messages that an earlier life told, and that nobody asked to confirm."""
         self.errors: list[str] = []
         self.log: list[str] | None = None
         """Message ids, once they were asked for and told."""
@@ -121,7 +123,8 @@ class Participant(Killable):
 
     async def start(self) -> None:
         """Start, and ask again for what was not answered in the life before."""
-        self.handled.clear()  # what was not confirmed is told again
+        self.owed.update(self.handled)
+        self.handled.clear()
         await super().start()
         for key, text in list(self.unknown.items()):
             await self._ask(key, text)
@@ -162,6 +165,7 @@ class Participant(Killable):
                 if message_id in self.confirmed:
                     self.errors.append(f"{self.name}: {message_id} was told after its confirmation")
                 self.handled.append(message_id)
+                self.owed.discard(message_id)
             case "confirmed":
                 self.confirmed.add(told["message_id"])
             case "error" | "state_degraded":

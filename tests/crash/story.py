@@ -58,6 +58,11 @@ async def run(
         tasks.cancel_scope.cancel()
     stories = [read(each.name, each.journal) for each in group]
     broken = [error for each in group for error in each.errors] + broken_promises(stories, logs)
+    broken += [
+        f"{each.name}: {message_id} was not confirmed, and not told again"
+        for each in group
+        for message_id in sorted(each.owed)
+    ]
     return Outcome(
         kills,
         node_kills,
