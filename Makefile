@@ -14,7 +14,7 @@ protoc  = PATH="$(abspath $(BIN)):$$PATH" $(BIN)/python -m grpc_tools.protoc -I 
 .PHONY: help demo test lint types sim soak format bench bench-state fuzz crash vectors interop docs proto lock clean check-python
 
 help: ## list what can be made
-	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /  make \1\t/' | expand -t 18
+	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /  make \1\t/' | expand -t 20
 
 demo: $(READY) ## five participants, a lossy network, one log: the main job in under a minute
 	@$(BIN)/reliable-channel demo $(ARGS)
