@@ -18,6 +18,8 @@ from waku.node.options import NodeOptions
 
 __all__ = ["CannotListen", "serve", "serve_node"]
 
+LATE_TURNS: Final = 5
+"""Turns of the event loop in which a connection may still come after the listener was closed."""
 GRACE_S: Final = 2
 """How long requests under way may take when the server stops."""
 BACKLOG: Final = 1024
@@ -43,6 +45,11 @@ class _Server(uvicorn.Server):
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
         self._down()
         await super().shutdown(sockets)
+        # asyncio hands over connections that it accepted while the listener was being closed.
+        for _ in range(LATE_TURNS):
+            await anyio.lowlevel.checkpoint()
+            for connection in list(self.server_state.connections):
+                connection.shutdown()
 
     @contextmanager
     def capture_signals(self) -> Iterator[None]:
