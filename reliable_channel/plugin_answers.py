@@ -34,22 +34,18 @@ def make_transport(
         PluginError: a plugin failed, or two know the scheme.
         ValueError: no plugin knows the scheme, or the one that does refuses the rest.
     """
-    answer = the_answer(
+    call, transport = the_answer(
         manager,
         "make_transport",
         Transport,
+        f"node is {url!r}; allowed is an http or https address, memory://name or "
+        "udp+multicast://group:port, or a URL that a plugin knows (`reliable-channel plugins` "
+        "lists them)",
         url=url,
         channel_id=channel_id,
         sender_id=sender_id,
         settings=settings,
     )
-    if answer is None:
-        raise ValueError(
-            f"node is {url!r}; allowed is an http or https address, memory://name or "
-            "udp+multicast://group:port, or a URL that a plugin knows (`reliable-channel plugins` "
-            "lists them)"
-        )
-    call, transport = answer
     made: Transport = transport
     return made if call.built_in else CheckedTransport(made, call.plugin)
 
@@ -63,20 +59,16 @@ def make_encryption(
         PluginError: a plugin failed, or two know the scheme.
         ValueError: no plugin knows the scheme, or the one that does refuses the rest.
     """
-    answer = the_answer(
+    encryption: Encryption = the_answer(
         manager,
         "make_encryption",
         Encryption,
+        f"encryption is {url!r}: no installed plugin knows this scheme (`reliable-channel plugins` "
+        "lists them)",
         url=url,
         channel_id=channel_id,
         sender_id=sender_id,
-    )
-    if answer is None:
-        raise ValueError(
-            f"encryption is {url!r}: no installed plugin knows this scheme (`reliable-channel "
-            "plugins` lists them)"
-        )
-    encryption: Encryption = answer[1]
+    )[1]
     return encryption
 
 
@@ -112,14 +104,14 @@ def _named(
         if callable(given):
             return given, f"the given {argument}"
         raise ValueError(f"{argument} is {given!r}; allowed is a name or a function")
-    function_type = cast("type", Callable)
-    answer = the_answer(manager, f"make_{argument}", function_type, name=given)
-    if answer is None:
-        raise ValueError(
-            f"{argument} is {given!r}; allowed are {', '.join(map(repr, built_in))}, and what an "
-            "installed plugin knows (`reliable-channel plugins` lists them)"
-        )
-    call, function = answer
+    call, function = the_answer(
+        manager,
+        f"make_{argument}",
+        cast("type", Callable),
+        f"{argument} is {given!r}; allowed are {', '.join(map(repr, built_in))}, and what an "
+        "installed plugin knows (`reliable-channel plugins` lists them)",
+        name=given,
+    )
     return function, "" if call.built_in else f"the {argument} of plugin {call.plugin!r}"
 
 
@@ -132,20 +124,15 @@ def state_store(
         PluginError: a plugin failed, or two know the scheme.
         ValueError: no plugin knows the scheme, or the one that does refuses the rest.
     """
-    answer = the_answer(
+    store: StateStore = the_answer(
         manager,
         "make_state_store",
         StateStore,
+        f"state is {url!r}: no plugin knows this scheme; built in are memory: and sqlite:///path",
         url=url,
         channel_id=channel_id,
         sender_id=sender_id,
-    )
-    if answer is None:
-        raise ValueError(
-            f"state is {url!r}: no plugin knows this scheme; built in are memory: and "
-            "sqlite:///path"
-        )
-    store: StateStore = answer[1]
+    )[1]
     return store
 
 
@@ -156,11 +143,13 @@ def sync_core(manager: pluggy.PluginManager, protocol: str, setting: SyncSetting
         PluginError: a plugin failed, or two know the protocol.
         ValueError: no plugin knows the protocol.
     """
-    answer = the_answer(manager, "make_sync_core", SyncCore, protocol=protocol, setting=setting)
-    if answer is None:
-        raise ValueError(
-            f"sync is {protocol!r}: no plugin knows this protocol; built in is sds, and others "
-            "come with packages such as reliable-channel-mvds"
-        )
-    core: SyncCore = answer[1]
+    core: SyncCore = the_answer(
+        manager,
+        "make_sync_core",
+        SyncCore,
+        f"sync is {protocol!r}: no plugin knows this protocol; built in is sds, and others come "
+        "with packages such as reliable-channel-mvds",
+        protocol=protocol,
+        setting=setting,
+    )[1]
     return core

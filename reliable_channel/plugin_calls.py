@@ -102,13 +102,14 @@ def calls(manager: pluggy.PluginManager, hook: str) -> list[Call]:
 
 
 def the_answer(
-    manager: pluggy.PluginManager, hook: str, kind: type, **arguments: object
-) -> tuple[Call, Any] | None:
-    """The answer of the one plugin that has one, and whose it is; None where nobody has.
+    manager: pluggy.PluginManager, hook: str, kind: type, refusal: str, **arguments: object
+) -> tuple[Call, Any]:
+    """The answer of the one plugin that has one, and whose it is.
 
     Raises:
         PluginError: a plugin failed, answered nonsense, or is not the only one with an answer.
-        ValueError: a plugin refuses the arguments.
+        ValueError: a plugin refuses the arguments, or nobody has an answer; then the text is
+            `refusal`.
     """
     answers = []
     for call in calls(manager, hook):
@@ -121,7 +122,9 @@ def the_answer(
             f"{hook}: {next(iter(arguments.values()))!r} is claimed by the plugins {names}; leave "
             "all but one out (RELIABLE_CHANNEL_PLUGINS names those to load)"
         )
-    return answers[0] if answers else None
+    if not answers:
+        raise ValueError(refusal)
+    return answers[0]
 
 
 def _lacking(answer: object, kind: type) -> str:

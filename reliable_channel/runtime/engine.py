@@ -33,7 +33,7 @@ from .keeper import StateKeeper
 from .kept import LAST_LOOK
 from .observers import Observers
 from .outbox import Outbox
-from .requests import REQUESTS, Requests
+from .requests import REQUEST_PROGRESS, REQUESTS, Requests
 from .segments import Segmentation
 from .statistics import TransportCounters
 from .telling import Deliver, Telling
@@ -220,7 +220,11 @@ class Engine:
     def restore(self, tables: Tables) -> None:
         """Begin with what the runtime recorded before a restart; the core has begun with its
         own."""
-        self._requests.restore(tables.get(REQUESTS.name, ()), self.core.unacknowledged)
+        self._requests.restore(
+            tables.get(REQUESTS.name, ()),
+            tables.get(REQUEST_PROGRESS.name, ()),
+            self.core.unacknowledged,
+        )
         self._idempotency.restore(tables.get(SENDS.name, ()))
         self._settle()
 

@@ -16,16 +16,17 @@ from ..events import (
 )
 from ..sds.changes import NO_RECORDER, Recorder, Row, Table
 
-REQUESTS: Final = Table(
-    "requests",
+REQUESTS: Final = Table("requests", (("request_id", "TEXT"), ("message_ids", "TEXT")))
+REQUEST_PROGRESS: Final = Table(
+    "request_progress",
     (
         ("request_id", "TEXT"),
-        ("message_ids", "TEXT"),
         ("sent", "INTEGER"),
         ("acknowledged", "INTEGER"),
         ("failed", "INTEGER"),
     ),
 )
+"""Apart from the ids, which are written once: a long message has a hundred and a step for each."""
 Acknowledgement = MessageAcknowledged | MessagePossiblyAcknowledged | DeliveryFailed
 
 
@@ -57,6 +58,7 @@ class Requests:
         """Follow a request."""
         request = _Request(request_id, tuple(message_ids), unsettled=len(message_ids))
         self._by_message.update(dict.fromkeys(message_ids, request))
+        self._recorder.put(REQUESTS, request_id, json.dumps(request.message_ids))
         self._record(request)
 
     def sent(self, message_id: str, message_hash: bytes) -> Iterator[MessageSent | SendProgress]:
@@ -106,10 +108,14 @@ class Requests:
         self._settle(message_id)
         return None if told else SendFailed(request.message_ids[0], request.request_id, reason)
 
-    def restore(self, rows: Iterable[Row], unsettled: Container[str]) -> None:
+    def restore(
+        self, rows: Iterable[Row], progress: Iterable[Row], unsettled: Container[str]
+    ) -> None:
         """Begin with the requests from before a restart, of whose messages `unsettled` still wait
         for an acknowledgement."""
-        for request_id, message_ids, sent, acknowledged, failed in rows:
+        steps = {row[0]: row[1:] for row in progress}
+        for request_id, message_ids in rows:
+            sent, acknowledged, failed = steps[request_id]
             assert isinstance(request_id, str) and isinstance(message_ids, str)
             assert isinstance(sent, int) and isinstance(acknowledged, int)
             request = _Request(
@@ -126,12 +132,12 @@ class Requests:
             self._record(request)
         else:
             self._recorder.delete(REQUESTS, request.request_id)
+            self._recorder.delete(REQUEST_PROGRESS, request.request_id)
 
     def _record(self, request: _Request) -> None:
         self._recorder.put(
-            REQUESTS,
+            REQUEST_PROGRESS,
             request.request_id,
-            json.dumps(request.message_ids),
             request.sent,
             request.acknowledged,
             int(request.failed),

@@ -156,10 +156,6 @@ class MessageLog:
         """Whether a message is older than what the log has already let go."""
         return self.horizon is not None and (lamport_timestamp, message_id) <= self.horizon
 
-    def was_evicted(self, message_id: str) -> bool:
-        """Whether an id is among the last that the log let go: known, though no entry is left."""
-        return message_id in self._evicted_ids
-
     def is_settled(self, message_id: str) -> bool:
         """Whether nobody need wait for a message that is not in memory: it was delivered, or was
         here and let go."""
