@@ -11,9 +11,10 @@ from .wire.codec import MAX_ID_BYTES
 def unknown_references(message: Message, log: MessageLog) -> list[HistoryEntry]:
     """The references to messages that were never in the log: mostly none."""
     in_memory, ids = log.entries, message.causal_ids
-    absent = [i for i, message_id in enumerate(ids) if message_id not in in_memory]
-    if not absent:
+    # Nearly always; a loop in Python over 200 ids would be a fifth of what a message costs.
+    if all(map(in_memory.__contains__, ids)):
         return []
+    absent = [i for i, message_id in enumerate(ids) if message_id not in in_memory]
     return [message.causal_history[i] for i in absent if not log.is_settled(ids[i])]
 
 
