@@ -24,7 +24,8 @@ from waku.node import EmbeddedNode
 
 from .config import NodeConfig
 from .events import Tell, channel_message_error, channel_message_received, channel_message_sent
-from .messaging import Messaging, Refused
+from .failures import Refused
+from .messaging import IN_PROCESS, Messaging
 
 __all__ = ["Channels"]
 
@@ -40,7 +41,7 @@ class NodeTransport(WakuTransport):
 
     def __init__(self, node: EmbeddedNode, settings: WakuSettings, *, has_store: bool) -> None:
         http = httpx.ASGITransport(app=node.app)
-        super().__init__("http://node", settings, http_transport=http)
+        super().__init__(IN_PROCESS, settings, http_transport=http)
         self.has_store = has_store
         self._node = node
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Final, NamedTuple
 
 from reliable_channel import ChannelOptions
@@ -42,7 +42,7 @@ _OPTIONS: Final = {
     "lightpushnode": _NODES,
     "filternode": _NODES,
     "storenode": _NODES,
-    "reliabilityEnabled": _Option(bool, False, "ask Stores whether they have what was sent"),
+    "reliabilityEnabled": _Option(bool, True, "ask Stores whether they have what was sent"),
     "localStoragePath": _Option(str, "./data", "folder of the channels' state; :memory: is none"),
     "channelOptions": _Option(dict, {}, "ours: ChannelOptions, for tests that cannot wait"),
     "logLevel": _Option(str, "INFO", "without effect: the application configures logging"),
@@ -159,12 +159,8 @@ def _port(values: Mapping[str, Any], name: str) -> int:
 def _channel_options(given: Mapping[str, Any]) -> ChannelOptions:
     """Options on top of what logos-delivery does: the dialect of nim-sds, its wait before a message
     goes again, and no sync messages."""
-    family = ChannelOptions.of_profile("nim")
-    values = {name: getattr(family, name) for name in ChannelOptions.__dataclass_fields__}
-    if unknown := given.keys() - values.keys():
-        raise BadConfig(f"channelOptions: there is no {', '.join(sorted(unknown))}")
-    values.update(sync_min_interval_ms=0, retry_interval_ms=60_000, **given)
+    values = {"sync_min_interval_ms": 0, "retry_interval_ms": 60_000, **given}
     try:
-        return ChannelOptions(**values)
-    except ValueError as error:
+        return replace(ChannelOptions.of_profile("nim"), **values)
+    except (TypeError, ValueError) as error:
         raise BadConfig(f"channelOptions: {error}") from error

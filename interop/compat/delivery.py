@@ -15,7 +15,7 @@ from waku.node import ArchiveError, BadAddress, CannotListen
 
 from .config import NodeConfig
 from .events import Tell
-from .messaging import Refused
+from .failures import Refused, first_alone
 from .running import INFO_IDS, RunningNode
 
 __all__ = ["DeliveryNode"]
@@ -153,11 +153,8 @@ class DeliveryNode:
     async def _run(self) -> RunningNode:
         running = RunningNode(self._config, self._peer_id, self._topics, self._tell)
         assert self._tasks is not None, "live() holds what start() runs"
-        try:
+        with first_alone():
             await self._tasks.start(running.run)
-        except BaseExceptionGroup as group:
-            # Of what fails at the start the first is the reason.
-            raise _first(group) from group
         return running
 
 
@@ -167,12 +164,6 @@ def _prefixed(what: str) -> Iterator[None]:
         yield
     except Refused as error:
         raise Refused(f"{what}: {error}") from error
-
-
-def _first(error: BaseException) -> BaseException:
-    while isinstance(error, BaseExceptionGroup):
-        error = error.exceptions[0]
-    return error
 
 
 def _payload(message: Mapping[str, Any]) -> bytes:

@@ -22,9 +22,13 @@ from waku.node import EmbeddedNode, PublishRefused
 
 from .config import NodeConfig
 from .events import Tell, message_error, message_propagated, message_received, message_sent
+from .failures import Refused
 from .peers import LIGHTPUSH, STORE, urls_of
 
-__all__ = ["Messaging", "Refused"]
+__all__ = ["IN_PROCESS", "Messaging"]
+
+IN_PROCESS: Final = "http://node"
+"""Where the node of this process is asked, past every socket."""
 
 LOOK_S: Final = 0.02
 """How often the node's cache is read."""
@@ -36,10 +40,6 @@ ARCHIVE_S: Final = 3.0
 RECENT: Final = 10_000
 """Hashes kept to tell each message once."""
 WINDOW_EXPIRED: Final = "Unable to send within retry time window"
-
-
-class Refused(Exception):
-    """A call did not do its job; the text is the library's."""
 
 
 class Messaging:
@@ -59,7 +59,7 @@ class Messaging:
         self._config = config
         self._topics = topics
         self._tell = tell
-        self._client = WakuClient("http://node", transport=httpx.ASGITransport(app=node.app))
+        self._client = WakuClient(IN_PROCESS, transport=httpx.ASGITransport(app=node.app))
         self._tasks: TaskGroup | None = None
         self._recent: deque[bytes] = deque()
         self._seen: set[bytes] = set()
@@ -68,7 +68,7 @@ class Messaging:
         """Read and send until cancelled."""
         async with AsyncExitStack() as stack:
             stack.push_async_callback(self._client.aclose)
-            await self._client.relay_auto_subscribe(list(self._topics))
+            await self._follow(*self._topics)
             async with anyio.create_task_group() as self._tasks:
                 task_status.started()
                 await self._keep_reading()
@@ -80,7 +80,7 @@ class Messaging:
             Refused: it has no shard.
         """
         self._shard_of(content_topic)
-        await self._client.relay_auto_subscribe([content_topic])
+        await self._follow(content_topic)
         self._topics[content_topic] = None
 
     async def unsubscribe(self, content_topic: str) -> None:
@@ -91,7 +91,8 @@ class Messaging:
         """
         self._shard_of(content_topic)
         self._topics.pop(content_topic, None)
-        await self._client.relay_auto_unsubscribe([content_topic])
+        if self._config.relay:
+            await self._client.relay_auto_unsubscribe([content_topic])
 
     async def send(self, message: WakuMessage) -> str:
         """Accept a message and return its request id; what becomes of it is told.
@@ -121,9 +122,14 @@ class Messaging:
 
     # -- what comes -------------------------------------------------------------------------------
 
+    async def _follow(self, *content_topics: str) -> None:
+        # An edge node has nothing to read from: only its own process could serve it filter.
+        if self._config.relay:
+            await self._client.relay_auto_subscribe(content_topics)
+
     async def _keep_reading(self) -> NoReturn:
         while True:
-            for topic in list(self._topics):
+            for topic in list(self._topics) if self._config.relay else ():
                 try:
                     messages = await self._client.relay_auto_messages(topic)
                 except NotSubscribed:
@@ -171,22 +177,25 @@ class Messaging:
         Raises:
             Refused: nobody ever will.
         """
+        try:
+            self._node.check_size(message)
+        except PublishRefused as error:
+            raise Refused(str(error)) from error
         # Asked first: the node passes a message on once, and with nobody there that would be lost.
         if self._config.relay and self._node.mesh.followers(shard):
-            try:
-                return self._node.publish(shard, message, unfollowed=True) > 0
-            except PublishRefused as error:
-                raise Refused(str(error)) from error
+            return self._node.publish(shard, message, unfollowed=True) > 0
         for url in urls_of(self._node, LIGHTPUSH):
             async with WakuClient(url, retries=None) as peer:
                 try:
-                    pushed = await peer.lightpush(message, shard)
+                    # Asked first, as above; the node would count itself as somebody who took it.
+                    if not any(on_shard.peers for on_shard in await peer.relay_peers()):
+                        continue
+                    await peer.lightpush(message, shard)
                 except LocalError as error:
                     raise Refused(error.detail) from error
                 except WakuError:
                     continue
-                if pushed.relay_peer_count:
-                    return True
+                return True
         return False
 
     async def _is_stored(self, digest: bytes) -> bool:

@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable
 from typing import Final, NoReturn
 
 import anyio
 
-from waku.node import EmbeddedNode
+from waku.node import EmbeddedNode, NodeAddress
 
 from .events import Tell, connection_change, connection_status_change, topic_health_change
 
-__all__ = ["LIGHTPUSH", "STORE", "PeerWatch", "url_of", "urls_of"]
+__all__ = ["LIGHTPUSH", "STORE", "PeerWatch", "urls_of"]
 
 RELAY: Final = "/vac/waku/relay/2.0.0"
 STORE: Final = "/vac/waku/store-query/3.0.0"
@@ -24,23 +23,11 @@ D_LOW: Final = 4
 """Relay peers from which gossipsub, and so nwaku, calls a topic healthy."""
 LOOK_S: Final = 0.05
 
-_TCP: Final = re.compile(r"/(?:ip[46]|dns[46]?)/(?P<host>[^/]+)/tcp/(?P<port>\d+)")
-
-
-def url_of(multiaddr: str) -> str | None:
-    """Where the embedded node of a multiaddress answers HTTP; None where it names no TCP port."""
-    found = _TCP.match(multiaddr)
-    if found is None:
-        return None
-    host = f"[{found['host']}]" if ":" in found["host"] else found["host"]
-    return f"http://{host}:{found['port']}"
-
 
 def urls_of(node: EmbeddedNode, protocol: str) -> list[str]:
     """Where the connected nodes that offer a protocol answer HTTP."""
     infos = node.mesh.peers().values()
-    found = (url_of(info.multiaddr) for info in infos if protocol in info.protocols)
-    return [url for url in found if url is not None]
+    return [NodeAddress.parse(i.multiaddr).url for i in infos if protocol in i.protocols]
 
 
 class PeerWatch:

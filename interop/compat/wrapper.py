@@ -22,7 +22,8 @@ from result import Err, Ok, Result
 
 from .config import BadConfig, NodeConfig, described
 from .delivery import DeliveryNode
-from .messaging import Refused
+from .failures import Refused
+from .messaging import IN_PROCESS
 from .running import INFO_IDS
 
 __all__ = ["NodeWrapper"]
@@ -35,6 +36,15 @@ RET_OK: Final = 0
 RET_ERR: Final = 1
 
 _log = logging.getLogger(__name__)
+
+
+def _is_of_the_outside(record: logging.LogRecord) -> bool:
+    """Whether a request of httpx left the node: its cache is looked at fifty times a second."""
+    url = record.args[1] if isinstance(record.args, tuple) and len(record.args) > 1 else None
+    return not str(url).startswith(IN_PROCESS)
+
+
+logging.getLogger("httpx").addFilter(_is_of_the_outside)
 
 
 class NodeWrapper:
