@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from waku.node import NodeOptions
+from waku.node import NodeAddress, NodeOptions
 
 __all__ = ["BadFlag", "NodeFlags"]
 
@@ -43,8 +43,8 @@ class NodeFlags:
     host: str
     """The address under which other nodes know this one."""
     tcp_port: int
-    nodes: tuple[str, ...]
-    """Multiaddresses to dial."""
+    nodes: tuple[NodeAddress, ...]
+    """To dial."""
     content_topics: tuple[str, ...]
     """To subscribe from the start."""
 
@@ -74,8 +74,10 @@ class NodeFlags:
                 " the store is SQLite"
             )
         host = given.nat.removeprefix("extip:") if given.nat.startswith("extip:") else "127.0.0.1"
+        named = (*given.staticnode, *given.filternode, *given.lightpushnode, *given.storenode)
         try:
             options = _options(given, host, folder)
+            nodes = tuple(map(NodeAddress.parse, named))
         except ValueError as error:
             raise BadFlag(str(error)) from error
         return cls(
@@ -83,7 +85,7 @@ class NodeFlags:
             rest_port=given.rest_port,
             host=host,
             tcp_port=given.tcp_port,
-            nodes=(*given.staticnode, *given.filternode, *given.lightpushnode, *given.storenode),
+            nodes=nodes,
             content_topics=tuple(given.content_topic),
         )
 

@@ -14,6 +14,7 @@ from collections.abc import Iterator, Sequence
 from concurrent.futures import Future
 from contextlib import ExitStack, suppress
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from threading import Event
 from types import TracebackType
@@ -119,6 +120,8 @@ class Container:
         self.id = uuid4().hex
         self.short_id = self.id[:12]
         self.status = "created"
+        self.address = ""
+        """Where its REST API answers."""
         self._portal = portal
         self._network = network
         self._flags = flags
@@ -159,7 +162,7 @@ class Container:
 
     def logs(self, *, stream: bool) -> Iterator[bytes]:
         """Where the node answers, and the end when it ends."""
-        yield f"listening on http://127.0.0.1:{self._flags.rest_port}\n".encode()
+        yield f"listening on {self.address}\n".encode()
         if stream:
             self._ended.wait()
 
@@ -188,12 +191,15 @@ class Container:
         self._stopping = anyio.Event()
         async with NetworkNode(self._flags, self._network) as node:
             async with anyio.create_task_group() as tasks:
+                await self._dial(node)
 
-                async def serve() -> None:
-                    port = self._flags.rest_port
-                    await serve_node(node, port=port, started=lambda _: task_status.started(node))
+                def started(address: str) -> None:
+                    self.address = address
+                    task_status.started(node)
 
-                tasks.start_soon(serve)
+                tasks.start_soon(
+                    partial(serve_node, node, port=self._flags.rest_port, started=started)
+                )
                 tasks.start_soon(self._keep_dialling, node)
                 await self._stopping.wait()
                 tasks.cancel_scope.cancel()
@@ -211,15 +217,17 @@ class Container:
             with suppress(DialFailed):  # it has ended meanwhile
                 self._node.join(self._network.at(NodeAddress(peer.flags.host, peer.flags.tcp_port)))
 
+    async def _dial(self, node: NetworkNode) -> None:
+        """Dial the nodes of the flags that are away."""
+        for address in self._flags.nodes:
+            if address.peer_id not in node.mesh.peers():
+                with suppress(DialFailed):
+                    await node.dial(address)
+
     async def _keep_dialling(self, node: NetworkNode) -> NoReturn:
-        """Dial the nodes of the flags, again whenever they are away."""
-        addresses = [NodeAddress.parse(text) for text in self._flags.nodes]
         while True:
-            for address in addresses:
-                if address.peer_id not in node.mesh.peers():
-                    with suppress(DialFailed):
-                        await node.dial(address)
             await anyio.sleep(REDIAL_S)
+            await self._dial(node)
 
 
 class Engine:
