@@ -2,7 +2,8 @@
 
 Where the bindings wait for a C library in a foreign thread, this one waits for an event loop in a
 thread of its own. Results, error texts and events are those of the bindings
-(logos-delivery `tests-e2e/vendor/logos-delivery-python-bindings/waku/wrapper.py`).
+(logos-delivery `tests-e2e/vendor/logos-delivery-python-bindings/waku/wrapper.py`), in whose place
+this file can be put: it names what it needs in full.
 """
 
 from __future__ import annotations
@@ -20,11 +21,11 @@ from typing import Any, Final, TypeVar
 from anyio.from_thread import BlockingPortal, start_blocking_portal
 from result import Err, Ok, Result
 
-from .config import BadConfig, NodeConfig, described
-from .delivery import DeliveryNode
-from .failures import Refused
-from .messaging import IN_PROCESS
-from .running import INFO_IDS
+from interop.compat.config import BadConfig, NodeConfig, described
+from interop.compat.delivery import DeliveryNode
+from interop.compat.failures import Refused
+from interop.compat.messaging import IN_PROCESS
+from interop.compat.running import INFO_IDS
 
 __all__ = ["NodeWrapper"]
 

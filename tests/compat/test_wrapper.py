@@ -3,13 +3,24 @@
 import json
 import re
 import threading
+from importlib.util import module_from_spec, spec_from_file_location
 
 import pytest
 from result import Err, Ok
 
+from interop.compat import wrapper
 from interop.compat.wrapper import NodeWrapper
 
 from .nodes import TOPIC, Nodes, Told, address_of, message
+
+
+def test_the_file_can_stand_where_the_suite_imports_it() -> None:
+    assert wrapper.__file__ is not None
+    found = spec_from_file_location("wrapper", wrapper.__file__)
+    assert found is not None and found.loader is not None
+    alone = module_from_spec(found)
+    found.loader.exec_module(alone)
+    assert alone.NodeWrapper.create_node({"mode": "Fringe"}).is_err()
 
 
 def test_a_run_ends_with_its_threads(nodes: Nodes) -> None:
