@@ -36,6 +36,7 @@ _OPTIONS: Final = {
     "portsShift": _Option(int, 0, "added to every port that is not 0"),
     "relay": _Option(bool, None, "relay messages; off in mode Edge"),
     "store": _Option(bool, False, "keep messages for others to ask for"),
+    "storeMessageDbUrl": _Option(str, "", "sqlite://path of them; in memory where empty"),
     "filter": _Option(bool, None, "serve filter; off in mode Edge"),
     "lightpush": _Option(bool, None, "serve light push; off in mode Edge"),
     "staticnodes": _NODES,
@@ -73,6 +74,7 @@ class NodeConfig:
     """None is static sharding: then no content topic can be subscribed."""
     relay: bool
     store: bool
+    store_path: str
     filter: bool
     lightpush: bool
     nodes: tuple[str, ...]
@@ -102,6 +104,7 @@ class NodeConfig:
             cluster_id=values["clusterId"],
             num_shards=values["numShardsInNetwork"] or None,
             store=values["store"],
+            store_path=_sqlite_path(values["storeMessageDbUrl"]),
             nodes=tuple(
                 node for name, o in _OPTIONS.items() if o is _NODES for node in values[name]
             ),
@@ -154,6 +157,12 @@ def _port(values: Mapping[str, Any], name: str) -> int:
     if not 0 <= port < 65536:
         raise BadConfig(f"{name} with portsShift is {port}; that is no port")
     return port
+
+
+def _sqlite_path(url: str) -> str:
+    if url and not url.startswith("sqlite://"):
+        raise BadConfig(f"storeMessageDbUrl is {url!r}; allowed is sqlite://path")
+    return url.removeprefix("sqlite://") or ":memory:"
 
 
 def _channel_options(given: Mapping[str, Any]) -> ChannelOptions:

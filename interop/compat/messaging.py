@@ -30,7 +30,7 @@ __all__ = ["IN_PROCESS", "Messaging"]
 IN_PROCESS: Final = "http://node"
 """Where the node of this process is asked, past every socket."""
 
-LOOK_S: Final = 0.02
+LOOK_S: Final = 0.1
 """How often the node's cache is read."""
 RETRY_S: Final = 1.0
 WINDOW_S: Final = 60.0

@@ -64,6 +64,7 @@ class RunningNode:
             static_sharding=config.num_shards is None,
             relay=config.relay,
             store=config.store,
+            store_path=config.store_path,
             filter=config.filter,
             lightpush=config.lightpush,
             cache_capacity=CACHE_CAPACITY,

@@ -40,7 +40,7 @@ _log = logging.getLogger(__name__)
 
 
 def _is_of_the_outside(record: logging.LogRecord) -> bool:
-    """Whether a request of httpx left the node: its cache is looked at fifty times a second."""
+    """Whether a request of httpx left the node: its cache is looked at all the time."""
     url = record.args[1] if isinstance(record.args, tuple) and len(record.args) > 1 else None
     return not str(url).startswith(IN_PROCESS)
 

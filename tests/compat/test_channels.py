@@ -266,6 +266,7 @@ def test_a_channel_made_before_the_start_is_opened_with_it(nodes: Nodes, member:
         assert bob.channel_create(CHANNEL, TOPIC, "bob").is_err()
         assert bob.channel_exists(CHANNEL) == Ok(True)
         assert bob.start_node() == Ok(0)
+        assert told.until(lambda: bool(told.of("relay_topic_health_change")))
         say(alice, b"hello")
         assert told.delivers(b"hello")
     finally:

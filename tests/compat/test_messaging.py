@@ -1,8 +1,10 @@
 """The messaging layer: what is told of a message from its request on."""
 
+from pathlib import Path
 from typing import Any
 
 import anyio
+import httpx
 import pytest
 from result import Ok
 
@@ -12,7 +14,7 @@ from interop.compat.wrapper import NodeWrapper
 from waku import WakuMessage
 from waku.node import EmbeddedNode, NodeOptions
 
-from .nodes import TOPIC, Nodes, Told, message
+from .nodes import TOPIC, Nodes, Told, address_of, message
 
 TERMINAL = ("message_propagated", "message_sent", "message_error")
 
@@ -99,6 +101,22 @@ def test_a_store_node_makes_it_sent(nodes: Nodes) -> None:
         lambda: of_request(to_alice, kept) == ["message_propagated", "message_sent"]
     )
     assert of_request(to_alice, fleeting) == ["message_propagated"]
+
+
+def test_what_a_node_stored_outlives_it(nodes: Nodes, tmp_path: Path) -> None:
+    store: dict[str, Any] = {
+        "store": True,
+        "storeMessageDbUrl": f"sqlite://{tmp_path / 'store.sqlite3'}",
+    }
+    for stored in (1, 2):
+        alice, to_alice = nodes.start("alice", **store)
+        nodes.start("bob", join=alice)
+        send(alice, b"hello")
+        assert to_alice.hears(b"hello")
+        port = address_of(alice).split("/")[4]
+        page = httpx.get(f"http://127.0.0.1:{port}/store/v3/messages", trust_env=False).json()
+        assert len(page["messages"]) == stored
+        nodes.end()
 
 
 @pytest.mark.anyio

@@ -103,6 +103,7 @@ def test_every_option_is_described(nodes: Nodes) -> None:
         ({"relay": 1}, "relay is 1; allowed is a bool"),
         ({"tcpPort": True}, "tcpPort is True; allowed is a int"),
         ({"tcpPort": 65000, "portsShift": 600}, "tcpPort with portsShift is 65600"),
+        ({"storeMessageDbUrl": "postgres://db"}, "allowed is sqlite://path"),
         ({"channelOptions": {"retries": 1}}, "unexpected keyword argument"),
         ({"channelOptions": {"retry_interval_ms": 0}}, "retry_interval_ms is 0; allowed is"),
     ],
