@@ -16,6 +16,7 @@ from waku.node import ArchiveError, BadAddress, CannotListen
 from .config import NodeConfig
 from .events import Tell
 from .failures import Refused, first_alone
+from .messaging import shard_of
 from .running import INFO_IDS, RunningNode
 
 __all__ = ["DeliveryNode"]
@@ -69,9 +70,10 @@ class DeliveryNode:
                     raise Refused(f"failed to start: {error}") from error
         self._running = running
         self._peer_id = running.node.peer_id
-        while self._planned:
-            channel_id, (content_topic, sender_id) = self._planned.popitem()
-            await running.channels.create(channel_id, content_topic, sender_id)
+        planned, self._planned = self._planned, {}
+        for channel_id, (content_topic, sender_id) in planned.items():
+            with _prefixed("failed to start"):
+                await running.channels.create(channel_id, content_topic, sender_id)
 
     async def stop(self) -> None:
         """Stop the node, and with it its channels; does nothing where it does not run."""
@@ -81,19 +83,20 @@ class DeliveryNode:
 
     async def subscribe(self, content_topic: str) -> None:
         """Tell what comes on a content topic."""
-        if self._running is None:
-            self._topics[content_topic] = None
-        else:
-            with _prefixed("Subscribe failed"):
+        with _prefixed("Subscribe failed"):
+            if self._running is not None:
                 await self._running.messaging.subscribe(content_topic)
+            else:
+                shard_of(content_topic, self._config)
+                self._topics[content_topic] = None
 
     async def unsubscribe(self, content_topic: str) -> None:
         """Tell it no longer."""
-        if self._running is None:
-            self._topics.pop(content_topic, None)
-        else:
-            with _prefixed("Unsubscribe failed"):
+        with _prefixed("Unsubscribe failed"):
+            if self._running is not None:
                 await self._running.messaging.unsubscribe(content_topic)
+            else:
+                self._topics.pop(content_topic, None)
 
     async def send(self, message: Mapping[str, Any]) -> str:
         """Send a message of the messaging layer; return its request id."""

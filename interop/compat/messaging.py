@@ -16,8 +16,8 @@ import anyio
 import httpx
 from anyio.abc import TaskGroup, TaskStatus
 
-from waku import StoreQuery, WakuClient, WakuError, WakuMessage, message_hash
-from waku.errors import LocalError, NotSubscribed
+from waku import StoreQuery, WakuClient, WakuError, WakuMessage, message_hash, pubsub_topic_for
+from waku.errors import InvalidTopic, LocalError, NotSubscribed
 from waku.node import EmbeddedNode, PublishRefused
 
 from .config import NodeConfig
@@ -25,7 +25,7 @@ from .events import Tell, message_error, message_propagated, message_received, m
 from .failures import Refused
 from .peers import LIGHTPUSH, STORE, urls_of
 
-__all__ = ["IN_PROCESS", "Messaging"]
+__all__ = ["IN_PROCESS", "Messaging", "shard_of"]
 
 IN_PROCESS: Final = "http://node"
 """Where the node of this process is asked, past every socket."""
@@ -40,6 +40,22 @@ ARCHIVE_S: Final = 3.0
 RECENT: Final = 10_000
 """Hashes kept to tell each message once."""
 WINDOW_EXPIRED: Final = "Unable to send within retry time window"
+
+
+def shard_of(content_topic: str, config: NodeConfig) -> str:
+    """The pubsub topic on which a content topic travels.
+
+    Raises:
+        Refused: it has another shape, or the network no autosharding.
+    """
+    if config.num_shards is None:
+        raise Refused("autosharding is not configured: give the node numShardsInNetwork")
+    try:
+        return pubsub_topic_for(
+            content_topic, cluster_id=config.cluster_id, num_shards=config.num_shards
+        )
+    except InvalidTopic as error:
+        raise Refused(error.detail) from error
 
 
 class Messaging:
@@ -79,7 +95,7 @@ class Messaging:
         Raises:
             Refused: it has no shard.
         """
-        self._shard_of(content_topic)
+        shard_of(content_topic, self._config)
         await self._follow(content_topic)
         self._topics[content_topic] = None
 
@@ -89,7 +105,7 @@ class Messaging:
         Raises:
             Refused: it has no shard.
         """
-        self._shard_of(content_topic)
+        shard_of(content_topic, self._config)
         self._topics.pop(content_topic, None)
         if self._config.relay:
             await self._client.relay_auto_unsubscribe([content_topic])
@@ -112,14 +128,6 @@ class Messaging:
         self._tasks.start_soon(self._deliver, request_id, stamped)
         return request_id
 
-    def _shard_of(self, content_topic: str) -> str:
-        if self._config.num_shards is None:
-            raise Refused("autosharding is not configured: give the node numShardsInNetwork")
-        try:
-            return self._node.shard_for(content_topic)
-        except ValueError as error:
-            raise Refused(str(error)) from error
-
     # -- what comes -------------------------------------------------------------------------------
 
     async def _follow(self, *content_topics: str) -> None:
@@ -139,7 +147,7 @@ class Messaging:
             await anyio.sleep(LOOK_S)
 
     def _received(self, message: WakuMessage) -> None:
-        digest = message_hash(self._node.shard_for(message.content_topic), message)
+        digest = message_hash(shard_of(message.content_topic, self._config), message)
         if digest in self._seen:
             return
         if len(self._recent) == RECENT:
@@ -151,7 +159,7 @@ class Messaging:
     # -- what goes --------------------------------------------------------------------------------
 
     async def _deliver(self, request_id: str, message: WakuMessage) -> None:
-        shard = self._node.shard_for(message.content_topic)
+        shard = shard_of(message.content_topic, self._config)
         digest = message_hash(shard, message)
         with anyio.move_on_after(WINDOW_S) as window:
             try:

@@ -82,14 +82,13 @@ class NodeWrapper:
             parsed = NodeConfig.of(config)
         except BadConfig as error:
             return Err(_not_ok("create_node", f"failed parseLogosDeliveryConf {error}"))
-        with ExitStack() as resources:
-            teller = _Teller(event_cb)
-            resources.callback(teller.close)
-            portal = resources.enter_context(start_blocking_portal(name="waku node"))
-            node = DeliveryNode(parsed, teller.tell)
-            life, _ = portal.start_task(node.live)
-            return Ok(cls(node, portal, life, resources.pop_all()))
-        raise AssertionError("unreachable")  # ExitStack swallows nothing here
+        resources = ExitStack()
+        teller = _Teller(event_cb)
+        resources.callback(teller.close)
+        portal = resources.enter_context(start_blocking_portal(name="waku node"))
+        node = DeliveryNode(parsed, teller.tell)
+        life, _ = portal.start_task(node.live)
+        return Ok(cls(node, portal, life, resources))
 
     @classmethod
     def create_and_start(

@@ -67,8 +67,16 @@ class Nodes:
     def start(
         self, name: str, *, join: NodeWrapper | None = None, **config: Any
     ) -> tuple[NodeWrapper, Told]:
+        node, told = self.create(name, join=join, **config)
+        node.start_node().unwrap()
+        return node, told
+
+    def create(
+        self, name: str, *, join: NodeWrapper | None = None, **config: Any
+    ) -> tuple[NodeWrapper, Told]:
+        """Make a node that does not run yet, so that it can subscribe before it dials."""
         told = Told()
-        node = NodeWrapper.create_and_start(self.config(name, join, **config), told).unwrap()
+        node = NodeWrapper.create_node(self.config(name, join, **config), told).unwrap()
         self._made.append(node)
         return node, told
 
