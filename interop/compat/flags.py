@@ -47,6 +47,8 @@ class NodeFlags:
     """To dial."""
     content_topics: tuple[str, ...]
     """To subscribe from the start."""
+    names_lightpush: bool
+    """Whether it says which node to push through."""
 
     @classmethod
     def of(cls, arguments: Sequence[str], folder: Path) -> NodeFlags:
@@ -87,6 +89,7 @@ class NodeFlags:
             tcp_port=given.tcp_port,
             nodes=nodes,
             content_topics=tuple(given.content_topic),
+            names_lightpush=bool(given.lightpushnode),
         )
 
 

@@ -18,14 +18,23 @@ from functools import partial
 from pathlib import Path
 from threading import Event
 from types import TracebackType
-from typing import Final, NoReturn, Self
+from typing import Final, Literal, NoReturn, Self
 from uuid import uuid4
 
 import anyio
 from anyio.abc import TaskStatus
 from anyio.from_thread import BlockingPortal, start_blocking_portal
 
-from waku.node import DialFailed, EmbeddedNode, Envelope, NodeAddress, serve_node
+from waku import WakuMessage
+from waku.node import (
+    DialFailed,
+    EmbeddedNode,
+    Envelope,
+    NodeAddress,
+    NodeOptions,
+    PublishRefused,
+    serve_node,
+)
 
 from .failures import first_alone
 from .flags import BadFlag, NodeFlags
@@ -69,6 +78,18 @@ class Network:
         return [other for other in self._nodes.values() if other.peer_id in peers]
 
 
+class _Unreachable(EmbeddedNode):
+    """A named node that does not serve what it was named for."""
+
+    def check_size(self, message: WakuMessage) -> None:
+        """Take no message.
+
+        Raises:
+            PublishRefused: always, with nwaku's word.
+        """
+        raise PublishRefused("dial_failure")
+
+
 class NetworkNode(EmbeddedNode):
     """An embedded node that dials the others of its network inside the process."""
 
@@ -96,6 +117,26 @@ class NetworkNode(EmbeddedNode):
             super().receive(envelope, source)
         else:
             self._held.append((envelope, source))
+
+    def publish(self, pubsub_topic: str, message: WakuMessage, *, unfollowed: bool = False) -> int:
+        """Publish, if another node follows the topic: by content topic nwaku publishes to others
+        alone.
+
+        Raises:
+            PublishRefused: there is none, or as `EmbeddedNode.publish`.
+        """
+        if unfollowed and not self.mesh.followers(pubsub_topic):
+            raise PublishRefused("publish failed in relay: NoPeersToPublish")
+        return super().publish(pubsub_topic, message, unfollowed=unfollowed)
+
+    def service(
+        self, kind: Literal["filter", "lightpush", "store"], peer_id: str | None = None
+    ) -> EmbeddedNode | None:
+        """The node that serves this one's light clients; one was named, which does not."""
+        found = super().service(kind, peer_id)
+        if found is None and kind == "lightpush" and self.flags.names_lightpush:
+            return _Unreachable(NodeOptions(store=False))
+        return found
 
     async def dial(self, address: NodeAddress | str) -> None:
         """Join a node of the network.
@@ -144,6 +185,12 @@ class Container:
         """End it, and forget what it stored."""
         self.stop()
         shutil.rmtree(self._folder, ignore_errors=True)
+
+    def start(self) -> None:
+        """Start a node that was stopped, under its name."""
+        if self.status == "exited":
+            self._ended.clear()
+            self._start([])
 
     def restart(self) -> None:
         """End the node and start it again under its name; its peers come back."""

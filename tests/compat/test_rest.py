@@ -155,6 +155,30 @@ def test_a_light_push_client_alone_is_refused(harness: Harness) -> None:
     pushed = {"pubsubTopic": SHARD, "message": relayed(b"hello")}
     refused = client.post("/lightpush/v1/message", pushed)
     assert refused.status_code == 503
+    assert refused.text == "No suitable service peer & no discovery method"
+
+
+def test_a_node_named_for_light_push_that_has_none_is_a_dial_failure(harness: Harness) -> None:
+    other = harness.node(relay="true")
+    client = harness.node(relay="true", lightpushnode=other.multiaddr)
+    pushed = {"pubsubTopic": SHARD, "message": relayed(b"hello")}
+    refused = client.post("/lightpush/v1/message", pushed)
+    assert refused.status_code == 503
+    assert refused.text == "Failed to request a message push: dial_failure"
+
+
+def test_publishing_by_content_topic_to_nobody_is_refused(harness: Harness) -> None:
+    sharded = {"num_shards_in_network": "8", "relay": "true"}
+    one = harness.node(**sharded)
+    refused = one.post("/relay/v1/auto/messages", relayed(b"hello"))
+    assert refused.status_code == 400
+    assert refused.text == "Failed to publish: publish failed in relay: NoPeersToPublish"
+    other = harness.node(staticnode=one.multiaddr, **sharded)
+    for node in (one, other):
+        node.post("/relay/v1/auto/subscriptions", [TOPIC]).raise_for_status()
+    one.post("/relay/v1/auto/messages", relayed(b"hello")).raise_for_status()
+    got = other.http.get(f"/relay/v1/auto/messages/{quote(TOPIC, safe='')}").json()
+    assert [message["payload"] for message in got] == encoded(b"hello")
 
 
 def test_a_store_is_asked_through_another_node(harness: Harness) -> None:
@@ -199,6 +223,10 @@ def test_a_stopped_node_is_nobodys_peer(harness: Harness) -> None:
     assert other.http.get("/admin/v1/peers/connected").json() == []
     refused = other.post("/admin/v1/peers", [one.multiaddr])
     assert refused.text == f"Failed to connect to peer at index: 0 - {one.multiaddr}"
+    one.container.start()
+    one.container.start()
+    assert one.container.status == "running"
+    other.post("/admin/v1/peers", [one.multiaddr]).raise_for_status()
 
 
 def test_a_node_of_another_cluster_cannot_be_dialled(harness: Harness) -> None:
