@@ -139,19 +139,20 @@ class NetworkNode(EmbeddedNode):
         return found
 
     async def dial(self, address: NodeAddress | str) -> None:
-        """Join a node of the network.
+        """Join a node of the network; one of another cluster hangs up at once, which nwaku does not
+        count as a failure.
 
         Raises:
             BadAddress: the address cannot be read.
-            DialFailed: nobody of our cluster is there.
+            DialFailed: nobody is there, or it is the node itself.
         """
         other = self._network.at(
             NodeAddress.parse(address) if isinstance(address, str) else address
         )
-        try:
+        if other is self:
+            raise DialFailed("this is the node itself")
+        if other.options.cluster_id == self.options.cluster_id:
             self.join(other)
-        except ValueError as error:
-            raise DialFailed(str(error)) from error
 
 
 class Container:

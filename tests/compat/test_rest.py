@@ -229,11 +229,18 @@ def test_a_stopped_node_is_nobodys_peer(harness: Harness) -> None:
     other.post("/admin/v1/peers", [one.multiaddr]).raise_for_status()
 
 
-def test_a_node_of_another_cluster_cannot_be_dialled(harness: Harness) -> None:
+def test_a_node_of_another_cluster_hangs_up(harness: Harness) -> None:
     one, other = harness.node(), harness.node(cluster_id="4")
-    assert other.post("/admin/v1/peers", [one.multiaddr]).status_code == 400
+    assert other.post("/admin/v1/peers", [one.multiaddr]).status_code == 200
+    for node in (one, other):
+        assert node.http.get("/admin/v1/peers/connected").json() == []
+
+
+def test_whom_nobody_knows_cannot_be_dialled(harness: Harness) -> None:
+    one = harness.node()
     stranger = one.multiaddr[:-1] + ("1" if one.multiaddr[-1] != "1" else "2")
-    assert harness.node().post("/admin/v1/peers", [stranger]).status_code == 400
+    for address in (one.multiaddr, stranger):
+        assert one.post("/admin/v1/peers", [address]).status_code == 400
 
 
 @pytest.mark.parametrize(
