@@ -6,7 +6,7 @@ message that is not here yet waits for it. Pure: no I/O, no clock.
 
 from collections import OrderedDict
 from collections.abc import Callable, Hashable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from typing import Final, Generic, TypeAlias, TypeVar
 
 from .enums import Reaction
@@ -26,7 +26,11 @@ def nobody(signer: PublicKey, chat_id: str) -> bool:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ConversationLimits:
-    """How much is remembered; the oldest goes."""
+    """How much is remembered; the oldest goes.
+
+    Raises:
+        ValueError: a limit below 1.
+    """
 
     messages: int = 10_000
     waiting: int = 1_000
@@ -36,6 +40,11 @@ class ConversationLimits:
     reactions: int = 20_000
     fingerprints: int = 50_000
     """By which repetitions are known."""
+
+    def __post_init__(self) -> None:
+        for limit in fields(self):
+            if (value := getattr(self, limit.name)) < 1:
+                raise ValueError(f"{limit.name} is {value}; allowed is at least 1")
 
 
 @dataclass(frozen=True, slots=True)
@@ -177,8 +186,7 @@ class Conversation:
         payload, signer = received.payload, received.signer
         assert isinstance(payload, EditMessage | DeleteMessage | PinMessage)
         if payload.chat_id != message.chat_id:
-            detail = f"{message.message_id} is a message of another chat"
-            return _refused(received, RefusalReason.WRONG_CHAT, detail)
+            return _elsewhere(received, message)
         is_author = signer == message.author
         match payload:
             case EditMessage():
@@ -201,12 +209,19 @@ class Conversation:
         return Applied(received, message, changed)
 
     def _react(self, received: Received, payload: EmojiReaction) -> Applied | Refused:
+        message = self._messages.get(payload.message_id)
+        if message is not None and payload.chat_id != message.chat_id:
+            return _elsewhere(received, message)
         key = payload.message_id, received.signer, payload.type
         if payload.clock <= self._reactions.get(key, 0):
             return _refused(received, RefusalReason.OUTDATED, "a later reaction was here")
         self._reactions[key] = payload.clock
-        message = self._messages.get(payload.message_id)
         return Applied(received, message, message)
+
+
+def _elsewhere(received: Received, message: MessageState) -> Refused:
+    detail = f"{message.message_id} is a message of another chat"
+    return _refused(received, RefusalReason.WRONG_CHAT, detail)
 
 
 def _refused(received: Received, reason: RefusalReason, detail: str) -> Refused:

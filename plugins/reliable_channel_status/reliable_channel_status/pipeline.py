@@ -171,7 +171,7 @@ class Opener:
     """Opens and reads Waku messages of some topics.
 
     Args:
-        topics: what is listened to; `topics` may be changed by `listen` and `ignore`.
+        topics: what is listened to at first; `listen` and `ignore` change it.
         private_keys: of receivers for whom others seal by ECIES.
         needs_signed_envelope: status-go drops what has no signed envelope. Keep it so unless your
             peers do not sign.
@@ -217,7 +217,8 @@ class Opener:
 
     def receive(self, message: WakuMessage, now_ms: int) -> list[Received | Refused]:
         """Read a message: what it completes, or why it is refused. Empty while further segments are
-        needed. `now_ms` must not go back."""
+        needed, and for parity. Give each message once (`waku.message_hash`): a segment that comes
+        twice counts for a payload that was sent twice. `now_ms` must not go back."""
         return list(self._received(message, now_ms))
 
     def next_deadline_ms(self) -> int | None:

@@ -149,11 +149,13 @@ def test_the_same_signed_payload_counts_once_whatever_it_is_wrapped_in() -> None
 def test_a_message_is_not_changed_from_another_chat() -> None:
     conversation = Conversation()
     conversation.apply(MESSAGE, NOW_MS)
-    elsewhere = EditMessage(
-        clock=NOW_MS, text="x", chat_id=COMMUNITY.channel_id(OTHER), message_id=ID
-    )
-    outcome = conversation.apply(received(elsewhere), NOW_MS)
-    assert reason(outcome) is RefusalReason.WRONG_CHAT
+    target = {"clock": NOW_MS, "chat_id": COMMUNITY.channel_id(OTHER), "message_id": ID}
+    for payload in (
+        EditMessage(text="x", **target),  # type: ignore[arg-type]
+        EmojiReaction(type=Reaction.LOVE, **target),  # type: ignore[arg-type]
+    ):
+        outcome = conversation.apply(received(payload), NOW_MS)
+        assert reason(outcome) is RefusalReason.WRONG_CHAT
 
 
 def test_reactions_and_their_retractions() -> None:
@@ -194,6 +196,11 @@ def test_everything_is_bounded_and_the_oldest_goes() -> None:
     assert isinstance(added, Applied)
     assert [refused.signer for refused in added.refused] == [MALLORY.public_key]
     assert isinstance(conversation.apply(messages[0], NOW_MS), Applied)  # its repeat is forgotten
+
+
+def test_a_limit_below_1_is_refused() -> None:
+    with pytest.raises(ValueError, match="waiting is 0; allowed is at least 1"):
+        ConversationLimits(waiting=0)
 
 
 def test_payloads_that_wait_are_bounded_by_message() -> None:
