@@ -59,6 +59,7 @@ from .envelope import (
 )
 from .key_file import KeyFileError, needs_passphrase, read_key, write_key
 from .keys import PrivateKey, PublicKey, SymmetricKey, keccak256, recover
+from .mentions import EVERYONE, mention, mentions, mentions_everyone
 from .outcomes import MessageId, Received, RefusalReason, Refused, SignedPayload
 from .payloads import (
     AudioMessage,
@@ -95,6 +96,7 @@ __all__ = [
     "CONTENT_SHARD",
     "CONTROL_SHARD",
     "DEFAULT_SHARD",
+    "EVERYONE",
     "NON_PROTECTED_SHARD",
     "PAYLOADS",
     "Access",
@@ -171,6 +173,9 @@ __all__ = [
     "from_protocol",
     "invalid",
     "keccak256",
+    "mention",
+    "mentions",
+    "mentions_everyone",
     "message_id",
     "needs_passphrase",
     "negotiated_topic_id",

@@ -28,7 +28,8 @@ class Community:
 
     @classmethod
     def parse(cls, text: str) -> Self:
-        """The community of an id, or of its public key in hex, compressed or not, with `0x` or not.
+        """The community of an id, or of its public key: in hex, compressed or not, with `0x` or
+        not, or `zQ3sh…`, as a link `https://status.app/c#zQ3sh…` ends.
 
         Raises:
             ValueError: it is no public key.
@@ -37,7 +38,8 @@ class Community:
             return cls(PublicKey.parse(text))
         except ValueError as error:
             raise ValueError(
-                f"community {text[:150]!r}: {error}; its id is 0x02… or 0x03… and 64 digits"
+                f"community {text[:150]!r}: {error}; "
+                "its id is 0x02… or 0x03… and 64 digits, or zQ3sh…"
             ) from None
 
     @property

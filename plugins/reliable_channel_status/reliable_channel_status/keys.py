@@ -23,6 +23,12 @@ SIGNATURE_BYTES: Final = 65
 _CURVE: Final = ec.SECP256K1()
 _V_OFFSET: Final = 27
 
+_MULTIBASE: Final = "zQ3"
+"""What base58btc makes of the multicodec number of secp256k1 (e7 01) and 33 bytes."""
+_MULTIBASE_LENGTH: Final = 49
+_MULTICODEC: Final = b"\xe7\x01"
+_BASE58: Final = "123456789ABCDEFGHJKLMNPQRSTUVWXYZabcdefghijkmnopqrstuvwxyz"
+
 
 def keccak256(data: bytes) -> bytes:
     """Keccak-256, which is not SHA3-256: the padding differs."""
@@ -52,15 +58,17 @@ class PublicKey:
 
     @classmethod
     def parse(cls, text: str) -> Self:
-        """The key that is written in hex, compressed or not, with `0x` or without.
+        """The key that is written in hex, compressed or not, with `0x` or without, or as `zQ3…`.
 
         Raises:
             ValueError: it is none.
         """
+        if text.startswith(_MULTIBASE):
+            return cls(_from_multibase(text))
         try:
             data = bytes.fromhex(text.removeprefix("0x"))
         except ValueError:
-            raise ValueError(f"{text[:150]!r} is no public key in hex") from None
+            raise ValueError(f"{text[:150]!r} is no public key in hex, nor zQ3…") from None
         return cls(data)
 
     @cached_property
@@ -73,11 +81,31 @@ class PublicKey:
         """`0x04…`: how Status names a user, in mentions too."""
         return f"0x{self.uncompressed.hex()}"
 
+    @property
+    def multibase(self) -> str:
+        """`zQ3sh…`: how clients show keys of users and communities to people, in links too."""
+        number, digits = int.from_bytes(_MULTICODEC + self.compressed), ""
+        while number:
+            number, digit = divmod(number, 58)
+            digits = _BASE58[digit] + digits
+        return f"z{digits}"
+
     def __str__(self) -> str:
         return self.hex
 
     def __repr__(self) -> str:
         return f"PublicKey(0x{self.compressed.hex()})"
+
+
+def _from_multibase(text: str) -> bytes:
+    number = 0
+    if len(text) == _MULTIBASE_LENGTH and all(digit in _BASE58 for digit in text):
+        for digit in text[1:]:
+            number = number * 58 + _BASE58.index(digit)
+    data = number.to_bytes(_MULTIBASE_LENGTH)[-len(_MULTICODEC) - COMPRESSED_BYTES :]
+    if not data.startswith(_MULTICODEC):
+        raise ValueError(f"{text[:150]!r} is no public key: zQ3… has {_MULTIBASE_LENGTH} letters")
+    return data[len(_MULTICODEC) :]
 
 
 def recover(data: bytes, signature: bytes) -> PublicKey | None:

@@ -31,6 +31,8 @@ from reliable_channel_status import (
     Sealer,
     decode_payload,
     encode_payload,
+    mention,
+    mentions,
     open_ecies,
     open_symmetric,
     recover,
@@ -156,13 +158,15 @@ def _segment(data: bytes) -> None:
 
 
 def _key_text(data: bytes) -> None:
-    """A text is a public key or a `ValueError`, and so is a signature somebody's or nobody's."""
+    """A text is a public key or a `ValueError`; a signature is somebody's or nobody's."""
     try:
         key = PublicKey.parse(data.decode("utf-8", "surrogateescape"))
     except ValueError:
         pass
     else:
         assert PublicKey(key.compressed) == key == PublicKey.parse(key.hex)
+        assert PublicKey.parse(key.multibase) == key
+    mentions(data.decode("utf-8", "replace"))
     recover(b"hello", data)
 
 
@@ -179,6 +183,9 @@ TARGETS: Final = (
     Target(
         "status_keys",
         _key_text,
-        lambda: [ALICE.public_key.hex.encode(), COMMUNITY.id.encode(), ALICE.sign(b"hello")],
+        lambda: [
+            *(ALICE.public_key.multibase.encode(), mention(ALICE.public_key).encode()),
+            *(COMMUNITY.id.encode(), ALICE.sign(b"hello")),
+        ],
     ),
 )
