@@ -125,30 +125,39 @@ class Conversation:
         self._limits = limits
         self._waiting: _Recent[str, _Recent[_Writer, Received]] = _Recent(limits.waiting)
         self._reactions: _Recent[tuple[str, PublicKey, Reaction], int] = _Recent(limits.reactions)
-        self._seen: _Recent[bytes, None] = _Recent(limits.fingerprints)
+        self._seen: _Recent[bytes, MessageId] = _Recent(limits.fingerprints)
+        self._other_ids: _Recent[str, MessageId] = _Recent(limits.fingerprints)
 
     def message(self, message_id: str) -> MessageState | None:
         """A message as it is now, or None if it is not remembered."""
-        return self._messages.get(message_id)
+        return self._messages.get(self._other_ids.get(message_id, message_id))
 
     def apply(self, received: Received, now_ms: int) -> Applied | Waiting | Refused:
         """Take a payload of a chat, or say why not. Payloads that concern no chat pass if their
         fields are right and they were not here before."""
         if refused := review(received, now_ms):
             return refused
-        if received.signed.fingerprint in self._seen:
-            return _refused(received, RefusalReason.REPEATED, "it was here before")
+        first_id = self._seen.get(received.signed.fingerprint)
+        if first_id is not None:
+            self._note_id(received.message_id, first_id)
+            return _refused(received, RefusalReason.REPEATED, f"it was here as {first_id}")
         outcome = self._apply(received)
         if not isinstance(outcome, Refused):
-            self._seen[received.signed.fingerprint] = None
+            self._seen[received.signed.fingerprint] = received.message_id
         return outcome
+
+    def _note_id(self, message_id: MessageId, first_id: MessageId) -> None:
+        """Who wraps another's message anew and is faster must not keep edits of it away."""
+        if message_id != first_id and first_id in self._messages:
+            self._other_ids[message_id] = first_id
+            self._change_by_waiting(message_id)
 
     def _apply(self, received: Received) -> Applied | Waiting | Refused:
         match received.payload:
             case ChatMessage():
                 return self._add(received, received.payload)
             case EditMessage() | DeleteMessage() | PinMessage():
-                message = self._messages.get(received.payload.message_id)
+                message = self.message(received.payload.message_id)
                 if message is None:
                     return self._wait(received, received.payload)
                 return self._change(received, message)
@@ -161,13 +170,19 @@ class Conversation:
             received.message_id, received.signer, payload.chat_id, payload.clock, payload.text
         )
         self._messages[state.message_id] = state
-        waited = self._waiting.pop(state.message_id, None)
-        outcomes = [
-            self._change(each, self._messages[state.message_id])
-            for each in (() if waited is None else waited.values())
-        ]
-        refused = tuple(outcome for outcome in outcomes if isinstance(outcome, Refused))
+        refused = self._change_by_waiting(state.message_id)
         return Applied(received, None, self._messages[state.message_id], refused)
+
+    def _change_by_waiting(self, message_id: MessageId) -> tuple[Refused, ...]:
+        """Change a message by what waited for that id of it; return what may not."""
+        refused = []
+        for waited in (self._waiting.pop(message_id, None) or _Recent(1)).values():
+            message = self.message(message_id)
+            assert message is not None
+            outcome = self._change(waited, message)
+            if isinstance(outcome, Refused):
+                refused.append(outcome)
+        return tuple(refused)
 
     def _wait(
         self, received: Received, payload: EditMessage | DeleteMessage | PinMessage
@@ -209,10 +224,11 @@ class Conversation:
         return Applied(received, message, changed)
 
     def _react(self, received: Received, payload: EmojiReaction) -> Applied | Refused:
-        message = self._messages.get(payload.message_id)
+        message = self.message(payload.message_id)
         if message is not None and payload.chat_id != message.chat_id:
             return _elsewhere(received, message)
-        key = payload.message_id, received.signer, payload.type
+        message_id = payload.message_id if message is None else message.message_id
+        key = message_id, received.signer, payload.type
         if payload.clock <= self._reactions.get(key, 0):
             return _refused(received, RefusalReason.OUTDATED, "a later reaction was here")
         self._reactions[key] = payload.clock

@@ -1,5 +1,6 @@
 """Edits, deletions, pins and reactions: the last writer wins, and only who may write."""
 
+from dataclasses import replace
 from itertools import permutations
 
 import pytest
@@ -24,6 +25,7 @@ from reliable_channel_status import (
     StatusType,
     StatusUpdate,
     Waiting,
+    unwrap,
     wrap,
 )
 
@@ -144,6 +146,22 @@ def test_the_same_signed_payload_counts_once_whatever_it_is_wrapped_in() -> None
     )
     assert reason(conversation.apply(rewrapped, NOW_MS)) is RefusalReason.REPEATED
     assert wrap(said(), BOB).fingerprint != signed.fingerprint
+
+
+@pytest.mark.parametrize("is_edit_first", [True, False])
+def test_who_wraps_anothers_message_anew_and_is_faster_keeps_no_edit_away(
+    is_edit_first: bool,
+) -> None:
+    rewrapped = unwrap(MESSAGE.signed.data + b"\xf8\x07\x01")
+    assert not isinstance(rewrapped, Refused)
+    faster = replace(MESSAGE, signed=rewrapped)
+    conversation = Conversation()
+    assert isinstance(conversation.apply(faster, NOW_MS), Applied)
+    said_later = [edit("goodbye"), MESSAGE] if is_edit_first else [MESSAGE, edit("goodbye")]
+    for each in said_later:
+        conversation.apply(each, NOW_MS)
+    assert now(conversation).text == "goodbye"
+    assert conversation.message(faster.message_id) == now(conversation)
 
 
 def test_a_message_is_not_changed_from_another_chat() -> None:
