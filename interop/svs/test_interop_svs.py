@@ -15,10 +15,10 @@ from reliable_channel_svs import NamingScheme
 from reliable_channel_svs.ndn import ForwarderLost, PacketRefused
 
 from ..go_build import GoUnavailable, built
+from ..node_install import NodeUnavailable, installed
 from .gate import Gate, gate
 from .group import GROUP, Group
 from .members import Member, lines, running
-from .ndnts_peer import NdntsUnavailable, installed
 
 IN_CI = os.environ.get("CI") == "true"
 OURS = ("/py/1", "/py/2", "/py/3")
@@ -124,8 +124,8 @@ def test_who_has_not_the_groups_key_is_not_heard(program: Path, naming: NamingSc
 @pytest.mark.timeout(400)
 def test_ndnts_takes_part(program: Path) -> None:
     try:
-        script = installed()
-    except NdntsUnavailable as reason:
+        script = installed(Path(__file__).parent / "ndnts")
+    except NodeUnavailable as reason:
         pytest.skip(str(reason))  # in CI too: not every mirror of npm has it
 
     async def scenario() -> None:
