@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import secrets
 from collections import deque
-from contextlib import AsyncExitStack
 from dataclasses import replace
 from typing import Final, NoReturn
 
@@ -82,8 +81,7 @@ class Messaging:
 
     async def run(self, *, task_status: TaskStatus[None] = anyio.TASK_STATUS_IGNORED) -> None:
         """Read and send until cancelled."""
-        async with AsyncExitStack() as stack:
-            stack.push_async_callback(self._client.aclose)
+        async with self._client:
             await self._follow(*self._topics)
             async with anyio.create_task_group() as self._tasks:
                 task_status.started()
