@@ -75,6 +75,9 @@ class Transport(Protocol):
 
     A transport to a network that keeps no messages has an attribute `has_store = False`: then
     Store is never asked, and what is missing is asked of other participants alone.
+
+    `open` and `aclose` are called by one task, which closes last what it opened first: a transport
+    may hold a task group in between.
     """
 
     async def open(self) -> None:

@@ -29,6 +29,8 @@ from .recent_hashes import RecentHashes
 
 REDUNDANCY: Final = 2
 RETRY_S: Final = 1.0
+CLOSE_S: Final = 5.0
+"""How long a node's transport may take to close."""
 GRACE_S: Final = 1.0
 """How long other nodes may take for a message that one has taken."""
 QUEUED_BATCHES: Final = 32
@@ -116,16 +118,10 @@ class PoolTransport:
         raise TransportError(f"none of the nodes can be used: {self._errors('receive')}")
 
     async def aclose(self) -> None:
-        """Stop listening and close every node's transport."""
+        """Stop listening, and close every node's transport."""
         stack, self._exit = self._exit, None
-        try:
-            if stack is not None:
-                await stack.aclose()
-        finally:
-            async with anyio.create_task_group() as tasks:
-                for node in self._nodes:
-                    node.open = False
-                    tasks.start_soon(node.transport.aclose)
+        if stack is not None:
+            await stack.aclose()
 
     def envelope(
         self, payload: bytes, *, timestamp_ns: int, ephemeral: bool, meta: bytes = b""
@@ -259,7 +255,17 @@ class PoolTransport:
     async def _listen(
         self, node: Node, arrived: MemoryObjectSendStream[Batch | TransportError]
     ) -> None:
-        """Open one node's transport and look what it brings, for ever."""
+        """Open one node's transport, look what it brings, for ever, and close it."""
+        try:
+            await self._look(node, arrived)
+        finally:
+            node.open = False
+            with anyio.move_on_after(CLOSE_S, shield=True):
+                await node.transport.aclose()
+
+    async def _look(
+        self, node: Node, arrived: MemoryObjectSendStream[Batch | TransportError]
+    ) -> None:
         while True:
             try:
                 if node.open:
