@@ -14,6 +14,7 @@ from .transport.base import (
     Received,
     Transport,
     TransportError,
+    handed_over,
     has_store,
     nodes_changed,
     nodes_of,
@@ -114,6 +115,11 @@ class CheckedTransport:
         """Subscribe again, where the plugin's transport can."""
         with self._blamed("renew"):
             renew(self._inner)
+
+    async def handed_over(self) -> None:
+        """Wait for others to fetch what was published, where the plugin's transport must."""
+        with self._blamed("handed_over"):
+            await handed_over(self._inner)
 
     def nodes(self) -> tuple[NodeHealth, ...]:
         """How each node does, where the plugin's transport tells."""

@@ -165,6 +165,15 @@ class Renewable(Protocol):
 
 
 @runtime_checkable
+class Lingering(Protocol):
+    """A transport from which others fetch what was published: with it goes what they have not."""
+
+    async def handed_over(self) -> None:
+        """Wait, a second or two at most, for others to fetch what was published last."""
+        ...
+
+
+@runtime_checkable
 class Inspectable(Protocol):
     """A transport that tells about its nodes."""
 
@@ -186,6 +195,12 @@ def renew(transport: Transport) -> None:
     """Subscribe anew, where the transport can."""
     if isinstance(transport, Renewable):
         transport.renew()
+
+
+async def handed_over(transport: Transport) -> None:
+    """Wait for others to fetch what was published, where they must."""
+    if isinstance(transport, Lingering):
+        await transport.handed_over()
 
 
 def nodes_of(transport: Transport) -> tuple[NodeHealth, ...]:

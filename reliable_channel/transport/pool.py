@@ -21,6 +21,7 @@ from .base import (
     StoreUnavailable,
     Transport,
     TransportError,
+    handed_over,
     has_store,
     renew,
 )
@@ -120,8 +121,14 @@ class PoolTransport:
     async def aclose(self) -> None:
         """Stop listening, and close every node's transport."""
         stack, self._exit = self._exit, None
-        if stack is not None:
-            await stack.aclose()
+        if stack is None:
+            return
+        async with stack:
+            with anyio.move_on_after(CLOSE_S):
+                async with anyio.create_task_group() as tasks:
+                    for node in self._nodes:
+                        if node.listens:
+                            tasks.start_soon(handed_over, node.transport)
 
     def envelope(
         self, payload: bytes, *, timestamp_ns: int, ephemeral: bool, meta: bytes = b""
