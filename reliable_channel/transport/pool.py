@@ -30,8 +30,8 @@ from .recent_hashes import RecentHashes
 
 REDUNDANCY: Final = 2
 RETRY_S: Final = 1.0
-CLOSE_S: Final = 5.0
-"""How long a node's transport may take to close."""
+HANDOVER_S: Final = 5.0
+"""How long closing waits at most for others to fetch what was published."""
 GRACE_S: Final = 1.0
 """How long other nodes may take for a message that one has taken."""
 QUEUED_BATCHES: Final = 32
@@ -124,11 +124,17 @@ class PoolTransport:
         if stack is None:
             return
         async with stack:
-            with anyio.move_on_after(CLOSE_S):
+            with anyio.move_on_after(HANDOVER_S):
                 async with anyio.create_task_group() as tasks:
                     for node in self._nodes:
                         if node.listens:
                             tasks.start_soon(handed_over, node.transport)
+            # Not cancelled as a whole, so that each closes in peace.
+            for node in self._nodes:
+                node.listening.cancel()
+            for node in self._nodes:
+                if node.open:
+                    await node.closed.wait()
 
     def envelope(
         self, payload: bytes, *, timestamp_ns: int, ephemeral: bool, meta: bytes = b""
@@ -262,41 +268,56 @@ class PoolTransport:
     async def _listen(
         self, node: Node, arrived: MemoryObjectSendStream[Batch | TransportError]
     ) -> None:
-        """Open one node's transport, look what it brings, for ever, and close it."""
+        """Open one node's transport, look what it brings until told to stop, and close it.
+
+        No scope may begin around the opening and end before the closing: a transport may hold a
+        task group in between.
+        """
         try:
-            await self._look(node, arrived)
+            while not node.open:
+                try:
+                    await node.transport.open()
+                except TransportError as error:
+                    await self._failed(node, arrived, error)
+                else:
+                    node.open = True
+            with node.listening:
+                await self._brought(node, arrived, Batch([]))
+                while True:
+                    try:
+                        batch = await node.transport.receive()
+                    except TransportError as error:
+                        await self._failed(node, arrived, error)
+                    else:
+                        await self._brought(node, arrived, batch)
         finally:
             node.open = False
-            with anyio.move_on_after(CLOSE_S, shield=True):
-                await node.transport.aclose()
+            await node.transport.aclose()
+            node.closed.set()
 
-    async def _look(
-        self, node: Node, arrived: MemoryObjectSendStream[Batch | TransportError]
+    async def _failed(
+        self,
+        node: Node,
+        arrived: MemoryObjectSendStream[Batch | TransportError],
+        error: TransportError,
     ) -> None:
-        while True:
-            try:
-                if node.open:
-                    batch = await node.transport.receive()
-                else:
-                    await node.transport.open()
-                    batch, node.open = Batch([]), True
-            except TransportError as error:
-                wait_s = self._away(node, error)
-                self._tried.set()
-                if gap := self._settled_gaps():
-                    await arrived.send(Batch([], gap))
-                if self._exit is not None and not any(node.listens for node in self._nodes):
-                    await arrived.send(TransportError(f"no node answers: {error}"))
-                await anyio.sleep(wait_s)
-            else:
-                self._looked(node, batch.gap)
-                self._tried.set()
-                await arrived.send(Batch(batch.messages, self._settled_gaps()))
-
-    def _away(self, node: Node, error: TransportError) -> float:
-        """Note that a node does not answer; return how long to wait."""
+        """Note that a node does not answer, tell where no other does, and wait a while."""
         node.covered_since_s = None
-        return node.receive.failed(error, self._retry_s)
+        wait_s = node.receive.failed(error, self._retry_s)
+        self._tried.set()
+        if gap := self._settled_gaps():
+            await arrived.send(Batch([], gap))
+        if self._exit is not None and not any(node.listens for node in self._nodes):
+            await arrived.send(TransportError(f"no node answers: {error}"))
+        await anyio.sleep(wait_s)
+
+    async def _brought(
+        self, node: Node, arrived: MemoryObjectSendStream[Batch | TransportError], batch: Batch
+    ) -> None:
+        """Hand on what a node brought."""
+        self._looked(node, batch.gap)
+        self._tried.set()
+        await arrived.send(Batch(batch.messages, self._settled_gaps()))
 
     def _looked(self, node: Node, gap: str) -> None:
         """Note a look that worked."""

@@ -6,10 +6,10 @@ nodes through ndnd's forwarder.
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from pathlib import Path
+from typing import Any
 
 import anyio
-from anyio.abc import ByteStream
+from anyio.abc import ByteStream, Listener
 
 from reliable_channel_svs import ForwarderError, Name
 from reliable_channel_svs.name import split_component
@@ -97,10 +97,9 @@ class SmallForwarder:
 
 
 @asynccontextmanager
-async def small_forwarder(path: Path) -> AsyncIterator[SmallForwarder]:
-    """A forwarder at a unix socket."""
+async def small_forwarder(listener: Listener[Any]) -> AsyncIterator[SmallForwarder]:
+    """A forwarder behind a listener."""
     forwarder = SmallForwarder()
-    listener = await anyio.create_unix_listener(path)
     async with listener, anyio.create_task_group() as tasks:
         tasks.start_soon(listener.serve, forwarder.serve)
         yield forwarder

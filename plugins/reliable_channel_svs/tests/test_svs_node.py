@@ -111,7 +111,8 @@ def run(
 async def world() -> AsyncIterator[World]:
     with TemporaryDirectory(prefix="svs") as directory:  # a socket's path must be short
         path = Path(directory) / "fw"
-        async with small_forwarder(path) as forwarder, AsyncExitStack() as stack:
+        listener = await anyio.create_unix_listener(path)
+        async with small_forwarder(listener) as forwarder, AsyncExitStack() as stack:
             yield World(path, forwarder, stack, {})
 
 
