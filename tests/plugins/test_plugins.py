@@ -106,6 +106,16 @@ async def test_a_channel_that_is_opened_again_gets_a_transport_of_its_own_again(
     assert len(pigeons.asked) == 2
 
 
+def test_a_plugin_that_is_installed_or_given_twice_counts_once(
+    fresh: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    install(monkeypatch, "pigeons", selection=None)
+    pigeons = _plugins["pigeons"]
+    assert isinstance(pigeons, Pigeons)
+    channel("pigeon://loft", plugins=[pigeons, pigeons])
+    assert pigeons.asked == ["pigeon://loft"]
+
+
 def test_a_scheme_that_is_claimed_twice_names_both() -> None:
     with pytest.raises(
         PluginError, match=r"'pigeon://x' is claimed by the plugins 'Pigeons \(\d\)' and 'Pigeons'"

@@ -4,8 +4,9 @@ There is no Store: what others published and still have comes by itself, to newc
 nobody has any more other participants broadcast again (SDS-R).
 """
 
+import time
 from collections import deque
-from collections.abc import AsyncGenerator, Sequence
+from collections.abc import AsyncGenerator, Callable, Sequence
 from contextlib import AsyncExitStack
 from typing import Final
 
@@ -58,7 +59,13 @@ class NdnTransport:
     has_store = False
 
     def __init__(
-        self, url: str, settings: WakuSettings, sender_id: str, options: NodeOptions = OPTIONS
+        self,
+        url: str,
+        settings: WakuSettings,
+        sender_id: str,
+        *,
+        options: NodeOptions = OPTIONS,
+        now_ms: Callable[[], int] = lambda: time.time_ns() // 1_000_000,
     ) -> None:
         self.url = url
         self.mislabelled = 0
@@ -68,6 +75,7 @@ class NdnTransport:
         self._group = str(self._where.group(settings.content_topic))
         self._name = str(self._where.node(sender_id))
         self._options = self._where.options(options)
+        self._now_ms = now_ms
         self._wrapping = Wrapping(settings)
         self._node: SvsNode | None = None
         self._stack = AsyncExitStack()
@@ -88,6 +96,7 @@ class NdnTransport:
                 signer=signer,
                 trust=trust,
                 options=self._options,
+                now_ms=self._now_ms,
             )
         except ValueError as error:
             raise TransportError(f"{self.url}: {error}", retryable=False) from error
