@@ -28,6 +28,8 @@ class SmallForwarder:
         self.routes: dict[Name, list[StreamLink]] = {}
         self.seen: list[Name] = []
         """Names of all Interests, with their digests."""
+        self.longest_bytes = 0
+        """Of all packets."""
         self.status = 200
         """What commands are answered."""
         self._pending: dict[Name, list[StreamLink]] = {}
@@ -60,6 +62,7 @@ class SmallForwarder:
 
     async def _take(self, link: StreamLink, wire: bytes) -> None:
         packet = unwrap(wire).packet
+        self.longest_bytes = max(self.longest_bytes, len(packet))
         if packet[0] != INTEREST:
             for asker in self._pending.pop(decode_data(packet).name, ()):
                 await asker.send(packet)
