@@ -45,6 +45,8 @@ class Wrapping:
         try:
             timestamp_ns, meta_bytes = _BESIDE.unpack_from(body)
             start = _BESIDE.size + meta_bytes
+            if start > len(body):
+                return None
             meta, payload = body[_BESIDE.size : start], body[start:]
             digest = self._hash(payload, timestamp_ns, meta)
         except (StructError, ValueError):  # too short, or a time beyond Waku's 63 bits

@@ -40,7 +40,7 @@ class Joiner:
     def __init__(self, most_bytes: int = MOST_BYTES) -> None:
         self._most_bytes = most_bytes
         self._begun: OrderedDict[object, bytearray] = OrderedDict()
-        self._held_bytes = 0
+        self.held_bytes = 0
         self.given_up = 0
         """Messages that were begun and will not end, and parts that belong to none."""
 
@@ -56,12 +56,12 @@ class Joiner:
             self.given_up += 1
             return None
         message += part[1:]
-        self._held_bytes += len(part) - 1
+        self.held_bytes += len(part) - 1
         if len(message) > MAX_MESSAGE_BYTES:
             self._give_up(stream)
         elif flags & ENDS:
             return self._drop(stream)
-        while self._held_bytes > self._most_bytes:
+        while self.held_bytes > self._most_bytes:
             self._give_up(next(iter(self._begun)))
         return None
 
@@ -76,5 +76,5 @@ class Joiner:
 
     def _drop(self, stream: object) -> bytes:
         message = self._begun.pop(stream)
-        self._held_bytes -= len(message)
+        self.held_bytes -= len(message)
         return bytes(message)
