@@ -23,7 +23,10 @@ from reliable_channel.testing.transport_suite import (
 from reliable_channel.transport import PoolTransport, Received, TransportError, Wrapping
 from reliable_channel_svs import NDND, DigestSigner, Name, StateVector, SvsOptions, plugin
 from reliable_channel_svs.ndn import (
+    ForwarderConnected,
     NdnTransport,
+    NodeEvent,
+    PacketRefused,
     PublicationReceived,
     PublicationUnavailable,
     SvsNode,
@@ -216,6 +219,28 @@ async def test_a_newcomer_gets_what_is_there_but_for_ephemeral_messages_that_are
         await alice.publish(envelope(alice, b"6"))
         async with opened(NdnTransport(url, SETTINGS, "bob")) as bob:
             assert [m.payload for m in await heard(bob, 4)] == [b"0", b"2", b"4", b"6"]
+
+
+@pytest.mark.anyio
+async def test_what_comes_while_the_transport_is_being_opened_is_not_lost(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    wrapping = Wrapping(SETTINGS)
+    body = wrapping.body(wrapping.envelope(b"hi", timestamp_ns=1, ephemeral=False))
+    publication = PublicationReceived(Name.parse("/alice"), 1, 1, cut(body, 100)[0])
+    early: list[list[NodeEvent]] = [[PacketRefused("noise")], [ForwarderConnected(), publication]]
+    original = SvsNode.next_events
+
+    async def next_events(node: SvsNode) -> list[NodeEvent]:
+        return early.pop(0) if early else await original(node)
+
+    monkeypatch.setattr(SvsNode, "next_events", next_events)
+    async with (
+        forwarding() as (_, url),
+        opened(NdnTransport(url, SETTINGS, "bob")) as bob,
+    ):
+        assert [m.payload for m in await heard(bob, 1)] == [b"hi"]
+        assert bob.mislabelled == 1
 
 
 @pytest.mark.anyio

@@ -79,6 +79,8 @@ class NdnTransport:
         self._wrapping = Wrapping(settings)
         self._node: SvsNode | None = None
         self._stack = AsyncExitStack()
+        self._early: list[NodeEvent] = []
+        """What was told while the transport was being opened."""
         self._lost = ""
         self._joiner = Joiner()
         self._ephemeral: deque[tuple[float, list[Publication]]] = deque()
@@ -104,8 +106,7 @@ class NdnTransport:
         async with AsyncExitStack() as stack:
             await stack.enter_async_context(node)
             with anyio.move_on_after(OPEN_S):
-                [first, *_] = await node.next_events()
-                lost = first.reason if isinstance(first, ForwarderLost) else ""
+                lost = await self._joined(node)
             if not lost:
                 self._node, self._stack = node, stack.pop_all()
         if lost:
@@ -147,8 +148,9 @@ class NdnTransport:
         if self._lost:
             lost, self._lost = self._lost, ""
             raise TransportError(f"the forwarder is away: {lost}")
-        events = await self._opened().next_events()
-        if not events:
+        node = self._opened()
+        events, self._early = self._early, []
+        if not (events := events or await node.next_events()):
             raise TransportError(f"{self.url} was closed")
         given_up = self._joiner.given_up
         messages = [found for event in events if (found := self._take(event)) is not None]
@@ -170,6 +172,18 @@ class NdnTransport:
             with anyio.move_on_after(LINGER_S):
                 await node.wait_asked()
                 await anyio.sleep(OTHERS_S)
+
+    async def _joined(self, node: SvsNode) -> str:
+        """Wait for the forwarder; return why it cannot be used, if so."""
+        self._early = []
+        while True:
+            events = await node.next_events()
+            self._early += events  # publications too: others are quick
+            for event in events:
+                if isinstance(event, ForwarderLost):
+                    return event.reason
+                if isinstance(event, ForwarderConnected):
+                    return ""
 
     def _take(self, event: NodeEvent) -> Received | None:
         match event:
