@@ -75,7 +75,7 @@ class Call:
             raise ValueError(f"{error} (says plugin {self.plugin!r})") from error
         except Exception as error:
             raise PluginError(f"plugin {self.plugin!r} failed in {self.hook}: {error!r}") from error
-        if (took_s := self.now_s() - began_s) >= SLOW_S:
+        if (took_s := self.now_s() - began_s) >= SLOW_S and not self.built_in:
             warnings.warn(
                 f"plugin {self.plugin!r} took {took_s:.1f} s in {self.hook}, which must not block",
                 RuntimeWarning,
