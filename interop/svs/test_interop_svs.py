@@ -13,11 +13,11 @@ import pytest
 from reliable_channel_svs import NamingScheme
 from reliable_channel_svs.ndn import ForwarderLost, PacketRefused
 
+from ..node_install import NodeUnavailable, installed
 from .forwarder import forwarding
 from .gate import Gate
 from .group import GROUP, Group
 from .members import Member, lines, running
-from .ndnts_peer import NdntsUnavailable, installed
 
 OURS = ("/py/1", "/py/2", "/py/3")
 THEIRS = ("/go/1", "/go/2", "/go/3")
@@ -103,8 +103,8 @@ def test_who_has_not_the_groups_key_is_not_heard(program: Path, naming: NamingSc
 @pytest.mark.timeout(400)
 def test_ndnts_takes_part(program: Path) -> None:
     try:
-        script = installed()
-    except NdntsUnavailable as reason:
+        script = installed(Path(__file__).parent / "ndnts")
+    except NodeUnavailable as reason:
         pytest.skip(str(reason))  # in CI too: not every mirror of npm has it
 
     async def scenario() -> None:
