@@ -28,6 +28,7 @@ from .options import ChannelOptions, OptionValues
 from .plugin_answers import (
     make_encryption,
     make_id_function,
+    make_repair_policy,
     make_retry_policy,
     make_transport,
     sync_core,
@@ -190,16 +191,17 @@ class ReliableChannel:
         )
         self._settings.shard  # noqa: B018 - a malformed topic fails here, not at the first message
         self._plugins = manager_with(plugins)
-        self._policies = Policies(
-            make_retry_policy(self._plugins, retry_policy),
-            None if id_function is None else make_id_function(self._plugins, id_function),
-        )
         self._nodes = checked_addresses(node)
         self._given_transport = transport
         self._transports = [] if transport is not None else self._make_transports()
         reached = [transport] if transport is not None else self._transports
         if reached and not any(map(has_store, reached)):
             self.options = self.options.without_store()
+        self._policies = Policies(
+            make_retry_policy(self._plugins, retry_policy),
+            make_repair_policy(self._plugins, self.options.retrieval_strategy),
+            None if id_function is None else make_id_function(self._plugins, id_function),
+        )
         self._drop_incoming = checked_share("drop_incoming", drop_incoming)
         marker = checked_marker(self.options.profile.marker if marker is None else marker)
         if signing is not None:

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
     from .encryption import Encryption
     from .events import Event
-    from .policies import IdFunction, RetryPolicy
+    from .policies import IdFunction, RepairPolicy, RetryPolicy
     from .state import StateStore
     from .sync_core import SyncCore, SyncSetting
     from .transport import Transport, WakuSettings
@@ -83,6 +83,16 @@ class Hooks:
 
         Called once each time a channel is opened, with the name given as `sync=`; must not block
         and do no I/O, as the core itself never does. `sync_core.py` says what is asked of it.
+        """
+
+    @hookspec
+    def make_repair_policy(self, name: str) -> "RepairPolicy | None":
+        """Return the repair policy of a name, or None where the name is not yours.
+
+        Called once for each channel, with the name given as `retrieval_strategy=`, in the channel's
+        thread: must not block and do no I/O. The policy is a pure function, called for each missing
+        message in the channel's event loop and in simulations (`repair_policies.py` says when, and
+        what it is shown); what it raises ends the channel with a `PluginError`.
         """
 
     @hookspec

@@ -7,6 +7,7 @@ Names and defaults are those of the Reliable Channel API as js-waku has it, wher
 from dataclasses import dataclass, fields, replace
 from typing import Final, Literal, Self, TypedDict, get_args
 
+from .repair_policies import REPAIR_POLICIES, WITHOUT_OTHERS, WITHOUT_STORE, RepairPolicy
 from .sds.bloom import BloomParameters
 from .sds.options import (
     DAY_MS,
@@ -19,7 +20,7 @@ from .sds.options import (
 from .sds.profile import WireProfile
 from .sds.profile import wire_profile as wire_profile_of
 
-RetrievalStrategy = Literal["both", "store-only", "sds-r-only", "none"]
+RetrievalStrategy = str | RepairPolicy
 SyncScheduleName = Literal["suppressed", "js-waku"]
 WireProfileName = Literal["spec", "nim"]
 EncryptionOrder = Literal["profile", "sds-then-encrypt", "encrypt-then-sds"]
@@ -110,7 +111,9 @@ class ChannelOptions:
     retrieve_frequency_ms: int = 10_000
     """How often Store is asked for missing messages."""
     retrieval_strategy: RetrievalStrategy = "both"
-    """Where missing messages come from: Store, other participants (SDS-R), both, or nowhere."""
+    """Where missing messages come from: `store-only`, other participants (`sds-r-only`), `both`, or
+    `none`; `adaptive`, as `both` but for what did not help lately; one that a plugin knows; or a
+    `reliable_channel.policies.RepairPolicy`."""
     history: HistoryName = "all"
     """What a participant who joins wants of the conversation before: `all` that Store has, what was
     said `since` `history_since_ms`, or `none`. What it did not ask for never blocks nor counts as
@@ -242,6 +245,12 @@ class ChannelOptions:
             if (word := getattr(self, name)) not in allowed:
                 *others, last = map(repr, allowed)
                 raise ValueError(f"{name} is {word!r}; allowed are {', '.join(others)} and {last}")
+        strategy = self.retrieval_strategy
+        if not callable(strategy) and not (isinstance(strategy, str) and strategy):
+            raise ValueError(
+                f"retrieval_strategy is {strategy!r}; allowed are the name of a repair policy and "
+                "a function that is one"
+            )
         for name in ("query_on_connect", "rate_limit_enabled"):
             if not isinstance(value := getattr(self, name), bool):
                 raise ValueError(f"{name} is {value!r}; allowed are True and False")
@@ -281,13 +290,19 @@ class ChannelOptions:
     @property
     def asks_store(self) -> bool:
         """Whether Store is used."""
-        return self.retrieval_strategy in ("both", "store-only")
+        return self.retrieval_strategy not in WITHOUT_STORE
+
+    @property
+    def asks_others(self) -> bool:
+        """Whether other participants are asked, and answered (SDS-R)."""
+        return self.retrieval_strategy not in WITHOUT_OTHERS
 
     def without_store(self) -> Self:
         """The same for a network that has no Store: what is missing is asked of other
         participants alone."""
-        asks_others = self.retrieval_strategy in ("both", "sds-r-only")
-        return replace(self, retrieval_strategy="sds-r-only" if asks_others else "none")
+        if self.retrieval_strategy not in REPAIR_POLICIES:
+            return self  # it is shown that there is none
+        return replace(self, retrieval_strategy="sds-r-only" if self.asks_others else "none")
 
     def sds_options(self) -> SdsOptions:
         """The part that the core obeys."""
@@ -305,7 +320,7 @@ class ChannelOptions:
             max_message_bytes=self.max_message_bytes,
             max_lamport_ahead_ms=self.max_lamport_ahead_ms,
             repair=RepairOptions(
-                enabled=self.retrieval_strategy in ("both", "sds-r-only"),
+                enabled=self.asks_others,
                 t_min_ms=self.repair_t_min_ms,
                 t_max_ms=self.repair_t_max_ms,
                 num_response_groups=self.num_response_groups,
@@ -381,7 +396,6 @@ OPTION_NAMES = tuple(field.name for field in fields(ChannelOptions))
 _WORDS = {
     "sync_schedule": get_args(SyncScheduleName),
     "history": get_args(HistoryName),
-    "retrieval_strategy": get_args(RetrievalStrategy),
     "wire_profile": get_args(WireProfileName),
     "encryption_order": get_args(EncryptionOrder),
     "segmentation": get_args(SegmentationName),

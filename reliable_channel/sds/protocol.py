@@ -276,6 +276,16 @@ class SdsProtocol:
         """
         return [*self.incoming_buffer.missing.values(), *self._state.joining.presumed.values()]
 
+    def wanted(self) -> Sequence[MissingEntry]:
+        """Hand out, with `asks_when_told`, what others might be asked for: whatever is missing, as
+        often as it is referred to."""
+        wanted, self._state.wanted = self._state.wanted, []
+        return wanted
+
+    def ask_participants(self, missing: MissingEntry, now_ms: int) -> None:
+        """Have others asked for a missing message: T_req is counted from now."""
+        self.repair_requests.want(missing.entry, now_ms, missing.referrer_id)
+
     @property
     def is_missing_something(self) -> bool:
         """Whether there is anything to look for in Store."""

@@ -66,6 +66,10 @@ def restore(state: ChannelState, tables: Tables, newest: Sequence[LogEntry], now
     )
     state.incoming_buffer.restore_references(rows(MISSING), rows(LOST))
     state.incoming_buffer.restore_parked(_parked(rows(PARKED)))
+    if state.options.repair.asks_when_told:
+        # Whether the owner had decided on them by then is not known.
+        for missing in state.incoming_buffer.missing.values():
+            state.want(missing.entry, now_ms, missing.referrer_id)
     _fill_bloom_filter(state, newest)
     for entry in sorted(state.outgoing_buffer.undispatched(), key=lambda e: _place(state, e)):
         state.broadcast(OutgoingKind.CONTENT, entry.message_id, entry.data)

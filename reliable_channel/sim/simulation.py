@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from random import Random
 from typing import Final
 
+from ..repair_policies import REPAIR_POLICIES, WITHOUT_OTHERS, WITHOUT_STORE
 from ..sds import Limits, RepairOptions, SdsOptions
 from ..sds.bloom import BloomParameters
 from .hostile import Attacker
@@ -90,13 +91,15 @@ class Simulation:
             self.store = Store(timeline, scenario.store, Random(f"{seed} store"))
             self.network.stations.append(self.store)
         self.ledger = Ledger(lambda: timeline.now_ms - START_MS)
+        strategy = scenario.parameters.retrieval_strategy
         world = World(
             timeline,
             self.network,
-            self.store,
+            None if strategy in WITHOUT_STORE else self.store,
             self.trace,
             options,
             profile,
+            REPAIR_POLICIES[strategy],
             scenario.commit_ms,
         )
         numbers = range(scenario.participants)
@@ -324,6 +327,8 @@ def core_options(parameters: Parameters) -> SdsOptions:
             cache_bytes=parameters.repair_cache_bytes,
             # No simulated Store is so good that nobody need be asked after a restart.
             cache_durably=True,
+            enabled=parameters.retrieval_strategy not in WITHOUT_OTHERS,
+            asks_when_told=True,
         ),
         limits=Limits(
             incoming_messages=parameters.incoming_messages,

@@ -101,6 +101,12 @@ class Shouting:
     def missing(self) -> Sequence[MissingEntry]:
         return ()
 
+    def wanted(self) -> Sequence[MissingEntry]:
+        return ()
+
+    def ask_participants(self, missing: MissingEntry, now_ms: int) -> None:
+        pass
+
     def is_awaited(self, message_id: str) -> bool:
         return False
 
