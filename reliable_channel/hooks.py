@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from .state import StateStore
     from .sync_core import SyncCore, SyncSetting
     from .transport import Transport, WakuSettings
+    from .wire_profile import WireProfile
 
 PROJECT = "reliable_channel"
 
@@ -111,6 +112,19 @@ class Hooks:
         Called once for each channel that is made with `id_function=` as a text, in the channel's
         thread: must not block and do no I/O. Ids must be unique in the channel. The function is
         called in `send`, which raises a `PluginError` where it fails.
+        """
+
+    @hookspec
+    def make_wire_profile(self, name: str) -> "WireProfile | None":
+        """Return the wire profile of that name, a dialect of SDS, or None where the name is not
+        yours.
+
+        Called once for each channel, with the name given as `wire_profile=`, in the channel's
+        thread: must not block and do no I/O. Its codec, clock, bloom form and formulas are pure and
+        are called for each message; a codec raises `CodecError` for bytes that are no message, and
+        whatever else they raise ends the channel with a `PluginError`. The channel sends this
+        dialect and understands it beside those that come along: `recognises` must not claim the
+        messages of others. `reliable_channel.wire_profile` has what it takes to make one.
         """
 
     @hookspec

@@ -17,12 +17,12 @@ from .sds.options import (
     RepairOptions,
     SdsOptions,
 )
-from .sds.profile import WireProfile
+from .sds.profile import PROFILES, WireProfile
 from .sds.profile import wire_profile as wire_profile_of
 
 RetrievalStrategy = str | RepairPolicy
 SyncScheduleName = Literal["suppressed", "js-waku"]
-WireProfileName = Literal["spec", "nim"]
+WireProfileName = str | WireProfile
 EncryptionOrder = Literal["profile", "sds-then-encrypt", "encrypt-then-sds"]
 HistoryName = Literal["all", "since", "none"]
 SegmentationName = Literal["profile", "none", "nim-segmentation", "lip-243-v0.1"]
@@ -198,8 +198,9 @@ class ChannelOptions:
     until there is a reader the oldest events are dropped."""
 
     wire_profile: WireProfileName = "spec"
-    """The dialect that is sent: `spec` for js-waku, `nim` for nim-sds (status-go, logos-delivery).
-    Both are understood. `ChannelOptions.of_profile` has the defaults of each family."""
+    """The dialect that is sent: `spec` for js-waku, `nim` for nim-sds (status-go, logos-delivery),
+    or one that a plugin knows. The first two are understood in any case.
+    `ChannelOptions.of_profile` has the defaults of each family."""
     segmentation: SegmentationName = "profile"
     """How payloads are cut into segments: `none`, one of the layouts, or as the `profile` has it
     (`spec` none, `nim` its own). A payload beyond a Waku message needs one, at all participants."""
@@ -245,12 +246,16 @@ class ChannelOptions:
             if (word := getattr(self, name)) not in allowed:
                 *others, last = map(repr, allowed)
                 raise ValueError(f"{name} is {word!r}; allowed are {', '.join(others)} and {last}")
-        strategy = self.retrieval_strategy
-        if not callable(strategy) and not (isinstance(strategy, str) and strategy):
-            raise ValueError(
-                f"retrieval_strategy is {strategy!r}; allowed are the name of a repair policy and "
-                "a function that is one"
-            )
+        for name, own, is_one in (
+            ("retrieval_strategy", REPAIR_POLICIES, callable(self.retrieval_strategy)),
+            ("wire_profile", PROFILES, isinstance(self.wire_profile, WireProfile)),
+        ):
+            given = getattr(self, name)
+            if not is_one and not (isinstance(given, str) and given):
+                raise ValueError(
+                    f"{name} is {given!r}; allowed are {', '.join(map(repr, own))}, and others by "
+                    "a name that a plugin knows, or as they are"
+                )
         for name in ("query_on_connect", "rate_limit_enabled"):
             if not isinstance(value := getattr(self, name), bool):
                 raise ValueError(f"{name} is {value!r}; allowed are True and False")
@@ -260,22 +265,31 @@ class ChannelOptions:
         """The defaults of a dialect's family where they differ from the others'."""
         if wire_profile == "spec":
             return cls()
-        sds = wire_profile_of(wire_profile).options
-        return cls(
-            wire_profile=wire_profile,
+        made = cls(wire_profile=wire_profile)
+        sds = made.profile.options
+        return replace(
+            made,
             causal_history_size=sds.causal_history_size,
+            bloom_capacity=sds.bloom.capacity,
+            bloom_error_rate=sds.bloom.error_rate,
             max_lamport_ahead_ms=sds.max_lamport_ahead_ms,
+            repair_t_min_ms=sds.repair.t_min_ms,
             repair_t_max_ms=sds.repair.t_max_ms,
         )
 
     @property
     def profile(self) -> WireProfile:
-        """The dialect that is sent."""
-        return wire_profile_of(self.wire_profile)
+        """The dialect that is sent.
+
+        Raises:
+            ValueError: it is the name of one that a plugin knows; a channel looks it up.
+        """
+        given = self.wire_profile
+        return given if isinstance(given, WireProfile) else wire_profile_of(given)
 
     @property
-    def segment_layout(self) -> str | None:
-        """The name of the layout in which payloads are cut, or None."""
+    def segment_layout(self) -> object:
+        """The layout in which payloads are cut, or its name, or None."""
         if self.segmentation == "profile":
             return self.profile.segmentation
         return None if self.segmentation == "none" else self.segmentation
@@ -396,7 +410,6 @@ OPTION_NAMES = tuple(field.name for field in fields(ChannelOptions))
 _WORDS = {
     "sync_schedule": get_args(SyncScheduleName),
     "history": get_args(HistoryName),
-    "wire_profile": get_args(WireProfileName),
     "encryption_order": get_args(EncryptionOrder),
     "segmentation": get_args(SegmentationName),
 }

@@ -19,9 +19,11 @@ from .policies import (
     checked_repair_policy,
     checked_retry_policy,
 )
+from .sds.profile import PROFILES, WireProfile
 from .state import StateStore
 from .sync_core import SyncCore, SyncSetting
 from .transport import Transport, WakuSettings
+from .wire_profile import checked_wire_profile
 
 
 def make_transport(
@@ -130,11 +132,39 @@ def _named(
         manager,
         hook or f"make_{argument}",
         cast("type", Callable),
-        f"{argument} is {given!r}; allowed are {', '.join(map(repr, built_in))}, and what an "
-        "installed plugin knows (`reliable-channel plugins` lists them)",
+        _unknown(argument, given, built_in),
         name=given,
     )
     return function, "" if call.built_in else f"the {argument} of plugin {call.plugin!r}"
+
+
+def _unknown(argument: str, given: str, built_in: Iterable[str]) -> str:
+    return (
+        f"{argument} is {given!r}; allowed are {', '.join(map(repr, built_in))}, and what an "
+        "installed plugin knows (`reliable-channel plugins` lists them)"
+    )
+
+
+def make_wire_profile(manager: pluggy.PluginManager, given: WireProfile | str) -> WireProfile:
+    """The wire profile of a name, or the one that is given.
+
+    Raises:
+        PluginError: a plugin failed, or two know the name.
+        ValueError: no plugin knows the name.
+    """
+    if isinstance(given, WireProfile):
+        return given
+    call, profile = the_answer(
+        manager,
+        "make_wire_profile",
+        WireProfile,
+        _unknown("wire_profile", given, PROFILES),
+        name=given,
+    )
+    made: WireProfile = profile
+    if call.built_in:
+        return made
+    return checked_wire_profile(made, given, f"the wire profile of plugin {call.plugin!r}")
 
 
 def state_store(

@@ -21,7 +21,8 @@ from .policies import (
     RepairPolicy,
     RetryPolicy,
 )
-from .sds import SdsProtocol
+from .sds import SdsProtocol, WireProfile
+from .sds.profile import PROFILES
 from .state import StateStore
 from .state.connect import memory_store, sqlite_store
 from .sync_core import SyncCore, SyncSetting
@@ -70,6 +71,14 @@ def sds_core(setting: SyncSetting) -> SdsProtocol:
     )
 
 
+class _WireProfiles(BuiltIn):
+    """`spec` and `nim`."""
+
+    @hookimpl
+    def make_wire_profile(self, name: str) -> WireProfile | None:
+        return PROFILES.get(name)
+
+
 class _Transports(BuiltIn):
     """A Waku node's REST API, a network in memory, and a multicast group."""
 
@@ -101,6 +110,7 @@ BUILT_IN: Final[dict[str, BuiltIn]] = {
     "state stores": _StateStores(),
     "transports": _Transports(),
     "policies": _Policies(),
+    "wire profiles": _WireProfiles(),
     "sds": _Sds(),
 }
 

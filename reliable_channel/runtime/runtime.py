@@ -16,6 +16,7 @@ from ..repairs import Repairs
 from ..sds.archive import NO_ARCHIVE
 from ..sds.changes import NO_RECORDER, Recorder
 from ..sds.log import LogEntry
+from ..segmentation import LAYOUTS, SegmentLayout
 from ..signing import Signing
 from ..state import StateCorrupt
 from ..steady_clock import SteadyClock
@@ -356,7 +357,9 @@ class Runtime:
 
 def _segmentation(options: ChannelOptions) -> Segmentation:
     layout = options.segment_layout
-    if layout is None:
+    if isinstance(layout, str):
+        layout = next((known for known in LAYOUTS if known.name == layout), None)
+    if not isinstance(layout, SegmentLayout):
         return NoSegmentation()
     return Segments(
         layout,
