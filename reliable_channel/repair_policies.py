@@ -19,8 +19,12 @@ FIRST_LOOK_MS: Final = 1_000
 """A message that is missing for less may still be on its way."""
 FADE: Final = 0.125
 """What the newest outcome counts in `Lately`; the first ones count as much as each other."""
+FEWER: Final = 2
+"""How many times as long `adaptive` waits between looks that find little."""
 MOST_STRETCH: Final = 6
-"""How many times as long `adaptive` leaves a Store in peace that does not help."""
+"""The same for a Store that does not answer, at most."""
+HELPS: Final = 0.05
+"""The share found from which on a way is said to help."""
 ENOUGH_TRIES: Final = 3
 """Outcomes after which `adaptive` believes that a way does not help."""
 
@@ -56,7 +60,7 @@ class Lately:
     @property
     def helps(self) -> bool:
         """Whether it finds something, as far as is known."""
-        return self.tries < ENOUGH_TRIES or self.found >= 0.25
+        return self.tries < ENOUGH_TRIES or self.found >= HELPS
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,7 +74,11 @@ class StoreState:
     failed_ms: int = 0
     """When it last did not."""
     by_hint: Lately = field(default_factory=Lately)
+    """What the first look for a message found by hint."""
     by_time: Lately = field(default_factory=Lately)
+    """And by topic and time."""
+    again: Lately = field(default_factory=Lately)
+    """What all further looks found, by whatever way."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,6 +102,9 @@ class Missing:
     """When it was noticed."""
     interval_ms: int
     """What the options say: `retrieve_frequency_ms`."""
+    began_ms: int = 0
+    """When this participant began: a time of its own, from which it may count those at which it
+    looks for several messages at once."""
     is_awaited: bool = True
     """Whether other messages wait for it; else it counts as lost, or as from before this
     participant joined."""
@@ -159,34 +170,30 @@ def nothing(missing: Missing) -> RepairStep:
 
 
 def adaptive(missing: Missing) -> RepairStep:
-    """As `both`, but it leaves out what did not help lately, and spares others what Store is about
-    to give.
+    """As `both`, for fewer queries: it looks for several messages at once, and leaves out what did
+    not help lately.
 
-    A Store that finds nothing, or does not answer, is asked less and less often, a way of asking
-    that finds nothing at every second look. Other participants are asked once one look has failed,
-    or should have ended, and from the first where Store does not help anyway.
+    All looks but a message's first fall on times an interval apart, of this participant's own, so
+    that one query serves all that is missing. Where such later looks found little, or Store does
+    not answer, these times lie further apart. Where hints find nothing and searches by time do, as
+    with peers whose hints never match, a message is searched for by time from the first; where
+    such searches find nothing, half of them are left out.
     """
-    store = missing.store
-    way, other = (store.by_hint, store.by_time)
-    helps = store.exists and not store.failures and (way.helps or other.helps)
+    store, looks = missing.store, missing.looks
     look_at_ms, look = _steady_look(missing)
-    if not helps:
-        look_at_ms = _put_off(missing, look_at_ms)
-    if helps and missing.is_awaited and missing.looked_ms is None:
-        ask_at_ms = look_at_ms + round(2 * max(way.took_ms, other.took_ms))
-    else:
-        ask_at_ms = missing.since_ms
-    return RepairStep(look_at_ms, look, ask_at_ms)
-
-
-def _put_off(missing: Missing, look_at_ms: int) -> int:
-    """A later look, the later the more looks were in vain."""
-    failures = missing.store.failures
-    stretch = min(missing.looks + failures, MOST_STRETCH - 1)
-    later_ms = look_at_ms + stretch * missing.interval_ms
-    if failures:
-        later_ms = max(later_ms, missing.store.failed_ms + stretch * missing.interval_ms)
-    return later_ms
+    if looks == 0 and store.by_time.helps and not store.by_hint.helps:
+        look = "time"
+    elif looks.bit_length() % 2 and not store.by_time.helps:
+        look = "hint"
+    every_ms = missing.interval_ms * (1 if store.again.helps else FEWER)
+    if store.failures:
+        every_ms = missing.interval_ms * min(1 + store.failures, MOST_STRETCH)
+        look_at_ms = max(look_at_ms, store.failed_ms + every_ms // 2)
+    if missing.looked_ms is not None:
+        look_at_ms = missing.looked_ms + every_ms // 2
+    if missing.looked_ms is not None or store.failures:
+        look_at_ms += (missing.began_ms - look_at_ms) % every_ms
+    return RepairStep(look_at_ms, look, missing.since_ms)
 
 
 def _steady_look(missing: Missing) -> tuple[int, Look]:

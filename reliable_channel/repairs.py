@@ -5,11 +5,11 @@ the core, and tells what the core told and what was received. Other participants
 earlier than the policy says; `store_queries.py` makes the looks into Store that it plans.
 """
 
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Final
 
-from .repair_policies import Missing, Others, RepairPolicy, RepairStep, StoreState
+from .repair_policies import Lately, Missing, Others, RepairPolicy, RepairStep, StoreState
 from .sds.events import RepairRequested, SdsEvent
 from .sds.incoming import MissingEntry
 from .sds.timetable import Timetable
@@ -58,6 +58,7 @@ class Repairs:
         self._core = core
         self._now_ms = now_ms
         self._policy = policy
+        self._began_ms = now_ms()
         self._plans: dict[str, Plan] = {}
         self._most = SLACK
         """With more plans than these it is looked whether all are still needed."""
@@ -109,9 +110,10 @@ class Repairs:
 
     def plans(self) -> list[Plan]:
         """The plans for what is missing now, in the core's order; all others are forgotten."""
-        self._count_others()
         before, self._plans = self._plans, {}
-        for missing in self._core.missing():
+        if all_missing := self._core.missing():
+            self._count_others()
+        for missing in all_missing:
             message_id = missing.entry.message_id
             if (plan := before.pop(message_id, None)) is None:
                 plan = self._new(missing)
@@ -132,18 +134,29 @@ class Repairs:
             self._decide(plan)
 
     def store_answered(
-        self, share: float | None, took_ms: int, cost_bytes: int, *, by_time: bool
+        self,
+        plans: Sequence[Plan],
+        left: Collection[Plan],
+        took_ms: int,
+        cost_bytes: int,
+        *,
+        by_time: bool,
     ) -> None:
-        """Store answered, and gave this share of the missing messages that it was asked for; None
-        where it was asked for something else."""
-        was_away = bool(self._store.failures)
-        self._store = replace(self._store, failures=0)
-        if share is not None and by_time:
-            lately = self._store.by_time.after(share, took_ms, cost_bytes)
-            self._store = replace(self._store, by_time=lately)
-        elif share is not None:
-            lately = self._store.by_hint.after(share, took_ms, cost_bytes)
-            self._store = replace(self._store, by_hint=lately)
+        """Store answered a query for these messages, of which some are left."""
+        was_away, remaining = bool(self._store.failures), {plan.message_id for plan in left}
+        store = replace(self._store, failures=0)
+
+        def after(lately: Lately, asked: Sequence[Plan]) -> Lately:
+            found = sum(plan.message_id not in remaining for plan in asked)
+            return lately.after(found / len(asked), took_ms, cost_bytes) if asked else lately
+
+        first = [plan for plan in plans if not plan.looks]
+        if by_time:
+            store = replace(store, by_time=after(store.by_time, first))
+        else:
+            store = replace(store, by_hint=after(store.by_hint, first))
+        later = [plan for plan in plans if plan.looks]
+        self._store = replace(store, again=after(store.again, later))
         if was_away:
             self._decide_on(self._plans.values())
 
@@ -205,6 +218,7 @@ class Repairs:
                 self._now_ms(),
                 plan.missing.since_ms,
                 self.retrieve_frequency_ms,
+                self._began_ms,
                 self._core.is_awaited(plan.message_id),
                 plan.looks,
                 plan.looked_ms,

@@ -62,6 +62,9 @@ class StoreQueries:
         self._repairs = repairs
         self._catch_up_from_ms: int | None = None
         self._rests_until_ms = 0
+        self.is_catching_up = False
+        """Whether the query under way fetches all of a time, and nothing that is known to be
+        missing."""
 
     @property
     def must_catch_up(self) -> bool:
@@ -93,11 +96,14 @@ class StoreQueries:
         start_ms, self._catch_up_from_ms = self._catch_up_from_ms, None
         if start_ms is None:
             return
+        self.is_catching_up = True
         try:
             yield from self._ask(self._since(start_ms))
         except GeneratorExit:
             self.catch_up(start_ms)
             raise
+        finally:
+            self.is_catching_up = False
 
     def _fetch_missing(self) -> Queries:
         due = self._due()
@@ -149,10 +155,8 @@ class StoreQueries:
         took_ms, by_time = self._now_ms() - began_ms, isinstance(query, ByTime)
         if by_time:
             self._rests_until_ms = self._now_ms() + min(REST * took_ms, MAX_REST_MS)
-        found = len(plans) - len(self._still_missing(plans))
-        share = found / len(plans) if plans else None
-        cost_bytes = repairs.bytes_from_store - read_before
-        repairs.store_answered(share, took_ms, cost_bytes, by_time=by_time)
+        left, cost_bytes = self._still_missing(plans), repairs.bytes_from_store - read_before
+        repairs.store_answered(plans, left, took_ms, cost_bytes, by_time=by_time)
 
 
 def _usable_hint(plan: Plan) -> bytes | None:

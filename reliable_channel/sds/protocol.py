@@ -44,9 +44,9 @@ class SdsProtocol:
     """One participant of one channel.
 
     It sends the dialect `profile` and takes those of `listen_to`, all that are known by default;
-    what mixing them means stands in `profile.py`. Options and id function are those of `profile` where None.
-    With `signing` it signs what it sends; with `require_signatures` it takes nothing whose sender
-    is not proven.
+    what mixing them means stands in `profile.py`. Options and id function are those of `profile`
+    where None. With `signing` it signs what it sends; with `require_signatures` it takes nothing
+    whose sender is not proven.
 
     `random` returns floats in [0, 1) and is asked for sync back-off and sync ids alone.
 

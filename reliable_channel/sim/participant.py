@@ -25,6 +25,7 @@ from .durability import Disk
 from .invariants import Watch
 from .network import Network, Packet, packet
 from .store import Store, StoreAwayError
+from .tally import RepairTally
 from .timeline import Timeline
 from .trace import Trace
 
@@ -74,6 +75,7 @@ class Participant:
         self.number = number
         self.name = watch.name
         self.watch = watch
+        self.tally = RepairTally()
         self.clock_skew_ms = 0
         self.core: SdsProtocol | None = None
         """None while the process does not run."""
@@ -196,6 +198,7 @@ class Participant:
         now_ms, data = self.now_ms(), arrived.data
         arrival = core.receive(data, now_ms, retrieval_hint=arrived.message_hash)
         self.repairs.received(arrival, len(data), from_store=from_store)
+        self.tally.received(arrival)
         self.watch.received(core, data, arrival)
         self._settle(core, now_ms, arrived=(data, arrival))
 
@@ -223,6 +226,7 @@ class Participant:
         events = list(core.events())
         for event in events:
             self.repairs.saw(event)
+            self.tally.told(event)
         if self._overlay is None:
             self._let_out(core, events, core.outgoing(), sent_id, arrived)
         else:
@@ -326,6 +330,7 @@ class Participant:
         sealed = packet(outgoing.data, self.now_ms(), is_stored=outgoing.kind not in _EXPENDABLE)
         self._note(f"publishes {outgoing.kind.value} {outgoing.message_id}")
         self.watch.published(core, outgoing)
+        self.tally.published(outgoing)
         self._world.network.broadcast(self.number, sealed)
         if outgoing.kind in _HINTED:
             now_ms = self.now_ms()
@@ -362,6 +367,7 @@ class Participant:
                 try:
                     with closing(look) as queries:
                         for query in queries:
+                            self.tally.store_queries += not self._queries.is_catching_up
                             yield store.delay_ms()
                             assert self.core is not None
                             for found in store.answer(query):

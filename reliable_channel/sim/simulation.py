@@ -32,6 +32,7 @@ from .scenario import (
 )
 from .sharing import sharing
 from .store import Store
+from .tally import RepairTally, summed
 from .timeline import Timeline
 from .trace import Trace
 
@@ -75,6 +76,7 @@ class Result:
     delivered: int
     settled_after_ms: int
     """From the end of the faults until all logs were equal."""
+    repair: RepairTally
 
 
 class Simulation:
@@ -142,7 +144,8 @@ class Simulation:
             violation = Violation("no step raises", "", self.ledger.now_ms(), "", where)
         steps, delivered = self._count()
         digest = self.trace.digest()
-        return Result(self.scenario, violation, digest, steps, delivered, settled_after_ms)
+        repair = summed(participant.tally for participant in self.participants)
+        return Result(self.scenario, violation, digest, steps, delivered, settled_after_ms, repair)
 
     # -- the course of a run -----------------------------------------------------------------------
 

@@ -136,7 +136,7 @@ class Shouting:
         return Progress(self._received, 0, 0)
 
     def statistics(self) -> SdsStatistics:
-        return SdsStatistics(SdsCounters(), 0, len(self.log), *[0] * 10)
+        return SdsStatistics(SdsCounters(), 0, len(self.log), *[0] * 11)
 
 
 class Plugin:
