@@ -66,7 +66,7 @@ def tallied(store: str, participants: int, policy: str) -> RepairTally:
 def line(store: str, participants: int, policy: str, tally: RepairTally) -> str:
     """A row of the table."""
     waits_s = [wait_ms / 1000 for wait_ms in tally.waits_ms]
-    missing = len(waits_s)
+    missing = len(waits_s) + tally.lost
     slowest_s = quantiles(waits_s, n=20)[-1]
 
     def each(count: int) -> str:

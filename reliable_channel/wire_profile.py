@@ -44,7 +44,7 @@ __all__ = [
 P = ParamSpec("P")
 T = TypeVar("T")
 
-_SAMPLE: Final = Message("sender", "id", "channel", 1, content=b"content", bloom_filter=b"")
+_SAMPLE_MS: Final = 1_700_000_000_000
 
 
 def checked_wire_profile(profile: WireProfile, name: str, whose: str) -> WireProfile:
@@ -67,7 +67,7 @@ def checked_wire_profile(profile: WireProfile, name: str, whose: str) -> WirePro
             _held(timers.in_response_group, bool, f"in_response_group of {whose}"),
         ),
     )
-    _try(checked.codec, whose)
+    _try(checked, whose)
     return checked
 
 
@@ -146,15 +146,18 @@ def _has(value: object, names: tuple[str, ...]) -> bool:
     return all(hasattr(value, name) for name in names)
 
 
-def _try(codec: Codec, whose: str) -> None:
+def _try(profile: WireProfile, whose: str) -> None:
     """Have a message written and read: better here than with the first one that counts."""
+    codec, lamport_timestamp = profile.codec, profile.clock(_SAMPLE_MS).tick(_SAMPLE_MS)
+    sample = Message("sender", "id", "channel", lamport_timestamp, content=b"content")
     try:
-        data = codec.encode(_SAMPLE)
-        read = codec.decode(data)
+        data = codec.encode(sample)
+        recognised, read = codec.recognises(data), codec.decode(data)
     except CodecError as error:
         raise PluginError(f"{whose} cannot write a message and read it again: {error}") from error
-    same = (read.sender_id, read.message_id, read.channel_id, read.content) == (
-        _SAMPLE.sender_id, _SAMPLE.message_id, _SAMPLE.channel_id, _SAMPLE.content,
-    )  # fmt: skip
-    if not (same and codec.recognises(data)):
-        raise PluginError(f"{whose} does not recognise a message of its own, or reads another one")
+    if not recognised:
+        raise PluginError(f"{whose} does not recognise a message that it has written")
+    for name in ("sender_id", "message_id", "channel_id", "lamport_timestamp", "content"):
+        before, after = getattr(sample, name), getattr(read, name)
+        if before != after:
+            raise PluginError(f"{whose} writes {name} {before!r} and reads {after!r:.80}")
