@@ -277,6 +277,8 @@ class SdsProtocol:
     def wanted(self) -> Sequence[MissingEntry]:
         """Hand out, with `asks_when_told`, what others might be asked for: whatever is missing, as
         often as it is referred to."""
+        if not self._state.wanted:
+            return ()
         wanted, self._state.wanted = self._state.wanted, []
         return wanted
 

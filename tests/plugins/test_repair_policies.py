@@ -11,7 +11,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from reliable_channel import ChannelOptions, MessageLost, MessageReceived, PluginError
+from reliable_channel import (
+    ChannelOptions,
+    MessageLost,
+    MessageReceived,
+    PluginError,
+    RepairRequested,
+)
 from reliable_channel.hooks import hookimpl
 from reliable_channel.policies import REPAIR_POLICIES, checked_repair_policy
 from reliable_channel.repair_policies import (
@@ -253,6 +259,32 @@ async def test_a_policy_by_name_or_as_it_is_says_when_store_is_asked(
         await told.until(lambda: len(ids(told.events)) == 2, within_s=60)
         assert 50 <= (now_ns() - began_ns) / 1e9 <= 51.5
         assert library.hashes_asked == [] and len(library.times_asked) == 1
+
+
+@pytest.mark.anyio
+async def test_where_there_is_no_store_a_policy_is_shown_that(virtual_time: None) -> None:
+    class Alone(Library):
+        @property
+        def has_store(self) -> bool:
+            return False
+
+    seen = list[Missing]()
+
+    def watching(missing: Missing) -> RepairStep:
+        seen.append(missing)
+        return RepairStep(missing.since_ms, "time", missing.since_ms + 20_000)
+
+    network = MemoryNetwork()
+    alice, library = Author(network), Alone(network)
+    options = ChannelOptions(repair_t_min_ms=5_000, repair_t_max_ms=5_000)
+    channel = reader(library, options=options, retrieval_strategy=watching)
+    async with listening(channel) as told:
+        began_ns = now_ns()
+        alice.publish(alice.write("m2", ENTRY))
+        await told.first(RepairRequested, within_s=60)
+        assert 25 <= (now_ns() - began_ns) / 1e9 <= 26
+    assert [(m.entry, m.store.exists, m.others.count) for m in seen] == [(ENTRY, False, 1)]
+    assert library.times_asked == []
 
 
 @pytest.mark.anyio
