@@ -188,9 +188,10 @@ def adaptive(missing: Missing) -> RepairStep:
     every_ms = missing.interval_ms * (1 if store.again.helps else FEWER)
     if store.failures:
         every_ms = missing.interval_ms * min(1 + store.failures, MOST_STRETCH)
-        look_at_ms = max(look_at_ms, store.failed_ms + every_ms // 2)
     if missing.looked_ms is not None:
         look_at_ms = missing.looked_ms + every_ms // 2
+    if store.failures:
+        look_at_ms = max(look_at_ms, store.failed_ms + every_ms // 2)
     if missing.looked_ms is not None or store.failures:
         look_at_ms += (missing.began_ms - look_at_ms) % every_ms
     return RepairStep(look_at_ms, look, missing.since_ms)

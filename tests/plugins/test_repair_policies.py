@@ -112,11 +112,13 @@ def test_adaptive_leaves_a_store_in_peace_that_does_not_answer(
     failures: int, apart_ms: int
 ) -> None:
     away = StoreState(failures=failures, failed_ms=61_000)
-    step = REPAIR_POLICIES["adaptive"](replace(NEW, now_ms=61_000, store=away))
-    assert step.ask_at_ms == 60_000
-    assert step.look_at_ms is not None
-    assert apart_ms // 2 <= step.look_at_ms - 61_000 < apart_ms // 2 + apart_ms
-    assert (step.look_at_ms - NEW.began_ms) % apart_ms == 0
+    looked_before = replace(NEW, since_ms=20_000, looks=2, looked_ms=40_000)
+    for missing in (NEW, looked_before):
+        step = REPAIR_POLICIES["adaptive"](replace(missing, now_ms=61_000, store=away))
+        assert step.ask_at_ms == missing.since_ms
+        assert step.look_at_ms is not None
+        assert apart_ms // 2 <= step.look_at_ms - 61_000 < apart_ms // 2 + apart_ms
+        assert (step.look_at_ms - NEW.began_ms) % apart_ms == 0
 
 
 @pytest.mark.parametrize("store", [StoreConditions(), StoreConditions(loss=0.7)])
