@@ -73,13 +73,14 @@ class Repairs:
         """Decide on what is newly missing, and have others asked where it is time."""
         if wanted := self._core.wanted():
             self._count_others()
+            now_ms = self._now_ms()
             for missing in wanted:
-                self._notice(missing)
+                self._notice(missing, now_ms)
             if len(self._plans) > self._most:
                 self.plans()
         if (first_ms := self._asks.first_ms()) is not None and first_ms <= (now := self._now_ms()):
             for message_id in self._asks.until(now, len(self._asks)):
-                self._ask(self._plans[message_id])
+                self._ask(self._plans[message_id], now)
 
     def next_deadline_ms(self) -> int | None:
         """When `step` must be called next; None where others need not be asked for anything."""
@@ -169,7 +170,7 @@ class Repairs:
 
     # -- inside ------------------------------------------------------------------------------------
 
-    def _notice(self, missing: MissingEntry) -> None:
+    def _notice(self, missing: MissingEntry, now_ms: int) -> None:
         plan = self._plans.get(missing.entry.message_id)
         if plan is None:
             plan = self._new(missing)
@@ -177,15 +178,15 @@ class Repairs:
             return
         plan.is_held = True
         self._plans[plan.message_id] = plan
-        if plan.step.ask_at_ms is not None and plan.step.ask_at_ms <= self._now_ms():
+        if plan.step.ask_at_ms is not None and plan.step.ask_at_ms <= now_ms:
             plan.missing = missing
-            self._ask(plan)
+            self._ask(plan, now_ms)
         else:
             self._hold(plan)
 
-    def _ask(self, plan: Plan) -> None:
+    def _ask(self, plan: Plan, now_ms: int) -> None:
         self._release(plan)
-        self._core.ask_participants(plan.missing, self._now_ms())
+        self._core.ask_participants(plan.missing, now_ms)
 
     def _requested(self, plan: Plan) -> None:
         now_ms = self._now_ms()
