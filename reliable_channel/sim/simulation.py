@@ -4,10 +4,11 @@ are equal."""
 import traceback
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from random import Random
 from typing import Final
 
-from ..sds import Limits, RepairOptions, SdsOptions
+from ..sds import Limits, RepairOptions, SdsOptions, SdsProtocol
 from ..sds.bloom import BloomParameters
 from .hostile import Attacker
 from .invariants import Watch
@@ -76,6 +77,10 @@ class Result:
     """From the end of the faults until all logs were equal."""
 
 
+class _Watched(Participant[SdsProtocol]):
+    watch: Watch
+
+
 class Simulation:
     """A group, its network and its Store."""
 
@@ -95,8 +100,8 @@ class Simulation:
             self.network,
             self.store,
             self.trace,
-            options,
-            profile,
+            partial(SdsProtocol, CHANNEL, options=options, profile=profile, listen_to=(profile,)),
+            profile.name,
             scenario.commit_ms,
         )
         numbers = range(scenario.participants)
@@ -104,7 +109,7 @@ class Simulation:
         for watch in self.watches:
             watch.introduce(self.watches)
         self.participants = [
-            Participant(w.number, world, seed, w, is_durable=w.number in scenario.durable)
+            _Watched(w.number, w.name, world, seed, w, is_durable=w.number in scenario.durable)
             for w in self.watches
         ]
         self.network.stations += self.participants
@@ -237,7 +242,7 @@ class Simulation:
     def check(self) -> None:
         """Compare whole logs: of each participant with what it told, and of those who know the same
         with each other."""
-        seen: dict[tuple[int, int], Participant] = {}
+        seen: dict[tuple[int, int], _Watched] = {}
         for participant in self._present():
             watch, core = participant.watch, participant.core
             assert core is not None
@@ -285,7 +290,7 @@ class Simulation:
                         "the logs do not have it",
                     )
 
-    def _present(self) -> list[Participant]:
+    def _present(self) -> list[_Watched]:
         return [participant for participant in self.participants if participant.core is not None]
 
     def _differences(self) -> str:
