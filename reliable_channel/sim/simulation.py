@@ -15,21 +15,8 @@ from .invariants import Watch
 from .ledger import InvariantViolated, Ledger
 from .network import Network
 from .participant import CHANNEL, Participant, World
-from .scenario import (
-    ClockJump,
-    Conditions,
-    Crash,
-    Fault,
-    Hostile,
-    Join,
-    Leave,
-    Outage,
-    Parameters,
-    Partition,
-    Scenario,
-    StoreAway,
-    StoreConditions,
-)
+from .planning import Plan
+from .scenario import Conditions, Hostile, Parameters, Scenario, StoreConditions
 from .sharing import sharing
 from .store import Store
 from .timeline import Timeline
@@ -149,48 +136,9 @@ class Simulation:
     # -- the course of a run -----------------------------------------------------------------------
 
     def _plan(self) -> None:
-        late = {fault.who for fault in self.scenario.faults if isinstance(fault, Join)}
-        for fault in self.scenario.faults:
-            if isinstance(fault, ClockJump) and fault.at_ms == 0:
-                self.participants[fault.who].clock_skew_ms += fault.by_ms
-            else:
-                self._plan_fault(fault)
-        for participant in self.participants:
-            if participant.number not in late:
-                participant.start()
-        for write in self.scenario.writes:
-            self._at(write.at_ms, self.participants[write.who].write)
-
-    def _plan_fault(self, fault: Fault) -> None:
-        network, store, participants = self.network, self.store, self.participants
-        match fault:
-            case Partition():
-                self._at(fault.at_ms, network.partitions.append, fault)
-                self._at(fault.until_ms, network.partitions.remove, fault)
-            case Outage():
-                self._at(fault.at_ms, participants[fault.who].set_node_away, True)
-                self._at(fault.until_ms, participants[fault.who].set_node_away, False)
-            case StoreAway() if store is not None:
-                self._at(fault.at_ms, setattr, store, "is_away", True)
-                self._at(fault.until_ms, setattr, store, "is_away", False)
-            case ClockJump():
-                self._at(fault.at_ms, participants[fault.who].set_clock, fault.by_ms)
-            case Crash():
-                self._at(fault.at_ms, participants[fault.who].stop)
-                self._at(fault.until_ms, participants[fault.who].start)
-            case Join():
-                self._at(fault.at_ms, participants[fault.who].start)
-            case Leave():
-                self._at(fault.at_ms, participants[fault.who].leave)
-            case Hostile() if self._attacker is not None:
-                for number in range(fault.count):
-                    at_ms = fault.at_ms + 1_000 * number
-                    self._at(at_ms, self._attacker.attack, fault.attack)
-            case _:
-                pass
-
-    def _at(self, at_ms: int, action: Callable[..., None], *arguments: object) -> None:
-        self.timeline.at(START_MS + at_ms, action, *arguments)
+        attack = self._attacker.attack if self._attacker is not None else None
+        plan = Plan(self.timeline, self.network, self.store, self.participants, attack)
+        plan.add(self.scenario)
 
     def _play_faults(self) -> None:
         end_ms = START_MS + self.scenario.faults_end_ms
