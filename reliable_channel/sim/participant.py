@@ -39,7 +39,6 @@ BACKOFF_MS: Final = (200, 10_000)
 
 C = TypeVar("C", bound=SyncCore)
 C_co = TypeVar("C_co", bound=SyncCore, covariant=True)
-C_contra = TypeVar("C_contra", bound=SyncCore, contravariant=True)
 
 
 class MakeCore(Protocol[C_co]):
@@ -58,38 +57,39 @@ class MakeCore(Protocol[C_co]):
         ...
 
 
-class Observer(Protocol[C_contra]):
+class Observer(Generic[C]):
     """Is told what a participant does; by default nothing comes of it."""
 
-    def started(self, core: C_contra) -> None:
+    def started(self, core: C) -> None:
         """It begins with an empty log."""
 
-    def restarted(self, core: C_contra) -> None:
+    def restarted(self, core: C) -> None:
         """It begins again, with what it had on disk."""
 
     def left(self) -> None:
         """It is gone for good."""
 
-    def sent(self, core: C_contra, message_id: str) -> None:
+    def sent(self, core: C, message_id: str) -> None:
         """A message of its application was taken."""
 
-    def accepted(self, core: C_contra, message_id: str) -> None:
+    def accepted(self, core: C, message_id: str) -> None:
         """And is on disk."""
 
-    def received(self, core: C_contra, data: bytes, arrival: Arrival) -> None:
+    def received(self, core: C, data: bytes, arrival: Arrival) -> None:
         """The core was given a message."""
 
     def took(self, data: bytes, arrival: Arrival) -> None:
         """And what came of it is on disk."""
 
-    def told(self, core: C_contra, event: SdsEvent) -> str | None:
+    def told(self, core: C, event: SdsEvent) -> str | None:
         """The application was told; a line for the trace, or None."""
+        return None
 
-    def stepped(self, core: C_contra, now_ms: int, is_waiting: Callable[[str], bool]) -> None:
+    def stepped(self, core: C, now_ms: int, is_waiting: Callable[[str], bool]) -> None:
         """A step is over; `is_waiting` says of an own message whether it waits for the
         transport."""
 
-    def published(self, core: C_contra, outgoing: Outgoing) -> None:
+    def published(self, core: C, outgoing: Outgoing) -> None:
         """A message is out."""
 
 
