@@ -28,20 +28,25 @@ FULL_RECEIVES: Final = 1_000_000
 would make figures depend on the machine."""
 COLUMNS: Final[Sequence[tuple[str, Callable[[Measures], float | None], str]]] = (
     ("delivered", lambda m: 100 * m.delivery_probability, "{:.4g} %"),
-    ("latency 50 %", lambda m: _seconds(m.latency_p50_ms), "{:.2f} s"),
-    ("95 %", lambda m: _seconds(m.latency_p95_ms), "{:.2f} s"),
-    ("sent a message", lambda m: m.bytes_per_message / 1000, "{:,.1f} kB"),
-    ("Store requests", lambda m: m.store_requests / max(1, m.messages), "{:,.2f}"),
-    ("Store answers", lambda m: m.store_bytes / 1000 / max(1, m.messages), "{:,.1f} kB"),
-    ("idle", lambda m: m.idle_bytes_per_hour / 1000, "{:,.0f} kB/h"),
+    ("50 %", lambda m: _seconds(m.latency_p50_ms), "{:.2f} s"),
+    ("95 %", lambda m: _seconds(m.latency_p95_ms), "{:.3g} s"),
+    ("sent", lambda m: m.bytes_per_message / 1000, "{:,.1f} kB"),
+    ("asked", lambda m: m.store_requests / max(1, m.messages), "{:,.2f}"),
+    ("given", lambda m: m.store_bytes / 1000 / max(1, m.messages), "{:,.1f} kB"),
+    ("idle", lambda m: m.idle_bytes_per_hour / 1e6, "{:.2f} MB/h"),
 )
-"""What is shown: its name, the value, and how it is written. Store's are a message."""
+"""What is shown: its name, the value, and how it is written."""
+EXPLAINED: Final = (
+    "50 %, 95 %: latency of the deliveries. A message: sent is what all participants broadcast for "
+    "it, asked how often Store was asked, given what Store gave. idle: broadcast in a quiet group."
+)
 
 
 def compare(
     *,
     seeds: range,
     is_full: bool,
+    participants: int | None,
     jobs: int,
     as_json: bool,
     out_dir: Path | None,
@@ -51,6 +56,11 @@ def compare(
     """Run the comparison and tell of it; return whether all promises were kept."""
     began = time.monotonic()
     cells = list((full if is_full else covering)(seeds))
+    if participants is not None:
+        sizes = sorted({cell.participants for cell in cells})
+        if participants not in sizes:
+            raise ValueError(f"participants is {participants}; compared are {sizes}")
+        cells = [cell for cell in cells if cell.participants == participants]
     absent = dict(_absent())
     for sync, reason in absent.items():
         warn(f"{sync} is left out: {reason}")
@@ -68,7 +78,8 @@ def compare(
             typer.echo(to_json_line(figure))
     else:
         for table in tables(figures):
-            out.print(table)
+            out.print(table, "")
+        out.print(EXPLAINED)
     if out_dir is not None:
         _write(out_dir, figures)
     took_s = time.monotonic() - began
@@ -99,30 +110,31 @@ def _absent() -> Iterator[tuple[str, str]]:
 
 def tables(figures: Sequence[Figure]) -> Iterator[Table]:
     """A table for each group and network, as means of the seeds."""
-    points = dict.fromkeys((f.cell.scenario, f.cell.participants, f.cell.loss) for f in figures)
-    for scenario, participants, loss in points:
+    for point in dict.fromkeys(map(_point, figures)):
+        scenario, participants, loss = point
         title = f"{scenario}, {participants} participants, {100 * loss:g} % lost"
-        table = Table(title=title, title_justify="left", box=None, pad_edge=False)
-        table.add_column("")
+        table = Table(title=title, title_justify="left", box=None, padding=(0, 1, 0, 0))
+        table.add_column(no_wrap=True)
         for name, _, _ in COLUMNS:
-            table.add_column(name, justify="right")
+            table.add_column(name, justify="right", no_wrap=True)
         for variant in VARIANTS:
-            mine = [
-                figure
-                for figure in figures
-                if figure.cell.variant == variant
-                and (figure.cell.scenario, figure.cell.participants) == (scenario, participants)
-                and figure.cell.loss == loss
-            ]
+            mine = [f for f in figures if f.cell.variant == variant and _point(f) == point]
             if mine:
                 table.add_row(variant, *texts(mine))
+        reasons = dict.fromkeys(f.not_run for f in figures if _point(f) == point and f.not_run)
+        if reasons:
+            table.caption, table.caption_justify = "not run: " + "; ".join(reasons), "left"
         yield table
+
+
+def _point(figure: Figure) -> tuple[str, int, float]:
+    return figure.cell.scenario, figure.cell.participants, figure.cell.loss
 
 
 def texts(figures: Sequence[Figure]) -> list[str]:
     """The cells of a table for the runs of one variant."""
-    if reasons := [figure.not_run for figure in figures if figure.not_run]:
-        return [reasons[0], *[""] * (len(COLUMNS) - 1)]
+    if any(figure.not_run for figure in figures):
+        return ["not run", *["-"] * (len(COLUMNS) - 1)]
     found = ((over_seeds(figures, value), written) for _, value, written in COLUMNS)
     return ["-" if known is None else written.format(known[0]) for known, written in found]
 

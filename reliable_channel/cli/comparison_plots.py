@@ -9,7 +9,7 @@ from ..sim.comparison import CONTROL, VARIANTS, Figure
 from ..sim.figures import over_seeds
 from ..sim.measures import Measures
 
-_COLOURS: Final = {"SDS": 0, "SDS-R": 1, "SDS-R tuned": 4, "MVDS": 2, "SVS": 3}
+_COLOURS: Final = {"SDS": 0, "SDS-R": 1, "SDS-R tuned": 4, "MVDS": 2, "MVDS tuned": 5, "SVS": 3}
 _MEASURES: Final[tuple[tuple[str, Callable[[Measures], float | None]], ...]] = (
     ("latency, 95 % (s)", lambda m: None if m.latency_p95_ms is None else m.latency_p95_ms / 1000),
     ("kB sent for a message", lambda m: m.bytes_per_message / 1000),

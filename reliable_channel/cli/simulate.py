@@ -17,7 +17,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 
 from ..sim import Result, Scenario, Simulation, big_group, draw_scenario, run_all, shrink
 from .compare import compare
-from .console import err, errors, out
+from .console import err, out
 
 _Item = TypeVar("_Item")
 
@@ -37,7 +37,11 @@ def simulate(
         int | None, typer.Option(min=1, help="Processes; as many as there are cores by default.")
     ] = None,
     participants: Annotated[
-        int | None, typer.Option(min=1, help="One large group with mild loss, of this size.")
+        int | None,
+        typer.Option(
+            min=1,
+            help="One large group with mild loss, of this size; with --compare, no other size.",
+        ),
     ] = None,
     messages: Annotated[int, typer.Option(min=1, help="Messages in the large group.")] = 500,
     scenario: Annotated[
@@ -72,18 +76,17 @@ def simulate(
     stop = threading.Event()
     _on_signals(signal.default_int_handler)  # whoever ends a soak has its report
     if comparing:
-        if (jobs := jobs or _cores()) > 1:
-            _on_signals(lambda *_: stop.set())
-        with errors():
-            kept = compare(
-                seeds=range(first_seed, first_seed + (seeds or 1)),
-                is_full=full,
-                jobs=jobs,
-                as_json=as_json,
-                out_dir=out_dir,
-                stop=stop,
-                shown=partial(_with_progress, what="runs"),
-            )
+        _on_signals(lambda *_: stop.set())
+        kept = compare(
+            seeds=range(first_seed, first_seed + (seeds or 1)),
+            is_full=full,
+            participants=participants,
+            jobs=jobs or _cores(),
+            as_json=as_json,
+            out_dir=out_dir,
+            stop=stop,
+            shown=partial(_with_progress, what="runs"),
+        )
         raise typer.Exit(0 if kept and not stop.is_set() else 1)
     if scenario is not None:
         results: Iterable[Result] = [_run_one(_read(scenario), trace)]

@@ -36,6 +36,8 @@ TUNED: Final[Mapping[str, Any]] = {
     "sync_min_interval_ms": 10_000,
 }
 """SDS for groups that are not large: shorter messages, and everything sooner."""
+TUNED_MVDS: Final[Mapping[str, Any]] = {"retry_interval_ms": 3_000, "max_retry_attempts": 30}
+"""MVDS repeats at intervals that double from here on, up to 64 times this."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,6 +71,7 @@ VARIANTS: Final = {
         Variant("SDS-R tuned", "sds", False, {**TUNED, "retrieval_strategy": "sds-r-only"}),
         # MVDS misses nothing by reference, and so asks Store for nothing.
         Variant("MVDS", "mvds", False, most_participants=65),
+        Variant("MVDS tuned", "mvds", False, TUNED_MVDS, most_participants=65),
         *_with_and_without_store("SVS", "svs", {}),
     )
 }
@@ -193,12 +196,13 @@ def run_cell(cell: Cell, make: MakeSyncCore, terms: Terms | None = None) -> Figu
     random = Random(f"{cell.scenario} {cell.participants} {cell.seed} workload")
     scenarios = SCENARIOS[cell.scenario](cell, random)
     try:
-        return Figure(cell, run_trial(scenarios, _maker(variant, make), terms))
+        return Figure(cell, run_trial(scenarios, maker(variant, make), terms))
     except TooMuchWork as error:
         return Figure(cell, None, f"stopped: {error}")
 
 
-def _maker(variant: Variant, make: MakeSyncCore) -> MakeCore[SyncCore]:
+def maker(variant: Variant, make: MakeSyncCore) -> MakeCore[SyncCore]:
+    """What makes the cores of a variant in a trial."""
     options = ChannelOptions(**variant.options)
     profile = sharing()  # what all decode is decoded once
 

@@ -171,7 +171,7 @@ class _Trial:
         return True
 
     def _is_settled(self) -> bool:
-        everything = (1 << len(self._channel.accepted_ms)) - 1
+        everything = (1 << len(self._channel.sent_ms)) - 1
         return all(
             probe.has | probe.own == everything
             and not participant.core.unacknowledged
@@ -187,7 +187,7 @@ class _Trial:
             for probe, participant in zip(self._probes, self._participants, strict=True)
             if participant.core is not None
         ]
-        messages = len(self._channel.accepted_ms)
+        messages = len(self._channel.sent_ms)
         due = sum(messages - probe.own.bit_count() for probe, _ in here)
         delivered = sum((probe.has & ~probe.own).bit_count() for probe, _ in here)
         self._meter.count_promises(messages, due, delivered)
