@@ -73,6 +73,8 @@ def simulate(
 
     Ends with `N passed, M failed`; the exit status is 1 where a promise was broken.
     """
+    if (full or as_json or out_dir is not None) and not comparing:
+        raise ValueError("--full, --json and --out go with --compare")
     stop = threading.Event()
     _on_signals(signal.default_int_handler)  # whoever ends a soak has its report
     if comparing:

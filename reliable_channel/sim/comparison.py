@@ -53,13 +53,6 @@ class Variant:
     """More it does not take."""
 
 
-def _with_and_without_store(name: str, sync: str, options: Mapping[str, Any]) -> list[Variant]:
-    return [
-        Variant(f"{name}, Store", sync, True, options),
-        Variant(name, sync, False, options),
-    ]
-
-
 VARIANTS: Final = {
     variant.name: variant
     for variant in (
@@ -72,7 +65,8 @@ VARIANTS: Final = {
         # MVDS misses nothing by reference, and so asks Store for nothing.
         Variant("MVDS", "mvds", False, most_participants=65),
         Variant("MVDS tuned", "mvds", False, TUNED_MVDS, most_participants=65),
-        *_with_and_without_store("SVS", "svs", {}),
+        Variant("SVS, Store", "svs", True),
+        Variant("SVS", "svs", False),
     )
 }
 """`SDS` without SDS-R and without Store is a control: what is lost stays lost, unless its sender

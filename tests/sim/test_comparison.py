@@ -13,6 +13,7 @@ from xml.etree import ElementTree
 
 import pytest
 
+from reliable_channel.cli.simulate import simulate
 from reliable_channel.sim.comparison import (
     CONTROL,
     SCENARIOS,
@@ -252,6 +253,11 @@ def test_the_command_writes_tables_figures_and_plots(tmp_path: Path) -> None:
 def test_a_size_that_is_not_compared_is_refused() -> None:
     status, _, told = compare("--participants", "3")
     assert (status, told) == (2, "error: participants is 3; compared are [2, 10, 40]\n")
+
+
+def test_options_of_the_comparison_go_with_it() -> None:
+    with pytest.raises(ValueError, match="go with --compare"):
+        simulate(full=True)
 
 
 def test_what_is_not_installed_is_left_out() -> None:
