@@ -17,7 +17,9 @@ ROOT = Path(__file__).parents[2]
 PAGES = sorted([ROOT / "README.md", *(ROOT / "docs").glob("*.md")])
 
 
-@pytest.mark.parametrize("written", [generate, conformance, choosing], ids=lambda module: module.__name__)
+@pytest.mark.parametrize(
+    "written", [generate, conformance, choosing], ids=lambda module: module.__name__
+)
 def test_a_generated_page_is_up_to_date(written: ModuleType) -> None:
     assert written.PAGE.read_text() == written.page(), "run `make docs`"
 
