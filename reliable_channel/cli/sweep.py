@@ -1,0 +1,96 @@
+"""`reliable-channel sweep`: seeded simulations by the hundred, and the curves they give."""
+
+import shlex
+import signal
+import threading
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+
+from ..sim import cores
+from ..sweep import (
+    Plan,
+    Record,
+    digest,
+    execute,
+    local_processes,
+    read_plan,
+    render,
+    write_records,
+)
+from .console import err, out
+
+RECORDS = "results.jsonl"
+
+
+def register(app: typer.Typer) -> None:
+    """Add the command."""
+    app.command()(sweep)
+
+
+def sweep(
+    file: Annotated[Path, typer.Argument(help="What to run and to ask; see docs/sweeps.md.")],
+    results: Annotated[
+        Path | None,
+        typer.Option(help="Directory of results; what it has is not run again. FILE.results."),
+    ] = None,
+    page: Annotated[
+        Path | None,
+        typer.Option(help="Write answers here, plots and records in a directory beside."),
+    ] = None,
+    jobs: Annotated[
+        int | None, typer.Option(min=1, help="Processes; as many as there are cores by default.")
+    ] = None,
+    batch: Annotated[int, typer.Option(min=1, help="Runs in a file of results.")] = 4,
+) -> None:
+    """Run simulations for each combination of settings, options and seeds, and tell their digest.
+
+    May be interrupted, even killed, and started again: it goes on where it was. The digest is the
+    same with any number of processes and any size of batch.
+    """
+    plan = read_plan(file)
+    directory = results or file.with_suffix(".results")
+    stop = threading.Event()
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, lambda *_: stop.set())
+    with _progress(len(plan.runs)) as progress:
+        records = execute(
+            plan.runs,
+            directory,
+            local_processes(jobs or cores(), stopped=stop.is_set),
+            batch_size=batch,
+            progress=progress,
+        )
+    if len(records) < len(plan.runs):
+        err.print(f"interrupted: {len(records)} of {len(plan.runs)} runs are in {directory}")
+        raise typer.Exit(130)
+    if page is not None:
+        _write_page(plan, dict(records), page, file)
+        _print(f"answers in {page}")
+    _print(f"{len(records)} runs in {directory}, digest {digest(records)}")
+
+
+def _write_page(plan: Plan, records: Mapping[str, Record], page: Path, file: Path) -> None:
+    beside = page.with_suffix("")
+    beside.mkdir(parents=True, exist_ok=True)
+    command = f"reliable-channel sweep {shlex.quote(str(file))} --page {shlex.quote(str(page))}"
+    for name, data in render(plan, records, command=command, plots=beside.name).items():
+        (page if name == "page.md" else beside / name).write_bytes(data)
+    write_records(beside / RECORDS, records)
+
+
+@contextmanager
+def _progress(total: int) -> Iterator[Callable[[int], None]]:
+    """Show on a terminal how far it is."""
+    columns = (TextColumn("sweeping"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
+    with Progress(*columns, console=err, transient=True, disable=not err.is_terminal) as progress:
+        task = progress.add_task("", total=total)
+        yield lambda count: progress.advance(task, count)
+
+
+def _print(line: str) -> None:
+    out.print(line, markup=False, highlight=False, soft_wrap=True)

@@ -1,0 +1,25 @@
+"""Sweeps: seeded simulations by the hundred, and the curves and answers that they give.
+
+A sweep file says what to run (`plan.py`); each run is a pure function from its settings to a record
+(`runs.py`); executors run what a results directory lacks (`execution.py`, `results.py`); curves,
+answers and a page are made of the records alone (`curves.py`, `page.py`).
+"""
+
+from .execution import execute, local_processes
+from .page import render
+from .plan import Plan, read_plan
+from .results import digest, read_results, write_records
+from .runs import Record, Run
+
+__all__ = [
+    "Plan",
+    "Record",
+    "Run",
+    "digest",
+    "execute",
+    "local_processes",
+    "read_plan",
+    "read_results",
+    "render",
+    "write_records",
+]
