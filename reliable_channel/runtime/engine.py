@@ -127,7 +127,7 @@ class Engine:
         for segment in segments:
             message_id = self.core.send(segment, now_ns // 1_000_000, timestamp_ns=now_ns)
             message_ids.append(message_id)
-            logged += self._logged_own(message_id)
+            logged += self._logged_own(message_id, message_ids[0])
         request_id = str(UUID(int=self._random.getrandbits(128), version=4))
         accepted = Accepted(request_id, tuple(message_ids))
         self._idempotency.add(idempotency_key, accepted)
@@ -281,11 +281,13 @@ class Engine:
                 "wait for an acknowledgement; send again later, or raise outgoing_buffer_limit"
             )
 
-    def _logged_own(self, message_id: str) -> Iterator[Logged]:
+    def _logged_own(self, message_id: str, first_segment_id: str) -> Iterator[Logged]:
         """What the journal is told of a message that was just accepted."""
         log = self.core.log
         if self._journal is not None and (entry := log.entries.get(message_id)) is not None:
-            yield Logged.own(entry, log.position(entry), log.evicted)
+            yield Logged.own(
+                entry, log.position(entry), log.evicted, first_segment_id=first_segment_id
+            )
 
     def _settle(self, *events: Event | Logged) -> None:
         """End a step: tell what happened, and hand on what is to be broadcast."""
@@ -305,15 +307,16 @@ class Engine:
             self._keeper.submit(self.core.changes(), lambda: self._release(events, outgoing))
 
     def _release(self, events: Sequence[Event | Logged], outgoing: Sequence[Outgoing]) -> None:
+        now_ms = self.now_ms()
         for event in events:
             if isinstance(event, Logged):
                 assert self._journal is not None
-                self._journal.logged(event, self.now_ms())
+                self._journal.logged(event, now_ms)
                 continue
             if self._journal is not None:
-                self._journal.event(event, self.now_ms())
+                self._journal.event(event, now_ms)
             if self._observers is not None:
-                for failure in self._observers.tell(event, self.now_ms()):
+                for failure in self._observers.tell(event, now_ms):
                     self.emit(failure)
             self._stream.emit(event)
         for message in outgoing:

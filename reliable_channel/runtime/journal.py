@@ -31,13 +31,15 @@ class Logged:
     evicted: int
     """Entries that had left the log since the process began."""
     content: bytes
+    first_segment_id: str | None = None
+    """Of an own message the first one of its payload, which stands for all of them in events."""
     message_hash: bytes | None = None
-    """Under which Waku message hash it came; None for an own one."""
+    """Of one of others, under which Waku message hash it came."""
     missing: tuple[str, ...] = ()
     """Messages of its causal history that were declared lost before."""
 
     @classmethod
-    def own(cls, entry: LogEntry, position: int, evicted: int) -> Self:
+    def own(cls, entry: LogEntry, position: int, evicted: int, *, first_segment_id: str) -> Self:
         """An own message that was accepted."""
         return cls(
             entry.message_id,
@@ -46,6 +48,7 @@ class Logged:
             position,
             evicted,
             entry.content,
+            first_segment_id,
         )
 
     @classmethod
@@ -58,8 +61,8 @@ class Logged:
             event.position,
             evicted,
             event.content,
-            event.retrieval_hint,
-            tuple(entry.message_id for entry in event.missing),
+            message_hash=event.retrieval_hint,
+            missing=tuple(entry.message_id for entry in event.missing),
         )
 
 
@@ -122,6 +125,7 @@ class Journal:
                 "position": logged.position,
                 "evicted": logged.evicted,
                 "content_sha256": sha256(logged.content).hexdigest(),
+                "first_segment_id": logged.first_segment_id,
                 "message_hash": None if message_hash is None else message_hash.hex(),
                 "missing": logged.missing,
             }

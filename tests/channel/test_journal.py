@@ -82,7 +82,9 @@ async def test_it_has_every_event_and_every_message_on_the_wire(tmp_path: Path) 
 async def test_it_says_what_entered_the_log_and_where(tmp_path: Path) -> None:
     network = MemoryNetwork()
     paths = [tmp_path / "alice.jsonl", tmp_path / "bob.jsonl"]
-    alice = make_channel(network.transport(), "alice", journal=paths[0], segmentation="lip-243-v0.1")
+    alice = make_channel(
+        network.transport(), "alice", journal=paths[0], segmentation="lip-243-v0.1"
+    )
     bob = make_channel(network.transport(), "bob", seed=2, journal=paths[1])
     async with listening(alice), listening(bob) as told:
         await alice.send(b"a" * 250_000)
@@ -98,6 +100,8 @@ async def test_it_says_what_entered_the_log_and_where(tmp_path: Path) -> None:
             assert [each["content_sha256"] for each in logged] == [
                 sha256(each.content).hexdigest() for each in entries
             ]
+            first = entries[0].message_id if channel is alice else None
+            assert {each["first_segment_id"] for each in logged} == {first}
     came = {line["message_hash"] for line in lines(paths[1]) if line["event"] == "wire_in"}
     assert {line["message_hash"] for line in logged} <= came
 
