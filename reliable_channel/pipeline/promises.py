@@ -7,39 +7,14 @@ together.
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import pairwise
 from typing import NamedTuple
 
+from .facts import Delivery, Outcome
 from .findings import Audit, Finding
-from .log_order import Landed, first_difference
+from .log_order import first_difference
 from .replay import Life
-
-
-class Delivery(NamedTuple):
-    """A message entered a log, own or of others."""
-
-    channel_id: str
-    participant_id: str
-    life: int
-    message_id: str
-    sender_id: str
-    lamport_timestamp: int
-    content_sha256: bytes
-    at_ms: int
-    first_segment_id: str | None
-    """Of an own message the first one of its payload; None where it came from others."""
-
-
-class Outcome(NamedTuple):
-    """What a participant was told of a message that was not delivered."""
-
-    channel_id: str
-    participant_id: str
-    life: int
-    message_id: str
-    is_failure: bool
-    """An own message failed, by what its sender was told; else one of others was declared lost."""
 
 
 class Undelivered(NamedTuple):
@@ -109,18 +84,19 @@ def ids_of_several(deliveries: Iterable[Delivery]) -> Iterator[Finding]:
                 yield Finding(Audit.IDS.value, *each[:3], each.message_id, each.at_ms, detail)
 
 
-def unequal_logs(
-    lives: Sequence[Life], logs: Mapping[tuple[str, str, int], Sequence[Landed]]
-) -> Iterator[Finding]:
+def unequal_logs(lives: Sequence[Life], deliveries: Iterable[Delivery]) -> Iterator[Finding]:
     """Where the order of a log differs first from that of most others.
 
     Digests are compared first. Of logs that differ only what both have counts: what is absent is
     for `undelivered` to judge.
     """
+    logs: defaultdict[tuple[str, str, int], list[tuple[int, str]]] = defaultdict(list)
+    for each in deliveries:
+        logs[each[:3]].append((each.log_position, each.message_id))
     for model, others in models(lives):
-        order = [entry.message_id for entry in logs[model[:3]]]
+        order = [message_id for _, message_id in sorted(logs[model[:3]])]
         for life in others:
-            theirs = [entry.message_id for entry in logs[life[:3]]]
+            theirs = [message_id for _, message_id in sorted(logs[life[:3]])]
             common = set(order).intersection(theirs)
             here = [message_id for message_id in theirs if message_id in common]
             there = [message_id for message_id in order if message_id in common]

@@ -7,8 +7,7 @@ a journal is a unit, and a million of them are judged side by side.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator
-from itertools import groupby
+from collections.abc import Iterator
 from typing import Any, Final, NamedTuple
 
 from ..options import ChannelOptions
@@ -60,18 +59,6 @@ def message_of(payload: bytes | None) -> Message | None:
         return None
 
 
-def replayed(
-    channel_id: str, participant_id: str, lines: Iterable[Noted], *, settle_ms: int = SETTLE_MS
-) -> Iterator[Replay]:
-    """The lives of a participant, each read to its end."""
-    for life, noted in groupby(lines, key=lambda noted: noted.life):
-        replay = Replay(channel_id, participant_id, life, settle_ms=settle_ms)
-        for each in noted:
-            replay.add(each)
-        if replay.has_begun:
-            yield replay
-
-
 class Replay:
     """Reads the lines of one life in order; then `findings` says what was broken."""
 
@@ -101,8 +88,8 @@ class Replay:
         self._ahead: set[str] = set()
         self._found: list[Finding] = []
 
-    def add(self, noted: Noted) -> None:
-        """Read a line."""
+    def add(self, noted: Noted, message: Message | None) -> None:
+        """Read a line, and the message that it carries."""
         line = noted.line
         if line.event == SET_ASIDE or line.at_ms is None:
             return
@@ -116,7 +103,7 @@ class Replay:
         message_id = line.message_id or ""
         match line.event:
             case "wire_in":
-                self._came(line, line.at_ms)
+                self._came(line, message, line.at_ms)
             case "message_logged":
                 self._logged(line, message_id, line.at_ms)
             case "message_forged":
@@ -172,8 +159,8 @@ class Replay:
     def _option(self, name: str) -> Any:
         return self._options.get(name, getattr(_DEFAULTS, name))
 
-    def _came(self, line: Line, at_ms: int) -> None:
-        if line.outcome not in _HEARD or (message := message_of(line.payload)) is None:
+    def _came(self, line: Line, message: Message | None, at_ms: int) -> None:
+        if line.outcome not in _HEARD or message is None:
             return
         causal_ids = message.causal_ids
         if line.outcome in _TAKEN and line.message_hash is not None:

@@ -1,0 +1,1 @@
+"""Where the pipeline's data come from, as formats of `spark.read`."""
