@@ -9,12 +9,16 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import pairwise
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from .facts import Delivery, Outcome
 from .findings import Audit, Finding
 from .log_order import first_difference
 from .replay import Life
+
+LOST: Final = "declared lost"
+NEVER: Final = "never delivered"
+ANOTHER_MESSAGE: Final = "another message than its sender accepted, or most others have"
 
 
 class Undelivered(NamedTuple):
@@ -46,8 +50,8 @@ def undelivered(
     accepted: defaultdict[str, dict[str, Delivery]] = defaultdict(dict)
     for each in deliveries:
         here[each[:3]].add(each.message_id)
-        known = accepted[each.channel_id].get(each.message_id)
-        if known is None or each.at_ms < known.at_ms:
+        known = accepted[each.channel_id].setdefault(each.message_id, each)
+        if _first(each) < _first(known):
             accepted[each.channel_id][each.message_id] = each
     found, on_the_way = [], 0
     for life in lives:
@@ -61,7 +65,7 @@ def undelivered(
             if message.at_ms + settle_ms > life.until_ms:
                 on_the_way += 1
                 continue
-            what = "declared lost" if (*whose, message_id) in lost else "never delivered"
+            what = LOST if (*whose, message_id) in lost else NEVER
             detail = f"{what}; sent by {message.sender_id}"
             found.append(Finding(Audit.DELIVERY.value, *whose, message_id, message.at_ms, detail))
     return Undelivered(found, on_the_way)
@@ -80,8 +84,9 @@ def ids_of_several(deliveries: Iterable[Delivery]) -> Iterator[Finding]:
         true = max(counts, key=lambda meaning: (meaning in own, counts[meaning], meaning))
         for each in held:
             if _meaning(each) != true:
-                detail = "another message than its sender accepted, or most others have"
-                yield Finding(Audit.IDS.value, *each[:3], each.message_id, each.at_ms, detail)
+                yield Finding(
+                    Audit.IDS.value, *each[:3], each.message_id, each.at_ms, ANOTHER_MESSAGE
+                )
 
 
 def unequal_logs(lives: Sequence[Life], deliveries: Iterable[Delivery]) -> Iterator[Finding]:
@@ -131,6 +136,10 @@ def twice_at_a_time(lives: Iterable[Life]) -> Iterator[Finding]:
         if before[:2] == life[:2] and life.opened_ms < before.until_ms:
             detail = f"{life.path} and {before.path} overlap"
             yield Finding(Audit.JOURNALS.value, *life[:3], "", life.opened_ms, detail)
+
+
+def _first(delivery: Delivery) -> tuple[int, int, str]:
+    return delivery.at_ms, delivery.lamport_timestamp, delivery.sender_id
 
 
 def _meaning(delivery: Delivery) -> tuple[str, int, bytes]:

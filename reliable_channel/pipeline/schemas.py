@@ -105,10 +105,8 @@ FACTS: Final = {
 }
 """By the name of the type of `facts.py` whose fields they hold."""
 
-FACT: Final = StructType(
-    [StructField("fact", TEXT)]
-    + list({field.name: field for table in FACTS.values() for field in table}.values())
-)
+_COLUMNS: Final = {field.name: field.dataType for table in FACTS.values() for field in table}
+FACT: Final = _table(fact=TEXT, **_COLUMNS)
 """All facts in one table: which one it is, and the columns of all of them."""
 
 MESSAGE: Final = _table(

@@ -27,7 +27,7 @@ PARTITION_BYTES = 64 * 1024 * 1024
 
 
 @dataclass
-class Participants(InputPartition):  # type: ignore[misc]
+class Participants(InputPartition):
     """Some participants, whole."""
 
     group: tuple[Participant, ...]
@@ -86,9 +86,7 @@ def fact_batch(kind: str, facts: Sequence[Sequence[Any]]) -> pa.RecordBatch:
     columns = {name: own.column(name) for name in schema.names}
     columns["fact"] = pa.array([kind] * len(facts), pa.string())
     total = arrow_schema(FACT)
-    arrays = [
-        columns.get(field.name, pa.nulls(len(facts), field.type)) for field in total
-    ]
+    arrays = [columns.get(field.name, pa.nulls(len(facts), field.type)) for field in total]
     return pa.RecordBatch.from_arrays(arrays, schema=total)
 
 
