@@ -13,6 +13,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 
 from ..sim import cores
 from ..sweep import (
+    Executor,
     Plan,
     Record,
     digest,
@@ -46,6 +47,13 @@ def sweep(
         int | None, typer.Option(min=1, help="Processes; as many as there are cores by default.")
     ] = None,
     batch: Annotated[int, typer.Option(min=1, help="Runs in a file of results.")] = 4,
+    master: Annotated[
+        str | None, typer.Option(help="Run on Spark: local[*], spark://host:7077, yarn, k8s://…")
+    ] = None,
+    remote: Annotated[
+        str | None,
+        typer.Option(envvar="SPARK_REMOTE", help="Run on Spark Connect: sc://host:15002."),
+    ] = None,
 ) -> None:
     """Run simulations for each combination of settings, options and seeds, and tell their digest.
 
@@ -54,14 +62,11 @@ def sweep(
     """
     plan = read_plan(file)
     directory = results or file.with_suffix(".results")
-    stop = threading.Event()
-    for number in (signal.SIGINT, signal.SIGTERM):
-        signal.signal(number, lambda *_: stop.set())
     with _progress(len(plan.runs)) as progress:
         records = execute(
             plan.runs,
             directory,
-            local_processes(jobs or cores(), stopped=stop.is_set),
+            _on_spark(master, remote) if master or remote else _here(jobs or cores()),
             batch_size=batch,
             progress=progress,
         )
@@ -72,6 +77,20 @@ def sweep(
         _write_page(plan, dict(records), page, file)
         _print(f"answers in {page}")
     _print(f"{len(records)} runs in {directory}, digest {digest(records)}")
+
+
+def _here(jobs: int) -> Executor:
+    stop = threading.Event()
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, lambda *_: stop.set())
+    return local_processes(jobs, stopped=stop.is_set)
+
+
+def _on_spark(master: str | None, remote: str | None) -> Executor:
+    from ..pipeline.session import session
+    from ..sweep.on_spark import spark_executor
+
+    return spark_executor(session(master, remote=remote))
 
 
 def _write_page(plan: Plan, records: Mapping[str, Record], page: Path, file: Path) -> None:

@@ -5,13 +5,14 @@ A sweep file says what to run (`plan.py`); each run is a pure function from its 
 answers and a page are made of the records alone (`curves.py`, `page.py`).
 """
 
-from .execution import execute, local_processes
+from .execution import Executor, execute, local_processes
 from .page import render
 from .plan import Plan, read_plan
 from .results import digest, read_results, write_records
 from .runs import Record, Run
 
 __all__ = [
+    "Executor",
     "Plan",
     "Record",
     "Run",

@@ -11,7 +11,7 @@ from itertools import islice
 from pathlib import Path
 
 from ..sim import spread
-from .results import read_results, write_batch
+from .results import batch_path, read_results, write_batch
 from .runs import Record, Run
 
 Batch = Sequence[Run]
@@ -62,8 +62,9 @@ def local_processes(jobs: int, *, stopped: Callable[[], bool] = lambda: False) -
 
 
 def run_batch(directory: Path, batch: Batch) -> int:
-    """Run a batch, write it, and return its size."""
-    write_batch(directory, map(_record, batch))
+    """Run a batch, unless somebody did, write it, and return its size."""
+    if not batch_path(directory, (run.id for run in batch)).exists():
+        write_batch(directory, list(map(_record, batch)))
     return len(batch)
 
 

@@ -12,12 +12,10 @@ from itertools import product
 from pathlib import Path
 from typing import Any, Final
 
-from .group import GroupRun
+from .kinds import KINDS
 from .questions import Question, read_question
-from .quiet import QuietRun
 from .runs import Run
 
-KINDS: Final[Mapping[str, type[Run]]] = {kind.kind: kind for kind in (GroupRun, QuietRun)}
 MOST_RUNS: Final = 1_000_000
 
 

@@ -1,13 +1,14 @@
 """The directory of a sweep: a file of records for each batch that was finished.
 
 A batch is there whole or not at all, so that whoever was killed loses the batches it was at, and
-who goes on does what is not there. The files' names and number say nothing: what counts is the set
-of records.
+who goes on does what is not there. How runs were put into batches makes no difference: what counts
+is the set of records.
 """
 
 import json
 import os
-from collections.abc import Iterable, Mapping
+import socket
+from collections.abc import Iterable, Mapping, Sequence
 from hashlib import sha256
 from pathlib import Path
 from typing import Final
@@ -17,16 +18,21 @@ from .runs import Record, to_line
 _SUFFIX: Final = ".jsonl"
 
 
-def write_batch(directory: Path, records: Iterable[Record]) -> None:
+def batch_path(directory: Path, ids: Iterable[str]) -> Path:
+    """Where the records of these runs are, or will be, if they are one batch."""
+    name = sha256(" ".join(sorted(ids)).encode()).hexdigest()[:16]
+    return directory / (name + _SUFFIX)
+
+
+def write_batch(directory: Path, records: Sequence[Record]) -> None:
     """Add the records of a batch, all at once."""
-    lines = "".join(to_line(record) + "\n" for record in records).encode()
-    name = sha256(lines).hexdigest()[:16]
-    unfinished = directory / f"{name}.{os.getpid()}.unfinished"
-    with unfinished.open("wb") as file:
-        file.write(lines)
+    path = batch_path(directory, (str(record["id"]) for record in records))
+    unfinished = path.with_suffix(f".{socket.gethostname()}.{os.getpid()}.unfinished")
+    with unfinished.open("w", encoding="utf-8") as file:
+        file.writelines(to_line(record) + "\n" for record in records)
         file.flush()
         os.fsync(file.fileno())
-    unfinished.replace(directory / (name + _SUFFIX))
+    unfinished.replace(path)
 
 
 def read_results(directory: Path) -> dict[str, Record]:

@@ -67,7 +67,7 @@ def test_executors_that_write_elsewhere_are_noticed(tmp_path: Path) -> None:
 def test_two_records_of_one_run_that_differ_are_noticed(tmp_path: Path) -> None:
     record = dict(RUNS[0].record())
     write_batch(tmp_path, [record])
-    write_batch(tmp_path, [{**record, "missed": -1}])
+    write_batch(tmp_path, [{**record, "missed": -1}, RUNS[1].record()])
     with pytest.raises(ValueError, match="has another record elsewhere"):
         read_results(tmp_path)
 
