@@ -1,8 +1,8 @@
 """Curves and answers, from records alone.
 
 Figures of runs that differ in the seed only are put together: their mean, their lowest and their
-highest. A figure that one of them does not have, such as a quantile of times that were too long to
-be seen, is absent.
+highest. A run in which there was nothing to measure, such as the delay of messages where none came,
+has no part in it.
 """
 
 import operator
@@ -76,10 +76,10 @@ def select(records: Iterable[Record], where: Conditions) -> list[Record]:
 
 
 def figure(records: Iterable[Record], measure: str) -> Figure | None:
-    """What they measured; None where one of them has no such figure, or there are none."""
+    """What they measured; None where none of them has such a figure."""
     values = [record.get(measure) for record in records]
     numbers = [float(value) for value in values if isinstance(value, (int, float))]
-    if not values or len(numbers) < len(values):
+    if not numbers:
         return None
     return Figure(sum(numbers) / len(numbers), min(numbers), max(numbers))
 

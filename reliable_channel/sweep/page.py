@@ -63,7 +63,7 @@ def fill_in(text: str, records: Sequence[Record]) -> str:
     bytes told as kilobytes; `.3g` where there is none.
 
     Raises:
-        ValueError: no record has these values, or one has no such figure.
+        ValueError: no record has these values and this figure.
     """
 
     def filled(found: re.Match[str]) -> str:
@@ -72,7 +72,7 @@ def fill_in(text: str, records: Sequence[Record]) -> str:
         chosen = [r for r in records if all(_is(r.get(n), v) for n, v in where.items())]
         measured = figure(chosen, measure)
         if measured is None:
-            raise ValueError(f"{found[0]}: {len(chosen)} records, not all with this figure")
+            raise ValueError(f"{found[0]}: none of {len(chosen)} records has this figure")
         if form in ("s", "kB"):
             return f"{measured.mean / 1000:.3g} {form}"
         return format(measured.mean, form)

@@ -67,15 +67,18 @@ class QuietRun(Run):
             self.round_ms,
         )
         result = QuietSimulation(group, self._make_member()).run()
-        noticed, missed = result.noticed_after_ms, result.missed
+        missed = result.missed
+        # Who did not notice in time did not do so before the round was over.
+        noticed = [*result.noticed_after_ms]
+        noticed += [self.round_ms] * (missed - len(noticed))
         per_second, size = 1000 * result.syncs / result.span_ms, self._sync_bytes()
         return {
             "syncs_per_second": per_second,
             "missed": missed,
-            "noticed_share": len(noticed) / missed if missed else None,
-            "notice_p50_ms": quantile(noticed, 0.5, missed),
-            "notice_p90_ms": quantile(noticed, 0.9, missed),
-            "notice_p99_ms": quantile(noticed, 0.99, missed),
+            "noticed_share": len(result.noticed_after_ms) / missed if missed else None,
+            "notice_p50_ms": quantile(noticed, 0.5),
+            "notice_p90_ms": quantile(noticed, 0.9),
+            "notice_p99_ms": quantile(noticed, 0.99),
             "sync_bytes": size,
             "received_bytes_per_second": per_second * size * (1 - self.loss),
         }
@@ -103,8 +106,6 @@ class QuietRun(Run):
         return partial(TimedMember, schedule, interval_ms)
 
 
-def quantile(ascending: Sequence[int], share: float, count: int) -> int | None:
-    """The value that so large a share of `count` do not exceed, by the nearest rank; None where
-    fewer have a value at all."""
-    rank = max(1, math.ceil(share * count))
-    return ascending[rank - 1] if rank <= len(ascending) else None
+def quantile(ascending: Sequence[int], share: float) -> int | None:
+    """The value that so large a share do not exceed, by the nearest rank."""
+    return ascending[max(0, math.ceil(share * len(ascending)) - 1)] if ascending else None

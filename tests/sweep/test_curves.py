@@ -21,8 +21,9 @@ def test_a_curve_puts_seeds_together() -> None:
     ]
 
 
-def test_a_figure_that_one_run_lacks_is_absent() -> None:
-    assert figure([{"a": 1}, {"a": None}], "a") is None
+def test_runs_without_a_figure_have_no_part_in_it() -> None:
+    assert figure([{"a": 1}, {"a": None}], "a") == Figure(1, 1, 1)
+    assert figure([{"a": None}], "a") is None
     assert figure([], "a") is None
     assert curve([{"x": 1, "a": None}, {"x": 0, "a": 2}], "x", "a") == [
         (0.0, Figure(2, 2, 2)),

@@ -1,11 +1,16 @@
 """Sweep files: what they mean, and that what is wrong is named."""
 
+import re
 from pathlib import Path
+from typing import Final
 
 import pytest
 
 from reliable_channel.sweep import read_plan
+from reliable_channel.sweep.kinds import KINDS
 from reliable_channel.sweep.quiet import QuietRun
+
+DOCS: Final = Path(__file__).parents[2] / "docs"
 
 GOOD = """
 [experiments.one]
@@ -45,6 +50,20 @@ def test_an_experiment_has_a_run_for_each_combination_and_seed(tmp_path: Path) -
         for seed in (1, 2)
     ]
     assert all(run.settings["loss"] == 0.1 for run in runs)
+
+
+def test_the_file_in_the_documentation_is_one(tmp_path: Path) -> None:
+    [example] = re.findall(r"```toml\n(.*?)```", (DOCS / "sweeps.md").read_text(), re.DOTALL)
+    plan = read_plan(plan_of(tmp_path, example))
+    assert len(plan.runs) == 54
+    assert [question.title for question in plan.questions] == ["How long a causal history?"]
+
+
+def test_the_documentation_has_every_setting() -> None:
+    page = (DOCS / "sweeps.md").read_text()
+    for kind in KINDS.values():
+        own = [name for name in kind.__dataclass_fields__ if name not in ("seed", "options")]
+        assert all(f"`{name}`" in page for name in own)
 
 
 def test_a_run_that_two_experiments_share_is_run_once(tmp_path: Path) -> None:

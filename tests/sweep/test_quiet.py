@@ -96,8 +96,14 @@ def test_equal_runs_are_equal_and_seeds_are_not() -> None:
     assert first["notice_p50_ms"] != other["notice_p50_ms"]
 
 
-def test_a_quantile_that_too_few_reached_is_absent() -> None:
-    assert quantile([1, 2, 3, 4], 0.5, 4) == 2
-    assert quantile([1, 2, 3, 4], 0.5, 8) == 4
-    assert quantile([1, 2, 3, 4], 0.9, 8) is None
-    assert quantile([], 0.5, 0) is None
+def test_quantiles_are_by_the_nearest_rank() -> None:
+    assert quantile([1, 2, 3, 4], 0.5) == 2
+    assert quantile([1, 2, 3, 4], 0.9) == 4
+    assert quantile([7], 0.01) == 7
+    assert quantile([], 0.5) is None
+
+
+def test_who_does_not_notice_counts_with_the_length_of_the_round() -> None:
+    record = QuietRun(seed=1, participants=3, loss=0.999, rounds=4, round_ms=30_000).record()
+    assert record["noticed_share"] == 0
+    assert record["notice_p50_ms"] == record["notice_p99_ms"] == 30_000
