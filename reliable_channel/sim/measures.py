@@ -212,15 +212,15 @@ class Meter:
             failed=self._events[DeliveryFailed],
             acknowledged=len(acks),
             latency_mean_ms=round(sum(latencies) / len(latencies), 1) if latencies else None,
-            latency_p50_ms=_percentile(latencies, 50),
-            latency_p95_ms=_percentile(latencies, 95),
-            latency_p99_ms=_percentile(latencies, 99),
-            latency_max_ms=_percentile(latencies, 100),
+            latency_p50_ms=percentile(latencies, 50),
+            latency_p95_ms=percentile(latencies, 95),
+            latency_p99_ms=percentile(latencies, 99),
+            latency_max_ms=percentile(latencies, 100),
             noticed=len(notices),
-            notice_p50_ms=_percentile(notices, 50),
-            notice_p95_ms=_percentile(notices, 95),
-            acknowledgement_p50_ms=_percentile(acks, 50),
-            acknowledgement_p95_ms=_percentile(acks, 95),
+            notice_p50_ms=percentile(notices, 50),
+            notice_p95_ms=percentile(notices, 95),
+            acknowledgement_p50_ms=percentile(acks, 50),
+            acknowledgement_p95_ms=percentile(acks, 95),
             busy_ms=self.busy_ms,
             **kinds,
             joining_messages=self._in(Phase.JOINING, self._sent),
@@ -291,19 +291,19 @@ class Channel:
         self.meter, self.now_ms = meter, now_ms
         self.numbers: dict[str, int] = {}
         """Of each message, in the order in which they were accepted."""
-        self.accepted_ms: list[int] = []
+        self.sent_ms: list[int] = []
 
-    def add(self, message_id: str) -> int:
+    def add(self, message_id: str, sent_ms: int) -> int:
         """A message was accepted; return its number."""
-        self.numbers[message_id] = number = len(self.accepted_ms)
-        self.accepted_ms.append(self.now_ms())
+        self.numbers[message_id] = number = len(self.sent_ms)
+        self.sent_ms.append(sent_ms)
         return number
 
     def find(self, message_id: str) -> tuple[int, int] | None:
         """The number of a message, and how old it is; None for what nobody sent."""
         if (number := self.numbers.get(message_id)) is None:
             return None
-        return number, self.now_ms() - self.accepted_ms[number]
+        return number, self.now_ms() - self.sent_ms[number]
 
 
 class Probe(Observer[SyncCore]):
@@ -317,14 +317,20 @@ class Probe(Observer[SyncCore]):
         self.has = 0
         """Those of others that its application was given, since the log was empty last."""
         self._ever = self._noticed = 0
+        self._sent_ms: dict[str, int] = {}
 
     def started(self, core: SyncCore) -> None:
         """It begins with an empty log: all must be delivered again, its own as well."""
         self.has = 0
 
     def sent(self, core: SyncCore, message_id: str) -> None:
-        """A message of its application was taken."""
-        self.own |= 1 << self._channel.add(message_id)
+        """A message of its application was taken: its time begins."""
+        self._sent_ms[message_id] = self._channel.now_ms()
+
+    def accepted(self, core: SyncCore, message_id: str) -> None:
+        """And is on disk: from now on it must reach everybody."""
+        sent_ms = self._sent_ms.pop(message_id)
+        self.own |= 1 << self._channel.add(message_id, sent_ms)
 
     def received(self, core: SyncCore, data: bytes, arrival: Arrival) -> None:
         """The core was given a message."""
@@ -369,7 +375,7 @@ class Probe(Observer[SyncCore]):
             self._meter.count_notice(after_ms)
 
 
-def _percentile(ranked: Sequence[int], percent: int) -> int | None:
+def percentile(ranked: Sequence[int], percent: int) -> int | None:
     """By nearest rank."""
     if not ranked:
         return None

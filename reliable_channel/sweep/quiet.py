@@ -1,12 +1,11 @@
 """Runs of quiet groups: what sync costs, and when who missed a message notices."""
 
-import math
-from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import ClassVar, Literal
 
 from ..sds import SdsOptions, SdsProtocol
+from ..sim.measures import percentile
 from ..sim.quiet import MakeMember, QuietGroup, QuietSimulation, TimedMember
 from ..sim.scenario import Conditions, Latency
 from .runs import Run, Value, at_least, is_share
@@ -76,9 +75,9 @@ class QuietRun(Run):
             "syncs_per_second": per_second,
             "missed": missed,
             "noticed_share": len(result.noticed_after_ms) / missed if missed else None,
-            "notice_p50_ms": quantile(noticed, 0.5),
-            "notice_p90_ms": quantile(noticed, 0.9),
-            "notice_p99_ms": quantile(noticed, 0.99),
+            "notice_p50_ms": percentile(noticed, 50),
+            "notice_p90_ms": percentile(noticed, 90),
+            "notice_p99_ms": percentile(noticed, 99),
             "sync_bytes": size,
             "received_bytes_per_second": per_second * size * (1 - self.loss),
         }
@@ -104,8 +103,3 @@ class QuietRun(Run):
 
             return partial(SvsMember, interval_ms)
         return partial(TimedMember, schedule, interval_ms)
-
-
-def quantile(ascending: Sequence[int], share: float) -> int | None:
-    """The value that so large a share do not exceed, by the nearest rank."""
-    return ascending[max(0, math.ceil(share * len(ascending)) - 1)] if ascending else None

@@ -8,7 +8,7 @@ import pytest
 from reliable_channel.sim.quiet import QuietGroup, QuietResult, QuietSimulation, TimedMember
 from reliable_channel.sim.scenario import Conditions, Latency
 from reliable_channel.sweep.group import GroupRun
-from reliable_channel.sweep.quiet import QuietRun, quantile
+from reliable_channel.sweep.quiet import QuietRun
 from reliable_channel.sweep.runs import Run
 from reliable_channel.sweep.svs_member import SvsMember
 
@@ -94,13 +94,6 @@ def test_equal_runs_are_equal_and_seeds_are_not() -> None:
     assert first == again
     assert first["id"] != other["id"]
     assert first["notice_p50_ms"] != other["notice_p50_ms"]
-
-
-def test_quantiles_are_by_the_nearest_rank() -> None:
-    assert quantile([1, 2, 3, 4], 0.5) == 2
-    assert quantile([1, 2, 3, 4], 0.9) == 4
-    assert quantile([7], 0.01) == 7
-    assert quantile([], 0.5) is None
 
 
 def test_who_does_not_notice_counts_with_the_length_of_the_round() -> None:
