@@ -19,8 +19,9 @@ from ..sweep import (
     digest,
     execute,
     local_processes,
+    page_text,
+    pictures,
     read_plan,
-    render,
     write_records,
 )
 from .console import err, out
@@ -97,8 +98,9 @@ def _write_page(plan: Plan, records: Mapping[str, Record], page: Path, file: Pat
     beside = page.with_suffix("")
     beside.mkdir(parents=True, exist_ok=True)
     command = f"reliable-channel sweep {shlex.quote(str(file))} --page {shlex.quote(str(page))}"
-    for name, data in render(plan, records, command=command, plots=beside.name).items():
-        (page if name == "page.md" else beside / name).write_bytes(data)
+    page.write_text(page_text(plan, records, command=command, plots=beside.name), encoding="utf-8")
+    for name, data in pictures(plan, records):
+        (beside / name).write_bytes(data)
     write_records(beside / RECORDS, records)
 
 

@@ -6,10 +6,10 @@ answers and a page are made of the records alone (`curves.py`, `page.py`).
 """
 
 from .execution import Executor, execute, local_processes
-from .page import render
+from .page import page_text, pictures
 from .plan import Plan, read_plan
 from .results import digest, read_results, write_records
-from .runs import Record, Run
+from .runs import Record, Run, to_line
 
 __all__ = [
     "Executor",
@@ -19,8 +19,10 @@ __all__ = [
     "digest",
     "execute",
     "local_processes",
+    "page_text",
+    "pictures",
     "read_plan",
     "read_results",
-    "render",
+    "to_line",
     "write_records",
 ]

@@ -2,10 +2,10 @@
 records."""
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
 
-from ..plots import Line, Panel, draw
+from ..plots import Format, Line, Panel, draw
 from .curves import Conditions, best, combinations, curve, figure, select, values_of
 from .plan import Plan
 from .questions import BestOf, Plot, Question, default_question
@@ -16,51 +16,56 @@ _FIGURE: Final = re.compile(r"\{(\w+) \|([^|{}]*)(?:\|([^{}]*))?\}")
 _NO_FIGURE: Final = "none"
 
 
-def render(
-    plan: Plan, records: Mapping[str, Record], *, command: str, plots: str
-) -> dict[str, bytes]:
-    """The files of a page by name: `page.md`, and pictures, to which it refers in `plots`.
+def page_text(plan: Plan, records: Mapping[str, Record], *, command: str, plots: str) -> str:
+    """The page, with pictures in the directory `plots`.
 
     Raises:
         ValueError: a text asks for figures that there are not.
-        PlotsUnavailable: matplotlib is not installed.
     """
-    named = {name for question in plan.questions for name in question.experiments}
-    questions = [
-        *plan.questions,
-        *(
-            default_question(name, experiment)
-            for name, experiment in plan.experiments.items()
-            if name not in named
-        ),
-    ]
-    files: dict[str, bytes] = {}
     sections = [plan.introduction] if plan.introduction else []
-    for question in questions:
+    for question in _questions(plan):
         own = _records_of(plan, records, question)
-        section = [f"## {question.title}"]
-        section += [part for part in (question.text,) if part]
+        section = [f"## {question.title}", question.text]
         if question.plots:
-            rows = [_row(own, plot) for plot in question.plots]
-            files[f"{question.name}.svg"] = draw(rows)
             section.append(f"![{question.title}]({plots}/{question.name}.svg)")
         if question.answer:
             section.append(f"**{fill_in(question.answer, own)}**")
+        section.append(fill_in(question.remark, own))
         section += [_table_of_best(own, one) for one in question.best]
-        sections.append("\n\n".join(section))
+        sections.append("\n\n".join(part for part in section if part))
     sections.append(
         f"## How to get these figures\n\n```console\n$ {command}\n```\n\n"
         f"{len(records)} runs, digest `{digest(records)}`."
     )
-    files["page.md"] = ("\n\n".join(sections) + "\n").encode()
-    return files
+    return "\n\n".join(sections) + "\n"
+
+
+def pictures(
+    plan: Plan, records: Mapping[str, Record], *, to: Format = "svg"
+) -> Iterator[tuple[str, bytes]]:
+    """The pictures of a page, each with its file's name.
+
+    Raises:
+        PlotsUnavailable: matplotlib is not installed.
+    """
+    for question in _questions(plan):
+        if question.plots:
+            own = _records_of(plan, records, question)
+            rows = [_row(own, plot) for plot in question.plots]
+            yield f"{question.name}.{to}", draw(rows, to=to)
+
+
+def _questions(plan: Plan) -> list[Question]:
+    named = {name for question in plan.questions for name in question.experiments}
+    others = (each for name, each in plan.experiments.items() if name not in named)
+    return [*plan.questions, *(default_question(each.name, each) for each in others)]
 
 
 def fill_in(text: str, records: Sequence[Record]) -> str:
     """Put measured means where a text has `{measure | setting=value, … | format}`.
 
-    The format is one of Python's for floats, `s` for milliseconds told as seconds, or `kB` for
-    bytes told as kilobytes; `.3g` where there is none.
+    The format is one of Python's for floats, `s` for milliseconds told as seconds, or `bytes` for
+    bytes, kB or MB; `.3g` where there is none.
 
     Raises:
         ValueError: no record has these values and this figure.
@@ -73,8 +78,10 @@ def fill_in(text: str, records: Sequence[Record]) -> str:
         measured = figure(chosen, measure)
         if measured is None:
             raise ValueError(f"{found[0]}: none of {len(chosen)} records has this figure")
-        if form in ("s", "kB"):
-            return f"{measured.mean / 1000:.3g} {form}"
+        if form == "s":
+            return f"{measured.mean / 1000:.3g} s"
+        if form == "bytes":
+            return _bytes(measured.mean)
         return format(measured.mean, form)
 
     return _FIGURE.sub(filled, text)
@@ -105,6 +112,7 @@ def _records_of(plan: Plan, records: Mapping[str, Record], question: Question) -
 def _row(records: Sequence[Record], plot: Plot) -> list[Panel]:
     chosen = select(records, plot.where)
     labels = values_of(chosen, plot.lines) if plot.lines else [None]
+    (x_label, _), (y_label, _) = _axis(plot.x), _axis(plot.y)
     panels = []
     for given in combinations(chosen, [plot.panels] if plot.panels else []):
         inside = select(chosen, given)
@@ -113,8 +121,8 @@ def _row(records: Sequence[Record], plot: Plot) -> list[Panel]:
             Panel(
                 _told(given or plot.where),
                 [line for line in lines if line.points or line.absent],
-                words(plot.x),
-                words(plot.y),
+                x_label,
+                y_label,
                 plot.x_scale,
                 plot.y_scale,
             )
@@ -123,14 +131,25 @@ def _row(records: Sequence[Record], plot: Plot) -> list[Panel]:
 
 
 def _line(records: Sequence[Record], plot: Plot, number: int, label: Value) -> Line:
-    points = curve(select(records, {plot.lines: label} if plot.lines else {}), plot.x, plot.y)
+    (_, x_unit), (y_label, y_unit) = _axis(plot.x), _axis(plot.y)
+    chosen = select(records, {plot.lines: label}) if plot.lines else records
+    points = [(x / x_unit, y) for x, y in curve(chosen, plot.x, plot.y)]
     return Line(
-        f"{words(plot.lines)} {_value(label)}" if plot.lines else words(plot.y),
-        [(x, y.mean) for x, y in points if y is not None],
+        f"{words(plot.lines)} {_value(label)}" if plot.lines else y_label,
+        [(x, y.mean / y_unit) for x, y in points if y is not None],
         number,
-        spread=[(x, y.low, y.high) for x, y in points if y is not None],
+        spread=[(x, y.low / y_unit, y.high / y_unit) for x, y in points if y is not None],
         absent=[x for x, y in points if y is None],
     )
+
+
+def _axis(name: str) -> tuple[str, int]:
+    """What stands at an axis, and how much of the figure makes one of its units."""
+    if name.endswith("_ms"):
+        return words(name.removesuffix("_ms")) + " (s)", 1000
+    if "bytes" in name:
+        return words(name.replace("bytes", "kB")), 1000
+    return words(name), 1
 
 
 # -- words -----------------------------------------------------------------------------------------
@@ -144,17 +163,29 @@ def _table_of_best(records: Sequence[Record], asked: BestOf) -> str:
         least=asked.least,
         each=asked.each,
     )
-    head = [*map(words, asked.each), *(f"best {words(name)}" for name in asked.of)]
-    rows = [[*head, words(asked.least)], ["---"] * (len(head) + 1)]
+    cost_label, cost_unit = _axis(asked.least)
+    head = [*map(_code, asked.each), *(f"best {_code(name)}" for name in asked.of), cost_label]
+    rows = [head, ["---"] * len(head)]
     for answer in answers:
-        chosen = [_NO_FIGURE] * len(asked.of)
-        if answer.choice is not None:
+        chosen, cost = [_NO_FIGURE] * len(asked.of), _NO_FIGURE
+        if answer.choice is not None and answer.cost is not None:
             chosen = [_value(answer.choice[name]) for name in asked.of]
-        cost = _NO_FIGURE if answer.cost is None else f"{answer.cost:.4g}"
+            cost = f"{answer.cost / cost_unit:,.3g}"
         rows.append([*(_value(answer.given[name]) for name in asked.each), *chosen, cost])
     table = "\n".join("| " + " | ".join(row) + " |" for row in rows)
     beside = f", {_told(asked.where)}" if asked.where else ""
-    return f"{words(str(asked.target))} at the least {words(asked.least)}{beside}:\n\n{table}"
+    return f"`{asked.target}` at the least {words(asked.least)}{beside}:\n\n{table}"
+
+
+def _bytes(count: float) -> str:
+    for unit, size in (("MB", 1_000_000), ("kB", 1_000)):
+        if count >= size:
+            return f"{count / size:.3g} {unit}"
+    return f"{count:.3g} bytes"
+
+
+def _code(name: str) -> str:
+    return f"`{name}`"
 
 
 def words(name: str) -> str:

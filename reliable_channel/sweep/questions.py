@@ -42,7 +42,9 @@ class Question:
     title: str
     text: str = ""
     answer: str = ""
-    """May hold figures: `{measure | setting=value, … | format}` (`page.fill_in`)."""
+    """One sentence; may hold figures: `{measure | setting=value, … | format}` (`page.fill_in`)."""
+    remark: str = ""
+    """What else is to be said, likewise."""
     plots: tuple[Plot, ...] = ()
     best: tuple[BestOf, ...] = ()
 
@@ -97,6 +99,7 @@ def read_question(
         title=_text(table, where, "title") or name,
         text=_text(table, where, "text"),
         answer=_text(table, where, "answer"),
+        remark=_text(table, where, "remark"),
         plots=tuple(map(reader.plot, _tables(table, where, "plots"))),
         best=tuple(map(reader.best, _tables(table, where, "best"))),
     )

@@ -53,7 +53,7 @@ def test_what_is_no_target_is_refused(text: str) -> None:
 
 
 def test_texts_are_filled_with_what_was_measured() -> None:
-    text = "At 2 {share | size=2 | .0%}, {bytes | size=10, loss=0.1 | kB}; {share | size=200}."
+    text = "At 2 {share | size=2 | .0%}, {bytes | size=10, loss=0.1 | bytes}; {share | size=200}."
     assert fill_in(text, TABLE) == "At 2 60%, 1 kB; 1."
 
 
