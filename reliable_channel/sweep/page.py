@@ -119,12 +119,13 @@ def _row(records: Sequence[Record], plot: Plot) -> list[Panel]:
         lines = [_line(inside, plot, number, label) for number, label in enumerate(labels)]
         panels.append(
             Panel(
-                _told(given or plot.where),
+                _told(given),
                 [line for line in lines if line.points or line.absent],
                 x_label,
                 y_label,
                 plot.x_scale,
                 plot.y_scale,
+                note=_told(plot.where),
             )
         )
     return panels
