@@ -51,7 +51,8 @@ fuzz: $(READY) ## every decoder, for FUZZ_SECONDS=600 in all; ARGS="sds_spec" fu
 
 vectors: $(READY) ## the golden vectors of other implementations
 	@$(BIN)/python -m tests.vectors tests/vectors/data/js-waku tests/vectors/data/waku \
-		tests/vectors/data/nim-sds tests/vectors/data/mvds tests/vectors/data/svs
+		tests/vectors/data/nim-sds tests/vectors/data/mvds tests/vectors/data/svs \
+		tests/vectors/data/status
 
 interop: $(READY) ## our MVDS and SVS nodes and other implementations' (needs Go; the first build takes minutes)
 	@$(BIN)/python -m pytest interop -s $(ARGS)
@@ -74,6 +75,7 @@ proto: $(READY) ## generate the protobuf modules from proto/
 	@$(call protoc,mvds,plugins/reliable_channel_mvds/reliable_channel_mvds)
 	@$(call protoc,mvds_later,plugins/reliable_channel_mvds/reliable_channel_mvds)
 	@$(call protoc,mvds_channel,plugins/reliable_channel_mvds/reliable_channel_mvds/channel)
+	@$(call protoc,status,plugins/reliable_channel_status/reliable_channel_status)
 
 lock: $(READY) ## pin the newest dependencies again, with hashes and without addresses
 	@$(BIN)/python -m pip install --quiet uv
