@@ -18,6 +18,29 @@ Record = Mapping[str, Value]
 """What was set and measured, by name; `id`, `run` and `seed` are always there."""
 
 ID_DIGITS: Final = 16
+_OF_THE_RUNTIME: Final = frozenset(
+    {
+        "retrieve_frequency_ms",
+        "history",
+        "history_since_ms",
+        "query_on_connect",
+        "query_on_connect_window_ms",
+        "redundancy",
+        "confirm_interval_ms",
+        "event_buffer_limit",
+        "wire_profile",
+        "segmentation",
+        "encryption_order",
+        "segment_size_bytes",
+        "max_payload_bytes",
+        "segment_reconstruction_timeout_ms",
+        "rate_limit_enabled",
+        "rate_limit_messages_per_epoch",
+        "rate_limit_epoch_period_s",
+    }
+)
+OPTIONS: Final = tuple(name for name in OPTION_NAMES if name not in _OF_THE_RUNTIME)
+"""What the core obeys, and so what makes a difference in a simulation."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -47,7 +70,7 @@ class Run(ABC):
     def setting_names(cls) -> tuple[str, ...]:
         """What may be set."""
         own = tuple(one.name for one in fields(cls) if one.name != "options")
-        return own + (OPTION_NAMES if cls.takes_options else ())
+        return own + (OPTIONS if cls.takes_options else ())
 
     @classmethod
     def of(cls, settings: Mapping[str, Any]) -> Self:
@@ -61,10 +84,12 @@ class Run(ABC):
         for name, value in settings.items():
             if name in known:
                 own[name] = _checked(name, value, known[name].type)
-            elif cls.takes_options and name in OPTION_NAMES:
+            elif cls.takes_options and name in OPTIONS:
                 options[name] = value
             else:
-                allowed = ", ".join(known) + (" and the options" if cls.takes_options else "")
+                allowed = ", ".join(known) + (
+                    " and the options of the core" if cls.takes_options else ""
+                )
                 raise ValueError(f"{name} is no setting of a {cls.kind} run; these are: {allowed}")
         for name, one in known.items():
             if name not in own and one.default is MISSING:

@@ -109,6 +109,10 @@ def test_ids_depend_on_what_is_set_alone() -> None:
             "[experiments.a]\nrun = 'quiet'\ncausal_history_size = 2",
             r"experiments\.a\.causal_history_size is no setting of a quiet run",
         ),
+        (
+            "[experiments.a]\nretrieve_frequency_ms = [1, 2]",
+            r"experiments\.a\.retrieve_frequency_ms is no setting of a group run",
+        ),
         ("[experiments]\na = 3", r"experiments\.a is 3; it must be a table"),
         ("", "experiments is missing"),
         ("[experiment.a]", "experiment is not known; allowed are introduction"),
