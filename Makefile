@@ -11,7 +11,7 @@ protoc  = PATH="$(abspath $(BIN)):$$PATH" $(BIN)/python -m grpc_tools.protoc -I 
 	--python_out=$(2) --mypy_out=quiet:$(2) proto/$(1).proto
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test lint types sim soak format bench bench-repair bench-state fuzz crash vectors interop docs proto lock clean check-python
+.PHONY: help demo test lint types sim soak tuning format bench bench-repair bench-state fuzz crash vectors interop docs proto lock clean check-python
 
 help: ## list what can be made
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /  make \1\t/' | expand -t 20
@@ -35,6 +35,9 @@ sim: $(READY) ## 300 simulated groups in virtual time, each seed with faults of 
 
 soak: $(READY) ## the same without end, from a seed nobody ran before; Ctrl-C tells how it went
 	@$(BIN)/reliable-channel simulate --forever --first-seed $$(date +%s)000 $(ARGS)
+
+tuning: $(READY) ## the sweep behind docs/tuning.md, some 15 minutes; goes on where it was interrupted
+	@$(BIN)/reliable-channel sweep docs/tuning.toml --results build/tuning --page docs/tuning.md $(ARGS)
 
 format: $(READY) ## let ruff tidy the code
 	@$(BIN)/ruff check --fix .

@@ -81,8 +81,8 @@ def _journal(data: bytes) -> None:
     """Whatever a killed process left, what is appended is on lines of its own."""
     path = FOLDER / f"journal-{os.getpid()}"
     path.write_bytes(data)
-    with Journal(path) as journal:
-        journal.opened(at_ms=1, channel_id="c", sender_id="s", content_topic="t")
+    with Journal(path, channel_id="c", sender_id="s", content_topic="t") as journal:
+        journal.opened(at_ms=1, wanted_from_ms=None, log_length=0, options={})
     after = path.read_bytes()
     assert after.startswith(data)
     assert json.loads(after.splitlines()[-1])["event"] == "journal_opened"
