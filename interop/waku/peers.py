@@ -1,0 +1,143 @@
+"""The participants: ours and js-waku's, each a container that is driven by JSON lines."""
+
+import json
+from base64 import b64decode, b64encode
+from collections.abc import Mapping
+from hashlib import sha256
+from typing import Any, Final
+
+from .container import Container, Event
+
+CHANNEL: Final = "interop"
+QUICK: Final = {
+    "sync_min_interval_ms": 5_000,
+    "retry_interval_ms": 5_000,
+    "max_retry_attempts": 60,
+    "retrieve_frequency_ms": 1_000,
+    "sweep_in_buf_interval_ms": 500,
+}
+"""Periods for cells of a minute, of both kinds; all else is each implementation's default."""
+OURS_QUICK: Final = QUICK | {
+    "possibly_acknowledged_retry_interval_ms": 10_000,
+    "repair_t_min_ms": 2_000,
+    "repair_t_max_ms": 6_000,
+    "repair_sweep_interval_ms": 1_000,
+    "max_request_attempts": 60,
+    "confirm_interval_ms": 10_000,
+}
+JS_QUICK: Final = {
+    "syncMinIntervalMs": QUICK["sync_min_interval_ms"],
+    "retryIntervalMs": QUICK["retry_interval_ms"],
+    "maxRetryAttempts": QUICK["max_retry_attempts"],
+    "retrieveFrequencyMs": QUICK["retrieve_frequency_ms"],
+    "sweepInBufIntervalMs": QUICK["sweep_in_buf_interval_ms"],
+    "processTaskMinElapseMs": 100,
+    "repairConfig": {
+        "tMin": OURS_QUICK["repair_t_min_ms"],
+        "tMax": OURS_QUICK["repair_t_max_ms"],
+    },
+}
+
+
+class Peer(Container):
+    """A participant of the channel."""
+
+    kind: str
+
+    def __init__(self, *arguments: Any, **options: Any) -> None:
+        super().__init__(*arguments, **options)
+        self.accepted: dict[str, bytes] = {}
+        """Payloads that it was given to send, by message id."""
+
+    def send(self, payload: bytes) -> str:
+        """Give it a message; it is accepted when this returns.
+
+        Raises:
+            ValueError: it refuses.
+        """
+        answer = self.command("send", payload=b64encode(payload).decode())
+        message_id = str(answer["message_id"])
+        self.accepted[message_id] = payload
+        return message_id
+
+    def log(self) -> list[Event]:
+        """What it holds, in its order."""
+        entries: list[Event] = self.command("log")["entries"]
+        return entries
+
+    def received(self) -> list[bytes]:
+        """Payloads that its application was told of, each as often as it was told."""
+        return [b64decode(event["payload"]) for event in self.told("message_received")]
+
+    def holds(self, payloads: set[bytes]) -> bool:
+        """Whether its application was told all of these."""
+        return payloads <= set(self.received())
+
+    def acknowledged(self) -> set[str]:
+        """Ids of own messages that it was told somebody has."""
+        return {event["message_id"] for event in self.told("message_acknowledged")}
+
+    def cause(self) -> str:
+        """What it said last, for who has to find out."""
+        return f"{self.name}: {self.events[-3:]} | {list(self.errors)[-3:]}"
+
+
+class OurPeer(Peer):
+    """`reliable-channel peer`, from the wheel of this tree."""
+
+    kind = "ours"
+
+    def statistics(self) -> Event:
+        """Its counters."""
+        return self.command("statistics")
+
+
+class JsPeer(Peer):
+    """A `ReliableChannel` of `@waku/sdk`."""
+
+    kind = "js"
+
+    def waiting(self) -> int:
+        """Messages that wait for others in its incoming buffer."""
+        return int(self.command("statistics")["waiting"])
+
+
+def digest(entries: list[Event]) -> str:
+    """What `log_digest()` of our channel is, of any log: all fields, in order."""
+    total = sha256()
+    for entry in entries:
+        for field in (
+            str(entry["lamport_timestamp"]).encode(),
+            entry["message_id"].encode(),
+            entry["sender_id"].encode(),
+            b64decode(entry["payload"]),
+        ):
+            total.update(len(field).to_bytes(8) + field)
+    return total.hexdigest()
+
+
+def our_arguments(
+    name: str, topic: str, node: str, options: Mapping[str, object], *flags: str
+) -> list[str]:
+    """The command line of `reliable-channel peer`."""
+    values = {**OURS_QUICK, **options}
+    return [
+        *("peer", "--node", node, "--channel-id", CHANNEL, "--sender-id", name),
+        *("--content-topic", topic, "--state", f"sqlite:////data/{name}.db"),
+        *flags,
+        *(part for flag, value in values.items() for part in _flag(flag, value)),
+    ]
+
+
+def js_arguments(
+    name: str, topic: str, node: str, options: Mapping[str, object], *flags: str
+) -> list[str]:
+    """The command line of `js/peer.mjs`."""
+    return [
+        *("peer.mjs", "--node", node, "--channel-id", CHANNEL, "--sender-id", name),
+        *("--content-topic", topic, "--options", json.dumps(JS_QUICK | dict(options)), *flags),
+    ]
+
+
+def _flag(name: str, value: object) -> list[str]:
+    return [f"--{name.replace('_', '-')}", str(value)]
