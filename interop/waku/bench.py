@@ -6,10 +6,12 @@
         alice.send(b"hello")
 """
 
+import sys
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from ipaddress import IPv4Network
 from itertools import count
+from pathlib import Path
 from threading import Lock
 from types import TracebackType
 from typing import Any, Final, Literal, Self
@@ -22,7 +24,16 @@ from testcontainers.core.config import testcontainers_config
 from . import engine
 from .container import Container, Event
 from .images import Images
-from .peers import JsPeer, OurPeer, Peer, js_arguments, our_arguments
+from .peers import (
+    JS_QUICK,
+    JS_STOCK,
+    OUR_QUICK,
+    OUR_STOCK,
+    JsPeer,
+    OurPeer,
+    js_arguments,
+    our_arguments,
+)
 from .reaper import LABEL, Reaper, run_id, sweep
 
 NodeKind = Literal["store", "stock", "embedded"]
@@ -33,6 +44,7 @@ NODE_KEY: Final = "11" * 32
 NODE_ID: Final = "16Uiu2HAmHzBkRq62mG95vsjKMuYQBezZCtjPXYWUoyVxMxi71aB3"
 """The peer id that go-libp2p makes of `NODE_KEY`."""
 TCP_PORT, WS_PORT, REST_PORT = 60000, 60001, 8645
+STORE: Final = "/data/store"
 TOPIC: Final = "/reliable-channel/1/interop/proto"
 STOCK_FILTER_CACHE: Final = 30
 """Messages that go-waku's REST API keeps for a filter topic by default."""
@@ -69,7 +81,9 @@ class Bench:
                 held.close()
             images = Images(address)
             images.make()
-            yield cls(address, images)
+            bench = cls(address, images)
+            yield bench
+            bench._client.close()
         finally:
             reaper.close()
 
@@ -113,15 +127,17 @@ class EmbeddedNode(Container):
 
 class BenchNetwork:
     """One network: a service node, and participants around it. Ours have a node of their own each,
-    a gateway to the service node, as REST caches have one reader; the embedded node needs none."""
+    a gateway to the service node, as REST caches have one reader; the embedded node needs none.
 
-    def __init__(self, bench: Bench, kind: NodeKind, *, store: str = "/data/store") -> None:
+    With `forgets` the node's Store does not outlive it.
+    """
+
+    def __init__(self, bench: Bench, kind: NodeKind, *, forgets: bool = False) -> None:
         self._bench = bench
         self.kind = kind
-        self._store = store
+        self._forgets = forgets
         self._numbers = count(2)
         self._stack = ExitStack()
-        self.peers: list[Peer] = []
 
     def __enter__(self) -> Self:
         with self._stack:
@@ -142,51 +158,65 @@ class BenchNetwork:
     @property
     def has_store(self) -> bool:
         """Whether there is a Store that our side and js-waku can ask."""
-        return self.kind != "stock" and self._store != "none"
+        return self.kind != "stock"
 
     def ours(
         self, name: str, *, service: Service = "light", drop_incoming: float = 0, **options: Any
     ) -> OurPeer:
         """One of ours, with its gateway, started."""
         flags = ["--service", service, "--drop-incoming", str(drop_incoming), "--seed", "1"]
+        gateway: Container | None = None
         if self.kind == "embedded":
             node = f"http://{self.node.address}:{REST_PORT}"
         else:
             gateway = self._gateway(name, service)
             node = f"http://{gateway.address}:{REST_PORT}"
             flags += ["--store-peer", self.node_address("tcp")]
-        if not self.has_store:
-            options = {"retrieval_strategy": "sds-r-only"} | options
+        options = (OUR_STOCK if self.kind == "stock" else OUR_QUICK) | options
         arguments = our_arguments(name, TOPIC, node, options, *flags)
-        return self._joined(self._add(OurPeer, "ours", arguments, name))
+        peer: OurPeer = self._add(OurPeer, "ours", arguments, name)
+        peer.link = gateway or peer
+        return peer
 
     def js(self, name: str, *, drop_incoming: float = 0, **options: Any) -> JsPeer:
         """One of js-waku, started; always by light push and filter."""
         flags = ["--drop-incoming", str(drop_incoming)]
         flags += ["--stock"] if self.kind == "stock" else []
+        options = (JS_STOCK if self.kind == "stock" else JS_QUICK) | options
         arguments = js_arguments(name, TOPIC, self.node_address("ws"), options, *flags)
-        return self._joined(self._add(JsPeer, "js", arguments, name))
+        peer: JsPeer = self._add(JsPeer, "js", arguments, name)
+        peer.link = peer
+        return peer
+
+    def program(self, name: str, source: Path) -> Container:
+        """A Python program of one file, beside the packages of our image, started."""
+        python = str(Path(sys.executable).resolve())
+        return self._add(Container, "ours", [], name, entrypoint=[python, "-c", source.read_text()])
+
+    def program_behind_gateway(self, name: str, source: Path) -> Container:
+        """The same, with a gateway of its own, whose REST address is its one argument."""
+        gateway = self._gateway(name, "relay")
+        python = str(Path(sys.executable).resolve())
+        entrypoint = [python, "-c", source.read_text(), f"http://{gateway.address}:{REST_PORT}"]
+        return self._add(Container, "ours", [], name, entrypoint=entrypoint)
 
     def node_address(self, transport: Literal["tcp", "ws"]) -> str:
         """The service node's multiaddress."""
         end = {"tcp": f"tcp/{TCP_PORT}", "ws": f"tcp/{WS_PORT}/ws"}[transport]
         return f"/ip4/{self.node.address}/{end}/p2p/{NODE_ID}"
 
-    def _joined(self, peer: Any) -> Any:
-        self.peers.append(peer)
-        return peer
-
     def _service_node(self) -> Container:
         address = self._next_address()
         match self.kind:
             case "embedded":
                 arguments = ["node", "--host", address, "--port", str(REST_PORT)]
-                arguments += ["--store", self._store]
+                arguments += [] if self._forgets else ["--store", STORE]
                 return self._add(EmbeddedNode, "ours", arguments, "node", address)
             case "stock":
                 return self._add(StockNode, "stock", _stock_arguments(address), "node", address)
             case "store":
-                arguments = ["-address", address, "-nodekey", NODE_KEY, "-store", self._store]
+                arguments = ["-address", address, "-nodekey", NODE_KEY]
+                arguments += [] if self._forgets else ["-store", STORE]
                 return self._add(Container, "node", arguments, "node", address)
 
     def _gateway(self, name: str, service: Service) -> Container:
@@ -198,7 +228,13 @@ class BenchNetwork:
         return self._add(Container, "node", arguments, f"{name}'s gateway", address)
 
     def _add(
-        self, kind: Any, image: str, arguments: list[str], name: str, address: str | None = None
+        self,
+        kind: Any,
+        image: str,
+        arguments: list[str],
+        name: str,
+        address: str | None = None,
+        entrypoint: list[str] | None = None,
     ) -> Any:
         container: Container = kind(
             self._bench.images.names[image],
@@ -207,6 +243,7 @@ class BenchNetwork:
             network=self._name,
             address=address or self._next_address(),
             labels=self._bench.labels,
+            entrypoint=entrypoint,
         )
         self._stack.callback(container.remove)
         return container.start()

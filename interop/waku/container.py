@@ -7,6 +7,7 @@ networks of the bench are internal, no port is published, and nothing here sends
 import json
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from itertools import count
 from threading import Condition, Thread
 from time import monotonic
@@ -44,6 +45,7 @@ class Container:
         network: str,
         address: str,
         labels: Mapping[str, str],
+        entrypoint: Sequence[str] | None = None,
     ) -> None:
         self.name = name
         self.address = address
@@ -65,6 +67,7 @@ class Container:
                 network=network,
                 networking_config={network: endpoint},
                 dns=["127.0.0.1"],
+                entrypoint=entrypoint,
             )
         )
 
@@ -172,10 +175,9 @@ class Container:
     def remove(self) -> None:
         """End it and delete it."""
         self._is_running = False
-        try:
+        with suppress(DockerException):  # the reaper tries again
             self._container.stop()
-        except DockerException:
-            pass  # the reaper tries again
+        self._reader.join(ANSWER_TIMEOUT_S)
 
     @property
     def _docker(self) -> Any:
@@ -191,17 +193,21 @@ class Container:
         self._socket = self._docker.attach_socket(params=flags)
         self.lives += 1
         self._is_running = True
-        Thread(target=self._read, args=[self._socket, self.lives], daemon=True).start()
+        self._reader = Thread(target=self._read, args=[self._socket, self.lives], daemon=True)
+        self._reader.start()
 
     def _write(self, command: Event) -> None:
         self._socket._sock.sendall(json.dumps(command).encode() + b"\n")
 
     def _read(self, socket: Any, life: int) -> None:
+        connection = socket._sock
         rest = {1: b"", STDERR: b""}
         for stream, data in frames_iter(socket, tty=False):
             *lines, rest[stream] = (rest[stream] + data).split(b"\n")
             for line in lines:
                 self._take(line, stream)
+        connection.close()
+        socket.close()
         with self._changed:
             if life == self.lives:
                 self._is_running = False

@@ -81,8 +81,8 @@ class NetFaults:
 
     def _rule(self, chain: str, direction: str, peer: str | None, *rest: str) -> None:
         interface = {"INPUT": "-i", "OUTPUT": "-o"}[chain]
-        whom = (direction, peer) if peer else ("!", interface, "lo")
-        self._run("iptables", "-w", "10", "-A", chain, *whom, *rest)
+        whom = (direction, peer) if peer else ()
+        self._run("iptables", "-w", "10", "-A", chain, "!", interface, "lo", *whom, *rest)
 
     def _run(self, *command: str) -> None:
         done = subprocess.run([*self._inside, *command], capture_output=True, text=True)

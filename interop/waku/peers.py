@@ -9,33 +9,46 @@ from typing import Any, Final
 from .container import Container, Event
 
 CHANNEL: Final = "interop"
-QUICK: Final = {
+OUR_QUICK: Final[Mapping[str, object]] = {
     "sync_min_interval_ms": 5_000,
     "retry_interval_ms": 5_000,
+    "possibly_acknowledged_retry_interval_ms": 10_000,
     "max_retry_attempts": 60,
     "retrieve_frequency_ms": 1_000,
     "sweep_in_buf_interval_ms": 500,
-}
-"""Periods for cells of a minute, of both kinds; all else is each implementation's default."""
-OURS_QUICK: Final = QUICK | {
-    "possibly_acknowledged_retry_interval_ms": 10_000,
     "repair_t_min_ms": 2_000,
     "repair_t_max_ms": 6_000,
     "repair_sweep_interval_ms": 1_000,
     "max_request_attempts": 60,
     "confirm_interval_ms": 10_000,
 }
-JS_QUICK: Final = {
-    "syncMinIntervalMs": QUICK["sync_min_interval_ms"],
-    "retryIntervalMs": QUICK["retry_interval_ms"],
-    "maxRetryAttempts": QUICK["max_retry_attempts"],
-    "retrieveFrequencyMs": QUICK["retrieve_frequency_ms"],
-    "sweepInBufIntervalMs": QUICK["sweep_in_buf_interval_ms"],
+"""Periods for cells of a minute; all else is the default."""
+JS_QUICK: Final[Mapping[str, object]] = {
+    "syncMinIntervalMs": 5_000,
+    "retryIntervalMs": 5_000,
+    "maxRetryAttempts": 60,
+    "retrieveFrequencyMs": 1_000,
+    "sweepInBufIntervalMs": 500,
     "processTaskMinElapseMs": 100,
-    "repairConfig": {
-        "tMin": OURS_QUICK["repair_t_min_ms"],
-        "tMax": OURS_QUICK["repair_t_max_ms"],
-    },
+    "repairConfig": {"tMin": 2_000, "tMax": 6_000},
+}
+"""The same of js-waku."""
+OUR_STOCK: Final = {
+    **OUR_QUICK,
+    "retrieval_strategy": "sds-r-only",
+    "sync_min_interval_ms": 10_000,
+    "retry_interval_ms": 30_000,
+    "repair_t_min_ms": 5_000,
+    "repair_t_max_ms": 20_000,
+    "repair_sweep_interval_ms": 5_000,
+    "repair_cache_bytes": 256 * 1024 * 1024,
+}
+"""Through stock go-waku, which takes one light push a second and has no Store v3."""
+JS_STOCK: Final = {
+    **JS_QUICK,
+    "syncMinIntervalMs": 10_000,
+    "retryIntervalMs": 30_000,
+    "repairConfig": {"tMin": 5_000, "tMax": 20_000},
 }
 
 
@@ -43,6 +56,8 @@ class Peer(Container):
     """A participant of the channel."""
 
     kind: str
+    link: Container
+    """Whose network a partition cuts: the participant's own node, if it has one."""
 
     def __init__(self, *arguments: Any, **options: Any) -> None:
         super().__init__(*arguments, **options)
@@ -120,12 +135,11 @@ def our_arguments(
     name: str, topic: str, node: str, options: Mapping[str, object], *flags: str
 ) -> list[str]:
     """The command line of `reliable-channel peer`."""
-    values = {**OURS_QUICK, **options}
     return [
         *("peer", "--node", node, "--channel-id", CHANNEL, "--sender-id", name),
         *("--content-topic", topic, "--state", f"sqlite:////data/{name}.db"),
         *flags,
-        *(part for flag, value in values.items() for part in _flag(flag, value)),
+        *(part for flag, value in options.items() for part in _flag(flag, value)),
     ]
 
 
@@ -135,7 +149,7 @@ def js_arguments(
     """The command line of `js/peer.mjs`."""
     return [
         *("peer.mjs", "--node", node, "--channel-id", CHANNEL, "--sender-id", name),
-        *("--content-topic", topic, "--options", json.dumps(JS_QUICK | dict(options)), *flags),
+        *("--content-topic", topic, "--options", json.dumps(dict(options)), *flags),
     ]
 
 

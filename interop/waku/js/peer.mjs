@@ -47,8 +47,8 @@ function random(seed) {
   };
 }
 
-/** Throw away a share of what Filter brings, as --drop-incoming of `reliable-channel peer` does. */
-function dropIncoming(node, share, seed) {
+/** Throw away `share` of what Filter brings, as --drop-incoming of `reliable-channel peer` does. */
+function dropIncoming(node, seed) {
   const draw = random(seed);
   const subscribe = node.filter.subscribe.bind(node.filter);
   node.filter.subscribe = (decoders, callback) =>
@@ -59,9 +59,9 @@ function dropIncoming(node, share, seed) {
 }
 
 let dropped = 0;
+let share = Number(flags["drop-incoming"]);
 const node = await lightNode(flags.node, { stock: flags.stock });
-if (Number(flags["drop-incoming"]) > 0)
-  dropIncoming(node, Number(flags["drop-incoming"]), Number(flags.seed));
+dropIncoming(node, Number(flags.seed));
 
 const topic = { contentTopic: flags["content-topic"] };
 const channel = await ReliableChannel.create(
@@ -88,6 +88,7 @@ const log = () =>
 
 const COMMANDS = {
   send: ({ payload }) => ["accepted", { message_id: channel.send(Buffer.from(payload, "base64")) }],
+  stop_dropping: () => ["accepted", { dropped: dropped + (share = 0) }],
   log: () => ["log", { entries: log() }],
   statistics: () => ["statistics", {
     dropped_incoming: dropped,

@@ -3,6 +3,7 @@ package main
 import (
 	"bytes"
 	"encoding/binary"
+	"fmt"
 	"io"
 	"os"
 	"sort"
@@ -223,6 +224,18 @@ func serveStore(w *node.WakuNode, a *archive) {
 			_ = s.Reset()
 			return
 		}
-		_ = pbio.NewDelimitedWriter(s).WriteMsg(a.query(q))
+		answer := a.query(q)
+		_ = pbio.NewDelimitedWriter(s).WriteMsg(answer)
+		tell(q, answer, s.Conn().ConnState().StreamMultiplexer == muxerOfJS)
 	})
+}
+
+// tell says what was asked and found, so that a test can see which way a message was recovered.
+func tell(q *storepb.StoreQueryRequest, answer *storepb.StoreQueryResponse, js bool) {
+	by := "time"
+	if len(q.MessageHashes) > 0 {
+		by = "hash"
+	}
+	fmt.Printf(`{"event":"store_query","by":%q,"asked":%d,"found":%d,"js":%t}`+"\n",
+		by, len(q.MessageHashes), len(answer.Messages), js)
 }

@@ -1,0 +1,242 @@
+"""The scenarios of the matrix. Each is a few sentences; what holds at the end of every one of them
+is in `verdict.py`."""
+
+import re
+from threading import Thread
+from time import sleep
+from typing import Final
+
+from .cells import Scenario
+from .defects import LATE_JOIN, NO_STATE, ONE_REQUEST, POISONED
+from .peers import JsPeer
+from .stage import Stage
+
+SHARE: Final = 0.3
+PARTITION_S: Final = 60
+WITH_JS: Final = ("ours-js", "js-ours", "two-of-each")
+WITH_STORE: Final = ("store", "embedded")
+
+
+def conversation(stage: Stage) -> None:
+    """200 messages each way; each side sees by its own events that the other has them."""
+    stage.open_all()
+    stage.speak(200 * 2 // len(stage.peers))
+    stage.settle(300)
+    stage.acknowledged_by_all(300)
+
+
+def ours_recovers_from_store(stage: Stage) -> None:
+    """Our side misses 30 %, and gets it from Store: by hint, and where the hints are wrong, as
+    js-waku's are, by topic and time."""
+    stage.open_all(ours={"drop_incoming": SHARE})
+    misser = stage.ours[0]
+    stage.speak(200, *stage.others(misser))
+    stage.speak(5, misser)
+    stage.settle()
+    assert misser.statistics()["dropped_incoming"] > 200 * SHARE / 2
+    assert misser.statistics()["transport"]["retrieved"] > 0
+    if stage.cell.node == "store":
+        found = {way: _found_by_us(stage, way) for way in ("hash", "time")}
+        others_are_ours = not any(isinstance(p, JsPeer) for p in stage.others(misser))
+        assert found["hash" if others_are_ours else "time"] > 0, found
+
+
+def js_recovers_from_store(stage: Stage) -> None:
+    """js-waku misses 30 % of what we say, and gets it from Store with our hints: we answer no
+    repair requests here and send nothing twice."""
+    stage.open_all(
+        ours={"retrieval_strategy": "store-only", "retry_interval_ms": 600_000},
+        js={"drop_incoming": SHARE},
+    )
+    stage.speak(100, *stage.ours)
+    for misser in stage.js:
+        assert misser.command("statistics")["dropped_incoming"] > 0
+        misser.command("stop_dropping")
+    stage.speak(3, *stage.ours)
+    stage.settle()
+    assert sum(e["found"] for e in _store_queries(stage, "hash", js=True)) > 0
+
+
+def js_recovers_by_repair(stage: Stage) -> None:
+    """js-waku misses 30 % of what we say where there is no Store: we answer its repair requests.
+    It answers none, ever."""
+    stage.open_all(ours={"retry_interval_ms": 600_000}, js={"drop_incoming": SHARE})
+    stage.speak(60, *stage.ours)
+    for misser in stage.js:
+        assert misser.command("statistics")["dropped_incoming"] > 0
+        misser.command("stop_dropping")
+    stage.speak(3, *stage.ours, pace_s=2)
+    stage.settle(240)
+    assert any(peer.told("repair_sent") for peer in stage.ours)
+
+
+def late_joiner(stage: Stage) -> None:
+    """500 messages are said before the second one comes."""
+    first = stage.open()
+    stage.speak(500, first)
+    sleep(2)
+    stage.open_all()
+    stage.speak(5, first)
+    stage.speak(5)
+    stage.settle(240)
+
+
+def partition(stage: Stage) -> None:
+    """The second one is cut off for 60 s in which both sides go on; then the logs are equal."""
+    stage.open_all()
+    stage.speak(10)
+    stage.settle()
+    stage.second.link.faults.cut()
+    stage.speak(20)
+    sleep(PARTITION_S)
+    stage.second.link.faults.heal()
+    stage.speak(5)
+    stage.settle(300)
+
+
+def node_is_killed(stage: Stage) -> None:
+    """The node is killed, all go on without it, and it comes back; then once more."""
+    stage.open_all()
+    stage.speak(20)
+    for _ in range(2):
+        stage.network.node.kill()
+        stage.speak(10)
+        sleep(5)
+        stage.network.node.restart()
+        stage.speak(10)
+        stage.settle(240)
+
+
+def we_are_killed(stage: Stage) -> None:
+    """Our process is killed in the middle of it and resumes from SQLite, twice."""
+    stage.open_all()
+    stage.speak(20)
+    ours = stage.ours[0]
+    for _ in range(2):
+        stage.speak(20)
+        stage.kill(ours)
+        stage.speak(20, *stage.others(ours))
+        stage.restart(ours)
+        stage.speak(5)
+    stage.settle()
+    assert ours.lives == 3
+
+
+def js_is_restarted(stage: Stage) -> None:
+    """js-waku is killed and comes back without memory; the others go on meanwhile."""
+    stage.open_all()
+    stage.speak(20)
+    stage.settle()
+    js = stage.js[0]
+    stage.kill(js)
+    stage.speak(20, *stage.others(js))
+    stage.restart(js)
+    stage.speak(20)
+    stage.settle()
+
+
+def bursts(stage: Stage) -> None:
+    """1,000 messages through stock go-waku, which takes one light push a second from each and
+    keeps 30 messages for a filter reader: ours send in bursts, js-waku is paced by hand."""
+    stage.open_all()
+    by_js = 75
+    each = (1_000 - by_js * len(stage.js)) // len(stage.ours)
+    paced = Thread(target=stage.speak, args=[by_js, *stage.js], kwargs={"pace_s": 4.0})
+    paced.start()
+    bursts_of_each = 4
+    for _ in range(bursts_of_each):
+        stage.speak(each // bursts_of_each, *stage.ours, pace_s=0)
+        sleep(20)
+    paced.join()
+    assert len(stage.accepted) >= 1_000 - bursts_of_each * len(stage.ours)
+    stage.settle(900)
+
+
+def size_limits(stage: Stage) -> None:
+    """The longest message passes; a longer one is refused with a clear error. Where both ends cut
+    messages into segments, ten times the limit passes."""
+    stage.open_all()
+    stage.speak(5)
+    for speaker in stage.ours:
+        error = _refusal(stage, 200_000)
+        most = int(re.search(r"leaves (\d+) for content", error)[1])  # type: ignore[index]
+        assert "max_message_bytes" in error
+        stage.send(speaker, b"\x01" * (most - 64) + speaker.name.encode())
+    for speaker in stage.js:
+        stage.send(speaker, b"\x02" * 90_000 + speaker.name.encode())
+        too_long = stage.send(speaker, b"\x03" * 200_000)
+        stage.forgotten.add(too_long)
+        told = speaker.wait_for(
+            lambda e, i=too_long: e.get("message_id") == i and e["event"] == "send_failed",  # type: ignore[misc]
+            30,
+            "error for what is too long",
+        )
+        assert told["reason"]
+    stage.speak(5)
+    stage.settle()
+
+
+def segments(stage: Stage) -> None:
+    """Where all cut long payloads into segments, ten times the limit passes."""
+    stage.open_all()
+    for speaker in stage.peers:
+        stage.send(speaker, b"\x04" * 1_500_000 + speaker.name.encode())
+    for peer in stage.peers:
+        long = {p for other in stage.others(peer) for p in other.accepted.values()}
+        peer.wait_until(lambda p=peer, x=long: p.holds(x), 120, "long payloads")  # type: ignore[misc]
+
+
+def _refusal(stage: Stage, size: int) -> str:
+    try:
+        stage.ours[0].send(b"\x05" * size)
+    except ValueError as error:
+        return str(error)
+    raise AssertionError(f"{size} bytes were accepted")
+
+
+def _store_queries(stage: Stage, way: str, *, js: bool) -> list[dict[str, int]]:
+    told = stage.network.node.told("store_query")
+    return [event for event in told if event["by"] == way and event["js"] is js]
+
+
+def _found_by_us(stage: Stage, way: str) -> int:
+    return sum(event["found"] for event in _store_queries(stage, way, js=False))
+
+
+SCENARIOS: Final = (
+    Scenario("1", "200 messages each way, acknowledged", conversation),
+    Scenario(
+        "2", "ours misses 30 % and recovers from Store", ours_recovers_from_store, nodes=WITH_STORE
+    ),
+    Scenario(
+        *("3a", "js-waku misses 30 % and recovers from Store with our hints"),
+        js_recovers_from_store,
+        nodes=("store",),
+        peers=WITH_JS,
+    ),
+    Scenario(
+        *("3b", "js-waku misses 30 % and recovers by our SDS-R responses"),
+        js_recovers_by_repair,
+        nodes=("stock",),
+        peers=WITH_JS,
+        js_may_miss=(ONE_REQUEST,),
+    ),
+    Scenario(
+        *("4", "late joiner after 500 messages", late_joiner),
+        nodes=WITH_STORE,
+        js_may_miss=(LATE_JOIN,),
+    ),
+    Scenario("5", "partition of 60 s", partition),
+    Scenario("6a", "node killed and restarted with its Store", node_is_killed, nodes=WITH_STORE),
+    Scenario(
+        *("6b", "node killed and restarted without its Store", node_is_killed), node_forgets=True
+    ),
+    Scenario("7", "ours killed and resumed from SQLite", we_are_killed),
+    Scenario(
+        *("8", "js-waku restarted without memory", js_is_restarted),
+        peers=WITH_JS,
+        js_may_miss=(NO_STATE,),
+    ),
+    Scenario("9", "1,000 messages through stock rate limits", bursts, nodes=("stock",)),
+    Scenario("10", "messages at the size limit and above", size_limits),
+)
