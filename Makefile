@@ -11,7 +11,7 @@ protoc  = PATH="$(abspath $(BIN)):$$PATH" $(BIN)/python -m grpc_tools.protoc -I 
 	--python_out=$(2) --mypy_out=quiet:$(2) proto/$(1).proto
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test lint types sim soak format bench bench-state fuzz crash vectors interop docs proto lock clean check-python
+.PHONY: help demo test lint types sim soak format bench bench-state fuzz crash vectors interop interop-docs docs proto lock clean check-python
 
 help: ## list what can be made
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /  make \1\t/' | expand -t 20
@@ -50,8 +50,11 @@ vectors: $(READY) ## the golden vectors of other implementations
 	@$(BIN)/python -m tests.vectors tests/vectors/data/js-waku tests/vectors/data/waku \
 		tests/vectors/data/nim-sds tests/vectors/data/mvds tests/vectors/data/svs
 
-interop: $(READY) ## our MVDS and SVS nodes and other implementations' (needs Go; the first build takes minutes)
-	@$(BIN)/python -m pytest interop -s $(ARGS)
+interop: $(READY) ## other implementations, real ones: js-waku and Waku nodes in containers (FULL=1: all cells), MVDS, SVS
+	@INTEROP_FULL=$(FULL) $(BIN)/python -m pytest interop -s $(ARGS)
+
+interop-docs: $(READY) ## the same with js-waku alone, and docs/interop.md's table written from it
+	@INTEROP_FULL=$(FULL) INTEROP_TABLE=docs/interop.md $(BIN)/python -m pytest interop/waku -s $(ARGS)
 
 bench-state: $(READY) ## a log of 10 thousand messages on disk against one of 10 million (some minutes)
 	@$(BIN)/python -m bench.state $(ARGS)

@@ -47,7 +47,11 @@ def built(
         )
     BUILT.mkdir(parents=True, exist_ok=True)
     unfinished = program.with_suffix(f".{os.getpid()}")  # two at once do not meet
-    environment = os.environ | {"GOTOOLCHAIN": "local", "GOWORK": "off", "CGO_ENABLED": str(int(cgo))}
+    environment = os.environ | {
+        "GOTOOLCHAIN": "local",
+        "GOWORK": "off",
+        "CGO_ENABLED": str(int(cgo)),
+    }
     fixed = ("-mod=readonly", "-trimpath", "-buildvcs=false", "-o", str(unfinished))
     _run(go, "build", *fixed, *options, package, cwd=sources, environment=environment)
     return unfinished.replace(program)

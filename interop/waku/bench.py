@@ -1,9 +1,9 @@
 """The bench: an engine, the images, and networks with a node and peers.
 
-    with Bench.open() as bench, bench.network("store") as network:
-        alice = network.ours("alice", service="light")
-        bob = network.js("bob")
-        alice.send(b"hello")
+with Bench.open() as bench, bench.network("store") as network:
+    alice = network.ours("alice", service="light")
+    bob = network.js("bob")
+    alice.send(b"hello")
 """
 
 import sys
@@ -14,7 +14,7 @@ from itertools import count
 from pathlib import Path
 from threading import Lock
 from types import TracebackType
-from typing import Any, Final, Literal, Self
+from typing import Any, Final, Literal, Self, TypeVar
 
 import docker
 from docker.errors import APIError, DockerException
@@ -38,6 +38,8 @@ from .reaper import LABEL, Reaper, run_id, sweep
 
 NodeKind = Literal["store", "stock", "embedded"]
 Service = Literal["relay", "light"]
+
+C = TypeVar("C", bound=Container)
 
 SUBNETS: Final = tuple(IPv4Network("172.30.0.0/15").subnets(new_prefix=24))
 NODE_KEY: Final = "11" * 32
@@ -98,6 +100,17 @@ class Bench:
                 )
                 return name, subnet
         raise RuntimeError("no free subnet for a network of the bench")
+
+    def output(self, image: str, *arguments: str) -> str:
+        """What a program of an image prints that needs no network."""
+        printed: bytes = self._client.containers.run(
+            self.images.names[image],
+            list(arguments),
+            network_mode="none",
+            remove=True,
+            labels=self.labels,
+        )
+        return printed.decode()
 
     def remove_network(self, name: str) -> None:
         """Remove a network; what still hangs in it is left to the reaper."""
@@ -172,9 +185,9 @@ class BenchNetwork:
             gateway = self._gateway(name, service)
             node = f"http://{gateway.address}:{REST_PORT}"
             flags += ["--store-peer", self.node_address("tcp")]
-        options = (OUR_STOCK if self.kind == "stock" else OUR_QUICK) | options
+        options = {**(OUR_STOCK if self.kind == "stock" else OUR_QUICK), **options}
         arguments = our_arguments(name, TOPIC, node, options, *flags)
-        peer: OurPeer = self._add(OurPeer, "ours", arguments, name)
+        peer = self._add(OurPeer, "ours", arguments, name)
         peer.link = gateway or peer
         return peer
 
@@ -182,11 +195,16 @@ class BenchNetwork:
         """One of js-waku, started; always by light push and filter."""
         flags = ["--drop-incoming", str(drop_incoming)]
         flags += ["--stock"] if self.kind == "stock" else []
-        options = (JS_STOCK if self.kind == "stock" else JS_QUICK) | options
+        options = {**(JS_STOCK if self.kind == "stock" else JS_QUICK), **options}
         arguments = js_arguments(name, TOPIC, self.node_address("ws"), options, *flags)
-        peer: JsPeer = self._add(JsPeer, "js", arguments, name)
+        peer = self._add(JsPeer, "js", arguments, name)
         peer.link = peer
         return peer
+
+    def js_program(self, name: str, program: str, *arguments: str) -> Container:
+        """One of the js image's other programs, given the node's address first, started."""
+        command = [program, self.node_address("ws"), *arguments]
+        return self._add(Container, "js", command, name)
 
     def program(self, name: str, source: Path) -> Container:
         """A Python program of one file, beside the packages of our image, started."""
@@ -229,14 +247,14 @@ class BenchNetwork:
 
     def _add(
         self,
-        kind: Any,
+        kind: type[C],
         image: str,
         arguments: list[str],
         name: str,
         address: str | None = None,
         entrypoint: list[str] | None = None,
-    ) -> Any:
-        container: Container = kind(
+    ) -> C:
+        container = kind(
             self._bench.images.names[image],
             arguments,
             name=name,

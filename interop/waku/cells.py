@@ -4,7 +4,7 @@ CI runs."""
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import product
-from typing import TYPE_CHECKING, Final, Literal, get_args
+from typing import TYPE_CHECKING, Any, Final, Literal, get_args
 
 from .bench import NodeKind, Service
 from .defects import Defect
@@ -34,7 +34,9 @@ class Scenario:
     js_may_miss: Sequence[Defect] = ()
     node_forgets: bool = False
     """The node's Store does not outlive the node."""
-    options: dict[str, object] = field(default_factory=dict)
+    is_segmented: bool = False
+    """Payloads are cut, so that a log does not hold them as they were sent."""
+    options: dict[str, Any] = field(default_factory=dict)
     """Of our side's channels."""
 
 
@@ -89,7 +91,7 @@ COVERING: Final = (
     "7-js-ours-store-light",
     "8-ours-js-store-relay",
     "10-ours-js-store-relay",
-    "10-ours-ours-store-light",
+    "10s-ours-ours-store-light",
     "11-ours-js-store-relay",
 )
 """What CI runs: every value of each axis, and every scenario with js-waku."""

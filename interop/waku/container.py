@@ -21,7 +21,7 @@ from testcontainers.core.container import DockerContainer
 
 from .netfault import NetFaults
 
-ANSWER_TIMEOUT_S: Final = 30
+ANSWER_TIMEOUT_S: Final = 90
 START_TIMEOUT_S: Final = 90
 STDERR: Final = 2
 KEPT_LINES: Final = 20

@@ -20,6 +20,10 @@ class Missed:
     """When js-waku's present life was ready."""
     lives: int
     has_store: bool
+    was_told: bool
+    """js-waku told its application of it on arrival, as it does before it looks at it."""
+    waits: bool
+    """It is in js-waku's incoming buffer, and what it depends on is not there."""
     attacked_at: float | None
     """When a hostile member began."""
 
@@ -44,20 +48,20 @@ LATE_JOIN: Final = Defect(
     "late_join.mjs",
     lambda missed: missed.lives == 1 and missed.accepted_at < missed.began_at,
 )
-NO_STATE: Final = Defect(
-    "js-no-state",
-    "nothing outlives the process: log, bloom filter, clock and unacknowledged messages are gone, "
-    "and what was there is not asked for again",
-    "`MessageChannel` of @waku/sds, `QueryOnConnect` of @waku/sdk",
-    "no_state.mjs",
-    lambda missed: missed.lives > 1 and missed.accepted_at < missed.began_at,
+FORGETS_ITSELF: Final = Defect(
+    "js-forgets-itself",
+    "nothing outlives the process, and what a participant said in an earlier life it takes for an "
+    "echo: it can never have its own old messages, nor what refers to them, which is all",
+    "`_pushIncomingMessage` of @waku/sds: a message with the own sender id is dropped",
+    "forgets_itself.mjs",
+    lambda missed: missed.lives > 1,
 )
 ONE_REQUEST: Final = Defect(
     "js-one-repair-request",
     "a missing message is asked for once: a request or an answer that is lost is the end of it",
     "`repair/buffers.ts` of @waku/sds",
     "one_repair_request.mjs",
-    lambda missed: not missed.has_store,
+    lambda missed: not missed.has_store and not missed.was_told,
 )
 POISONED: Final = Defect(
     "js-poisoned",
@@ -67,7 +71,15 @@ POISONED: Final = Defect(
     "poisoned_clock.mjs",
     lambda missed: missed.attacked_at is not None and missed.accepted_at > missed.attacked_at,
 )
-ALL: Final = (LATE_JOIN, NO_STATE, ONE_REQUEST, POISONED)
+WAITS_FOR_EVER: Final = Defect(
+    "js-waits-for-ever",
+    "what depends on a missing message is not delivered, by default for ever",
+    "`timeoutForLostMessagesMs` of @waku/sds is off by default",
+    "waits_for_ever.mjs",
+    lambda missed: missed.waits,
+)
+"""Explains nothing by itself: something else must be missing, and explained."""
+ALL: Final = (LATE_JOIN, FORGETS_ITSELF, ONE_REQUEST, POISONED, WAITS_FOR_EVER)
 
 
 def explanation(missed: Missed, allowed: Sequence[Defect]) -> Defect | None:

@@ -87,21 +87,20 @@ def _js(root: RootFs) -> list[str]:
     home = _node_js()
     program = home / "bin" / "node"
     root.add_program(program, "/bin/node")
-    work = BUILT / f"js-{_files_digest(JS_SOURCES.iterdir())}"
-    work.mkdir(parents=True, exist_ok=True)
-    for file in JS_SOURCES.iterdir():
-        if file.is_file():
-            shutil.copy(file, work)
+    work = BUILT / f"js-{_files_digest(_js_files())}"
+    shutil.copytree(
+        JS_SOURCES, work, dirs_exist_ok=True, ignore=shutil.ignore_patterns("node_modules")
+    )
     npm = home / "lib" / "node_modules" / "npm" / "bin" / "npm-cli.js"
     quiet = ("--no-audit", "--no-fund", "--ignore-scripts", "--loglevel=error")
     run(str(program), str(npm), "ci", *quiet, cwd=work)
-    for source in sorted(work.glob("*.mjs")):
+    for source in _js_programs(work):
         run(
-            *(str(program), "node_modules/esbuild/bin/esbuild", source.name, "--bundle"),
+            *(str(program), "node_modules/esbuild/bin/esbuild", str(source), "--bundle"),
             *("--platform=node", "--format=esm", "--target=node22", "--log-level=error"),
             "--banner:js=import{createRequire}from'node:module';"
             "const require=createRequire(import.meta.url);",
-            f"--outfile={root.root / 'app' / source.name}",
+            f"--outfile={root.root / 'app' / source.relative_to(work)}",
             cwd=work,
         )
     shutil.rmtree(work)
@@ -124,6 +123,15 @@ def _ours(root: RootFs) -> list[str]:
         "ENV RELIABLE_CHANNEL_PLUGINS=none",
         "WORKDIR /data",
     ]
+
+
+def _js_files() -> Iterable[Path]:
+    return (file for file in JS_SOURCES.rglob("*") if "node_modules" not in file.parts)
+
+
+def _js_programs(work: Path) -> list[Path]:
+    """What becomes a bundle of its own; the rest is part of these."""
+    return [work / "peer.mjs", *sorted((work / "defects").glob("*.mjs"))]
 
 
 def _node_js() -> Path:
@@ -153,7 +161,7 @@ def _digest(name: str) -> str:
     inputs = {
         "node": [source_digest(NODE_SOURCES, *GO_OPTIONS)],
         "stock": [_files_digest([NODE_SOURCES / "go.mod", NODE_SOURCES / "go.sum"]), *GO_OPTIONS],
-        "js": [_files_digest([*JS_SOURCES.iterdir(), NODE_REQUIREMENTS])],
+        "js": [_files_digest([*_js_files(), NODE_REQUIREMENTS])],
         "ours": [_files_digest([*_our_sources(), OUR_REQUIREMENTS]), sys.version],
     }[name]
     return sha256("\0".join([_files_digest(RECIPES), *inputs]).encode()).hexdigest()[:16]

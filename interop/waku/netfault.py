@@ -58,11 +58,12 @@ class NetFaults:
         Incoming, since a packet that is held on its way out counts as unsent data of its socket,
         of which TCP allows little.
         """
+        settings = map(str, (QUEUE_NUMBER, ms, jitter_ms, seed))
         queue = subprocess.Popen(
-            [*self._inside, sys.executable, str(DELAY_QUEUE), *map(str, (QUEUE_NUMBER, ms, jitter_ms, seed))],
+            [*self._inside, sys.executable, str(DELAY_QUEUE), *settings],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
-        )  # fmt: skip
+        )
         self._queues.append(queue)
         assert queue.stdout is not None
         if queue.stdout.readline().strip() != b"ready":

@@ -25,14 +25,15 @@ OUR_QUICK: Final[Mapping[str, object]] = {
 """Periods for cells of a minute; all else is the default."""
 JS_QUICK: Final[Mapping[str, object]] = {
     "syncMinIntervalMs": 5_000,
-    "retryIntervalMs": 5_000,
+    "retryIntervalMs": 15_000,
     "maxRetryAttempts": 60,
-    "retrieveFrequencyMs": 1_000,
+    "retrieveFrequencyMs": 5_000,
     "sweepInBufIntervalMs": 500,
     "processTaskMinElapseMs": 100,
     "repairConfig": {"tMin": 2_000, "tMax": 6_000},
 }
-"""The same of js-waku."""
+"""The same of js-waku, which asks Store for all that it misses each time, and sends all that nobody
+acknowledged at once: shorter periods than these keep it busy with itself."""
 OUR_STOCK: Final = {
     **OUR_QUICK,
     "retrieval_strategy": "sds-r-only",
@@ -112,9 +113,9 @@ class JsPeer(Peer):
 
     kind = "js"
 
-    def waiting(self) -> int:
-        """Messages that wait for others in its incoming buffer."""
-        return int(self.command("statistics")["waiting"])
+    def waiting(self) -> set[str]:
+        """Ids of messages that wait for others in its incoming buffer."""
+        return set(self.command("statistics")["waiting"])
 
 
 def digest(entries: list[Event]) -> str:

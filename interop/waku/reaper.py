@@ -9,7 +9,7 @@ import signal
 import subprocess
 import sys
 from collections.abc import Sequence
-from contextlib import suppress
+from contextlib import nullcontext, suppress
 from pathlib import Path
 from typing import Final
 
@@ -82,7 +82,7 @@ def main() -> None:
     for ignored in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         signal.signal(ignored, signal.SIG_IGN)
     address, run = sys.argv[1:]
-    with engine.hold() if address == engine.SOCKET else suppress() as held:
+    with engine.hold() if address == engine.SOCKET else nullcontext() as held:
         sys.stdin.buffer.read()
         with suppress(DockerException, OSError):
             sweep(address, [run])

@@ -1,4 +1,4 @@
-"""Root file systems from what this machine runs: a program, the libraries that it loads, no more."""
+"""Root file systems from what this machine runs: programs, and the libraries that they load."""
 
 import os
 import py_compile
@@ -50,7 +50,9 @@ class RootFs:
         shutil.copytree(
             stdlib,
             self.root / str(stdlib).lstrip("/"),
-            ignore=lambda _, names: [n for n in names if n in NOT_NEEDED or n.startswith("config-")],
+            ignore=lambda _, names: [
+                n for n in names if n in NOT_NEEDED or n.startswith("config-")
+            ],
         )
         program = Path(sys.executable).resolve()
         self.add_program(program, str(program))

@@ -32,6 +32,8 @@ class Stage:
         self.attacked_at: float | None = None
         self.forgotten: set[str] = set()
         """Ids of messages that nobody has to have: a scenario says why."""
+        self.notes: list[str] = []
+        """What the scenario found out besides."""
         self._sent = 0
 
     # --- who takes part -----------------------------------------------------------------------
@@ -90,6 +92,10 @@ class Stage:
         peer.restart()
         self.began_at[peer.name] = monotonic()
 
+    def attack_begins(self) -> None:
+        """From now on a hostile member does what js-waku does not survive."""
+        self.attacked_at = monotonic()
+
     # --- what they say ------------------------------------------------------------------------
 
     def speak(self, count: int, *speakers: Peer, pace_s: float | None = None) -> None:
@@ -122,7 +128,7 @@ class Stage:
             if message_id not in self.forgotten
         }
 
-    def settle(self, within_s: float = SETTLE_S) -> None:
+    def settle(self, within_s: float = SETTLE_S, js_patience_s: float = JS_PATIENCE_S) -> None:
         """Wait until all have all; js-waku, until it has all or stands still.
 
         Raises:
@@ -139,7 +145,7 @@ class Stage:
             ours_have_all = not any(missing[peer.name] for peer in self.ours)
             equal = len({digest(peer.log()) for peer in self.ours}) <= 1
             js_is_done = not any(missing[peer.name] for peer in self.js)
-            js_stands = monotonic() - js_moved > JS_PATIENCE_S
+            js_stands = monotonic() - js_moved > js_patience_s
             if ours_have_all and equal and (js_is_done or js_stands):
                 return
             if monotonic() > end and not (ours_have_all and equal):

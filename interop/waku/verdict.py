@@ -4,7 +4,7 @@ from base64 import b64decode
 from collections import Counter
 from dataclasses import dataclass, field
 
-from .defects import Missed, explanation
+from .defects import WAITS_FOR_EVER, Missed, explanation
 from .peers import JsPeer, OurPeer, digest
 from .stage import Stage
 
@@ -24,13 +24,15 @@ class Verdict:
     """What the scenario found out besides."""
 
 
-def judge(stage: Stage, notes: tuple[str, ...] = ()) -> Verdict:
+def judge(stage: Stage) -> Verdict:
     """Check content, counts and digests of all logs.
 
     Raises:
         AssertionError: something is missing, doubled, changed or out of order.
     """
     accepted = stage.accepted
+    if stage.cell.scenario.is_segmented:
+        return _judge_payloads(stage)
     digests = {peer.name: _check_ours(stage, peer, accepted) for peer in stage.ours}
     missed: Counter[str] = Counter()
     for peer in stage.js:
@@ -40,7 +42,18 @@ def judge(stage: Stage, notes: tuple[str, ...] = ()) -> Verdict:
             digests[peer.name] = js_digest
     assert len(set(digests.values())) == 1, f"logs differ: {digests}"
     common = next(iter(digests.values()))
-    return Verdict(stage.cell.name, len(accepted), common, dict(missed), notes)
+    return Verdict(stage.cell.name, len(accepted), common, dict(missed), tuple(stage.notes))
+
+
+def _judge_payloads(stage: Stage) -> Verdict:
+    """Where payloads are cut, a log holds segments: the payloads are what was told."""
+    accepted = stage.accepted
+    for peer in stage.ours:
+        others = [payload for i, payload in accepted.items() if i not in peer.accepted]
+        assert Counter(peer.received()) == Counter(others), f"{peer.name} was told other payloads"
+    digests = {str(peer.command("log")["digest"]) for peer in stage.ours}
+    assert len(digests) == 1, "logs differ"
+    return Verdict(stage.cell.name, len(accepted), digests.pop(), notes=tuple(stage.notes))
 
 
 def _check_ours(stage: Stage, peer: OurPeer, accepted: dict[str, bytes]) -> str:
@@ -72,14 +85,18 @@ def _check_js(
     wrong = [i for i, payload in log.items() if accepted.get(i, payload) != payload]
     assert not wrong, f"{peer.name} holds changed contents"
     explained: Counter[str] = Counter()
-    for message_id in set(accepted) - set(log):
-        defect = explanation(_missed(stage, peer, message_id), stage.cell.scenario.js_may_miss)
-        assert defect, f"{peer.name} misses {accepted[message_id]!r}, which no defect explains"
+    allowed = [*stage.cell.scenario.js_may_miss, WAITS_FOR_EVER]
+    missing = set(accepted) - set(log)
+    waiting = peer.waiting() if missing else set()
+    for message_id in missing:
+        defect = explanation(_missed(stage, peer, message_id, message_id in waiting), allowed)
+        assert defect, f"{peer.name} misses {accepted[message_id][:60]!r}, which no defect explains"
         explained[defect.name] += 1
+    assert set(explained) != {WAITS_FOR_EVER.name}, f"{peer.name} waits for nothing that we know"
     return explained, None if explained or stage.forgotten else digest(entries)
 
 
-def _missed(stage: Stage, peer: JsPeer, message_id: str) -> Missed:
+def _missed(stage: Stage, peer: JsPeer, message_id: str, waits: bool) -> Missed:
     sender = next(p for p in stage.peers if message_id in p.accepted)
     return Missed(
         sender_kind="js" if isinstance(sender, JsPeer) else "ours",
@@ -87,5 +104,7 @@ def _missed(stage: Stage, peer: JsPeer, message_id: str) -> Missed:
         began_at=stage.began_at[peer.name],
         lives=peer.lives,
         has_store=stage.network.has_store,
+        was_told=stage.accepted[message_id] in peer.received(),
+        waits=waits,
         attacked_at=stage.attacked_at,
     )

@@ -13,7 +13,7 @@ const CLOSE_STREAMS_MS = 100;
  * Start a node and wait for its peer. With `stock` the peer is an unchanged go-waku, with which
  * js-waku works only by four changes on its side.
  */
-export async function lightNode(address, { stock = false, ...options } = {}) {
+export async function lightNode(address, { stock = false, closeStreams = stock } = {}) {
   const libp2p = { filterMultiaddrs: false, hideWebSocketInfo: true };
   if (stock) libp2p.streamMuxers = [yamux()]; // (1) go-waku has no mplex, js-waku nothing else
   const node = await createLightNode({
@@ -23,13 +23,10 @@ export async function lightNode(address, { stock = false, ...options } = {}) {
     numPeersToUse: 1,
     autoStart: false,
     libp2p,
-    lightPush: { useLegacy: stock }, // (2) go-waku has no light push v3
-    ...options
+    lightPush: { useLegacy: stock } // (2) go-waku has no light push v3
   });
-  if (stock) {
-    assumeAllShards(node);
-    closeFinishedStreams(node);
-  }
+  if (stock) assumeAllShards(node);
+  if (closeStreams) closeFinishedStreams(node);
   await node.start();
   await node.waitForPeers([Protocols.LightPush, Protocols.Filter], PEER_WAIT_MS);
   await new Promise((resolve) => setTimeout(resolve, METADATA_MS));

@@ -92,7 +92,7 @@ const COMMANDS = {
   log: () => ["log", { entries: log() }],
   statistics: () => ["statistics", {
     dropped_incoming: dropped,
-    waiting: channel.messageChannel.incomingBuffer.length,
+    waiting: channel.messageChannel.incomingBuffer.map(({ messageId }) => messageId),
     cpu_s: (({ user, system }) => (user + system) / 1e6)(process.cpuUsage())
   }]
 };
