@@ -17,7 +17,7 @@ from docker import version as docker_version
 from docker.errors import DockerException
 from docker.types import EndpointConfig
 from docker.utils.socket import frames_iter
-from testcontainers.core.container import DockerContainer
+from testcontainers.core.docker_client import DockerClient
 
 from .netfault import NetFaults
 
@@ -45,7 +45,7 @@ class Container:
         network: str,
         address: str,
         labels: Mapping[str, str],
-        entrypoint: Sequence[str] | None = None,
+        entrypoint: list[str] | None = None,
     ) -> None:
         self.name = name
         self.address = address
@@ -58,24 +58,22 @@ class Container:
         self._is_running = False
         self._faults: NetFaults | None = None
         endpoint = EndpointConfig(docker_version.__version__, ipv4_address=address)
-        self._container = (
-            DockerContainer(image)
-            .with_command(list(arguments))
-            .with_kwargs(
-                labels=dict(labels),
-                stdin_open=True,
-                network=network,
-                networking_config={network: endpoint},
-                dns=["127.0.0.1"],
-                entrypoint=entrypoint,
-            )
+        self._client = DockerClient()
+        self._docker: Any = self._client.create(
+            image,
+            list(arguments),
+            labels=dict(labels),
+            stdin_open=True,
+            network=network,
+            networking_config={network: endpoint},
+            dns=["127.0.0.1"],
+            entrypoint=entrypoint,
         )
+        self._network = network
 
     def start(self) -> Self:
         """Start it and wait until it says that it is ready."""
-        self._container.start()
-        self._listen(logs=True)
-        self.wait_ready()
+        self.restart()
         return self
 
     def kill(self) -> None:
@@ -86,8 +84,8 @@ class Container:
 
     def restart(self) -> None:
         """Start it again, with the files that it has, and wait until it is ready."""
-        self._listen(logs=False)
-        self._docker.start()
+        self._listen()
+        self._client.start(self._docker)
         self.wait_ready()
 
     def pause(self) -> None:
@@ -100,11 +98,13 @@ class Container:
 
     def disconnect(self) -> None:
         """Take its network away."""
-        self._network.disconnect(self._docker)
+        self._docker.client.networks.get(self._network).disconnect(self._docker)
 
     def reconnect(self) -> None:
         """Give the network back, with the same address."""
-        self._network.connect(self._docker, ipv4_address=self.address)
+        self._docker.client.networks.get(self._network).connect(
+            self._docker, ipv4_address=self.address
+        )
 
     @property
     def faults(self) -> NetFaults:
@@ -176,20 +176,13 @@ class Container:
         """End it and delete it."""
         self._is_running = False
         with suppress(DockerException):  # the reaper tries again
-            self._container.stop()
+            self._docker.remove(force=True, v=True)
+        self._client.client.close()
         self._reader.join(ANSWER_TIMEOUT_S)
 
-    @property
-    def _docker(self) -> Any:
-        return self._container.get_wrapped_container()
-
-    @property
-    def _network(self) -> Any:
-        (name,) = self._container._kwargs["networking_config"]
-        return self._docker.client.networks.get(name)
-
-    def _listen(self, *, logs: bool) -> None:
-        flags = {"stdin": 1, "stdout": 1, "stderr": 1, "stream": 1, "logs": int(logs)}
+    def _listen(self) -> None:
+        """Before it starts: what is said between the past and the present of a log is lost."""
+        flags = {"stdin": 1, "stdout": 1, "stderr": 1, "stream": 1, "logs": 0}
         self._socket = self._docker.attach_socket(params=flags)
         self.lives += 1
         self._is_running = True

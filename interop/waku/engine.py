@@ -8,11 +8,12 @@ import fcntl
 import os
 import shutil
 import signal
+import socket
 import subprocess
 import sys
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import IO, Final
 
@@ -68,6 +69,12 @@ def use(address: str) -> None:
 
 def answers(address: str) -> bool:
     """Whether an engine listens there."""
+    if address.startswith("unix://"):  # docker-py leaves sockets open that do not connect
+        try:
+            with socket.socket(socket.AF_UNIX) as attempt:
+                attempt.connect(address.removeprefix("unix://"))
+        except OSError:
+            return False
     try:
         client = docker.DockerClient(base_url=address, timeout=ANSWER_TIMEOUT_S)
     except DockerException:
@@ -133,26 +140,24 @@ def _install() -> None:
 
 
 def _start() -> None:
-    with LOG.open("wb") as log:
-        daemon = subprocess.Popen(
-            [
-                *("dockerd", "--host", SOCKET, "--pidfile", str(PIDFILE)),
-                *("--data-root", str(DIRECTORY / "data"), "--exec-root", str(DIRECTORY / "exec")),
-                *("--bridge", "none", "--iptables=false", "--ip-forward=false", "--ip-masq=false"),
-                *("--shutdown-timeout", "5"),
-            ],
-            stdin=subprocess.DEVNULL,
-            stdout=log,
-            stderr=log,
-            start_new_session=True,
-        )
+    command = [
+        *("dockerd", "--host", SOCKET, "--pidfile", str(PIDFILE)),
+        *("--data-root", str(DIRECTORY / "data"), "--exec-root", str(DIRECTORY / "exec")),
+        *("--bridge", "none", "--iptables=false", "--ip-forward=false", "--ip-masq=false"),
+        *("--shutdown-timeout", "5"),
+    ]
+    with LOG.open("wb") as log, Path(os.devnull).open("rb") as nothing:
+        streams = ((nothing, 0), (log, 1), (log, 2))
+        actions = [(os.POSIX_SPAWN_DUP2, file.fileno(), number) for file, number in streams]
+        # Not a Popen, which would have to be waited for: the engine outlives this process.
+        pid = os.posix_spawnp(command[0], command, os.environ, file_actions=actions, setsid=True)
     end = time.monotonic() + START_TIMEOUT_S
-    while time.monotonic() < end and daemon.poll() is None:
+    while time.monotonic() < end and os.waitpid(pid, os.WNOHANG) == (0, 0):
         if answers(SOCKET):
             return
         time.sleep(0.1)
-    daemon.kill()
-    daemon.wait()
+    with suppress(ProcessLookupError):
+        os.kill(pid, signal.SIGKILL)
     raise EngineUnavailable(f"dockerd does not start: {_last_line(LOG.read_text())}; see {LOG}")
 
 

@@ -119,7 +119,7 @@ def test_a_disconnected_container_comes_back_with_its_address(
     there.disconnect()
     assert came_to(here, there) != "connected"
     there.reconnect()
-    assert came_to(here, there) == "connected"
+    assert any(came_to(here, there) == "connected" for _ in range(10))
 
 
 def test_a_killed_container_starts_again_with_its_address(
