@@ -12,9 +12,9 @@ from reliable_channel.sds.wire import SpecCodec
 
 from . import hostile
 from .bench import TOPIC
-from .container import Container, Died, Event
+from .container import Container, Event
 from .peers import CHANNEL, JsPeer, Peer
-from .stage import Stage
+from .stage import Stage, log_of
 
 WHO: Final = "mallory"
 SEED: Final = 11
@@ -45,7 +45,9 @@ def attack(stage: Stage) -> None:
     )
     stage.speak(10)
     stage.forgotten |= {i for peer in stage.js for i in _said_since(stage, peer)}
-    stage.forgotten |= {e["message_id"] for peer in stage.peers for e in _log(peer) if _is_hers(e)}
+    stage.forgotten |= {
+        e["message_id"] for peer in stage.peers for e in log_of(peer) if _is_hers(e)
+    }
     stage.settle()
     for peer in stage.ours:
         assert not any(_is_hers(e) and e["message_id"] == "poison" for e in peer.log())
@@ -114,13 +116,6 @@ def _is_hers(entry: Event) -> bool:
     return bool(entry["sender_id"] == WHO)
 
 
-def _log(peer: Peer) -> list[Event]:
-    try:
-        return peer.log()
-    except Died:
-        return []
-
-
 def _said_since(stage: Stage, peer: Peer) -> list[str]:
     assert stage.attacked_at is not None
     return [i for i in peer.accepted if stage.accepted_at[i] > stage.attacked_at]
@@ -128,10 +123,9 @@ def _said_since(stage: Stage, peer: Peer) -> list[str]:
 
 def _fate(stage: Stage, peer: JsPeer) -> str:
     """What became of a js-waku participant, in numbers."""
-    try:
-        clock = max(int(entry["lamport_timestamp"]) for entry in peer.log())
-    except Died:
+    if not (log := log_of(peer)):
         return f"{peer.name} died"
+    clock = max(int(entry["lamport_timestamp"]) for entry in log)
     later = _said_since(stage, peer)
     held = {entry["message_id"] for entry in stage.ours[0].log()}
     refused = sum(message_id not in held for message_id in later)

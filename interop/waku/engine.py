@@ -43,18 +43,22 @@ def ensure() -> str:
     Raises:
         EngineUnavailable: none answers, and this is not root on Debian, or starting one failed.
     """
-    candidates = [SOCKET, os.environ.get("DOCKER_HOST", ""), "unix:///var/run/docker.sock"]
-    for address in filter(None, candidates):
-        if answers(address):
-            return address
+    if (address := _running()) is not None:
+        return address
     if not may_start():
         raise EngineUnavailable("no Docker engine answers, and only root can start one: start it")
     DIRECTORY.mkdir(parents=True, exist_ok=True)
     with _locked("start.lock"):
-        if not answers(SOCKET):
-            _install()
-            _start()
+        _install()
+        if (address := _running()) is not None:  # another run's, or the package's own service
+            return address
+        _start()
     return SOCKET
+
+
+def _running() -> str | None:
+    candidates = (SOCKET, os.environ.get("DOCKER_HOST", ""), "unix:///var/run/docker.sock")
+    return next(filter(answers, filter(None, candidates)), None)
 
 
 def may_start() -> bool:

@@ -1,6 +1,5 @@
 """Root file systems from what this machine runs: programs, and the libraries that they load."""
 
-import os
 import py_compile
 import re
 import shutil
@@ -12,6 +11,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Final
 
+TIMEOUT_S: Final = 600
 LIBRARY: Final = re.compile(r"(?:=> )?(/\S+) \(0x")
 NOT_NEEDED: Final = {
     *("site-packages", "dist-packages", "test", "tests", "idlelib", "lib2to3", "ensurepip"),
@@ -83,17 +83,9 @@ class RootFs:
                     self.add(Path(found), found)
 
 
-def run(*command: str, cwd: Path | None = None, environment: dict[str, str] | None = None) -> str:
+def run(*command: str, cwd: Path | None = None) -> None:
     """Run a program of the build; its own words are the error's."""
-    done = subprocess.run(
-        command,
-        cwd=cwd,
-        env=os.environ | (environment or {}),
-        capture_output=True,
-        text=True,
-        timeout=600,
-    )
+    done = subprocess.run(command, cwd=cwd, capture_output=True, text=True, timeout=TIMEOUT_S)
     if done.returncode:
         words = (done.stderr or done.stdout).strip()
         raise RuntimeError(f"{' '.join(command[:4])}: {words[-500:]}")
-    return done.stdout

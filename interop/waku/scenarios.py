@@ -121,7 +121,7 @@ def we_are_killed(stage: Stage) -> None:
     ours = stage.ours[0]
     for _ in range(2):
         stage.speak(20)
-        stage.kill(ours)
+        ours.kill()
         stage.speak(20, *stage.others(ours))
         stage.restart(ours)
         stage.speak(5)
@@ -135,7 +135,7 @@ def js_is_restarted(stage: Stage) -> None:
     stage.speak(20)
     stage.settle()
     js = stage.js[0]
-    stage.kill(js)
+    js.kill()
     stage.speak(20, *stage.others(js))
     stage.restart(js)
     stage.speak(20)

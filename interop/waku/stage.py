@@ -6,7 +6,7 @@ from typing import Any, Final
 
 from .bench import BenchNetwork
 from .cells import Cell
-from .container import Died
+from .container import Died, Event
 from .peers import JsPeer, OurPeer, Peer, digest
 
 PACE_S: Final = 0.05
@@ -83,10 +83,6 @@ class Stage:
         """All but one."""
         return [other for other in self.peers if other is not peer]
 
-    def kill(self, peer: Peer) -> None:
-        """SIGKILL."""
-        peer.kill()
-
     def restart(self, peer: Peer) -> None:
         """Start a killed one again."""
         peer.restart()
@@ -135,20 +131,24 @@ class Stage:
             TimeoutError: one of ours has not got all.
         """
         end = monotonic() + within_s
-        js_moved, js_lengths = monotonic(), [-1]
+        js_lengths, js_moved_at = [-1], monotonic()
         while True:
+            logs = {peer.name: log_of(peer) for peer in self.peers}
             wanted = set(self.accepted)
-            missing = {peer.name: len(wanted - ids(peer)) for peer in self.peers}
-            lengths = [len(ids(peer)) for peer in self.js]
+            missing = {
+                name: len(wanted - {entry["message_id"] for entry in log})
+                for name, log in logs.items()
+            }
+            lengths = [len(logs[peer.name]) for peer in self.js]
             if lengths != js_lengths:
-                js_moved, js_lengths = monotonic(), lengths
+                js_lengths, js_moved_at = lengths, monotonic()
+            js_stands = monotonic() - js_moved_at > js_patience_s
+            js_has_all = not any(missing[peer.name] for peer in self.js)
             ours_have_all = not any(missing[peer.name] for peer in self.ours)
-            equal = len({digest(peer.log()) for peer in self.ours}) <= 1
-            js_is_done = not any(missing[peer.name] for peer in self.js)
-            js_stands = monotonic() - js_moved > js_patience_s
-            if ours_have_all and equal and (js_is_done or js_stands):
+            ours_agree = len({digest(logs[peer.name]) for peer in self.ours}) <= 1
+            if ours_have_all and ours_agree and (js_has_all or js_stands):
                 return
-            if monotonic() > end and not (ours_have_all and equal):
+            if monotonic() > end and not (ours_have_all and ours_agree):
                 causes = " // ".join(peer.cause() for peer in self.peers)
                 raise TimeoutError(f"missing after {within_s:.0f} s: {missing}; {causes}")
             sleep(POLL_S)
@@ -172,9 +172,9 @@ class Stage:
             sleep(POLL_S)
 
 
-def ids(peer: Peer) -> set[str]:
-    """The messages that are in a participant's log; of a dead one none."""
+def log_of(peer: Peer) -> list[Event]:
+    """A participant's log; of a dead one nothing."""
     try:
-        return {entry["message_id"] for entry in peer.log()}
+        return peer.log()
     except Died:
-        return set()
+        return []

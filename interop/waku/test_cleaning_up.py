@@ -18,9 +18,11 @@ from .reaper import LABEL
 pytestmark = pytest.mark.timeout(600)
 
 PROGRAM: Final = """
+import signal
 import time
 from interop.waku.bench import Bench
 from interop.waku.reaper import run_id
+signal.signal(signal.SIGINT, signal.default_int_handler)  # ignored where a shell runs us behind it
 with Bench.open() as bench, bench.network("embedded") as network:
     network.ours("alice")
     print(run_id(), flush=True)
