@@ -117,11 +117,9 @@ class Bench:
         with suppress(DockerException):
             self._client.networks.get(name).remove()
 
-    @contextmanager
-    def network(self, kind: NodeKind, **node_options: Any) -> Iterator["BenchNetwork"]:
-        """A network with a node of this kind."""
-        with BenchNetwork(self, kind, **node_options) as network:
-            yield network
+    def network(self, kind: NodeKind, *, forgets: bool = False) -> "BenchNetwork":
+        """A network with a node of this kind, to be entered."""
+        return BenchNetwork(self, kind, forgets=forgets)
 
 
 class StockNode(Container):
@@ -145,7 +143,7 @@ class BenchNetwork:
     With `forgets` the node's Store does not outlive it.
     """
 
-    def __init__(self, bench: Bench, kind: NodeKind, *, forgets: bool = False) -> None:
+    def __init__(self, bench: Bench, kind: NodeKind, *, forgets: bool) -> None:
         self._bench = bench
         self.kind = kind
         self._forgets = forgets
