@@ -6,11 +6,13 @@ import sys
 import zipfile
 from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from hashlib import sha256
 from pathlib import Path
 from typing import Final
 
 import docker
+from docker.errors import DockerException
 
 from ..go_build import BUILT, ROOT, built, source_digest
 from .engine import install_packages
@@ -22,6 +24,9 @@ NODE_SOURCES: Final = HERE / "node"
 JS_SOURCES: Final = HERE / "js"
 NODE_REQUIREMENTS: Final = ROOT / "requirements" / "interop-node.txt"
 OUR_REQUIREMENTS: Final = ROOT / "requirements" / "base.txt"
+
+KEPT_IMAGES: Final = 3
+"""Of each name, so that branches can take turns."""
 
 STOCK_PACKAGE: Final = "github.com/waku-org/go-waku/cmd/waku"
 GO_OPTIONS: Final = (
@@ -54,6 +59,8 @@ class Images:
             with ThreadPoolExecutor(2) as builders:
                 for built_one in [builders.submit(self._make, client, name) for name in missing]:
                     built_one.result()
+            for name in missing:
+                _forget_old(client, name)
         finally:
             client.close()
 
@@ -67,6 +74,19 @@ class Images:
         )
         archive.unlink()
         shutil.rmtree(work)
+
+
+def _forget_old(client: docker.DockerClient, name: str) -> None:
+    """Delete all but the newest images of one name."""
+    of_name = [
+        image
+        for image in client.images.list(REPOSITORY)
+        if any(tag.startswith(f"{REPOSITORY}:{name}-") for tag in image.tags)
+    ]
+    of_name.sort(key=lambda image: str(image.attrs["Created"]), reverse=True)
+    for image in of_name[KEPT_IMAGES:]:
+        with suppress(DockerException):  # in use by another run
+            client.images.remove(image.id)
 
 
 def _node(root: RootFs) -> list[str]:
