@@ -48,7 +48,8 @@ fuzz: $(READY) ## every decoder, for FUZZ_SECONDS=600 in all; ARGS="sds_spec" fu
 
 vectors: $(READY) ## the golden vectors of other implementations
 	@$(BIN)/python -m tests.vectors tests/vectors/data/js-waku tests/vectors/data/waku \
-		tests/vectors/data/nim-sds tests/vectors/data/mvds tests/vectors/data/svs
+		tests/vectors/data/nim-sds tests/vectors/data/mvds tests/vectors/data/svs \
+		tests/vectors/data/status
 
 interop: $(READY) ## other implementations, real ones: js-waku and Waku nodes in containers (FULL=1: all cells), MVDS, SVS
 	@INTEROP_FULL=$(FULL) $(BIN)/python -m pytest interop -s $(ARGS)
@@ -73,6 +74,7 @@ proto: $(READY) ## generate the protobuf modules from proto/
 	@$(call protoc,mvds,plugins/reliable_channel_mvds/reliable_channel_mvds)
 	@$(call protoc,mvds_later,plugins/reliable_channel_mvds/reliable_channel_mvds)
 	@$(call protoc,mvds_channel,plugins/reliable_channel_mvds/reliable_channel_mvds/channel)
+	@$(call protoc,status,plugins/reliable_channel_status/reliable_channel_status)
 
 lock: $(READY) ## pin the newest dependencies again, with hashes and without addresses
 	@$(BIN)/python -m pip install --quiet uv

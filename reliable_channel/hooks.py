@@ -7,7 +7,8 @@ where its distribution has an entry point in the group `reliable_channel`, or is
 channel with `ReliableChannel(..., plugins=[...])`. What the SDK does by itself fills the same
 hooks, but for its own commands, which work whatever plugins do.
 
-Every hook is a plain function, called in the thread that it says: one that hangs, hangs its caller.
+Every hook is a plain function, called in the thread that it says: one that hangs, hangs its caller
+(the trace shows which), and one that takes a second is named in a warning or an event.
 One that raises, or returns what it may not, is named: where an answer is needed that is a
 `PluginError`, elsewhere the plugin is set aside and the rest goes on. Two plugins that answer for
 the same URL or name are an error, too. `RELIABLE_CHANNEL_PLUGINS` names the installed plugins to

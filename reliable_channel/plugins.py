@@ -133,6 +133,8 @@ def manager_with(plugins: Sequence[object]) -> pluggy.PluginManager:
     for name, plugin in plugin_manager().list_name_plugin():
         manager.register(plugin, name)
     for plugin in plugins:
+        if manager.is_registered(plugin):
+            continue  # installed, too
         name = getattr(plugin, "__name__", type(plugin).__name__)
         if manager.has_plugin(name):
             name = f"{name} ({len(manager.get_plugins())})"
