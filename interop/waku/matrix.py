@@ -1,6 +1,7 @@
 """Plays cells, several at a time: they mostly wait."""
 
 from concurrent.futures import Future, ThreadPoolExecutor
+from functools import partial
 from time import monotonic
 from typing import Final
 
@@ -40,10 +41,21 @@ class Matrix:
 
     def __init__(self, bench: Bench, chosen: list[Cell]) -> None:
         self._players = ThreadPoolExecutor(AT_ONCE)
-        self.results: dict[str, Future[tuple[Verdict, float]]] = {
-            cell.name: self._players.submit(play, bench, cell) for cell in chosen
-        }
+        self.results: dict[str, Future[tuple[Verdict, float]]] = {}
+        for cell in chosen:
+            self.results[cell.name] = self._players.submit(play, bench, cell)
+            self.results[cell.name].add_done_callback(partial(_tell, cell.name))
 
     def close(self) -> None:
         """Begin no further cell, and wait for those under way."""
         self._players.shutdown(cancel_futures=True)
+
+
+def _tell(name: str, result: Future[tuple[Verdict, float]]) -> None:
+    """One line as soon as a cell ends: the tests ask for them in order."""
+    if result.cancelled() or (error := result.exception()) is not None:
+        print(f"\n{name}: {'not played' if result.cancelled() else repr(error)[:500]}")
+        return
+    verdict, took_s = result.result()
+    missed = f", js-waku missed {verdict.js_missed}" if verdict.js_missed else ""
+    print(f"\n{name}: {verdict.accepted} messages in {took_s:.0f} s{missed}")

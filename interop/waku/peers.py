@@ -28,8 +28,8 @@ JS_QUICK: Final[Mapping[str, object]] = {
     "retryIntervalMs": 15_000,
     "maxRetryAttempts": 60,
     "retrieveFrequencyMs": 5_000,
-    "sweepInBufIntervalMs": 500,
-    "processTaskMinElapseMs": 100,
+    "sweepInBufIntervalMs": 2_000,
+    "processTaskMinElapseMs": 500,
     "repairConfig": {"tMin": 2_000, "tMax": 6_000},
 }
 """The same of js-waku, which asks Store for all that it misses each time, and sends all that nobody

@@ -8,7 +8,7 @@ from typing import Final
 
 from .attack import attack
 from .cells import Scenario
-from .defects import FORGETS_ITSELF, LATE_JOIN, ONE_REQUEST, POISONED
+from .defects import FORGETS_ITSELF, LATE_JOIN, POISONED
 from .peers import JsPeer
 from .stage import Stage
 
@@ -85,7 +85,7 @@ def late_joiner(stage: Stage) -> None:
     stage.open_all()
     stage.speak(5, first)
     stage.speak(5)
-    stage.settle(240)
+    stage.settle(300, js_patience_s=REPAIR_PATIENCE_S)
 
 
 def partition(stage: Stage) -> None:
@@ -156,7 +156,7 @@ def bursts(stage: Stage) -> None:
         sleep(20)
     paced.join()
     assert len(stage.accepted) >= 1_000 - bursts_of_each * len(stage.ours)
-    stage.settle(900)
+    stage.settle(900, js_patience_s=REPAIR_PATIENCE_S)
 
 
 def size_limits(stage: Stage) -> None:
@@ -226,7 +226,6 @@ SCENARIOS: Final = (
         js_recovers_by_repair,
         nodes=("stock",),
         peers=WITH_JS,
-        js_may_miss=(ONE_REQUEST,),
     ),
     Scenario(
         *("4", "late joiner after 500 messages", late_joiner),
