@@ -79,14 +79,14 @@ class Bench:
         sweep(address)
         reaper = Reaper(address, run_id())
         try:
-            if held is not None:
-                held.close()
             images = Images(address)
             images.make()
             bench = cls(address, images)
             yield bench
             bench._client.close()
         finally:
+            if held is not None:  # to the very end: another run's reaper may be about to stop it
+                held.close()
             reaper.close()
 
     def create_network(self) -> tuple[str, IPv4Network]:
