@@ -19,7 +19,7 @@ help: ## list what can be made
 demo: $(READY) ## five participants, a lossy network, one log: the main job in under a minute
 	@$(BIN)/reliable-channel demo $(ARGS)
 
-test: $(READY) ## all tests
+test: $(READY) ## all tests but those of interop
 	@$(BIN)/python -m pytest $(ARGS)
 
 lint: $(READY) ## ruff, and the arrows of the design
