@@ -11,7 +11,8 @@ protoc  = PATH="$(abspath $(BIN)):$$PATH" $(BIN)/python -m grpc_tools.protoc -I 
 	--python_out=$(2) --mypy_out=quiet:$(2) proto/$(1).proto
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test lint types sim soak tuning format bench bench-repair bench-state fuzz crash vectors interop docs proto lock clean check-python
+# What `make help` lists is a command and no file.
+.PHONY: check-python $(shell sed -nE 's/^([a-z-]+):.*##.*/\1/p' $(firstword $(MAKEFILE_LIST)))
 
 help: ## list what can be made
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /  make \1\t/' | expand -t 20
@@ -19,7 +20,7 @@ help: ## list what can be made
 demo: $(READY) ## five participants, a lossy network, one log: the main job in under a minute
 	@$(BIN)/reliable-channel demo $(ARGS)
 
-test: $(READY) ## all tests
+test: $(READY) ## all tests but those of interop
 	@$(BIN)/python -m pytest $(ARGS)
 
 lint: $(READY) ## ruff, and the arrows of the design
@@ -54,8 +55,11 @@ vectors: $(READY) ## the golden vectors of other implementations
 		tests/vectors/data/nim-sds tests/vectors/data/mvds tests/vectors/data/svs \
 		tests/vectors/data/status
 
-interop: $(READY) ## our MVDS and SVS nodes and other implementations' (needs Go; the first build takes minutes)
-	@$(BIN)/python -m pytest interop -s $(ARGS)
+interop: $(READY) ## other implementations, real ones: js-waku and Waku nodes in containers (FULL=1: all cells), MVDS, SVS
+	@INTEROP_FULL=$(FULL) $(BIN)/python -m pytest interop -s $(ARGS)
+
+interop-docs: $(READY) ## the same with js-waku alone, and docs/interop.md's table written from it
+	@INTEROP_FULL=$(FULL) INTEROP_TABLE=docs/interop.md $(BIN)/python -m pytest interop/waku -s $(ARGS)
 
 bench-state: $(READY) ## a log of 10 thousand messages on disk against one of 10 million (some minutes)
 	@$(BIN)/python -m bench.state $(ARGS)
