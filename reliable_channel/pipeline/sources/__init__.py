@@ -11,6 +11,7 @@ if TYPE_CHECKING:
 def register(spark: SparkSession) -> None:
     """Make the formats known to a session."""
     from .journals import FactSource, JournalSource
+    from .store import StoreSource
 
-    for source in (JournalSource, FactSource):
+    for source in (JournalSource, FactSource, StoreSource):
         spark.dataSource.register(source)
