@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from html import escape
 from pathlib import Path
 from typing import Any, Final
@@ -22,6 +23,8 @@ from .verdict import Verdict
 
 MOST_ROWS: Final = 200
 """Of a table, on the page; the Parquet files have all."""
+TIMES: Final = {"at_ms": "since", "opened_ms": "joined", "owed_from_ms": "wants from"}
+"""Columns that are times, which the page gives in UTC."""
 PAGE: Final = """<!doctype html>
 <html lang="en"><head><meta charset="utf-8"><title>{title}</title>
 <meta name="viewport" content="width=device-width"><style>
@@ -121,7 +124,7 @@ def _findings(found: Verdict) -> Iterator[str]:
     for audit in Audit:
         rows = [tuple(each[1:]) for each in found.findings if each.audit == audit.value]
         if rows:
-            columns = ["channel", "participant", "log", "message", "since (ms)", "what"]
+            columns = ["channel", "participant", "log", "message", "at_ms", "what"]
             about = f"The first {min(len(rows), MOST_ROWS)} of {found.broken[audit.value]:,}."
             yield _section(f"Broken: {PROMISES[audit]}", about, columns, rows[:MOST_ROWS])
 
@@ -136,15 +139,21 @@ def _set_aside(found: Verdict) -> Iterator[str]:
 def _section(
     title: str, about: str, columns: Sequence[str], rows: Sequence[Sequence[Any]], drawn: str = ""
 ) -> str:
-    head = "".join(f"<th>{escape(name.replace('_', ' '))}</th>" for name in columns)
-    body = "".join(f"<tr>{''.join(map(_cell, row))}</tr>\n" for row in rows)
+    head = "".join(
+        f"<th>{escape(TIMES.get(name, name).replace('_', ' '))}</th>" for name in columns
+    )
+    are_times = [name in TIMES for name in columns]
+    body = "".join(f"<tr>{''.join(map(_cell, row, are_times))}</tr>\n" for row in rows)
     filled = f"<table><tr>{head}</tr>\n{body}</table>" if rows else "<p>Nothing.</p>"
     return f'<h2>{escape(title)}</h2><p class="about">{escape(about)}</p>{drawn}{filled}'
 
 
-def _cell(value: Any) -> str:
+def _cell(value: Any, is_time: bool) -> str:
     if value is None:
         return "<td></td>"
+    if is_time:
+        at = datetime.fromtimestamp(value / 1000, UTC).isoformat(sep=" ", timespec="milliseconds")
+        return f"<td>{at.removesuffix('+00:00')}</td>"
     if isinstance(value, bool) or not isinstance(value, int | float):
         return f"<td>{escape(str(value))}</td>"
     return (

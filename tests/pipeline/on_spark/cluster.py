@@ -65,7 +65,7 @@ class Daemon:
 @contextmanager
 def standalone(directory: Path, workers: int = 2) -> Iterator[tuple[str, list[Daemon]]]:
     """A master and workers of one core each; gives the master's address."""
-    port, run = free_port(), HOME / "bin" / "spark-class"
+    port, run = free_port(), str(HOME / "bin" / "spark-class")
     address = f"spark://127.0.0.1:{port}"
     host = ("--host", "127.0.0.1", "--webui-port", "0")
     with ExitStack() as stack:
@@ -76,13 +76,13 @@ def standalone(directory: Path, workers: int = 2) -> Iterator[tuple[str, list[Da
             )
         )
         master.until("I have been elected leader")
-        worker = (run, "org.apache.spark.deploy.worker.Worker", *host, "--cores", "1")
         group = [
             stack.enter_context(
                 Daemon(
                     directory / f"worker-{number}.log",
-                    *(*worker, "--memory", "1g", "--work-dir", directory / f"work-{number}"),
-                    address,
+                    *(run, "org.apache.spark.deploy.worker.Worker", *host),
+                    *("--cores", "1", "--memory", "1g"),
+                    *("--work-dir", str(directory / f"work-{number}"), address),
                 )
             )
             for number in range(workers)
@@ -102,7 +102,7 @@ def connect_server(directory: Path) -> Iterator[str]:
         "spark.sql.shuffle.partitions": "2",
     }
     flags = [part for pair in settings.items() for part in ("--conf", "=".join(pair))]
-    script = HOME / "sbin" / "start-connect-server.sh"
+    script = str(HOME / "sbin" / "start-connect-server.sh")
     command = ("bash", script, "--master", "local[2]", *flags)
     with Daemon(directory / "connect.log", *command) as server:
         server.until("Spark Connect server started")

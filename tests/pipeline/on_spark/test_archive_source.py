@@ -14,6 +14,8 @@ from pyspark.sql.types import StructType
 
 from reliable_channel.pipeline.schemas import STORED
 from reliable_channel.pipeline.sources.archive import ArchiveReader, database
+from waku import WakuMessage
+from waku.node.store import Archive
 
 COUNT = 30
 TOPICS = ("/waku/2/rs/1/0", "/pipeline/1/chat/proto")
@@ -80,6 +82,17 @@ def postgresql(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
 @pytest.mark.parametrize("partitions", [1, 4, 1_000])
 def test_nwakus_file(nwaku_file: Path, partitions: int) -> None:
     assert read(str(nwaku_file), partitions) == list(map(stored, range(COUNT)))
+
+
+def test_our_own_file(tmp_path: Path) -> None:
+    path = tmp_path / "node.sqlite3"
+    with closing(Archive(path)) as store:
+        for message_hash, pubsub_topic, content_topic, at_ns, payload, meta in map(
+            stored, range(COUNT)
+        ):
+            message = WakuMessage(payload, content_topic, timestamp=at_ns, meta=meta or b"")
+            store.insert(message_hash, pubsub_topic, message)
+        assert read(str(path)) == list(map(stored, range(COUNT)))  # while the node writes
 
 
 def test_nwakus_server(postgresql: str) -> None:
