@@ -12,7 +12,7 @@ protoc  = PATH="$(abspath $(BIN)):$$PATH" $(BIN)/python -m grpc_tools.protoc -I 
 	--python_out=$(2) --mypy_out=quiet:$(2) proto/$(1).proto
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-spark audit-demo lint types sim soak format bench bench-state fuzz crash vectors interop docs proto lock clean check-python
+.PHONY: help demo test test-spark audit-demo lint types sim soak format bench bench-repair bench-state fuzz crash vectors interop docs proto lock clean check-python
 
 help: ## list what can be made
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /  make \1\t/' | expand -t 20
@@ -57,13 +57,17 @@ fuzz: $(READY) ## every decoder, for FUZZ_SECONDS=600 in all; ARGS="sds_spec" fu
 
 vectors: $(READY) ## the golden vectors of other implementations
 	@$(BIN)/python -m tests.vectors tests/vectors/data/js-waku tests/vectors/data/waku \
-		tests/vectors/data/nim-sds tests/vectors/data/mvds tests/vectors/data/svs
+		tests/vectors/data/nim-sds tests/vectors/data/mvds tests/vectors/data/svs \
+		tests/vectors/data/status
 
 interop: $(READY) ## our MVDS and SVS nodes and other implementations' (needs Go; the first build takes minutes)
 	@$(BIN)/python -m pytest interop -s $(ARGS)
 
 bench-state: $(READY) ## a log of 10 thousand messages on disk against one of 10 million (some minutes)
 	@$(BIN)/python -m bench.state $(ARGS)
+
+bench-repair: $(READY) ## repair policies in simulated groups: recover time, queries to Store, broadcasts (some minutes)
+	@$(BIN)/python -m bench.repair $(ARGS)
 
 crash: $(READY) ## kill participants and node under load, 200 times; nothing may be lost (ARGS="--kills 20 --seed 5")
 	@$(BIN)/python -m tests.crash $(ARGS)
@@ -79,6 +83,7 @@ proto: $(READY) ## generate the protobuf modules from proto/
 	@$(call protoc,mvds,plugins/reliable_channel_mvds/reliable_channel_mvds)
 	@$(call protoc,mvds_later,plugins/reliable_channel_mvds/reliable_channel_mvds)
 	@$(call protoc,mvds_channel,plugins/reliable_channel_mvds/reliable_channel_mvds/channel)
+	@$(call protoc,status,plugins/reliable_channel_status/reliable_channel_status)
 
 lock: $(READY) ## pin the newest dependencies again, with hashes and without addresses
 	@$(BIN)/python -m pip install --quiet uv

@@ -12,6 +12,8 @@ from dataclasses import dataclass
 from random import Random
 from typing import Final
 
+from ..repair_policies import RepairPolicy
+from ..repairs import Repairs
 from ..sds import Arrival, SdsOptions, SdsProtocol, WireProfile
 from ..sds.archive import NO_ARCHIVE, LogArchive
 from ..sds.changes import NO_RECORDER, Changes
@@ -23,6 +25,7 @@ from .durability import Disk
 from .invariants import Watch
 from .network import Network, Packet, packet
 from .store import Store, StoreAwayError
+from .tally import RepairTally
 from .timeline import Timeline
 from .trace import Trace
 
@@ -48,6 +51,7 @@ class World:
     trace: Trace
     options: SdsOptions
     profile: WireProfile
+    policy: RepairPolicy
     commit_ms: int
 
 
@@ -71,6 +75,7 @@ class Participant:
         self.number = number
         self.name = watch.name
         self.watch = watch
+        self.tally = RepairTally()
         self.clock_skew_ms = 0
         self.core: SdsProtocol | None = None
         """None while the process does not run."""
@@ -99,7 +104,14 @@ class Participant:
         self._clock = SteadyClock(self._wall_ns, lambda: self._world.timeline.now_ms * 1_000_000)
         self._last_look_ms = self.now_ms()
         self.core = core = self._make_core()
-        self._queries = StoreQueries(core, self.now_ms, retrieve_frequency_ms=RETRIEVE_FREQUENCY_MS)
+        self.repairs = Repairs(
+            core,
+            self.now_ms,
+            self._world.policy,
+            retrieve_frequency_ms=RETRIEVE_FREQUENCY_MS,
+            has_store=self._world.store is not None,
+        )
+        self._queries = StoreQueries(core, self.now_ms, self.repairs)
         self._note("starts")
         self.catch_up(self.now_ms() - CATCH_UP_WINDOW_MS)
         self._settle(core, self.now_ms())
@@ -182,9 +194,11 @@ class Participant:
         if self.core is not None and not self._node_is_away:
             self._receive(self.core, arrived)
 
-    def _receive(self, core: SdsProtocol, arrived: Packet) -> None:
+    def _receive(self, core: SdsProtocol, arrived: Packet, *, from_store: bool = False) -> None:
         now_ms, data = self.now_ms(), arrived.data
         arrival = core.receive(data, now_ms, retrieval_hint=arrived.message_hash)
+        self.repairs.received(arrival, len(data), from_store=from_store)
+        self.tally.received(arrival)
         self.watch.received(core, data, arrival)
         self._settle(core, now_ms, arrived=(data, arrival))
 
@@ -192,7 +206,7 @@ class Participant:
         if core is not self.core or at_ms != self._rings_at_ms:
             return
         self._rings_at_ms = None
-        now_ms, due_ms = self.now_ms(), core.next_deadline_ms()
+        now_ms, due_ms = self.now_ms(), self._next_deadline_ms(core)
         if due_ms is not None and due_ms <= now_ms:
             core.on_deadline(now_ms)
             self._settle(core, now_ms)
@@ -208,12 +222,15 @@ class Participant:
         arrived: tuple[bytes, Arrival] | None = None,
     ) -> None:
         """Hand on what the core wants told and broadcast, then set the timer."""
+        self.repairs.step()
+        events = list(core.events())
+        for event in events:
+            self.repairs.saw(event)
+            self.tally.told(event)
         if self._overlay is None:
-            self._let_out(core, core.events(), core.outgoing(), sent_id, arrived)
+            self._let_out(core, events, core.outgoing(), sent_id, arrived)
         else:
-            step = _Step(
-                core.changes(), list(core.events()), list(core.outgoing()), sent_id, arrived
-            )
+            step = _Step(core.changes(), events, list(core.outgoing()), sent_id, arrived)
             self._overlay.add(step.changes)
             self._unwritten.append(step)
             if len(self._unwritten) == 1:
@@ -274,13 +291,17 @@ class Participant:
     def _set_timer(self, core: SdsProtocol, now_ms: int) -> None:
         """See that the deadline is not missed. One that moves back, as that of the next sync does
         with each message, is noticed when the earlier one rings."""
-        if (due_ms := core.next_deadline_ms()) is None:
+        if (due_ms := self._next_deadline_ms(core)) is None:
             return
         timeline = self._world.timeline
         at_ms = timeline.now_ms + max(0, due_ms - now_ms)
         if self._rings_at_ms is None or at_ms < self._rings_at_ms:
             self._rings_at_ms = at_ms
             timeline.at(at_ms, self._ring, core, at_ms)
+
+    def _next_deadline_ms(self, core: SdsProtocol) -> int | None:
+        deadlines = core.next_deadline_ms(), self.repairs.next_deadline_ms()
+        return min((due_ms for due_ms in deadlines if due_ms is not None), default=None)
 
     # -- out ---------------------------------------------------------------------------------------
 
@@ -309,6 +330,7 @@ class Participant:
         sealed = packet(outgoing.data, self.now_ms(), is_stored=outgoing.kind not in _EXPENDABLE)
         self._note(f"publishes {outgoing.kind.value} {outgoing.message_id}")
         self.watch.published(core, outgoing)
+        self.tally.published(outgoing)
         self._world.network.broadcast(self.number, sealed)
         if outgoing.kind in _HINTED:
             now_ms = self.now_ms()
@@ -345,14 +367,18 @@ class Participant:
                 try:
                     with closing(look) as queries:
                         for query in queries:
+                            self.tally.store_queries += not self._queries.is_catching_up
                             yield store.delay_ms()
                             assert self.core is not None
                             for found in store.answer(query):
-                                self._receive(self.core, found)
+                                self._receive(self.core, found, from_store=True)
                             backoff_ms = BACKOFF_MS[0]
                 except StoreAwayError:
                     yield backoff_ms
                     backoff_ms = min(2 * backoff_ms, longest_ms)
+            if self.repairs.next_deadline_ms() is not None:
+                assert self.core is not None
+                self._settle(self.core, self.now_ms())
             if not self._queries.must_catch_up:
                 yield self._queries.tick_ms
         self._searching = False

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from random import Random
 from typing import Final
 
+from ..repair_policies import REPAIR_POLICIES, WITHOUT_OTHERS, WITHOUT_STORE
 from ..sds import Limits, RepairOptions, SdsOptions
 from ..sds.bloom import BloomParameters
 from .hostile import Attacker
@@ -31,6 +32,7 @@ from .scenario import (
 )
 from .sharing import sharing
 from .store import Store
+from .tally import RepairTally, summed
 from .timeline import Timeline
 from .trace import Trace
 
@@ -74,6 +76,7 @@ class Result:
     delivered: int
     settled_after_ms: int
     """From the end of the faults until all logs were equal."""
+    repair: RepairTally
 
 
 class Simulation:
@@ -90,13 +93,15 @@ class Simulation:
             self.store = Store(timeline, scenario.store, Random(f"{seed} store"))
             self.network.stations.append(self.store)
         self.ledger = Ledger(lambda: timeline.now_ms - START_MS)
+        strategy = scenario.parameters.retrieval_strategy
         world = World(
             timeline,
             self.network,
-            self.store,
+            None if strategy in WITHOUT_STORE else self.store,
             self.trace,
             options,
             profile,
+            REPAIR_POLICIES[strategy],
             scenario.commit_ms,
         )
         numbers = range(scenario.participants)
@@ -139,7 +144,8 @@ class Simulation:
             violation = Violation("no step raises", "", self.ledger.now_ms(), "", where)
         steps, delivered = self._count()
         digest = self.trace.digest()
-        return Result(self.scenario, violation, digest, steps, delivered, settled_after_ms)
+        repair = summed(participant.tally for participant in self.participants)
+        return Result(self.scenario, violation, digest, steps, delivered, settled_after_ms, repair)
 
     # -- the course of a run -----------------------------------------------------------------------
 
@@ -324,6 +330,8 @@ def core_options(parameters: Parameters) -> SdsOptions:
             cache_bytes=parameters.repair_cache_bytes,
             # No simulated Store is so good that nobody need be asked after a restart.
             cache_durably=True,
+            enabled=parameters.retrieval_strategy not in WITHOUT_OTHERS,
+            asks_when_told=True,
         ),
         limits=Limits(
             incoming_messages=parameters.incoming_messages,

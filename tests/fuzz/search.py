@@ -29,7 +29,9 @@ MEMORY_MB: Final = 2048
 OURS: Final = [
     "reliable_channel",
     "reliable_channel_encryption",
+    "reliable_channel_mvds",
     "reliable_channel_signing",
+    "reliable_channel_status",
     "reliable_channel_svs",
     "waku",
 ]

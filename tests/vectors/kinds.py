@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
-from . import codec, mvds, nim, primitives, scenarios, svs, waku
+from . import codec, mvds, nim, primitives, scenarios, status, svs, waku
 from .case import Result
 
 Check = Callable[[Any], Iterator[Result]]
@@ -20,6 +20,8 @@ CHECKS: dict[str, Check] = {
     "nim_wire": nim.check_nim_wire,
     "mvds": mvds.check_mvds,
     "svs": svs.check_svs,
+    "status_payload": status.check_status_payload,
+    "status_topics": status.check_status_topics,
     "waku_message_hash": waku.check_waku_message_hash,
     "autosharding": waku.check_autosharding,
     "waku_vectors": waku.check_waku_vectors,

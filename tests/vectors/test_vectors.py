@@ -150,6 +150,18 @@ PLANTED_MVDS = [
     ("decode", 11, _set("ok", True)),
 ]
 
+PLANTED_STATUS = [
+    ("status_payload", 0, _set("payload", "46")),
+    ("status_payload", 0, _set("plain_len", 512)),
+    ("status_payload", 1, _set("plain_head", "0101e8")),
+    ("status_payload", 1, _set("signer_public_key", "04" + "11" * 64)),
+    ("status_payload", 2, _set("symmetric", "00" * 300)),
+    ("status_payload", 3, _set("ecies", "00" * 400)),
+    ("status_payload", 48, _set("payload.len", 65531)),
+    ("status_topics", 0, _set("content_topic", "/waku/1/0x9c22ff5e/rfc26")),
+    ("status_topics", 1, _set("symmetric_key", "00" * 32)),
+]
+
 PLANTED_SVS = [
     ("state_vectors", 1, _set("wire", "c917ca15070808066e6f64652d61d209d404677d52e9d60102")),
     ("state_vectors", 2, _set("order.0.seqs.0.seq", "11")),
@@ -189,6 +201,13 @@ def test_a_planted_error_of_svs_is_found(
     section: str, case: int, plant: Callable[[Any], None], tmp_path: Path
 ) -> None:
     assert _differences("svs", "svs", lambda d: plant(d[section][case]), tmp_path) == 1
+
+
+@pytest.mark.parametrize(("kind", "case", "plant"), PLANTED_STATUS)
+def test_a_planted_error_of_status_is_found(
+    kind: str, case: int, plant: Callable[[Any], None], tmp_path: Path
+) -> None:
+    assert _differences("status", kind, lambda d: plant(d["cases"][case]), tmp_path) == 1
 
 
 def _differences(family: str, kind: str, plant: Callable[[Any], None], tmp_path: Path) -> int:

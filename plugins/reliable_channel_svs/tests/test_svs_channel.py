@@ -25,6 +25,7 @@ from reliable_channel.events import (
     MessageLost,
     MessageRejected,
     RejectionReason,
+    RepairRequested,
 )
 from reliable_channel.plugins import plugin_manager
 from reliable_channel.sds.archive import NO_ARCHIVE
@@ -439,3 +440,28 @@ def test_what_is_said_in_another_channel_is_not_ours() -> None:
     for data in said:
         assert core.receive(data, START).reason is RejectionReason.WRONG_CHANNEL
     assert len(core.log) == 0 and not core.missing()
+
+
+# -- repair policies -------------------------------------------------------------------------------
+
+
+def test_others_are_asked_when_the_channel_says() -> None:
+    alice = SvsCore(setting("alice"))
+    bob = SvsCore(replace(setting("bob"), asks_when_told=True))
+    alice.send(b"missed", START)
+    list(alice.outgoing())
+    alice.send(b"of which a later one tells", START)
+    for outgoing in list(alice.outgoing()):
+        bob.receive(outgoing.data, START)
+    (wanted,) = bob.wanted()
+    assert [missing.entry for missing in bob.missing()] == [wanted.entry]
+    assert list(bob.wanted()) == []
+
+    def questions(until_ms: int) -> list[RepairRequested]:
+        bob.on_deadline(until_ms)
+        return [event for event in bob.events() if isinstance(event, RepairRequested)]
+
+    assert questions(START + 60_000) == []
+    bob.ask_participants(wanted, START + 60_000)
+    (request,) = questions(START + 62_000)
+    assert request.message_ids == (wanted.entry.message_id,)

@@ -10,9 +10,7 @@ from collections.abc import Collection, Iterator, Sequence
 from typing import Final
 
 from reliable_channel import ContentTooLong, EmptyContent, OutgoingBufferFull
-from reliable_channel.events import (
-    DeliveryFailed,
-)
+from reliable_channel.events import DeliveryFailed, RepairRequested
 from reliable_channel.sync_core import (
     CHANNEL,
     Arrival,
@@ -157,6 +155,23 @@ class SvsCore:
             for place, missing in self._state.recovery.missing.items()
         ]
 
+    def wanted(self) -> Sequence[MissingEntry]:
+        """Hand out what is newly missing, where the channel decides when it is asked for."""
+        undecided, recovery = self._state.recovery.undecided, self._state.recovery
+        if not undecided:
+            return ()
+        recovery.undecided = []
+        return [
+            MissingEntry(self._state.reference(place), recovery.missing[place].since_ms)
+            for place in undecided
+            if place in recovery.missing
+        ]
+
+    def ask_participants(self, missing: MissingEntry, now_ms: int) -> None:
+        """Ask others for a missing message from now on."""
+        if (place := self._state.wire.place(missing.entry.message_id)) is not None:
+            self._state.recovery.may_ask(place, now_ms)
+
     @property
     def is_missing_something(self) -> bool:
         """Whether `missing()` names anything."""
@@ -190,6 +205,7 @@ class SvsCore:
             self._retry(message_id)
         for place in self._state.recovery.questions(now_ms):
             self._state.counters.repairs_requested += 1
+            self._state.tell(RepairRequested((self._state.wire.message_id(place),), ""))
             self._state.broadcast(OutgoingKind.SYNC, "", self._state.wire.request(place))
         for place in self._state.recovery.answers(now_ms):
             self._state.counters.repairs_sent += self._state.send_again(OutgoingKind.REPAIR, place)

@@ -1,32 +1,32 @@
-"""Installs NDNts for the peer in `ndnts/`, once for each state of its sources."""
+"""Peers that are written for Node.js: their modules are installed once for each state of their
+sources, as the lock beside them says."""
 
 import shutil
 import subprocess
 from hashlib import sha256
 from pathlib import Path
 
-SOURCES = Path(__file__).parent / "ndnts"
-BUILT = Path(__file__).parents[2] / "build" / "interop"
+BUILT = Path(__file__).parents[1] / "build" / "interop"
 
 
-class NdntsUnavailable(RuntimeError):
+class NodeUnavailable(RuntimeError):
     """There is no Node.js here, or npm has not what the peer needs."""
 
 
-def installed() -> Path:
-    """The peer's script, beside the modules that it needs.
+def installed(sources: Path) -> Path:
+    """The script `peer.js` of that folder, beside the modules that it needs.
 
     Raises:
-        NdntsUnavailable: there is no Node.js, or npm does not answer.
+        NodeUnavailable: there is no Node.js, or npm does not answer.
     """
-    files = sorted(file for file in SOURCES.iterdir() if file.is_file())
+    files = sorted(file for file in sources.iterdir() if file.is_file())
     digest = sha256(b"".join(sha256(file.read_bytes()).digest() for file in files))
-    folder = BUILT / f"ndnts-{digest.hexdigest()[:16]}"
+    folder = BUILT / f"{sources.parent.name}-{sources.name}-{digest.hexdigest()[:16]}"
     if (folder / "installed").exists():
         return folder / "peer.js"
     npm = shutil.which("npm")
     if npm is None or shutil.which("node") is None:
-        raise NdntsUnavailable("no `node` and `npm` on the path")
+        raise NodeUnavailable("no `node` and `npm` on the path")
     folder.mkdir(parents=True, exist_ok=True)
     for file in files:
         shutil.copy(file, folder)
@@ -35,6 +35,6 @@ def installed() -> Path:
         cwd=folder, capture_output=True, text=True, timeout=240, check=False,
     )  # fmt: skip
     if result.returncode:
-        raise NdntsUnavailable(f"npm ci: {result.stderr.strip()[-300:]}")
+        raise NodeUnavailable(f"npm ci: {result.stderr.strip()[-300:]}")
     (folder / "installed").touch()
     return folder / "peer.js"

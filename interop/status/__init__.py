@@ -1,0 +1,1 @@
+"""js-waku's `@waku/message-encryption`, beside our envelopes."""

@@ -1,0 +1,136 @@
+"""Ids of chats: public ones, communities with their channels, and the topics beside them.
+
+DIVERGES: 56/STATUS-COMMUNITIES hashes other texts for some topics, and calls the universal topic
+that of all channels; status-go of 2024 gives each channel its own. Ids are those of the code.
+"""
+
+import re
+from dataclasses import dataclass
+from typing import Final, Literal, Self, TypeAlias
+
+from .keys import COMPRESSED_BYTES, PublicKey
+from .topics import Topic
+
+Derivation: TypeAlias = Literal["universal", "per-channel"]
+"""How a community's channels get their topics: one for all of them, or each its own."""
+
+UNIVERSAL_SUFFIX: Final = "-memberUpdate"
+COMMUNITY_ID_LENGTH: Final = 2 + 2 * COMPRESSED_BYTES
+DISCOVERY_PARTITIONS: Final = 5000
+_UUID: Final = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}")
+
+
+@dataclass(frozen=True, slots=True)
+class Community:
+    """A community: its id is its compressed public key in hex after `0x`."""
+
+    public_key: PublicKey
+
+    @classmethod
+    def parse(cls, text: str) -> Self:
+        """The community of an id, or of its public key: in hex, compressed or not, with `0x` or
+        not, or `zQ3sh…`, as a link `https://status.app/c#zQ3sh…` ends.
+
+        Raises:
+            ValueError: it is no public key.
+        """
+        try:
+            return cls(PublicKey.parse(text))
+        except ValueError as error:
+            raise ValueError(
+                f"community {text[:150]!r}: {error}; "
+                "its id is 0x02… or 0x03… and 64 digits, or zQ3sh…"
+            ) from None
+
+    @property
+    def id(self) -> str:
+        """`0x02…` or `0x03…`."""
+        return f"0x{self.public_key.compressed.hex()}"
+
+    def channel_id(self, channel: str) -> str:
+        """The `chat_id` of a channel: the community's id and at once the channel's uuid.
+
+        Raises:
+            ValueError: no uuid in lower case, or a chat id of another community.
+        """
+        uuid = channel.removeprefix(self.id)
+        if not _UUID.fullmatch(uuid):
+            raise ValueError(
+                f"channel {channel[:150]!r} is no uuid such as 1dc14fd8-9a8b-4df5-a358-2c3067be5439"
+            )
+        return self.id + uuid
+
+    def owns(self, chat_id: str) -> bool:
+        """Whether that is the id of one of its channels."""
+        return chat_id.startswith(self.id) and bool(_UUID.fullmatch(chat_id, len(self.id)))
+
+    def channel_topic(self, channel: str, derivation: Derivation = "universal") -> Topic:
+        """The topic on which a channel is written.
+
+        Raises:
+            ValueError: `channel` is no uuid.
+        """
+        channel_id = self.channel_id(channel)
+        return self.universal_topic if derivation == "universal" else Topic(channel_id)
+
+    @property
+    def universal_topic(self) -> Topic:
+        """One topic for all channels, and for membership."""
+        return Topic(self.id + UNIVERSAL_SUFFIX)
+
+    @property
+    def description_topic(self) -> Topic:
+        """Where the owner publishes the description."""
+        return Topic(self.id)
+
+    @property
+    def requests_topic(self) -> Topic:
+        """Where requests to join go, sealed for the community's key by ECIES."""
+        return Topic(self.public_key.uncompressed.hex())
+
+    @property
+    def ping_topic(self) -> Topic:
+        """Status updates of members."""
+        return Topic(f"{self.id}-ping")
+
+    @property
+    def magnetlinks_topic(self) -> Topic:
+        """Links to archives of the history."""
+        return Topic(f"{self.id}-magnetlinks")
+
+    @property
+    def shard_info_topic(self) -> Topic:
+        """Which shard the community is on."""
+        return Topic(f"{self.id}-shard-info")
+
+    def __str__(self) -> str:
+        return self.id
+
+
+def carries(topic: Topic, chat_id: str) -> bool:
+    """Whether messages of a chat travel on that topic: its own or its community's universal one."""
+    if topic.id == chat_id:
+        return True
+    community_id, uuid = chat_id[:COMMUNITY_ID_LENGTH], chat_id[COMMUNITY_ID_LENGTH:]
+    return topic.id == community_id + UNIVERSAL_SUFFIX and bool(_UUID.fullmatch(uuid))
+
+
+def contact_code_topic(public_key: PublicKey) -> Topic:
+    """Where a user publishes contact codes and status updates."""
+    return Topic(f"{public_key.hex}-contact-code")
+
+
+def negotiated_topic_id(public_key: PublicKey) -> str:
+    """The id of a negotiated topic; its key is the shared secret in hex and not of the id."""
+    return f"{public_key.hex}-negotiated"
+
+
+def personal_discovery_topic(public_key: PublicKey) -> Topic:
+    """Where a user is written to by ECIES."""
+    return Topic(f"contact-discovery-{public_key.uncompressed.hex()}")
+
+
+def partitioned_topic(public_key: PublicKey) -> Topic:
+    """The one of 5000 discovery topics that a user listens on."""
+    x = int.from_bytes(public_key.uncompressed[1:33])
+    return Topic(f"contact-discovery-{x % DISCOVERY_PARTITIONS}")

@@ -1,0 +1,174 @@
+"""The payloads of communities, field by field as in status-go's protobuf.
+
+Members are keyed by their uncompressed public key (`PublicKey.hex`), channels by their uuid. Of
+token permissions and members' lists of encrypted channels nothing is read.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from .enums import Access, ChannelRole, ImageFormat, Role
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Shard:
+    """A static shard (51/WAKU2-RELAY-SHARDING)."""
+
+    cluster: int
+    index: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CommunityMember:
+    """What a member may do."""
+
+    roles: tuple[Role, ...] = ()
+    last_update_clock: int = 0
+    channel_role: ChannelRole = ChannelRole.CHANNEL_ROLE_POSTER
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CommunityPermissions:
+    """Who may come in."""
+
+    access: Access = Access.UNKNOWN_ACCESS
+    ens_only: bool = False
+    private: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class IdentityImage:
+    """A picture of a community or of a user."""
+
+    payload: bytes = b""
+    source_type: int = 1
+    """1 is an image in `payload`, 2 the avatar of an ENS name."""
+    image_format: ImageFormat = ImageFormat.UNKNOWN_IMAGE_FORMAT
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ChatIdentity:
+    """What a community or a channel shows of itself."""
+
+    clock: int = 0
+    ens_name: str = ""
+    images: Mapping[str, IdentityImage] = field(default_factory=dict)
+    display_name: str = ""
+    description: str = ""
+    color: str = ""
+    emoji: str = ""
+    first_message_timestamp: int = 0
+    """Seconds since 1970; 0 is unknown, 1 is none yet."""
+    customization_color: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CommunityChat:
+    """A channel."""
+
+    members: Mapping[str, CommunityMember] = field(default_factory=dict)
+    permissions: CommunityPermissions | None = None
+    identity: ChatIdentity | None = None
+    category_id: str = ""
+    position: int = 0
+    viewers_can_post_reactions: bool = False
+    hide_if_permissions_not_met: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CommunityCategory:
+    """A heading over channels."""
+
+    category_id: str
+    name: str = ""
+    position: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CommunityAdminSettings:
+    """What members may do like admins."""
+
+    pin_message_all_members_enabled: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CommunityBanInfo:
+    """How a member was banned."""
+
+    delete_all_messages: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CommunityDescription:
+    """A community as its owner tells it; the one with the highest clock counts."""
+
+    clock: int
+    members: Mapping[str, CommunityMember] = field(default_factory=dict)
+    permissions: CommunityPermissions | None = None
+    identity: ChatIdentity | None = None
+    chats: Mapping[str, CommunityChat] = field(default_factory=dict)
+    ban_list: tuple[str, ...] = ()
+    """Deprecated: `banned_members` replaced it."""
+    categories: Mapping[str, CommunityCategory] = field(default_factory=dict)
+    archive_magnetlink_clock: int = 0
+    admin_settings: CommunityAdminSettings | None = None
+    intro_message: str = ""
+    outro_message: str = ""
+    encrypted: bool = False
+    """Deprecated: in `private_data` is what only members with a key may read."""
+    tags: tuple[str, ...] = ()
+    active_members_count: int = 0
+    id: str = ""
+    banned_members: Mapping[str, CommunityBanInfo] = field(default_factory=dict)
+    resend_accounts_clock: int = 0
+    private_data: Mapping[str, bytes] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RevealedAccount:
+    """An account whose tokens a user shows to be let in."""
+
+    address: str
+    signature: bytes
+    chain_ids: tuple[int, ...] = ()
+    is_airdrop_address: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CommunityRequestToJoin:
+    """Asks to be let in; its clock is in seconds."""
+
+    clock: int
+    community_id: bytes
+    """The compressed public key."""
+    ens_name: str = ""
+    chat_id: str = ""
+    display_name: str = ""
+    revealed_accounts: tuple[RevealedAccount, ...] = ()
+    customization_color: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CommunityRequestToJoinResponse:
+    """What the owner answers."""
+
+    clock: int
+    accepted: bool
+    community_id: bytes
+    community: CommunityDescription | None = None
+    """Deprecated: newer clients put the signed description in
+    `community_description_protocol_message`."""
+    grant: bytes = b""
+    magnet_uri: str = ""
+    protected_topic_private_key: bytes = field(default=b"", repr=False)
+    shard: Shard | None = None
+    community_description_protocol_message: bytes = b""
+    """A whole `ApplicationMetadataMessage`: `unwrap` reads it and tells who signed."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CommunityRequestToLeave:
+    """A member leaves."""
+
+    clock: int
+    community_id: bytes

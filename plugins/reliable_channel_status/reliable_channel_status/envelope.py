@@ -1,0 +1,152 @@
+"""26/WAKU2-PAYLOAD, version 1: padding and signature, then AES-256-GCM or ECIES.
+
+Before encryption: flags, length of the payload (little-endian), payload, random padding to a
+multiple of 256 bytes, and the signature over all of it. Which encryption was used is not on the
+wire.
+"""
+
+import os
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Final
+
+from cryptography.exceptions import InvalidTag
+from cryptography.hazmat.primitives.ciphers.aead import AESGCM
+
+from . import ecies
+from .keys import SIGNATURE_BYTES, PrivateKey, PublicKey, SymmetricKey, recover
+
+PADDING_BYTES: Final = 256
+"""The padded length is a multiple of it; what is aligned already gets as many again."""
+MAX_PAYLOAD_BYTES: Final = 256**3 - 1
+"""The length of the length has two bits."""
+IV_BYTES: Final = 12
+TAG_BYTES: Final = 16
+
+_SIZE_MASK: Final = 0b011
+_SIGNED: Final = 0b100
+
+Random = Callable[[int], bytes]
+"""Gives that many random bytes that nobody can guess."""
+
+
+class EnvelopeError(Exception):
+    """Root of why an envelope was not opened."""
+
+
+class NotForThisKey(EnvelopeError):
+    """Another key sealed it, or it was changed on the way: which of the two cannot be told."""
+
+
+class MalformedEnvelope(EnvelopeError):
+    """It opened, so somebody with the key sealed it, and what is inside is not version 1."""
+
+
+@dataclass(frozen=True, slots=True)
+class Opened:
+    """What an envelope held."""
+
+    payload: bytes
+    signer: PublicKey | None
+    """Who signed the envelope, if anybody did. The author of what is in it signs that again."""
+
+
+def seal_symmetric(
+    payload: bytes,
+    key: SymmetricKey,
+    signer: PrivateKey | None = None,
+    *,
+    random: Random = os.urandom,
+) -> bytes:
+    """Seal for everybody who has the key: ciphertext, tag and iv.
+
+    Raises:
+        ValueError: the payload has 16 MiB or more.
+    """
+    iv = random(IV_BYTES)
+    plain = pack(payload, signer, random=random)
+    return AESGCM(key.reveal()).encrypt(iv, plain, None) + iv
+
+
+def open_symmetric(sealed: bytes, key: SymmetricKey) -> Opened:
+    """Open what was sealed with the key.
+
+    Raises:
+        NotForThisKey: it was not, or is cut short, or was changed.
+        MalformedEnvelope: it was, and is not version 1.
+    """
+    if len(sealed) <= IV_BYTES + TAG_BYTES:
+        raise NotForThisKey(f"{len(sealed)} bytes are too few")
+    try:
+        plain = AESGCM(key.reveal()).decrypt(sealed[-IV_BYTES:], sealed[:-IV_BYTES], None)
+    except InvalidTag:
+        raise NotForThisKey("AES-GCM: another key, or changed bytes") from None
+    return unpack(plain)
+
+
+def seal_ecies(
+    payload: bytes,
+    receiver: PublicKey,
+    signer: PrivateKey | None = None,
+    *,
+    random: Random = os.urandom,
+) -> bytes:
+    """Seal for one receiver.
+
+    Raises:
+        ValueError: the payload has 16 MiB or more.
+    """
+    return ecies.encrypt(pack(payload, signer, random=random), receiver, random=random)
+
+
+def open_ecies(sealed: bytes, key: PrivateKey) -> Opened:
+    """Open what was sealed for the key's public half.
+
+    Raises:
+        NotForThisKey: it was not, or is cut short, or was changed.
+        MalformedEnvelope: it was, and is not version 1.
+    """
+    plain = ecies.decrypt(sealed, key)
+    if plain is None:
+        raise NotForThisKey("ECIES: another key, or changed bytes")
+    return unpack(plain)
+
+
+def pack(payload: bytes, signer: PrivateKey | None = None, *, random: Random = os.urandom) -> bytes:
+    """What is encrypted.
+
+    Raises:
+        ValueError: the payload has 16 MiB or more.
+    """
+    if len(payload) > MAX_PAYLOAD_BYTES:
+        raise ValueError(f"a payload has at most {MAX_PAYLOAD_BYTES} bytes, not {len(payload)}")
+    size_bytes = max(1, -(-len(payload).bit_length() // 8))
+    flags = size_bytes | (0 if signer is None else _SIGNED)
+    head = bytes([flags]) + len(payload).to_bytes(size_bytes, "little") + payload
+    length = len(head) + (0 if signer is None else SIGNATURE_BYTES)
+    plain = head + random(PADDING_BYTES - length % PADDING_BYTES)
+    # The flag stands before the signature is made, so that nobody can cut it off unnoticed.
+    return plain if signer is None else plain + signer.sign(plain)
+
+
+def unpack(plain: bytes) -> Opened:
+    """Read what was encrypted. Any padding is taken, none included, as by go-waku.
+
+    Raises:
+        MalformedEnvelope: a length that does not fit, or a signature that is nobody's.
+    """
+    if not plain:
+        raise MalformedEnvelope("it is empty")
+    flags, body, signer = plain[0], plain, None
+    if flags & _SIGNED:
+        body, signature = plain[:-SIGNATURE_BYTES], plain[-SIGNATURE_BYTES:]
+        if len(body) <= 1:
+            raise MalformedEnvelope(f"{len(plain)} bytes cannot hold a signature")
+        signer = recover(body, signature)
+        if signer is None:
+            raise MalformedEnvelope("its signature is nobody's")
+    start = 1 + (flags & _SIZE_MASK)
+    end = start + int.from_bytes(body[1:start], "little")
+    if len(body) < end:
+        raise MalformedEnvelope(f"it says {end - start} bytes and holds {len(body) - start}")
+    return Opened(body[start:end], signer)

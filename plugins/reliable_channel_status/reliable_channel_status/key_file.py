@@ -1,0 +1,127 @@
+"""A private key in a file that only its owner may read, with a passphrase or without.
+
+The file is JSON: the public key for a person to see, and the private key, in clear or sealed with
+AES-256-GCM under a key that scrypt derives.
+"""
+
+import json
+import os
+import stat
+from pathlib import Path
+from typing import Any, Final
+from unicodedata import normalize
+
+from cryptography.exceptions import InvalidTag
+from cryptography.hazmat.primitives.ciphers.aead import AESGCM
+from cryptography.hazmat.primitives.kdf.scrypt import Scrypt
+
+from .keys import KEY_BYTES, PrivateKey
+
+FORMAT: Final = "reliable-channel-status-key/1"
+MODE: Final = 0o600
+MAX_FILE_BYTES: Final = 10_000
+SALT_BYTES: Final = 16
+NONCE_BYTES: Final = 12
+SCRYPT_COST: Final = 2**17
+SCRYPT_BLOCK_SIZE: Final = 8
+SCRYPT_PARALLELISM: Final = 1
+"""RFC 7914 with the cost that OWASP's cheat sheet of password storage asks for: 128 MiB and a few
+tenths of a second a guess."""
+
+
+class KeyFileError(ValueError):
+    """A key file cannot be used; the text says why and what to do."""
+
+
+def write_key(path: Path, key: PrivateKey, passphrase: str | None = None) -> None:
+    """Write a key to a new file with mode 0600. A file that is there is left alone.
+
+    Raises:
+        KeyFileError: there is such a file, or the passphrase is empty.
+        OSError: it cannot be written.
+    """
+    document: dict[str, str] = {"format": FORMAT, "public_key": key.public_key.hex}
+    if passphrase is None:
+        document["private_key"] = key.reveal().hex()
+    else:
+        salt, nonce = os.urandom(SALT_BYTES), os.urandom(NONCE_BYTES)
+        sealed = _cipher(passphrase, salt).encrypt(nonce, key.reveal(), _context(document))
+        document |= {"salt": salt.hex(), "nonce": nonce.hex(), "sealed_private_key": sealed.hex()}
+    try:
+        # The mode belongs to the creation: nobody reads the file in between.
+        descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, MODE)
+    except FileExistsError:
+        raise KeyFileError(
+            f"{path} exists; move it away, or take another name: a lost key does not come back"
+        ) from None
+    with os.fdopen(descriptor, "w") as file:
+        os.fchmod(descriptor, MODE)  # whatever the umask is
+        file.write(json.dumps(document, indent=1) + "\n")
+
+
+def read_key(path: Path, passphrase: str | None = None) -> PrivateKey:
+    """Read a key.
+
+    Raises:
+        KeyFileError: no such file, one that others may read, one without a key, or a passphrase
+            that is missing or wrong.
+    """
+    try:
+        with path.open("rb") as file:
+            mode = stat.S_IMODE(os.fstat(file.fileno()).st_mode)
+            data = file.read(MAX_FILE_BYTES)
+    except OSError as error:
+        raise KeyFileError(
+            f"no key can be read: {error}; `reliable-channel bot key {path}` makes one"
+        ) from None
+    if mode & 0o077:
+        raise KeyFileError(f"others may read {path} (mode {mode:o}); run: chmod 600 {path}")
+    try:
+        document: dict[str, Any] = json.loads(data)
+        if document["format"] != FORMAT:
+            raise KeyFileError(f"{path} has format {document['format']!r}; known is {FORMAT}")
+        if "private_key" in document:
+            key = PrivateKey.from_hex(document["private_key"])
+        else:
+            key = _unsealed(path, document, passphrase)
+    except KeyFileError:
+        raise
+    except (KeyError, TypeError, ValueError) as error:
+        # Not the error's text, which may quote the file.
+        raise KeyFileError(f"{path} is no key file ({type(error).__name__})") from None
+    if document.get("public_key") != key.public_key.hex:
+        raise KeyFileError(f"the public key in {path} is not that of its private key")
+    return key
+
+
+def needs_passphrase(path: Path) -> bool:
+    """Whether a key file asks for one; False where it cannot be read, `read_key` says why."""
+    try:
+        document = json.loads(path.read_bytes()[:MAX_FILE_BYTES])
+    except (OSError, ValueError):
+        return False
+    return isinstance(document, dict) and "sealed_private_key" in document
+
+
+def _unsealed(path: Path, document: dict[str, Any], passphrase: str | None) -> PrivateKey:
+    if not passphrase:
+        raise KeyFileError(f"{path} needs a passphrase")
+    salt, nonce, sealed = (
+        bytes.fromhex(document[name]) for name in ("salt", "nonce", "sealed_private_key")
+    )
+    try:
+        key = _cipher(passphrase, salt).decrypt(nonce, sealed, _context(document))
+    except InvalidTag:
+        raise KeyFileError(f"another passphrase is needed for {path}, or it was changed") from None
+    return PrivateKey(key)
+
+
+def _cipher(passphrase: str, salt: bytes) -> AESGCM:
+    if not passphrase:
+        raise KeyFileError("the passphrase is empty")
+    scrypt = Scrypt(salt, KEY_BYTES, SCRYPT_COST, SCRYPT_BLOCK_SIZE, SCRYPT_PARALLELISM)
+    return AESGCM(scrypt.derive(normalize("NFC", passphrase).encode()))
+
+
+def _context(document: dict[str, Any]) -> bytes:
+    return f"{document['format']} {document['public_key']}".encode()

@@ -1,0 +1,33 @@
+"""Users in a text: `@0x04…` as clients write it, `@zQ3sh…` as people copy it, and everyone."""
+
+import re
+from typing import Final
+
+from .keys import PublicKey
+
+EVERYONE: Final = "@0x00001"
+"""Mentions all members (`EveryoneMentionTag` of status-go)."""
+
+_MENTION: Final = re.compile(r"@(0x04[0-9a-fA-F]{128}|zQ3[1-9A-HJ-NP-Za-km-z]{46})(?![0-9A-Za-z])")
+_EVERYONE: Final = re.compile(rf"{EVERYONE}(?![0-9A-Za-z])")
+
+
+def mention(public_key: PublicKey) -> str:
+    """What to write into a text, so that clients show a user's name there."""
+    return f"@{public_key.hex}"
+
+
+def mentions(text: str) -> tuple[PublicKey, ...]:
+    """Who is mentioned, each once, in order; what looks like a mention and is no key is skipped."""
+    found: dict[PublicKey, None] = {}
+    for match in _MENTION.finditer(text):
+        try:
+            found[PublicKey.parse(match[1])] = None
+        except ValueError:
+            continue
+    return tuple(found)
+
+
+def mentions_everyone(text: str) -> bool:
+    """Whether all members are mentioned."""
+    return _EVERYONE.search(text) is not None

@@ -1,0 +1,113 @@
+"""What becomes of bytes that arrive: something typed, or a refusal that says what and why."""
+
+from dataclasses import dataclass, field
+from enum import Enum
+from typing import NewType
+
+from .keys import PublicKey
+from .payloads import Payload
+from .topics import Topic
+
+MessageId = NewType("MessageId", str)
+"""`0x` and 64 hexadecimal digits."""
+
+
+class RefusalReason(Enum):
+    """Why something was not taken, from the outermost layer to the innermost."""
+
+    TOO_LARGE = "too_large"
+    """Larger than any client sends."""
+    NOT_VERSION_1 = "not_version_1"
+    """Not encrypted by 26/WAKU2-PAYLOAD version 1."""
+    UNKNOWN_TOPIC = "unknown_topic"
+    """Of a content topic that is not subscribed to."""
+    NOT_FOR_US = "not_for_us"
+    """No key opens it: another chat with the same content topic, or changed bytes."""
+    MALFORMED_ENVELOPE = "malformed_envelope"
+    """It opened, and what is inside is not version 1."""
+    UNSIGNED_ENVELOPE = "unsigned_envelope"
+    """Status clients sign the envelope and drop what is not signed."""
+    BAD_SEGMENT = "bad_segment"
+    """A segment that contradicts itself or others, or whose payload has another hash."""
+    SEGMENTS_DROPPED = "segments_dropped"
+    """Others of its segments did not come in time, or there was no room."""
+    ENCRYPTED = "encrypted"
+    """Only members with a group key, or one device, can read it."""
+    MALFORMED_MESSAGE = "malformed_message"
+    """No `ApplicationMetadataMessage`."""
+    BAD_SIGNATURE = "bad_signature"
+    """Its signature is nobody's."""
+    UNSUPPORTED_TYPE = "unsupported_type"
+    """A payload of a type that is not read here."""
+    MALFORMED_PAYLOAD = "malformed_payload"
+    """The payload is none of the type that the message says."""
+    WRONG_CHAT = "wrong_chat"
+    """It names another chat than that of its topic."""
+    INVALID = "invalid"
+    """A field says what it must not."""
+    CLOCK_AHEAD = "clock_ahead"
+    """Its clock is more than 120 s ahead."""
+    REPEATED = "repeated"
+    """The same signed payload was here before, whatever it was wrapped in."""
+    OUTDATED = "outdated"
+    """Something with a higher clock was here before."""
+    NOT_ALLOWED = "not_allowed"
+    """The signer may not do this, such as edit what another wrote."""
+
+
+@dataclass(frozen=True, slots=True)
+class Refused:
+    """Something was not taken."""
+
+    reason: RefusalReason
+    detail: str
+    """For a person: what was refused and why."""
+    signer: PublicKey | None = None
+    """The author, as far as that was known."""
+    message_id: MessageId | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class SignedPayload:
+    """A payload with its author: what an `ApplicationMetadataMessage` holds."""
+
+    payload: Payload
+    signer: PublicKey
+    message_id: MessageId
+    """DIVERGES: 62/STATUS-PAYLOADS and status-go hash the whole encoded message, whose wrapping
+    anybody may change, so one signed payload may come under several ids; `fingerprint` is one."""
+    fingerprint: bytes
+    """Keccak-256 of signer and payload: equal exactly if both are. As a clock grows with each
+    payload, nobody signs the same one twice."""
+    data: bytes = field(repr=False)
+    """The encoded `ApplicationMetadataMessage`, to be passed on as it is."""
+
+
+@dataclass(frozen=True, slots=True)
+class Received:
+    """A payload that arrived."""
+
+    signed: SignedPayload
+    topic: Topic
+    timestamp_ms: int
+    """Of the Waku message (of the last segment), which its sender sets; 0 if it has none."""
+    envelope_signer: PublicKey | None
+    """Who signed the envelope; it may be another than the author, who is `signer`."""
+    is_private: bool
+    """Whether it was sealed for one receiver (ECIES)."""
+    is_ephemeral: bool
+
+    @property
+    def payload(self) -> Payload:
+        """What was said."""
+        return self.signed.payload
+
+    @property
+    def signer(self) -> PublicKey:
+        """Who said it."""
+        return self.signed.signer
+
+    @property
+    def message_id(self) -> MessageId:
+        """`0x…`, as answers and reactions name it."""
+        return self.signed.message_id

@@ -1,0 +1,336 @@
+"""The way out and the way in: payloads to Waku messages and back. No I/O, no clock.
+
+Out: payload, signature (`ApplicationMetadataMessage`), `ProtocolMessage`, segments, envelope, Waku
+message. In: the same backwards; whatever the bytes are, it ends in a `Received` or a `Refused`.
+"""
+
+import os
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from reliable_channel.segmentation import (
+    DiscardReason,
+    PayloadReassembled,
+    Reassembler,
+    ReassemblyLimits,
+    SegmentDiscarded,
+    Segmenter,
+    SegmentOutcome,
+    SegmentSetDropped,
+    SetDropReason,
+)
+from waku import WakuMessage
+
+from .application import from_protocol, to_protocol, unwrap, wrap
+from .chats import carries
+from .enums import StatusType
+from .envelope import (
+    MalformedEnvelope,
+    NotForThisKey,
+    Opened,
+    Random,
+    open_ecies,
+    open_symmetric,
+    seal_ecies,
+    seal_symmetric,
+)
+from .keys import PrivateKey, PublicKey
+from .outcomes import MessageId, Received, RefusalReason, Refused, SignedPayload
+from .payloads import (
+    ChatMessage,
+    DeleteMessage,
+    EditMessage,
+    EmojiReaction,
+    Payload,
+    PinMessage,
+    StatusUpdate,
+)
+from .segments import STATUS_SEGMENTATION
+from .topics import Topic
+
+WAKU_VERSION: Final = 1
+"""Of 14/WAKU2-MESSAGE: the payload is sealed by 26/WAKU2-PAYLOAD."""
+MAX_MESSAGE_BYTES: Final = 150 * 1024
+"""What Waku nodes relay."""
+MAX_RECEIVED_BYTES: Final = 1024 * 1024
+"""`DefaultMaxMessageSize` of status-go: no client sends more."""
+NS_PER_MS: Final = 1_000_000
+
+
+@dataclass(frozen=True, slots=True)
+class Outgoing:
+    """A payload, ready to be published."""
+
+    signed: SignedPayload
+    messages: tuple[WakuMessage, ...]
+    """One, or as many as there are segments."""
+
+    @property
+    def message_id(self) -> MessageId:
+        """What others will call it."""
+        return self.signed.message_id
+
+
+class Sealer:
+    """Signs and seals what one author says.
+
+    Args:
+        key: of the author; it signs payload and envelope.
+        installation_id: names this device to clients that keep several apart; may be empty.
+        max_message_bytes: of a Waku message. As by status-go, payloads above three quarters of it
+            are split.
+        random: gives iv and padding.
+    """
+
+    def __init__(
+        self,
+        key: PrivateKey,
+        *,
+        installation_id: str = "",
+        max_message_bytes: int = MAX_MESSAGE_BYTES,
+        random: Random = os.urandom,
+    ) -> None:
+        self._key = key
+        self._installation_id = installation_id
+        self._segmenter = Segmenter(
+            STATUS_SEGMENTATION, segment_size_bytes=max_message_bytes // 4 * 3
+        )
+        self._random = random
+
+    @property
+    def public_key(self) -> PublicKey:
+        """The author."""
+        return self._key.public_key
+
+    def seal(
+        self,
+        payload: Payload,
+        topic: Topic,
+        now_ms: int,
+        *,
+        receiver: PublicKey | None = None,
+    ) -> Outgoing:
+        """Sign and seal a payload for everybody on a topic, or there for one receiver (ECIES).
+
+        Raises:
+            PayloadTooLarge: more than 256 segments would be needed.
+            ValueError: a field that cannot be written.
+            TypeError: a value of another type than its field's.
+        """
+        return self.seal_signed(wrap(payload, self._key), topic, now_ms, receiver=receiver)
+
+    def seal_signed(
+        self,
+        signed: SignedPayload,
+        topic: Topic,
+        now_ms: int,
+        *,
+        receiver: PublicKey | None = None,
+    ) -> Outgoing:
+        """Seal what was signed before, by this author or, to pass it on, by another.
+
+        Raises:
+            PayloadTooLarge: more than 256 segments would be needed.
+        """
+        plain = to_protocol(signed, self._installation_id)
+        is_whole = len(plain) <= self._segmenter.chunk_size_bytes
+        messages = tuple(
+            WakuMessage(
+                payload=self._sealed(piece, topic, receiver),
+                content_topic=topic.content_topic,
+                version=WAKU_VERSION,
+                timestamp=now_ms * NS_PER_MS,
+                ephemeral=_is_ephemeral(signed.payload),
+            )
+            for piece in ([plain] if is_whole else self._segmenter.split(plain))
+        )
+        return Outgoing(signed, messages)
+
+    def _sealed(self, piece: bytes, topic: Topic, receiver: PublicKey | None) -> bytes:
+        if receiver is not None:
+            return seal_ecies(piece, receiver, self._key, random=self._random)
+        return seal_symmetric(piece, topic.key, self._key, random=self._random)
+
+    def __repr__(self) -> str:
+        return f"Sealer({self._key!r})"
+
+
+@dataclass(frozen=True, slots=True)
+class _Arrival:
+    """Where a piece came from."""
+
+    topic: Topic
+    timestamp_ms: int
+    signer: PublicKey | None
+    is_private: bool
+    is_ephemeral: bool
+
+
+class Opener:
+    """Opens and reads Waku messages of some topics.
+
+    Args:
+        topics: what is listened to at first; `listen` and `ignore` change it.
+        private_keys: of receivers for whom others seal by ECIES.
+        needs_signed_envelope: status-go drops what has no signed envelope. Keep it so unless your
+            peers do not sign.
+        limits: of incomplete segments.
+    """
+
+    def __init__(
+        self,
+        topics: Iterable[Topic] = (),
+        *,
+        private_keys: Sequence[PrivateKey] = (),
+        needs_signed_envelope: bool = True,
+        limits: ReassemblyLimits | None = None,
+    ) -> None:
+        self._topics: dict[str, list[Topic]] = {}
+        self._private_keys = tuple(private_keys)
+        self._needs_signed_envelope = needs_signed_envelope
+        self._reassembler = Reassembler(
+            limits or ReassemblyLimits(max_segment_bytes=MAX_RECEIVED_BYTES)
+        )
+        for topic in topics:
+            self.listen(topic)
+
+    def listen(self, topic: Topic) -> None:
+        """Open messages of a topic from now on. The key is derived here, not when one comes."""
+        _ = topic.key
+        same = self._topics.setdefault(topic.content_topic, [])
+        if topic not in same:
+            same.append(topic)
+
+    def ignore(self, topic: Topic) -> None:
+        """Open messages of a topic no more."""
+        same = self._topics.get(topic.content_topic, [])
+        if topic in same:
+            same.remove(topic)
+        if not same:
+            self._topics.pop(topic.content_topic, None)
+
+    @property
+    def content_topics(self) -> tuple[str, ...]:
+        """What to subscribe to."""
+        return tuple(self._topics)
+
+    def receive(self, message: WakuMessage, now_ms: int) -> list[Received | Refused]:
+        """Read a message: what it completes, or why it is refused. Empty while further segments are
+        needed, and for parity. Give each message once (`waku.message_hash`): a segment that comes
+        twice counts for a payload that was sent twice. `now_ms` must not go back."""
+        return list(self._received(message, now_ms))
+
+    def next_deadline_ms(self) -> int | None:
+        """When to call `on_deadline`, or None while no segment waits for another."""
+        return self._reassembler.next_deadline_ms()
+
+    def on_deadline(self, now_ms: int) -> list[Refused]:
+        """Give up the segments that waited too long."""
+        return [r for o in self._reassembler.on_deadline(now_ms) for r in _refusals(o)]
+
+    def _received(self, message: WakuMessage, now_ms: int) -> Iterator[Received | Refused]:
+        opened = self._open(message)
+        if isinstance(opened, Refused):
+            yield opened
+            return
+        plain, arrival = opened
+        segment = STATUS_SEGMENTATION.decode(plain)
+        if segment is None:
+            yield _read(plain, arrival)
+            return
+        # Segments of one payload share their author and topic, so that others cannot mix theirs in.
+        sender = f"{arrival.topic.id} {arrival.signer}"
+        for outcome in self._reassembler.add(sender, segment, now_ms):
+            if isinstance(outcome, PayloadReassembled):
+                yield _read(outcome.payload, arrival)
+            yield from _refusals(outcome)
+
+    def _open(self, message: WakuMessage) -> tuple[bytes, _Arrival] | Refused:
+        size_bytes = len(message.payload)
+        if size_bytes > MAX_RECEIVED_BYTES:
+            detail = f"{size_bytes} bytes; at most {MAX_RECEIVED_BYTES} are read"
+            return Refused(RefusalReason.TOO_LARGE, detail)
+        if message.version != WAKU_VERSION:
+            detail = f"version {message.version}; Status seals with version {WAKU_VERSION}"
+            return Refused(RefusalReason.NOT_VERSION_1, detail)
+        topics = self._topics.get(message.content_topic)
+        if not topics:
+            return Refused(RefusalReason.UNKNOWN_TOPIC, message.content_topic[:150])
+        try:
+            found = self._with_any_key(message.payload, topics)
+        except MalformedEnvelope as error:
+            return Refused(RefusalReason.MALFORMED_ENVELOPE, str(error))
+        if found is None:
+            detail = f"{size_bytes} bytes on {message.content_topic}: no key opens them"
+            return Refused(RefusalReason.NOT_FOR_US, detail)
+        opened, topic, is_private = found
+        if opened.signer is None and self._needs_signed_envelope:
+            return Refused(RefusalReason.UNSIGNED_ENVELOPE, f"on the topic of {topic.id[:150]}")
+        return opened.payload, _Arrival(
+            topic,
+            message.timestamp // NS_PER_MS,
+            opened.signer,
+            is_private,
+            message.ephemeral,
+        )
+
+    def _with_any_key(
+        self, sealed: bytes, topics: Sequence[Topic]
+    ) -> tuple[Opened, Topic, bool] | None:
+        """Try the keys of the topics and then those of receivers: which is meant is not on the
+        wire."""
+        for topic in topics:
+            try:
+                return open_symmetric(sealed, topic.key), topic, False
+            except NotForThisKey:
+                continue
+        for key in self._private_keys:
+            try:
+                return open_ecies(sealed, key), topics[0], True
+            except NotForThisKey:
+                continue
+        return None
+
+
+def _read(plain: bytes, arrival: _Arrival) -> Received | Refused:
+    data = from_protocol(plain)
+    if isinstance(data, Refused):
+        return data
+    signed = unwrap(data)
+    if isinstance(signed, Refused):
+        return signed
+    match signed.payload:
+        case ChatMessage() | EditMessage() | DeleteMessage() | PinMessage() | EmojiReaction():
+            # Signed for another chat and sealed again for this one by somebody else. In private
+            # chats the id says nothing (62/STATUS-PAYLOADS).
+            chat_id = signed.payload.chat_id
+            if not arrival.is_private and not carries(arrival.topic, chat_id):
+                detail = f"for {chat_id[:150]!r} on the topic of {arrival.topic.id[:150]!r}"
+                return Refused(RefusalReason.WRONG_CHAT, detail, signed.signer, signed.message_id)
+    return Received(
+        signed,
+        arrival.topic,
+        arrival.timestamp_ms,
+        arrival.signer,
+        arrival.is_private,
+        arrival.is_ephemeral,
+    )
+
+
+def _refusals(outcome: SegmentOutcome) -> Iterator[Refused]:
+    match outcome:
+        case SegmentDiscarded(reason=DiscardReason.PARITY_IGNORED):
+            return
+        case SegmentDiscarded():
+            yield Refused(RefusalReason.BAD_SEGMENT, outcome.detail)
+        case SegmentSetDropped():
+            has = f"{outcome.chunks} of {outcome.total_chunks} segments"
+            waited = outcome.reason in (SetDropReason.EXPIRED, SetDropReason.EVICTED)
+            reason = RefusalReason.SEGMENTS_DROPPED if waited else RefusalReason.BAD_SEGMENT
+            yield Refused(reason, f"{has}: {outcome.reason.value}")
+
+
+def _is_ephemeral(payload: Payload) -> bool:
+    """status-go lets no store keep what it sends every few minutes."""
+    return isinstance(payload, StatusUpdate) and payload.status_type is StatusType.AUTOMATIC

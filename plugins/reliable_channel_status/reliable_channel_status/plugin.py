@@ -1,0 +1,59 @@
+"""What reliable-channel finds through the entry point `status`: the commands `bot …`."""
+
+import os
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from reliable_channel.hooks import hookimpl
+
+PASSPHRASE_VARIABLE = "RELIABLE_CHANNEL_BOT_PASSPHRASE"
+
+
+@hookimpl
+def register_commands(app: typer.Typer) -> None:
+    """Add `reliable-channel bot`."""
+    bot = typer.Typer(help="Bots in Status communities.", no_args_is_help=True)
+    bot.callback()(_group)  # keeps `key` a command of its own while it is the only one
+    bot.command()(key)
+    app.add_typer(bot, name="bot")
+
+
+def _group() -> None:
+    """Bots in Status communities."""
+
+
+def key(
+    file: Annotated[Path, typer.Argument(help="where the key is, or shall be")] = Path("bot.key"),
+    with_passphrase: Annotated[
+        bool,
+        typer.Option("--passphrase", help=f"ask for one, or take it from {PASSPHRASE_VARIABLE}"),
+    ] = False,
+    show: Annotated[bool, typer.Option("--show", help="make none; tell the public key")] = False,
+) -> None:
+    """Make a bot's key in a file that only you may read, and tell its public key.
+
+    The private key is never shown. Keep the file: it is the bot's identity.
+    """
+    from .key_file import KeyFileError, needs_passphrase, read_key, write_key
+    from .keys import PrivateKey
+
+    try:
+        if show:
+            passphrase = _passphrase(is_new=False) if needs_passphrase(file) else None
+            found = read_key(file, passphrase)
+        else:
+            found = PrivateKey.generate()
+            write_key(file, found, _passphrase(is_new=True) if with_passphrase else None)
+    except (KeyFileError, OSError) as error:
+        typer.echo(f"error: {error}", err=True)
+        raise typer.Exit(2) from None
+    typer.echo(found.public_key.hex)
+
+
+def _passphrase(*, is_new: bool) -> str:
+    if text := os.environ.get(PASSPHRASE_VARIABLE):
+        return text
+    asked: str = typer.prompt("Passphrase", hide_input=True, confirmation_prompt=is_new)
+    return asked
