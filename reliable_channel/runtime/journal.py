@@ -187,7 +187,13 @@ class Journal:
 
     def _write(self, values: dict[str, object]) -> None:
         if self._file is not None:
-            self._file.write(json.dumps(values, separators=(",", ":")) + "\n")
+            text = json.dumps(values, separators=(",", ":"), default=_named)
+            self._file.write(text + "\n")
+
+
+def _named(value: object) -> str:
+    """An option that is a function, by its name."""
+    return getattr(value, "__qualname__", type(value).__qualname__)
 
 
 def _is_torn(path: Path) -> bool:

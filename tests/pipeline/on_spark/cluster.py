@@ -22,7 +22,7 @@ ENVIRONMENT = {
     "SPARK_HOME": str(HOME),
     "PYSPARK_PYTHON": sys.executable,
     "SPARK_LOCAL_IP": "127.0.0.1",
-    "SPARK_DAEMON_MEMORY": "256m",
+    "SPARK_DAEMON_MEMORY": "1g",
     "SPARK_NO_DAEMONIZE": "1",
 }
 

@@ -14,7 +14,7 @@ from pyspark.testing import assertDataFrameEqual
 from reliable_channel.pipeline import figures
 from reliable_channel.pipeline.audit import read_facts, verdict
 from reliable_channel.pipeline.check import check
-from reliable_channel.pipeline.report import FIGURES, write_report
+from reliable_channel.pipeline.report import FIGURES, TIMES, write_report
 from reliable_channel.pipeline.schemas import FACT
 
 from ..generated import write_group
@@ -35,7 +35,8 @@ def test_the_page_stands_by_itself(spark: SparkSession, tmp_path: Path) -> None:
     assert not re.search(r"<script|<link|src=|@import|url\(http", text)
     for figure in FIGURES:
         rows = pq.read_table(page.with_name(f"{figure.name}.parquet"))
-        assert all(name.replace("_", " ") in text for name in rows.column_names)
+        heads = [TIMES.get(name, name).replace("_", " ") for name in rows.column_names]
+        assert all(f"<th>{head}</th>" in text for head in heads)
     found = json.loads(page.with_name("report.json").read_text())
     assert found == json.loads(check([tmp_path / "journals"]).to_json())
     assert pq.read_table(page.with_name("findings.parquet")).num_rows == 1
