@@ -36,7 +36,7 @@ def test_the_page_stands_by_itself(spark: SparkSession, tmp_path: Path) -> None:
     for figure in FIGURES:
         rows = pq.read_table(page.with_name(f"{figure.name}.parquet"))
         heads = [TIMES.get(name, name).replace("_", " ") for name in rows.column_names]
-        assert all(f"<th>{head}</th>" in text for head in heads)
+        assert all(f"<th>{head}</th>" in text for head in heads if rows.num_rows)
     found = json.loads(page.with_name("report.json").read_text())
     assert found == json.loads(check([tmp_path / "journals"]).to_json())
     assert pq.read_table(page.with_name("findings.parquet")).num_rows == 1
