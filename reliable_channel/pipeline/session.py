@@ -49,6 +49,11 @@ def session(
     Raises:
         SparkUnavailable: pyspark or Java is missing, or the address is none of a cluster.
     """
+    if master is not None and _MASTER.fullmatch(master) is None:
+        raise SparkUnavailable(
+            f"{master!r} is no master; give local[*], spark://host:7077, k8s://https://host:port "
+            "or yarn, or sc://host:15002 as remote"
+        )
     if find_spec("pyspark") is None:
         raise SparkUnavailable(
             "Spark is not installed: pip install 'reliable-channel[spark]'; "
@@ -104,11 +109,6 @@ def package_zip(directory: str | Path) -> Path:
 
 
 def _started(master: str, settings: Mapping[str, str]) -> SparkSession:
-    if _MASTER.fullmatch(master) is None:
-        raise SparkUnavailable(
-            f"{master!r} is no master; give local[*], spark://host:7077, k8s://https://host:port "
-            "or yarn, or sc://host:15002 as remote"
-        )
     java_version()
     from pyspark.sql import SparkSession
 
