@@ -179,20 +179,21 @@ class Replay:
             self._find(Audit.CLOCK, message.message_id, at_ms, detail)
 
     def _logged(self, line: Line, message_id: str, at_ms: int) -> None:
+        entry = Landed(
+            line.lamport_timestamp or 0,
+            message_id,
+            line.sender_id or "",
+            line.content_sha256 or b"",
+        )
+        if line.outcome == "restored":
+            if message_id not in self._seen:
+                self._seen.add(message_id)
+                self._log.restore(entry)
+            return
         if message_id in self._seen:
             self._find(Audit.EXACTLY_ONCE, message_id, at_ms, "it was in the log already")
             return
-        self._log.land(
-            Landed(
-                line.lamport_timestamp or 0,
-                message_id,
-                line.sender_id or "",
-                line.content_sha256 or b"",
-            ),
-            line.position or 0,
-            line.evicted or 0,
-            at_ms,
-        )
+        self._log.land(entry, line.position or 0, line.evicted or 0, at_ms)
         if line.first_segment_id is not None:
             self._unproven.add(message_id)
             if line.first_segment_id in self._requests:
