@@ -78,7 +78,8 @@ def _told(spark: "SparkSession", status: Status) -> Iterator[None]:
                     status.update(f"{what}: {info.numCompletedTasks} of {info.numTasks} tasks")
 
     watching = threading.Thread(target=watch, name="reliable_channel.progress", daemon=True)
-    if err.is_terminal and not hasattr(spark, "client"):  # which one of Connect has
+    connected = type(spark).__module__.startswith("pyspark.sql.connect")
+    if err.is_terminal and not connected:
         watching.start()
     try:
         yield
