@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 JAVA_AT_LEAST: Final = 17
+TASKS_A_CORE: Final = 4
 _MASTER: Final = re.compile(r"local(\[[\w*]+(,\s*\d+)?\])?|spark://.+:\d+.*|k8s://.+|yarn")
 QUIET: Final = {
     "spark.ui.enabled": "false",
@@ -113,7 +114,10 @@ def _started(master: str, settings: Mapping[str, str]) -> SparkSession:
     from pyspark.sql import SparkSession
 
     builder = SparkSession.builder.master(master).appName("reliable-channel")
-    for name, value in {**QUIET, **settings}.items():
+    few = {}
+    if master.startswith("local"):  # Spark's 200 are for a cluster: most would be empty here
+        few["spark.sql.shuffle.partitions"] = str(TASKS_A_CORE * (os.cpu_count() or 1))
+    for name, value in {**QUIET, **few, **settings}.items():
         builder = builder.config(name, value)
     try:
         spark = builder.getOrCreate()
