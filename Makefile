@@ -72,9 +72,10 @@ bench-repair: $(READY) ## repair policies in simulated groups: recover time, que
 crash: $(READY) ## kill participants and node under load, 200 times; nothing may be lost (ARGS="--kills 20 --seed 5")
 	@$(BIN)/python -m tests.crash $(ARGS)
 
-docs: $(READY) ## write docs/reference.md from the docstrings, docs/conformance.md from the tests
+docs: $(READY) ## write docs/reference.md from the docstrings, docs/conformance.md from the tests, the figures of docs/choosing.md
 	@$(BIN)/python -m docs.generate
 	@$(BIN)/python -m docs.conformance
+	@$(BIN)/python -m docs.choosing
 
 proto: $(READY) ## generate the protobuf modules from proto/
 	@$(call protoc,sds,reliable_channel/sds/wire)

@@ -4,32 +4,20 @@ are equal."""
 import traceback
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from random import Random
 from typing import Final
 
 from ..repair_policies import REPAIR_POLICIES, WITHOUT_OTHERS, WITHOUT_STORE
-from ..sds import Limits, RepairOptions, SdsOptions
+from ..sds import Limits, RepairOptions, SdsOptions, SdsProtocol
 from ..sds.bloom import BloomParameters
 from .hostile import Attacker
 from .invariants import Watch
 from .ledger import InvariantViolated, Ledger
 from .network import Network
 from .participant import CHANNEL, Participant, World
-from .scenario import (
-    ClockJump,
-    Conditions,
-    Crash,
-    Fault,
-    Hostile,
-    Join,
-    Leave,
-    Outage,
-    Parameters,
-    Partition,
-    Scenario,
-    StoreAway,
-    StoreConditions,
-)
+from .planning import Plan
+from .scenario import Conditions, Hostile, Parameters, Scenario, StoreConditions
 from .sharing import sharing
 from .store import Store
 from .tally import RepairTally, summed
@@ -79,6 +67,10 @@ class Result:
     repair: RepairTally
 
 
+class _Watched(Participant[SdsProtocol]):
+    watch: Watch
+
+
 class Simulation:
     """A group, its network and its Store."""
 
@@ -99,17 +91,17 @@ class Simulation:
             self.network,
             None if strategy in WITHOUT_STORE else self.store,
             self.trace,
-            options,
-            profile,
-            REPAIR_POLICIES[strategy],
+            partial(SdsProtocol, CHANNEL, options=options, profile=profile, listen_to=(profile,)),
+            profile.name,
             scenario.commit_ms,
+            policy=REPAIR_POLICIES[strategy],
         )
         numbers = range(scenario.participants)
         self.watches = [Watch(n, name_of(n), self.ledger, profile, options.bloom) for n in numbers]
         for watch in self.watches:
             watch.introduce(self.watches)
         self.participants = [
-            Participant(w.number, world, seed, w, is_durable=w.number in scenario.durable)
+            _Watched(w.number, w.name, world, seed, w, is_durable=w.number in scenario.durable)
             for w in self.watches
         ]
         self.network.stations += self.participants
@@ -150,48 +142,9 @@ class Simulation:
     # -- the course of a run -----------------------------------------------------------------------
 
     def _plan(self) -> None:
-        late = {fault.who for fault in self.scenario.faults if isinstance(fault, Join)}
-        for fault in self.scenario.faults:
-            if isinstance(fault, ClockJump) and fault.at_ms == 0:
-                self.participants[fault.who].clock_skew_ms += fault.by_ms
-            else:
-                self._plan_fault(fault)
-        for participant in self.participants:
-            if participant.number not in late:
-                participant.start()
-        for write in self.scenario.writes:
-            self._at(write.at_ms, self.participants[write.who].write)
-
-    def _plan_fault(self, fault: Fault) -> None:
-        network, store, participants = self.network, self.store, self.participants
-        match fault:
-            case Partition():
-                self._at(fault.at_ms, network.partitions.append, fault)
-                self._at(fault.until_ms, network.partitions.remove, fault)
-            case Outage():
-                self._at(fault.at_ms, participants[fault.who].set_node_away, True)
-                self._at(fault.until_ms, participants[fault.who].set_node_away, False)
-            case StoreAway() if store is not None:
-                self._at(fault.at_ms, setattr, store, "is_away", True)
-                self._at(fault.until_ms, setattr, store, "is_away", False)
-            case ClockJump():
-                self._at(fault.at_ms, participants[fault.who].set_clock, fault.by_ms)
-            case Crash():
-                self._at(fault.at_ms, participants[fault.who].stop)
-                self._at(fault.until_ms, participants[fault.who].start)
-            case Join():
-                self._at(fault.at_ms, participants[fault.who].start)
-            case Leave():
-                self._at(fault.at_ms, participants[fault.who].leave)
-            case Hostile() if self._attacker is not None:
-                for number in range(fault.count):
-                    at_ms = fault.at_ms + 1_000 * number
-                    self._at(at_ms, self._attacker.attack, fault.attack)
-            case _:
-                pass
-
-    def _at(self, at_ms: int, action: Callable[..., None], *arguments: object) -> None:
-        self.timeline.at(START_MS + at_ms, action, *arguments)
+        attack = self._attacker.attack if self._attacker is not None else None
+        plan = Plan(self.timeline, self.network, self.store, self.participants, attack)
+        plan.add(self.scenario)
 
     def _play_faults(self) -> None:
         end_ms = START_MS + self.scenario.faults_end_ms
@@ -243,7 +196,7 @@ class Simulation:
     def check(self) -> None:
         """Compare whole logs: of each participant with what it told, and of those who know the same
         with each other."""
-        seen: dict[tuple[int, int], Participant] = {}
+        seen: dict[tuple[int, int], _Watched] = {}
         for participant in self._present():
             watch, core = participant.watch, participant.core
             assert core is not None
@@ -291,7 +244,7 @@ class Simulation:
                         "the logs do not have it",
                     )
 
-    def _present(self) -> list[Participant]:
+    def _present(self) -> list[_Watched]:
         return [participant for participant in self.participants if participant.core is not None]
 
     def _differences(self) -> str:

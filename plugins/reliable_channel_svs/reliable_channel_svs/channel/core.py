@@ -205,8 +205,10 @@ class SvsCore:
             self._retry(message_id)
         for place in self._state.recovery.questions(now_ms):
             self._state.counters.repairs_requested += 1
-            self._state.tell(RepairRequested((self._state.wire.message_id(place),), ""))
-            self._state.broadcast(OutgoingKind.SYNC, "", self._state.wire.request(place))
+            message_id = self._state.wire.message_id(place)
+            question = self._state.wire.request(place)
+            self._state.tell(RepairRequested((message_id,), ""))
+            self._state.broadcast(OutgoingKind.CONTROL, f"request for {message_id}", question)
         for place in self._state.recovery.answers(now_ms):
             self._state.counters.repairs_sent += self._state.send_again(OutgoingKind.REPAIR, place)
         timeout_ms = self._state.options.timeout_for_lost_messages_ms
@@ -236,10 +238,14 @@ class SvsCore:
         """Hand out all that must be broadcast, in order."""
         while self._state.outgoing:
             yield self._state.outgoing.popleft()
-        for vector in self._state.svs.outgoing():
+        parts = list(self._state.svs.outgoing())
+        for number, vector in enumerate(parts, 1):
             self._state.acknowledge_at_ms = None
             self._state.counters.syncs_sent += 1
-            yield Outgoing(OutgoingKind.SYNC, "", self._sync(vector))
+            # A whole vector says all that the one before said, a part of one does not.
+            kind = OutgoingKind.SYNC if len(parts) == 1 else OutgoingKind.CONTROL
+            sync_id = f"vector {self._state.counters.syncs_sent}, part {number} of {len(parts)}"
+            yield Outgoing(kind, sync_id, self._sync(vector))
 
     def _sync(self, vector: bytes) -> bytes:
         told, received = StateVector.decode(vector), StateVector()
