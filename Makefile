@@ -5,6 +5,7 @@ PYTHON ?= $(shell for p in python3 python3.13 python3.12 python3.11 python; do \
 VENV   := .venv
 BIN    := $(VENV)/bin
 READY  := $(VENV)/.ready
+SPARK_READY := $(VENV)/.spark-ready
 PLUGINS := $(wildcard plugins/*/pyproject.toml)
 PIP    := $(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps
 protoc  = PATH="$(abspath $(BIN)):$$PATH" $(BIN)/python -m grpc_tools.protoc -I proto \
@@ -22,6 +23,14 @@ demo: $(READY) ## five participants, a lossy network, one log: the main job in u
 
 test: $(READY) ## all tests but those of interop
 	@$(BIN)/python -m pytest $(ARGS)
+
+test-spark: $(SPARK_READY) ## the tests of the pipeline on Spark: they need Java 17 or 21
+	@$(BIN)/python -m pytest tests/pipeline/on_spark $(ARGS)
+
+audit-demo: $(SPARK_READY) ## the demo with journals, and what an audit says of it (Java 17 or 21)
+	@rm -rf build/demo-journals
+	@$(BIN)/reliable-channel demo --journals build/demo-journals $(ARGS)
+	@$(BIN)/reliable-channel audit build/demo-journals --out build/demo-report
 
 lint: $(READY) ## ruff, and the arrows of the design
 	@$(BIN)/ruff check .
@@ -90,6 +99,8 @@ lock: $(READY) ## pin the newest dependencies again, with hashes and without add
 		--generate-hashes --no-emit-index-url --no-header --no-annotate --quiet --upgrade -o requirements/dev.txt
 	@$(BIN)/uv pip compile pyproject.toml --constraint requirements/dev.txt --universal --python-version 3.11 \
 		--generate-hashes --no-emit-index-url --no-header --no-annotate --quiet -o requirements/base.txt
+	@$(BIN)/uv pip compile requirements/spark.in --constraint requirements/dev.txt --universal --python-version 3.11 \
+		--generate-hashes --no-emit-index-url --no-header --no-annotate --quiet -o requirements/spark.txt
 
 clean: ## remove what was built
 	rm -rf $(VENV) build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis
@@ -104,4 +115,9 @@ $(READY): requirements/dev.txt $(PLUGINS) | check-python
 	@$(PYTHON) -m venv $(VENV)
 	@$(PIP) --require-hashes -r requirements/dev.txt
 	@$(PIP) --no-build-isolation $(addprefix --editable ,. $(dir $(PLUGINS)))
+	@touch $@
+
+$(SPARK_READY): requirements/spark.txt $(READY)
+	@echo "adding Spark to $(VENV) (once; half a gigabyte)"
+	@$(PIP) --require-hashes --no-build-isolation -r requirements/spark.txt
 	@touch $@

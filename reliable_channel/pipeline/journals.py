@@ -13,6 +13,7 @@ from importlib import import_module
 from importlib.util import find_spec
 from io import BufferedReader
 from itertools import islice
+from os import SEEK_END
 from pathlib import Path
 from typing import IO, Any, Final, NamedTuple, cast
 
@@ -23,9 +24,11 @@ ZSTANDARD: Final[Any] = import_module("zstandard") if find_spec("zstandard") els
 """It comes with the extra [spark]."""
 DAMAGE: Final = (EOFError, OSError, zlib.error, *((ZSTANDARD.ZstdError,) if ZSTANDARD else ()))
 """What a file raises that cannot be read on."""
+PACKED: Final = (".gz", ".zst")
 SUFFIXES: Final = tuple(
-    kind + packed for kind in (".jsonl", ".journal") for packed in ("", ".gz", ".zst")
+    kind + packed for kind in (".jsonl", ".journal") for packed in ("", *PACKED)
 )
+TAIL_BYTES: Final = 64 * 1024
 MAX_LINE_BYTES: Final = 32 * 1024 * 1024
 """A longer line is set aside unread: the longest payload, 16 MiB, takes 22 MiB as base64."""
 MAX_LINES_BEFORE_OPENED: Final = 1_000
@@ -158,6 +161,20 @@ def numbered_texts(path: Path) -> Iterator[tuple[int, bytes | Line]]:
                     yield number, text
     except DAMAGE as error:
         yield number + 1, set_aside(f"the file cannot be read on: {error}")
+
+
+def end_of_lines(path: Path) -> int:
+    """How many bytes of a file are whole lines, while somebody writes it."""
+    with path.open("rb") as file:
+        end = file.seek(0, SEEK_END)
+        while end > 0:
+            begin = max(0, end - TAIL_BYTES)
+            file.seek(begin)
+            last = file.read(end - begin).rfind(b"\n")
+            if last >= 0:
+                return begin + last + 1
+            end = begin
+    return 0
 
 
 def opened_file(path: Path) -> IO[bytes]:

@@ -48,6 +48,11 @@ class LogOrder:
         self._unknown = max(0, log_length - len(self.entries))
         del self.entries[: max(0, len(self.entries) - log_length)]
 
+    def restore(self, entry: Landed) -> None:
+        """Learn of a message that was in the log when the session began."""
+        self._unknown = max(0, self._unknown - 1)
+        self.entries.insert(bisect_left(self.entries, entry), entry)
+
     def land(self, entry: Landed, position: int, evicted: int, at_ms: int) -> None:
         """Insert a message.
 

@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from typing import Any, Final, NamedTuple
 
 from ..options import ChannelOptions
+from ..repair_policies import WITHOUT_STORE
 from ..runtime.runtime import JOINING_MS
 from ..sds.message import Message
 from ..sds.repair import MOST_REST
@@ -25,6 +26,8 @@ BACK_MS: Final = 1_000
 AHEAD_MS: Final = 20_000
 """By so much a message may be stamped ahead of the receiver's clock: beyond, Store refuses it
 (nwaku)."""
+SPECIFIED: Final = ("both", "sds-r-only")
+"""The strategies that ask others as SDS-R has it."""
 _TAKEN: Final = frozenset({"delivered", "parked"})
 _HEARD: Final = _TAKEN | {"sync"}
 _CODECS: Final = (SpecCodec(), NimCodec())
@@ -150,7 +153,7 @@ class Replay:
         self._path, self._opened_ms = noted.path, at_ms
         self._owed_from_ms = at_ms
         if isinstance(wanted_ms, int):
-            asks = self._option("retrieval_strategy") in ("both", "store-only")
+            asks = self._option("retrieval_strategy") not in WITHOUT_STORE
             asks = asks and self._option("query_on_connect")
             self._owed_from_ms = wanted_ms if asks else max(wanted_ms, at_ms)
         if self._option("history") != "all":
@@ -176,20 +179,21 @@ class Replay:
             self._find(Audit.CLOCK, message.message_id, at_ms, detail)
 
     def _logged(self, line: Line, message_id: str, at_ms: int) -> None:
+        entry = Landed(
+            line.lamport_timestamp or 0,
+            message_id,
+            line.sender_id or "",
+            line.content_sha256 or b"",
+        )
+        if line.outcome == "restored":
+            if message_id not in self._seen:
+                self._seen.add(message_id)
+                self._log.restore(entry)
+            return
         if message_id in self._seen:
             self._find(Audit.EXACTLY_ONCE, message_id, at_ms, "it was in the log already")
             return
-        self._log.land(
-            Landed(
-                line.lamport_timestamp or 0,
-                message_id,
-                line.sender_id or "",
-                line.content_sha256 or b"",
-            ),
-            line.position or 0,
-            line.evicted or 0,
-            at_ms,
-        )
+        self._log.land(entry, line.position or 0, line.evicted or 0, at_ms)
         if line.first_segment_id is not None:
             self._unproven.add(message_id)
             if line.first_segment_id in self._requests:
@@ -225,8 +229,11 @@ class Replay:
         """Messages that were asked for more often than attempts and rests allow.
 
         So many attempts, then a rest as long as the message has been wanted, at most `MOST_REST`
-        times T_max: the rounds double in length until they have the longest rest between them.
+        times T_max: the rounds double in length until they have the longest rest between them. Of
+        the pace of other policies nothing is known here.
         """
+        if self._option("retrieval_strategy") not in SPECIFIED:
+            return
         attempts, t_max_ms = self._option("max_request_attempts"), self._option("repair_t_max_ms")
         for message_id, asked_ms in self._asked.items():
             span_ms = asked_ms[-1] - asked_ms[0]

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 JAVA_AT_LEAST: Final = 17
+TASKS_A_CORE: Final = 4
 _MASTER: Final = re.compile(r"local(\[[\w*]+(,\s*\d+)?\])?|spark://.+:\d+.*|k8s://.+|yarn")
 QUIET: Final = {
     "spark.ui.enabled": "false",
@@ -49,6 +50,11 @@ def session(
     Raises:
         SparkUnavailable: pyspark or Java is missing, or the address is none of a cluster.
     """
+    if master is not None and _MASTER.fullmatch(master) is None:
+        raise SparkUnavailable(
+            f"{master!r} is no master; give local[*], spark://host:7077, k8s://https://host:port "
+            "or yarn, or sc://host:15002 as remote"
+        )
     if find_spec("pyspark") is None:
         raise SparkUnavailable(
             "Spark is not installed: pip install 'reliable-channel[spark]'; "
@@ -104,16 +110,14 @@ def package_zip(directory: str | Path) -> Path:
 
 
 def _started(master: str, settings: Mapping[str, str]) -> SparkSession:
-    if _MASTER.fullmatch(master) is None:
-        raise SparkUnavailable(
-            f"{master!r} is no master; give local[*], spark://host:7077, k8s://https://host:port "
-            "or yarn, or sc://host:15002 as remote"
-        )
     java_version()
     from pyspark.sql import SparkSession
 
     builder = SparkSession.builder.master(master).appName("reliable-channel")
-    for name, value in {**QUIET, **settings}.items():
+    few = {}
+    if master.startswith("local"):  # Spark's 200 are for a cluster: most would be empty here
+        few["spark.sql.shuffle.partitions"] = str(TASKS_A_CORE * (os.cpu_count() or 1))
+    for name, value in {**QUIET, **few, **settings}.items():
         builder = builder.config(name, value)
     try:
         spark = builder.getOrCreate()

@@ -3,7 +3,7 @@ audits and for curiosity."""
 
 import json
 from base64 import b64encode
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from hashlib import sha256
 from os import SEEK_END
@@ -16,6 +16,9 @@ from ..sds.log import LogEntry
 from ..transport.base import Envelope, Received
 
 FORMAT = "sds-journal/2"
+RENOTED = 1_000
+"""Entries that are noted again after a restart: those that a killed process had written to its
+state and not yet to its journal are among the newest."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,6 +117,15 @@ class Journal:
 
     def logged(self, logged: Logged, at_ms: int) -> None:
         """Note that a message entered the log."""
+        self._logged(logged, at_ms)
+
+    def restored(self, entries: Iterable[LogEntry], at_ms: int) -> None:
+        """Note what is in the log after a restart."""
+        for entry in entries:
+            row = entry.message_id, entry.sender_id, entry.lamport_timestamp, 0, 0, entry.content
+            self._logged(Logged(*row), at_ms, outcome="restored")
+
+    def _logged(self, logged: Logged, at_ms: int, **values: str) -> None:
         message_hash = logged.message_hash
         self._write(
             {
@@ -128,6 +140,7 @@ class Journal:
                 "first_segment_id": logged.first_segment_id,
                 "message_hash": None if message_hash is None else message_hash.hex(),
                 "missing": logged.missing,
+                **values,
             }
         )
 
@@ -187,7 +200,13 @@ class Journal:
 
     def _write(self, values: dict[str, object]) -> None:
         if self._file is not None:
-            self._file.write(json.dumps(values, separators=(",", ":")) + "\n")
+            text = json.dumps(values, separators=(",", ":"), default=_named)
+            self._file.write(text + "\n")
+
+
+def _named(value: object) -> str:
+    """An option that is a function, by its name."""
+    return getattr(value, "__qualname__", type(value).__qualname__)
 
 
 def _is_torn(path: Path) -> bool:

@@ -32,7 +32,7 @@ from .health import Health, watch_nodes
 from .idempotency import Accepted
 from .inner_stages import InnerStages
 from .intake import Intake
-from .journal import Journal
+from .journal import RENOTED, Journal
 from .kept import Kept, StateBudget
 from .observers import Observers
 from .outbox import Outbox
@@ -200,6 +200,8 @@ class Runtime:
                 log_length=len(self.engine.core.log),
                 options=asdict(self.options),
             )
+            if is_restart:
+                self._journal.restored(self.engine.core.log.last(RENOTED), now_ms)
 
     def start(self, tasks: TaskGroup) -> None:
         """Start all tasks; cancel the group to stop them."""

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from reliable_channel import MessageReceived, MessageSent
+from reliable_channel import MessageReceived, MessageSent, repair_policies
 from reliable_channel.events import record
 from reliable_channel.sds.wire import SpecCodec
 from reliable_channel.transport import MemoryNetwork
@@ -104,6 +104,14 @@ async def test_it_says_what_entered_the_log_and_where(tmp_path: Path) -> None:
             assert {each["first_segment_id"] for each in logged} == {first}
     came = {line["message_hash"] for line in lines(paths[1]) if line["event"] == "wire_in"}
     assert {line["message_hash"] for line in logged} <= came
+
+
+async def test_an_option_that_is_a_function_is_named(tmp_path: Path) -> None:
+    path = tmp_path / "journal.jsonl"
+    options: dict[str, Any] = {"retrieval_strategy": repair_policies.both, "journal": path}
+    async with make_channel(MemoryNetwork().transport(), "alice", **options):
+        pass
+    assert lines(path)[0]["options"]["retrieval_strategy"] == "both"
 
 
 async def test_sessions_follow_each_other_in_one_file(tmp_path: Path) -> None:

@@ -41,6 +41,17 @@ def test_what_was_there_before_the_journal_stays_unknown() -> None:
     assert [entry.lamport_timestamp for entry in order] == [7, 8, 9]
 
 
+def test_what_a_restart_tells_of_fills_the_unknown() -> None:
+    order = LogOrder()
+    order.go_on(0)
+    for number in (1, 3):
+        order.land(Landed(number, "a", "alice", b""), number // 2, 0, number)
+    order.go_on(3)
+    order.restore(Landed(2, "a", "alice", b""))
+    order.land(Landed(4, "a", "alice", b""), 3, 0, 9)
+    assert [entry.lamport_timestamp for entry in order] == [1, 2, 3, 4]
+
+
 def test_a_restart_that_kept_less_begins_with_less() -> None:
     order = LogOrder()
     order.go_on(0)

@@ -103,6 +103,27 @@ async def test_restarts(tmp_path: Path, stateful: bool) -> None:
     assert verdict.deliveries == 15 + (15 if stateful else 5 + 10 + 15)
 
 
+async def test_a_process_killed_before_it_wrote_its_journal(tmp_path: Path) -> None:
+    """Its state has what its journal has not."""
+    state = {"state": f"sqlite:///{tmp_path / 'bob.db'}"}
+    async with AsyncExitStack() as stack:
+        group = Group(tmp_path, stack)
+        alice = group.channel("alice")
+        await stack.enter_async_context(listening(alice))
+        for life in range(2):
+            async with listening(group.channel("bob", **state)):
+                for number in range(5):
+                    await alice.send(bytes([life, number]))
+                await group.until_equal()
+            if life == 0:
+                journal = tmp_path / "bob.jsonl"
+                *before, _ = journal.read_text().split('{"event":"message_logged"')
+                journal.write_text('{"event":"message_logged"'.join(before))
+    verdict = judged(tmp_path)
+    assert not verdict.findings
+    assert (verdict.messages, verdict.deliveries, verdict.logs) == (10, 20, 1)
+
+
 async def test_what_somebody_never_got_is_found(tmp_path: Path) -> None:
     """Carol hears nothing at all, and has no Store."""
     async with AsyncExitStack() as stack:

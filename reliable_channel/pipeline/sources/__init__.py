@@ -10,7 +10,9 @@ if TYPE_CHECKING:
 
 def register(spark: SparkSession) -> None:
     """Make the formats known to a session."""
+    from .archive import ArchiveSource
     from .journals import FactSource, JournalSource
+    from .store import StoreSource
 
-    for source in (JournalSource, FactSource):
+    for source in (JournalSource, FactSource, StoreSource, ArchiveSource):
         spark.dataSource.register(source)

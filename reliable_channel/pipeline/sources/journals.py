@@ -10,15 +10,23 @@ import json
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
-from pyspark.sql.datasource import DataSource, DataSourceReader, InputPartition
+from pyspark.sql.datasource import (
+    DataSource,
+    DataSourceReader,
+    DataSourceStreamReader,
+    InputPartition,
+)
+from pyspark.sql.streaming.datasource import ReadLimit, SupportsTriggerAvailableNow
 from pyspark.sql.types import StructType
 
 from ..facts import facts_of
 from ..findings import SETTLE_MS
-from ..journals import Participant, journal_files, lived, participants
+from ..journals import PACKED, Participant, end_of_lines, journal_files, lived, participants
+from ..lines import line_of
 from ..schemas import FACT, FACTS, JOURNAL
 from .batches import BATCH_ROWS, arrow_schema, batch, batches
 
@@ -57,6 +65,61 @@ class JournalReader(DataSourceReader):
         """The lines of a share."""
         payload = JOURNAL.names.index("payload")
         return batches(_rows(partition.group), arrow_schema(JOURNAL), weighed=[payload])
+
+
+@dataclass
+class Stretch(InputPartition):
+    """The bytes of a file between two ends of lines."""
+
+    path: str
+    begin: int
+    end: int
+
+
+class JournalStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
+    """Reads what was written since, in whole lines; the offset is how far each file is read.
+
+    Packed files are finished ones: read them in a batch.
+    """
+
+    def __init__(self, paths: Sequence[str]) -> None:
+        self._paths = paths
+        self._target: dict[str, int] | None = None
+
+    def initialOffset(self) -> dict[str, int]:
+        """Nothing is read."""
+        return {}
+
+    def prepareForTriggerAvailableNow(self) -> None:
+        """Stop at what is there now."""
+        self._target = self._ends()
+
+    def latestOffset(self, start: dict[str, int], limit: ReadLimit) -> dict[str, int]:
+        """How far there are whole lines."""
+        return {**start, **(self._ends() if self._target is None else self._target)}
+
+    def partitions(self, start: dict[str, int], end: dict[str, int]) -> list[Stretch]:
+        """A share for each file that grew."""
+        return [
+            Stretch(path, start.get(path, 0), size)
+            for path, size in end.items()
+            if size > start.get(path, 0)
+        ]
+
+    def read(self, partition: Stretch) -> Iterator[pa.RecordBatch]:
+        """The lines of a stretch, without number and life."""
+        payload = JOURNAL.names.index("payload")
+        return batches(_stretch(partition), arrow_schema(JOURNAL), weighed=[payload])
+
+    def commit(self, end: dict[str, int]) -> None:
+        """Nothing to let go: files stay."""
+
+    def stop(self) -> None:
+        """Nothing is held open."""
+
+    def _ends(self) -> dict[str, int]:
+        files = (path for path in journal_files(self._paths) if path.suffix not in PACKED)
+        return {str(path): end_of_lines(path) for path in files}
 
 
 class FactReader(JournalReader):
@@ -111,6 +174,10 @@ class JournalSource(DataSource):
         """
         return JournalReader(_paths(self.options), _partitions(self.options))
 
+    def streamReader(self, schema: StructType) -> JournalStreamReader:
+        """What is there now, and what is written from now on."""
+        return JournalStreamReader(_paths(self.options))
+
 
 class FactSource(DataSource):
     """`spark.read.format("sds_facts").option("settle_ms", 10_000).load("directory")`."""
@@ -140,6 +207,19 @@ def _rows(group: Sequence[Participant]) -> Iterator[Sequence[Any]]:
         whose = participant.channel_id, participant.participant_id
         for path, number, life, line in lived(*whose, participant.paths):
             yield (*whose, path, number, life, *line)
+
+
+def _stretch(partition: Stretch) -> Iterator[Sequence[Any]]:
+    group, _ = participants([Path(partition.path)])
+    if not group:
+        return
+    whose = group[0].channel_id, group[0].participant_id
+    with Path(partition.path).open("rb") as file:
+        file.seek(partition.begin)
+        while file.tell() < partition.end:
+            text = file.readline()
+            if not text.isspace():
+                yield (*whose, partition.path, None, None, *line_of(text))
 
 
 def _paths(options: Mapping[str, str]) -> list[str]:

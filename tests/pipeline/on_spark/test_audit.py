@@ -9,6 +9,7 @@ from pyspark.sql import SparkSession
 
 from reliable_channel.pipeline.audit import read_facts, verdict
 from reliable_channel.pipeline.check import check
+from reliable_channel.pipeline.decode import decoded
 from reliable_channel.pipeline.schemas import FACTS
 from reliable_channel.pipeline.verdict import Verdict
 
@@ -43,6 +44,44 @@ def test_every_planted_fault_is_found_as_check_finds_it(
     found = audited(spark, tmp_path, partitions)
     assert found == check([tmp_path])
     assert len(found.broken) == 9
+
+
+CAUSAL_ORDER_IN_SQL = """
+    with logged as (
+        select participant_id, life, number, message_id, message_hash from journal
+        where event = 'message_logged'
+    ), edges as (
+        select participant_id, message_hash, explode(message.causal_history) as dependency
+        from wire
+    )
+    select distinct late.participant_id, late.message_id, late_dependency.message_id as dependency
+    from logged late
+    join edges on edges.participant_id = late.participant_id
+        and edges.message_hash = late.message_hash
+    join logged late_dependency on late_dependency.participant_id = late.participant_id
+        and late_dependency.life = late.life
+        and late_dependency.message_id = edges.dependency
+    where late_dependency.number > late.number
+"""
+
+
+def test_causal_order_is_what_sql_says(spark: SparkSession, tmp_path: Path) -> None:
+    for number, path in enumerate(write_group(tmp_path, participants=3, messages=150)):
+        for seed in range(number + 1):
+            plant("swapped causal pair", path, seed)
+    journal = spark.read.format("sds_journal").load(str(tmp_path))
+    journal.createOrReplaceTempView("journal")
+    wire = journal.where("event = 'wire_in'").select("participant_id", "message_hash", "payload")
+    decoded(wire).createOrReplaceTempView("wire")
+    expected = {tuple(row) for row in spark.sql(CAUSAL_ORDER_IN_SQL).collect()}
+
+    found = {
+        (each.participant_id, each.message_id, each.detail.split()[2].rstrip(","))
+        for each in check([tmp_path]).findings
+        if each.audit == "causal_order"
+    }
+    assert found == expected
+    assert len({participant_id for participant_id, *_ in found}) == 3
 
 
 def test_facts_have_the_columns_of_their_types() -> None:
