@@ -22,6 +22,7 @@ from ..sds.events import (
     MessageRejected,
     Outgoing,
     OutgoingKind,
+    RepairRequested,
     SdsEvent,
 )
 from ..sds.receiving import Arrival
@@ -30,7 +31,7 @@ from ..sync_core import SyncCore
 from .network import Packet
 from .participant import Observer
 
-_EVENTS: Final = (MessageLost, MessageRejected, DeliveryFailed)
+_EVENTS: Final = (MessageLost, MessageRejected, DeliveryFailed, RepairRequested)
 
 
 class Phase(Enum):
@@ -161,6 +162,31 @@ class Measures:
         return {**asdict(self), **derived}
 
 
+@dataclass(frozen=True, slots=True)
+class RepairMeasures:
+    """What it took to get what was missing. Not part of `Measures`, which has what all sync
+    protocols have in common: MVDS misses nothing by reference."""
+
+    recovered: int
+    """Times that a message which was missing came."""
+    given_up: int
+    """Times that a participant was told that it will not get a message."""
+    missing_mean_ms: float | None
+    """For how long what came was missing."""
+    missing_p95_ms: int | None
+    store_requests: int
+    """Requests to Store from the first message on, whether or not they were answered."""
+    requests: int
+    """Messages that asked other participants."""
+    answers: int
+    """Broadcasts for those who asked."""
+
+    @property
+    def missing(self) -> int:
+        """All that was missing, came or was given up."""
+        return self.recovered + self.given_up
+
+
 _KINDS: Final = tuple(kind for kind in OutgoingKind if kind is not OutgoingKind.EPHEMERAL)
 _DERIVED: Final = tuple(
     name for name, value in vars(Measures).items() if isinstance(value, property)
@@ -178,11 +204,16 @@ class Meter:
         self._receives = self._messages = self._due = 0
         self._delivered = self._repeated = 0
         self._latencies, self._notices, self._acknowledgements = (array("q") for _ in range(3))
+        self._missing_ms = array("q")
         self._events: Counter[type] = Counter()
         self._sent: Counter[tuple[Phase, OutgoingKind]] = Counter()
         self._sent_bytes: Counter[tuple[Phase, OutgoingKind]] = Counter()
         self._asked: Counter[type] = Counter()
-        self._given = self._given_bytes = 0
+        self._given = self._given_bytes = self._unanswered = 0
+
+    def store_failed(self) -> None:
+        """Store was asked, and did not answer."""
+        self._unanswered += self.phase is not Phase.JOINING
 
     def store_answered(self, query: Query, answer: Sequence[Packet]) -> None:
         """Store was asked, and gave this."""
@@ -211,7 +242,7 @@ class Meter:
             rejected=self._events[MessageRejected],
             failed=self._events[DeliveryFailed],
             acknowledged=len(acks),
-            latency_mean_ms=round(sum(latencies) / len(latencies), 1) if latencies else None,
+            latency_mean_ms=_mean(latencies),
             latency_p50_ms=percentile(latencies, 50),
             latency_p95_ms=percentile(latencies, 95),
             latency_p99_ms=percentile(latencies, 99),
@@ -233,6 +264,19 @@ class Meter:
             store_messages=self._given,
             store_bytes=self._given_bytes,
             receives=self._receives,
+        )
+
+    def repair(self) -> RepairMeasures:
+        """What was seen of repair so far."""
+        missing_ms = sorted(self._missing_ms)
+        return RepairMeasures(
+            recovered=len(missing_ms),
+            given_up=self._events[MessageLost],
+            missing_mean_ms=_mean(missing_ms),
+            missing_p95_ms=percentile(missing_ms, 95),
+            store_requests=self._asked.total() + self._unanswered,
+            requests=self._events[RepairRequested],
+            answers=sum(self._sent[phase, OutgoingKind.REPAIR] for phase in Phase),
         )
 
     @staticmethod
@@ -278,6 +322,10 @@ class Meter:
     def count_notice(self, after_ms: int) -> None:
         """Somebody learned of what it lacks."""
         self._notices.append(after_ms)
+
+    def count_recovery(self, missing_for_ms: int) -> None:
+        """What was missing for so long came to somebody."""
+        self._missing_ms.append(missing_for_ms)
 
     def count_acknowledgement(self, after_ms: int) -> None:
         """A sender learned that its message arrived."""
@@ -335,6 +383,8 @@ class Probe(Observer[SyncCore]):
     def received(self, core: SyncCore, data: bytes, arrival: Arrival) -> None:
         """The core was given a message."""
         self._meter.count_receive()
+        if arrival.missing_for_ms is not None:
+            self._meter.count_recovery(arrival.missing_for_ms)
 
     def published(self, core: SyncCore, outgoing: Outgoing) -> None:
         """A message is out."""
@@ -373,6 +423,10 @@ class Probe(Observer[SyncCore]):
         if not (self._noticed | self._ever) >> number & 1:
             self._noticed |= 1 << number
             self._meter.count_notice(after_ms)
+
+
+def _mean(values: Sequence[int]) -> float | None:
+    return round(sum(values) / len(values), 1) if values else None
 
 
 def percentile(ranked: Sequence[int], percent: int) -> int | None:
