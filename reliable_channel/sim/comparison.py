@@ -11,7 +11,8 @@ from typing import Any, Final
 
 from ..options import ChannelOptions
 from ..sync_core import LogArchive, Recorder, SyncCore, SyncSetting
-from .measures import Measures, TooMuchWork
+from .measures import Measures
+from .metering import TooMuchWork
 from .participant import CHANNEL, MakeCore
 from .scenario import Conditions, Scenario, StoreConditions, Write
 from .sharing import sds_maker

@@ -16,7 +16,8 @@ from typing import Final, TypeVar
 from ..repair_policies import REPAIR_POLICIES, WITHOUT_STORE
 from ..store_queries import Query
 from ..sync_core import SyncCore
-from .measures import Channel, Measures, Meter, Phase, Probe
+from .measures import Measures
+from .metering import Channel, Meter, Phase, Probe
 from .network import STORE, Network, Packet, draw_ms
 from .participant import MakeCore, Participant, World
 from .planning import Plan
