@@ -1,0 +1,111 @@
+"""The bot's Waku node: one subscription a shard for all chats, looked into as fast as traffic asks.
+
+Static shards of cluster 16, so `/relay/v1/messages/{pubsub_topic}` and never the `auto` routes.
+"""
+
+from collections import OrderedDict
+from collections.abc import AsyncIterator, Sequence
+from typing import Final
+
+from waku import StoreQuery, WakuClient, WakuMessage, message_hash
+from waku.errors import NotSubscribed
+
+NS_PER_MS: Final = 1_000_000
+PAGE_SIZE: Final = 100
+TOPICS_PER_QUERY: Final = 20
+"""What keeps the address of a Store query short."""
+REMEMBERED_HASHES: Final = 50_000
+CACHE_CAPACITY: Final = 30
+"""A look that brings so many may have come too late: nwaku's cache holds 50 messages of a shard."""
+
+
+class Link:
+    """One node, some shards, some content topics.
+
+    Args:
+        client: the node's REST client; the caller closes it.
+        shards: pubsub topics.
+        content_topics: what is of interest of all that travels there.
+    """
+
+    def __init__(
+        self, client: WakuClient, shards: Sequence[str], content_topics: Sequence[str]
+    ) -> None:
+        self._client = client
+        self._shards = tuple(dict.fromkeys(shards))
+        self._content_topics = frozenset(content_topics)
+        self._seen: OrderedDict[bytes, None] = OrderedDict()
+        self.is_subscribed = False
+        self.may_have_missed = False
+        """Whether the last look came late, so that Store may know more."""
+
+    async def subscribe(self) -> None:
+        """Subscribe to all shards.
+
+        Raises:
+            WakuError: the node is away, or has no relay.
+        """
+        await self._client.relay_subscribe(self._shards)
+        self.is_subscribed = True
+
+    async def look(self) -> list[WakuMessage]:
+        """What arrived since the last look and was not here before.
+
+        Raises:
+            WakuError: the node is away; `is_subscribed` says whether to subscribe anew.
+        """
+        found: list[WakuMessage] = []
+        self.may_have_missed = False
+        for shard in self._shards:
+            try:
+                messages = await self._client.relay_messages(shard)
+            except NotSubscribed:
+                self.is_subscribed = False
+                raise
+            self.may_have_missed |= len(messages) >= CACHE_CAPACITY
+            found += [message for message in messages if self._is_new(shard, message)]
+        return found
+
+    async def history(self, start_ms: int, end_ms: int) -> AsyncIterator[list[WakuMessage]]:
+        """What Store holds of a time and was not here before, in pages, the oldest first.
+
+        Raises:
+            WakuError: no Store answers; the pages so far are good.
+        """
+        topics = sorted(self._content_topics)
+        for shard in self._shards:
+            for first in range(0, len(topics), TOPICS_PER_QUERY):
+                query = StoreQuery(
+                    content_topics=tuple(topics[first : first + TOPICS_PER_QUERY]),
+                    pubsub_topic=shard,
+                    start_time_ns=start_ms * NS_PER_MS,
+                    end_time_ns=end_ms * NS_PER_MS,
+                    page_size=PAGE_SIZE,
+                )
+                page: list[WakuMessage] = []
+                async for entry in self._client.store_all(query):
+                    if entry.message is not None and self._is_new(shard, entry.message):
+                        page.append(entry.message)
+                    if len(page) == PAGE_SIZE:
+                        yield page
+                        page = []
+                yield page
+
+    async def publish(self, shard: str, message: WakuMessage) -> None:
+        """Publish; the message does not come back to us as new.
+
+        Raises:
+            WakuError: the node did not take it.
+        """
+        await self._client.relay_publish(shard, message)
+
+    def _is_new(self, shard: str, message: WakuMessage) -> bool:
+        if message.content_topic not in self._content_topics:
+            return False
+        digest = message_hash(shard, message)
+        is_new = digest not in self._seen
+        self._seen[digest] = None
+        self._seen.move_to_end(digest)
+        if len(self._seen) > REMEMBERED_HASHES:
+            self._seen.popitem(last=False)
+        return is_new
