@@ -6,10 +6,12 @@ again, and what they said the first time is not said again (`Turn.once`).
 
 from collections.abc import Callable
 from functools import partial
-from typing import Any, Final
+from typing import Final
 
 import anyio
 from anyio.abc import TaskGroup
+
+from reliable_channel.state import StateError
 
 from ..community_payloads import CommunityRequestToJoin
 from ..enums import ContentType, Reaction
@@ -122,7 +124,8 @@ class Dispatcher:
         pair = payload.chat_id, received.signer
         answered = self._inbox.conversation.message(payload.response_to)
         is_ours = answered is not None and answered.author == self._session.public_key
-        self._session.heard(pair, answers_ours=is_ours)
+        if heard.is_live:  # what comes from Store was not said in reaction to anything of now
+            self._session.heard(pair, answers_ours=is_ours)
 
         def make(turn: Turn) -> Message:
             return Message(
@@ -140,7 +143,7 @@ class Dispatcher:
         asked = self._asked(after.text)
         is_mention = self._session.public_key in mentions(after.text)
         is_call = asked is not None or (is_mention and "mention" in self._handlers.events)
-        if not is_call or not self._within_limits(pair):
+        if not is_call or not self._within_limits(pair, heard):
             return calls
         if asked is not None:
             name, command, rest = asked
@@ -197,9 +200,10 @@ class Dispatcher:
         command = self._handlers.commands.get(name)
         return None if command is None and name != HELP else (name, command, rest)
 
-    def _within_limits(self, pair: tuple[str, Any]) -> bool:
+    def _within_limits(self, pair: Pair, heard: Heard) -> bool:
         chat_id, user = pair
-        now_ms = self._session.now_ms()
+        # Who asked slowly while the bot was away did not ask often.
+        now_ms = self._session.now_ms() if heard.is_live else heard.clock_ms
         if self._of_users.take(pair, now_ms) and self._of_channels.take(chat_id, now_ms):
             return True
         self._session.watch.count("rate_limited")
@@ -229,7 +233,7 @@ class Dispatcher:
         given = message if command.first is Message else message.payload
         try:
             result = await command.handler(given, *positional, **named)
-        except AnswerRefused:
+        except (AnswerRefused, StateError):
             raise
         except Exception:
             await message.reply(f"{prefix}{name} failed.")

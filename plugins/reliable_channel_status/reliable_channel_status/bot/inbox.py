@@ -10,7 +10,7 @@ from ..community_payloads import CommunityRequestToJoin, CommunityRequestToLeave
 from ..conversation import Applied, Conversation
 from ..keys import PrivateKey
 from ..outcomes import Received, RefusalReason, Refused
-from ..payloads import ChatMessage, ChatPayload
+from ..payloads import ChatPayload
 from ..pipeline import Opener
 from ..topics import Topic
 from .session import Session
@@ -27,6 +27,8 @@ class Heard:
     applied: Applied
     clock_ms: int
     """When, by the author's signed clock; 0 where the payload has none in milliseconds."""
+    is_live: bool
+    """Whether it just arrived, rather than from Store."""
 
 
 class Inbox:
@@ -44,7 +46,7 @@ class Inbox:
         """What to ask the node for."""
         return self._opener.content_topics
 
-    def take(self, messages: Sequence[WakuMessage]) -> list[Heard]:
+    def take(self, messages: Sequence[WakuMessage], *, is_live: bool) -> list[Heard]:
         """What some messages bring, ordered by clock; of the same clock by message id."""
         now_ms = self._session.now_ms()
         received: list[Received] = []
@@ -59,9 +61,9 @@ class Inbox:
             for refused in self._opener.on_deadline(now_ms):
                 self._refused(refused)
         received.sort(key=lambda one: (clock_ms(one), one.message_id))
-        return [heard for one in received if (heard := self._apply(one, now_ms))]
+        return [heard for one in received if (heard := self._apply(one, now_ms, is_live))]
 
-    def _apply(self, received: Received, now_ms: int) -> Heard | None:
+    def _apply(self, received: Received, now_ms: int, is_live: bool) -> Heard | None:
         outcome = self.conversation.apply(received, now_ms)
         if isinstance(outcome, Refused):
             self._refused(outcome)
@@ -74,7 +76,7 @@ class Inbox:
         if isinstance(payload, ChatPayload):
             self._session.memory.clock(payload.chat_id).observe(payload.clock)
         self._session.learn(received)
-        return Heard(received, outcome, clock_ms(received))
+        return Heard(received, outcome, clock_ms(received), is_live)
 
     def _refused(self, refused: Refused) -> None:
         self._session.watch.count("refused", refused.reason.value)
@@ -96,8 +98,3 @@ def clock_ms(received: Received) -> int:
     if isinstance(payload, CommunityRequestToJoin | CommunityRequestToLeave):
         return payload.clock * 1000
     return 0
-
-
-def is_message(heard: Heard) -> bool:
-    """Whether it is a new message."""
-    return isinstance(heard.received.payload, ChatMessage)

@@ -6,6 +6,8 @@ from typing import Any, TypeAlias
 
 import anyio
 
+from reliable_channel.state import StateError
+
 from .happenings import AnswerRefused, Turn
 from .watching import Watch
 
@@ -29,7 +31,11 @@ class Isolation:
         self, name: str, call: Callable[[Turn], Awaitable[Any]], turn: Turn, *, limited: bool = True
     ) -> None:
         """Call a function; its failure is logged and counted. Only cancellation from outside passes
-        through."""
+        through.
+
+        Raises:
+            StateError: what must not be forgotten could not be written.
+        """
         watch = self._watch
         timeout_s = self._timeout_ms / 1000 if limited else float("inf")
         with anyio.move_on_after(timeout_s) as scope:
@@ -37,6 +43,8 @@ class Isolation:
                 await call(turn)
             except AnswerRefused as error:
                 watch.log("answer_refused", logging.WARNING, handler=name, why=str(error))
+            except StateError:
+                raise  # a bot that cannot remember would repeat itself
             except Exception as error:  # whatever it is, it is the author's
                 watch.count("handlers_failed", name)
                 watch.log(

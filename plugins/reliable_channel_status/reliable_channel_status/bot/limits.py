@@ -37,7 +37,8 @@ class Buckets:
         """Whether one more call is within the limit; if so it counts."""
         calls, per_ms = self._limit.calls, self._limit.per_ms
         left, since_ms = self._buckets.get(key, (float(calls), now_ms))
-        left = min(calls, left + max(0, now_ms - since_ms) * calls / per_ms)
+        now_ms = max(now_ms, since_ms)
+        left = min(calls, left + (now_ms - since_ms) * calls / per_ms)
         is_allowed = left >= 1
         self._buckets[key] = left - is_allowed, now_ms
         self._buckets.move_to_end(key)

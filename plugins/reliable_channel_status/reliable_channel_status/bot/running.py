@@ -98,7 +98,7 @@ class Running:
                     await self._link.subscribe()
                 if history_due_ms is not None and now_ms() >= history_due_ms:
                     history_due_ms = await self._catch_up(since_ms, functions)
-                await self._tell(await self._link.look(), functions)
+                await self._tell(await self._link.look(), functions, is_live=True)
             except WakuError as error:
                 self._session.watch.count("node_failures")
                 self._session.watch.log("node_away", logging.WARNING, why=str(error), wait_s=wait_s)
@@ -123,15 +123,17 @@ class Running:
         start_ms = min(since_ms, memory.answers_since_ms) - OVERLAP_MS
         try:
             async for page in self._link.history(start_ms, now_ms + OVERLAP_MS):
-                await self._tell(page, functions)
+                await self._tell(page, functions, is_live=False)
         except WakuError as error:
             self._session.watch.log("history_unavailable", logging.WARNING, why=str(error))
             return now_ms + HISTORY_RETRY_MS
         return None
 
-    async def _tell(self, messages: Sequence[WakuMessage], functions: TaskGroup) -> None:
+    async def _tell(
+        self, messages: Sequence[WakuMessage], functions: TaskGroup, *, is_live: bool
+    ) -> None:
         self._session.watch.counts["messages_read", ""] += len(messages)
-        for heard in self._inbox.take(messages):
+        for heard in self._inbox.take(messages, is_live=is_live):
             await self._dispatcher.tell(heard, functions)
 
     # -- publishing -------------------------------------------------------------------------------
