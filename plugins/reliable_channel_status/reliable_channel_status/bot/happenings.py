@@ -77,6 +77,11 @@ class AboutMessage(InRoom):
 
     message_id: MessageId
 
+    @property
+    def by_moderator(self) -> bool:
+        """Whether the author may moderate here."""
+        return self.turn.session.is_privileged(self.author, self.room.chat_id)
+
     async def reply(self, text: str = "", *, image: bytes | None = None) -> MessageId:
         """Answer the message, so that clients show both together.
 
