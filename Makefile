@@ -11,7 +11,7 @@ protoc  = PATH="$(abspath $(BIN)):$$PATH" $(BIN)/python -m grpc_tools.protoc -I 
 	--python_out=$(2) --mypy_out=quiet:$(2) proto/$(1).proto
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test lint types sim soak format bench bench-state fuzz crash vectors interop docs proto lock clean check-python
+.PHONY: help demo test lint types sim soak format bench bench-repair bench-state fuzz crash vectors interop docs proto lock clean check-python
 
 help: ## list what can be made
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /  make \1\t/' | expand -t 20
@@ -57,12 +57,16 @@ interop: $(READY) ## our MVDS and SVS nodes and other implementations' (needs Go
 bench-state: $(READY) ## a log of 10 thousand messages on disk against one of 10 million (some minutes)
 	@$(BIN)/python -m bench.state $(ARGS)
 
+bench-repair: $(READY) ## repair policies in simulated groups: recover time, queries to Store, broadcasts (some minutes)
+	@$(BIN)/python -m bench.repair $(ARGS)
+
 crash: $(READY) ## kill participants and node under load, 200 times; nothing may be lost (ARGS="--kills 20 --seed 5")
 	@$(BIN)/python -m tests.crash $(ARGS)
 
-docs: $(READY) ## write docs/reference.md from the docstrings, docs/conformance.md from the tests
+docs: $(READY) ## write docs/reference.md from the docstrings, docs/conformance.md from the tests, the figures of docs/choosing.md
 	@$(BIN)/python -m docs.generate
 	@$(BIN)/python -m docs.conformance
+	@$(BIN)/python -m docs.choosing
 
 proto: $(READY) ## generate the protobuf modules from proto/
 	@$(call protoc,sds,reliable_channel/sds/wire)

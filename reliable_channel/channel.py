@@ -28,8 +28,10 @@ from .options import ChannelOptions, OptionValues
 from .plugin_answers import (
     make_encryption,
     make_id_function,
+    make_repair_policy,
     make_retry_policy,
     make_transport,
+    make_wire_profile,
     sync_core,
 )
 from .plugin_calls import calls
@@ -49,6 +51,7 @@ from .runtime import (
     kept_in,
 )
 from .sds.log import LogEntry
+from .sds.profile import PROFILES
 from .signing import Signing, check_own_name
 from .state import Identity, StateStore
 from .transport import (
@@ -180,26 +183,25 @@ class ReliableChannel:
         self.channel_id = checked_name("channel_id", channel_id)
         self.sender_id = checked_name("sender_id", sender_id)
         self.content_topic = content_topic or default_content_topic(channel_id)
-        nim = values.get("wire_profile") == "nim"
-        family = ChannelOptions.of_profile("nim" if nim else "spec")
-        self.options = replace(options or family, **values)
+        self._plugins = manager_with(plugins)
+        self.options = self._made_options(options, values)
         seed = checked_seed(seed)
         self.seed = randbits(64) if seed is None else seed
         self._settings = WakuSettings(
             self.content_topic, pubsub_topic, cluster_id, num_shards, service, store_peer
         )
         self._settings.shard  # noqa: B018 - a malformed topic fails here, not at the first message
-        self._plugins = manager_with(plugins)
-        self._policies = Policies(
-            make_retry_policy(self._plugins, retry_policy),
-            None if id_function is None else make_id_function(self._plugins, id_function),
-        )
         self._nodes = checked_addresses(node)
         self._given_transport = transport
         self._transports = [] if transport is not None else self._make_transports()
         reached = [transport] if transport is not None else self._transports
         if reached and not any(map(has_store, reached)):
             self.options = self.options.without_store()
+        self._policies = Policies(
+            make_retry_policy(self._plugins, retry_policy),
+            make_repair_policy(self._plugins, self.options.retrieval_strategy),
+            None if id_function is None else make_id_function(self._plugins, id_function),
+        )
         self._drop_incoming = checked_share("drop_incoming", drop_incoming)
         marker = checked_marker(self.options.profile.marker if marker is None else marker)
         if signing is not None:
@@ -223,6 +225,18 @@ class ReliableChannel:
         self._runtime: Runtime | None = None
         self._lossy: LossyTransport | None = None
         self._exit: AsyncExitStack | None = None
+
+    def _made_options(self, options: ChannelOptions | None, values: OptionValues) -> ChannelOptions:
+        """The options, in which a wire profile of a plugin stands as it is.
+
+        Raises:
+            ValueError, PluginError: as the constructor.
+        """
+        made = replace(options or ChannelOptions(), **values)
+        profile = make_wire_profile(self._plugins, made.wire_profile)
+        named = profile.name if PROFILES.get(profile.name) is profile else profile
+        values = {**values, "wire_profile": named}
+        return replace(options or ChannelOptions.of_profile(named), **values)
 
     @staticmethod
     def sync(
@@ -428,7 +442,7 @@ class ReliableChannel:
         """
         if self._state is None:
             return None
-        dialect = self.options.wire_profile if self._sync == "sds" else self._sync
+        dialect = self.options.profile.name if self._sync == "sds" else self._sync
         identity = Identity(self.channel_id, self.sender_id, dialect)
         return await stack.enter_async_context(
             kept_in(self._state, identity, lambda: self._now_ns() // 1_000_000, random.random)

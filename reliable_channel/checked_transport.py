@@ -1,8 +1,10 @@
 """A plugin's transport, held to the contract: whatever it does beside is told with its name."""
 
-from collections.abc import AsyncGenerator, Sequence
-from contextlib import aclosing
+from collections.abc import AsyncGenerator, Iterator, Sequence
+from contextlib import aclosing, contextmanager
 from typing import Any, Final
+
+import anyio
 
 from .errors import PluginError
 from .plugin_calls import told
@@ -12,8 +14,10 @@ from .transport.base import (
     Envelope,
     NodeHealth,
     Received,
+    StoreUnavailable,
     Transport,
     TransportError,
+    handed_over,
     has_store,
     nodes_changed,
     nodes_of,
@@ -21,13 +25,15 @@ from .transport.base import (
 )
 
 _PASSES: Final = (TransportError, PluginError)
+HANGS_S: Final = 60.0
+"""What takes so long will not end: then another transport, or a later attempt, has its turn."""
 
 
 class CheckedTransport:
     """The transport of a plugin.
 
     Every method raises what the contract says, or `PluginError`: the plugin raised something else,
-    or returned what it may not.
+    or returned what it may not. A `publish` or `by_hash` that hangs is given up as one that fails.
     """
 
     def __init__(self, inner: Transport, plugin: str) -> None:
@@ -73,7 +79,7 @@ class CheckedTransport:
 
     async def publish(self, envelope: Envelope) -> None:
         """Broadcast."""
-        with self._blamed("publish"):
+        with self._blamed("publish"), self._ending("publish", TransportError):
             await self._inner.publish(envelope)
 
     async def receive(self) -> Batch:
@@ -88,7 +94,8 @@ class CheckedTransport:
     async def by_hash(self, hashes: Sequence[bytes]) -> list[Received]:
         """Fetch by hash."""
         with self._blamed("by_hash") as blame:
-            found = await self._inner.by_hash(hashes)
+            with self._ending("by_hash", StoreUnavailable):
+                found = await self._inner.by_hash(hashes)
             blame.unless(found, list)
             for message in found:
                 blame.unless(message, Received)
@@ -115,6 +122,11 @@ class CheckedTransport:
         with self._blamed("renew"):
             renew(self._inner)
 
+    async def handed_over(self) -> None:
+        """Wait for others to fetch what was published, where the plugin's transport must."""
+        with self._blamed("handed_over"):
+            await handed_over(self._inner)
+
     def nodes(self) -> tuple[NodeHealth, ...]:
         """How each node does, where the plugin's transport tells."""
         with self._blamed("nodes"):
@@ -124,6 +136,14 @@ class CheckedTransport:
         """Wait until a node's state changes."""
         with self._blamed("nodes_changed"):
             await nodes_changed(self._inner)
+
+    @contextmanager
+    def _ending(self, method: str, error: type[TransportError]) -> Iterator[None]:
+        """Give a method up that hangs."""
+        with anyio.move_on_after(HANGS_S) as scope:
+            yield
+        if scope.cancelled_caught:
+            raise error(f"plugin {self._plugin!r} did not return from {method} in {HANGS_S:g} s")
 
     def _blamed(self, method: str) -> "_Blamed":
         return _Blamed(f"the transport of plugin {self._plugin!r}", method)

@@ -54,6 +54,7 @@ __all__ = [
     "MessageStored",
     "NodeHealthChanged",
     "ObserverSetAside",
+    "ObserverSlow",
     "PayloadDropped",
     "RateLimitReached",
     "ReceiveProgress",
@@ -285,6 +286,16 @@ class ObserverSetAside:
     reason: str
 
 
+@dataclass(frozen=True, slots=True)
+class ObserverSlow:
+    """A plugin that observes events held up the channel, and everything else in its event loop, for
+    a second or more. Told once for each such plugin while the channel is open."""
+
+    wire_name: ClassVar[str] = "observer_slow"
+    plugin: str
+    took_ms: int
+
+
 Event = (
     SdsEvent
     | SendingMessage
@@ -305,6 +316,7 @@ Event = (
     | StateDegraded
     | StateRecovered
     | ObserverSetAside
+    | ObserverSlow
 )
 
 _HEX_FIELDS = frozenset({"message_hash", "payload_hash", "retrieval_hint"})

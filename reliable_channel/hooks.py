@@ -7,7 +7,8 @@ where its distribution has an entry point in the group `reliable_channel`, or is
 channel with `ReliableChannel(..., plugins=[...])`. What the SDK does by itself fills the same
 hooks, but for its own commands, which work whatever plugins do.
 
-Every hook is a plain function, called in the thread that it says: one that hangs, hangs its caller.
+Every hook is a plain function, called in the thread that it says: one that hangs, hangs its caller
+(the trace shows which), and one that takes a second is named in a warning or an event.
 One that raises, or returns what it may not, is named: where an answer is needed that is a
 `PluginError`, elsewhere the plugin is set aside and the rest goes on. Two plugins that answer for
 the same URL or name are an error, too. `RELIABLE_CHANNEL_PLUGINS` names the installed plugins to
@@ -23,10 +24,11 @@ if TYPE_CHECKING:
 
     from .encryption import Encryption
     from .events import Event
-    from .policies import IdFunction, RetryPolicy
+    from .policies import IdFunction, RepairPolicy, RetryPolicy
     from .state import StateStore
     from .sync_core import SyncCore, SyncSetting
     from .transport import Transport, WakuSettings
+    from .wire_profile import WireProfile
 
 PROJECT = "reliable_channel"
 
@@ -86,6 +88,16 @@ class Hooks:
         """
 
     @hookspec
+    def make_repair_policy(self, name: str) -> "RepairPolicy | None":
+        """Return the repair policy of a name, or None where the name is not yours.
+
+        Called once for each channel, with the name given as `retrieval_strategy=`, in the channel's
+        thread: must not block and do no I/O. The policy is a pure function, called for each missing
+        message in the channel's event loop and in simulations (`repair_policies.py` says when, and
+        what it is shown); what it raises ends the channel with a `PluginError`.
+        """
+
+    @hookspec
     def make_retry_policy(self, name: str) -> "RetryPolicy | None":
         """Return the retry policy of a name, or None where the name is not yours.
 
@@ -101,6 +113,19 @@ class Hooks:
         Called once for each channel that is made with `id_function=` as a text, in the channel's
         thread: must not block and do no I/O. Ids must be unique in the channel. The function is
         called in `send`, which raises a `PluginError` where it fails.
+        """
+
+    @hookspec
+    def make_wire_profile(self, name: str) -> "WireProfile | None":
+        """Return the wire profile of that name, a dialect of SDS, or None where the name is not
+        yours.
+
+        Called once for each channel, with the name given as `wire_profile=`, in the channel's
+        thread: must not block and do no I/O. Its codec, clock, bloom form and formulas are pure and
+        are called for each message; a codec raises `CodecError` for bytes that are no message, and
+        whatever else they raise ends the channel with a `PluginError`. The channel sends this
+        dialect and understands it beside those that come along: `recognises` must not claim the
+        messages of others. `reliable_channel.wire_profile` has what it takes to make one.
         """
 
     @hookspec

@@ -1,13 +1,14 @@
 """Many channels through shared nodes with few subscriptions: for bots that are in hundreds of
 channels."""
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from types import TracebackType
 from typing import Any, Self
 
 from .channel import ReliableChannel
+from .errors import PluginError
 from .options import ChannelOptions
-from .sds.profile import PROFILES
+from .sds.profile import PROFILES, WireProfile
 from .sds.wire import CodecError
 from .transport import PoolTransport, Transport, WakuSettings, WakuTransport
 from .transport.connect import checked_addresses, default_content_topic, waku_transport
@@ -46,14 +47,15 @@ class ChannelHub:
             _to_waku_node(url, WakuSettings(default_content_topic("hub")))
         self._redundancy = ChannelOptions(redundancy=redundancy).redundancy
         self._settings = settings
-        self._hub = Hub(self._connect, channel_of)
+        self._profiles = dict(PROFILES)
+        self._hub = Hub(self._connect, lambda data: channel_of(data, self._profiles.values()))
 
     def channel(
         self, *, channel_id: str, sender_id: str, content_topic: str | None = None, **keywords: Any
     ) -> ReliableChannel:
         """A channel through this hub; takes the arguments of `ReliableChannel`."""
         content_topic = content_topic or default_content_topic(channel_id)
-        return ReliableChannel(
+        channel = ReliableChannel(
             channel_id=channel_id,
             sender_id=sender_id,
             content_topic=content_topic,
@@ -61,6 +63,8 @@ class ChannelHub:
             redundancy=self._redundancy,
             **keywords,
         )
+        self._profiles[channel.options.profile.name] = channel.options.profile
+        return channel
 
     @property
     def content_topics(self) -> tuple[str, ...]:
@@ -85,15 +89,19 @@ class ChannelHub:
         return PoolTransport(transports, redundancy=self._redundancy)
 
 
-def channel_of(data: bytes) -> str | None:
-    """The channel that an SDS message of any dialect belongs to; None for what cannot be read."""
-    for profile in PROFILES.values():
-        if profile.codec.recognises(data):
-            try:
-                return profile.codec.decode(data).channel_id
-            except CodecError:
-                return None
-    return None
+def channel_of(
+    data: bytes, profiles: Collection[WireProfile] = tuple(PROFILES.values())
+) -> str | None:
+    """The channel that an SDS message belongs to; None for what none of the dialects can read, or
+    several read differently."""
+    channels = set[str]()
+    for profile in profiles:
+        try:
+            if profile.codec.recognises(data):
+                channels.add(profile.codec.decode(data).channel_id)
+        except (CodecError, PluginError):
+            continue  # those of its channels will say so
+    return channels.pop() if len(channels) == 1 else None
 
 
 def _to_waku_node(url: str, settings: WakuSettings) -> WakuTransport:

@@ -7,6 +7,7 @@ Names and defaults are those of the Reliable Channel API as js-waku has it, wher
 from dataclasses import dataclass, fields, replace
 from typing import Final, Literal, Self, TypedDict, get_args
 
+from .repair_policies import REPAIR_POLICIES, WITHOUT_OTHERS, WITHOUT_STORE, RepairPolicy
 from .sds.bloom import BloomParameters
 from .sds.options import (
     DAY_MS,
@@ -16,12 +17,12 @@ from .sds.options import (
     RepairOptions,
     SdsOptions,
 )
-from .sds.profile import WireProfile
+from .sds.profile import PROFILES, WireProfile
 from .sds.profile import wire_profile as wire_profile_of
 
-RetrievalStrategy = Literal["both", "store-only", "sds-r-only", "none"]
+RetrievalStrategy = str | RepairPolicy
 SyncScheduleName = Literal["suppressed", "js-waku"]
-WireProfileName = Literal["spec", "nim"]
+WireProfileName = str | WireProfile
 EncryptionOrder = Literal["profile", "sds-then-encrypt", "encrypt-then-sds"]
 HistoryName = Literal["all", "since", "none"]
 SegmentationName = Literal["profile", "none", "nim-segmentation", "lip-243-v0.1"]
@@ -110,7 +111,9 @@ class ChannelOptions:
     retrieve_frequency_ms: int = 10_000
     """How often Store is asked for missing messages."""
     retrieval_strategy: RetrievalStrategy = "both"
-    """Where missing messages come from: Store, other participants (SDS-R), both, or nowhere."""
+    """Where missing messages come from: `store-only`, other participants (`sds-r-only`), `both`, or
+    `none`; `adaptive`, as `both` but for what did not help lately; one that a plugin knows; or a
+    `reliable_channel.policies.RepairPolicy`."""
     history: HistoryName = "all"
     """What a participant who joins wants of the conversation before: `all` that Store has, what was
     said `since` `history_since_ms`, or `none`. What it did not ask for never blocks nor counts as
@@ -195,8 +198,9 @@ class ChannelOptions:
     until there is a reader the oldest events are dropped."""
 
     wire_profile: WireProfileName = "spec"
-    """The dialect that is sent: `spec` for js-waku, `nim` for nim-sds (status-go, logos-delivery).
-    Both are understood. `ChannelOptions.of_profile` has the defaults of each family."""
+    """The dialect that is sent: `spec` for js-waku, `nim` for nim-sds (status-go, logos-delivery),
+    or one that a plugin knows. The first two are understood in any case.
+    `ChannelOptions.of_profile` has the defaults of each family."""
     segmentation: SegmentationName = "profile"
     """How payloads are cut into segments: `none`, one of the layouts, or as the `profile` has it
     (`spec` none, `nim` its own). A payload beyond a Waku message needs one, at all participants."""
@@ -242,6 +246,16 @@ class ChannelOptions:
             if (word := getattr(self, name)) not in allowed:
                 *others, last = map(repr, allowed)
                 raise ValueError(f"{name} is {word!r}; allowed are {', '.join(others)} and {last}")
+        for name, own, is_one in (
+            ("retrieval_strategy", REPAIR_POLICIES, callable(self.retrieval_strategy)),
+            ("wire_profile", PROFILES, isinstance(self.wire_profile, WireProfile)),
+        ):
+            given = getattr(self, name)
+            if not is_one and not (isinstance(given, str) and given):
+                raise ValueError(
+                    f"{name} is {given!r}; allowed are {', '.join(map(repr, own))}, and others by "
+                    "a name that a plugin knows, or as they are"
+                )
         for name in ("query_on_connect", "rate_limit_enabled"):
             if not isinstance(value := getattr(self, name), bool):
                 raise ValueError(f"{name} is {value!r}; allowed are True and False")
@@ -251,22 +265,31 @@ class ChannelOptions:
         """The defaults of a dialect's family where they differ from the others'."""
         if wire_profile == "spec":
             return cls()
-        sds = wire_profile_of(wire_profile).options
-        return cls(
-            wire_profile=wire_profile,
+        made = cls(wire_profile=wire_profile)
+        sds = made.profile.options
+        return replace(
+            made,
             causal_history_size=sds.causal_history_size,
+            bloom_capacity=sds.bloom.capacity,
+            bloom_error_rate=sds.bloom.error_rate,
             max_lamport_ahead_ms=sds.max_lamport_ahead_ms,
+            repair_t_min_ms=sds.repair.t_min_ms,
             repair_t_max_ms=sds.repair.t_max_ms,
         )
 
     @property
     def profile(self) -> WireProfile:
-        """The dialect that is sent."""
-        return wire_profile_of(self.wire_profile)
+        """The dialect that is sent.
+
+        Raises:
+            ValueError: it is the name of one that a plugin knows; a channel looks it up.
+        """
+        given = self.wire_profile
+        return given if isinstance(given, WireProfile) else wire_profile_of(given)
 
     @property
-    def segment_layout(self) -> str | None:
-        """The name of the layout in which payloads are cut, or None."""
+    def segment_layout(self) -> object:
+        """The layout in which payloads are cut, or its name, or None."""
         if self.segmentation == "profile":
             return self.profile.segmentation
         return None if self.segmentation == "none" else self.segmentation
@@ -281,13 +304,19 @@ class ChannelOptions:
     @property
     def asks_store(self) -> bool:
         """Whether Store is used."""
-        return self.retrieval_strategy in ("both", "store-only")
+        return self.retrieval_strategy not in WITHOUT_STORE
+
+    @property
+    def asks_others(self) -> bool:
+        """Whether other participants are asked, and answered (SDS-R)."""
+        return self.retrieval_strategy not in WITHOUT_OTHERS
 
     def without_store(self) -> Self:
         """The same for a network that has no Store: what is missing is asked of other
         participants alone."""
-        asks_others = self.retrieval_strategy in ("both", "sds-r-only")
-        return replace(self, retrieval_strategy="sds-r-only" if asks_others else "none")
+        if self.retrieval_strategy not in REPAIR_POLICIES:
+            return self  # it is shown that there is none
+        return replace(self, retrieval_strategy="sds-r-only" if self.asks_others else "none")
 
     def sds_options(self) -> SdsOptions:
         """The part that the core obeys."""
@@ -305,7 +334,7 @@ class ChannelOptions:
             max_message_bytes=self.max_message_bytes,
             max_lamport_ahead_ms=self.max_lamport_ahead_ms,
             repair=RepairOptions(
-                enabled=self.retrieval_strategy in ("both", "sds-r-only"),
+                enabled=self.asks_others,
                 t_min_ms=self.repair_t_min_ms,
                 t_max_ms=self.repair_t_max_ms,
                 num_response_groups=self.num_response_groups,
@@ -381,8 +410,6 @@ OPTION_NAMES = tuple(field.name for field in fields(ChannelOptions))
 _WORDS = {
     "sync_schedule": get_args(SyncScheduleName),
     "history": get_args(HistoryName),
-    "retrieval_strategy": get_args(RetrievalStrategy),
-    "wire_profile": get_args(WireProfileName),
     "encryption_order": get_args(EncryptionOrder),
     "segmentation": get_args(SegmentationName),
 }

@@ -165,11 +165,14 @@ def _panel(axes: "Axes", panel: Panel, *, is_first: bool) -> None:
             "clip_on": False,
         }
         axes.plot(line.absent, [1.0] * len(line.absent), transform=edge, **crosses)
+    xs = sorted({x for line in panel.lines for x, *_ in [*line.points, *zip(line.absent)]})
     if panel.x_scale == "log":
-        xs = sorted({x for line in panel.lines for x, *_ in [*line.points, *zip(line.absent)]})
         axes.set_xscale("log")
         axes.set_xticks(xs, labels=[f"{x:,g}" for x in xs], rotation=45)
         axes.minorticks_off()
+    # Panels of the same x are of the same width, though one has no points there.
+    axes.update_datalim([(x, 1.0) for x in xs], updatey=False)
+    axes.autoscale_view(scaley=False)
     if panel.note:
         words: dict[str, Any] = {"va": "top", "fontsize": 7, "color": _GREY, "style": "italic"}
         words["bbox"] = {"facecolor": "white", "edgecolor": "none", "pad": 1, "alpha": 0.8}

@@ -10,15 +10,20 @@ from .encryption import Encryption
 from .plugin_calls import the_answer
 from .policies import (
     ID_FUNCTIONS,
+    REPAIR_POLICIES,
     RETRY_POLICIES,
     IdFunction,
+    RepairPolicy,
     RetryPolicy,
     checked_id_function,
+    checked_repair_policy,
     checked_retry_policy,
 )
+from .sds.profile import PROFILES, WireProfile
 from .state import StateStore
 from .sync_core import SyncCore, SyncSetting
 from .transport import Transport, WakuSettings
+from .wire_profile import checked_wire_profile
 
 
 def make_transport(
@@ -84,6 +89,20 @@ def make_retry_policy(manager: pluggy.PluginManager, policy: RetryPolicy | str) 
     return checked_retry_policy(found, whose) if whose else found
 
 
+def make_repair_policy(manager: pluggy.PluginManager, policy: RepairPolicy | str) -> RepairPolicy:
+    """The repair policy of a name, or the one that is given.
+
+    Raises:
+        PluginError: a plugin failed, or two know the name.
+        ValueError: no plugin knows the name.
+    """
+    made, whose = _named(
+        manager, "retrieval_strategy", policy, REPAIR_POLICIES, hook="make_repair_policy"
+    )
+    found: RepairPolicy = made
+    return checked_repair_policy(found, whose) if whose else found
+
+
 def make_id_function(manager: pluggy.PluginManager, function: IdFunction | str) -> IdFunction:
     """The id function of a name, or the one that is given.
 
@@ -97,7 +116,12 @@ def make_id_function(manager: pluggy.PluginManager, function: IdFunction | str) 
 
 
 def _named(
-    manager: pluggy.PluginManager, argument: str, given: object, built_in: Iterable[str]
+    manager: pluggy.PluginManager,
+    argument: str,
+    given: object,
+    built_in: Iterable[str],
+    *,
+    hook: str | None = None,
 ) -> tuple[Any, str]:
     """A function of a name or one that is given, and whose it is; empty for the SDK's own."""
     if not isinstance(given, str):
@@ -106,13 +130,41 @@ def _named(
         raise ValueError(f"{argument} is {given!r}; allowed is a name or a function")
     call, function = the_answer(
         manager,
-        f"make_{argument}",
+        hook or f"make_{argument}",
         cast("type", Callable),
-        f"{argument} is {given!r}; allowed are {', '.join(map(repr, built_in))}, and what an "
-        "installed plugin knows (`reliable-channel plugins` lists them)",
+        _unknown(argument, given, built_in),
         name=given,
     )
     return function, "" if call.built_in else f"the {argument} of plugin {call.plugin!r}"
+
+
+def _unknown(argument: str, given: str, built_in: Iterable[str]) -> str:
+    return (
+        f"{argument} is {given!r}; allowed are {', '.join(map(repr, built_in))}, and what an "
+        "installed plugin knows (`reliable-channel plugins` lists them)"
+    )
+
+
+def make_wire_profile(manager: pluggy.PluginManager, given: WireProfile | str) -> WireProfile:
+    """The wire profile of a name, or the one that is given.
+
+    Raises:
+        PluginError: a plugin failed, or two know the name.
+        ValueError: no plugin knows the name.
+    """
+    if isinstance(given, WireProfile):
+        return given
+    call, profile = the_answer(
+        manager,
+        "make_wire_profile",
+        WireProfile,
+        _unknown("wire_profile", given, PROFILES),
+        name=given,
+    )
+    made: WireProfile = profile
+    if call.built_in:
+        return made
+    return checked_wire_profile(made, given, f"the wire profile of plugin {call.plugin!r}")
 
 
 def state_store(

@@ -7,6 +7,7 @@ import inspect
 import os
 import sys
 import time
+import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
 from reprlib import Repr
@@ -17,6 +18,8 @@ import pluggy
 from .errors import PluginError
 
 TRACE: Final = "RELIABLE_CHANNEL_TRACE_PLUGINS"
+SLOW_S: Final = 1.0
+"""A hook that takes so long is told: it holds up whatever else its thread has to do."""
 _short = Repr()
 _short.maxstring = _short.maxother = 80
 
@@ -35,23 +38,23 @@ class Call:
     takes: tuple[str, ...]
     built_in: bool
     traced: bool
+    now_s: Callable[[], float] = time.perf_counter
 
     def __call__(self, **arguments: object) -> object:
         """Call it with those arguments that it takes."""
         taken = {name: arguments[name] for name in self.takes}
         if not self.traced:
             return self.function(**taken)
-        began_s = time.perf_counter()
+        shown = ", ".join(f"{name}={_short.repr(value)}" for name, value in taken.items())
+        # Before the call: of one that hangs, this much is seen.
+        _print(f"{self.plugin}: {self.hook}({shown})")
+        began_s = self.now_s()
         answer: object = "raised"
         try:
             answer = self.function(**taken)
         finally:
-            shown = ", ".join(f"{name}={_short.repr(value)}" for name, value in taken.items())
-            took_ms = 1000 * (time.perf_counter() - began_s)
-            print(  # noqa: T201 - it was asked for
-                f"{self.plugin}: {self.hook}({shown}) -> {_short.repr(answer)} in {took_ms:.2f} ms",
-                file=sys.stderr,
-            )
+            took_ms = 1000 * (self.now_s() - began_s)
+            _print(f" -> {_short.repr(answer)} in {took_ms:.2f} ms\n")
         return answer
 
     def asked(self, kind: type, **arguments: object) -> Any:
@@ -60,7 +63,10 @@ class Call:
         Raises:
             PluginError: it failed, or its answer is not of this kind.
             ValueError: it refuses the arguments.
+
+        One that takes long is named in a `RuntimeWarning`.
         """
+        began_s = self.now_s()
         try:
             answer = self(**arguments)
         except ValueError as error:
@@ -69,12 +75,22 @@ class Call:
             raise ValueError(f"{error} (says plugin {self.plugin!r})") from error
         except Exception as error:
             raise PluginError(f"plugin {self.plugin!r} failed in {self.hook}: {error!r}") from error
+        if (took_s := self.now_s() - began_s) >= SLOW_S and not self.built_in:
+            warnings.warn(
+                f"plugin {self.plugin!r} took {took_s:.1f} s in {self.hook}, which must not block",
+                RuntimeWarning,
+                stacklevel=2,
+            )
         if answer is None or (isinstance(answer, kind) and not inspect.isclass(answer)):
             return answer
         raise PluginError(
             f"plugin {self.plugin!r} returned {told(answer)} from {self.hook}; allowed are None "
             f"and a {kind.__name__}{_lacking(answer, kind)}"
         )
+
+
+def _print(text: str) -> None:
+    print(text, end="", file=sys.stderr, flush=True)  # noqa: T201 - it was asked for
 
 
 def told(answer: object) -> str:

@@ -13,8 +13,16 @@ import pluggy
 from .errors import PluginError
 from .hooks import PROJECT, Hooks, hookimpl
 from .plugin_calls import BuiltIn
-from .policies import ID_FUNCTIONS, RETRY_POLICIES, IdFunction, RetryPolicy
-from .sds import SdsProtocol
+from .policies import (
+    ID_FUNCTIONS,
+    REPAIR_POLICIES,
+    RETRY_POLICIES,
+    IdFunction,
+    RepairPolicy,
+    RetryPolicy,
+)
+from .sds import SdsProtocol, WireProfile
+from .sds.profile import PROFILES
 from .state import StateStore
 from .state.connect import memory_store, sqlite_store
 from .sync_core import SyncCore, SyncSetting
@@ -43,12 +51,17 @@ class _Sds(BuiltIn):
 
 def sds_core(setting: SyncSetting) -> SdsProtocol:
     """The core that comes along."""
+    options = setting.options.sds_options()
     return SdsProtocol(
         setting.channel_id,
         setting.sender_id,
         now_ms=setting.now_ms,
         random=setting.random,
-        options=replace(setting.options.sds_options(), retry_policy=setting.policies.retry),
+        options=replace(
+            options,
+            retry_policy=setting.policies.retry,
+            repair=replace(options.repair, asks_when_told=setting.asks_when_told),
+        ),
         profile=setting.options.profile,
         id_function=setting.policies.id_function,
         signing=setting.signing,
@@ -56,6 +69,14 @@ def sds_core(setting: SyncSetting) -> SdsProtocol:
         recorder=setting.recorder,
         archive=setting.archive,
     )
+
+
+class _WireProfiles(BuiltIn):
+    """`spec` and `nim`."""
+
+    @hookimpl
+    def make_wire_profile(self, name: str) -> WireProfile | None:
+        return PROFILES.get(name)
 
 
 class _Transports(BuiltIn):
@@ -70,7 +91,11 @@ class _Transports(BuiltIn):
 
 
 class _Policies(BuiltIn):
-    """The retry policies and id functions that have a name."""
+    """The policies and id functions that have a name."""
+
+    @hookimpl
+    def make_repair_policy(self, name: str) -> RepairPolicy | None:
+        return REPAIR_POLICIES.get(name)
 
     @hookimpl
     def make_retry_policy(self, name: str) -> RetryPolicy | None:
@@ -85,6 +110,7 @@ BUILT_IN: Final[dict[str, BuiltIn]] = {
     "state stores": _StateStores(),
     "transports": _Transports(),
     "policies": _Policies(),
+    "wire profiles": _WireProfiles(),
     "sds": _Sds(),
 }
 
@@ -133,6 +159,8 @@ def manager_with(plugins: Sequence[object]) -> pluggy.PluginManager:
     for name, plugin in plugin_manager().list_name_plugin():
         manager.register(plugin, name)
     for plugin in plugins:
+        if manager.is_registered(plugin):
+            continue  # installed, too
         name = getattr(plugin, "__name__", type(plugin).__name__)
         if manager.has_plugin(name):
             name = f"{name} ({len(manager.get_plugins())})"

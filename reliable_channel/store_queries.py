@@ -1,16 +1,16 @@
-"""What to ask Store, and when: the rules, without I/O.
+"""What to ask Store, and how: the rules, without I/O.
 
-`runtime/retrieval.py` obeys them over a transport and `sim/` in virtual time. Missing messages are
-asked for by retrieval hint, and by topic and time where that fails: js-waku's hints never match (it
-stamps a message twice, once for the hint and once for the wire), so a hint is a first try and no
-more.
+`runtime/retrieval.py` obeys them over a transport and `sim/` in virtual time. When a missing
+message is looked for is its policy's to say (`repairs.py`): by retrieval hint, and by topic and
+time where that fails. js-waku's hints never match (it stamps a message twice, once for the hint and
+once for the wire), so a hint is a first try and no more.
 """
 
-from collections.abc import Callable, Generator, Iterator, Mapping
+from collections.abc import Callable, Generator, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from .sds.incoming import MissingEntry
+from .repairs import Plan, Repairs
 from .sds.shares import in_turn
 from .sync_core import SyncCore
 
@@ -18,8 +18,6 @@ SKEW_MS: Final = 30_000
 """What other participants' clocks may differ: Store orders by the sender's time."""
 LOOKBACKS_MS: Final = (60_000, 600_000, 3_600_000, 86_400_000, 30 * 86_400_000)
 """How far before it was noticed a missing message is looked for, one step further each time."""
-FIRST_LOOK_MS: Final = 1_000
-"""A message that is missing for less may still be on its way."""
 HINT_BYTES: Final = 32
 MOST_AT_ONCE: Final = 500
 """Missing messages that are looked for in one round: those who referred to them have their turns,
@@ -28,6 +26,8 @@ REST: Final = 4
 """How many times as long as a search by time took no other one begins: a reference to nothing has
 a month of Store read, and must not have it read all the time."""
 MAX_REST_MS: Final = 60_000
+TICK_MS: Final = 1_000
+"""How often it is looked whether something is due: as exact as a policy is obeyed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,39 +51,20 @@ Queries = Generator[Query, None, None]
 """Asked one after the other."""
 
 
-@dataclass(slots=True)
-class _Search:
-    """What was tried for one missing message."""
-
-    due_ms: int
-    attempts: int = 0
-
-    @property
-    def searches_by_time(self) -> bool:
-        """Whether to search by time as well: after 0, 1, 3, 7, 15, … attempts, as each costs
-        more."""
-        return (self.attempts + 1) & self.attempts == 0
-
-    @property
-    def lookback_ms(self) -> int:
-        """How far before it was noticed to search."""
-        return LOOKBACKS_MS[min(self.attempts.bit_length(), len(LOOKBACKS_MS) - 1)]
-
-
 class StoreQueries:
     """What one participant has to ask Store; reads its core and never changes it."""
 
-    def __init__(
-        self, core: SyncCore, now_ms: Callable[[], int], *, retrieve_frequency_ms: int
-    ) -> None:
-        self.tick_ms = min(FIRST_LOOK_MS, retrieve_frequency_ms)
+    def __init__(self, core: SyncCore, now_ms: Callable[[], int], repairs: Repairs) -> None:
+        self.tick_ms = min(TICK_MS, repairs.retrieve_frequency_ms)
         """While something is missing, a round is due this often."""
         self._core = core
         self._now_ms = now_ms
-        self._frequency_ms = retrieve_frequency_ms
+        self._repairs = repairs
         self._catch_up_from_ms: int | None = None
-        self._searches: dict[str, _Search] = {}
         self._rests_until_ms = 0
+        self.is_catching_up = False
+        """Whether the query under way fetches all of a time, and nothing that is known to be
+        missing."""
 
     @property
     def must_catch_up(self) -> bool:
@@ -115,54 +96,74 @@ class StoreQueries:
         start_ms, self._catch_up_from_ms = self._catch_up_from_ms, None
         if start_ms is None:
             return
+        self.is_catching_up = True
         try:
-            yield from self._search(start_ms)
+            yield from self._ask(self._since(start_ms))
         except GeneratorExit:
             self.catch_up(start_ms)
             raise
+        finally:
+            self.is_catching_up = False
 
     def _fetch_missing(self) -> Queries:
-        due, searches = self._due(), self._searches
-        hints = [m.entry.retrieval_hint for m in due if m.entry.retrieval_hint is not None]
-        if usable := tuple(hint for hint in hints if len(hint) == HINT_BYTES):
-            yield ByHash(usable)
-        missing_now = self._missing
-        still = [m for m in due if m.entry.message_id in missing_now]
+        due = self._due()
+        by_hint = [p for p in due if p.step.look != "time" and _usable_hint(p) is not None]
+        if by_hint:
+            yield from self._ask(ByHash(tuple(filter(None, map(_usable_hint, by_hint)))), by_hint)
+        still = self._still_missing(due)
         by_time = [
-            m
-            for m in still
-            if self._core.is_awaited(m.entry.message_id)
-            and searches[m.entry.message_id].searches_by_time
+            p for p in still if p.step.look != "hint" and self._core.is_awaited(p.message_id)
         ]
         rests = self._now_ms() < self._rests_until_ms
         if by_time and not rests:
-            lookback_ms = max(searches[m.entry.message_id].lookback_ms for m in by_time)
-            yield from self._search(min(m.since_ms for m in by_time) - lookback_ms)
-        put_off = {m.entry.message_id for m in by_time} if rests else set()
-        for missing in still:
-            search = searches[missing.entry.message_id]
-            search.attempts += missing.entry.message_id not in put_off
-            search.due_ms = self._now_ms() + self._frequency_ms
+            lookback_ms = max(map(_lookback_ms, by_time))
+            start_ms = min(plan.missing.since_ms for plan in by_time) - lookback_ms
+            yield from self._ask(self._since(start_ms), by_time)
+        put_off = {plan.message_id for plan in by_time} if rests else set[str]()
+        self._repairs.looked(self._still_missing(still), put_off)
 
-    @property
-    def _missing(self) -> Mapping[str, MissingEntry]:
-        return {missing.entry.message_id: missing for missing in self._core.missing()}
-
-    def _due(self) -> list[MissingEntry]:
-        """What to look for now: a first time soon after it was noticed, then at the retrieve
-        frequency."""
-        now_ms, missing = self._now_ms(), self._missing
-        self._searches = {
-            message_id: self._searches.get(message_id) or _Search(entry.since_ms + self.tick_ms)
-            for message_id, entry in missing.items()
-        }
-        due = [m for i, m in missing.items() if self._searches[i].due_ms <= now_ms]
+    def _due(self) -> list[Plan]:
+        """What it is time to look for."""
+        now_ms = self._now_ms()
+        due = [
+            plan
+            for plan in self._repairs.plans()
+            if plan.step.look_at_ms is not None and plan.step.look_at_ms <= now_ms
+        ]
         if len(due) > MOST_AT_ONCE:
-            due = in_turn(due, lambda missing: missing.referrer_id)[:MOST_AT_ONCE]
+            due = in_turn(due, lambda plan: plan.missing.referrer_id)[:MOST_AT_ONCE]
         return due
 
-    def _search(self, start_ms: int) -> Queries:
-        began_ms = self._now_ms()
-        yield ByTime(start_ms - SKEW_MS, began_ms + SKEW_MS)
-        took_ms = self._now_ms() - began_ms
-        self._rests_until_ms = self._now_ms() + min(REST * took_ms, MAX_REST_MS)
+    def _still_missing(self, plans: Sequence[Plan]) -> Sequence[Plan]:
+        if not plans:
+            return plans
+        missing = {missing.entry.message_id for missing in self._core.missing()}
+        return [plan for plan in plans if plan.message_id in missing]
+
+    def _since(self, start_ms: int) -> ByTime:
+        return ByTime(start_ms - SKEW_MS, self._now_ms() + SKEW_MS)
+
+    def _ask(self, query: Query, plans: Sequence[Plan] = ()) -> Queries:
+        """Ask, and have it learned from."""
+        repairs, began_ms = self._repairs, self._now_ms()
+        read_before = repairs.bytes_from_store
+        try:
+            yield query
+        except GeneratorExit:
+            repairs.store_failed(plans)
+            raise
+        took_ms, by_time = self._now_ms() - began_ms, isinstance(query, ByTime)
+        if by_time:
+            self._rests_until_ms = self._now_ms() + min(REST * took_ms, MAX_REST_MS)
+        left, cost_bytes = self._still_missing(plans), repairs.bytes_from_store - read_before
+        repairs.store_answered(plans, left, took_ms, cost_bytes, by_time=by_time)
+
+
+def _usable_hint(plan: Plan) -> bytes | None:
+    hint = plan.missing.entry.retrieval_hint
+    return hint if hint is not None and len(hint) == HINT_BYTES else None
+
+
+def _lookback_ms(plan: Plan) -> int:
+    """How far before it was noticed to search: further after 1, 2, 4, 8, … looks."""
+    return LOOKBACKS_MS[min(plan.looks.bit_length(), len(LOOKBACKS_MS) - 1)]

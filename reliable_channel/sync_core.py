@@ -65,6 +65,9 @@ class SyncSetting:
     signing: Signing | None = None
     require_signatures: bool = False
     policies: Policies = field(default_factory=Policies)
+    asks_when_told: bool = False
+    """Whether the channel says from when on participants are asked for what is missing
+    (`SyncCore.wanted`)."""
 
 
 @runtime_checkable
@@ -134,6 +137,18 @@ class SyncCore(Protocol):
 
     def missing(self) -> Sequence[MissingEntry]:
         """What is known by reference alone: what to look for in Store."""
+        ...
+
+    def wanted(self) -> Sequence[MissingEntry]:
+        """Hand out what participants might be asked for: what is newly missing, and again as often
+        as it comes up. They are not asked before `ask_participants`. Where the setting does not say
+        `asks_when_told` it is nothing, and they are asked by themselves."""
+        ...
+
+    def ask_participants(self, missing: MissingEntry, now_ms: int) -> None:
+        """From now on participants may be asked for a missing message, by the protocol's rules and
+        in its own time. Where they are being asked, or it is not missing any more, nothing changes.
+        """
         ...
 
     @property

@@ -11,8 +11,8 @@ from anyio.abc import ByteStream
 class Gate:
     """Hands bytes on while it is open; closing it cuts every connection and refuses new ones."""
 
-    def __init__(self, target: Path) -> None:
-        self._target = target
+    def __init__(self, path: Path, target: Path) -> None:
+        self.path, self.target = path, target
         self._scopes: set[anyio.CancelScope] = set()
         self.is_open = True
 
@@ -31,7 +31,7 @@ class Gate:
         async with client:
             if not self.is_open:
                 return
-            async with await anyio.connect_unix(self._target) as server:
+            async with await anyio.connect_unix(self.target) as server:
                 async with anyio.create_task_group() as tasks:
                     self._scopes.add(tasks.cancel_scope)
                     tasks.start_soon(self._pump, client, server, tasks.cancel_scope)
@@ -50,7 +50,7 @@ class Gate:
 @asynccontextmanager
 async def gate(path: Path, target: Path) -> AsyncIterator[Gate]:
     """A gate at one unix socket, to another."""
-    made = Gate(target)
+    made = Gate(path, target)
     listener = await anyio.create_unix_listener(path)
     async with listener, anyio.create_task_group() as tasks:
         tasks.start_soon(listener.serve, made.serve)

@@ -18,6 +18,7 @@ from reliable_channel_svs import (
 )
 from reliable_channel_svs.ndn import NodeEvent, NodeOptions, SvsNode
 
+from .gate import Gate
 from .members import Member, OurMember, go_member, our_member
 
 GROUP = "/room/one"
@@ -32,7 +33,8 @@ class Group:
     """What the members agree on, who they are, and what they published."""
 
     program: Path
-    directory: Path
+    between: Gate
+    """Our nodes reach the forwarder through it."""
     naming: NamingScheme
     is_signed: bool
     tasks: TaskGroup
@@ -40,16 +42,6 @@ class Group:
     published: list[tuple[str, bytes]] = field(default_factory=list)
     """Node name and content."""
     _ends: dict[str, tuple[anyio.Event, anyio.Event]] = field(default_factory=dict)
-
-    @property
-    def forwarder(self) -> Path:
-        """Socket of the forwarder."""
-        return self.directory / "forwarder"
-
-    @property
-    def gate(self) -> Path:
-        """Socket of the way to it that can be cut; our nodes take this one."""
-        return self.directory / "gate"
 
     # -- members -----------------------------------------------------------------------------------
 
@@ -80,7 +72,7 @@ class Group:
         signed = ["-ed25519", SEED.hex(), "-keyname", KEY_NAME] if self.is_signed else []
         naming = "alo" if self.naming == "svs-alo" else "spec"
         arguments = ["-periodic", f"{PERIODIC_MS}ms", "-naming", naming, *signed]
-        return go_member(self.program, f"unix://{self.forwarder}", GROUP, name, arguments)
+        return go_member(self.program, f"unix://{self.between.target}", GROUP, name, arguments)
 
     def _our_node(self, name: str) -> SvsNode:
         group_key = Ed25519Signer(SEED, Name.parse(KEY_NAME))
@@ -89,7 +81,7 @@ class Group:
         seed = bytes(32) if name.startswith("/mallory") else SEED
         key = Ed25519Signer(seed, Name.parse(KEY_NAME))
         return SvsNode(
-            f"unix://{self.gate}",
+            f"unix://{self.between.path}",
             group=GROUP,
             name=name,
             signer=key if self.is_signed else DigestSigner(),

@@ -6,7 +6,6 @@ import time
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
-from tempfile import TemporaryDirectory
 
 import anyio
 import pytest
@@ -14,47 +13,27 @@ import pytest
 from reliable_channel_svs import NamingScheme
 from reliable_channel_svs.ndn import ForwarderLost, PacketRefused
 
-from ..go_build import GoUnavailable, built
 from ..node_install import NodeUnavailable, installed
-from .gate import Gate, gate
+from .forwarder import forwarding
+from .gate import Gate
 from .group import GROUP, Group
 from .members import Member, lines, running
 
-IN_CI = os.environ.get("CI") == "true"
 OURS = ("/py/1", "/py/2", "/py/3")
 THEIRS = ("/go/1", "/go/2", "/go/3")
 PUBLICATIONS = int(os.environ.get("SVS_PUBLICATIONS", "1000"))
 """In each of the two tests before the partition, of all members together."""
 
 
-@pytest.fixture(scope="module")
-def program() -> Path:
-    try:
-        return built(Path(__file__).parent / "go", install=IN_CI)
-    except GoUnavailable as reason:
-        if IN_CI:
-            raise
-        pytest.skip(str(reason))
-
-
 @asynccontextmanager
 async def running_group(
     program: Path, naming: NamingScheme, is_signed: bool
 ) -> AsyncIterator[tuple[Group, Gate]]:
-    # Not tmp_path: the path of a unix socket has at most 107 characters.
-    with TemporaryDirectory(prefix="svs") as directory:
-        async with anyio.create_task_group() as tasks:
-            group = Group(program, Path(directory), naming, is_signed, tasks)
-            async with (
-                running(program, "forwarder", "-unix", str(group.forwarder)),
-                gate(group.gate, group.forwarder) as between,
-            ):
-                with anyio.fail_after(10):
-                    while not group.forwarder.exists():  # noqa: ASYNC110 - another process makes it
-                        await anyio.sleep(0.02)
-                await group.join(*OURS, *THEIRS)
-                yield group, between
-                await group.leave(*group.members)
+    async with forwarding(program) as between, anyio.create_task_group() as tasks:
+        group = Group(program, between, naming, is_signed, tasks)
+        await group.join(*OURS, *THEIRS)
+        yield group, between
+        await group.leave(*group.members)
 
 
 async def _scenario(program: Path, naming: NamingScheme, is_signed: bool) -> None:
@@ -130,7 +109,7 @@ def test_ndnts_takes_part(program: Path) -> None:
 
     async def scenario() -> None:
         async with running_group(program, "spec", False) as (group, _):
-            command = [str(script), str(group.forwarder), GROUP, "/js", "20"]
+            command = [str(script), str(group.between.target), GROUP, "/js", "20"]
             async with running(Path("node"), *command) as process:
                 heard: list[str] = []
                 with anyio.move_on_after(30):

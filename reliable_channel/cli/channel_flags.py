@@ -176,6 +176,8 @@ def _parameters() -> dict[str, inspect.Parameter]:
     What is not given stays None, so that the wire profile can choose its own default.
     """
     hints, help_texts = get_type_hints(ChannelOptions), attribute_docstrings(ChannelOptions)
+    # A function, or a profile, cannot be written in a command line.
+    hints |= {"retrieval_strategy": str, "wire_profile": str}
     found = {}
     for field in fields(ChannelOptions):
         flag = "--" + field.name.replace("_", "-")

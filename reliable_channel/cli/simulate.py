@@ -10,13 +10,16 @@ from functools import partial
 from itertools import count
 from pathlib import Path
 from types import FrameType
-from typing import Annotated, Any
+from typing import Annotated, Any, TypeVar
 
 import typer
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
 from ..sim import Result, Scenario, Simulation, big_group, draw_scenario, run_all, shrink
+from .compare import compare
 from .console import err, out
+
+_Item = TypeVar("_Item")
 
 
 def register(app: typer.Typer) -> None:
@@ -34,7 +37,11 @@ def simulate(
         int | None, typer.Option(min=1, help="Processes; as many as there are cores by default.")
     ] = None,
     participants: Annotated[
-        int | None, typer.Option(min=1, help="One large group with mild loss, of this size.")
+        int | None,
+        typer.Option(
+            min=1,
+            help="One large group with mild loss, of this size; with --compare, no other size.",
+        ),
     ] = None,
     messages: Annotated[int, typer.Option(min=1, help="Messages in the large group.")] = 500,
     scenario: Annotated[
@@ -49,13 +56,40 @@ def simulate(
     trace: Annotated[
         bool, typer.Option("--trace", help="Print what happens, line by line, of one seed.")
     ] = False,
+    comparing: Annotated[
+        bool, typer.Option("--compare", help="SDS, SDS-R, MVDS and SVS on the same networks.")
+    ] = False,
+    full: Annotated[
+        bool, typer.Option("--full", help="With --compare: all losses, up to 1,000 participants.")
+    ] = False,
+    as_json: Annotated[
+        bool, typer.Option("--json", help="With --compare: a JSON line for each run.")
+    ] = False,
+    out_dir: Annotated[
+        Path | None, typer.Option("--out", help="With --compare: where to write CSV and plots.")
+    ] = None,
 ) -> None:
     """Run groups of real cores over a simulated network that breaks, and check every promise.
 
     Ends with `N passed, M failed`; the exit status is 1 where a promise was broken.
     """
+    if (full or as_json or out_dir is not None) and not comparing:
+        raise ValueError("--full, --json and --out go with --compare")
     stop = threading.Event()
     _on_signals(signal.default_int_handler)  # whoever ends a soak has its report
+    if comparing:
+        _on_signals(lambda *_: stop.set())
+        kept = compare(
+            seeds=range(first_seed, first_seed + (seeds or 1)),
+            is_full=full,
+            participants=participants,
+            jobs=jobs or _cores(),
+            as_json=as_json,
+            out_dir=out_dir,
+            stop=stop,
+            shown=partial(_with_progress, what="runs"),
+        )
+        raise typer.Exit(0 if kept and not stop.is_set() else 1)
     if scenario is not None:
         results: Iterable[Result] = [_run_one(_read(scenario), trace)]
         total: int | None = 1
@@ -140,13 +174,15 @@ class _Report:
         _print(f"{self.passed} passed, {self.failed} failed")
 
 
-def _with_progress(results: Iterable[Result], total: int | None) -> Iterator[Result]:
+def _with_progress(
+    results: Iterable[_Item], total: int | None, *, what: str = "seeds"
+) -> Iterator[_Item]:
     """Hand on results, and show on a terminal how far it is."""
     columns = (
         TextColumn("simulating"),
         BarColumn(),
         MofNCompleteColumn(),
-        TextColumn("{task.fields[rate]} seeds a minute"),
+        TextColumn("{task.fields[rate]} " + what + " a minute"),
         TimeElapsedColumn(),
     )
     with Progress(*columns, console=err, transient=True, disable=not err.is_terminal) as progress:

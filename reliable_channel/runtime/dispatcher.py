@@ -22,7 +22,7 @@ FRESH_NS: Final = 10_000_000_000
 """A failed dispatch may have reached the node: within 10 s the same envelope goes again, which the
 network recognises as a repetition. A later one needs a new timestamp, since archives refuse old
 ones (nwaku: 20 s)."""
-_EXPENDABLE: Final = (OutgoingKind.SYNC, OutgoingKind.EPHEMERAL)
+_EXPENDABLE: Final = (OutgoingKind.CONTROL, OutgoingKind.SYNC, OutgoingKind.EPHEMERAL)
 
 
 class Dispatcher:

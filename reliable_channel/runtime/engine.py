@@ -21,6 +21,7 @@ from ..events import (
     RejectionReason,
     SendingMessage,
 )
+from ..repairs import Repairs
 from ..sds import Arrival, Outcome
 from ..sds.changes import CHANNEL, NO_RECORDER, Recorder, Tables
 from ..sds.events import Outgoing, OutgoingKind
@@ -65,6 +66,7 @@ class Engine:
     def __init__(
         self,
         core: SyncCore,
+        repairs: Repairs,
         *,
         now_ns: Callable[[], int],
         random: Random,
@@ -79,6 +81,7 @@ class Engine:
         observers: Observers | None = None,
     ) -> None:
         self.core = core
+        self._repairs = repairs
         self.counters = TransportCounters()
         self._now_ns = now_ns
         self._random = random
@@ -158,6 +161,7 @@ class Engine:
         if arrival.outcome in _FINAL or arrival.reason in _REFUSED_FOR_GOOD:
             self.handled(message_hash)
         self._count(source, arrival)
+        self._repairs.received(arrival, len(data), from_store=source is Source.STORE)
         self._settle()
         return arrival
 
@@ -264,8 +268,17 @@ class Engine:
 
     def next_deadline_ms(self) -> int | None:
         """When `on_deadline` must be called next."""
-        deadlines = (self.core.next_deadline_ms(), self._segmentation.next_deadline_ms())
+        deadlines = (
+            self.core.next_deadline_ms(),
+            self._repairs.next_deadline_ms(),
+            self._segmentation.next_deadline_ms(),
+        )
         return min((deadline for deadline in deadlines if deadline is not None), default=None)
+
+    def repairs_changed(self) -> None:
+        """After looks into Store, see that others are asked when it is time for that now."""
+        if self._repairs.next_deadline_ms() is not None:
+            self._settle()
 
     def emit(self, event: Event) -> None:
         """Tell the application and the journal."""
@@ -281,8 +294,10 @@ class Engine:
 
     def _settle(self, *events: Event) -> None:
         """End a step: tell what happened, and hand on what is to be broadcast."""
+        self._repairs.step()
         told = list(events)
         for event in self.core.events():
+            self._repairs.saw(event)
             told += self._telling.meaning(event)
         self._let_out(told, list(self.core.outgoing()))
         self._wake()

@@ -1,10 +1,11 @@
 """Plugins that see the events of a channel; one that fails is set aside, and the rest goes on."""
 
-from collections.abc import Iterator, Sequence
+import time
+from collections.abc import Callable, Iterator, Sequence
 from typing import Protocol
 
-from ..events import Event, ObserverSetAside
-from ..plugin_calls import told
+from ..events import Event, ObserverSetAside, ObserverSlow
+from ..plugin_calls import SLOW_S, told
 
 
 class Observer(Protocol):
@@ -23,17 +24,31 @@ class Observer(Protocol):
 class Observers:
     """The observers of one channel."""
 
-    def __init__(self, observers: Sequence[Observer], channel_id: str, sender_id: str) -> None:
+    def __init__(
+        self,
+        observers: Sequence[Observer],
+        channel_id: str,
+        sender_id: str,
+        now_s: Callable[[], float] = time.perf_counter,
+    ) -> None:
         self._observers = list(observers)
         self._channel_id = channel_id
         self._sender_id = sender_id
+        self._now_s = now_s
+        self._slow: set[str] = set()
 
-    def tell(self, event: Event, at_ms: int) -> Iterator[ObserverSetAside]:
-        """Show them an event, and say who failed at it."""
+    def tell(self, event: Event, at_ms: int) -> Iterator[ObserverSetAside | ObserverSlow]:
+        """Show them an event, and say who failed at it or took long."""
         for observer in tuple(self._observers):
-            if (reason := self._failure(observer, event, at_ms)) is not None:
+            began_s = self._now_s()
+            reason = self._failure(observer, event, at_ms)
+            took_s = self._now_s() - began_s
+            if reason is not None:
                 self._observers.remove(observer)
                 yield ObserverSetAside(observer.plugin, reason)
+            elif took_s >= SLOW_S and observer.plugin not in self._slow:
+                self._slow.add(observer.plugin)  # once: telling it of this would take long, too
+                yield ObserverSlow(observer.plugin, round(1000 * took_s))
 
     def _failure(self, observer: Observer, event: Event, at_ms: int) -> str | None:
         try:

@@ -10,25 +10,31 @@ from ..sds.events import Outgoing, OutgoingKind
 from .pulse import Pulse
 
 _URGENCY: Final = {kind: urgency for urgency, kind in enumerate(OutgoingKind)}
+CONTROL_LIMIT: Final = 1_000
 EPHEMERAL_LIMIT: Final = 100
 """Nothing is promised for ephemeral messages, and an old "is typing" is worth nothing."""
+_NEWEST: Final = {
+    OutgoingKind.CONTROL: CONTROL_LIMIT,
+    OutgoingKind.SYNC: 1,
+    OutgoingKind.EPHEMERAL: EPHEMERAL_LIMIT,
+}
+"""So many of a kind are kept, the newest."""
 _Item = tuple[int, int, Outgoing]
 
 
 class Outbox:
-    """A priority queue: content in the order it was sent, then retries, repairs, syncs and
-    ephemeral messages.
+    """A priority queue: content in the order it was sent, then retries, repairs, control messages,
+    syncs and ephemeral messages.
 
     Bounded by what fills it: own messages by the outgoing buffer, answers by the repair buffer; of
-    syncs only the newest is kept, since each says all that the one before said, and of ephemeral
-    messages the newest `EPHEMERAL_LIMIT`.
+    syncs only the newest is kept, since each says all that the one before said, of control messages
+    the newest `CONTROL_LIMIT`, and of ephemeral messages the newest `EPHEMERAL_LIMIT`.
     """
 
     def __init__(self) -> None:
         self._heap: list[_Item] = []
         self._queued: set[tuple[OutgoingKind, str]] = set()
-        self._sync: Outgoing | None = None
-        self._ephemeral: deque[Outgoing] = deque()
+        self._newest: dict[OutgoingKind, deque[Outgoing]] = {kind: deque() for kind in _NEWEST}
         self._added = 0
         self._in_hand = 0
         self._changed = anyio.Event()
@@ -43,14 +49,10 @@ class Outbox:
         key = (outgoing.kind, outgoing.message_id)
         if key in self._queued:
             return
-        if outgoing.kind is OutgoingKind.SYNC:
-            if self._sync is not None:
-                self._discard(self._sync)
-            self._sync = outgoing
-        elif outgoing.kind is OutgoingKind.EPHEMERAL:
-            if len(self._ephemeral) == EPHEMERAL_LIMIT:
-                self._discard(self._ephemeral.popleft())
-            self._ephemeral.append(outgoing)
+        if (newest := self._newest.get(outgoing.kind)) is not None:
+            while len(newest) >= _NEWEST[outgoing.kind]:
+                self._discard(newest.popleft())
+            newest.append(outgoing)
         if outgoing.kind is OutgoingKind.CONTENT:
             self._content_came.fire()
         self._added += 1
@@ -65,10 +67,8 @@ class Outbox:
         item = heapq.heappop(self._heap)
         outgoing = item[2]
         self._queued.discard((outgoing.kind, outgoing.message_id))
-        if outgoing is self._sync:
-            self._sync = None
-        elif outgoing.kind is OutgoingKind.EPHEMERAL:
-            self._ephemeral.remove(outgoing)
+        if (newest := self._newest.get(outgoing.kind)) is not None:
+            newest.remove(outgoing)
         self._in_hand += 1
         return item
 
@@ -81,8 +81,8 @@ class Outbox:
     def put_back(self, item: _Item) -> None:
         """Return a message that the transport did not take, in its old place."""
         self._in_hand -= 1
-        if item[2].kind is OutgoingKind.EPHEMERAL:
-            self._ephemeral.appendleft(item[2])
+        if (newest := self._newest.get(item[2].kind)) is not None:
+            newest.appendleft(item[2])
         self._push(item)
 
     async def content_comes(self) -> None:

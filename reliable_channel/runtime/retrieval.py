@@ -5,6 +5,7 @@ from contextlib import aclosing, closing
 
 import anyio
 
+from ..repairs import Repairs
 from ..store_queries import ByHash, ByTime, Query, StoreQueries
 from ..transport.base import Received, StoreUnavailable, Transport
 from .backoff import Backoff
@@ -25,8 +26,7 @@ class Retriever:
         health: Health,
         stream: EventStream,
         backoff: Backoff,
-        *,
-        retrieve_frequency_ms: int,
+        repairs: Repairs,
     ) -> None:
         self._engine = engine
         self._intake = intake
@@ -34,9 +34,7 @@ class Retriever:
         self._health = health
         self._stream = stream
         self._backoff = backoff
-        self._queries = StoreQueries(
-            engine.core, engine.now_ms, retrieve_frequency_ms=retrieve_frequency_ms
-        )
+        self._queries = StoreQueries(engine.core, engine.now_ms, repairs)
         self._changed = anyio.Event()
         self._idle = False
 
@@ -61,6 +59,7 @@ class Retriever:
                 except StoreUnavailable as error:
                     self._health.failed("store", str(error))
                     await anyio.sleep(self._backoff.next_s())
+            self._engine.repairs_changed()
             await self._wait()
 
     async def _wait(self) -> None:

@@ -12,14 +12,16 @@ from anyio.abc import TaskGroup
 from ..events import Event
 from ..options import ChannelOptions
 from ..policies import Policies
+from ..repairs import Repairs
 from ..sds.archive import NO_ARCHIVE
 from ..sds.changes import NO_RECORDER, Recorder
 from ..sds.log import LogEntry
+from ..segmentation import LAYOUTS, SegmentLayout
 from ..signing import Signing
 from ..state import StateCorrupt
 from ..steady_clock import SteadyClock
 from ..sync_core import SyncCore, SyncSetting
-from ..transport.base import Transport, nodes_of
+from ..transport.base import Transport, has_store, nodes_of
 from .backoff import Backoff
 from .confirmation import Confirmation
 from .dispatcher import CONCURRENCY, Dispatcher
@@ -88,6 +90,8 @@ class Runtime:
         self._outbox = Outbox()
         self._deadline_changed = anyio.Event()
         recorder = NO_RECORDER if kept is None else Recorder()
+        policies = policies or Policies()
+        asks_store = self._asks_store = options.asks_store and has_store(transport)
         core = make_core(
             SyncSetting(
                 channel_id,
@@ -99,12 +103,21 @@ class Runtime:
                 archive=NO_ARCHIVE if kept is None else kept.archive,
                 signing=signing,
                 require_signatures=require_signatures,
-                policies=policies or Policies(),
+                policies=policies,
+                asks_when_told=True,
             )
+        )
+        repairs = Repairs(
+            core,
+            lambda: now_ns() // 1_000_000,
+            policies.repair,
+            retrieve_frequency_ms=options.retrieve_frequency_ms,
+            has_store=asks_store,
         )
         self.segmentation = _segmentation(options)
         self.engine = Engine(
             core,
+            repairs,
             now_ns=now_ns,
             random=random,
             stream=self._stream,
@@ -124,7 +137,7 @@ class Runtime:
             kept.keeper.tell = self.engine.emit
             budget = StateBudget(recorder, kept.saved.tables)
         self.sync_status = SyncStatusWatch(self._sync_status)
-        used = ("send", "receive", "store") if options.asks_store else ("send", "receive")
+        used = ("send", "receive", "store") if asks_store else ("send", "receive")
         self._health = Health(
             self.engine.now_ms,
             self.engine.emit,
@@ -142,14 +155,14 @@ class Runtime:
             self._health,
             self._stream,
             Backoff(random.random),
-            retrieve_frequency_ms=options.retrieve_frequency_ms,
+            repairs,
         )
         self._confirmation = Confirmation(
             self.engine,
             self._intake,
             transport,
             self._health,
-            interval_ms=options.confirm_interval_ms if options.asks_store else 0,
+            interval_ms=options.confirm_interval_ms if asks_store else 0,
         )
 
     def restore(self) -> None:
@@ -212,7 +225,7 @@ class Runtime:
             self._stream,
             self._random,
         )
-        if self.options.asks_store:
+        if self._asks_store:
             tasks.start_soon(self._retriever.run, name="reliable_channel.retriever")
             if self.options.query_on_connect:
                 self._retriever.catch_up(joined_from_ms)
@@ -344,7 +357,9 @@ class Runtime:
 
 def _segmentation(options: ChannelOptions) -> Segmentation:
     layout = options.segment_layout
-    if layout is None:
+    if isinstance(layout, str):
+        layout = next((known for known in LAYOUTS if known.name == layout), None)
+    if not isinstance(layout, SegmentLayout):
         return NoSegmentation()
     return Segments(
         layout,

@@ -20,6 +20,7 @@ from ..segmentation import (
     Reassembler,
     ReassemblyLimits,
     Segmenter,
+    SegmentLayout,
     SegmentOutcome,
     SegmentProgress,
     SegmentSetDropped,
@@ -96,13 +97,13 @@ class Segments:
 
     def __init__(
         self,
-        layout_name: str,
+        layout: SegmentLayout,
         *,
         segment_size_bytes: int,
         max_payload_bytes: int,
         reconstruction_timeout_ms: int,
     ) -> None:
-        layout = next(layout for layout in LAYOUTS if layout.name == layout_name)
+        self._layouts = (layout, *(other for other in LAYOUTS if other.name != layout.name))
         chunk_bytes = layout.chunk_size_bytes(segment_size_bytes)
         most = -(-max_payload_bytes // chunk_bytes) + SEGMENTS_SPARE
         self._max_payload_bytes = max_payload_bytes
@@ -140,7 +141,7 @@ class Segments:
 
     def join(self, received: MessageReceived, now_ms: int, number: int) -> Iterator[Told]:
         """Add a segment; what is none is delivered as it is."""
-        segment = sniff(received.content)
+        segment = sniff(received.content, self._layouts)
         if segment is None:
             yield Told(received, (number,))
             return
@@ -154,7 +155,7 @@ class Segments:
 
     def whole(self, content: bytes) -> bytes:
         """The payload of an only segment."""
-        segment = sniff(content)
+        segment = sniff(content, self._layouts)
         return segment.payload if segment and segment.data_segment_count == 1 else content
 
     def next_deadline_ms(self) -> int | None:

@@ -16,7 +16,10 @@ class OutgoingKind(Enum):
     CONTENT = "content"
     RETRY = "retry"
     REPAIR = "repair"
+    CONTROL = "control"
+    """What participants say to stay in sync, each by its id; of use for a moment only."""
     SYNC = "sync"
+    """The same, where each says all that the one before said, and so takes its place."""
     EPHEMERAL = "ephemeral"
 
 

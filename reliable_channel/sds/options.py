@@ -54,6 +54,9 @@ class RepairOptions:
     """Messages that are broadcast again for one requester."""
     requester_answer_bytes_per_minute: int = 4 * 1024 * 1024
     """The same in bytes: all of the cache once a minute."""
+    asks_when_told: bool = False
+    """Whether the owner says from when on a missing message is asked for (`SdsProtocol.wanted`);
+    else it is from the first."""
 
     def __post_init__(self) -> None:
         _require(self, "t_min_ms", 0)

@@ -14,7 +14,7 @@ channel over, not to bridge it.
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Final
 
 from .bloom import SPEC_BLOOM, BloomForm
@@ -34,7 +34,7 @@ class WireProfile:
     """A dialect: bytes, clock, filters, ids and repair of one peer family."""
 
     name: str
-    codec: Codec
+    codec: Codec = field(repr=False)
     clock: Callable[[int], LamportClock]
     """Makes the Lamport clock, given the time in milliseconds: its unit, and how it steps."""
     bloom: BloomForm
@@ -51,9 +51,9 @@ class WireProfile:
     causal histories, where they must be known to be no messages that anybody waits for."""
     max_content_bytes: int | None = None
     """The content that peers take at most, where that is bounded."""
-    segmentation: str | None = None
-    """The name of the layout in which peers cut long payloads into segments; None where they do
-    not."""
+    segmentation: object = None
+    """The layout in which peers cut long payloads into segments, or the name of one of
+    `reliable_channel.segmentation`, of which the core knows nothing; None where they do not."""
     encryption_order: str = "sds-then-encrypt"
     """Whether peers seal whole SDS messages, or with `encrypt-then-sds` their contents alone."""
     marker: bytes | None = None
@@ -104,6 +104,15 @@ NIM: Final = WireProfile(
 )
 
 PROFILES: Final = {profile.name: profile for profile in (SPEC, NIM)}
+"""Those that come along."""
+
+
+def understood(profile: WireProfile) -> tuple[WireProfile, ...]:
+    """What a participant listens to that sends a dialect: those that come along, and its own before
+    them where it is another one, as they might take its messages for theirs."""
+    if PROFILES.get(profile.name) is profile:
+        return tuple(PROFILES.values())
+    return profile, *(other for other in PROFILES.values() if other.name != profile.name)
 
 
 def wire_profile(name: str) -> WireProfile:

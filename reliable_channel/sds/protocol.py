@@ -22,7 +22,7 @@ from .incoming import MissingEntry
 from .log import LogEntry
 from .message import HistoryEntry
 from .options import SdsOptions
-from .profile import PROFILES, SPEC, WireProfile
+from .profile import SPEC, WireProfile, understood
 from .progress import Progress
 from .receiving import Arrival, Outcome, Receiver
 from .restoring import restore
@@ -43,10 +43,10 @@ TRIM_INTERVAL_MS: Final = 60_000
 class SdsProtocol:
     """One participant of one channel.
 
-    It sends the dialect `profile` and takes those of `listen_to`, all by default; what mixing them
-    means stands in `profile.py`. Options and id function are those of `profile` where None.
-    With `signing` it signs what it sends; with `require_signatures` it takes nothing whose sender
-    is not proven.
+    It sends the dialect `profile` and takes those of `listen_to`, all that are known by default;
+    what mixing them means stands in `profile.py`. Options and id function are those of `profile`
+    where None. With `signing` it signs what it sends; with `require_signatures` it takes nothing
+    whose sender is not proven.
 
     `random` returns floats in [0, 1) and is asked for sync back-off and sync ids alone.
 
@@ -80,11 +80,9 @@ class SdsProtocol:
         )
         self._sender = Sender(state, id_function or profile.id_function, random, signing)
         self._delivery = Delivery(state)
+        self._listen_to = understood(profile) if listen_to is None else tuple(listen_to)
         self._receiver = Receiver(
-            state,
-            self._delivery,
-            tuple(PROFILES.values() if listen_to is None else listen_to),
-            signing if require_signatures else None,
+            state, self._delivery, self._listen_to, signing if require_signatures else None
         )
         self._repair_sync_not_before_ms = 0
         self._recorded_clock: int | None = None
@@ -100,7 +98,7 @@ class SdsProtocol:
     def restore(self, tables: Tables, newest: Sequence[LogEntry], now_ms: int) -> None:
         """Begin as before a restart: with the rows that were recorded, and the newest entries of
         the log, oldest first. Own messages that never went out wait in `outgoing()` again."""
-        restore(self._state, tables, newest, now_ms)
+        restore(self._state, tables, newest, now_ms, self._listen_to)
         if self.is_missing_something or self.incoming_buffer.parked:
             self._delivery.plan_sweep(now_ms)
 
@@ -275,6 +273,18 @@ class SdsProtocol:
         First, longest missing first, what others wait for; then what is looked for quietly.
         """
         return [*self.incoming_buffer.missing.values(), *self._state.joining.presumed.values()]
+
+    def wanted(self) -> Sequence[MissingEntry]:
+        """Hand out, with `asks_when_told`, what others might be asked for: whatever is missing, as
+        often as it is referred to."""
+        if not self._state.wanted:
+            return ()
+        wanted, self._state.wanted = self._state.wanted, []
+        return wanted
+
+    def ask_participants(self, missing: MissingEntry, now_ms: int) -> None:
+        """Have others asked for a missing message: T_req is counted from now."""
+        self.repair_requests.want(missing.entry, now_ms, missing.referrer_id)
 
     @property
     def is_missing_something(self) -> bool:

@@ -293,7 +293,7 @@ class Receiver:
         state = self._state
         unmet: set[str] = set()
         news: list[HistoryEntry] = []
-        buffer, repair = state.incoming_buffer, state.options.repair.enabled
+        buffer = state.incoming_buffer
         for entry in unknown:
             dependency = entry.message_id
             if not dependency or dependency == message.message_id or dependency in unmet:
@@ -309,8 +309,8 @@ class Receiver:
                 if buffer.note_missing(entry, now_ms, message.sender_id):
                     news.append(entry)
             # Lost is what nobody waits for; who still refers to it may well have it by now.
-            if repair and dependency not in buffer.parked:
-                state.repair_requests.want(entry, now_ms, message.sender_id)
+            if dependency not in buffer.parked:
+                state.want(entry, now_ms, message.sender_id)
         if news:
             state.tell(MessageMissing(tuple(news)))
         self._delivery.plan_sweep(now_ms)
@@ -344,8 +344,7 @@ class Receiver:
         self._reject(RejectionReason.INCOMING_BUFFER_FULL, detail, message)
         entry = HistoryEntry(message_id, evicted.retrieval_hint, message.sender_id)
         buffer.note_missing(entry, now_ms, message.sender_id)
-        if state.options.repair.enabled:
-            state.repair_requests.want(entry, now_ms, message.sender_id)
+        state.want(entry, now_ms, message.sender_id)
 
     def _bound_missing(self) -> None:
         buffer, limit = self._state.incoming_buffer, self._state.options.limits.missing_entries

@@ -6,13 +6,10 @@ missing message mostly one participant asks and one answers; the original sender
 """
 
 from collections import OrderedDict
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from hashlib import sha256
-from itertools import islice
 from typing import Final
-
-from sortedcontainers import SortedList
 
 from .changes import NO_RECORDER, Recorder, Row, Table
 from .incoming import reference, reference_row
@@ -20,6 +17,7 @@ from .message import HistoryEntry
 from .options import RepairOptions
 from .repair_budget import RepairBudget
 from .shares import Shares, in_turn
+from .timetable import Timetable
 
 REPAIR_REQUESTS: Final = Table(
     "repair_requests",
@@ -96,47 +94,6 @@ def response_groups(num_participants: int) -> int:
     return max(1, num_participants // 128)
 
 
-class _Timetable:
-    """Message ids by due time; of equal times, the first one added comes first."""
-
-    def __init__(self) -> None:
-        self.due_ms: dict[str, int] = {}
-        self._order: SortedList[tuple[int, int, str]] = SortedList()
-        self._keys: dict[str, tuple[int, int, str]] = {}
-        self._added = 0
-
-    def __contains__(self, message_id: str) -> bool:
-        return message_id in self.due_ms
-
-    def __len__(self) -> int:
-        return len(self.due_ms)
-
-    def add(self, message_id: str, due_ms: int) -> None:
-        self._added += 1
-        key = (due_ms, self._added, message_id)
-        self.due_ms[message_id], self._keys[message_id] = due_ms, key
-        self._order.add(key)
-
-    def remove(self, message_id: str) -> None:
-        if message_id in self.due_ms:
-            del self.due_ms[message_id]
-            self._order.remove(self._keys.pop(message_id))
-
-    def first_ms(self) -> int | None:
-        return self._order[0][0] if self._order else None
-
-    def last(self) -> tuple[int, str] | None:
-        return (self._order[-1][0], self._order[-1][2]) if self._order else None
-
-    def last_first(self) -> Iterator[str]:
-        return (message_id for _, _, message_id in reversed(self._order))
-
-    def until(self, now_ms: int, most: int) -> list[str]:
-        """The first ids that are due by `now_ms`."""
-        due = self._order.irange(maximum=(now_ms + 1,))
-        return [message_id for _, _, message_id in islice(due, most)]
-
-
 @dataclass(slots=True)
 class _Wanted:
     """A missing message, when it was first wanted, and how often it was asked for since it last
@@ -164,7 +121,7 @@ class OutgoingRepairBuffer:
         self._options = options
         self._timers = timers
         self._wanted: dict[str, _Wanted] = {}
-        self._timetable = _Timetable()
+        self._timetable = Timetable()
         self._shares = Shares()
         """Of the entries, by who referred to them."""
         self._resting: OrderedDict[str, int] = OrderedDict()
@@ -326,7 +283,7 @@ class IncomingRepairBuffer:
         self._participant_id = participant_id
         self._options = options
         self._timers = timers
-        self._timetable = _Timetable()
+        self._timetable = Timetable()
         self._paid: dict[str, tuple[str, int]] = {}
         """By whom, and how many bytes, by message id."""
         self.budget = RepairBudget(options)

@@ -16,7 +16,7 @@ from .joining import PRESUMED, SETTLED
 from .log import EVICTED, LogEntry
 from .options import SdsOptions
 from .outgoing import OUTGOING, OUTGOING_PROGRESS, OutgoingEntry
-from .profile import PROFILES
+from .profile import WireProfile
 from .repair import REPAIR_REQUESTS, REPAIR_RESPONSES
 from .repair_cache import REPAIR_CACHE
 from .state import REFERABLE, ChannelState
@@ -42,8 +42,15 @@ TABLES: Final[tuple[Table, ...]] = (
 """All small tables of the core."""
 
 
-def restore(state: ChannelState, tables: Tables, newest: Sequence[LogEntry], now_ms: int) -> None:
-    """Give `state`, which is new, what was recorded of an earlier one.
+def restore(
+    state: ChannelState,
+    tables: Tables,
+    newest: Sequence[LogEntry],
+    now_ms: int,
+    listen_to: Sequence[WireProfile],
+) -> None:
+    """Give `state`, which is new, what was recorded of an earlier one that listened to these
+    dialects.
 
     Own messages that never went out are broadcast again, in their order.
     """
@@ -65,7 +72,11 @@ def restore(state: ChannelState, tables: Tables, newest: Sequence[LogEntry], now
         _number(values.get("wanted_from")), _number(values.get("presume_until_ms")), tables
     )
     state.incoming_buffer.restore_references(rows(MISSING), rows(LOST))
-    state.incoming_buffer.restore_parked(_parked(rows(PARKED)))
+    state.incoming_buffer.restore_parked(_parked(rows(PARKED), listen_to))
+    if state.options.repair.asks_when_told:
+        # Whether the owner had decided on them by then is not known.
+        for missing in state.incoming_buffer.missing.values():
+            state.want(missing.entry, now_ms, missing.referrer_id)
     _fill_bloom_filter(state, newest)
     for entry in sorted(state.outgoing_buffer.undispatched(), key=lambda e: _place(state, e)):
         state.broadcast(OutgoingKind.CONTENT, entry.message_id, entry.data)
@@ -105,11 +116,11 @@ def _fill_bloom_filter(state: ChannelState, newest: Sequence[LogEntry]) -> None:
         state.bloom_filter.insert(message_id)
 
 
-def _parked(rows: Sequence[Row]) -> Iterator[ParkedMessage]:
+def _parked(rows: Sequence[Row], listen_to: Sequence[WireProfile]) -> Iterator[ParkedMessage]:
     for _, arrived_ms, retrieval_hint, data in rows:
         assert isinstance(arrived_ms, int) and isinstance(data, bytes)
         assert retrieval_hint is None or isinstance(retrieval_hint, bytes)
-        codec = next((p.codec for p in PROFILES.values() if p.codec.recognises(data)), None)
+        codec = next((p.codec for p in listen_to if p.codec.recognises(data)), None)
         try:
             if codec is not None:
                 yield ParkedMessage(codec.decode(data), data, retrieval_hint, arrived_ms, set())

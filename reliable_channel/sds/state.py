@@ -10,9 +10,10 @@ from .causal_history import CausalTail
 from .changes import NO_RECORDER, Recorder, Table
 from .events import Outgoing, OutgoingKind, SdsEvent
 from .ids import RecentIds
-from .incoming import IncomingBuffer
+from .incoming import IncomingBuffer, MissingEntry
 from .joining import Joining
 from .log import LogEntry, MessageLog
+from .message import HistoryEntry
 from .options import SdsOptions
 from .outgoing import OutgoingBuffer
 from .profile import WireProfile
@@ -81,6 +82,8 @@ class ChannelState:
         self.repair_cache = RepairCache(repair.cache_bytes if repair.enabled else 0, recorder)
         self.referable_syncs = RecentIds(REFERABLE_SYNCS, recorder=recorder, table=REFERABLE)
         """Sync messages of dialects whose peers refer to them: there is nothing to wait for."""
+        self.wanted: list[MissingEntry] = []
+        """What might be asked of others, where the owner decides that."""
         self.counters = SdsCounters()
         self.events: deque[SdsEvent] = deque()
         self.outgoing: deque[Outgoing] = deque()
@@ -94,6 +97,17 @@ class ChannelState:
     ) -> None:
         """Queue bytes for the transport."""
         self.outgoing.append(Outgoing(kind, message_id, data, timestamp_ns))
+
+    def want(self, entry: HistoryEntry, now_ms: int, referrer_id: str) -> None:
+        """Have others asked for a missing message that was referred to."""
+        if not self.options.repair.enabled:
+            return
+        if self.options.repair.asks_when_told:
+            missing = self.incoming_buffer.missing.get(entry.message_id)
+            since_ms = now_ms if missing is None else missing.since_ms
+            self.wanted.append(MissingEntry(entry, since_ms, referrer_id))
+        else:
+            self.repair_requests.want(entry, now_ms, referrer_id)
 
     def forget(self, message_id: str) -> LogEntry:
         """Take a message that turned out to be forged out of all that is kept or passed on."""

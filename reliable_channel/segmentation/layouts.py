@@ -6,7 +6,8 @@ payload in v0.1 and the count of data segments, never absent, in nim-segmentatio
 apart even where the payload is empty, and the other two are refused instead of misread.
 """
 
-from typing import TYPE_CHECKING, Final, Protocol
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Final, Protocol, runtime_checkable
 
 from google.protobuf.message import DecodeError
 from google.protobuf.unknown_fields import UnknownFieldSet
@@ -25,6 +26,7 @@ CHUNK_ALIGNMENT_BYTES: Final = 64
 """Of the Reed-Solomon code of nim-segmentation, which aligns without parity too."""
 
 
+@runtime_checkable
 class SegmentLayout(Protocol):
     """How segments are written."""
 
@@ -149,9 +151,9 @@ LIP_243_V01: Final = Lip243V01()
 LAYOUTS: Final[tuple[SegmentLayout, ...]] = (NIM_SEGMENTATION, LIP_243_V01)
 
 
-def sniff(data: bytes) -> Segment | None:
+def sniff(data: bytes, layouts: Sequence[SegmentLayout] = LAYOUTS) -> Segment | None:
     """Read a segment in whichever layout it is written; None if it is in none of them."""
-    for layout in LAYOUTS:
+    for layout in layouts:
         if (segment := layout.decode(data)) is not None:
             return segment
     return None

@@ -24,6 +24,7 @@ from ..sds.events import (
     SdsEvent,
 )
 from .ledger import InvariantViolated, Ledger, Record
+from .participant import Observer
 
 INSERTED: Final = 5_000
 """Ids that are remembered of a filter: as many as it may hold while its messages are on their
@@ -40,7 +41,7 @@ def spec_t_req(participant_id: str, message_id: str, now_ms: int, options: Repai
     return now_ms + options.t_min_ms + int.from_bytes(digest[:8]) % max(1, span)
 
 
-class Watch:
+class Watch(Observer[SdsProtocol]):
     """Looks at one participant, through its restarts."""
 
     def __init__(

@@ -6,11 +6,13 @@ from hashlib import sha256
 from random import Random
 from typing import Final, Protocol
 
+from ..sds.events import OutgoingKind
 from .scenario import Conditions, Latency, Partition
 from .timeline import Timeline
 
 STORE: Final = -1
 """The number of Store, which hears like a participant outside all islands."""
+_EXPENDABLE: Final = (OutgoingKind.CONTROL, OutgoingKind.SYNC, OutgoingKind.EPHEMERAL)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -21,14 +23,18 @@ class Packet:
     message_hash: bytes
     timestamp_ms: int
     """By the clock of its sender; Store orders by it."""
-    is_stored: bool = True
-    """Waku: whether it is not marked as ephemeral."""
+    kind: OutgoingKind
+
+    @property
+    def is_stored(self) -> bool:
+        """Waku: whether it is not marked as ephemeral."""
+        return self.kind not in _EXPENDABLE
 
 
-def packet(data: bytes, timestamp_ms: int, *, is_stored: bool = True) -> Packet:
+def packet(data: bytes, timestamp_ms: int, kind: OutgoingKind = OutgoingKind.CONTENT) -> Packet:
     """Seal bytes; the hash covers the timestamp, as that of Waku does."""
     digest = sha256(timestamp_ms.to_bytes(8, signed=True) + data).digest()
-    return Packet(data, digest, timestamp_ms, is_stored)
+    return Packet(data, digest, timestamp_ms, kind)
 
 
 class Station(Protocol):

@@ -6,29 +6,31 @@ to Store by the rules of `store_queries.py`.
 """
 
 from collections import deque
-from collections.abc import Generator, Iterable, Iterator
+from collections.abc import Callable, Generator, Iterable, Iterator
 from contextlib import closing
 from dataclasses import dataclass
 from random import Random
-from typing import Final
+from typing import Final, Generic, Protocol, TypeVar
 
-from ..sds import Arrival, SdsOptions, SdsProtocol, WireProfile
+from ..repair_policies import RepairPolicy, both
+from ..repairs import Repairs
 from ..sds.archive import NO_ARCHIVE, LogArchive
-from ..sds.changes import NO_RECORDER, Changes
+from ..sds.changes import NO_RECORDER, Changes, Recorder
 from ..sds.events import Outgoing, OutgoingKind, SdsEvent
+from ..sds.receiving import Arrival
 from ..state import ArchiveOverlay, Identity
 from ..steady_clock import SteadyClock
 from ..store_queries import StoreQueries
+from ..sync_core import SyncCore
 from .durability import Disk
-from .invariants import Watch
 from .network import Network, Packet, packet
 from .store import Store, StoreAwayError
+from .tally import RepairTally
 from .timeline import Timeline
 from .trace import Trace
 
 CHANNEL: Final = "simulated"
 URGENCY: Final = {kind: urgency for urgency, kind in enumerate(OutgoingKind)}
-_EXPENDABLE: Final = (OutgoingKind.SYNC, OutgoingKind.EPHEMERAL)
 _HINTED: Final = (OutgoingKind.CONTENT, OutgoingKind.RETRY)
 PUBLISH_MS: Final = 5
 """How long the own node takes to accept a message."""
@@ -38,17 +40,76 @@ BACKOFF_MS: Final = (200, 10_000)
 """The first and the longest wait for a Store that does not answer."""
 
 
+C = TypeVar("C", bound=SyncCore)
+C_co = TypeVar("C_co", bound=SyncCore, covariant=True)
+
+
+class MakeCore(Protocol[C_co]):
+    """Makes the core of a participant, at each start of its process."""
+
+    def __call__(
+        self,
+        sender_id: str,
+        *,
+        now_ms: int,
+        random: Callable[[], float],
+        recorder: Recorder,
+        archive: LogArchive,
+    ) -> C_co:
+        """Make one, as `SyncSetting` describes it."""
+        ...
+
+
+class Observer(Generic[C]):
+    """Is told what a participant does; by default nothing comes of it."""
+
+    def started(self, core: C) -> None:
+        """It begins with an empty log."""
+
+    def restarted(self, core: C) -> None:
+        """It begins again, with what it had on disk."""
+
+    def left(self) -> None:
+        """It is gone for good."""
+
+    def sent(self, core: C, message_id: str) -> None:
+        """A message of its application was taken."""
+
+    def accepted(self, core: C, message_id: str) -> None:
+        """And is on disk."""
+
+    def received(self, core: C, data: bytes, arrival: Arrival) -> None:
+        """The core was given a message."""
+
+    def took(self, data: bytes, arrival: Arrival) -> None:
+        """And what came of it is on disk."""
+
+    def told(self, core: C, event: SdsEvent) -> str | None:
+        """The application was told; a line for the trace, or None."""
+        return None
+
+    def stepped(self, core: C, now_ms: int, is_waiting: Callable[[str], bool]) -> None:
+        """A step is over; `is_waiting` says of an own message whether it waits for the
+        transport."""
+
+    def published(self, core: C, outgoing: Outgoing) -> None:
+        """A message is out."""
+
+
 @dataclass(slots=True)
-class World:
+class World(Generic[C]):
     """What all participants share."""
 
     timeline: Timeline
     network: Network
     store: Store | None
     trace: Trace
-    options: SdsOptions
-    profile: WireProfile
+    make_core: MakeCore[C]
+    dialect: str
     commit_ms: int
+    payload_bytes: int = 0
+    """Messages of applications are filled up to this length."""
+    policy: RepairPolicy = both
 
 
 @dataclass(slots=True)
@@ -62,23 +123,31 @@ class _Step:
     arrived: tuple[bytes, Arrival] | None
 
 
-class Participant:
+class Participant(Generic[C]):
     """Drives one core; absent until `start`, and after `stop`."""
 
     def __init__(
-        self, number: int, world: World, seed: int, watch: Watch, *, is_durable: bool
+        self,
+        number: int,
+        name: str,
+        world: World[C],
+        seed: int,
+        watch: Observer[C],
+        *,
+        is_durable: bool,
     ) -> None:
         self.number = number
-        self.name = watch.name
+        self.name = name
         self.watch = watch
+        self.tally = RepairTally()
         self.clock_skew_ms = 0
-        self.core: SdsProtocol | None = None
+        self.core: C | None = None
         """None while the process does not run."""
         self._world = world
         self._seed = seed
         self._disk: Disk | None = None
         if is_durable:
-            self._disk = Disk(Identity(CHANNEL, watch.name, world.profile.name))
+            self._disk = Disk(Identity(CHANNEL, name, world.dialect))
         self._starts = 0
         self._written = 0
         self._node_is_away = False
@@ -99,26 +168,29 @@ class Participant:
         self._clock = SteadyClock(self._wall_ns, lambda: self._world.timeline.now_ms * 1_000_000)
         self._last_look_ms = self.now_ms()
         self.core = core = self._make_core()
-        self._queries = StoreQueries(core, self.now_ms, retrieve_frequency_ms=RETRIEVE_FREQUENCY_MS)
+        self.repairs = Repairs(
+            core,
+            self.now_ms,
+            self._world.policy,
+            retrieve_frequency_ms=RETRIEVE_FREQUENCY_MS,
+            has_store=self._world.store is not None,
+        )
+        self._queries = StoreQueries(core, self.now_ms, self.repairs)
         self._note("starts")
         self.catch_up(self.now_ms() - CATCH_UP_WINDOW_MS)
         self._settle(core, self.now_ms())
 
-    def _make_core(self) -> SdsProtocol:
+    def _make_core(self) -> C:
         world, now_ms = self._world, self.now_ms()
         saved, recorder = None, NO_RECORDER
         archive: LogArchive = NO_ARCHIVE
         if self._disk is not None:
             saved, recorder, self._overlay = self._disk.open()
             archive = self._overlay
-        core = SdsProtocol(
-            CHANNEL,
+        core = world.make_core(
             self.name,
             now_ms=now_ms,
             random=Random(f"{self._seed} {self.name} {self._starts}").random,
-            options=world.options,
-            profile=world.profile,
-            listen_to=(world.profile,),
             recorder=recorder,
             archive=archive,
         )
@@ -172,7 +244,8 @@ class Participant:
         if (core := self.core) is None:
             return
         self._written += 1
-        now_ms, content = self.now_ms(), f"{self.name} writes {self._written}".encode()
+        now_ms, words = self.now_ms(), f"{self.name} writes {self._written}".encode()
+        content = words.ljust(self._world.payload_bytes, b".")
         message_id = core.send(content, now_ms)
         self.watch.sent(core, message_id)
         self._settle(core, now_ms, sent_id=message_id)
@@ -182,17 +255,19 @@ class Participant:
         if self.core is not None and not self._node_is_away:
             self._receive(self.core, arrived)
 
-    def _receive(self, core: SdsProtocol, arrived: Packet) -> None:
+    def _receive(self, core: C, arrived: Packet, *, from_store: bool = False) -> None:
         now_ms, data = self.now_ms(), arrived.data
         arrival = core.receive(data, now_ms, retrieval_hint=arrived.message_hash)
+        self.repairs.received(arrival, len(data), from_store=from_store)
+        self.tally.received(arrival)
         self.watch.received(core, data, arrival)
         self._settle(core, now_ms, arrived=(data, arrival))
 
-    def _ring(self, core: SdsProtocol, at_ms: int) -> None:
+    def _ring(self, core: C, at_ms: int) -> None:
         if core is not self.core or at_ms != self._rings_at_ms:
             return
         self._rings_at_ms = None
-        now_ms, due_ms = self.now_ms(), core.next_deadline_ms()
+        now_ms, due_ms = self.now_ms(), self._next_deadline_ms(core)
         if due_ms is not None and due_ms <= now_ms:
             core.on_deadline(now_ms)
             self._settle(core, now_ms)
@@ -201,19 +276,22 @@ class Participant:
 
     def _settle(
         self,
-        core: SdsProtocol,
+        core: C,
         now_ms: int,
         *,
         sent_id: str | None = None,
         arrived: tuple[bytes, Arrival] | None = None,
     ) -> None:
         """Hand on what the core wants told and broadcast, then set the timer."""
+        self.repairs.step()
+        events = list(core.events())
+        for event in events:
+            self.repairs.saw(event)
+            self.tally.told(event)
         if self._overlay is None:
-            self._let_out(core, core.events(), core.outgoing(), sent_id, arrived)
+            self._let_out(core, events, core.outgoing(), sent_id, arrived)
         else:
-            step = _Step(
-                core.changes(), list(core.events()), list(core.outgoing()), sent_id, arrived
-            )
+            step = _Step(core.changes(), events, list(core.outgoing()), sent_id, arrived)
             self._overlay.add(step.changes)
             self._unwritten.append(step)
             if len(self._unwritten) == 1:
@@ -224,7 +302,7 @@ class Participant:
         if not self._searching and not self._queries.is_idle:
             self._search()
 
-    def _commit(self, core: SdsProtocol) -> None:
+    def _commit(self, core: C) -> None:
         """Write the steps that wait, in one transaction, then let out what they had to say."""
         if core is not self.core:
             return
@@ -241,7 +319,7 @@ class Participant:
 
     def _let_out(
         self,
-        core: SdsProtocol,
+        core: C,
         events: Iterable[SdsEvent],
         outgoing: Iterable[Outgoing],
         sent_id: str | None,
@@ -271,16 +349,20 @@ class Participant:
             for outgoing in step.outgoing
         )
 
-    def _set_timer(self, core: SdsProtocol, now_ms: int) -> None:
+    def _set_timer(self, core: C, now_ms: int) -> None:
         """See that the deadline is not missed. One that moves back, as that of the next sync does
         with each message, is noticed when the earlier one rings."""
-        if (due_ms := core.next_deadline_ms()) is None:
+        if (due_ms := self._next_deadline_ms(core)) is None:
             return
         timeline = self._world.timeline
         at_ms = timeline.now_ms + max(0, due_ms - now_ms)
         if self._rings_at_ms is None or at_ms < self._rings_at_ms:
             self._rings_at_ms = at_ms
             timeline.at(at_ms, self._ring, core, at_ms)
+
+    def _next_deadline_ms(self, core: C) -> int | None:
+        deadlines = core.next_deadline_ms(), self.repairs.next_deadline_ms()
+        return min((due_ms for due_ms in deadlines if due_ms is not None), default=None)
 
     # -- out ---------------------------------------------------------------------------------------
 
@@ -298,7 +380,7 @@ class Participant:
             timeline = self._world.timeline
             timeline.at(timeline.now_ms + PUBLISH_MS, self._publish, self.core)
 
-    def _publish(self, core: SdsProtocol) -> None:
+    def _publish(self, core: C) -> None:
         if core is not self.core:
             return
         self._publishing = False
@@ -306,9 +388,10 @@ class Participant:
             return
         key = min(self._outbox, key=lambda key: URGENCY[key[0]])
         outgoing = self._outbox.pop(key)
-        sealed = packet(outgoing.data, self.now_ms(), is_stored=outgoing.kind not in _EXPENDABLE)
+        sealed = packet(outgoing.data, self.now_ms(), outgoing.kind)
         self._note(f"publishes {outgoing.kind.value} {outgoing.message_id}")
         self.watch.published(core, outgoing)
+        self.tally.published(outgoing)
         self._world.network.broadcast(self.number, sealed)
         if outgoing.kind in _HINTED:
             now_ms = self.now_ms()
@@ -330,7 +413,7 @@ class Participant:
             self._searching = True
             self._go_on(self.core, self._searches(self._world.store))
 
-    def _go_on(self, core: SdsProtocol | None, searches: Iterator[int]) -> None:
+    def _go_on(self, core: C | None, searches: Iterator[int]) -> None:
         """Let a process that yields how long it waits run to its next wait."""
         if core is not self.core:
             return
@@ -345,14 +428,18 @@ class Participant:
                 try:
                     with closing(look) as queries:
                         for query in queries:
+                            self.tally.store_queries += not self._queries.is_catching_up
                             yield store.delay_ms()
                             assert self.core is not None
                             for found in store.answer(query):
-                                self._receive(self.core, found)
+                                self._receive(self.core, found, from_store=True)
                             backoff_ms = BACKOFF_MS[0]
                 except StoreAwayError:
                     yield backoff_ms
                     backoff_ms = min(2 * backoff_ms, longest_ms)
+            if self.repairs.next_deadline_ms() is not None:
+                assert self.core is not None
+                self._settle(self.core, self.now_ms())
             if not self._queries.must_catch_up:
                 yield self._queries.tick_ms
         self._searching = False

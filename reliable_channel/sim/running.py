@@ -4,12 +4,16 @@ import gc
 import signal
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
+from functools import partial
 from itertools import islice
 from multiprocessing import active_children
-from typing import Final
+from typing import Final, TypeVar
 
 from .scenario import Scenario
 from .simulation import Result, Simulation
+
+_Task = TypeVar("_Task")
+_Outcome = TypeVar("_Outcome")
 
 LOOK_S: Final = 0.2
 """How often it is asked whether to stop."""
@@ -27,20 +31,32 @@ def run_all(
     `seeds` may be endless; it ends early once `stopped` says so. With more than one job the runs
     are spread over processes, so that `make` must be a function of a module.
     """
+    return spread(partial(_run, make), seeds, jobs=jobs, stopped=stopped)
+
+
+def spread(
+    run: Callable[[_Task], _Outcome],
+    tasks: Iterable[_Task],
+    *,
+    jobs: int = 1,
+    stopped: Callable[[], bool] = lambda: False,
+) -> Iterator[_Outcome]:
+    """Run each task, as `run_all` does with scenarios; outcomes must say whose they are."""
+    alone = partial(_without_collecting, run)
     if jobs <= 1:
-        for seed in seeds:
+        for task in tasks:
             if stopped():
                 return
-            yield _run(make, seed)
+            yield alone(task)
         return
-    remaining, strangers = iter(seeds), set(active_children())
+    remaining, strangers = iter(tasks), set(active_children())
     with ProcessPoolExecutor(jobs, initializer=_become_a_worker) as pool:
-        running: set[Future[Result]] = set()
+        running: set[Future[_Outcome]] = set()
         try:
             while not stopped():
                 # Some wait beside those that run, so that no core does.
-                for seed in islice(remaining, 3 * jobs - len(running)):
-                    running.add(pool.submit(_run, make, seed))
+                for task in islice(remaining, 3 * jobs - len(running)):
+                    running.add(pool.submit(alone, task))
                 if not running:
                     return
                 done, running = wait(running, LOOK_S, return_when=FIRST_COMPLETED)
@@ -54,11 +70,15 @@ def run_all(
 
 
 def _run(make: Callable[[int], Scenario], seed: int) -> Result:
-    scenario = make(seed)
-    # What a run makes lives as long as the run, and looking through it takes a fifth of the time.
+    return Simulation(make(seed)).run()
+
+
+def _without_collecting(run: Callable[[_Task], _Outcome], task: _Task) -> _Outcome:
+    """What a run makes lives as long as the run, and looking through it takes a fifth of the
+    time."""
     gc.disable()
     try:
-        return Simulation(scenario).run()
+        return run(task)
     finally:
         gc.enable()
 

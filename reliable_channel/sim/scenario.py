@@ -58,6 +58,8 @@ class Parameters:
     log_window_entries: int = 20_000
     repair_buffer_size: int = 1_000
     repair_cache_bytes: int = 4 * 1024 * 1024
+    retrieval_strategy: str = "both"
+    """The name of a repair policy."""
 
 
 @dataclass(frozen=True, slots=True)

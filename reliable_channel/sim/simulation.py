@@ -4,33 +4,23 @@ are equal."""
 import traceback
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from random import Random
 from typing import Final
 
-from ..sds import Limits, RepairOptions, SdsOptions
+from ..repair_policies import REPAIR_POLICIES, WITHOUT_OTHERS, WITHOUT_STORE
+from ..sds import Limits, RepairOptions, SdsOptions, SdsProtocol
 from ..sds.bloom import BloomParameters
 from .hostile import Attacker
 from .invariants import Watch
 from .ledger import InvariantViolated, Ledger
 from .network import Network
 from .participant import CHANNEL, Participant, World
-from .scenario import (
-    ClockJump,
-    Conditions,
-    Crash,
-    Fault,
-    Hostile,
-    Join,
-    Leave,
-    Outage,
-    Parameters,
-    Partition,
-    Scenario,
-    StoreAway,
-    StoreConditions,
-)
+from .planning import Plan
+from .scenario import Conditions, Hostile, Parameters, Scenario, StoreConditions
 from .sharing import sharing
 from .store import Store
+from .tally import RepairTally, summed
 from .timeline import Timeline
 from .trace import Trace
 
@@ -74,6 +64,11 @@ class Result:
     delivered: int
     settled_after_ms: int
     """From the end of the faults until all logs were equal."""
+    repair: RepairTally
+
+
+class _Watched(Participant[SdsProtocol]):
+    watch: Watch
 
 
 class Simulation:
@@ -90,21 +85,23 @@ class Simulation:
             self.store = Store(timeline, scenario.store, Random(f"{seed} store"))
             self.network.stations.append(self.store)
         self.ledger = Ledger(lambda: timeline.now_ms - START_MS)
+        strategy = scenario.parameters.retrieval_strategy
         world = World(
             timeline,
             self.network,
-            self.store,
+            None if strategy in WITHOUT_STORE else self.store,
             self.trace,
-            options,
-            profile,
+            partial(SdsProtocol, CHANNEL, options=options, profile=profile, listen_to=(profile,)),
+            profile.name,
             scenario.commit_ms,
+            policy=REPAIR_POLICIES[strategy],
         )
         numbers = range(scenario.participants)
         self.watches = [Watch(n, name_of(n), self.ledger, profile, options.bloom) for n in numbers]
         for watch in self.watches:
             watch.introduce(self.watches)
         self.participants = [
-            Participant(w.number, world, seed, w, is_durable=w.number in scenario.durable)
+            _Watched(w.number, w.name, world, seed, w, is_durable=w.number in scenario.durable)
             for w in self.watches
         ]
         self.network.stations += self.participants
@@ -139,53 +136,15 @@ class Simulation:
             violation = Violation("no step raises", "", self.ledger.now_ms(), "", where)
         steps, delivered = self._count()
         digest = self.trace.digest()
-        return Result(self.scenario, violation, digest, steps, delivered, settled_after_ms)
+        repair = summed(participant.tally for participant in self.participants)
+        return Result(self.scenario, violation, digest, steps, delivered, settled_after_ms, repair)
 
     # -- the course of a run -----------------------------------------------------------------------
 
     def _plan(self) -> None:
-        late = {fault.who for fault in self.scenario.faults if isinstance(fault, Join)}
-        for fault in self.scenario.faults:
-            if isinstance(fault, ClockJump) and fault.at_ms == 0:
-                self.participants[fault.who].clock_skew_ms += fault.by_ms
-            else:
-                self._plan_fault(fault)
-        for participant in self.participants:
-            if participant.number not in late:
-                participant.start()
-        for write in self.scenario.writes:
-            self._at(write.at_ms, self.participants[write.who].write)
-
-    def _plan_fault(self, fault: Fault) -> None:
-        network, store, participants = self.network, self.store, self.participants
-        match fault:
-            case Partition():
-                self._at(fault.at_ms, network.partitions.append, fault)
-                self._at(fault.until_ms, network.partitions.remove, fault)
-            case Outage():
-                self._at(fault.at_ms, participants[fault.who].set_node_away, True)
-                self._at(fault.until_ms, participants[fault.who].set_node_away, False)
-            case StoreAway() if store is not None:
-                self._at(fault.at_ms, setattr, store, "is_away", True)
-                self._at(fault.until_ms, setattr, store, "is_away", False)
-            case ClockJump():
-                self._at(fault.at_ms, participants[fault.who].set_clock, fault.by_ms)
-            case Crash():
-                self._at(fault.at_ms, participants[fault.who].stop)
-                self._at(fault.until_ms, participants[fault.who].start)
-            case Join():
-                self._at(fault.at_ms, participants[fault.who].start)
-            case Leave():
-                self._at(fault.at_ms, participants[fault.who].leave)
-            case Hostile() if self._attacker is not None:
-                for number in range(fault.count):
-                    at_ms = fault.at_ms + 1_000 * number
-                    self._at(at_ms, self._attacker.attack, fault.attack)
-            case _:
-                pass
-
-    def _at(self, at_ms: int, action: Callable[..., None], *arguments: object) -> None:
-        self.timeline.at(START_MS + at_ms, action, *arguments)
+        attack = self._attacker.attack if self._attacker is not None else None
+        plan = Plan(self.timeline, self.network, self.store, self.participants, attack)
+        plan.add(self.scenario)
 
     def _play_faults(self) -> None:
         end_ms = START_MS + self.scenario.faults_end_ms
@@ -237,7 +196,7 @@ class Simulation:
     def check(self) -> None:
         """Compare whole logs: of each participant with what it told, and of those who know the same
         with each other."""
-        seen: dict[tuple[int, int], Participant] = {}
+        seen: dict[tuple[int, int], _Watched] = {}
         for participant in self._present():
             watch, core = participant.watch, participant.core
             assert core is not None
@@ -285,7 +244,7 @@ class Simulation:
                         "the logs do not have it",
                     )
 
-    def _present(self) -> list[Participant]:
+    def _present(self) -> list[_Watched]:
         return [participant for participant in self.participants if participant.core is not None]
 
     def _differences(self) -> str:
@@ -324,6 +283,8 @@ def core_options(parameters: Parameters) -> SdsOptions:
             cache_bytes=parameters.repair_cache_bytes,
             # No simulated Store is so good that nobody need be asked after a restart.
             cache_durably=True,
+            enabled=parameters.retrieval_strategy not in WITHOUT_OTHERS,
+            asks_when_told=True,
         ),
         limits=Limits(
             incoming_messages=parameters.incoming_messages,

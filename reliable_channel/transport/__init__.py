@@ -16,6 +16,7 @@ from .memory import MemoryNetwork, MemoryTransport
 from .multicast import MulticastTransport
 from .pool import PoolTransport
 from .waku import WakuSettings, WakuTransport
+from .wrapping import Wrapping
 
 __all__ = [
     "Batch",
@@ -33,5 +34,6 @@ __all__ = [
     "TransportError",
     "WakuSettings",
     "WakuTransport",
+    "Wrapping",
     "has_store",
 ]

@@ -75,6 +75,9 @@ class Transport(Protocol):
 
     A transport to a network that keeps no messages has an attribute `has_store = False`: then
     Store is never asked, and what is missing is asked of other participants alone.
+
+    `open` and `aclose` are called by one task, which closes last what it opened first: a transport
+    may hold a task group in between.
     """
 
     async def open(self) -> None:
@@ -162,6 +165,15 @@ class Renewable(Protocol):
 
 
 @runtime_checkable
+class Lingering(Protocol):
+    """A transport from which others fetch what was published: with it goes what they have not."""
+
+    async def handed_over(self) -> None:
+        """Wait, a second or two at most, for others to fetch what was published last."""
+        ...
+
+
+@runtime_checkable
 class Inspectable(Protocol):
     """A transport that tells about its nodes."""
 
@@ -183,6 +195,12 @@ def renew(transport: Transport) -> None:
     """Subscribe anew, where the transport can."""
     if isinstance(transport, Renewable):
         transport.renew()
+
+
+async def handed_over(transport: Transport) -> None:
+    """Wait for others to fetch what was published, where they must."""
+    if isinstance(transport, Lingering):
+        await transport.handed_over()
 
 
 def nodes_of(transport: Transport) -> tuple[NodeHealth, ...]:

@@ -10,6 +10,7 @@ from .base import (
     NodeHealth,
     Received,
     Transport,
+    handed_over,
     has_store,
     nodes_changed,
     nodes_of,
@@ -83,6 +84,10 @@ class LossyTransport:
     def renew(self) -> None:
         """Subscribe again."""
         renew(self._inner)
+
+    async def handed_over(self) -> None:
+        """Wait for others to fetch what was published."""
+        await handed_over(self._inner)
 
     def nodes(self) -> tuple[NodeHealth, ...]:
         """How each node does."""

@@ -1,26 +1,21 @@
 """A LAN without any node: participants are members of one UDP multicast group.
 
-There is no Store: what the network loses, other participants broadcast again (SDS-R). The hashes
-are Waku's, so that a message which also goes through a node has one hash.
+There is no Store: what the network loses, other participants broadcast again (SDS-R).
 """
 
 import socket
 from collections.abc import AsyncGenerator, Sequence
 from errno import EMSGSIZE
-from struct import Struct
-from struct import error as StructError
 from typing import Final
 
 import anyio
 
-from waku.hashing import message_hash
-from waku.models import WakuMessage
-
-from .base import Batch, Envelope, Received, Source, StoreUnavailable, TransportError
+from .base import Batch, Envelope, Received, StoreUnavailable, TransportError
 from .multicast_frames import EXPIRES_S, Reassembly, decode, frames, topic_tag
 from .multicast_socket import Group, join
 from .recent_hashes import RecentHashes
 from .waku import WakuSettings
+from .wrapping import Wrapping
 
 BURST: Final = 16
 """Datagrams that go out in one go: 22 kB, a tenth of the receive buffer that Linux gives."""
@@ -28,8 +23,6 @@ PAUSE_S: Final = 0.001
 """The time others have to take a burst out of their buffers; 20 MB/s remain."""
 READ_AT_ONCE: Final = 256
 """Datagrams that are read before others have a turn."""
-_BESIDE: Final = Struct(">QB")
-"""Timestamp and length of the meta, before meta and payload."""
 
 
 class MulticastTransport:
@@ -44,9 +37,8 @@ class MulticastTransport:
     def __init__(self, url: str, settings: WakuSettings) -> None:
         self.url = url
         self.group = Group.of_url(url)
-        self._content_topic = settings.content_topic
-        self._shard = settings.shard
-        self._tag = topic_tag(f"{self._shard} {self._content_topic}")
+        self._wrapping = Wrapping(settings)
+        self._tag = topic_tag(f"{settings.shard} {settings.content_topic}")
         self.mislabelled = 0
         """Messages that were not what their frames said."""
         self._socket: socket.socket | None = None
@@ -70,14 +62,15 @@ class MulticastTransport:
         self, payload: bytes, *, timestamp_ns: int, ephemeral: bool, meta: bytes = b""
     ) -> Envelope:
         """Wrap bytes under the hash that a Waku node would give them."""
-        digest = self._hash(payload, timestamp_ns, meta)
-        return Envelope(payload, timestamp_ns, ephemeral, digest, meta)
+        return self._wrapping.envelope(
+            payload, timestamp_ns=timestamp_ns, ephemeral=ephemeral, meta=meta
+        )
 
     async def publish(self, envelope: Envelope) -> None:
         """Send a message in as many datagrams as it takes."""
-        beside = _BESIDE.pack(envelope.timestamp_ns, len(envelope.meta)) + envelope.meta
         try:
-            datagrams = frames(self._tag, envelope.message_hash, beside + envelope.payload)
+            body = self._wrapping.body(envelope)
+            datagrams = frames(self._tag, envelope.message_hash, body)
         except ValueError as error:
             raise TransportError(f"the message is too long: {error}", retryable=False) from error
         async with self._sending:
@@ -140,26 +133,12 @@ class MulticastTransport:
         body = self._reassembly.add(source, frame)
         if body is None:
             return None
-        received = self._message(body)
+        received = self._wrapping.received(body)
         if received is None or received.message_hash != frame.message_hash:
             self.mislabelled += 1
             return None
         self._seen.add(received.message_hash)
         return received
-
-    def _message(self, body: bytes) -> Received | None:
-        try:
-            timestamp_ns, meta_bytes = _BESIDE.unpack_from(body)
-            start = _BESIDE.size + meta_bytes
-            meta, payload = body[_BESIDE.size : start], body[start:]
-            digest = self._hash(payload, timestamp_ns, meta)
-        except (StructError, ValueError):  # too short, or a time beyond Waku's 63 bits
-            return None
-        return Received(payload, digest, timestamp_ns, Source.LIVE, meta)
-
-    def _hash(self, payload: bytes, timestamp_ns: int, meta: bytes) -> bytes:
-        message = WakuMessage(payload, self._content_topic, timestamp=timestamp_ns, meta=meta)
-        return message_hash(self._shard, message)
 
     def _opened(self) -> socket.socket:
         if self._socket is None:

@@ -21,6 +21,7 @@ from .base import (
     StoreUnavailable,
     Transport,
     TransportError,
+    handed_over,
     has_store,
     renew,
 )
@@ -29,6 +30,8 @@ from .recent_hashes import RecentHashes
 
 REDUNDANCY: Final = 2
 RETRY_S: Final = 1.0
+HANDOVER_S: Final = 5.0
+"""How long closing waits at most for others to fetch what was published."""
 GRACE_S: Final = 1.0
 """How long other nodes may take for a message that one has taken."""
 QUEUED_BATCHES: Final = 32
@@ -116,16 +119,22 @@ class PoolTransport:
         raise TransportError(f"none of the nodes can be used: {self._errors('receive')}")
 
     async def aclose(self) -> None:
-        """Stop listening and close every node's transport."""
+        """Stop listening, and close every node's transport."""
         stack, self._exit = self._exit, None
-        try:
-            if stack is not None:
-                await stack.aclose()
-        finally:
-            async with anyio.create_task_group() as tasks:
-                for node in self._nodes:
-                    node.open = False
-                    tasks.start_soon(node.transport.aclose)
+        if stack is None:
+            return
+        async with stack:
+            with anyio.move_on_after(HANDOVER_S):
+                async with anyio.create_task_group() as tasks:
+                    for node in self._nodes:
+                        if node.listens:
+                            tasks.start_soon(handed_over, node.transport)
+            # Not cancelled as a whole, so that each closes in peace.
+            for node in self._nodes:
+                node.listening.cancel()
+            for node in self._nodes:
+                if node.open:
+                    await node.closed.wait()
 
     def envelope(
         self, payload: bytes, *, timestamp_ns: int, ephemeral: bool, meta: bytes = b""
@@ -259,31 +268,56 @@ class PoolTransport:
     async def _listen(
         self, node: Node, arrived: MemoryObjectSendStream[Batch | TransportError]
     ) -> None:
-        """Open one node's transport and look what it brings, for ever."""
-        while True:
-            try:
-                if node.open:
-                    batch = await node.transport.receive()
-                else:
-                    await node.transport.open()
-                    batch, node.open = Batch([]), True
-            except TransportError as error:
-                wait_s = self._away(node, error)
-                self._tried.set()
-                if gap := self._settled_gaps():
-                    await arrived.send(Batch([], gap))
-                if self._exit is not None and not any(node.listens for node in self._nodes):
-                    await arrived.send(TransportError(f"no node answers: {error}"))
-                await anyio.sleep(wait_s)
-            else:
-                self._looked(node, batch.gap)
-                self._tried.set()
-                await arrived.send(Batch(batch.messages, self._settled_gaps()))
+        """Open one node's transport, look what it brings until told to stop, and close it.
 
-    def _away(self, node: Node, error: TransportError) -> float:
-        """Note that a node does not answer; return how long to wait."""
+        No scope may begin around the opening and end before the closing: a transport may hold a
+        task group in between.
+        """
+        try:
+            while not node.open:
+                try:
+                    await node.transport.open()
+                except TransportError as error:
+                    await self._failed(node, arrived, error)
+                else:
+                    node.open = True
+            with node.listening:
+                await self._brought(node, arrived, Batch([]))
+                while True:
+                    try:
+                        batch = await node.transport.receive()
+                    except TransportError as error:
+                        await self._failed(node, arrived, error)
+                    else:
+                        await self._brought(node, arrived, batch)
+        finally:
+            node.open = False
+            await node.transport.aclose()
+            node.closed.set()
+
+    async def _failed(
+        self,
+        node: Node,
+        arrived: MemoryObjectSendStream[Batch | TransportError],
+        error: TransportError,
+    ) -> None:
+        """Note that a node does not answer, tell where no other does, and wait a while."""
         node.covered_since_s = None
-        return node.receive.failed(error, self._retry_s)
+        wait_s = node.receive.failed(error, self._retry_s)
+        self._tried.set()
+        if gap := self._settled_gaps():
+            await arrived.send(Batch([], gap))
+        if self._exit is not None and not any(node.listens for node in self._nodes):
+            await arrived.send(TransportError(f"no node answers: {error}"))
+        await anyio.sleep(wait_s)
+
+    async def _brought(
+        self, node: Node, arrived: MemoryObjectSendStream[Batch | TransportError], batch: Batch
+    ) -> None:
+        """Hand on what a node brought."""
+        self._looked(node, batch.gap)
+        self._tried.set()
+        await arrived.send(Batch(batch.messages, self._settled_gaps()))
 
     def _looked(self, node: Node, gap: str) -> None:
         """Note a look that worked."""

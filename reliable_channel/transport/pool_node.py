@@ -54,6 +54,9 @@ class Node:
     send: Service = field(init=False)
     receive: Service = field(init=False)
     store: Service = field(init=False)
+    listening: anyio.CancelScope = field(init=False)
+    """Ends the looking; closing follows."""
+    closed: anyio.Event = field(init=False)
     open: bool = False
     covered_since_s: float | None = None
     """Since when nothing can have been missed through this node; None while it is away."""
@@ -63,7 +66,8 @@ class Node:
         self.send, self.receive, self.store = (Service(self.changed) for _ in range(3))
 
     def begin(self) -> None:
-        """Count the time of its state from now."""
+        """Begin a life: count the time of its state from now."""
+        self.listening, self.closed = anyio.CancelScope(), anyio.Event()
         for service in (self.send, self.receive, self.store):
             service.changed_at_s = anyio.current_time()
 

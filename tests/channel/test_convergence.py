@@ -95,7 +95,7 @@ class World:
 async def test_whatever_happens_all_logs_end_equal(
     virtual_time: None, seed: int, strategy: str
 ) -> None:
-    options = ChannelOptions(retrieval_strategy=strategy)  # type: ignore[arg-type]
+    options = ChannelOptions(retrieval_strategy=strategy)
     async with AsyncExitStack() as stack:
         world = World(seed, options, stack)
         random = world.random

@@ -4,7 +4,7 @@ import anyio
 import anyio.abc
 import pytest
 
-from reliable_channel.runtime.outbox import EPHEMERAL_LIMIT, Outbox
+from reliable_channel.runtime.outbox import CONTROL_LIMIT, EPHEMERAL_LIMIT, Outbox
 from reliable_channel.sds.events import Outgoing, OutgoingKind
 
 pytestmark = pytest.mark.anyio
@@ -30,7 +30,7 @@ async def test_content_goes_first_in_the_order_it_was_sent() -> None:
             outbox.put(outgoing(kind, f"{kind.value}-{number}"))
     assert await take_all(outbox) == [
         "content-1", "content-2", "retry-1", "retry-2", "repair-1", "repair-2",
-        "sync-2", "ephemeral-1", "ephemeral-2",
+        "control-1", "control-2", "sync-2", "ephemeral-1", "ephemeral-2",
     ]  # fmt: skip
 
 
@@ -114,9 +114,23 @@ async def test_what_never_went_out_is_listed_in_order() -> None:
     assert [message.message_id for message in outbox.undispatched()] == ["c", "a", "b"]
 
 
-async def test_ephemeral_messages_do_not_pile_up() -> None:
+@pytest.mark.parametrize(
+    ("kind", "limit"),
+    [(OutgoingKind.EPHEMERAL, EPHEMERAL_LIMIT), (OutgoingKind.CONTROL, CONTROL_LIMIT)],
+)
+async def test_what_is_of_use_for_a_moment_does_not_pile_up(kind: OutgoingKind, limit: int) -> None:
     outbox = Outbox()
-    for number in range(EPHEMERAL_LIMIT + 3):
-        outbox.put(outgoing(OutgoingKind.EPHEMERAL, str(number)))
+    for number in range(limit + 3):
+        outbox.put(outgoing(kind, str(number)))
     taken = await take_all(outbox)
-    assert (taken[0], len(taken)) == ("3", EPHEMERAL_LIMIT)
+    assert (taken[0], len(taken)) == ("3", limit)
+
+
+async def test_a_sync_that_is_put_back_makes_room_for_a_newer_one() -> None:
+    outbox = Outbox()
+    outbox.put(outgoing(OutgoingKind.SYNC, "s1"))
+    item = await outbox.get()
+    outbox.put(outgoing(OutgoingKind.SYNC, "s2"))
+    outbox.put_back(item)
+    outbox.put(outgoing(OutgoingKind.SYNC, "s3"))
+    assert await take_all(outbox) == ["s3"]

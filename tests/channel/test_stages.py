@@ -79,8 +79,9 @@ async def test_what_is_sealed_with_another_key_is_dropped_silently_and_counted()
     alice = make_channel(network.transport(), "alice", encryption=toy(1))
     bob = make_channel(network.transport(), "bob", encryption=toy(1))
     mallory = make_channel(network.transport(), "mallory", encryption=toy(2))
-    async with alice, mallory, listening(bob) as told:
+    async with alice, listening(mallory) as sent, listening(bob) as told:
         await mallory.send(b"psst")
+        await sent.first(MessageSent)
         await alice.send(b"hello")
         assert (await told.first(MessageReceived)).content == b"hello"
         assert bob.statistics().transport.foreign >= 1

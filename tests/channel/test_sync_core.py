@@ -101,6 +101,12 @@ class Shouting:
     def missing(self) -> Sequence[MissingEntry]:
         return ()
 
+    def wanted(self) -> Sequence[MissingEntry]:
+        return ()
+
+    def ask_participants(self, missing: MissingEntry, now_ms: int) -> None:
+        pass
+
     def is_awaited(self, message_id: str) -> bool:
         return False
 
@@ -130,7 +136,7 @@ class Shouting:
         return Progress(self._received, 0, 0)
 
     def statistics(self) -> SdsStatistics:
-        return SdsStatistics(SdsCounters(), 0, len(self.log), *[0] * 10)
+        return SdsStatistics(SdsCounters(), 0, len(self.log), *[0] * 11)
 
 
 class Plugin:

@@ -9,16 +9,24 @@ from typing import get_args
 
 import pytest
 
-from docs import conformance, generate
+from docs import choosing, conformance, generate
 from reliable_channel import ChannelOptions, Event, ReliableChannel
+from reliable_channel.cli.comparison_plots import plots
 
 ROOT = Path(__file__).parents[2]
 PAGES = sorted([ROOT / "README.md", *(ROOT / "docs").glob("*.md")])
 
 
-@pytest.mark.parametrize("written", [generate, conformance], ids=lambda module: module.__name__)
+@pytest.mark.parametrize(
+    "written", [generate, conformance, choosing], ids=lambda module: module.__name__
+)
 def test_a_generated_page_is_up_to_date(written: ModuleType) -> None:
     assert written.PAGE.read_text() == written.page(), "run `make docs`"
+
+
+def test_plots_show_the_results() -> None:
+    for name, drawn in plots(choosing.results()).items():
+        assert (choosing.DIRECTORY / name).read_bytes() == drawn, "run `make docs`"
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)

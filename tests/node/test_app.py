@@ -172,6 +172,17 @@ async def test_filter_limits(http: httpx.AsyncClient) -> None:
         assert answer.status_code == (200 if batch < 10 else 503)
 
 
+@pytest.mark.parametrize("method", ["POST", "DELETE"])
+async def test_a_filter_request_names_a_hundred_topics_at_most(
+    http: httpx.AsyncClient, method: str
+) -> None:
+    topics = [f"/a/1/{number}/proto" for number in range(101)]
+    body = {"requestId": "r", "contentFilters": topics}
+    answer = await http.request(method, "/filter/v2/subscriptions", json=body)
+    assert answer.status_code == 400
+    assert answer.json()["statusDesc"] == "BAD_REQUEST: exceeds maximum content topics: 100"
+
+
 @pytest.mark.parametrize(
     ("query", "status", "text"),
     [

@@ -1,7 +1,11 @@
 """What plugins may do, and what becomes of those that misbehave."""
 
+import inspect
+import re
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from importlib.metadata import EntryPoint
+from pathlib import Path
 from types import ModuleType
 from typing import Any
 
@@ -13,16 +17,22 @@ from typer.testing import CliRunner
 from reliable_channel import (
     Event,
     MessageReceived,
+    NodeHealthChanged,
     ObserverSetAside,
+    ObserverSlow,
     PluginError,
     ReliableChannel,
+    SyncSent,
+    checked_transport,
 )
 from reliable_channel import plugins as registry
 from reliable_channel.checked_transport import CheckedTransport
 from reliable_channel.cli.main import COMMANDS, command_line
 from reliable_channel.encryption import EncryptionPair
 from reliable_channel.hooks import PROJECT, Hooks, hookimpl
-from reliable_channel.plugins import BUILT_IN, installed, plugin_manager
+from reliable_channel.plugin_calls import calls
+from reliable_channel.plugins import BUILT_IN, installed, manager_with, plugin_manager
+from reliable_channel.runtime import Observers
 from reliable_channel.state import MemoryStateStore
 from reliable_channel.transport import (
     Batch,
@@ -104,6 +114,16 @@ async def test_a_channel_that_is_opened_again_gets_a_transport_of_its_own_again(
         async with alice:
             await alice.send(b"coo")
     assert len(pigeons.asked) == 2
+
+
+def test_a_plugin_that_is_installed_or_given_twice_counts_once(
+    fresh: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    install(monkeypatch, "pigeons", selection=None)
+    pigeons = _plugins["pigeons"]
+    assert isinstance(pigeons, Pigeons)
+    channel("pigeon://loft", plugins=[pigeons, pigeons])
+    assert pigeons.asked == ["pigeon://loft"]
 
 
 def test_a_scheme_that_is_claimed_twice_names_both() -> None:
@@ -276,6 +296,85 @@ async def test_a_failing_observer_is_named_and_set_aside(
         assert told.of(ObserverSetAside) == [ObserverSetAside("sick", reason)]
         assert len(sick.events) == 1
         assert set(told.events) <= set(sound.events)
+
+
+def test_an_observer_that_takes_long_is_named_once_and_goes_on() -> None:
+    now_s = 0.0
+
+    def dawdle() -> None:
+        nonlocal now_s
+        now_s += 1.5
+
+    slow, sound = Watcher(dawdle), Watcher()
+    slow.__name__ = "slow"  # type: ignore[attr-defined]
+    observe = calls(manager_with([sound, slow]), "observe")
+    observers = Observers(observe, "general", "alice", now_s=lambda: now_s)
+    event = SyncSent("s")
+    assert list(observers.tell(event, 0)) == [ObserverSlow("slow", 1_500)]
+    assert list(observers.tell(event, 0)) == []
+    assert slow.events == sound.events == [event, event]
+
+
+def test_a_hook_that_takes_long_is_named_in_a_warning() -> None:
+    call, *_ = calls(manager_with([Pigeons()]), "make_transport")
+    ticks = iter((0.0, 2.5))
+    slow = replace(call, now_s=lambda: next(ticks))
+    with pytest.warns(RuntimeWarning, match=r"plugin 'Pigeons' took 2\.5 s in make_transport"):
+        assert slow.asked(Transport, url="memory://x") is None
+
+
+def test_the_trace_shows_a_call_before_it_returns(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("RELIABLE_CHANNEL_TRACE_PLUGINS", "1")
+    seen: list[str] = []
+
+    def hang(url: str) -> object:
+        seen.extend(capsys.readouterr().err.splitlines()[-1:])
+        return MemoryNetwork().transport()
+
+    channel("pigeon://x", plugins=[Pigeons(hang)])
+    assert seen == ["Pigeons: make_transport(url='pigeon://x')"]
+
+
+@pytest.mark.anyio
+async def test_a_transport_that_hangs_is_given_up_and_the_message_goes_later(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(checked_transport, "HANGS_S", 0.05)
+    network, calls_left = MemoryNetwork(), [True]
+
+    class Hanging(MemoryTransport):
+        async def publish(self, envelope: Envelope) -> None:
+            if calls_left:
+                calls_left.pop()
+                await anyio.sleep_forever()
+            await super().publish(envelope)
+
+    pigeons = Pigeons(lambda url: Hanging(network))
+    alice = channel("pigeon://x", plugins=[pigeons])
+    async with listening(alice) as told:
+        await alice.send(b"coo")
+        health = await told.first(NodeHealthChanged)
+        assert health.state == "failing"
+        assert "plugin 'Pigeons' did not return from publish in 0.05 s" in health.reason
+        await told.until(lambda: network.store)
+
+
+@pytest.mark.anyio
+async def test_what_was_accepted_before_a_plugin_failed_goes_out_later() -> None:
+    network, state = MemoryNetwork(), MemoryStateStore()
+    sick = Sick("publish", failing)
+    with pytest.raises(BaseExceptionGroup) as raised:
+        async with channel("pigeon://x", plugins=[Pigeons(lambda url: sick)], state=state) as alice:
+            await alice.send(b"coo")
+            await anyio.sleep_forever()
+    assert raised.group_contains(PluginError, match="plugin 'Pigeons' failed in publish")
+    sound = Pigeons(lambda url: network.transport(url))
+    bob = ReliableChannel("pigeon://x", channel_id="general", sender_id="bob", plugins=[sound])
+    async with listening(bob) as told, channel("pigeon://x", plugins=[sound], state=state):
+        event = await told.first(MessageReceived)
+        assert event.content == b"coo"
 
 
 @pytest.mark.anyio
@@ -454,11 +553,23 @@ def test_calls_are_traced_when_asked_for(
     channel("pigeon://x", plugins=[Pigeons()])
     lines = [line for line in capsys.readouterr().err.splitlines() if "make_transport" in line]
     assert lines[0].startswith("Pigeons: make_transport(url='pigeon://x') -> <")
-    assert " -> None in 0." in lines[1]
+    assert re.search(r" -> None in \d+\.\d\d ms$", lines[1])
 
 
 def test_every_hook_says_when_it_is_called() -> None:
     hooks = {name: hook for name, hook in vars(Hooks).items() if not name.startswith("_")}
     assert 5 <= len(hooks) <= 12
+    page = (Path(__file__).parents[2] / "docs" / "plugins.md").read_text()
     for name, hook in hooks.items():
         assert "\n        Called " in hook.__doc__, name
+        arguments = [
+            argument for argument in inspect.signature(hook).parameters if argument != "self"
+        ]
+        assert f"| `{name}({', '.join(arguments)})` |" in page, name
+
+
+def test_what_the_sdk_does_by_itself_fills_the_same_hooks() -> None:
+    filled = {hook for plugin in installed() if plugin.name in BUILT_IN for hook in plugin.hooks}
+    # It seals nothing, watches nothing, and has its own commands whatever plugins do.
+    others = {"make_encryption", "observe", "register_commands"}
+    assert filled | others == {name for name in vars(Hooks) if not name.startswith("_")}

@@ -268,7 +268,7 @@ async def test_a_group_that_cannot_be_joined_is_named_with_what_to_try() -> None
 
 
 def test_without_a_store_the_others_are_asked() -> None:
-    def strategy(asked: Any) -> str:
+    def strategy(asked: Any) -> object:
         channel = ReliableChannel(
             group_url(), channel_id="general", sender_id="alice", retrieval_strategy=asked
         )

@@ -3,7 +3,8 @@
 `EmbeddedNode` is the node, `serve` runs one as a server; see `docs/node.md`.
 """
 
-from waku.node.identity import BadAddress
+from waku.node.envelope import Envelope
+from waku.node.identity import BadAddress, NodeAddress
 from waku.node.node import EmbeddedNode, PublishRefused
 from waku.node.options import NodeOptions
 from waku.node.remote import DialFailed
@@ -16,6 +17,8 @@ __all__ = [
     "CannotListen",
     "DialFailed",
     "EmbeddedNode",
+    "Envelope",
+    "NodeAddress",
     "NodeOptions",
     "PublishRefused",
     "serve",

@@ -51,10 +51,7 @@ class FilterService:
         Raises:
             FilterRefused: too many of them.
         """
-        wanted = dict.fromkeys(criteria)
-        if len(wanted) > MAX_TOPICS_PER_REQUEST:
-            text = f"BAD_REQUEST: exceeds maximum content topics: {MAX_TOPICS_PER_REQUEST}"
-            raise FilterRefused(400, text)
+        wanted = _checked(criteria)
         if len(wanted | self._criteria_of(subscriber)) > MAX_CRITERIA_PER_SUBSCRIBER:
             text = "SERVICE_UNAVAILABLE: peer has reached maximum number of filter criteria"
             raise FilterRefused(503, text)
@@ -65,9 +62,10 @@ class FilterService:
         """Remove criteria.
 
         Raises:
-            FilterRefused: none of them was subscribed to.
+            FilterRefused: too many of them, or none was subscribed to.
         """
-        removed = [self._subscriptions.remove(criterion, subscriber) for criterion in criteria]
+        unwanted = _checked(criteria)
+        removed = [self._subscriptions.remove(criterion, subscriber) for criterion in unwanted]
         if not any(removed):
             raise FilterRefused(404, "NOT_FOUND: peer has no subscriptions")
 
@@ -100,3 +98,16 @@ class FilterService:
 
     def _criteria_of(self, subscriber: Client) -> dict[Criterion, None]:
         return dict.fromkeys(self._subscriptions.topics_of(subscriber))
+
+
+def _checked(criteria: Iterable[Criterion]) -> dict[Criterion, None]:
+    """What a request names, each once.
+
+    Raises:
+        FilterRefused: too many.
+    """
+    named = dict.fromkeys(criteria)
+    if len(named) > MAX_TOPICS_PER_REQUEST:
+        text = f"BAD_REQUEST: exceeds maximum content topics: {MAX_TOPICS_PER_REQUEST}"
+        raise FilterRefused(400, text)
+    return named

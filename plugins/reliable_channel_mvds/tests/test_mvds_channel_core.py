@@ -10,6 +10,7 @@ from reliable_channel import (
     EmptyContent,
     EphemeralReceived,
     MessageAcknowledged,
+    MessageReceived,
     MessageRejected,
     OutgoingBufferFull,
     RejectionReason,
@@ -246,6 +247,21 @@ def test_what_is_refused_is_named(data: bytes, reason: RejectionReason) -> None:
     assert arrival.outcome is Outcome.REJECTED
     (event,) = [e for e in world["alice"].core.events() if isinstance(e, MessageRejected)]
     assert event.reason is reason
+
+
+def test_every_truncation_is_named_or_says_less_and_the_whole_is_taken() -> None:
+    world = ChannelWorld("alice")
+    core = world["alice"].core
+    message = _message(_group(world), Content("mallory", 1, b"hello").encode())
+    list(core.events())
+    for end in range(len(message)):
+        refused = core.receive(message[:end], world.now_ms).outcome is Outcome.REJECTED
+        events = list(core.events())
+        assert not [event for event in events if isinstance(event, MessageReceived)]
+        assert [type(event) for event in events].count(MessageRejected) == refused
+    core.receive(message, world.now_ms)
+    [event] = [e for e in core.events() if isinstance(e, MessageReceived)]
+    assert event.content == b"hello"
 
 
 @pytest.mark.parametrize(

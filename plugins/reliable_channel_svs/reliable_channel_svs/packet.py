@@ -31,6 +31,11 @@ CONTENT: Final = 0x15
 SIGNATURE_INFO: Final = 0x16
 SIGNATURE_VALUE: Final = 0x17
 
+BLOB: Final = 0
+"""ContentType of a content."""
+GONE: Final = 3
+"""ContentType Nack of the application: its producer says that there is no such content."""
+
 MAX_PACKET_BYTES: Final = 8800
 """What forwarders carry; they drop anything longer without a word."""
 DEFAULT_LIFETIME_MS: Final = 4_000
@@ -107,6 +112,7 @@ class Data:
     covered: bytes
     final_block: bytes | None = None
     """The component of the last segment, where the content is one of several."""
+    content_type: int = BLOB
 
     def check(self, trust: Trust) -> None:
         """Let it pass if it is signed as the trust demands.
@@ -124,11 +130,12 @@ def make_data(
     *,
     freshness_ms: int | None = None,
     final_block: bytes | None = None,
+    content_type: int = BLOB,
 ) -> bytes:
     """The TLV of a signed Data; its ContentType 0 is written out, as ndnd does."""
     meta = encode(
         META_INFO,
-        encode_integer(CONTENT_TYPE, 0),
+        encode_integer(CONTENT_TYPE, content_type),
         b"" if freshness_ms is None else encode_integer(FRESHNESS, freshness_ms),
         b"" if final_block is None else encode(FINAL_BLOCK, final_block),
     )
@@ -164,13 +171,19 @@ def decode_data(wire: bytes | memoryview) -> Data:
         bytes(content or b""),
         Signature(type_, key_name, bytes(signature_value)),
         bytes(covered),
-        None if meta is None else _final_block(meta),
+        *_meta(meta),
     )
 
 
-def _final_block(meta: memoryview) -> bytes | None:
+def _meta(meta: memoryview | None) -> tuple[bytes | None, int]:
+    """FinalBlockId and ContentType."""
+    if meta is None:
+        return None, BLOB
     reader = Reader(meta)
-    reader.take_if(CONTENT_TYPE)
+    content_type = reader.take_if(CONTENT_TYPE)
     reader.take_if(FRESHNESS)
     block = reader.take_if(FINAL_BLOCK)
-    return None if block is None else bytes(block)
+    return (
+        None if block is None else bytes(block),
+        BLOB if content_type is None else decode_integer(content_type),
+    )

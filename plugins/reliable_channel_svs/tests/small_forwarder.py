@@ -6,10 +6,10 @@ nodes through ndnd's forwarder.
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from pathlib import Path
+from typing import Any
 
 import anyio
-from anyio.abc import ByteStream
+from anyio.abc import ByteStream, Listener
 
 from reliable_channel_svs import ForwarderError, Name
 from reliable_channel_svs.name import split_component
@@ -28,6 +28,8 @@ class SmallForwarder:
         self.routes: dict[Name, list[StreamLink]] = {}
         self.seen: list[Name] = []
         """Names of all Interests, with their digests."""
+        self.longest_bytes = 0
+        """Of all packets."""
         self.status = 200
         """What commands are answered."""
         self._pending: dict[Name, list[StreamLink]] = {}
@@ -60,6 +62,7 @@ class SmallForwarder:
 
     async def _take(self, link: StreamLink, wire: bytes) -> None:
         packet = unwrap(wire).packet
+        self.longest_bytes = max(self.longest_bytes, len(packet))
         if packet[0] != INTEREST:
             for asker in self._pending.pop(decode_data(packet).name, ()):
                 await asker.send(packet)
@@ -97,10 +100,9 @@ class SmallForwarder:
 
 
 @asynccontextmanager
-async def small_forwarder(path: Path) -> AsyncIterator[SmallForwarder]:
-    """A forwarder at a unix socket."""
+async def small_forwarder(listener: Listener[Any]) -> AsyncIterator[SmallForwarder]:
+    """A forwarder behind a listener."""
     forwarder = SmallForwarder()
-    listener = await anyio.create_unix_listener(path)
     async with listener, anyio.create_task_group() as tasks:
         tasks.start_soon(listener.serve, forwarder.serve)
         yield forwarder

@@ -25,8 +25,10 @@ from reliable_channel.events import (
     MessageLost,
     MessageRejected,
     RejectionReason,
+    RepairRequested,
 )
 from reliable_channel.plugins import plugin_manager
+from reliable_channel.runtime.outbox import Outbox
 from reliable_channel.sds.archive import NO_ARCHIVE
 from reliable_channel.sds.changes import NO_RECORDER
 from reliable_channel.sync_core import (
@@ -41,8 +43,7 @@ from reliable_channel.sync_core import (
 )
 from reliable_channel.transport import MemoryNetwork
 from reliable_channel_encryption import Keyring, Secret, SymmetricEncryption
-from reliable_channel_svs import PublicationName, StateVector
-from reliable_channel_svs import channel as plugin
+from reliable_channel_svs import PublicationName, StateVector, plugin
 from reliable_channel_svs.channel import SvsCore
 from reliable_channel_svs.channel.streams import WINDOW
 from reliable_channel_svs.channel.wire import ChannelWire, node_name
@@ -325,6 +326,36 @@ def test_a_restart_asks_again_for_what_was_missing() -> None:
     assert following.endswith("seq=2")
 
 
+def outbox_keeps(core: SvsCore, now_ms: int) -> tuple[int, int]:
+    """How many a core broadcasts at a time, and how many of them an outbox lets out."""
+    core.on_deadline(now_ms)
+    outbox, outgoing = Outbox(), list(core.outgoing())
+    for each in outgoing:
+        outbox.put(each)
+    return len(outgoing), len(outbox)
+
+
+def test_the_outbox_takes_no_request_for_another() -> None:
+    """Requests once were syncs without an id, of which the outbox keeps one."""
+    sender, receiver = SvsCore(setting("a")), SvsCore(setting("b"))
+    for number in range(20):
+        sender.send(b"%d" % number, START)
+    *_, last = sender.outgoing()
+    receiver.receive(last.data, START)
+    list(receiver.outgoing())
+    assert outbox_keeps(receiver, START + 1_500) == (19, 19)
+
+
+def test_the_outbox_takes_no_part_of_a_vector_for_another() -> None:
+    core, boot = SvsCore(setting("a")), START // 1000
+    names = [node_name(f"somebody with a long name: {'x' * 60} {number}") for number in range(600)]
+    wire = ChannelWire("general", lambda: 0.5)
+    vector = StateVector({name: {boot: 1} for name in names}).encode()
+    core.receive(wire.sync(vector, node_name("b"), StateVector(), ()), START)
+    made, kept = outbox_keeps(core, START + 60_000)
+    assert made == kept == 600 + 3  # a request for each, and the vector in three parts
+
+
 # -- whole channels --------------------------------------------------------------------------------
 
 
@@ -439,3 +470,28 @@ def test_what_is_said_in_another_channel_is_not_ours() -> None:
     for data in said:
         assert core.receive(data, START).reason is RejectionReason.WRONG_CHANNEL
     assert len(core.log) == 0 and not core.missing()
+
+
+# -- repair policies -------------------------------------------------------------------------------
+
+
+def test_others_are_asked_when_the_channel_says() -> None:
+    alice = SvsCore(setting("alice"))
+    bob = SvsCore(replace(setting("bob"), asks_when_told=True))
+    alice.send(b"missed", START)
+    list(alice.outgoing())
+    alice.send(b"of which a later one tells", START)
+    for outgoing in list(alice.outgoing()):
+        bob.receive(outgoing.data, START)
+    (wanted,) = bob.wanted()
+    assert [missing.entry for missing in bob.missing()] == [wanted.entry]
+    assert list(bob.wanted()) == []
+
+    def questions(until_ms: int) -> list[RepairRequested]:
+        bob.on_deadline(until_ms)
+        return [event for event in bob.events() if isinstance(event, RepairRequested)]
+
+    assert questions(START + 60_000) == []
+    bob.ask_participants(wanted, START + 60_000)
+    (request,) = questions(START + 62_000)
+    assert request.message_ids == (wanted.entry.message_id,)

@@ -2,6 +2,7 @@
 
 import inspect
 import re
+from collections.abc import Iterator
 from pathlib import Path
 from types import ModuleType
 
@@ -9,13 +10,23 @@ import pytest
 
 import reliable_channel_svs
 import reliable_channel_svs.ndn
+from reliable_channel.plugins import plugin_manager
 
 PAGES = [Path(__file__).parents[3] / "docs" / "svs.md", Path(__file__).parents[1] / "README.md"]
 SNIPPETS = [s for p in PAGES for s in re.findall(r"```python\n(.*?)```", p.read_text(), re.DOTALL)]
 
 
+@pytest.fixture
+def installed(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """The plugin as readers of the page have it; other tests name those that they want."""
+    monkeypatch.setenv("RELIABLE_CHANNEL_PLUGINS", "svs")
+    plugin_manager.cache_clear()
+    yield
+    plugin_manager.cache_clear()
+
+
 @pytest.mark.parametrize("snippet", SNIPPETS, ids=range(len(SNIPPETS)))
-def test_a_snippet_runs(snippet: str) -> None:
+def test_a_snippet_runs(snippet: str, installed: None) -> None:
     exec(compile(snippet, "svs.md", "exec"), {"__name__": "snippet"})
 
 

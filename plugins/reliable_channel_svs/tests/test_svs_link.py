@@ -1,5 +1,6 @@
 """Links over real sockets: packets told apart on streams, and one a datagram."""
 
+import asyncio
 import os
 import socket
 from pathlib import Path
@@ -10,7 +11,7 @@ import pytest
 from anyio.abc import ByteStream, Listener, SocketAttribute, SocketStream
 
 from reliable_channel_svs import ForwarderError, Name, TlvError
-from reliable_channel_svs.ndn.link import Address, connect
+from reliable_channel_svs.ndn.link import Address, UnixStream, connect
 from reliable_channel_svs.ndn.lp import LinkPacket, unwrap, wrap
 from reliable_channel_svs.ndn.management import check_response, register_route
 from reliable_channel_svs.packet import Interest
@@ -49,6 +50,30 @@ def test_packets_are_told_apart_on_a_stream(scheme: str) -> None:
                 tasks.cancel_scope.cancel()
 
     anyio.run(main)
+
+
+def test_bytes_that_arrive_at_a_cancelled_receive_disturb_nobody() -> None:
+    """With AnyIO's stream asyncio would report an InvalidStateError."""
+    reported: list[object] = []
+
+    async def main() -> None:
+        asyncio.get_running_loop().set_exception_handler(
+            lambda loop, context: reported.append(context)
+        )
+        ours, theirs = socket.socketpair()
+        ours.setblocking(False)
+        stream = UnixStream(ours)
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(stream.receive, 100)
+            await anyio.wait_all_tasks_blocked()
+            theirs.send(b"late")
+            await anyio.lowlevel.checkpoint()
+            tasks.cancel_scope.cancel()
+        await stream.aclose()
+        theirs.close()
+
+    anyio.run(main)
+    assert reported == []
 
 
 def test_a_datagram_is_a_packet() -> None:

@@ -35,7 +35,7 @@ from reliable_channel_svs.ndn import (
     PublicationUnavailable,
     SvsNode,
 )
-from reliable_channel_svs.packet import Interest, make_data
+from reliable_channel_svs.packet import MAX_PACKET_BYTES, Interest, make_data
 
 OPTIONS = NodeOptions(
     svs=SvsOptions(periodic_timeout_ms=500), retry_min_ms=20, interest_lifetime_ms=300
@@ -111,7 +111,8 @@ def run(
 async def world() -> AsyncIterator[World]:
     with TemporaryDirectory(prefix="svs") as directory:  # a socket's path must be short
         path = Path(directory) / "fw"
-        async with small_forwarder(path) as forwarder, AsyncExitStack() as stack:
+        listener = await anyio.create_unix_listener(path)
+        async with small_forwarder(listener) as forwarder, AsyncExitStack() as stack:
             yield World(path, forwarder, stack, {})
 
 
@@ -167,6 +168,25 @@ def test_a_publication_that_is_too_long_is_refused(
         with pytest.raises(ValueError, match=f"at most {limit}"):
             await alice.publish(b"x" * (limit + 1))
         assert (await alice.publish(b"x" * limit)).seq == 1
+
+    run(scenario)
+
+
+@pytest.mark.parametrize("options", [OPTIONS, ALO], ids=["spec", "svs-alo"])
+@pytest.mark.parametrize("size", [252, 253, 300, 1_000])
+def test_long_names_travel_and_their_packets_are_no_longer_than_forwarders_take(
+    size: int, options: NodeOptions, run: Run
+) -> None:
+    async def scenario(world: World) -> None:
+        key = Ed25519Signer(b"\x01" * 32, KEY)
+        trust = KeyTrust({KEY: key.public_key})
+        alice = await world.node("/" + "a" * size, options, key, trust)
+        bob = await world.node("/bob", options, key, trust)
+        longest = bytes(min(alice.content_limit_bytes, 20_000))
+        await alice.publish(longest)
+        [event] = await world.until(bob, PublicationReceived)
+        assert (event.name, event.content) == (alice.name, longest)
+        assert world.forwarder.longest_bytes <= MAX_PACKET_BYTES
 
     run(scenario)
 

@@ -1,4 +1,4 @@
-"""State Vector Sync: vectors, packets, and a channel whose digest they are."""
+"""State Vector Sync: vectors, packets, a channel whose digest they are, and one on NDN."""
 
 from collections.abc import Callable, Iterator
 from contextlib import suppress
@@ -9,9 +9,13 @@ from reliable_channel import ChannelOptions, MessageReceived
 from reliable_channel.sds.archive import NO_ARCHIVE
 from reliable_channel.sds.changes import NO_RECORDER
 from reliable_channel.sync_core import Outcome, SyncSetting
+from reliable_channel.transport import WakuSettings, Wrapping
 from reliable_channel_svs import Name, SignatureRefused, StateVector, TlvError
 from reliable_channel_svs.channel import SvsCore
+from reliable_channel_svs.ndn import PublicationReceived
 from reliable_channel_svs.ndn.lp import unwrap
+from reliable_channel_svs.ndn.parts import Joiner, cut
+from reliable_channel_svs.ndn.url import ALLOWED, GroupUrl
 from reliable_channel_svs.packet import decode_data, decode_interest
 from reliable_channel_svs.signing import DigestTrust
 
@@ -19,6 +23,12 @@ from ..target import Target, joined, records
 from ..vectors import document
 
 NOW_MS: Final = 1_736_266_473_000
+NODES: Final = (Name.parse("/bob"), Name.parse("/carol"))
+PARTS_BYTES: Final = 500
+URLS: Final = (
+    b"ndn://127.0.0.1:6363/room/one?naming=svs-alo&node_prefix=/site&set_strategy=no",
+    b"ndn:///room?forwarder=unix:///run/nfd/nfd.sock&key=a.key&trust=room.keys",
+)
 
 
 def _vector(data: bytes) -> None:
@@ -76,6 +86,52 @@ def _channel(data: bytes) -> None:
     assert core.next_deadline_ms() is not None
 
 
+def _publications(data: bytes) -> None:
+    """Parts of two nodes: bounded, and a message after them arrives as it was sent."""
+    joiner = Joiner(most_bytes=PARTS_BYTES)
+    wrapping = Wrapping(WakuSettings("/fuzz/1/channel/proto"))
+    for number, part in enumerate(records(data)):
+        node = NODES[len(part) & 1]
+        body = joiner.take(PublicationReceived(node, 1, number, part))
+        message = None if body is None else wrapping.received(body)
+        if message is not None:
+            sent = wrapping.envelope(
+                message.payload,
+                timestamp_ns=message.timestamp_ns,
+                ephemeral=False,
+                meta=message.meta,
+            )
+            assert (sent.message_hash, wrapping.body(sent)) == (message.message_hash, body)
+        assert joiner.held_bytes <= PARTS_BYTES
+    honest = wrapping.body(wrapping.envelope(b"honest" * 20, timestamp_ns=1, ephemeral=False))
+    joined_parts = [
+        joiner.take(PublicationReceived(NODES[0], 1, 100, part)) for part in cut(honest, 50)
+    ]
+    assert joined_parts[-1] == honest
+
+
+def _parts() -> Iterator[bytes]:
+    wrapping = Wrapping(WakuSettings("/fuzz/1/channel/proto"))
+    body = wrapping.body(wrapping.envelope(b"hello", timestamp_ns=1, ephemeral=False, meta=b"m"))
+    yield joined(cut(body, 100))
+    yield joined(cut(body, 6))
+
+
+def _url(data: bytes) -> None:
+    """A URL says what a node needs, or is refused with what is allowed."""
+    text = data.decode("utf-8", "surrogateescape")
+    try:
+        where = GroupUrl.parse(text)
+    except ValueError as error:
+        assert ALLOWED in str(error) or "belong together" in str(error)
+        return
+    group = where.group("/reliable-channel/1/general/proto")
+    for name in (group, where.node("alice")):
+        assert Name.parse(str(name)) == name
+    assert group.starts_with(where.prefix)
+    assert (where.key is None) == (where.trust is None)
+
+
 def _wires(section: str, field: str) -> Callable[[], Iterator[bytes]]:
     return lambda: (bytes.fromhex(case[field]) for case in document("svs/svs.json")[section])
 
@@ -100,4 +156,6 @@ TARGETS: Final = (
     Target("svs_vector", _vector, _wires("decode", "wire")),
     Target("svs_packet", _packet, _packets),
     Target("svs_channel", _channel, _conversations),
+    Target("ndn_publications", _publications, _parts),
+    Target("ndn_url", _url, lambda: URLS),
 )

@@ -317,6 +317,13 @@ class MvdsCore:
         """Nothing: what others have is offered, and asked of them."""
         return ()
 
+    def wanted(self) -> Sequence[MissingEntry]:
+        """Nothing: asking for what is offered is all that there is to the protocol."""
+        return ()
+
+    def ask_participants(self, missing: MissingEntry, now_ms: int) -> None:
+        """Nothing is missing."""
+
     @property
     def is_missing_something(self) -> bool:
         """Whether `missing()` names anything."""

@@ -10,9 +10,7 @@ from collections.abc import Collection, Iterator, Sequence
 from typing import Final
 
 from reliable_channel import ContentTooLong, EmptyContent, OutgoingBufferFull
-from reliable_channel.events import (
-    DeliveryFailed,
-)
+from reliable_channel.events import DeliveryFailed, RepairRequested
 from reliable_channel.sync_core import (
     CHANNEL,
     Arrival,
@@ -157,6 +155,23 @@ class SvsCore:
             for place, missing in self._state.recovery.missing.items()
         ]
 
+    def wanted(self) -> Sequence[MissingEntry]:
+        """Hand out what is newly missing, where the channel decides when it is asked for."""
+        undecided, recovery = self._state.recovery.undecided, self._state.recovery
+        if not undecided:
+            return ()
+        recovery.undecided = []
+        return [
+            MissingEntry(self._state.reference(place), recovery.missing[place].since_ms)
+            for place in undecided
+            if place in recovery.missing
+        ]
+
+    def ask_participants(self, missing: MissingEntry, now_ms: int) -> None:
+        """Ask others for a missing message from now on."""
+        if (place := self._state.wire.place(missing.entry.message_id)) is not None:
+            self._state.recovery.may_ask(place, now_ms)
+
     @property
     def is_missing_something(self) -> bool:
         """Whether `missing()` names anything."""
@@ -190,7 +205,10 @@ class SvsCore:
             self._retry(message_id)
         for place in self._state.recovery.questions(now_ms):
             self._state.counters.repairs_requested += 1
-            self._state.broadcast(OutgoingKind.SYNC, "", self._state.wire.request(place))
+            message_id = self._state.wire.message_id(place)
+            question = self._state.wire.request(place)
+            self._state.tell(RepairRequested((message_id,), ""))
+            self._state.broadcast(OutgoingKind.CONTROL, f"request for {message_id}", question)
         for place in self._state.recovery.answers(now_ms):
             self._state.counters.repairs_sent += self._state.send_again(OutgoingKind.REPAIR, place)
         timeout_ms = self._state.options.timeout_for_lost_messages_ms
@@ -220,10 +238,14 @@ class SvsCore:
         """Hand out all that must be broadcast, in order."""
         while self._state.outgoing:
             yield self._state.outgoing.popleft()
-        for vector in self._state.svs.outgoing():
+        parts = list(self._state.svs.outgoing())
+        for number, vector in enumerate(parts, 1):
             self._state.acknowledge_at_ms = None
             self._state.counters.syncs_sent += 1
-            yield Outgoing(OutgoingKind.SYNC, "", self._sync(vector))
+            # A whole vector says all that the one before said, a part of one does not.
+            kind = OutgoingKind.SYNC if len(parts) == 1 else OutgoingKind.CONTROL
+            sync_id = f"vector {self._state.counters.syncs_sent}, part {number} of {len(parts)}"
+            yield Outgoing(kind, sync_id, self._sync(vector))
 
     def _sync(self, vector: bytes) -> bytes:
         told, received = StateVector.decode(vector), StateVector()

@@ -32,13 +32,16 @@ MISSING_MESSAGES: Final = 20_000
 class _Missing:
     since_ms: int
     pause_ms: int = ASK_AGAIN_MS
+    may_be_asked_for: bool = False
 
 
 class Recovery:
     """What is missing here, and what others miss."""
 
-    def __init__(self, random: Callable[[], float]) -> None:
+    def __init__(self, random: Callable[[], float], *, asks_when_told: bool = False) -> None:
         self._random = random
+        self.undecided: list[PublicationName] | None = [] if asks_when_told else None
+        """What is missing and waits for `may_ask`; None where others are asked at once."""
         self.missing: OrderedDict[PublicationName, _Missing] = OrderedDict()
         """Longest missing first."""
         self._questions: Timers[PublicationName] = Timers()
@@ -50,8 +53,18 @@ class Recovery:
         if place in self.missing or len(self.missing) >= MISSING_MESSAGES:
             return False
         self.missing[place] = _Missing(now_ms)
-        self._questions.set(place, now_ms + self._within(ASK_WITHIN_MS))
+        if self.undecided is None:
+            self.may_ask(place, now_ms)
+        else:
+            self.undecided.append(place)
         return True
+
+    def may_ask(self, place: PublicationName, now_ms: int) -> None:
+        """Ask others for a missing message from now on."""
+        missing = self.missing.get(place)
+        if missing is not None and not missing.may_be_asked_for:
+            missing.may_be_asked_for = True
+            self._questions.set(place, now_ms + self._within(ASK_WITHIN_MS))
 
     def heard(self, place: PublicationName, now_ms: int) -> int | None:
         """A message was heard: return since when it was missing."""
@@ -72,7 +85,8 @@ class Recovery:
         """Somebody asks for a message."""
         missing = self.missing.get(place)
         if missing is not None:
-            self._ask_later(place, missing, now_ms)
+            if missing.may_be_asked_for:
+                self._ask_later(place, missing, now_ms)
         elif (
             held
             and place not in self._answers

@@ -46,7 +46,7 @@ class ChannelState:
             window=options.limits.log_window_entries,
         )
         self.streams = Streams(setting.recorder)
-        self.recovery = Recovery(setting.random)
+        self.recovery = Recovery(setting.random, asks_when_told=setting.asks_when_told)
         self.own = Outbound(
             setting.recorder,
             limit=options.limits.outgoing_messages,

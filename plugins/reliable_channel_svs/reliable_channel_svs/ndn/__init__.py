@@ -1,4 +1,5 @@
-"""Groups on NDN itself: a face of our own to a forwarder, and a node that publishes and fetches."""
+"""Groups on NDN itself: a face of our own to a forwarder, a node that publishes and fetches, and
+channels on it."""
 
 from .events import (
     ForwarderConnected,
@@ -11,10 +12,12 @@ from .events import (
 )
 from .node import SvsNode
 from .options import NodeOptions
+from .transport import NdnTransport
 
 __all__ = [
     "ForwarderConnected",
     "ForwarderLost",
+    "NdnTransport",
     "NodeEvent",
     "NodeOptions",
     "PacketRefused",

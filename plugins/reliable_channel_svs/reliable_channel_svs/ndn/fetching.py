@@ -28,11 +28,16 @@ class _Stream:
     turn: anyio.Lock = field(default_factory=anyio.Lock)
 
 
+class Gone(SvsError):
+    """Its publisher says that it has a publication no longer."""
+
+
 class Fetcher:
     """Fetches what becomes known.
 
     `fetch` returns the content of a publication or raises a `SvsError`, after which it is asked
-    again, ever more slowly. `deliver` may wait: no more than a window is fetched meanwhile.
+    again, ever more slowly, but for one that is `Gone`. `deliver` may wait: no more than a window
+    is fetched meanwhile.
     """
 
     def __init__(
@@ -81,7 +86,7 @@ class Fetcher:
                 async with self._open:
                     return PublicationReceived(*place, await self._fetch(place))
             except SvsError as error:
-                if anyio.current_time() >= give_up_at:
+                if isinstance(error, Gone) or anyio.current_time() >= give_up_at:
                     return PublicationUnavailable(*place, str(error))
             await anyio.sleep(pause_ms / 1000)
             pause_ms = min(2 * pause_ms, self._options.retry_max_ms)

@@ -4,6 +4,7 @@ A face of our own rather than python-ndn: what SVS needs of it is these few modu
 python-ndn knows SVS version 1 alone, runs on asyncio alone, and brings 14 packages along.
 """
 
+import socket
 from dataclasses import dataclass
 from typing import Final, Protocol, Self
 from urllib.parse import urlsplit
@@ -17,6 +18,8 @@ from ..tlv import read_number
 
 DEFAULT_PORT: Final = 6363
 """Where forwarders listen (NFD, ndnd)."""
+SEND_S: Final = 5.0
+"""How long a forwarder may leave a packet half taken."""
 
 
 class Link(Protocol):
@@ -74,7 +77,7 @@ async def connect(address: Address) -> Link:
     where, port = address.path_or_host, address.port
     try:
         if address.scheme == "unix":
-            return StreamLink(await anyio.connect_unix(where))
+            return StreamLink(UnixStream.connect(where))
         if address.scheme == "tcp":
             return StreamLink(await anyio.connect_tcp(where, port))
         return DatagramLink(await anyio.create_connected_udp_socket(where, port))
@@ -82,10 +85,68 @@ async def connect(address: Address) -> Link:
         raise ForwarderError(f"{address.url}: {error}") from error
 
 
+class UnixStream:
+    """A unix socket as a stream of bytes.
+
+    AnyIO's (4.16) has asyncio report an `InvalidStateError` where bytes arrive while its `receive`
+    is being cancelled, as at every closing of a busy node.
+    """
+
+    def __init__(self, connected: socket.socket) -> None:
+        self._socket = connected
+
+    @classmethod
+    def connect(cls, path: str) -> Self:
+        """Connect, which takes no time.
+
+        Raises:
+            OSError: nobody listens, or too many wait already.
+        """
+        made = socket.socket(socket.AF_UNIX)
+        try:
+            made.setblocking(False)
+            made.connect(path)
+        except OSError:
+            made.close()
+            raise
+        return cls(made)
+
+    async def send(self, data: bytes) -> None:
+        """Send all bytes."""
+        left = memoryview(data)
+        while left:
+            try:
+                left = left[self._socket.send(left) :]
+            except BlockingIOError:
+                await anyio.wait_writable(self._socket)
+
+    async def receive(self, max_bytes: int) -> bytes:
+        """Some bytes.
+
+        Raises:
+            EndOfStream: the other side closed it.
+        """
+        await anyio.lowlevel.checkpoint()
+        while True:
+            try:
+                data = self._socket.recv(max_bytes)
+            except BlockingIOError:
+                await anyio.wait_readable(self._socket)
+            else:
+                if not data:
+                    raise anyio.EndOfStream
+                return data
+
+    async def aclose(self) -> None:
+        """Close it."""
+        anyio.notify_closing(self._socket)
+        self._socket.close()
+
+
 class StreamLink:
     """Packets one after the other on a stream; their own lengths tell them apart."""
 
-    def __init__(self, stream: ByteStream) -> None:
+    def __init__(self, stream: ByteStream | UnixStream) -> None:
         self._stream = stream
         self._buffer = bytearray()
         self._lock = anyio.Lock()
@@ -98,7 +159,12 @@ class StreamLink:
         """
         try:
             async with self._lock:
-                await self._stream.send(packet)
+                # A packet that is cut off would make nonsense of all that follow.
+                with anyio.fail_after(SEND_S, shield=True):
+                    await self._stream.send(packet)
+        except TimeoutError as error:
+            await self.aclose()
+            raise ForwarderError(f"the forwarder took no packet for {SEND_S:g} s") from error
         except (OSError, anyio.BrokenResourceError, anyio.ClosedResourceError) as error:
             raise ForwarderError(f"the forwarder is gone: {error}") from error
 

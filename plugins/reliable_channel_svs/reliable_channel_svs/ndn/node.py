@@ -3,7 +3,7 @@
 import os
 import random
 import time
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import AsyncExitStack
 from types import TracebackType
 from typing import Self
@@ -11,11 +11,11 @@ from typing import Self
 import anyio
 from anyio.abc import TaskGroup
 
-from ..errors import ForwarderError, SignatureRefused, TlvError
+from ..errors import ForwarderError, InvalidName, SignatureRefused, TlvError
 from ..events import EventsDropped, IgnoredReason, PublicationsKnown, VectorIgnored
 from ..name import SEGMENT, VERSION, Name, component_number, number_component
 from ..naming import Naming
-from ..packet import Data, Interest, decode_data, make_data
+from ..packet import GONE, Data, Interest, decode_data, make_data
 from ..protocol import Publication, SvsProtocol
 from ..signing import DigestSigner, DigestTrust, Signer, Trust
 from .events import (
@@ -26,7 +26,7 @@ from .events import (
     PublicationEvicted,
 )
 from .face import Face
-from .fetching import Fetcher, Outcome, Place
+from .fetching import Fetcher, Gone, Outcome, Place
 from .link import Address, connect
 from .management import register_route, set_multicast
 from .options import NodeOptions
@@ -34,6 +34,8 @@ from .store import PublicationStore
 
 SYNC_LIFETIME_MS = 1_000
 """§2: the Interest Lifetime for the Sync Interest is 1 second."""
+MAX_GROUP_BYTES = 256
+"""Encoded length of a group's name, which stands twice in each Sync Interest."""
 
 
 class SvsNode:
@@ -44,7 +46,7 @@ class SvsNode:
     bootstrap time, and what nobody fetched before is gone.
 
     Raises:
-        InvalidName: group or name is no name.
+        InvalidName: group or name is no name, or too long.
         ValueError: the forwarder's address is none.
     """
 
@@ -66,11 +68,19 @@ class SvsNode:
         self._trust = trust or DigestTrust()
         self.naming = Naming(Name.parse(group), options.naming)
         self.name = Name.parse(name)
+        if (size := len(self.naming.group.encode())) > MAX_GROUP_BYTES:
+            raise InvalidName(f"a group's name of {size} bytes; at most {MAX_GROUP_BYTES}")
         self.core = SvsProtocol(self.name, now_ms=now_ms(), random=random, options=options.svs)
         """Open to read."""
-        self._store = PublicationStore(self.name, self.naming, self._signer, options)
+        self._store = PublicationStore(
+            self.name, self.naming, self._signer, options, self.core.bootstrap_time
+        )
+        self.content_limit_bytes = self._store.content_limit_bytes
+        """How long a publication may be."""
         self._stack = AsyncExitStack()
         self._dropped = 0
+        self._newest: Name | None = None
+        self._asked_for_newest = anyio.Event()
         self._face: Face | None = None
         self._connected = anyio.Event()
         self._wake = anyio.Event()
@@ -104,14 +114,42 @@ class SvsNode:
             ValueError: it is too long for a packet, or for `segments` of them.
             SequenceExhausted: the last number of this bootstrap time is taken.
         """
-        if len(content) > (limit := self._store.content_limit_bytes):
-            raise ValueError(f"a publication of {len(content)} bytes; at most {limit} are possible")
-        publication = self.core.publish(self._now_ms())
-        for evicted in self._store.add(publication, content):
-            self._tell(PublicationEvicted(evicted.bootstrap_time, evicted.seq))
+        [publication] = await self.publish_all([content])
+        return publication
+
+    async def publish_all(self, contents: Sequence[bytes]) -> list[Publication]:
+        """Let the group have publications of consecutive numbers, which one vector tells of.
+
+        Raises:
+            ValueError, SequenceExhausted: as `publish`.
+        """
+        longest, limit = max(map(len, contents)), self.content_limit_bytes
+        if longest > limit:
+            raise ValueError(f"a publication of {longest} bytes; at most {limit} are possible")
+        publications = []
+        for content in contents:
+            publications.append(self.core.publish(self._now_ms()))
+            for evicted in self._store.add(publications[-1], content):
+                self._tell(PublicationEvicted(evicted.bootstrap_time, evicted.seq))
+        newest = publications[-1]
+        self._newest = self.naming.publication(self.name, newest.bootstrap_time, newest.seq)
+        self._asked_for_newest = anyio.Event()
         self._wake.set()
         await anyio.lowlevel.checkpoint()
-        return publication
+        return publications
+
+    async def wait_asked(self) -> None:
+        """Wait until somebody asked for the newest publication, if there is one."""
+        if self._newest is not None:
+            await self._asked_for_newest.wait()
+
+    def rebootstrap(self) -> None:
+        """Number further publications from 1 under a new bootstrap time (§3)."""
+        self.core.rebootstrap(self._now_ms())
+
+    def forget(self, publication: Publication) -> None:
+        """Keep an own publication no longer."""
+        self._store.forget(publication)
 
     async def events(self) -> AsyncIterator[NodeEvent]:
         """What happens, publications of others among it, until the node is closed."""
@@ -120,6 +158,21 @@ class SvsNode:
                 yield event
         except anyio.ClosedResourceError:
             return
+
+    async def next_events(self) -> list[NodeEvent]:
+        """Wait for what happens, and take all that is there; nothing once the node is closed."""
+        try:
+            events = [await self._events.receive()]
+            while self._events.statistics().current_buffer_used:
+                events.append(self._events.receive_nowait())
+        except (anyio.ClosedResourceError, anyio.EndOfStream):
+            return []
+        return events
+
+    @property
+    def is_connected(self) -> bool:
+        """Whether the forwarder is there and knows our prefixes."""
+        return self._connected.is_set()
 
     async def wait_connected(self) -> None:
         """Wait until the forwarder is there and knows our prefixes."""
@@ -224,6 +277,8 @@ class SvsNode:
         if interest.name.starts_with(self.naming.sync):
             self._on_sync_interest(interest)
             return None  # §4.3: Sync Interests are not acknowledged
+        if self._newest is not None and interest.name.starts_with(self._newest):
+            self._asked_for_newest.set()
         return self._store.answer(interest)
 
     def _on_sync_interest(self, interest: Interest) -> None:
@@ -278,6 +333,8 @@ class SvsNode:
         except SignatureRefused as error:
             self._tell(PacketRefused(str(error)))
             raise
+        if data.content_type == GONE:
+            raise Gone(f"{name}: its publisher has it no longer")
         return data
 
     async def _deliver(self, outcome: Outcome) -> None:

@@ -27,8 +27,12 @@ class NodeOptions:
     give_up_after_ms: int = 600_000
     store_bytes: int = 64 * 1024 * 1024
     """Own publications that are kept for others; then the oldest goes (`PublicationEvicted`)."""
+    tell_gone: bool = False
+    """Answer for own publications that are no longer kept, those of earlier lives too, that they
+    are gone (a Data of ContentType Nack), so that nobody asks for `give_up_after_ms`. Only for
+    groups of this package: others may take the answer for the publication."""
     segment_bytes: int = 8_000
-    """Content of one Data packet; as ndnd has it."""
+    """Content of one Data packet, as ndnd has it; less, where names and signature are long."""
     segments: int = 1_000
     """Segments of one publication, where the naming has segments (`svs-alo`)."""
     backlog: int = 1_000

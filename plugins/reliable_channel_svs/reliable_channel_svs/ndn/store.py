@@ -2,19 +2,29 @@
 
 from collections import OrderedDict
 
-from ..name import SEGMENT, Name, number_component
+from ..name import SEGMENT, Name, component_number, number_component
 from ..naming import Naming
-from ..packet import Interest, make_data
+from ..packet import BLOB, GONE, MAX_PACKET_BYTES, Interest, make_data
 from ..protocol import Publication
 from ..signing import Signer
+from ..tlv import MAX_NUMBER
 from .options import NodeOptions
 
 
 class PublicationStore:
     """Data packets of own publications, the newest `store_bytes` of them."""
 
-    def __init__(self, node: Name, naming: Naming, signer: Signer, options: NodeOptions) -> None:
+    def __init__(
+        self,
+        node: Name,
+        naming: Naming,
+        signer: Signer,
+        options: NodeOptions,
+        bootstrap_time: int,
+    ) -> None:
         self._node, self._naming, self._signer, self._options = node, naming, signer, options
+        self._newest = bootstrap_time, 0
+        self._piece_bytes = min(options.segment_bytes, MAX_PACKET_BYTES - self._beside_bytes())
         self._packets: dict[Name, bytes] = {}
         self._publications: OrderedDict[Publication, list[Name]] = OrderedDict()
         self._size_bytes = 0
@@ -23,7 +33,7 @@ class PublicationStore:
     def content_limit_bytes(self) -> int:
         """How long a publication may be."""
         segments = self._options.segments if self._naming.scheme == "svs-alo" else 1
-        return segments * self._options.segment_bytes
+        return segments * self._piece_bytes
 
     def add(self, publication: Publication, content: bytes) -> list[Publication]:
         """Keep a publication; return those that had to go for it."""
@@ -34,23 +44,46 @@ class PublicationStore:
             packets = self._segments(name, content)
         self._packets |= packets
         self._publications[publication] = list(packets)
+        self._newest = publication.bootstrap_time, publication.seq
         self._size_bytes += sum(map(len, packets.values()))
         evicted = []
         while self._size_bytes > self._options.store_bytes and len(self._publications) > 1:
-            oldest, names = self._publications.popitem(last=False)
-            self._size_bytes -= sum(len(self._packets.pop(name)) for name in names)
-            evicted.append(oldest)
+            evicted.append(next(iter(self._publications)))
+            self.forget(evicted[-1])
         return evicted
+
+    def forget(self, publication: Publication) -> None:
+        """Keep a publication no longer."""
+        names = self._publications.pop(publication, ())
+        self._size_bytes -= sum(len(self._packets.pop(name)) for name in names)
 
     def answer(self, interest: Interest) -> bytes | None:
         """The Data that an Interest asks for."""
         packet = self._packets.get(interest.name)
         if packet is None and interest.can_be_prefix:
-            return self._packets.get(interest.name.append(number_component(SEGMENT, 0)))
+            packet = self._packets.get(interest.name.append(number_component(SEGMENT, 0)))
+        if packet is None and self._options.tell_gone and self._is_gone(interest.name):
+            return self._sign(interest.name, b"", content_type=GONE)
         return packet
 
+    def _is_gone(self, name: Name) -> bool:
+        """Whether a name is that of an own publication that is not there, and will never be."""
+        *before, last = name.components or (b"\0\0",)
+        if component_number(last, SEGMENT) is not None:
+            name = Name(tuple(before))
+        place = self._naming.parse_publication(name)
+        if place is None or place.node != self._node:
+            return False
+        return (place.bootstrap_time, place.seq) <= self._newest
+
+    def _beside_bytes(self) -> int:
+        """What a packet takes besides its content, at most."""
+        name = self._naming.publication(self._node, MAX_NUMBER, MAX_NUMBER)
+        segment = number_component(SEGMENT, MAX_NUMBER)
+        return len(self._sign(name.append(segment), b"", segment)) + 16  # lengths grow
+
     def _segments(self, name: Name, content: bytes) -> dict[Name, bytes]:
-        size = self._options.segment_bytes
+        size = self._piece_bytes
         pieces = [content[at : at + size] for at in range(0, len(content), size)] or [b""]
         last = number_component(SEGMENT, len(pieces) - 1)
         packets = {}
@@ -59,11 +92,18 @@ class PublicationStore:
             packets[segment] = self._sign(segment, piece, last)
         return packets
 
-    def _sign(self, name: Name, content: bytes, final_block: bytes | None = None) -> bytes:
+    def _sign(
+        self,
+        name: Name,
+        content: bytes,
+        final_block: bytes | None = None,
+        content_type: int = BLOB,
+    ) -> bytes:
         return make_data(
             name,
             content,
             self._signer,
             freshness_ms=self._options.freshness_ms,
             final_block=final_block,
+            content_type=content_type,
         )

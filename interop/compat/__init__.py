@@ -1,0 +1,1 @@
+"""What the official suites drive, on this SDK and its embedded node; see `docs/compat.md`."""

@@ -1,0 +1,1 @@
+"""Put this folder on the path of the official REST harness, and it finds `docker` here."""

@@ -1,0 +1,140 @@
+"""The command line of nwaku, as far as an embedded node can obey it."""
+
+from __future__ import annotations
+
+from argparse import ArgumentError, ArgumentParser, Namespace
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from waku.node import NodeAddress, NodeOptions
+
+__all__ = ["BadFlag", "NodeFlags"]
+
+TIMESTAMP_TOLERANCE_S: Final = 20.0
+"""What nwaku's archive allows."""
+MISSING: Final = {
+    "rln-relay": "there is no RLN",
+    "store-sync": "there is no store synchronisation",
+}
+"""Switches that this node cannot turn on."""
+WITHOUT_EFFECT: Final = (
+    "discv5-bootstrap-node discv5-discovery discv5-udp-port dns-discovery dns-discovery-url"
+    " listen-address log-format log-level max-connections metrics-logging metrics-server"
+    " metrics-server-address metrics-server-port nodekey peer-exchange peer-exchange-node"
+    " peer-persistence pubsub-topic relay-peer-exchange rendezvous rest rest-address"
+    " store-sync-interval store-sync-range websocket-port websocket-support"
+).split()
+"""Taken, and nothing changes: nobody is discovered, REST is always on and there is no other
+server. Nodes that were to find each other have to be named."""
+
+
+class BadFlag(ValueError):
+    """A flag that is not known, or a value that cannot be obeyed; the text names both."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NodeFlags:
+    """What a command line says."""
+
+    options: NodeOptions
+    rest_port: int
+    host: str
+    """The address under which other nodes know this one."""
+    tcp_port: int
+    nodes: tuple[NodeAddress, ...]
+    """To dial."""
+    content_topics: tuple[str, ...]
+    """To subscribe from the start."""
+    names_lightpush: bool
+    """Whether it says which node to push through."""
+
+    @classmethod
+    def of(cls, arguments: Sequence[str], folder: Path) -> NodeFlags:
+        """Read `--name=value` flags.
+
+        Args:
+            arguments: the command line.
+            folder: where the node keeps its messages.
+
+        Raises:
+            BadFlag: a flag or value as it says.
+        """
+        try:
+            given, left = _parser().parse_known_args(arguments)
+        except ArgumentError as error:
+            raise BadFlag(str(error)) from error
+        if left:
+            raise BadFlag(f"unrecognized options: {' '.join(left)}")
+        for name, reason in MISSING.items():
+            if getattr(given, name):
+                raise BadFlag(f"--{name}=true cannot be obeyed: {reason}")
+        if not given.store_message_db_url.startswith("sqlite://"):
+            raise BadFlag(
+                f"--store-message-db-url={given.store_message_db_url} cannot be obeyed:"
+                " the store is SQLite"
+            )
+        host = given.nat.removeprefix("extip:") if given.nat.startswith("extip:") else "127.0.0.1"
+        named = (*given.staticnode, *given.filternode, *given.lightpushnode, *given.storenode)
+        try:
+            options = _options(given, host, folder)
+            nodes = tuple(map(NodeAddress.parse, named))
+        except ValueError as error:
+            raise BadFlag(str(error)) from error
+        return cls(
+            options=options,
+            rest_port=given.rest_port,
+            host=host,
+            tcp_port=given.tcp_port,
+            nodes=nodes,
+            content_topics=tuple(given.content_topic),
+            names_lightpush=bool(given.lightpushnode),
+        )
+
+
+def _options(given: Namespace, host: str, folder: Path) -> NodeOptions:
+    shards = given.num_shards_in_network
+    return NodeOptions(
+        cluster_id=given.cluster_id,
+        num_shards=shards or 1,
+        static_sharding=not shards,
+        # Without --shard nwaku follows all that autosharding knows, and none without it.
+        shards=tuple(given.shard) if given.shard or not shards else None,
+        relay=given.relay,
+        filter=given.filter,
+        lightpush=given.lightpush,
+        store=given.store,
+        admin=given.rest_admin,
+        self_service=False,
+        cache_capacity=given.rest_relay_cache_capacity,
+        store_path=folder / "store.sqlite3",
+        store_timestamp_tolerance_s=TIMESTAMP_TOLERANCE_S,
+        listen_addresses=(f"/ip4/{host}/tcp/{given.tcp_port}",),
+    )
+
+
+def _parser() -> ArgumentParser:
+    parser = ArgumentParser(add_help=False, allow_abbrev=False, exit_on_error=False)
+    for name in ("rest-port", "tcp-port", "cluster-id", "num-shards-in-network"):
+        parser.add_argument(f"--{name}", type=int, default=0)
+    parser.add_argument("--rest-relay-cache-capacity", type=int, default=50)
+    for name in ("filter", "lightpush", "store", "rest-admin"):
+        parser.add_argument(f"--{name}", type=_switch, default=False)
+    parser.add_argument("--relay", type=_switch, default=True)
+    for name in ("staticnode", "filternode", "lightpushnode", "storenode", "content-topic"):
+        parser.add_argument(f"--{name}", action="append", default=[])
+    parser.add_argument("--shard", type=int, action="append", default=[])
+    parser.add_argument("--nat", default="any")
+    parser.add_argument("--store-message-db-url", default="sqlite://store.sqlite3")
+    for name in MISSING:
+        parser.add_argument(f"--{name}", dest=name, type=_switch, default=False)
+    for name in WITHOUT_EFFECT:
+        parser.add_argument(f"--{name}", action="append")
+    return parser
+
+
+def _switch(text: str) -> bool:
+    if text.lower() not in ("true", "false"):
+        raise ValueError(text)
+    return text.lower() == "true"

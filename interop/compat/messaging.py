@@ -1,0 +1,217 @@
+"""The messaging layer above one running node, as logos-delivery has it below its channels.
+
+Content topics are subscribed and read, and a message is sent until another node has it: through
+relay, else light push. With reliability it is then looked up in Store.
+"""
+
+from __future__ import annotations
+
+import secrets
+from collections import deque
+from dataclasses import replace
+from typing import Final, NoReturn
+
+import anyio
+import httpx
+from anyio.abc import TaskGroup, TaskStatus
+
+from waku import StoreQuery, WakuClient, WakuError, WakuMessage, message_hash, pubsub_topic_for
+from waku.errors import InvalidTopic, LocalError, NotSubscribed
+from waku.node import EmbeddedNode, PublishRefused
+
+from .config import NodeConfig
+from .events import Tell, message_error, message_propagated, message_received, message_sent
+from .failures import Refused
+from .peers import LIGHTPUSH, STORE, urls_of
+
+__all__ = ["IN_PROCESS", "Messaging", "shard_of"]
+
+IN_PROCESS: Final = "http://node"
+"""Where the node of this process is asked, past every socket."""
+
+LOOK_S: Final = 0.1
+"""How often the node's cache is read."""
+RETRY_S: Final = 1.0
+WINDOW_S: Final = 60.0
+"""How long a message is tried, and how long Store is asked for it afterwards."""
+ARCHIVE_S: Final = 3.0
+"""Before each question to Store."""
+RECENT: Final = 10_000
+"""Hashes kept to tell each message once."""
+WINDOW_EXPIRED: Final = "Unable to send within retry time window"
+
+
+def shard_of(content_topic: str, config: NodeConfig) -> str:
+    """The pubsub topic on which a content topic travels.
+
+    Raises:
+        Refused: it has another shape, or the network no autosharding.
+    """
+    if config.num_shards is None:
+        raise Refused("autosharding is not configured: give the node numShardsInNetwork")
+    try:
+        return pubsub_topic_for(
+            content_topic, cluster_id=config.cluster_id, num_shards=config.num_shards
+        )
+    except InvalidTopic as error:
+        raise Refused(error.detail) from error
+
+
+class Messaging:
+    """Topics, sends and what comes, for as long as `run` does.
+
+    Args:
+        node: the running node.
+        config: relay or edge, with reliability or without.
+        topics: the subscribed content topics, which outlive the node.
+        tell: takes events.
+    """
+
+    def __init__(
+        self, node: EmbeddedNode, config: NodeConfig, topics: dict[str, None], tell: Tell
+    ) -> None:
+        self._node = node
+        self._config = config
+        self._topics = topics
+        self._tell = tell
+        self._client = WakuClient(IN_PROCESS, transport=httpx.ASGITransport(app=node.app))
+        self._tasks: TaskGroup | None = None
+        self._recent: deque[bytes] = deque()
+        self._seen: set[bytes] = set()
+
+    async def run(self, *, task_status: TaskStatus[None] = anyio.TASK_STATUS_IGNORED) -> None:
+        """Read and send until cancelled."""
+        async with self._client:
+            await self._follow(*self._topics)
+            async with anyio.create_task_group() as self._tasks:
+                task_status.started()
+                await self._keep_reading()
+
+    async def subscribe(self, content_topic: str) -> None:
+        """Read a content topic from now on.
+
+        Raises:
+            Refused: it has no shard.
+        """
+        shard_of(content_topic, self._config)
+        await self._follow(content_topic)
+        self._topics[content_topic] = None
+
+    async def unsubscribe(self, content_topic: str) -> None:
+        """Read it no longer.
+
+        Raises:
+            Refused: it has no shard.
+        """
+        shard_of(content_topic, self._config)
+        self._topics.pop(content_topic, None)
+        if self._config.relay:
+            await self._client.relay_auto_unsubscribe([content_topic])
+
+    async def send(self, message: WakuMessage) -> str:
+        """Accept a message and return its request id; what becomes of it is told.
+
+        Raises:
+            Refused: its content topic cannot be subscribed.
+        """
+        if message.content_topic not in self._topics:
+            try:
+                await self.subscribe(message.content_topic)
+            except Refused as error:
+                raise Refused(f"Failed to auto-subscribe before sending: {error}") from error
+        if self._tasks is None:
+            raise Refused("the node is not running")
+        request_id = secrets.token_hex(10)
+        stamped = replace(message, timestamp=self._node.options.now_ns())
+        self._tasks.start_soon(self._deliver, request_id, stamped)
+        return request_id
+
+    # -- what comes -------------------------------------------------------------------------------
+
+    async def _follow(self, *content_topics: str) -> None:
+        # An edge node has nothing to read from: only its own process could serve it filter.
+        if self._config.relay:
+            await self._client.relay_auto_subscribe(content_topics)
+
+    async def _keep_reading(self) -> NoReturn:
+        while True:
+            for topic in list(self._topics) if self._config.relay else ():
+                try:
+                    messages = await self._client.relay_auto_messages(topic)
+                except NotSubscribed:
+                    continue  # unsubscribed meanwhile
+                for message in messages:
+                    self._received(message)
+            await anyio.sleep(LOOK_S)
+
+    def _received(self, message: WakuMessage) -> None:
+        digest = message_hash(shard_of(message.content_topic, self._config), message)
+        if digest in self._seen:
+            return
+        if len(self._recent) == RECENT:
+            self._seen.remove(self._recent.popleft())
+        self._recent.append(digest)
+        self._seen.add(digest)
+        self._tell(message_received(digest, message))
+
+    # -- what goes --------------------------------------------------------------------------------
+
+    async def _deliver(self, request_id: str, message: WakuMessage) -> None:
+        shard = shard_of(message.content_topic, self._config)
+        digest = message_hash(shard, message)
+        with anyio.move_on_after(WINDOW_S) as window:
+            try:
+                while not await self._propagate(shard, message):  # noqa: ASYNC110 - peers come and go
+                    await anyio.sleep(RETRY_S)
+            except Refused as error:
+                self._tell(message_error(request_id, digest, str(error)))
+                return
+        if window.cancelled_caught:
+            self._tell(message_error(request_id, digest, WINDOW_EXPIRED))
+            return
+        self._tell(message_propagated(request_id, digest))
+        if self._config.reliability and not message.ephemeral:
+            with anyio.move_on_after(WINDOW_S):
+                await anyio.sleep(ARCHIVE_S)
+                while not await self._is_stored(digest):  # noqa: ASYNC110 - Store is polled
+                    await anyio.sleep(ARCHIVE_S)
+                self._tell(message_sent(request_id, digest))
+
+    async def _propagate(self, shard: str, message: WakuMessage) -> bool:
+        """Hand a message to other nodes; return whether there is one that took it.
+
+        Raises:
+            Refused: nobody ever will.
+        """
+        try:
+            self._node.check_size(message)
+        except PublishRefused as error:
+            raise Refused(str(error)) from error
+        # Asked first: the node passes a message on once, and with nobody there that would be lost.
+        if self._config.relay and self._node.mesh.followers(shard):
+            return self._node.publish(shard, message, unfollowed=True) > 0
+        for url in urls_of(self._node, LIGHTPUSH):
+            async with WakuClient(url, retries=None) as peer:
+                try:
+                    # Asked first, as above; the node would count itself as somebody who took it.
+                    if not any(on_shard.peers for on_shard in await peer.relay_peers()):
+                        continue
+                    await peer.lightpush(message, shard)
+                except LocalError as error:
+                    raise Refused(error.detail) from error
+                except WakuError:
+                    continue
+                return True
+        return False
+
+    async def _is_stored(self, digest: bytes) -> bool:
+        """Ask the Stores of other nodes, one after the other."""
+        for url in urls_of(self._node, STORE):
+            async with WakuClient(url, retries=None) as peer:
+                try:
+                    page = await peer.store(StoreQuery(hashes=(digest,), include_data=False))
+                except WakuError:
+                    continue
+                if page.entries:
+                    return True
+        return False

@@ -1,0 +1,148 @@
+"""One run of a node: the embedded node on its ports, with messaging and channels above."""
+
+from __future__ import annotations
+
+import json
+import socket
+from ipaddress import ip_address
+from typing import Final
+
+import anyio
+from anyio.abc import TaskGroup, TaskStatus
+
+from waku.node import EmbeddedNode, NodeOptions, serve_node
+
+from .channels import Channels
+from .config import NodeConfig
+from .events import Tell
+from .messaging import Messaging
+from .peers import PeerWatch
+
+__all__ = ["INFO_IDS", "RunningNode"]
+
+CACHE_CAPACITY: Final = 10_000
+"""Messages that may wait between two looks at the node's cache: a suite sends many at once."""
+INFO_IDS: Final = (
+    "Version",
+    "Metrics",
+    "MyMultiaddresses",
+    "MyENR",
+    "MyPeerId",
+    "MyBoundPorts",
+    "MyMixPubKey",
+    "MaxMessageSize",
+)
+
+
+class RunningNode:
+    """The parts of a run; `run` makes them work.
+
+    Args:
+        config: what the node is told.
+        peer_id: its name of an earlier run; None makes one up.
+        topics: the subscribed content topics, which outlive the run.
+        tell: takes events.
+
+    Raises:
+        BadAddress: a node to dial has no address.
+        ArchiveError: the store cannot be opened.
+    """
+
+    def __init__(
+        self, config: NodeConfig, peer_id: str | None, topics: dict[str, None], tell: Tell
+    ) -> None:
+        self._config = config
+        self._topics = topics
+        self._tell = tell
+        self._stopping = anyio.Event()
+        self._stopped = anyio.Event()
+        self.tcp_port = config.tcp_port or _free_port(config.listen_address)
+        self.rest_port = 0
+        options = NodeOptions(
+            cluster_id=config.cluster_id,
+            num_shards=config.num_shards or 1,
+            static_sharding=config.num_shards is None,
+            relay=config.relay,
+            store=config.store,
+            store_path=config.store_path,
+            filter=config.filter,
+            lightpush=config.lightpush,
+            cache_capacity=CACHE_CAPACITY,
+            peer_id=peer_id,
+            listen_addresses=(_multiaddr(config.listen_address, self.tcp_port),),
+        )
+        self.node = EmbeddedNode(options, join=config.nodes)
+        self.messaging = Messaging(self.node, config, topics, tell)
+        self.channels: Channels
+
+    async def run(self, *, task_status: TaskStatus[None] = anyio.TASK_STATUS_IGNORED) -> None:
+        """Serve, read and send, until `stop`.
+
+        Raises:
+            CannotListen: a port is taken.
+        """
+        try:
+            async with self.node, anyio.create_task_group() as tasks:
+                await self._serve(tasks, self.tcp_port)
+                if self._config.rest_port is not None:
+                    self.rest_port = await self._serve(tasks, self._config.rest_port)
+                await tasks.start(self.messaging.run)
+                tasks.start_soon(PeerWatch(self.node, self._topics, self._tell).run)
+                self.channels = Channels(self.node, self._config, self.messaging, tasks, self._tell)
+                task_status.started()
+                await self._stopping.wait()
+                await self.channels.close_all()
+                tasks.cancel_scope.cancel()
+        finally:
+            self._stopped.set()
+
+    async def stop(self) -> None:
+        """Close the channels, then everything else."""
+        self._stopping.set()
+        await self._stopped.wait()
+
+    def info(self, info_id: str) -> str:
+        """One of `INFO_IDS`, as text; empty is what this node does not have."""
+        match info_id:
+            case "Version":
+                return self.node.agent
+            case "MyMultiaddresses":
+                return ",".join(f"{a}/p2p/{self.node.peer_id}" for a in self.node.listen_addresses)
+            case "MyPeerId":
+                return self.node.peer_id
+            case "MyBoundPorts":
+                ports = dict.fromkeys(
+                    ("tcp", "webSocket", "quic", "rest", "discv5Udp", "metrics"), 0
+                )
+                return json.dumps({**ports, "tcp": self.tcp_port, "rest": self.rest_port})
+            case "MaxMessageSize":
+                return str(self.node.options.max_message_bytes)
+        return ""
+
+    async def _serve(self, tasks: TaskGroup, port: int) -> int:
+        """Serve the node's API, and so its links to others, on a port."""
+
+        async def serving(*, task_status: TaskStatus[str] = anyio.TASK_STATUS_IGNORED) -> None:
+            host = self._config.listen_address
+            await serve_node(self.node, host=host, port=port, started=task_status.started)
+
+        url: str = await tasks.start(serving)
+        return int(url.rpartition(":")[2])
+
+
+def _free_port(host: str) -> int:
+    with socket.socket() as probe:
+        probe.bind((host, 0))
+        port: int = probe.getsockname()[1]
+        return port
+
+
+def _multiaddr(host: str, port: int) -> str:
+    """Where nodes on this machine dial a listener."""
+    try:
+        address = ip_address(host)
+    except ValueError:
+        return f"/dns/{host}/tcp/{port}"
+    if address.is_unspecified:
+        address = ip_address("127.0.0.1" if address.version == 4 else "::1")
+    return f"/ip{address.version}/{address}/tcp/{port}"

@@ -1,0 +1,80 @@
+"""Messages longer than a publication: cut into several, one after the other, and joined again.
+
+A part is a byte that says whether it begins and whether it ends a message, and the bytes of the
+message. Publications of one node and bootstrap time come in order, so nothing else is needed.
+"""
+
+from collections import OrderedDict
+from typing import Final
+
+from .events import PublicationReceived, PublicationUnavailable
+
+BEGINS: Final = 1
+ENDS: Final = 2
+MAX_MESSAGE_BYTES: Final = 1024 * 1024 + 128
+"""The longest `max_message_bytes`, and what stands beside the payload."""
+MOST_BYTES: Final = 16 * 1024 * 1024
+"""Parts that wait for the rest of their messages; then the message that began first is given
+up."""
+
+
+def cut(message: bytes, size: int) -> list[bytes]:
+    """Cut a message into parts of at most `size` bytes.
+
+    Raises:
+        ValueError: it is longer than others would join.
+    """
+    if len(message) > MAX_MESSAGE_BYTES:
+        raise ValueError(f"it has {len(message)} bytes; at most {MAX_MESSAGE_BYTES} are joined")
+    step = size - 1
+    starts = range(0, len(message), step) or range(1)
+    return [
+        bytes([BEGINS * (at == 0) | ENDS * (at + step >= len(message))]) + message[at : at + step]
+        for at in starts
+    ]
+
+
+class Joiner:
+    """Joins the parts of each node's messages, bounded in memory."""
+
+    def __init__(self, most_bytes: int = MOST_BYTES) -> None:
+        self._most_bytes = most_bytes
+        self._begun: OrderedDict[object, bytearray] = OrderedDict()
+        self.held_bytes = 0
+        self.given_up = 0
+        """Messages that were begun and will not end, and parts that belong to none."""
+
+    def take(self, publication: PublicationReceived) -> bytes | None:
+        """Take a part; return the message that it ends."""
+        stream, part = (publication.name, publication.bootstrap_time), publication.content
+        flags = part[0] if part else 0
+        if flags & BEGINS:
+            self._give_up(stream)
+            self._begun[stream] = bytearray()
+        message = self._begun.get(stream)
+        if message is None:
+            self.given_up += 1
+            return None
+        message += part[1:]
+        self.held_bytes += len(part) - 1
+        if len(message) > MAX_MESSAGE_BYTES:
+            self._give_up(stream)
+        elif flags & ENDS:
+            return self._drop(stream)
+        while self.held_bytes > self._most_bytes:
+            self._give_up(next(iter(self._begun)))
+        return None
+
+    def skip(self, publication: PublicationUnavailable) -> None:
+        """A part cannot be had."""
+        self._give_up((publication.name, publication.bootstrap_time))
+
+    def _give_up(self, stream: object) -> None:
+        if stream in self._begun:
+            self.given_up += 1
+            self._drop(stream)
+
+    def _drop(self, stream: object) -> bytes:
+        message = self._begun.pop(stream)
+        self.held_bytes -= len(message)
+        return bytes(message)

@@ -1,0 +1,129 @@
+"""`ndn://host:port/group?…`: where a channel's group is, who we are in it, and whom we believe."""
+
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Final, Self, cast, get_args
+from urllib.parse import parse_qsl, urlsplit
+
+from ..errors import InvalidName
+from ..name import Name, text_component
+from ..naming import NamingScheme
+from ..signing import DigestSigner, DigestTrust, Ed25519Signer, KeyTrust, Signer, Trust
+from .link import Address
+from .options import NodeOptions
+
+SCHEME: Final = "ndn"
+ALLOWED: Final = (
+    "ndn://host:6363/group or ndn:///group?forwarder=unix:///run/nfd/nfd.sock, with "
+    "naming=svs-alo, node_prefix=/site, set_strategy=no, and key=FILE&trust=FILE"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class GroupUrl:
+    """What a URL says."""
+
+    forwarder: str
+    """`tcp://…`, `udp://…` or `unix://…`."""
+    prefix: Name
+    """What stands before the content topic in the group's name."""
+    node_prefix: Name
+    """What stands before the sender's name in the node's name."""
+    naming: NamingScheme
+    set_strategy: bool
+    key: Path | None
+    """A file with the name and the Ed25519 seed (hex) of our key; None: DigestSha256."""
+    trust: Path | None
+    """A file with the name and the public key (hex) of each that is believed, a line each."""
+
+    @classmethod
+    def parse(cls, url: str) -> Self:
+        """Read a URL.
+
+        Raises:
+            ValueError: it is not of that form.
+        """
+        try:
+            parts = urlsplit(url)
+            pairs = parse_qsl(parts.query, keep_blank_values=True, strict_parsing=bool(parts.query))
+            values = dict(pairs)
+            forwarder = values.pop("forwarder", f"tcp://{parts.netloc}")
+            naming = _one_of(values.pop("naming", "spec"), *get_args(NamingScheme))
+            found = cls(
+                forwarder,
+                Name.parse(parts.path or "/"),
+                Name.parse(values.pop("node_prefix", "/")),
+                cast("NamingScheme", naming),
+                _one_of(values.pop("set_strategy", "yes"), "yes", "no") == "yes",
+                _path(values.pop("key", None)),
+                _path(values.pop("trust", None)),
+            )
+            Address.parse(forwarder)
+        except ValueError as error:
+            raise ValueError(f"node is {url!r} ({error}); allowed is {ALLOWED}") from None
+        if values or parts.fragment or (parts.netloc and forwarder != f"tcp://{parts.netloc}"):
+            raise ValueError(f"node is {url!r}; allowed is {ALLOWED}")
+        if len(pairs) != len(dict(pairs)):
+            raise ValueError(f"node is {url!r}, which says something twice; allowed is {ALLOWED}")
+        if (found.key is None) != (found.trust is None):
+            raise ValueError(f"node is {url!r}; key= and trust= belong together")
+        return found
+
+    def group(self, content_topic: str) -> Name:
+        """The group of a content topic: its parts behind the prefix."""
+        parts = content_topic.strip("/").split("/")
+        return self.prefix.append(*map(text_component, parts))
+
+    def node(self, sender_id: str) -> Name:
+        """The name of a sender's node."""
+        return self.node_prefix.append(text_component(sender_id))
+
+    def options(self, options: NodeOptions) -> NodeOptions:
+        """Settings of a node with what the URL says in their place."""
+        return replace(options, naming=self.naming, set_strategy=self.set_strategy)
+
+    def identity(self) -> tuple[Signer, Trust]:
+        """Our key, and whom we believe. Reads the files.
+
+        Raises:
+            ValueError: a file cannot be read, or is not what it should be.
+        """
+        if self.key is None or self.trust is None:
+            return DigestSigner(), DigestTrust()
+        own, trusted = _read_keys(self.key), _read_keys(self.trust)
+        if len(own) != 1:
+            raise ValueError(f"{self.key} holds {len(own)} keys; a node signs with one")
+        [(name, seed)] = own.items()
+        return Ed25519Signer(seed, name), KeyTrust(trusted)
+
+
+def _one_of(value: str, *allowed: str) -> str:
+    if value not in allowed:
+        raise ValueError(f"{value!r} is none of {', '.join(allowed)}")
+    return value
+
+
+def _path(text: str | None) -> Path | None:
+    return None if text is None else Path(text)
+
+
+def _read_keys(path: Path) -> dict[Name, bytes]:
+    """Names and keys of a file: `/group/KEY/%01 <64 digits>` on each line."""
+    try:
+        lines = path.read_text().splitlines()
+    except (OSError, UnicodeDecodeError) as error:
+        raise ValueError(f"the keys in {path} cannot be read: {error}") from error
+    keys: dict[Name, bytes] = {}
+    for number, line in enumerate(lines, 1):
+        if not line.strip():
+            continue
+        # The line itself is not shown: it may be a secret.
+        wrong = ValueError(f"line {number} of {path}: allowed is a key's name and 64 hex digits")
+        try:
+            name, digits = line.split()
+            keys[Name.parse(name)] = key = bytes.fromhex(digits)
+        except (ValueError, InvalidName):
+            raise wrong from None
+        if len(key) != 32:
+            raise wrong
+    return keys

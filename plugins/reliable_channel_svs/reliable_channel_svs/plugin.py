@@ -1,0 +1,27 @@
+"""What the package adds to reliable-channel: `sync="svs"`, and channels at `ndn://` URLs."""
+
+from reliable_channel.hooks import hookimpl
+from reliable_channel.sync_core import SyncCore, SyncSetting
+from reliable_channel.transport import Transport, WakuSettings
+
+from .channel import SvsCore
+from .ndn.transport import NdnTransport
+from .ndn.url import SCHEME
+
+
+@hookimpl
+def make_sync_core(protocol: str, setting: SyncSetting) -> SyncCore | None:
+    """The core of `sync="svs"`."""
+    return SvsCore(setting) if protocol == "svs" else None
+
+
+@hookimpl
+def make_transport(url: str, sender_id: str, settings: WakuSettings) -> Transport | None:
+    """`ndn://host:port/group`: a group on NDN, through a forwarder.
+
+    Raises:
+        ValueError: it is not of that form.
+    """
+    if url.partition("://")[0].lower() != SCHEME:
+        return None
+    return NdnTransport(url, settings, sender_id)

@@ -1,0 +1,241 @@
+"""What is done for each missing message: obeys a policy, and learns what the policy is shown.
+
+Without I/O, like the core that it stands beside. Its owner calls `step` at the end of each step of
+the core, and tells what the core told and what was received. Other participants are asked no
+earlier than the policy says; `store_queries.py` makes the looks into Store that it plans.
+"""
+
+from collections.abc import Callable, Collection, Iterable, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Final
+
+from .repair_policies import Lately, Missing, Others, RepairPolicy, RepairStep, StoreState
+from .sds.events import RepairRequested, SdsEvent
+from .sds.incoming import MissingEntry
+from .sds.timetable import Timetable
+from .sync_core import Arrival, SyncCore
+
+SLACK: Final = 1_000
+"""Plans that are kept beside twice as many as there are messages missing."""
+
+
+@dataclass(slots=True)
+class Plan:
+    """What was tried for one missing message, and what is next."""
+
+    missing: MissingEntry
+    step: RepairStep = field(default_factory=RepairStep)
+    looks: int = 0
+    looked_ms: int | None = None
+    asked: int = 0
+    first_asked_ms: int = 0
+    is_held: bool = False
+    """Whether the core waits for word that others may be asked."""
+    is_looked_for: bool = False
+    """Whether a round of looks into Store has begun that knows of it."""
+
+    @property
+    def message_id(self) -> str:
+        """Of the message that is missing."""
+        return self.missing.entry.message_id
+
+
+class Repairs:
+    """The plans of one participant."""
+
+    def __init__(
+        self,
+        core: SyncCore,
+        now_ms: Callable[[], int],
+        policy: RepairPolicy,
+        *,
+        retrieve_frequency_ms: int,
+        has_store: bool,
+    ) -> None:
+        self.retrieve_frequency_ms = retrieve_frequency_ms
+        self.bytes_from_store = 0
+        """All that Store gave."""
+        self._core = core
+        self._now_ms = now_ms
+        self._policy = policy
+        self._began_ms = now_ms()
+        self._plans: dict[str, Plan] = {}
+        self._most = SLACK
+        """With more plans than these it is looked whether all are still needed."""
+        self._asks = Timetable()
+        """When the policy lets others be asked for what is held."""
+        self._store = StoreState(exists=has_store)
+        self._others = Others()
+
+    # -- beside the core ---------------------------------------------------------------------------
+
+    def step(self) -> None:
+        """Decide on what is newly missing, and have others asked where it is time."""
+        if wanted := self._core.wanted():
+            self._count_others()
+            now_ms = self._now_ms()
+            for missing in wanted:
+                self._notice(missing, now_ms)
+            if len(self._plans) > self._most:
+                self.plans()
+        if (first_ms := self._asks.first_ms()) is not None and first_ms <= (now := self._now_ms()):
+            for message_id in self._asks.until(now, len(self._asks)):
+                self._ask(self._plans[message_id], now)
+
+    def next_deadline_ms(self) -> int | None:
+        """When `step` must be called next; None where others need not be asked for anything."""
+        return self._asks.first_ms()
+
+    def saw(self, event: SdsEvent) -> None:
+        """Take note of what the core told."""
+        if isinstance(event, RepairRequested):
+            for message_id in event.message_ids:
+                if plan := self._plans.get(message_id):
+                    self._requested(plan)
+
+    def received(self, arrival: Arrival, size_bytes: int, *, from_store: bool) -> None:
+        """Take note of a message that the core took."""
+        if from_store:
+            self.bytes_from_store += size_bytes
+        if arrival.missing_for_ms is None or (plan := self._plans.get(arrival.message_id)) is None:
+            return
+        if plan.asked and not from_store:
+            self._heard_of_request(1.0, self._now_ms() - plan.first_asked_ms, size_bytes)
+        plan.asked = 0
+        self._release(plan)
+        if not plan.is_looked_for:
+            del self._plans[arrival.message_id]
+        # Else it stays until the next round: what has to make room is missing again at once.
+
+    # -- for the looks into Store ------------------------------------------------------------------
+
+    def plans(self) -> list[Plan]:
+        """The plans for what is missing now, in the core's order; all others are forgotten."""
+        before, self._plans = self._plans, {}
+        if all_missing := self._core.missing():
+            self._count_others()
+        for missing in all_missing:
+            message_id = missing.entry.message_id
+            if (plan := before.pop(message_id, None)) is None:
+                plan = self._new(missing)
+            plan.missing, plan.is_looked_for = missing, True
+            self._plans[message_id] = plan
+        for plan in before.values():
+            self._release(plan)
+        self._most = 2 * len(self._plans) + SLACK
+        return list(self._plans.values())
+
+    def looked(self, plans: Collection[Plan], put_off: Collection[str]) -> None:
+        """A look into Store for these messages was in vain, or, for those whose ids are in
+        `put_off`, not made in full."""
+        now_ms = self._now_ms()
+        for plan in plans:
+            plan.looks += plan.message_id not in put_off
+            plan.looked_ms = now_ms
+            self._decide(plan)
+
+    def store_answered(
+        self,
+        plans: Sequence[Plan],
+        left: Collection[Plan],
+        took_ms: int,
+        cost_bytes: int,
+        *,
+        by_time: bool,
+    ) -> None:
+        """Store answered a query for these messages, of which some are left."""
+        was_away, remaining = bool(self._store.failures), {plan.message_id for plan in left}
+        store = replace(self._store, failures=0)
+
+        def after(lately: Lately, asked: Sequence[Plan]) -> Lately:
+            found = sum(plan.message_id not in remaining for plan in asked)
+            return lately.after(found / len(asked), took_ms, cost_bytes) if asked else lately
+
+        first = [plan for plan in plans if not plan.looks]
+        if by_time:
+            store = replace(store, by_time=after(store.by_time, first))
+        else:
+            store = replace(store, by_hint=after(store.by_hint, first))
+        later = [plan for plan in plans if plan.looks]
+        self._store = replace(store, again=after(store.again, later))
+        if was_away:
+            self._decide_on(self._plans.values())
+
+    def store_failed(self, plans: Iterable[Plan]) -> None:
+        """Store did not answer, when it was asked for these messages."""
+        first = not self._store.failures
+        failures, now_ms = self._store.failures + 1, self._now_ms()
+        self._store = replace(self._store, failures=failures, failed_ms=now_ms)
+        self._decide_on(self._plans.values() if first else plans)
+
+    # -- inside ------------------------------------------------------------------------------------
+
+    def _notice(self, missing: MissingEntry, now_ms: int) -> None:
+        plan = self._plans.get(missing.entry.message_id)
+        if plan is None:
+            plan = self._new(missing)
+        elif plan.is_held:
+            return
+        plan.is_held = True
+        self._plans[plan.message_id] = plan
+        if plan.step.ask_at_ms is not None and plan.step.ask_at_ms <= now_ms:
+            plan.missing = missing
+            self._ask(plan, now_ms)
+        else:
+            self._hold(plan)
+
+    def _ask(self, plan: Plan, now_ms: int) -> None:
+        self._release(plan)
+        self._core.ask_participants(plan.missing, now_ms)
+
+    def _requested(self, plan: Plan) -> None:
+        now_ms = self._now_ms()
+        if plan.asked:
+            self._heard_of_request(0.0, now_ms - plan.first_asked_ms, 0)
+        else:
+            plan.first_asked_ms = now_ms
+        plan.asked += 1
+
+    def _heard_of_request(self, found: float, took_ms: int, cost_bytes: int) -> None:
+        asked = self._others.asked.after(found, took_ms, cost_bytes)
+        self._others = replace(self._others, asked=asked)
+
+    def _count_others(self) -> None:
+        self._others = replace(self._others, count=self._core.statistics().participants)
+
+    def _new(self, missing: MissingEntry) -> Plan:
+        plan = Plan(missing)
+        self._decide(plan)
+        return plan
+
+    def _decide_on(self, plans: Iterable[Plan]) -> None:
+        for plan in plans:
+            self._decide(plan)
+
+    def _decide(self, plan: Plan) -> None:
+        plan.step = self._policy(
+            Missing(
+                plan.missing.entry,
+                self._now_ms(),
+                plan.missing.since_ms,
+                self.retrieve_frequency_ms,
+                self._began_ms,
+                self._core.is_awaited(plan.message_id),
+                plan.looks,
+                plan.looked_ms,
+                plan.asked,
+                self._store,
+                self._others,
+            )
+        )
+        if plan.is_held:
+            self._hold(plan)
+
+    def _hold(self, plan: Plan) -> None:
+        self._asks.remove(plan.message_id)
+        if plan.step.ask_at_ms is not None:
+            self._asks.add(plan.message_id, plan.step.ask_at_ms)
+
+    def _release(self, plan: Plan) -> None:
+        plan.is_held = False
+        self._asks.remove(plan.message_id)

@@ -1,0 +1,72 @@
+"""Figures of a comparison as rows, written and read as CSV, and what seeds have in common."""
+
+import csv
+import json
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import asdict, fields
+from io import StringIO
+from typing import Any, Final
+
+from .comparison import Cell, Figure
+from .measures import Measures
+
+_CELL: Final = {"participants": int, "loss": float, "seed": int}
+
+
+def row(figure: Figure) -> dict[str, Any]:
+    """A flat record: the cell, why it was not run, its measures."""
+    measures = figure.measures.row() if figure.measures is not None else {}
+    return {**asdict(figure.cell), "not_run": figure.not_run, **measures}
+
+
+def to_csv(figures: Iterable[Figure]) -> str:
+    """A table with a line for each cell."""
+    rows = [row(figure) for figure in figures]
+    columns = max(rows, key=len, default={})
+    written = StringIO()
+    writer = csv.DictWriter(written, list(columns), lineterminator="\n")
+    writer.writeheader()
+    writer.writerows({name: _short(value) for name, value in each.items()} for each in rows)
+    return written.getvalue()
+
+
+def to_json_line(figure: Figure) -> str:
+    """A JSON object."""
+    return json.dumps({name: _short(value) for name, value in row(figure).items()})
+
+
+def from_csv(text: str) -> Iterator[Figure]:
+    """What `to_csv` wrote.
+
+    Raises:
+        ValueError: it is something else.
+    """
+    kept = {field.name for field in fields(Measures)}
+    for number, values in enumerate(csv.DictReader(StringIO(text)), 2):
+        try:
+            cell = Cell(**{f.name: _CELL.get(f.name, str)(values[f.name]) for f in fields(Cell)})
+            not_run = values["not_run"]
+            numbers: dict[str, Any] = {}
+            if not not_run:
+                numbers = {name: _number(values[name]) for name in kept}
+        except (KeyError, ValueError, TypeError) as error:
+            raise ValueError(f"line {number} is no figure of a comparison: {error!r}") from error
+        yield Figure(cell, Measures(**numbers) if numbers else None, not_run)
+
+
+def over_seeds(
+    figures: Iterable[Figure], value: Callable[[Measures], float | None]
+) -> tuple[float, float, float] | None:
+    """Mean, least and most of a value; None where no run has it."""
+    values = [v for f in figures if f.measures is not None and (v := value(f.measures)) is not None]
+    return (sum(values) / len(values), min(values), max(values)) if values else None
+
+
+def _short(value: object) -> object:
+    return round(value, 4) if isinstance(value, float) else value
+
+
+def _number(text: str) -> float | int | None:
+    if not text:
+        return None
+    return float(text) if "." in text else int(text)

@@ -1,0 +1,350 @@
+"""Repair policies: the five that come along, those of plugins, and those that break their word."""
+
+from collections.abc import Callable
+from dataclasses import replace
+from functools import partial
+from typing import Any
+from unittest.mock import patch
+
+import anyio
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from reliable_channel import (
+    ChannelOptions,
+    MessageLost,
+    MessageReceived,
+    PluginError,
+    RepairRequested,
+)
+from reliable_channel.hooks import hookimpl
+from reliable_channel.policies import REPAIR_POLICIES, checked_repair_policy
+from reliable_channel.repair_policies import (
+    FADE,
+    Lately,
+    Look,
+    Missing,
+    RepairPolicy,
+    RepairStep,
+    StoreState,
+)
+from reliable_channel.sds.message import HistoryEntry
+from reliable_channel.sim import Simulation, draw_scenario
+from reliable_channel.sim.scenario import Conditions, Parameters, Scenario, StoreConditions, Write
+from reliable_channel.transport import MemoryNetwork
+from tests.channel.test_retrieval import NO_HINT, Author, Library, ids, reader
+from tests.channel.world import listening, now_ns
+
+ENTRY = HistoryEntry("m1", NO_HINT, "alice")
+NEW = Missing(ENTRY, now_ms=60_000, since_ms=60_000, interval_ms=10_000, began_ms=4_321)
+HOPELESS = Lately(9, 0.0, 50.0, 100.0)
+
+
+def after_looks(looks: int, **changes: Any) -> Missing:
+    looked_ms = 60_000 + 10_000 * looks
+    return replace(NEW, looks=looks, looked_ms=looked_ms, now_ms=looked_ms, **changes)
+
+
+# -- those that come along -------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("name", "asks_store", "asks_others"),
+    [
+        ("both", True, True),
+        ("store-only", True, False),
+        ("sds-r-only", False, True),
+        ("none", False, False),
+        ("adaptive", True, True),
+    ],
+)
+def test_each_name_says_who_is_asked(name: str, asks_store: bool, asks_others: bool) -> None:
+    step = REPAIR_POLICIES[name](NEW)
+    assert step.look_at_ms == (61_000 if asks_store else None)
+    assert step.ask_at_ms == (60_000 if asks_others else None)
+    options = ChannelOptions(retrieval_strategy=name)
+    assert (options.asks_store, options.asks_others) == (asks_store, asks_others)
+
+
+@pytest.mark.parametrize("name", ["both", "store-only"])
+def test_store_is_asked_at_the_frequency_and_by_time_less_and_less_often(name: str) -> None:
+    steps = [REPAIR_POLICIES[name](after_looks(looks)) for looks in range(1, 20)]
+    assert [step.look_at_ms for step in steps] == [70_000 + 10_000 * n for n in range(1, 20)]
+    by_time = [n for n, step in enumerate(steps, 1) if step.look == "hint-then-time"]
+    assert by_time == [1, 3, 7, 15]
+
+
+def test_lately_forgets_slowly() -> None:
+    lately = Lately().after(0.0, 100, 1_000)
+    assert lately == Lately(1, 0.0, 100, 1_000)
+    for _ in range(9):
+        lately = lately.after(0.0, 100, 1_000)
+    assert lately.after(1.0, 900, 9_000) == Lately(11, FADE, 200, 2_000)
+
+
+def test_adaptive_looks_for_several_messages_at_once() -> None:
+    adaptive = REPAIR_POLICIES["adaptive"]
+    looks = {
+        adaptive(replace(NEW, since_ms=since, looks=1, looked_ms=looked)).look_at_ms
+        for since, looked in ((50_000, 69_400), (61_000, 72_000), (63_000, 79_300))
+    }
+    assert looks == {NEW.began_ms + 80_000}
+
+
+def test_adaptive_leaves_out_what_did_not_help() -> None:
+    adaptive = REPAIR_POLICIES["adaptive"]
+    assert adaptive(NEW).look == "hint-then-time"
+    assert adaptive(replace(NEW, store=StoreState(by_hint=HOPELESS))).look == "time"
+    both_bad = StoreState(by_hint=HOPELESS, by_time=HOPELESS)
+    assert adaptive(replace(NEW, store=both_bad)).look == "hint-then-time"
+    looks = [adaptive(after_looks(n, store=both_bad)).look for n in (1, 3, 7, 15)]
+    assert looks == ["hint", "hint-then-time", "hint", "hint-then-time"]
+    usual, seldom = after_looks(1), after_looks(1, store=StoreState(again=HOPELESS))
+    first_ms, second_ms = adaptive(usual).look_at_ms, adaptive(seldom).look_at_ms
+    assert first_ms is not None and second_ms is not None
+    assert 0 <= first_ms - 70_000 - 5_000 < 10_000
+    assert 0 <= second_ms - 70_000 - 10_000 < 20_000
+
+
+@pytest.mark.parametrize(("failures", "apart_ms"), [(1, 20_000), (3, 40_000), (50, 60_000)])
+def test_adaptive_leaves_a_store_in_peace_that_does_not_answer(
+    failures: int, apart_ms: int
+) -> None:
+    away = StoreState(failures=failures, failed_ms=61_000)
+    looked_before = replace(NEW, since_ms=20_000, looks=2, looked_ms=40_000)
+    for missing in (NEW, looked_before):
+        step = REPAIR_POLICIES["adaptive"](replace(missing, now_ms=61_000, store=away))
+        assert step.ask_at_ms == missing.since_ms
+        assert step.look_at_ms is not None
+        assert apart_ms // 2 <= step.look_at_ms - 61_000 < apart_ms // 2 + apart_ms
+        assert (step.look_at_ms - NEW.began_ms) % apart_ms == 0
+
+
+@pytest.mark.parametrize("store", [StoreConditions(), StoreConditions(loss=0.7)])
+def test_adaptive_needs_fewer_queries_and_hardly_more_time(store: StoreConditions) -> None:
+    """`python -m bench.repair` has the whole table."""
+
+    def run(policy: str) -> tuple[float, int]:
+        waits_ms, queries = list[int](), 0
+        for seed in range(1, 5):
+            scenario = Scenario(
+                seed,
+                4,
+                tuple(Write(5_000 + n * 10_000, n % 4) for n in range(60)),
+                conditions=Conditions(loss=0.15),
+                store=store,
+                parameters=Parameters(retrieval_strategy=policy),
+            )
+            result = Simulation(scenario).run()
+            assert result.violation is None
+            waits_ms += result.repair.waits_ms
+            queries += result.repair.store_queries
+        return sum(waits_ms) / len(waits_ms), queries
+
+    both, adaptive = run("both"), run("adaptive")
+    assert adaptive[1] < 0.8 * both[1]
+    assert adaptive[0] < 1.15 * both[0]
+
+
+@pytest.mark.parametrize("seed", range(1, 13))
+def test_groups_that_adapt_keep_every_promise(seed: int) -> None:
+    scenario = draw_scenario(seed)
+    parameters = replace(scenario.parameters, retrieval_strategy="adaptive")
+    assert Simulation(replace(scenario, parameters=parameters)).run().violation is None
+
+
+# -- any policy ------------------------------------------------------------------------------------
+
+TIMES = st.one_of(st.none(), st.integers(-100_000, 100_000))
+LOOKS = st.sampled_from(Look.__args__)  # type: ignore[attr-defined]
+
+
+def drawn(table: list[tuple[int | None, Look, int | None]], missing: Missing) -> RepairStep:
+    """A pure function of what it is shown."""
+    look_in_ms, look, ask_in_ms = table[(missing.looks + missing.asked) % len(table)]
+    return RepairStep(
+        None if look_in_ms is None else missing.now_ms + look_in_ms,
+        look,
+        None if ask_in_ms is None else missing.since_ms + ask_in_ms,
+    )
+
+
+@settings(max_examples=15, deadline=None, derandomize=True)
+@given(st.lists(st.tuples(TIMES, LOOKS, TIMES), min_size=1, max_size=4), st.sampled_from([2, 6, 9]))
+def test_whatever_a_policy_says_no_promise_is_broken(
+    table: list[tuple[int | None, Look, int | None]], seed: int
+) -> None:
+    """T_req is that of the guide, order is causal, and nobody waits for ever; that all logs end
+    equal is more than who never asks can have."""
+    scenario = draw_scenario(seed)
+    parameters = replace(scenario.parameters, retrieval_strategy="drawn")
+    scenario = replace(scenario, parameters=parameters, settle_within_ms=1_200_000)
+    with patch.dict(REPAIR_POLICIES, drawn=partial(drawn, table)):
+        simulation = Simulation(scenario)
+        violation = simulation.run().violation
+    assert violation is None or violation.invariant == "in the end all logs are equal"
+    for participant in simulation.participants:
+        assert participant.core is None or not participant.core.is_missing_something
+        queries = participant.tally.store_queries
+        assert queries <= 2 * simulation.ledger.now_ms() / 1_000
+
+
+def test_a_policy_is_asked_once_a_message_and_once_a_look() -> None:
+    asked = list[str]()
+
+    def counting(missing: Missing) -> RepairStep:
+        asked.append(missing.entry.message_id)
+        return REPAIR_POLICIES["both"](missing)
+
+    scenario = Scenario(
+        3,
+        3,
+        tuple(Write(n * 2_000, 0) for n in range(100)),
+        conditions=Conditions(loss=0.5),
+        store=None,
+        parameters=Parameters(retrieval_strategy="counting"),
+    )
+    with patch.dict(REPAIR_POLICIES, counting=counting):
+        result = Simulation(scenario).run()
+    assert result.violation is None
+    missed = len(result.repair.waits_ms) + result.repair.lost
+    assert missed > 30
+    assert len(asked) <= 2 * missed
+
+
+# -- of plugins and of the application -------------------------------------------------------------
+
+
+class Named:
+    def __init__(self, policy: Callable[..., Any]) -> None:
+        self.policy = policy
+
+    @hookimpl
+    def make_repair_policy(self, name: str) -> Callable[..., Any] | None:
+        return self.policy if name == "mine" else None
+
+
+def never(missing: Missing) -> RepairStep:
+    return RepairStep()
+
+
+def late(missing: Missing) -> RepairStep:
+    return RepairStep(missing.since_ms + 50_000, "time")
+
+
+def fail(missing: Missing) -> RepairStep:
+    raise LookupError("lost my way")
+
+
+def chosen(policy: RepairPolicy, *, by_name: bool) -> dict[str, Any]:
+    if by_name:
+        return {"retrieval_strategy": "mine", "plugins": [Named(policy)]}
+    return {"retrieval_strategy": policy}
+
+
+@pytest.mark.anyio
+@pytest.mark.parametrize("by_name", [True, False])
+async def test_a_policy_by_name_or_as_it_is_says_when_store_is_asked(
+    virtual_time: None, by_name: bool
+) -> None:
+    network = MemoryNetwork()
+    alice, library = Author(network), Library(network)
+    channel = reader(
+        library, options=ChannelOptions(confirm_interval_ms=0), **chosen(late, by_name=by_name)
+    )
+    async with listening(channel) as told:
+        lost = alice.write("m1")
+        alice.store(lost)
+        alice.publish(alice.write("m2", HistoryEntry("m1", lost.message_hash, "alice")))
+        began_ns = now_ns()
+        await told.until(lambda: len(ids(told.events)) == 2, within_s=60)
+        assert 50 <= (now_ns() - began_ns) / 1e9 <= 51.5
+        assert library.hashes_asked == [] and len(library.times_asked) == 1
+
+
+@pytest.mark.anyio
+async def test_where_there_is_no_store_a_policy_is_shown_that(virtual_time: None) -> None:
+    class Alone(Library):
+        @property
+        def has_store(self) -> bool:
+            return False
+
+    seen = list[Missing]()
+
+    def watching(missing: Missing) -> RepairStep:
+        seen.append(missing)
+        return RepairStep(missing.since_ms, "time", missing.since_ms + 20_000)
+
+    network = MemoryNetwork()
+    alice, library = Author(network), Alone(network)
+    options = ChannelOptions(repair_t_min_ms=5_000, repair_t_max_ms=5_000)
+    channel = reader(library, options=options, retrieval_strategy=watching)
+    async with listening(channel) as told:
+        began_ns = now_ns()
+        alice.publish(alice.write("m2", ENTRY))
+        await told.first(RepairRequested, within_s=60)
+        assert 25 <= (now_ns() - began_ns) / 1e9 <= 26
+    assert [(m.entry, m.store.exists, m.others.count) for m in seen] == [(ENTRY, False, 1)]
+    assert library.times_asked == []
+
+
+@pytest.mark.anyio
+async def test_who_never_asks_loses_the_message_and_nothing_else(virtual_time: None) -> None:
+    network = MemoryNetwork()
+    alice, library = Author(network), Library(network)
+    options = ChannelOptions(confirm_interval_ms=0)
+    async with listening(reader(library, options=options, retrieval_strategy=never)) as told:
+        alice.publish(alice.write("m2", ENTRY))
+        lost = await told.first(MessageLost, within_s=400)
+        assert lost.message_id == "m1"
+        assert [(m.message_id, m.missing) for m in told.of(MessageReceived)] == [("m2", (ENTRY,))]
+        assert (library.hashes_asked, library.times_asked) == ([], [])
+
+
+step: Any = RepairStep
+
+
+@pytest.mark.parametrize(
+    ("policy", "text"),
+    [
+        (fail, "the policy of x failed: LookupError"),
+        (lambda missing: None, "the policy of x returned None; allowed is a RepairStep"),
+        (lambda missing: step("soon"), "whose look_at_ms is 'soon'; allowed are None and"),
+        (lambda missing: step(ask_at_ms=True), "whose ask_at_ms is True"),
+        (lambda missing: step(1, "guess"), "whose look is 'guess'; allowed are 'hint', "),
+        (lambda missing: step(1, ["hint"]), "whose look is "),
+    ],
+)
+def test_a_policy_that_breaks_its_word_is_named(policy: Callable[..., Any], text: str) -> None:
+    with pytest.raises(PluginError, match=text):
+        checked_repair_policy(policy, "the policy of x")(NEW)
+
+
+@pytest.mark.anyio
+@pytest.mark.parametrize(
+    ("by_name", "whose"),
+    [(True, "the retrieval_strategy of plugin 'Named'"), (False, "the given retrieval_strategy")],
+)
+async def test_a_failing_policy_ends_the_channel_with_its_name(by_name: bool, whose: str) -> None:
+    network = MemoryNetwork()
+    alice, library = Author(network), Library(network)
+    with pytest.raises(BaseExceptionGroup) as raised:
+        async with listening(reader(library, **chosen(fail, by_name=by_name))):
+            alice.publish(alice.write("m2", ENTRY))
+            await anyio.sleep(5)
+    assert raised.group_contains(PluginError, match=f"{whose} failed: LookupError")
+
+
+def test_a_name_that_nobody_knows_or_two_do_is_refused() -> None:
+    library = Library(MemoryNetwork())
+    with pytest.raises(ValueError, match=r"^retrieval_strategy is 'mine'; allowed are 'both', "):
+        reader(library, retrieval_strategy="mine")
+
+    class Adaptive:
+        @hookimpl
+        def make_repair_policy(self, name: str) -> RepairPolicy | None:
+            return never
+
+    with pytest.raises(PluginError, match=r"'both' is claimed by .*'Adaptive' and 'policies'"):
+        reader(library, plugins=[Adaptive()])
