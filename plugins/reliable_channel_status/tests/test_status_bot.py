@@ -42,6 +42,7 @@ from reliable_channel_status.bot import (
     StatusBot,
     StatusTestKit,
 )
+from waku.node import NodeOptions
 
 PNG = b"\x89PNG\r\n\x1a\n" + Random(3).randbytes(300_000)
 
@@ -374,6 +375,65 @@ def test_logs_name_what_happened_and_no_text(
     (record,) = [r for r in caplog.records if r.__dict__.get("event") == "handler_failed"]
     assert record.__dict__["fields"] == {"handler": "fail", "why": "RuntimeError('on purpose')"}
     assert "secret" not in caplog.text
+
+
+def test_what_a_busy_node_drops_is_fetched_from_store(bot: StatusBot) -> None:
+    heard: list[str] = []
+
+    @bot.on_message
+    async def note(message: Message) -> None:
+        heard.append(message.text)
+
+    with StatusTestKit(bot, node=NodeOptions(cache_capacity=50)) as kit:
+        alice = Sealer(kit.user("Alice").key)
+        for number in range(120):  # no turn of the event loop in between
+            clock = kit.next_clock()
+            chat_id = kit.room().chat_id
+            payload = ChatMessage(clock=clock, timestamp=clock, text=str(number), chat_id=chat_id)
+            sealed = alice.seal(payload, kit.room().topic, kit.now_ms())
+            kit.node.publish(str(bot.options.shard), sealed.messages[0])
+        kit.user("Bob").says("last")
+        kit.wait(120)
+    assert sorted(heard) == sorted([*map(str, range(120)), "last"])
+
+
+def test_a_node_that_goes_away_is_waited_for(
+    bot: StatusBot, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    @bot.command("ping")
+    async def ping(message: Message) -> str:
+        return "pong"
+
+    with StatusTestKit(bot) as kit:
+        asked = kit.user("Alice").says("!ping", settle=False)
+        with monkeypatch.context() as patch:
+            handle = httpx.ASGITransport.handle_async_request
+
+            async def refuse(
+                transport: httpx.ASGITransport, request: httpx.Request
+            ) -> httpx.Response:
+                if request.method == "POST":
+                    raise httpx.ConnectError("nobody is there")
+                return await handle(transport, request)
+
+            patch.setattr(httpx.ASGITransport, "handle_async_request", refuse)
+            kit.wait(300)
+        assert kit.answers(asked) == []
+        assert "publish_failed" in caplog.text
+        kit.wait(60)
+        assert kit.answers(asked) == ["pong"]
+
+
+def test_a_node_without_store_serves_what_is_live(
+    bot: StatusBot, caplog: pytest.LogCaptureFixture
+) -> None:
+    @bot.command("ping")
+    async def ping(message: Message) -> str:
+        return "pong"
+
+    with StatusTestKit(bot, node=NodeOptions(store=False, cache_capacity=1000)) as kit:
+        assert kit.user("Alice").asks("!ping") == "pong"
+    assert "history_unavailable" in caplog.text
 
 
 def test_prometheus_finds_the_counts() -> None:

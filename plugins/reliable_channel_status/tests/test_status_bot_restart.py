@@ -174,6 +174,22 @@ def test_what_is_said_once_is_said_once() -> None:
         assert [len(kit.said(channel)) for channel in (GENERAL, OTHER)] == [1, 1]
 
 
+def test_what_a_function_says_elsewhere_is_not_repeated_either() -> None:
+    bot = StatusBot(node="http://node", community=COMMUNITY, channels=[GENERAL, OTHER])
+
+    @bot.on_message
+    async def forward(message: Message) -> None:
+        await bot.channel(OTHER).send(message.text)
+        await anyio.sleep(5)
+
+    with StatusTestKit(bot) as kit:
+        kit.user("Alice").says("hello")
+        kit.crash()
+        kit.start()
+        kit.wait(10)
+        assert [message.text for message in kit.said(OTHER)] == ["hello"]
+
+
 def test_a_state_belongs_to_one_bot() -> None:
     store = MemoryStateStore()
     BotMemory(store, ALICE.public_key, 1)
@@ -303,6 +319,7 @@ def test_a_killed_process_repeats_and_misses_nothing(tmp_path: Path) -> None:
                             await anyio.sleep(random.uniform(0.1, 0.5))
                         process.send_signal(signal.SIGKILL)
                 with running(urls[0], tmp_path) as process:
+                    await _until(lambda: _started(tmp_path) > 2)
                     await _until_answered(client, key, asked)
                     process.send_signal(signal.SIGTERM)
                     await _until(lambda: process.poll() is not None)

@@ -14,7 +14,7 @@ import logging
 import os
 import signal
 import time
-from collections.abc import Awaitable, Callable, Iterable
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable
 from pathlib import Path
 from typing import Any, Final, TypeVar
 from uuid import uuid4
@@ -28,7 +28,7 @@ from ..chats import Community
 from ..key_file import read_key
 from ..keys import PublicKey
 from .handlers import Allow, Handlers, Job, Kind
-from .happenings import Channel, Turn
+from .happenings import CURRENT_TURN, Channel, Turn
 from .memory import BotMemory
 from .metrics import served
 from .options import BotOptions
@@ -195,14 +195,17 @@ class StatusBot:
         return self._now().public_key
 
     def channel(self, name: str) -> Channel:
-        """A chat to write in, from a task: by id, a channel's uuid, or a public chat's name.
+        """A chat to write in: by id, a channel's uuid, or a public chat's name.
 
         Raises:
             NotRunning: before `run`.
             ValueError: the bot is not there, or several communities have such a channel.
         """
         session = self._now()
-        return Channel(session.rooms.named(name), Turn(session, f"bot.channel {uuid4()}"))
+        turn = CURRENT_TURN.get(None)
+        if turn is None or turn.session is not session:  # in a program with tasks of its own
+            turn = Turn(session, f"elsewhere {uuid4()}")
+        return Channel(session.rooms.named(name), turn)
 
     def name_of(self, user: PublicKey) -> str:
         """What somebody was called last; else the start of the key.
@@ -251,17 +254,19 @@ class StatusBot:
         owner_file = self._community_key_file
         memory = BotMemory(self._store(), key.public_key, _now_ms())
         try:
-            async with WakuClient(self._node) as client, anyio.create_task_group() as tasks:
-                surroundings = Surroundings(
-                    key=key,
-                    memory=memory,
-                    client=client,
-                    now_ms=_now_ms,
-                    community_key=read_key(owner_file) if owner_file else None,
-                )
-                tasks.start_soon(self._stop_at_signals)
-                await self.serve(surroundings)
-                tasks.cancel_scope.cancel()
+            # Signals are taken from here on, before anybody is told that the bot runs.
+            with anyio.open_signal_receiver(signal.SIGINT, signal.SIGTERM) as signals:
+                async with WakuClient(self._node) as client, anyio.create_task_group() as tasks:
+                    surroundings = Surroundings(
+                        key=key,
+                        memory=memory,
+                        client=client,
+                        now_ms=_now_ms,
+                        community_key=read_key(owner_file) if owner_file else None,
+                    )
+                    tasks.start_soon(self._stop_at, signals)
+                    await self.serve(surroundings)
+                    tasks.cancel_scope.cancel()
         finally:
             memory.close()
 
@@ -289,11 +294,10 @@ class StatusBot:
         if self._running is not None:
             self._running.stop()
 
-    async def _stop_at_signals(self) -> None:
-        with anyio.open_signal_receiver(signal.SIGINT, signal.SIGTERM) as signals:
-            async for number in signals:
-                self.watch.log("bot_stopping", logging.INFO, signal=signal.Signals(number).name)
-                self.stop()
+    async def _stop_at(self, signals: AsyncIterator[signal.Signals]) -> None:
+        async for number in signals:
+            self.watch.log("bot_stopping", logging.INFO, signal=number.name)
+            self.stop()
 
     def _store(self) -> StateStore:
         return MemoryStateStore() if self._state is None else SqliteStateStore(Path(self._state))

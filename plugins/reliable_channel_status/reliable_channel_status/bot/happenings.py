@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from contextvars import ContextVar
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from ..conversation import MessageState
 from ..enums import Reaction
@@ -26,7 +27,7 @@ class AnswerRefused(RuntimeError):
 
 @dataclass(slots=True, eq=False)
 class Turn:
-    """One run of one handler: it numbers what it says, so that a second run says nothing twice."""
+    """One run of one function: it numbers what it says, so that a second run says nothing twice."""
 
     session: Session
     name: str
@@ -38,6 +39,10 @@ class Turn:
         """What the next thing is said for."""
         self.said += 1
         return f"{self.name}#{self.said}"
+
+
+CURRENT_TURN: Final[ContextVar[Turn]] = ContextVar("CURRENT_TURN")
+"""Of the function that runs."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -183,7 +188,7 @@ class Channel:
             OutboxFull: the node has been away for too long.
         """
         session, pair = self.turn.session, self.turn.answers
-        if pair is not None:
+        if pair is not None and pair[0] == self.room.chat_id:
             session.check_loop(pair)
         return self._say(sayings.message(self.room, text, image, bridged, response_to), once)
 

@@ -8,7 +8,7 @@ import anyio
 
 from reliable_channel.state import StateError
 
-from .happenings import AnswerRefused, Turn
+from .happenings import CURRENT_TURN, AnswerRefused, Turn
 from .watching import Watch
 
 Call: TypeAlias = tuple[str, Callable[[Turn], Awaitable[Any]]]
@@ -38,6 +38,7 @@ class Isolation:
         """
         watch = self._watch
         timeout_s = self._timeout_ms / 1000 if limited else float("inf")
+        CURRENT_TURN.set(turn)
         with anyio.move_on_after(timeout_s) as scope:
             try:
                 await call(turn)

@@ -15,8 +15,8 @@ PAGE_SIZE: Final = 100
 TOPICS_PER_QUERY: Final = 20
 """What keeps the address of a Store query short."""
 REMEMBERED_HASHES: Final = 50_000
-CACHE_CAPACITY: Final = 30
-"""A look that brings so many may have come too late: nwaku's cache holds 50 messages of a shard."""
+CACHE_CAPACITY: Final = 50
+"""Messages of a shard that nwaku's cache holds: a look that brings so many may come too late."""
 
 
 class Link:
@@ -36,8 +36,8 @@ class Link:
         self._content_topics = frozenset(content_topics)
         self._seen: OrderedDict[bytes, None] = OrderedDict()
         self.is_subscribed = False
-        self.may_have_missed = False
-        """Whether the last look came late, so that Store may know more."""
+        self.fill = 0.0
+        """How full the fullest cache was at the last look; from 1 on Store may know more."""
 
     async def subscribe(self) -> None:
         """Subscribe to all shards.
@@ -55,14 +55,14 @@ class Link:
             WakuError: the node is away; `is_subscribed` says whether to subscribe anew.
         """
         found: list[WakuMessage] = []
-        self.may_have_missed = False
+        self.fill = 0.0
         for shard in self._shards:
             try:
                 messages = await self._client.relay_messages(shard)
             except NotSubscribed:
                 self.is_subscribed = False
                 raise
-            self.may_have_missed |= len(messages) >= CACHE_CAPACITY
+            self.fill = max(self.fill, len(messages) / CACHE_CAPACITY)
             found += [message for message in messages if self._is_new(shard, message)]
         return found
 

@@ -23,6 +23,8 @@ from .session import Session, Surroundings
 MIN_WAIT_S: Final = 0.2
 MAX_WAIT_S: Final = 30.0
 """Between two tries while the node is away; doubled each time."""
+MIN_PAUSE_S: Final = 0.01
+"""Between two looks, however busy a shard is."""
 HISTORY_RETRY_MS: Final = 60_000
 """After which Store is asked again, where it did not answer."""
 HEARD_EVERY_MS: Final = 5_000
@@ -53,6 +55,9 @@ class Running:
         self._pause = surroundings.pause
         self._stopping = anyio.Event()
         self._is_ending = False
+        self._has_history = False
+        self._history_due_ms: int | None = 0
+        """When to ask Store, or None where nothing is known to be missing."""
         self.started = anyio.Event()
         """Set once the node is there and the history read, as far as Store has it."""
 
@@ -89,45 +94,50 @@ class Running:
 
     async def _read(self, functions: TaskGroup) -> None:
         wait_s = MIN_WAIT_S
-        history_due_ms: int | None = 0
-        now_ms = self._session.now_ms
-        since_ms = now_ms() - self._options.history_ms
         while True:
             try:
-                if not self._link.is_subscribed:
-                    await self._link.subscribe()
-                if history_due_ms is not None and now_ms() >= history_due_ms:
-                    history_due_ms = await self._catch_up(since_ms, functions)
-                await self._tell(await self._link.look(), functions, is_live=True)
+                await self._look(functions)
             except WakuError as error:
                 self._session.watch.count("node_failures")
                 self._session.watch.log("node_away", logging.WARNING, why=str(error), wait_s=wait_s)
-                history_due_ms, since_ms = 0, self._session.memory.heard_ms
+                self._history_due_ms = 0
                 await anyio.sleep(wait_s)
                 wait_s = min(2 * wait_s, MAX_WAIT_S)
-                continue
-            self.started.set()
-            wait_s = MIN_WAIT_S
-            memory = self._session.memory
-            if self._link.may_have_missed:
-                history_due_ms, since_ms = 0, memory.heard_ms
-            elif history_due_ms is None:
-                until_ms = self._dispatcher.handled_until_ms
-                if until_ms - memory.heard_ms >= HEARD_EVERY_MS:
-                    memory.heard_until(until_ms)
-            await self._pause(self._options.poll_ms / 1000)
+            else:
+                self.started.set()
+                wait_s = MIN_WAIT_S
+                # At most a quarter of the cache should fill from one look to the next.
+                patience = max(0.0, 1 - 4 * self._link.fill)
+                await self._pause(max(MIN_PAUSE_S, patience * self._options.poll_ms / 1000))
 
-    async def _catch_up(self, since_ms: int, functions: TaskGroup) -> int | None:
-        """Ask Store; return when to ask again, or None if it told all."""
-        memory, now_ms = self._session.memory, self._session.now_ms()
-        start_ms = min(since_ms, memory.answers_since_ms) - OVERLAP_MS
+    async def _look(self, functions: TaskGroup) -> None:
+        now_ms, memory = self._session.now_ms, self._session.memory
+        if not self._link.is_subscribed:
+            await self._link.subscribe()
+        if self._history_due_ms is not None and now_ms() >= self._history_due_ms:
+            await self._catch_up(functions)
+        await self._tell(await self._link.look(), functions, is_live=True)
+        if self._link.fill >= 1 and self._history_due_ms is None:
+            self._history_due_ms = now_ms() + HEARD_EVERY_MS
+        until_ms = self._dispatcher.handled_until_ms
+        if self._history_due_ms is None and until_ms - memory.heard_ms >= HEARD_EVERY_MS:
+            memory.heard_until(until_ms)
+
+    async def _catch_up(self, functions: TaskGroup) -> None:
+        """Ask Store for what was missed; again later, if it does not answer."""
+        now_ms = self._session.now_ms()
+        since_ms = self._session.memory.heard_ms
+        if not self._has_history:
+            oldest_ms = now_ms - self._options.history_ms
+            since_ms = min(oldest_ms, self._session.memory.answers_since_ms)
         try:
-            async for page in self._link.history(start_ms, now_ms + OVERLAP_MS):
+            async for page in self._link.history(since_ms - OVERLAP_MS, now_ms + OVERLAP_MS):
                 await self._tell(page, functions, is_live=False)
         except WakuError as error:
             self._session.watch.log("history_unavailable", logging.WARNING, why=str(error))
-            return now_ms + HISTORY_RETRY_MS
-        return None
+            self._history_due_ms = now_ms + HISTORY_RETRY_MS
+        else:
+            self._has_history, self._history_due_ms = True, None
 
     async def _tell(
         self, messages: Sequence[WakuMessage], functions: TaskGroup, *, is_live: bool
