@@ -211,6 +211,18 @@ def test_users_and_channels_have_limits(bot: StatusBot) -> None:
         assert kit.user("Alice").asks("!ping") == "pong"
 
 
+def test_functions_of_one_name_both_speak(bot: StatusBot) -> None:
+    def speaking(text: str) -> None:
+        @bot.on_message
+        async def answer(message: Message) -> str:
+            return text
+
+    speaking("one")
+    speaking("two")
+    with StatusTestKit(bot) as kit:
+        assert kit.answers(kit.user("Alice").says("hello")) == ["one", "two"]
+
+
 def test_several_communities_and_public_chats_share_a_subscription(bot: StatusBot) -> None:
     second = Community(BOB.public_key)
     bot.join(second, [OTHER])

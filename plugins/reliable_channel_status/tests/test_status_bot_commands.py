@@ -1,9 +1,12 @@
 """How commands are read from texts, and how often they may be called: pure."""
 
+from contextlib import suppress
 from enum import Enum
 from typing import Any, Literal
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from status_world import ALICE, BOB
 
 from reliable_channel_status import ChatMessage, PublicKey, mention
@@ -75,6 +78,13 @@ def test_arguments_are_read(
 def test_what_does_not_fit_is_explained(function: Any, text: str, why: str) -> None:
     with pytest.raises(UsageError, match=why.replace("|", r"\|")):
         command(function).read(text)
+
+
+@given(st.sampled_from([remind, paint, invite, wait]), st.text())
+def test_any_text_is_read_or_explained(function: Any, text: str) -> None:
+    with suppress(UsageError):
+        command(function).read(text)
+    assert split(text, "!") is None or text.startswith("!")
 
 
 def test_usage_and_help_come_from_the_function() -> None:

@@ -21,7 +21,7 @@ from uuid import uuid4
 
 import anyio
 
-from reliable_channel.state import MemoryStateStore, SqliteStateStore, StateStore
+from reliable_channel.state import MemoryStateStore, SqliteStateStore, StateError, StateStore
 from waku import WakuClient
 
 from ..chats import Community
@@ -286,6 +286,10 @@ class StatusBot:
         try:
             with served(self.watch, self.options.metrics_port):
                 await self._running.run()
+        except ExceptionGroup as group:
+            if (error := _first_state_error(group)) is None:
+                raise
+            raise error from group
         finally:
             self._session = self._running = None
 
@@ -301,6 +305,15 @@ class StatusBot:
 
     def _store(self) -> StateStore:
         return MemoryStateStore() if self._state is None else SqliteStateStore(Path(self._state))
+
+
+def _first_state_error(group: ExceptionGroup) -> StateError | None:
+    for error in group.exceptions:
+        if isinstance(error, StateError):
+            return error
+        if isinstance(error, ExceptionGroup) and (found := _first_state_error(error)):
+            return found
+    return None
 
 
 def _now_ms() -> int:

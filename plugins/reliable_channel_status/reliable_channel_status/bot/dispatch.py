@@ -86,7 +86,6 @@ class Dispatcher:
             for name, call in calls:
                 turn = Turn(self._session, f"{fingerprint.hex()} {name}", _pair(heard))
                 await self._isolation.run(name, call, turn)
-            # With an answer is marked what needs no other one, so cancellation must not come here.
             self._session.memory.handled(fingerprint, heard.clock_ms)
         finally:
             del self._pending[fingerprint]
@@ -138,13 +137,15 @@ class Dispatcher:
             )
 
         calls = self._of("message", make)
-        if payload.content_type not in _SAID_BY_PEOPLE or self._session.is_silent(pair):
+        if payload.content_type not in _SAID_BY_PEOPLE:
             return calls
         asked = self._asked(after.text)
         is_mention = self._session.public_key in mentions(after.text)
         is_call = asked is not None or (is_mention and "mention" in self._handlers.events)
-        if not is_call or not self._within_limits(pair, heard):
+        if not is_call:
             return calls
+        if self._session.is_silent(pair) or not self._within_limits(pair, heard):
+            return [*calls, ("not answered", _nothing)]
         if asked is not None:
             name, command, rest = asked
             return [*calls, (name, lambda turn: self._command(make(turn), name, command, rest))]
@@ -252,6 +253,10 @@ def _pair(heard: Heard) -> Pair | None:
     """Whom an answer would be to, and where."""
     payload = heard.received.payload
     return (payload.chat_id, heard.received.signer) if isinstance(payload, ChatPayload) else None
+
+
+async def _nothing(turn: Turn) -> None:
+    """So that what was refused counts as handled, and is not answered after a restart."""
 
 
 async def _tell(each: EventHandler, received: Received, turn: Turn) -> None:

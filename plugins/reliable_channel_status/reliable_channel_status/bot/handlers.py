@@ -91,9 +91,12 @@ class Handlers:
         asked = hints.get(parameters[0].name) if parameters else None
         given = GIVEN[kind]
         if len(parameters) != 1 or (asked is not None and asked not in given):
-            names = " or ".join(each.__name__ for each in given)
-            raise TypeError(f"{name} takes one argument, a {names}")
+            kinds = " or ".join(each.__name__ for each in given)
+            raise TypeError(f"{name} takes one argument, a {kinds}")
         asks_payload = asked is ChatMessage
+        names = {each.name for handlers in self.events.values() for each in handlers}
+        while name in names:  # what they say is told apart by their names
+            name += "'"
         self.events.setdefault(kind, []).append(EventHandler(name, handler, asks_payload))
 
 

@@ -26,7 +26,7 @@ class Heard:
     received: Received
     applied: Applied
     clock_ms: int
-    """When, by the author's signed clock; 0 where the payload has none in milliseconds."""
+    """When, by the author's signed clock; by the Waku message where that is no time."""
     is_live: bool
     """Whether it just arrived, rather than from Store."""
 
@@ -91,10 +91,10 @@ class Inbox:
 
 
 def clock_ms(received: Received) -> int:
-    """The clock that the author signed, in milliseconds, or 0 where it is no time."""
+    """The clock that the author signed, in milliseconds; the Waku timestamp where it is no time."""
     payload = received.payload
     if isinstance(payload, ChatPayload):
         return payload.clock
     if isinstance(payload, CommunityRequestToJoin | CommunityRequestToLeave):
         return payload.clock * 1000
-    return 0
+    return received.timestamp_ms

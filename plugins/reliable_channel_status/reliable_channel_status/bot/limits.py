@@ -1,9 +1,10 @@
 """How often a user may call the bot: token buckets. Pure: the time is given."""
 
-from collections import OrderedDict
 from collections.abc import Hashable
 from dataclasses import dataclass
 from typing import Final
+
+from ..recent import Recent
 
 REMEMBERED: Final = 10_000
 """Buckets that are not full; the one unused for longest goes, and with it what it had used."""
@@ -30,8 +31,7 @@ class Buckets:
 
     def __init__(self, limit: RateLimit, *, remembered: int = REMEMBERED) -> None:
         self._limit = limit
-        self._remembered = remembered
-        self._buckets: OrderedDict[Hashable, tuple[float, int]] = OrderedDict()
+        self._buckets: Recent[Hashable, tuple[float, int]] = Recent(remembered)
 
     def take(self, key: Hashable, now_ms: int) -> bool:
         """Whether one more call is within the limit; if so it counts."""
@@ -40,8 +40,5 @@ class Buckets:
         now_ms = max(now_ms, since_ms)
         left = min(calls, left + (now_ms - since_ms) * calls / per_ms)
         is_allowed = left >= 1
-        self._buckets[key] = left - is_allowed, now_ms
-        self._buckets.move_to_end(key)
-        if len(self._buckets) > self._remembered:
-            self._buckets.popitem(last=False)
+        self._buckets.renew(key, (left - is_allowed, now_ms))
         return is_allowed

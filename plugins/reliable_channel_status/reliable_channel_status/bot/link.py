@@ -3,12 +3,13 @@
 Static shards of cluster 16, so `/relay/v1/messages/{pubsub_topic}` and never the `auto` routes.
 """
 
-from collections import OrderedDict
 from collections.abc import AsyncIterator, Sequence
 from typing import Final
 
 from waku import StoreQuery, WakuClient, WakuMessage, message_hash
-from waku.errors import NotSubscribed
+from waku.errors import NotSubscribed, WakuError
+
+from ..recent import Recent
 
 NS_PER_MS: Final = 1_000_000
 PAGE_SIZE: Final = 100
@@ -34,7 +35,7 @@ class Link:
         self._client = client
         self._shards = tuple(dict.fromkeys(shards))
         self._content_topics = frozenset(content_topics)
-        self._seen: OrderedDict[bytes, None] = OrderedDict()
+        self._seen: Recent[bytes, None] = Recent(REMEMBERED_HASHES)
         self.is_subscribed = False
         self.fill = 0.0
         """How full the fullest cache was at the last look; from 1 on Store may know more."""
@@ -52,16 +53,20 @@ class Link:
         """What arrived since the last look and was not here before.
 
         Raises:
-            WakuError: the node is away; `is_subscribed` says whether to subscribe anew.
+            WakuError: the node is away; `is_subscribed` says whether to subscribe anew. What one
+                shard gave before another one failed is returned: reading took it from the node.
         """
         found: list[WakuMessage] = []
         self.fill = 0.0
         for shard in self._shards:
             try:
                 messages = await self._client.relay_messages(shard)
-            except NotSubscribed:
-                self.is_subscribed = False
-                raise
+            except WakuError as error:
+                self.is_subscribed &= not isinstance(error, NotSubscribed)
+                if not found:
+                    raise
+                self.fill = 1.0
+                break
             self.fill = max(self.fill, len(messages) / CACHE_CAPACITY)
             found += [message for message in messages if self._is_new(shard, message)]
         return found
@@ -83,12 +88,16 @@ class Link:
                     page_size=PAGE_SIZE,
                 )
                 page: list[WakuMessage] = []
-                async for entry in self._client.store_all(query):
-                    if entry.message is not None and self._is_new(shard, entry.message):
-                        page.append(entry.message)
-                    if len(page) == PAGE_SIZE:
-                        yield page
-                        page = []
+                try:
+                    async for entry in self._client.store_all(query):
+                        if entry.message is not None and self._is_new(shard, entry.message):
+                            page.append(entry.message)
+                        if len(page) == PAGE_SIZE:
+                            yield page
+                            page = []
+                except WakuError:
+                    yield page
+                    raise
                 yield page
 
     async def publish(self, shard: str, message: WakuMessage) -> None:
@@ -104,8 +113,5 @@ class Link:
             return False
         digest = message_hash(shard, message)
         is_new = digest not in self._seen
-        self._seen[digest] = None
-        self._seen.move_to_end(digest)
-        if len(self._seen) > REMEMBERED_HASHES:
-            self._seen.popitem(last=False)
+        self._seen.renew(digest, None)
         return is_new

@@ -4,11 +4,11 @@ What gives a loop away is that the other one *reacts*: each of its messages foll
 answers ours soon. People pause or talk about something else; then the count begins anew.
 """
 
-from collections import OrderedDict
 from dataclasses import dataclass
 from typing import Final, TypeAlias
 
 from ..keys import PublicKey
+from ..recent import Recent
 
 Pair: TypeAlias = tuple[str, PublicKey]
 """A chat and somebody in it."""
@@ -50,8 +50,7 @@ class LoopGuard:
 
     def __init__(self, limits: LoopLimits, *, remembered: int = REMEMBERED) -> None:
         self._limits = limits
-        self._remembered = remembered
-        self._exchanges: OrderedDict[Pair, _Exchange] = OrderedDict()
+        self._exchanges: Recent[Pair, _Exchange] = Recent(remembered)
 
     def heard(self, pair: Pair, now_ms: int, *, answers_ours: bool) -> bool:
         """Take note of another's message; return whether it is the one that makes a loop."""
@@ -72,11 +71,9 @@ class LoopGuard:
 
     def answered(self, pair: Pair, now_ms: int) -> None:
         """Take note that the bot answered somebody."""
-        exchange = self._exchanges.setdefault(pair, _Exchange(now_ms))
+        exchange = self._exchanges.get(pair) or _Exchange(now_ms)
         exchange.answered_ms = now_ms
-        self._exchanges.move_to_end(pair)
-        if len(self._exchanges) > self._remembered:
-            self._exchanges.popitem(last=False)
+        self._exchanges.renew(pair, exchange)
 
     def is_silent(self, pair: Pair, now_ms: int) -> bool:
         """Whether the bot does not answer that user there, as a loop was found."""

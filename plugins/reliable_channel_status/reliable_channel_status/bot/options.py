@@ -53,7 +53,8 @@ class BotOptions:
     def __post_init__(self) -> None:
         for option in fields(self):
             value = getattr(self, option.name)
-            if isinstance(value, int) and value < (option.name != "metrics_port"):
+            lowest = 0 if option.name == "metrics_port" else 1
+            if isinstance(value, int) and value < lowest:
                 raise ValueError(f"{option.name} is {value}; it must be positive")
         if not self.prefix or self.prefix != self.prefix.strip():
             raise ValueError(f"prefix is {self.prefix!r}; it must be a sign or a word")

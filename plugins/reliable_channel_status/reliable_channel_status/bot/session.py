@@ -1,7 +1,6 @@
 """One run of a bot, as its handlers see it: who it is, what it may say, whom it knows."""
 
 import logging
-from collections import OrderedDict
 from collections.abc import Awaitable, Callable, Iterable
 from dataclasses import dataclass, replace
 from typing import Final
@@ -18,6 +17,7 @@ from ..mentions import mention, mentions
 from ..outcomes import MessageId, Received
 from ..payloads import ChatMessage
 from ..pipeline import Sealer
+from ..recent import Recent
 from ..rules import invalid
 from .happenings import AnswerRefused, JoinRequest
 from .loops import LoopGuard, Pair
@@ -70,7 +70,7 @@ class Session:
         self._guard = LoopGuard(options.loops)
         self._moderators = frozenset(moderators)
         self._descriptions: dict[Community, tuple[int, frozenset[PublicKey]]] = {}
-        self._names: OrderedDict[PublicKey, str] = OrderedDict()
+        self._names: Recent[PublicKey, str] = Recent(REMEMBERED_NAMES)
 
     # -- saying -----------------------------------------------------------------------------------
 
@@ -151,10 +151,7 @@ class Session:
         """Take note of names and of descriptions."""
         payload = received.payload
         if isinstance(payload, ChatMessage) and payload.display_name:
-            self._names[received.signer] = payload.display_name
-            self._names.move_to_end(received.signer)
-            if len(self._names) > REMEMBERED_NAMES:
-                self._names.popitem(last=False)
+            self._names.renew(received.signer, payload.display_name)
         if isinstance(payload, CommunityDescription):
             self._describe(Community(received.signer), payload)
 

@@ -165,7 +165,7 @@ class StatusTestKit:
         if self._task is not None:
             task, self._task = self._task, None
             task.cancel()
-            self._runner.run(_ended(task))
+            self._runner.run(_over(task))
 
     def forget(self) -> None:
         """Let the bot, which does not run now, start from nothing the next time."""
@@ -338,6 +338,13 @@ class KitUser:
         topic = community.requests_topic
         sealed = self._sealer.seal(request, topic, now_ms, receiver=community.public_key)
         self._kit.publish(sealed.messages[0])
+
+
+async def _over(task: "asyncio.Task[None]") -> None:
+    """Wait for the end of a task, whatever it is."""
+    await asyncio.wait([task])
+    if not task.cancelled():
+        task.exception()
 
 
 async def _ended(task: "asyncio.Task[None]") -> None:
