@@ -72,6 +72,7 @@ def test_arguments_are_read(
         (paint, "red", "how is missing"),
         (invite, "@0x04ff", "user is '@0x04ff', which is no @user"),
         (invite, f"{BOB.public_key} " + "x " * 201, "201 words"),
+        (wait, "inf", "seconds is 'inf', which is no number"),
         (wait, "1 2", "'2' is too much"),
     ],
 )

@@ -19,7 +19,7 @@ def new(*arguments: str) -> tuple[int, str]:
 
 
 def test_the_test_of_a_new_project_passes(tmp_path: Path) -> None:
-    folder = tmp_path / "tea bot"
+    folder = tmp_path / 'tea "bot" {x}\\'
     status, told = new(str(folder), "--community", COMMUNITY.id, "--channel", GENERAL)
     assert (status, told) == (0, read_key(folder / "bot.key").public_key.hex)
     assert (folder / "bot.key").stat().st_mode & 0o777 == 0o600

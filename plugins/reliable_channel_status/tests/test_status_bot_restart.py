@@ -15,7 +15,13 @@ import anyio
 import pytest
 from status_world import ALICE, COMMUNITY, GENERAL, OTHER
 
-from reliable_channel.state import MemoryStateStore, StateError, StateMismatch, StateUnavailable
+from reliable_channel.state import (
+    MemoryStateStore,
+    SqliteStateStore,
+    StateError,
+    StateMismatch,
+    StateUnavailable,
+)
 from reliable_channel.sync_core import Changes
 from reliable_channel_status import (
     ChatMessage,
@@ -53,8 +59,9 @@ def new_bot(answers: int = 1) -> StatusBot:
     return bot
 
 
-def test_what_was_asked_while_the_bot_was_away_is_answered_in_order() -> None:
-    with StatusTestKit(new_bot()) as kit:
+def test_what_was_asked_while_the_bot_was_away_is_answered_in_order(tmp_path: Path) -> None:
+    store = SqliteStateStore(tmp_path / "bot.db")
+    with StatusTestKit(new_bot(), store=store) as kit:
         alice = kit.user("Alice")
         before = alice.says("!ask before")
         kit.stop()

@@ -8,6 +8,7 @@ rest of the text as it stands, `*names: str` takes any number of words.
 
 import enum
 import inspect
+import math
 import shlex
 import types
 from collections.abc import Awaitable, Callable, Mapping, Sequence
@@ -179,6 +180,13 @@ def _yes_or_no(word: str) -> bool:
     raise ValueError(word)
 
 
+def _number(word: str) -> float:
+    number = float(word)
+    if not math.isfinite(number):
+        raise ValueError(word)
+    return number
+
+
 def _user(word: str) -> PublicKey:
     return PublicKey.parse(word.removeprefix("@"))
 
@@ -186,7 +194,7 @@ def _user(word: str) -> PublicKey:
 _SIMPLE: Final[dict[Any, tuple[Convert, str]]] = {
     str: (str, "text"),
     int: (int, "number"),
-    float: (float, "number"),
+    float: (_number, "number"),
     bool: (_yes_or_no, "yes|no"),
     PublicKey: (_user, "@user"),
 }

@@ -1,5 +1,6 @@
 """What `reliable-channel bot new` writes: a bot, its test, and how to run both."""
 
+import json
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Final
@@ -21,7 +22,7 @@ bot = StatusBot(
     key_file=Path(__file__).with_name("bot.key"),
     community="{community}",
     channels={channels},
-    options=BotOptions(display_name="{name}"),
+    options=BotOptions(display_name={display_name}),
 )
 
 
@@ -69,6 +70,8 @@ README: Final = """# {name}
     python -m pytest    # without any node
     python bot.py       # WAKU_NODE=http://127.0.0.1:8645: an nwaku or go-waku node of cluster 16
 
+`reliable-channel node --cluster-id 16 --num-shards 257` is a node to try it with, without a network.
+
 `bot.key` is who the bot is, `bot.db` what it remembers: keep both, and show the first to nobody.
 """
 
@@ -103,8 +106,12 @@ def write_project(
     if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
         raise ProjectExists(f"{folder} is there and not empty; take another name")
     folder.mkdir(parents=True, exist_ok=True)
-    name = folder.resolve().name.replace('"', "")
-    fields = {"community": community.id, "channels": list(channels) or None, "name": name}
+    name = folder.resolve().name
+    fields = {
+        "community": community.id,
+        "channels": json.dumps(channels) if channels else None,
+        "display_name": json.dumps(name, ensure_ascii=False),
+    }
     (folder / "bot.py").write_text(BOT.format(**fields))
     (folder / "test_bot.py").write_text(TEST)
     (folder / "README.md").write_text(README.format(name=name))

@@ -159,6 +159,7 @@ class StatusTestKit:
             self._news.set()
             task, self._task = self._task, None
             self._runner.run(_ended(task))
+            self._close_memory()
 
     def crash(self) -> None:
         """End the bot at once; it remembers what was written."""
@@ -166,6 +167,7 @@ class StatusTestKit:
             task, self._task = self._task, None
             task.cancel()
             self._runner.run(_over(task))
+            self._close_memory()
 
     def forget(self) -> None:
         """Let the bot, which does not run now, start from nothing the next time."""
@@ -216,6 +218,10 @@ class StatusTestKit:
         return self._clock
 
     # -- inside -----------------------------------------------------------------------------------
+
+    def _close_memory(self) -> None:
+        if self._memory is not None:
+            self._memory.close()
 
     async def _run_node(self) -> None:
         async with self.node:
