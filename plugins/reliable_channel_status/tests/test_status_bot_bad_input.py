@@ -1,5 +1,6 @@
 """What a bot meets that it must not fall for: each is refused or stopped, and the bot goes on."""
 
+import asyncio
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from random import Random
@@ -7,8 +8,10 @@ from typing import Any
 
 import anyio
 import pytest
+from httpx import ASGITransport
 from status_world import COMMUNITY, GENERAL, MALLORY, OTHER
 
+from reliable_channel.state import MemoryStateStore
 from reliable_channel_status import (
     ChatMessage,
     EditMessage,
@@ -19,8 +22,19 @@ from reliable_channel_status import (
     status_pb2,
     wrap,
 )
-from reliable_channel_status.bot import Edit, LoopLimits, Message, StatusBot, StatusTestKit
-from waku import WakuMessage
+from reliable_channel_status.bot import (
+    BotMemory,
+    Edit,
+    LoopLimits,
+    Message,
+    StatusBot,
+    StatusTestKit,
+    Surroundings,
+)
+from reliable_channel_status.bot.testkit import START_MS, key_of
+from reliable_channel_status.bot.virtual_time import VirtualTimeLoop
+from waku import WakuClient, WakuMessage
+from waku.node import EmbeddedNode, NodeOptions
 
 CHAT = COMMUNITY.channel_id(GENERAL)
 TOPIC = COMMUNITY.universal_topic
@@ -182,6 +196,50 @@ def test_two_bots_that_answer_each_other_are_stopped() -> None:
         assert kit.user("Alice").asks("hi") == "you said 2 letters", "others are answered"
         kit.wait(LoopLimits().silence_ms / 1000)
         assert other.asks("hello again") == "you said 11 letters"
+
+
+def test_two_bots_of_this_make_fall_silent() -> None:
+    """Both run: each answers whatever is said, until one of them notices."""
+    bots = [StatusBot(node="http://node", community=COMMUNITY, channels=[GENERAL]) for _ in "ab"]
+    for bot in bots:
+
+        @bot.on_message
+        async def echo(message: Message) -> str:
+            return "I answer everything"
+
+    with asyncio.Runner(loop_factory=VirtualTimeLoop) as runner:
+        loop = runner.get_loop()
+
+        def now_ms() -> int:
+            return START_MS + round(loop.time() * 1000)
+
+        async def run(bot: StatusBot, node: EmbeddedNode) -> None:
+            key = key_of(f"bot {bots.index(bot)}")
+            memory = BotMemory(MemoryStateStore(), key.public_key, now_ms())
+            async with WakuClient("http://node", transport=ASGITransport(app=node.app)) as client:
+                await bot.serve(Surroundings(key=key, memory=memory, client=client, now_ms=now_ms))
+
+        async def main() -> list[int]:
+            options = NodeOptions(cluster_id=16, shards=(128, 256), static_sharding=True)
+            options = replace(options, now_ns=lambda: now_ms() * 1_000_000)
+            async with EmbeddedNode(options) as node, anyio.create_task_group() as tasks:
+                for bot in bots:
+                    tasks.start_soon(run, bot, node)
+                await anyio.sleep(1)
+                message = ChatMessage(clock=now_ms(), timestamp=now_ms(), text="hi", chat_id=CHAT)
+                sealed = Sealer(MALLORY).seal(message, TOPIC, now_ms())
+                node.publish("/waku/2/rs/16/256", sealed.messages[0])
+                said = []
+                for _ in range(2):
+                    await anyio.sleep(30)
+                    said.append(sum(bot.watch.counts["said", "ChatMessage"] for bot in bots))
+                for bot in bots:
+                    bot.stop()
+            return said
+
+        before, after = runner.run(main())
+    assert before == after <= 2 * (LoopLimits().turns + 1)
+    assert sum(bot.watch.counts["loops_stopped", ""] for bot in bots) >= 1
 
 
 def test_a_handler_that_raises_is_named_and_the_others_run(
