@@ -241,6 +241,7 @@ def test_memory_is_bounded_and_what_is_forgotten_is_not_answered(
 ) -> None:
     monkeypatch.setattr("reliable_channel_status.bot.memory.HANDLED", 3)
     monkeypatch.setattr("reliable_channel_status.bot.memory.UNPUBLISHED", 2)
+    monkeypatch.setattr("reliable_channel_status.bot.memory.CHATS", 2)
     monkeypatch.setattr("reliable_channel_status.bot.memory.SAID", 2)
     store = MemoryStateStore()
     memory = BotMemory(store, ALICE.public_key, 1_000)
@@ -256,11 +257,15 @@ def test_memory_is_bounded_and_what_is_forgotten_is_not_answered(
         True,
         True,
     ]
+    for number in range(5):
+        memory.clock(f"chat {number}").observe(7)
+        memory.keep_clock(f"chat {number}")
+    assert [memory.clock(f"chat {number}").last for number in (3, 4, 0)] == [7, 7, 0]
     outgoing = Sealer(ALICE).seal(_message("x", 5), TOPIC, 5)
     for number in range(2):
-        again.say(f"{number}", "chat", outgoing.message_id, SHARD, outgoing.messages)
+        again.say(f"{number}", outgoing.message_id, SHARD, outgoing.messages)
     with pytest.raises(OutboxFull, match="is the node there"):
-        again.say("3", "chat", outgoing.message_id, SHARD, outgoing.messages)
+        again.say("3", outgoing.message_id, SHARD, outgoing.messages)
     waiting = BotMemory(store, ALICE.public_key, 9_000).next_unpublished()
     assert waiting is not None and (waiting.once, waiting.messages) == ("0", outgoing.messages)
 

@@ -205,7 +205,7 @@ class Dispatcher:
         chat_id, user = pair
         # Who asked slowly while the bot was away did not ask often.
         now_ms = self._session.now_ms() if heard.is_live else heard.clock_ms
-        if self._of_users.take(pair, now_ms) and self._of_channels.take(chat_id, now_ms):
+        if self._of_users.take(user, now_ms) and self._of_channels.take(chat_id, now_ms):
             return True
         self._session.watch.count("rate_limited")
         self._session.watch.log("rate_limited", chat=chat_id, user=user.hex)

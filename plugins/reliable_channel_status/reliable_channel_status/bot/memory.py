@@ -25,6 +25,8 @@ HANDLED: Final = 100_000
 """Handled events that are remembered; beyond it what is older than the oldest is not answered."""
 SAID: Final = 20_000
 """What the bot said, by what for; then the oldest may be said again if it is asked for again."""
+CHATS: Final = 1_000
+"""Chats whose clocks are remembered: of a whole community anybody can write into made-up ones."""
 UNPUBLISHED: Final = 1_000
 """Messages that wait for the node."""
 
@@ -122,8 +124,16 @@ class BotMemory:
         self._write()
 
     def clock(self, chat_id: str) -> ChatClock:
-        """The clock of a chat; what it observes is kept with what is said next."""
+        """The clock of a chat; `keep_clock` keeps what it observed."""
+        if chat_id not in self._clocks and len(self._clocks) >= CHATS:
+            oldest = next(iter(self._clocks))
+            del self._clocks[oldest]
+            self._recorder.delete(_CLOCKS, oldest)
         return self._clocks.setdefault(chat_id, ChatClock())
+
+    def keep_clock(self, chat_id: str) -> None:
+        """Keep the clock of a chat, together with what is said next."""
+        self._recorder.put(_CLOCKS, chat_id, self.clock(chat_id).last)
 
     def said(self, once: str) -> MessageId | None:
         """The id of what was said for that, if anything was."""
@@ -133,7 +143,6 @@ class BotMemory:
     def say(
         self,
         once: str,
-        chat_id: str,
         message_id: MessageId,
         shard: str,
         messages: tuple[WakuMessage, ...],
@@ -150,7 +159,6 @@ class BotMemory:
         self._said[once] = one
         self._unpublished.append(one)
         self._put(one)
-        self._recorder.put(_CLOCKS, chat_id, self.clock(chat_id).last)
         if len(self._said) > SAID:
             oldest = next(iter(self._said))
             del self._said[oldest]

@@ -36,7 +36,7 @@ class BotOptions:
     """How far back Store is asked at the start, so that edits, answers and pins of older messages
     are understood. What was said before the bot's first start is not answered."""
     user_limit: RateLimit = FOR_USERS
-    """Of commands and mentions, for each user."""
+    """Of commands and mentions, for each user in all chats together."""
     channel_limit: RateLimit = FOR_CHANNELS
     """The same for each channel."""
     loops: LoopLimits = field(default_factory=LoopLimits)

@@ -16,7 +16,7 @@ from ..keys import PrivateKey, PublicKey
 from ..mentions import mention, mentions
 from ..outcomes import MessageId, Received
 from ..payloads import ChatMessage
-from ..pipeline import Sealer
+from ..pipeline import Outgoing, Sealer
 from ..recent import Recent
 from ..rules import invalid
 from .happenings import AnswerRefused, JoinRequest
@@ -89,12 +89,8 @@ class Session:
             payload = replace(payload, display_name=self._options.display_name)
         if why := invalid(payload):
             raise ValueError(f"{type(payload).__name__}: {why}")
-        outgoing = self._sealer.seal(payload, room.topic, now_ms)
-        shard = str(self._options.shard)
-        self.memory.say(once, room.chat_id, outgoing.message_id, shard, outgoing.messages)
-        self.has_mail.set()
-        self.watch.count("said", type(payload).__name__)
-        return outgoing.message_id
+        self.memory.keep_clock(room.chat_id)
+        return self._send(once, self._sealer.seal(payload, room.topic, now_ms))
 
     def answer_join_request(self, request: JoinRequest, *, accepted: bool) -> None:
         """Tell a requester, sealed for nobody else."""
@@ -109,10 +105,16 @@ class Session:
             community_id=self._community_sealer.public_key.compressed,
         )
         topic = partitioned_topic(request.author)
-        outgoing = self._community_sealer.seal(response, topic, now_ms, receiver=request.author)
+        self._send(
+            once, self._community_sealer.seal(response, topic, now_ms, receiver=request.author)
+        )
+
+    def _send(self, once: str, outgoing: Outgoing) -> MessageId:
         shard = str(self._options.shard)
-        self.memory.say(once, topic.id, outgoing.message_id, shard, outgoing.messages)
+        self.memory.say(once, outgoing.message_id, shard, outgoing.messages)
         self.has_mail.set()
+        self.watch.count("said", type(outgoing.signed.payload).__name__)
+        return outgoing.message_id
 
     # -- loops ------------------------------------------------------------------------------------
 
