@@ -5,13 +5,15 @@ PYTHON ?= $(shell for p in python3 python3.13 python3.12 python3.11 python; do \
 VENV   := .venv
 BIN    := $(VENV)/bin
 READY  := $(VENV)/.ready
+SPARK_READY := $(VENV)/.spark-ready
 PLUGINS := $(wildcard plugins/*/pyproject.toml)
 PIP    := $(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps
 protoc  = PATH="$(abspath $(BIN)):$$PATH" $(BIN)/python -m grpc_tools.protoc -I proto \
 	--python_out=$(2) --mypy_out=quiet:$(2) proto/$(1).proto
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test lint types sim soak format bench bench-repair bench-state fuzz crash vectors interop docs proto lock clean check-python
+# What `make help` lists is a command and no file.
+.PHONY: check-python $(shell sed -nE 's/^([a-z-]+):.*##.*/\1/p' $(firstword $(MAKEFILE_LIST)))
 
 help: ## list what can be made
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /  make \1\t/' | expand -t 20
@@ -19,8 +21,16 @@ help: ## list what can be made
 demo: $(READY) ## five participants, a lossy network, one log: the main job in under a minute
 	@$(BIN)/reliable-channel demo $(ARGS)
 
-test: $(READY) ## all tests
+test: $(READY) ## all tests but those of interop
 	@$(BIN)/python -m pytest $(ARGS)
+
+test-spark: $(SPARK_READY) ## the tests of the pipeline on Spark: they need Java 17 or 21
+	@$(BIN)/python -m pytest tests/pipeline/on_spark $(ARGS)
+
+audit-demo: $(SPARK_READY) ## the demo with journals, and what an audit says of it (Java 17 or 21)
+	@rm -rf build/demo-journals
+	@$(BIN)/reliable-channel demo --journals build/demo-journals $(ARGS)
+	@$(BIN)/reliable-channel audit build/demo-journals --out build/demo-report
 
 lint: $(READY) ## ruff, and the arrows of the design
 	@$(BIN)/ruff check .
@@ -35,6 +45,9 @@ sim: $(READY) ## 300 simulated groups in virtual time, each seed with faults of 
 
 soak: $(READY) ## the same without end, from a seed nobody ran before; Ctrl-C tells how it went
 	@$(BIN)/reliable-channel simulate --forever --first-seed $$(date +%s)000 $(ARGS)
+
+tuning: $(READY) ## the sweep behind docs/tuning.md, some 15 minutes; goes on where it was interrupted
+	@$(BIN)/reliable-channel sweep docs/tuning.toml --results build/tuning --page docs/tuning.md $(ARGS)
 
 format: $(READY) ## let ruff tidy the code
 	@$(BIN)/ruff check --fix .
@@ -51,8 +64,11 @@ vectors: $(READY) ## the golden vectors of other implementations
 		tests/vectors/data/nim-sds tests/vectors/data/mvds tests/vectors/data/svs \
 		tests/vectors/data/status
 
-interop: $(READY) ## our MVDS and SVS nodes and other implementations' (needs Go; the first build takes minutes)
-	@$(BIN)/python -m pytest interop -s $(ARGS)
+interop: $(READY) ## other implementations, real ones: js-waku and Waku nodes in containers (FULL=1: all cells), MVDS, SVS
+	@INTEROP_FULL=$(FULL) $(BIN)/python -m pytest interop -s $(ARGS)
+
+interop-docs: $(READY) ## the same with js-waku alone, and docs/interop.md's table written from it
+	@INTEROP_FULL=$(FULL) INTEROP_TABLE=docs/interop.md $(BIN)/python -m pytest interop/waku -s $(ARGS)
 
 bench-state: $(READY) ## a log of 10 thousand messages on disk against one of 10 million (some minutes)
 	@$(BIN)/python -m bench.state $(ARGS)
@@ -83,6 +99,8 @@ lock: $(READY) ## pin the newest dependencies again, with hashes and without add
 		--generate-hashes --no-emit-index-url --no-header --no-annotate --quiet --upgrade -o requirements/dev.txt
 	@$(BIN)/uv pip compile pyproject.toml --constraint requirements/dev.txt --universal --python-version 3.11 \
 		--generate-hashes --no-emit-index-url --no-header --no-annotate --quiet -o requirements/base.txt
+	@$(BIN)/uv pip compile requirements/spark.in --constraint requirements/dev.txt --universal --python-version 3.11 \
+		--generate-hashes --no-emit-index-url --no-header --no-annotate --quiet -o requirements/spark.txt
 
 clean: ## remove what was built
 	rm -rf $(VENV) build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis
@@ -97,4 +115,9 @@ $(READY): requirements/dev.txt $(PLUGINS) | check-python
 	@$(PYTHON) -m venv $(VENV)
 	@$(PIP) --require-hashes -r requirements/dev.txt
 	@$(PIP) --no-build-isolation $(addprefix --editable ,. $(dir $(PLUGINS)))
+	@touch $@
+
+$(SPARK_READY): requirements/spark.txt $(READY)
+	@echo "adding Spark to $(VENV) (once; half a gigabyte)"
+	@$(PIP) --require-hashes --no-build-isolation -r requirements/spark.txt
 	@touch $@

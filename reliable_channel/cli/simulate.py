@@ -1,6 +1,5 @@
 """`reliable-channel simulate`: whole groups in virtual time, and what they broke."""
 
-import os
 import shlex
 import signal
 import threading
@@ -15,7 +14,7 @@ from typing import Annotated, Any, TypeVar
 import typer
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
-from ..sim import Result, Scenario, Simulation, big_group, draw_scenario, run_all, shrink
+from ..sim import Result, Scenario, Simulation, big_group, cores, draw_scenario, run_all, shrink
 from .compare import compare
 from .console import err, out
 
@@ -83,7 +82,7 @@ def simulate(
             seeds=range(first_seed, first_seed + (seeds or 1)),
             is_full=full,
             participants=participants,
-            jobs=jobs or _cores(),
+            jobs=jobs or cores(),
             as_json=as_json,
             out_dir=out_dir,
             stop=stop,
@@ -102,7 +101,7 @@ def simulate(
         if trace:
             results = (_run_one(chosen(seed), show=True) for seed in numbers)
         else:
-            workers = min(jobs or _cores(), total or 1_000_000)
+            workers = min(jobs or cores(), total or 1_000_000)
             results = run_all(chosen, numbers, jobs=workers, stopped=stop.is_set)
             if workers > 1:
                 # An exception in the middle of a process pool would leave it waiting for itself.
@@ -206,10 +205,6 @@ def _read(scenario: str) -> Scenario:
 def _command(participants: int | None, messages: int) -> str:
     size = f" --participants {participants} --messages {messages}" if participants else ""
     return f"reliable-channel simulate{size}"
-
-
-def _cores() -> int:
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 def _print(line: str) -> None:

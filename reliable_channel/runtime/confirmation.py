@@ -144,19 +144,21 @@ class Confirmation:
         return digest in self._own or digest in self._came or self._engine.was_handled(digest)
 
     async def _take(self, others: list[Received]) -> None:
-        """Hand in what did not come; where nothing else came either, the subscription is dead."""
+        """Hand in what did not come; where nothing else came either, the subscription is dead.
+
+        In a known outage as well: it may last for as long as the node cannot subscribe, and Store
+        works meanwhile.
+        """
         if others:
             await anyio.sleep(GRACE_S)
         heard, self._heard_before = self._heard - self._heard_before, self._heard
-        if self._health.is_failing("receive"):
-            return  # a known outage: all of it is fetched when it ends
         missed = 0
         for received in others:
             if not self._is_known(received):
                 arrival = await self._intake.take(received)
                 missed += arrival.outcome in (Outcome.DELIVERED, Outcome.PARKED)
         self._engine.counters.missed_live += missed
-        if missed and not heard:
+        if missed and not heard and not self._health.is_failing("receive"):
             reason = f"the subscription was silent while Store had {missed} messages"
             self._health.failed("receive", reason, "silence")
             renew(self._transport)

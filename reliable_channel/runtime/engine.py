@@ -29,7 +29,7 @@ from ..sync_core import SyncCore
 from ..transport.base import Envelope, Received, Source
 from .event_stream import EventStream
 from .idempotency import SENDS, Accepted, Idempotency
-from .journal import Journal
+from .journal import Journal, Logged
 from .keeper import StateKeeper
 from .kept import LAST_LOOK
 from .observers import Observers
@@ -125,15 +125,17 @@ class Engine:
         if accepted := self._idempotency.get(idempotency_key):
             return accepted
         now_ns = self._now_ns()
-        message_ids = tuple(
-            self.core.send(segment, now_ns // 1_000_000, timestamp_ns=now_ns)
-            for segment in segments
-        )
+        message_ids: list[str] = []
+        logged: list[Logged] = []
+        for segment in segments:
+            message_id = self.core.send(segment, now_ns // 1_000_000, timestamp_ns=now_ns)
+            message_ids.append(message_id)
+            logged += self._logged_own(message_id, message_ids[0])
         request_id = str(UUID(int=self._random.getrandbits(128), version=4))
-        accepted = Accepted(request_id, message_ids)
+        accepted = Accepted(request_id, tuple(message_ids))
         self._idempotency.add(idempotency_key, accepted)
         self._requests.accepted(request_id, message_ids)
-        self._settle(SendingMessage(message_ids[0], request_id))
+        self._settle(SendingMessage(message_ids[0], request_id), *logged)
         return accepted
 
     def send_ephemeral(self, content: bytes, refusal: str | None = None) -> str:
@@ -150,14 +152,15 @@ class Engine:
     def receive(self, data: bytes, envelope: Received) -> Arrival:
         """Take an opened message from the transport or from Store."""
         message_hash, source = envelope.message_hash, envelope.source
-        if self._journal is not None:
-            self._journal_wire("in", data, message_hash, source.value)
+        now_ms = self.now_ms()
         arrival = self.core.receive(
             data,
-            self.now_ms(),
+            now_ms,
             retrieval_hint=message_hash,
             sent_at_ns=envelope.timestamp_ns,
         )
+        if self._journal is not None:
+            self._journal.came(data, envelope, arrival.outcome.value, now_ms)
         if arrival.outcome in _FINAL or arrival.reason in _REFUSED_FOR_GOOD:
             self.handled(message_hash)
         self._count(source, arrival)
@@ -179,8 +182,7 @@ class Engine:
         """A message is out."""
         self.counters.published += 1
         if self._journal is not None:
-            kind = outgoing.kind.value
-            self._journal_wire("out", outgoing.data, envelope.message_hash, kind)
+            self._journal.went(outgoing.data, envelope, outgoing.kind.value, self.now_ms())
         if outgoing.kind not in (OutgoingKind.CONTENT, OutgoingKind.RETRY):
             return
         message_id = outgoing.message_id
@@ -292,29 +294,44 @@ class Engine:
                 "wait for an acknowledgement; send again later, or raise outgoing_buffer_limit"
             )
 
-    def _settle(self, *events: Event) -> None:
+    def _logged_own(self, message_id: str, first_segment_id: str) -> Iterator[Logged]:
+        """What the journal is told of a message that was just accepted."""
+        log = self.core.log
+        if self._journal is not None and (entry := log.entries.get(message_id)) is not None:
+            yield Logged.own(
+                entry, log.position(entry), log.evicted, first_segment_id=first_segment_id
+            )
+
+    def _settle(self, *events: Event | Logged) -> None:
         """End a step: tell what happened, and hand on what is to be broadcast."""
         self._repairs.step()
-        told = list(events)
+        told: list[Event | Logged] = list(events)
         for event in self.core.events():
             self._repairs.saw(event)
+            if self._journal is not None and isinstance(event, MessageReceived):
+                told.append(Logged.delivered(event, self.core.log.evicted))
             told += self._telling.meaning(event)
         self._let_out(told, list(self.core.outgoing()))
         self._wake()
 
-    def _let_out(self, events: Sequence[Event], outgoing: Sequence[Outgoing] = ()) -> None:
+    def _let_out(self, events: Sequence[Event | Logged], outgoing: Sequence[Outgoing] = ()) -> None:
         """Tell and broadcast, once what led to it outlives the process."""
         if self._keeper is None:
             self._release(events, outgoing)
         else:
             self._keeper.submit(self.core.changes(), lambda: self._release(events, outgoing))
 
-    def _release(self, events: Sequence[Event], outgoing: Sequence[Outgoing]) -> None:
+    def _release(self, events: Sequence[Event | Logged], outgoing: Sequence[Outgoing]) -> None:
+        now_ms = self.now_ms()
         for event in events:
+            if isinstance(event, Logged):
+                assert self._journal is not None
+                self._journal.logged(event, now_ms)
+                continue
             if self._journal is not None:
-                self._journal.event(event, self.now_ms())
+                self._journal.event(event, now_ms)
             if self._observers is not None:
-                for failure in self._observers.tell(event, self.now_ms()):
+                for failure in self._observers.tell(event, now_ms):
                     self.emit(failure)
             self._stream.emit(event)
         for message in outgoing:
@@ -329,9 +346,3 @@ class Engine:
             self.counters.received_live += 1
             waited_ms = arrival.missing_for_ms
             self.counters.repaired += new and waited_ms is not None and waited_ms >= REORDERED_MS
-
-    def _journal_wire(
-        self, direction: str, payload: bytes, message_hash: bytes, source: str
-    ) -> None:
-        assert self._journal is not None
-        self._journal.wire(direction, payload, message_hash, source, self.now_ms())

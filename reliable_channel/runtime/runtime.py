@@ -2,6 +2,7 @@
 
 from collections.abc import AsyncIterator, Callable
 from copy import copy
+from dataclasses import asdict
 from random import Random
 from time import monotonic_ns, time_ns
 from typing import Final
@@ -31,7 +32,7 @@ from .health import Health, watch_nodes
 from .idempotency import Accepted
 from .inner_stages import InnerStages
 from .intake import Intake
-from .journal import Journal
+from .journal import RENOTED, Journal
 from .kept import Kept, StateBudget
 from .observers import Observers
 from .outbox import Outbox
@@ -79,6 +80,8 @@ class Runtime:
         policies: Policies | None = None,
     ) -> None:
         self.options = options
+        self._journal = journal
+        self._listen_from_ms = 0
         self._kept = kept
         self._transport = transport
         self._wall_ns = now_ns
@@ -166,17 +169,19 @@ class Runtime:
             interval_ms=options.confirm_interval_ms if asks_store else 0,
         )
 
-    def restore(self) -> None:
-        """Begin as before a restart where there was one; call it before `start`.
+    def begin(self) -> None:
+        """Go on as before a restart, or join the conversation; call it before `start`.
 
         Raises:
             StateCorrupt: what was kept is not what this package writes.
         """
         if self._kept is None:
+            self._enter()
             return
         saved = self._kept.saved
         try:
             self.engine.core.restore(saved.tables, saved.newest, self.engine.now_ms())
+            self._enter()
             self.engine.restore(saved.tables)
         except DAMAGE as error:
             raise StateCorrupt(
@@ -184,11 +189,25 @@ class Runtime:
                 "away and start without it, or bring back a copy"
             ) from error
 
+    def _enter(self) -> None:
+        """Know from when on to listen, and let the journal begin with that."""
+        now_ms = self.engine.now_ms()
+        is_restart = self._kept is not None and self._kept.is_restart
+        self._listen_from_ms = self._rejoin(now_ms) if is_restart else self._join(now_ms)
+        if self._journal is not None:
+            self._journal.opened(
+                at_ms=now_ms,
+                wanted_from_ms=None if is_restart else self._listen_from_ms,
+                log_length=len(self.engine.core.log),
+                options=asdict(self.options),
+            )
+            if is_restart:
+                self._journal.restored(self.engine.core.log.last(RENOTED), now_ms)
+
     def start(self, tasks: TaskGroup) -> None:
         """Start all tasks; cancel the group to stop them."""
         if self._kept is not None:
             tasks.start_soon(self._kept.keeper.run, name="reliable_channel.keeper")
-        joined_from_ms = self._join()
         dispatcher = Dispatcher(
             self.engine,
             self._outbox,
@@ -208,9 +227,9 @@ class Runtime:
         tasks.start_soon(
             watch_nodes, self._transport, self._health, name="reliable_channel.node_watch"
         )
-        tasks.start_soon(self._listen, tasks, joined_from_ms, name="reliable_channel.listener")
+        tasks.start_soon(self._listen, tasks, name="reliable_channel.listener")
 
-    async def _listen(self, tasks: TaskGroup, joined_from_ms: int) -> None:
+    async def _listen(self, tasks: TaskGroup) -> None:
         """Tell what is owed from before a restart, so that nothing new overtakes it; then listen
         and look into Store."""
         if self._kept is not None:
@@ -229,7 +248,7 @@ class Runtime:
         if self._asks_store:
             tasks.start_soon(self._retriever.run, name="reliable_channel.retriever")
             if self.options.query_on_connect:
-                self._retriever.catch_up(joined_from_ms)
+                self._retriever.catch_up(self._listen_from_ms)
             if self.options.confirm_interval_ms:
                 tasks.start_soon(self._confirmation.run, name="reliable_channel.confirmation")
         await receiver.run()
@@ -250,6 +269,8 @@ class Runtime:
         """
         for outgoing in () if self._kept else self._outbox.undispatched():
             self.engine.refused(outgoing, "the channel was closed before the transport took it")
+        if self._journal is not None:
+            self._journal.closed(self.engine.now_ms())
         self._stream.close()
         self.sync_status.close()
 
@@ -279,12 +300,16 @@ class Runtime:
             nodes=nodes_of(self._transport),
         )
 
-    def _join(self) -> int:
+    def _rejoin(self, now_ms: int) -> int:
+        """From when (ms) something may have been missed before a restart."""
+        assert self._kept is not None
+        window_start_ms = now_ms - self.options.query_on_connect_window_ms
+        return max(window_start_ms, self._kept.last_look_ms - RESTART_MARGIN_MS)
+
+    def _join(self, now_ms: int) -> int:
         """Take the part in the conversation that the options ask for; return from when (ms)."""
-        now_ms, options = self.engine.now_ms(), self.options
+        options = self.options
         window_start_ms = now_ms - options.query_on_connect_window_ms
-        if self._kept is not None and self._kept.is_restart:
-            return max(window_start_ms, self._kept.last_look_ms - RESTART_MARGIN_MS)
         if options.history == "all":
             return window_start_ms
         wanted_from_ms = now_ms if options.history == "none" else options.history_since_ms

@@ -130,6 +130,11 @@ class MessageLog:
         self._make_room()
         return max(0, position - (self.evicted - evicted))
 
+    def position(self, entry: LogEntry) -> int:
+        """Where an entry that is in memory stands, counted from the oldest entry that is kept."""
+        place: int = self._order.bisect_left(entry.key)
+        return self._blocks.total + place
+
     def set_retrieval_hint(self, message_id: str, retrieval_hint: bytes) -> bool:
         """Note how others may retrieve a message; return whether that was not known yet."""
         entry = self.get(message_id)

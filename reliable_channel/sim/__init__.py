@@ -4,7 +4,7 @@ One seed decides everything, so that what went wrong once can be seen again.
 """
 
 from .drawing import big_group, draw_scenario
-from .running import run_all
+from .running import cores, run_all, spread
 from .scenario import Scenario
 from .shrinking import shrink
 from .simulation import Result, Simulation, Violation
@@ -15,7 +15,9 @@ __all__ = [
     "Simulation",
     "Violation",
     "big_group",
+    "cores",
     "draw_scenario",
     "run_all",
     "shrink",
+    "spread",
 ]

@@ -1,12 +1,14 @@
 """Many scenarios, on as many cores as there are."""
 
 import gc
+import os
 import signal
+import threading
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
 from functools import partial
 from itertools import islice
-from multiprocessing import active_children
+from multiprocessing import active_children, parent_process
 from typing import Final, TypeVar
 
 from .scenario import Scenario
@@ -17,6 +19,11 @@ _Outcome = TypeVar("_Outcome")
 
 LOOK_S: Final = 0.2
 """How often it is asked whether to stop."""
+
+
+def cores() -> int:
+    """How many this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 def run_all(
@@ -84,6 +91,14 @@ def _without_collecting(run: Callable[[_Task], _Outcome], task: _Task) -> _Outco
 
 
 def _become_a_worker() -> None:
-    """Leave interrupts to the parent, which ends its workers, and end when it says so."""
+    """Leave interrupts to the parent, which ends its workers, and end when it says so, or when it
+    was killed."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     signal.signal(signal.SIGTERM, signal.SIG_DFL)
+    threading.Thread(target=_end_with_parent, daemon=True).start()
+
+
+def _end_with_parent() -> None:
+    if (parent := parent_process()) is not None:
+        parent.join()
+        os._exit(1)

@@ -8,7 +8,7 @@ get there within a quarter of an hour is given a good network, in which it must.
 """
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from random import Random
 from typing import Final, TypeVar
@@ -45,6 +45,10 @@ class Terms:
     patience_ms: int = PATIENCE_MS
     idle_ms: int = IDLE_MS
     most_receives: int | None = None
+    is_mended: bool = True
+    """Whether a group that does not get there in that time is given a good network."""
+    make_network: Callable[[Timeline, Conditions, int], Network] | None = None
+    """Of the time, the conditions and the seed; `EqualNetwork` where None."""
 
 
 def run_trial(
@@ -133,7 +137,9 @@ class _Trial:
     ) -> None:
         self._scenario, self._meter, self._terms = scenario, meter, terms
         self._timeline = timeline = Timeline(START_MS)
-        self._network = EqualNetwork(timeline, scenario.conditions, scenario.seed)
+        self._network = (terms.make_network or EqualNetwork)(
+            timeline, scenario.conditions, scenario.seed
+        )
         store = None
         if scenario.store is not None:
             random = Random(f"{scenario.seed} store")
@@ -172,7 +178,7 @@ class _Trial:
         timeline.run_until(first_ms - 1)
         meter.phase = Phase.BUSY
         timeline.run_until(START_MS + scenario.faults_end_ms)
-        if not self._settles():
+        if not self._settles() and self._terms.is_mended:
             self._network.conditions = replace(scenario.conditions, loss=0.0, duplication=0.0)
             self._settles()
         meter.busy_ms += timeline.now_ms - first_ms

@@ -23,6 +23,7 @@ from reliable_channel.transport import (
     MemoryNetwork,
     MemoryTransport,
     Received,
+    TransportError,
 )
 
 from .world import listening, make_channel
@@ -43,6 +44,8 @@ class Deaf(MemoryTransport):
         self.renewed = 0
         self.mends = True
         self.published = 0
+        self.refuses = False
+        """Receiving fails, as where a node cannot subscribe."""
 
     async def publish(self, envelope: Any) -> None:
         await super().publish(envelope)
@@ -51,6 +54,8 @@ class Deaf(MemoryTransport):
             self._network.store.clear()
 
     async def receive(self) -> Batch:
+        if self.refuses:
+            raise TransportError("no subscription")
         with anyio.move_on_after(1):
             return await super().receive()
         return Batch([])
@@ -148,6 +153,24 @@ async def test_a_subscription_that_died_without_a_word_is_found_and_renewed(
             "unhealthy", "sufficiently_healthy",
         ]  # fmt: skip
         assert len(told.of(MessageReceived)) == 4
+
+
+async def test_store_is_read_while_receiving_fails(virtual_time: None) -> None:
+    """A node that is up and cannot subscribe may stay like that."""
+    network = MemoryNetwork()
+    deaf = Deaf(network)
+    alice, bob = channel(network.transport(), "alice"), channel(deaf)
+    async with listening(alice), listening(bob) as told:
+        await anyio.sleep(1)
+        deaf.dead = deaf.refuses = True
+        await alice.send(b"one")
+        await told.until(lambda: told.contents == [b"one"], within_s=63)
+        assert [event.reason for event in told.of(TransportDegraded)] == ["no subscription"]
+        assert deaf.renewed == 0
+        deaf.dead = deaf.refuses = False
+        await alice.send(b"two")
+        await told.until(lambda: told.contents == [b"one", b"two"], within_s=30)
+        assert bob.statistics().health == "connected"
 
 
 async def test_a_quiet_network_is_no_dead_subscription(virtual_time: None) -> None:

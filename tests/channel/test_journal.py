@@ -2,19 +2,23 @@
 
 import json
 from base64 import b64decode
+from dataclasses import asdict
+from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from reliable_channel import MessageReceived, MessageSent
+from reliable_channel import MessageReceived, MessageSent, repair_policies
 from reliable_channel.events import record
 from reliable_channel.sds.wire import SpecCodec
 from reliable_channel.transport import MemoryNetwork
 
-from .world import EPOCH_NS, listening, make_channel
+from .world import EPOCH_NS, QUICK, listening, make_channel
 
 pytestmark = pytest.mark.anyio
+
+OF_THE_JOURNAL = ("journal_opened", "wire_in", "wire_out", "message_logged", "journal_closed")
 
 
 def lines(path: Path) -> list[dict[str, Any]]:
@@ -24,8 +28,9 @@ def lines(path: Path) -> list[dict[str, Any]]:
 async def test_it_has_every_event_and_every_message_on_the_wire(tmp_path: Path) -> None:
     network = MemoryNetwork()
     alice = make_channel(network.transport(), "alice", journal=tmp_path / "alice.jsonl")
-    values: dict[str, Any] = {"journal": str(tmp_path / "bob.jsonl"), "query_on_connect": False}
-    bob = make_channel(network.transport(), "bob", seed=2, **values)
+    values: dict[str, Any] = {"query_on_connect": False}
+    path = str(tmp_path / "bob.jsonl")
+    bob = make_channel(network.transport(), "bob", seed=2, journal=path, **values)
     async with listening(alice) as alice_told, listening(bob) as bob_told:
         request = await alice.send(b"hello")
         sent = await alice_told.first(MessageSent)
@@ -36,13 +41,17 @@ async def test_it_has_every_event_and_every_message_on_the_wire(tmp_path: Path) 
         assert opened == {
             "event": "journal_opened",
             "at_ms": opened["at_ms"],
-            "format": "sds-journal/1",
+            "format": "sds-journal/2",
             "channel_id": "general",
             "sender_id": path.removesuffix(".jsonl"),
             "content_topic": "/reliable-channel/1/general/proto",
+            "wanted_from_ms": opened["at_ms"] - QUICK.query_on_connect_window_ms,
+            "log_length": 0,
+            "options": {**asdict(QUICK), **(values if path == "bob.jsonl" else {})},
         }
         assert opened["at_ms"] >= EPOCH_NS // 1_000_000
-        events = [line for line in rest if not line["event"].startswith("wire_")]
+        assert rest.pop()["event"] == "journal_closed"
+        events = [line for line in rest if line["event"] not in OF_THE_JOURNAL]
         assert events == [
             json.loads(json.dumps(record(event, line["at_ms"])))
             for event, line in zip(told.events, events, strict=True)
@@ -62,11 +71,47 @@ async def test_it_has_every_event_and_every_message_on_the_wire(tmp_path: Path) 
         if line["event"] == "wire_in" and line["message_hash"] == out["message_hash"]
     ]
     assert (came["payload"], came["source"]) == (out["payload"], "live")
+    assert (came["outcome"], came["timestamp_ns"]) == ("delivered", out["timestamp_ns"])
     (received,) = [
         line for line in lines(tmp_path / "bob.jsonl") if line["event"] == "message_received"
     ]
     assert b64decode(received["payload"]) == b"hello"
     assert received["retrieval_hint"] == out["message_hash"]
+
+
+async def test_it_says_what_entered_the_log_and_where(tmp_path: Path) -> None:
+    network = MemoryNetwork()
+    paths = [tmp_path / "alice.jsonl", tmp_path / "bob.jsonl"]
+    alice = make_channel(
+        network.transport(), "alice", journal=paths[0], segmentation="lip-243-v0.1"
+    )
+    bob = make_channel(network.transport(), "bob", seed=2, journal=paths[1])
+    async with listening(alice), listening(bob) as told:
+        await alice.send(b"a" * 250_000)
+        await told.first(MessageReceived)
+        for channel, path in zip((alice, bob), paths, strict=True):
+            logged = [line for line in lines(path) if line["event"] == "message_logged"]
+            entries = channel.log()
+            assert [each["position"] for each in logged] == [0, 1, 2]
+            assert [
+                (each["message_id"], each["sender_id"], each["lamport_timestamp"])
+                for each in logged
+            ] == [(each.message_id, each.sender_id, each.lamport_timestamp) for each in entries]
+            assert [each["content_sha256"] for each in logged] == [
+                sha256(each.content).hexdigest() for each in entries
+            ]
+            first = entries[0].message_id if channel is alice else None
+            assert {each["first_segment_id"] for each in logged} == {first}
+    came = {line["message_hash"] for line in lines(paths[1]) if line["event"] == "wire_in"}
+    assert {line["message_hash"] for line in logged} <= came
+
+
+async def test_an_option_that_is_a_function_is_named(tmp_path: Path) -> None:
+    path = tmp_path / "journal.jsonl"
+    options: dict[str, Any] = {"retrieval_strategy": repair_policies.both, "journal": path}
+    async with make_channel(MemoryNetwork().transport(), "alice", **options):
+        pass
+    assert lines(path)[0]["options"]["retrieval_strategy"] == "both"
 
 
 async def test_sessions_follow_each_other_in_one_file(tmp_path: Path) -> None:

@@ -19,6 +19,7 @@ import httpx
 from reliable_channel import ReliableChannel, Request, SdsError
 from reliable_channel.arguments import checked_name
 from reliable_channel.cli import peer
+from reliable_channel.pipeline.journals import lines_of
 from reliable_channel.runtime import BudgetFile, Journal
 from reliable_channel.runtime.rate_limit import Spent
 from reliable_channel.runtime.runtime import DAMAGE
@@ -78,15 +79,18 @@ def _budget(data: bytes) -> None:
 
 
 def _journal(data: bytes) -> None:
-    """Whatever a killed process left, what is appended is on lines of its own."""
+    """Whatever a killed process left, what is appended is on lines of its own, and a reader gets
+    through to it."""
     path = FOLDER / f"journal-{os.getpid()}"
     path.write_bytes(data)
-    with Journal(path) as journal:
-        journal.opened(at_ms=1, channel_id="c", sender_id="s", content_topic="t")
+    with Journal(path, channel_id="c", sender_id="s", content_topic="t") as journal:
+        journal.opened(at_ms=1, wanted_from_ms=0, log_length=0, options={})
     after = path.read_bytes()
     assert after.startswith(data)
     assert json.loads(after.splitlines()[-1])["event"] == "journal_opened"
     assert after[len(data) :].count(b"\n") in (1, 2)
+    *_, (_, last) = lines_of("c", "s", str(path))
+    assert (last.event, last.sender_id) == ("journal_opened", "s")
 
 
 @cache

@@ -1,0 +1,1 @@
+"""Our channels and js-waku's over real Waku nodes, in containers."""

@@ -1,0 +1,57 @@
+// A js-waku light node beside one service node.
+import { yamux } from "@chainsafe/libp2p-yamux";
+import { createLightNode, Protocols } from "@waku/sdk";
+
+export const NETWORK = { clusterId: 1, numShardsInCluster: 8 };
+const PEER_WAIT_MS = 30_000;
+// go-waku's own metadata request, without the field that js-waku reads, may overwrite what js-waku
+// knows of the node's shards for up to 250 ms; until it is said again sends and subscriptions fail.
+const METADATA_MS = 500;
+const CLOSE_STREAMS_MS = 100;
+
+/**
+ * Start a node and wait for its peer. With `stock` the peer is an unchanged go-waku, with which
+ * js-waku works only by four changes on its side.
+ */
+export async function lightNode(address, { stock = false, closeStreams = stock } = {}) {
+  const libp2p = { filterMultiaddrs: false, hideWebSocketInfo: true };
+  if (stock) libp2p.streamMuxers = [yamux()]; // (1) go-waku has no mplex, js-waku nothing else
+  const node = await createLightNode({
+    networkConfig: NETWORK,
+    bootstrapPeers: [address],
+    defaultBootstrap: false,
+    numPeersToUse: 1,
+    autoStart: false,
+    libp2p,
+    lightPush: { useLegacy: stock } // (2) go-waku has no light push v3
+  });
+  if (stock) assumeAllShards(node);
+  if (closeStreams) closeFinishedStreams(node);
+  await node.start();
+  await node.waitForPeers([Protocols.LightPush, Protocols.Filter], PEER_WAIT_MS);
+  await new Promise((resolve) => setTimeout(resolve, METADATA_MS));
+  return node;
+}
+
+/** (3) go-waku tells its shards in a field that js-waku does not read, so it takes it for none. */
+function assumeAllShards(node) {
+  const service = node.libp2p.services.metadata;
+  const save = service.savePeerShardInfo.bind(service);
+  service.savePeerShardInfo = (id, info) =>
+    save(id, info.shards?.length ? info : {
+      clusterId: info.clusterId,
+      shards: [...Array(NETWORK.numShardsInCluster).keys()]
+    });
+}
+
+/** (4) js-waku never closes its half of a filter push, and takes at most 100 of them. */
+function closeFinishedStreams(node) {
+  const isFinished = (stream) =>
+    stream.protocol?.includes("/filter-push/") &&
+    stream.readStatus === "closed" && stream.writeStatus !== "closed";
+  setInterval(() => {
+    for (const connection of node.libp2p.getConnections())
+      for (const stream of connection.streams)
+        if (isFinished(stream)) stream.close().catch(() => {});
+  }, CLOSE_STREAMS_MS).unref();
+}

@@ -1,0 +1,61 @@
+"""Plays cells, several at a time: they mostly wait."""
+
+from concurrent.futures import Future, ThreadPoolExecutor
+from functools import partial
+from time import monotonic
+from typing import Final
+
+from .bench import Bench
+from .cells import COVERING, Cell, all_cells
+from .scenarios import SCENARIOS
+from .stage import Stage
+from .verdict import Verdict, judge
+
+AT_ONCE: Final = 5
+"""Cells that are played side by side; more and two cores are what is measured."""
+
+
+def cells(*, full: bool) -> list[Cell]:
+    """All cells that make sense, or the covering set, in the order in which they begin."""
+    known = {cell.name: cell for cell in all_cells(SCENARIOS)}
+    return list(known.values()) if full else [known[name] for name in COVERING]
+
+
+def play(bench: Bench, cell: Cell) -> tuple[Verdict, float]:
+    """Play a cell on a network of its own; its verdict, and how many seconds it took.
+
+    Raises:
+        AssertionError: it does not hold what it has to.
+        TimeoutError: something did not come about.
+    """
+    began = monotonic()
+    with bench.network(cell.node, forgets=cell.scenario.node_forgets) as network:
+        stage = Stage(cell, network)
+        cell.scenario.play(stage)
+        verdict = judge(stage)
+    return verdict, monotonic() - began
+
+
+class Matrix:
+    """Cells under way."""
+
+    def __init__(self, bench: Bench, chosen: list[Cell]) -> None:
+        self._players = ThreadPoolExecutor(AT_ONCE)
+        self.results: dict[str, Future[tuple[Verdict, float]]] = {}
+        for cell in chosen:
+            self.results[cell.name] = self._players.submit(play, bench, cell)
+            self.results[cell.name].add_done_callback(partial(_tell, cell.name))
+
+    def close(self) -> None:
+        """Begin no further cell, and wait for those under way."""
+        self._players.shutdown(cancel_futures=True)
+
+
+def _tell(name: str, result: Future[tuple[Verdict, float]]) -> None:
+    """One line as soon as a cell ends: the tests ask for them in order."""
+    if result.cancelled() or (error := result.exception()) is not None:
+        print(f"\n{name}: {'not played' if result.cancelled() else repr(error)[:500]}")
+        return
+    verdict, took_s = result.result()
+    missed = f", js-waku missed {verdict.js_missed}" if verdict.js_missed else ""
+    print(f"\n{name}: {verdict.accepted} messages in {took_s:.0f} s{missed}")

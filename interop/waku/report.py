@@ -1,0 +1,68 @@
+"""The table of docs/interop.md, from a run."""
+
+from collections.abc import Mapping
+from concurrent.futures import Future
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Final
+
+from .cells import Cell
+from .matrix import cells
+from .scenarios import SCENARIOS
+from .verdict import Verdict
+
+BEGIN: Final = "<!-- results: begin (make interop-docs) -->"
+END: Final = "<!-- results: end -->"
+HEAD: Final = (
+    "| result | peers | node | ours by | messages | seconds | log | js-waku missed |",
+    "|---|---|---|---|---|---|---|---|",
+)
+
+
+def write_table(page: Path, results: Mapping[str, Future[tuple[Verdict, float]]]) -> None:
+    """Put the results between the page's markers.
+
+    Raises:
+        ValueError: the page has no markers.
+    """
+    before, begin, rest = page.read_text().partition(BEGIN)
+    _, end, after = rest.partition(END)
+    if not (begin and end):
+        raise ValueError(f"{page} lacks {BEGIN} and {END}")
+    page.write_text("\n".join([before + BEGIN, "", *_lines(results), "", END]) + after)
+
+
+def _lines(results: Mapping[str, Future[tuple[Verdict, float]]]) -> list[str]:
+    done = [name for name, result in results.items() if not result.exception()]
+    now = datetime.now(UTC).date()
+    known = {cell.name: cell for cell in cells(full=True)}
+    lines = [
+        f"{len(done)} of {len(results)} cells passed, {now}; there are {len(known)} in all.",
+    ]
+    for scenario in SCENARIOS:
+        rows = [_row(known[n], results[n]) for n in results if known[n].scenario is scenario]
+        if rows:
+            lines += ["", f"**{scenario.number}. {scenario.title}**", "", *HEAD, *rows]
+            lines += _notes([results[n] for n in results if known[n].scenario is scenario])
+    return lines
+
+
+def _row(cell: Cell, result: Future[tuple[Verdict, float]]) -> str:
+    axes = [cell.peers.replace("-", " ↔ ", 1) if cell.peers != "two-of-each" else "two of each"]
+    axes += [cell.node, "relay" if cell.service == "relay" else "light push + filter"]
+    if (error := result.exception()) is not None:
+        return _joined(["**fails**", *axes, "", "", "", f"{type(error).__name__}"])
+    verdict, took_s = result.result()
+    missed = ", ".join(f"{count} ({name})" for name, count in verdict.js_missed.items())
+    nothing = "none" if "js" in cell.sides else "no js-waku"
+    numbers = [str(verdict.accepted), f"{took_s:.0f}", f"`{verdict.digest[:8]}`"]
+    return _joined(["passes", *axes, *numbers, missed or nothing])
+
+
+def _notes(results: list[Future[tuple[Verdict, float]]]) -> list[str]:
+    notes = [n for r in results if not r.exception() for n in r.result()[0].notes]
+    return ["", *(f"* {note}." for note in notes)] if notes else []
+
+
+def _joined(fields: list[str]) -> str:
+    return f"| {' | '.join(fields)} |"

@@ -1,0 +1,256 @@
+"""The scenarios of the matrix. Each is a few sentences; what holds at the end of every one of them
+is in `verdict.py`."""
+
+import re
+from threading import Thread
+from time import sleep
+from typing import Final
+
+from .attack import attack
+from .cells import Scenario
+from .defects import FORGETS_ITSELF, LATE_JOIN, POISONED
+from .peers import JsPeer
+from .stage import Stage
+
+SHARE: Final = 0.3
+PARTITION_S: Final = 60
+REPAIR_PATIENCE_S: Final = 90
+"""js-waku asks for three messages at a time, in sync messages that are up to 15 s apart."""
+WITH_JS: Final = ("ours-js", "js-ours", "two-of-each")
+WITH_STORE: Final = ("store", "embedded")
+
+
+def conversation(stage: Stage) -> None:
+    """200 messages each way; each side sees by its own events that the other has them."""
+    stage.open_all()
+    stage.speak(200 * 2 // len(stage.peers))
+    stage.settle(300)
+    stage.acknowledged_by_all(300)
+
+
+def ours_recovers_from_store(stage: Stage) -> None:
+    """Our side misses 30 %, and gets it from Store: by hint, and where the hints are wrong, as
+    js-waku's are, by topic and time."""
+    stage.open_all(ours={"drop_incoming": SHARE})
+    misser = stage.ours[0]
+    stage.speak(200, *stage.others(misser))
+    stage.speak(5, misser)
+    stage.settle()
+    assert misser.statistics()["dropped_incoming"] > 200 * SHARE / 2
+    assert misser.statistics()["transport"]["retrieved"] > 0
+    if stage.cell.node == "store":
+        found = {way: _found_by_us(stage, way) for way in ("hash", "time")}
+        others_are_ours = not any(isinstance(p, JsPeer) for p in stage.others(misser))
+        assert found["hash" if others_are_ours else "time"] > 0, found
+
+
+def js_recovers_from_store(stage: Stage) -> None:
+    """js-waku misses 30 % of what we say, and gets it from Store with our hints: we answer no
+    repair requests here and send nothing twice."""
+    stage.open_all(
+        ours={"retrieval_strategy": "store-only", "retry_interval_ms": 600_000},
+        js={"drop_incoming": SHARE},
+    )
+    stage.speak(100, *stage.ours)
+    for misser in stage.js:
+        assert misser.command("statistics")["dropped_incoming"] > 0
+        misser.command("stop_dropping")
+    stage.speak(3, *stage.ours)
+    stage.settle()
+    assert sum(e["found"] for e in _store_queries(stage, "hash", js=True)) > 0
+
+
+def js_recovers_by_repair(stage: Stage) -> None:
+    """js-waku misses 30 % of what we say where there is no Store: we answer its repair requests.
+    It answers none, ever."""
+    stage.open_all(ours={"retry_interval_ms": 600_000}, js={"drop_incoming": SHARE})
+    stage.speak(20, *stage.ours)
+    for misser in stage.js:
+        assert misser.command("statistics")["dropped_incoming"] > 0
+        misser.command("stop_dropping")
+    stage.speak(3, *stage.ours, pace_s=2)
+    stage.settle(300, js_patience_s=REPAIR_PATIENCE_S)
+    assert any(peer.told("repair_sent") for peer in stage.ours)
+    for misser in stage.js:
+        repaired = len(misser.log()) - len(misser.accepted)
+        stage.notes.append(f"{misser.name} holds {repaired} of {len(stage.accepted)} messages")
+        assert repaired > 0
+
+
+def late_joiner(stage: Stage) -> None:
+    """500 messages are said before the second one comes."""
+    first = stage.open(ours={"retry_interval_ms": 30_000}, js={"retryIntervalMs": 30_000})
+    stage.speak(500, first)  # to nobody, so that no acknowledgement ends the retries
+    sleep(2)
+    stage.open_all()
+    stage.speak(5, first)
+    stage.speak(5)
+    stage.settle(300, js_patience_s=REPAIR_PATIENCE_S)
+
+
+def partition(stage: Stage) -> None:
+    """The second one is cut off for 60 s in which both sides go on; then the logs are equal."""
+    stage.open_all()
+    stage.speak(10)
+    stage.settle()
+    stage.second.link.faults.cut()
+    stage.speak(20)
+    sleep(PARTITION_S)
+    stage.second.link.faults.heal()
+    stage.speak(5)
+    stage.settle(300)
+
+
+def node_is_killed(stage: Stage) -> None:
+    """The node is killed, all go on without it, and it comes back; then once more."""
+    stage.open_all()
+    stage.speak(20)
+    for _ in range(2):
+        stage.network.node.kill()
+        stage.speak(10)
+        sleep(5)
+        stage.network.node.restart()
+        stage.speak(10)
+        stage.settle(240)
+
+
+def we_are_killed(stage: Stage) -> None:
+    """Our process is killed in the middle of it and resumes from SQLite, twice."""
+    stage.open_all()
+    stage.speak(20)
+    ours = stage.ours[0]
+    for _ in range(2):
+        stage.speak(20)
+        ours.kill()
+        stage.speak(20, *stage.others(ours))
+        stage.restart(ours)
+        stage.speak(5)
+    stage.settle()
+    assert ours.lives == 3
+
+
+def js_is_restarted(stage: Stage) -> None:
+    """js-waku is killed and comes back without memory; the others go on meanwhile."""
+    stage.open_all()
+    stage.speak(20)
+    stage.settle()
+    js = stage.js[0]
+    js.kill()
+    stage.speak(20, *stage.others(js))
+    stage.restart(js)
+    stage.speak(20)
+    stage.settle()
+
+
+def bursts(stage: Stage) -> None:
+    """1,000 messages through stock go-waku, which takes one light push a second from each and
+    keeps 30 messages for a filter reader: ours send in bursts, js-waku is paced by hand."""
+    stage.open_all()
+    by_js = 76
+    each = (1_000 - by_js * len(stage.js)) // len(stage.ours)
+    paced = Thread(target=stage.speak, args=[by_js, *stage.js], kwargs={"pace_s": 4.0})
+    paced.start()
+    bursts_of_each = 4
+    for _ in range(bursts_of_each):
+        stage.speak(each // bursts_of_each, *stage.ours, pace_s=0)
+        sleep(20)
+    paced.join()
+    assert len(stage.accepted) >= 1_000 - bursts_of_each * len(stage.ours)
+    stage.settle(900, js_patience_s=REPAIR_PATIENCE_S)
+
+
+def size_limits(stage: Stage) -> None:
+    """The longest message passes; a longer one is refused with a clear error, by either kind. What
+    the node alone finds too long js-waku takes for sent: ours wait for it in vain, and go on."""
+    stage.open_all(ours={"timeout_for_lost_messages_ms": 20_000})
+    stage.speak(5)
+    for speaker in stage.ours:
+        error = _refusal(stage, 200_000)
+        most = int(re.search(r"leaves (\d+) for content", error)[1])  # type: ignore[index]
+        assert "max_message_bytes" in error
+        stage.send(speaker, b"\x01" * (most - 64) + speaker.name.encode())
+    for js in stage.js:
+        stage.send(js, b"\x02" * 90_000 + js.name.encode())
+        for size in (200_000, 1_500_000):
+            stage.forgotten.add(stage.send(js, b"\x03" * size))
+        refused = js.wait_for(lambda e: e["event"] == "send_failed", 30, "error for 1.5 MB")
+        assert js.accepted[refused["message_id"]] == b"\x03" * 1_500_000
+    stage.speak(5)
+    stage.settle()
+    for js in stage.js:
+        stage.notes.append(
+            f"{js.name} gave an error for 1.5 MB, and none for 200 kB, which the node refused"
+        )
+
+
+def segments(stage: Stage) -> None:
+    """Where all cut long payloads into segments, ten times the limit passes."""
+    stage.open_all()
+    for speaker in stage.peers:
+        stage.send(speaker, b"\x04" * 1_500_000 + speaker.name.encode())
+    for peer in stage.peers:
+        long = {p for other in stage.others(peer) for p in other.accepted.values()}
+        peer.wait_until(lambda p=peer, x=long: p.holds(x), 120, "long payloads")  # type: ignore[misc]
+
+
+def _refusal(stage: Stage, size: int) -> str:
+    try:
+        stage.ours[0].send(b"\x05" * size)
+    except ValueError as error:
+        return str(error)
+    raise AssertionError(f"{size} bytes were accepted")
+
+
+def _store_queries(stage: Stage, way: str, *, js: bool) -> list[dict[str, int]]:
+    told = stage.network.node.told("store_query")
+    return [event for event in told if event["by"] == way and event["js"] is js]
+
+
+def _found_by_us(stage: Stage, way: str) -> int:
+    return sum(event["found"] for event in _store_queries(stage, way, js=False))
+
+
+SCENARIOS: Final = (
+    Scenario("1", "200 messages each way, acknowledged", conversation),
+    Scenario(
+        "2", "ours misses 30 % and recovers from Store", ours_recovers_from_store, nodes=WITH_STORE
+    ),
+    Scenario(
+        *("3a", "js-waku misses 30 % and recovers from Store with our hints"),
+        js_recovers_from_store,
+        nodes=("store",),
+        peers=WITH_JS,
+    ),
+    Scenario(
+        *("3b", "js-waku misses 30 % and recovers by our SDS-R responses"),
+        js_recovers_by_repair,
+        nodes=("stock",),
+        peers=WITH_JS,
+    ),
+    Scenario(
+        *("4", "late joiner after 500 messages", late_joiner),
+        nodes=WITH_STORE,
+        js_may_miss=(LATE_JOIN,),
+    ),
+    Scenario("5", "partition of 60 s", partition),
+    Scenario("6a", "node killed and restarted with its Store", node_is_killed, nodes=WITH_STORE),
+    Scenario(
+        *("6b", "node killed and restarted without its Store", node_is_killed), node_forgets=True
+    ),
+    Scenario("7", "ours killed and resumed from SQLite", we_are_killed),
+    Scenario(
+        *("8", "js-waku restarted without memory", js_is_restarted),
+        peers=WITH_JS,
+        js_may_miss=(FORGETS_ITSELF,),
+    ),
+    Scenario("9", "1,000 messages through stock rate limits", bursts, nodes=("stock",)),
+    Scenario("10", "messages at the size limit and above", size_limits),
+    Scenario(
+        *("10s", "ten times the limit, in segments", segments),
+        nodes=WITH_STORE,
+        peers=("ours-ours",),
+        is_segmented=True,
+        options={"segmentation": "lip-243-v0.1"},
+    ),
+    Scenario("11", "hostile members on the wire", attack, js_may_miss=(POISONED,)),
+)

@@ -1,0 +1,180 @@
+"""Where a cell is played: its participants, and the steps that scenarios are told in."""
+
+from collections.abc import Callable, Sequence
+from time import monotonic, sleep
+from typing import Any, Final
+
+from .bench import BenchNetwork
+from .cells import Cell
+from .container import Died, Event
+from .peers import JsPeer, OurPeer, Peer, digest
+
+PACE_S: Final = 0.05
+JS_STOCK_PACE_S: Final = 1.6
+"""js-waku does not pace itself: what a stock node's rate limit refuses it takes for sent."""
+POLL_S: Final = 2.0
+SETTLE_S: Final = 120
+JS_PATIENCE_S: Final = 40
+"""How long js-waku may stand still before what it misses counts as missed."""
+
+
+class Stage:
+    """A network and the participants of a cell, in the order in which they come."""
+
+    def __init__(self, cell: Cell, network: BenchNetwork) -> None:
+        self.cell = cell
+        self.network = network
+        self.peers: list[Peer] = []
+        self.accepted_at: dict[str, float] = {}
+        """When each message was accepted, by id."""
+        self.began_at: dict[str, float] = {}
+        """When each participant's present life was ready."""
+        self.attacked_at: float | None = None
+        self.forgotten: set[str] = set()
+        """Ids of messages that nobody has to have: a scenario says why."""
+        self.notes: list[str] = []
+        """What the scenario found out besides."""
+        self._sent = 0
+
+    # --- who takes part -----------------------------------------------------------------------
+
+    def open(self, *, ours: dict[str, Any] | None = None, js: dict[str, Any] | None = None) -> Peer:
+        """The next participant comes; `ours` and `js` are options of the one kind or the other."""
+        kind = self.cell.sides[len(self.peers)]
+        name = f"{kind}-{len(self.peers) + 1}"
+        peer: Peer
+        if kind == "ours":
+            options = self.cell.scenario.options | (ours or {})
+            peer = self.network.ours(name, service=self.cell.service, **options)
+        else:
+            peer = self.network.js(name, **(js or {}))
+        self.peers.append(peer)
+        self.began_at[name] = monotonic()
+        return peer
+
+    def open_all(
+        self, *, ours: dict[str, Any] | None = None, js: dict[str, Any] | None = None
+    ) -> None:
+        """All that have not come yet."""
+        while len(self.peers) < len(self.cell.sides):
+            self.open(ours=ours, js=js)
+
+    @property
+    def first(self) -> Peer:
+        """Who opened the channel."""
+        return self.peers[0]
+
+    @property
+    def second(self) -> Peer:
+        """Who came next."""
+        return self.peers[1]
+
+    @property
+    def ours(self) -> list[OurPeer]:
+        """All of ours."""
+        return [peer for peer in self.peers if isinstance(peer, OurPeer)]
+
+    @property
+    def js(self) -> list[JsPeer]:
+        """All of js-waku."""
+        return [peer for peer in self.peers if isinstance(peer, JsPeer)]
+
+    def others(self, peer: Peer) -> list[Peer]:
+        """All but one."""
+        return [other for other in self.peers if other is not peer]
+
+    def restart(self, peer: Peer) -> None:
+        """Start a killed one again."""
+        peer.restart()
+        self.began_at[peer.name] = monotonic()
+
+    def attack_begins(self) -> None:
+        """From now on a hostile member does what js-waku does not survive."""
+        self.attacked_at = monotonic()
+
+    # --- what they say ------------------------------------------------------------------------
+
+    def speak(self, count: int, *speakers: Peer, pace_s: float | None = None) -> None:
+        """Each speaker sends so many messages, in turn."""
+        for _ in range(count):
+            for speaker in speakers or self.peers:
+                self.send(speaker)
+            sleep(pace_s if pace_s is not None else self._pace_s(speakers or self.peers))
+
+    def send(self, speaker: Peer, payload: bytes | None = None) -> str:
+        """One message, unlike all others."""
+        self._sent += 1
+        message_id = speaker.send(payload or f"{speaker.name} says {self._sent}".encode())
+        self.accepted_at[message_id] = monotonic()
+        return message_id
+
+    def _pace_s(self, speakers: Sequence[Peer]) -> float:
+        js_on_stock = self.cell.node == "stock" and any(isinstance(s, JsPeer) for s in speakers)
+        return JS_STOCK_PACE_S if js_on_stock else PACE_S
+
+    # --- what comes of it ---------------------------------------------------------------------
+
+    @property
+    def accepted(self) -> dict[str, bytes]:
+        """Every message that somebody accepted, and that counts, by id."""
+        return {
+            message_id: payload
+            for peer in self.peers
+            for message_id, payload in peer.accepted.items()
+            if message_id not in self.forgotten
+        }
+
+    def settle(self, within_s: float = SETTLE_S, js_patience_s: float = JS_PATIENCE_S) -> None:
+        """Wait until all have all; js-waku, until it has all or stands still.
+
+        Raises:
+            TimeoutError: one of ours has not got all.
+        """
+        end = monotonic() + within_s
+        js_lengths, js_moved_at = [-1], monotonic()
+        while True:
+            logs = {peer.name: log_of(peer) for peer in self.peers}
+            wanted = set(self.accepted)
+            missing = {
+                name: len(wanted - {entry["message_id"] for entry in log})
+                for name, log in logs.items()
+            }
+            lengths = [len(logs[peer.name]) for peer in self.js]
+            if lengths != js_lengths:
+                js_lengths, js_moved_at = lengths, monotonic()
+            js_stands = monotonic() - js_moved_at > js_patience_s
+            js_has_all = not any(missing[peer.name] for peer in self.js)
+            ours_have_all = not any(missing[peer.name] for peer in self.ours)
+            ours_agree = len({digest(logs[peer.name]) for peer in self.ours}) <= 1
+            if ours_have_all and ours_agree and (js_has_all or js_stands):
+                return
+            if monotonic() > end and not (ours_have_all and ours_agree):
+                causes = " // ".join(peer.cause() for peer in self.peers)
+                raise TimeoutError(f"missing after {within_s:.0f} s: {missing}; {causes}")
+            sleep(POLL_S)
+
+    def acknowledged_by_all(self, within_s: float = SETTLE_S) -> None:
+        """Wait until each has seen, by its own events, that its messages are acknowledged."""
+        for peer in self.peers:
+            own = set(peer.accepted)
+            peer.wait_until(
+                lambda peer=peer, own=own: own <= peer.acknowledged(),  # type: ignore[misc]
+                within_s,
+                f"acknowledgement of all of {len(own)} messages",
+            )
+
+    def eventually(self, holds: Callable[[], bool], within_s: float, what: str) -> None:
+        """Wait until something holds that has to be asked for."""
+        end = monotonic() + within_s
+        while not holds():
+            if monotonic() > end:
+                raise TimeoutError(f"not {what} within {within_s:.0f} s")
+            sleep(POLL_S)
+
+
+def log_of(peer: Peer) -> list[Event]:
+    """A participant's log; of a dead one nothing."""
+    try:
+        return peer.log()
+    except Died:
+        return []

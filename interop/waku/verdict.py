@@ -1,0 +1,112 @@
+"""What has to hold at the end of every cell, and what is told of it."""
+
+from base64 import b64decode
+from collections import Counter
+from dataclasses import dataclass, field
+
+from .defects import ONE_REQUEST, WAITS_FOR_EVER, Missed, explanation
+from .peers import JsPeer, OurPeer, digest
+from .stage import Stage
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """A cell that passed."""
+
+    cell: str
+    accepted: int
+    """Messages that all of ours hold, with their content."""
+    digest: str
+    """Of all logs that hold all."""
+    js_missed: dict[str, int] = field(default_factory=dict)
+    """Messages that js-waku has not got, by the name of the defect that explains it."""
+    notes: tuple[str, ...] = ()
+    """What the scenario found out besides."""
+
+
+def judge(stage: Stage) -> Verdict:
+    """Check content, counts and digests of all logs.
+
+    Raises:
+        AssertionError: something is missing, doubled, changed or out of order.
+    """
+    accepted = stage.accepted
+    if stage.cell.scenario.is_segmented:
+        return _judge_payloads(stage)
+    digests = {peer.name: _check_ours(stage, peer, accepted) for peer in stage.ours}
+    missed: Counter[str] = Counter()
+    for peer in stage.js:
+        explained, js_digest = _check_js(stage, peer, accepted)
+        missed += explained
+        if js_digest is not None:
+            digests[peer.name] = js_digest
+    assert len(set(digests.values())) == 1, f"logs differ: {digests}"
+    common = next(iter(digests.values()))
+    return Verdict(stage.cell.name, len(accepted), common, dict(missed), tuple(stage.notes))
+
+
+def _judge_payloads(stage: Stage) -> Verdict:
+    """Where payloads are cut, a log holds segments: the payloads are what was told."""
+    accepted = stage.accepted
+    for peer in stage.ours:
+        others = [payload for i, payload in accepted.items() if i not in peer.accepted]
+        assert Counter(peer.received()) == Counter(others), f"{peer.name} was told other payloads"
+    digests = {str(peer.command("log")["digest"]) for peer in stage.ours}
+    assert len(digests) == 1, "logs differ"
+    return Verdict(stage.cell.name, len(accepted), digests.pop(), notes=tuple(stage.notes))
+
+
+def _check_ours(stage: Stage, peer: OurPeer, accepted: dict[str, bytes]) -> str:
+    """All is there, nothing else, nothing twice, and the application was told so."""
+    answer = peer.command("log")
+    log = [(e["message_id"], b64decode(e["payload"])) for e in answer["entries"]]
+    log = [entry for entry in log if entry[0] not in stage.forgotten]
+    assert len(log) == len(dict(log)), f"{peer.name}: a message is in the log twice"
+    lost, foreign = set(accepted) - set(dict(log)), set(dict(log)) - set(accepted)
+    assert not lost, f"{peer.name} misses {len(lost)} of {len(accepted)} accepted messages"
+    assert not foreign, f"{peer.name} holds {len(foreign)} messages that nobody was given"
+    assert dict(log) == accepted, f"{peer.name} holds changed contents"
+    assert answer["digest"] == digest(answer["entries"])
+    new = [e for e in peer.told("message_received") if not e["redelivered"]]
+    told = Counter(e["message_id"] for e in new if e["message_id"] not in stage.forgotten)
+    others = set(accepted) - set(peer.accepted)
+    assert told == Counter(others), f"{peer.name} told other messages than it holds, or twice"
+    return str(answer["digest"])
+
+
+def _check_js(
+    stage: Stage, peer: JsPeer, accepted: dict[str, bytes]
+) -> tuple[Counter[str], str | None]:
+    """What is there is right; what is not there is explained."""
+    entries = peer.log()
+    log = {e["message_id"]: b64decode(e["payload"]) for e in entries}
+    foreign = set(log) - set(accepted) - stage.forgotten
+    assert not foreign, f"{peer.name} holds {len(foreign)} messages that nobody was given"
+    wrong = [i for i, payload in log.items() if accepted.get(i, payload) != payload]
+    assert not wrong, f"{peer.name} holds changed contents"
+    explained: Counter[str] = Counter()
+    allowed = [*stage.cell.scenario.js_may_miss, ONE_REQUEST, WAITS_FOR_EVER]
+    missing = set(accepted) - set(log)
+    waiting = peer.waiting() if missing else set()
+    for message_id in missing:
+        missed = _missed(stage, peer, message_id, message_id in waiting)
+        defect = explanation(missed, allowed)
+        what = accepted[message_id][:60]
+        assert defect, f"{peer.name} misses {what!r}, which no defect explains: {missed}"
+        explained[defect.name] += 1
+    assert set(explained) != {WAITS_FOR_EVER.name}, f"{peer.name} waits for nothing that we know"
+    return explained, None if explained or stage.forgotten else digest(entries)
+
+
+def _missed(stage: Stage, peer: JsPeer, message_id: str, waits: bool) -> Missed:
+    sender = next(p for p in stage.peers if message_id in p.accepted)
+    return Missed(
+        sender_kind="js" if isinstance(sender, JsPeer) else "ours",
+        accepted_at=stage.accepted_at[message_id],
+        began_at=stage.began_at[peer.name],
+        lives=peer.lives,
+        has_store=stage.network.has_store,
+        was_told=stage.accepted[message_id] in peer.received(),
+        waits=waits,
+        attacked_at=stage.attacked_at,
+    )

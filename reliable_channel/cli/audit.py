@@ -1,0 +1,89 @@
+"""`reliable-channel audit`: what happened in a channel, on Spark, with a report."""
+
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+from rich.status import Status
+
+from ..pipeline.findings import SETTLE_MS
+from ..pipeline.journals import journal_files
+from ..pipeline.session import session
+from .check import tell
+from .console import err, out
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+
+def register(app: typer.Typer) -> None:
+    """Add the command."""
+    app.command()(audit)
+
+
+def audit(
+    paths: Annotated[list[Path], typer.Argument(help="Journals, or directories of them.")],
+    report: Annotated[
+        Path, typer.Option("--out", help="Directory for the page, its tables and its JSON.")
+    ] = Path("report"),
+    master: Annotated[
+        str | None, typer.Option(help="Where Spark runs; local[*] where nothing is said.")
+    ] = None,
+    remote: Annotated[
+        str | None, typer.Option(help="A server of Spark Connect, sc://host:15002.")
+    ] = None,
+    settle_ms: Annotated[
+        int, typer.Option(min=0, help="How long something may be on its way.")
+    ] = SETTLE_MS,
+    partitions: Annotated[
+        int | None, typer.Option(min=1, help="Tasks that read; one for 64 MiB by default.")
+    ] = None,
+) -> None:
+    """Say whether a channel kept its promises, and write a report of how it did.
+
+    Gives the answer of `check`, for any number of journals. The exit status is 1 where a promise
+    was broken. Needs Java 17 or 21 and `pip install 'reliable-channel[spark]'`.
+    """
+    if remote is None:
+        journal_files(paths)  # what is wrong with them is said before a minute's start
+    with Status("starting Spark", console=err) as status:
+        spark = session(master, remote=remote)
+        from ..pipeline.audit import read_facts, verdict
+        from ..pipeline.report import write_report
+
+        with _told(spark, status):
+            facts = read_facts(spark, paths, settle_ms=settle_ms, partitions=partitions)
+            found = verdict(facts, paths, settle_ms=settle_ms, progress=status.update)
+            page = write_report(facts, found, report, progress=status.update)
+        spark.stop()
+    tell(found)
+    out.print(f"report: {page.resolve().as_uri()}", soft_wrap=True, highlight=False)
+    raise typer.Exit(0 if found.holds else 1)
+
+
+@contextmanager
+def _told(spark: "SparkSession", status: Status) -> Iterator[None]:
+    """Show how many tasks of the stage at work are done, where the session can tell."""
+    done = threading.Event()
+
+    def watch() -> None:
+        tracker = spark.sparkContext.statusTracker()
+        while not done.wait(0.5):
+            for stage in tracker.getActiveStageIds():
+                if (info := tracker.getStageInfo(stage)) and info.numTasks > 1:
+                    what = str(status.status).split(": ", 1)[0]
+                    status.update(f"{what}: {info.numCompletedTasks} of {info.numTasks} tasks")
+
+    watching = threading.Thread(target=watch, name="reliable_channel.progress", daemon=True)
+    connected = type(spark).__module__.startswith("pyspark.sql.connect")
+    if err.is_terminal and not connected:
+        watching.start()
+    try:
+        yield
+    finally:
+        done.set()
+        if watching.is_alive():
+            watching.join()

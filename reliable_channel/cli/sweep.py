@@ -1,0 +1,117 @@
+"""`reliable-channel sweep`: seeded simulations by the hundred, and the curves they give."""
+
+import shlex
+import signal
+import threading
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+
+from ..sim import cores
+from ..sweep import (
+    Executor,
+    Plan,
+    Record,
+    digest,
+    execute,
+    local_processes,
+    page_text,
+    pictures,
+    read_plan,
+    write_records,
+)
+from .console import err, out
+
+RECORDS = "results.jsonl"
+
+
+def register(app: typer.Typer) -> None:
+    """Add the command."""
+    app.command()(sweep)
+
+
+def sweep(
+    file: Annotated[Path, typer.Argument(help="What to run and to ask; see docs/sweeps.md.")],
+    results: Annotated[
+        Path | None,
+        typer.Option(help="Directory of results; what it has is not run again. FILE.results."),
+    ] = None,
+    page: Annotated[
+        Path | None,
+        typer.Option(help="Write answers here, plots and records in a directory beside."),
+    ] = None,
+    jobs: Annotated[
+        int | None, typer.Option(min=1, help="Processes; as many as there are cores by default.")
+    ] = None,
+    batch: Annotated[int, typer.Option(min=1, help="Runs in a file of results.")] = 4,
+    master: Annotated[
+        str | None, typer.Option(help="Run on Spark: local[*], spark://host:7077, yarn, k8s://…")
+    ] = None,
+    remote: Annotated[
+        str | None,
+        typer.Option(envvar="SPARK_REMOTE", help="Run on Spark Connect: sc://host:15002."),
+    ] = None,
+) -> None:
+    """Run simulations for each combination of settings, options and seeds, and tell their digest.
+
+    May be interrupted, even killed, and started again: it goes on where it was. The digest is the
+    same with any number of processes and any size of batch.
+    """
+    plan = read_plan(file)
+    directory = results or file.with_suffix(".results")
+    with _progress(len(plan.runs)) as progress:
+        records = execute(
+            plan.runs,
+            directory,
+            _on_spark(master, remote) if master or remote else _here(jobs or cores()),
+            batch_size=batch,
+            progress=progress,
+        )
+    if len(records) < len(plan.runs):
+        err.print(f"interrupted: {len(records)} of {len(plan.runs)} runs are in {directory}")
+        raise typer.Exit(130)
+    if page is not None:
+        _write_page(plan, dict(records), page, file)
+        _print(f"answers in {page}")
+    _print(f"{len(records)} runs in {directory}, digest {digest(records)}")
+
+
+def _here(jobs: int) -> Executor:
+    stop = threading.Event()
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, lambda *_: stop.set())
+    return local_processes(jobs, stopped=stop.is_set)
+
+
+def _on_spark(master: str | None, remote: str | None) -> Executor:
+    from ..pipeline.session import session
+    from ..sweep.on_spark import spark_executor
+
+    return spark_executor(session(master, remote=remote))
+
+
+def _write_page(plan: Plan, records: Mapping[str, Record], page: Path, file: Path) -> None:
+    beside = page.with_suffix("")
+    beside.mkdir(parents=True, exist_ok=True)
+    command = f"reliable-channel sweep {shlex.quote(str(file))} --page {shlex.quote(str(page))}"
+    page.write_text(page_text(plan, records, command=command, plots=beside.name), encoding="utf-8")
+    for name, data in pictures(plan, records):
+        (beside / name).write_bytes(data)
+    write_records(beside / RECORDS, records)
+
+
+@contextmanager
+def _progress(total: int) -> Iterator[Callable[[int], None]]:
+    """Show on a terminal how far it is."""
+    columns = (TextColumn("sweeping"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
+    with Progress(*columns, console=err, transient=True, disable=not err.is_terminal) as progress:
+        task = progress.add_task("", total=total)
+        yield lambda count: progress.advance(task, count)
+
+
+def _print(line: str) -> None:
+    out.print(line, markup=False, highlight=False, soft_wrap=True)

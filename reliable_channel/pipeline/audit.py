@@ -1,0 +1,84 @@
+"""Any number of journals judged on Spark, with the same answer as `check`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from pathlib import Path
+from typing import Any
+
+from pyspark.sql import DataFrame, SparkSession, Window
+from pyspark.sql import functions as F
+
+from .audits import absent, findings, table
+from .check import nobody
+from .findings import SETTLE_MS, Finding
+from .journals import journal_files, participants
+from .verdict import MOST_FINDINGS, SetAside, Verdict
+
+
+def read_facts(
+    spark: SparkSession,
+    paths: Sequence[str | Path],
+    *,
+    settle_ms: int = SETTLE_MS,
+    partitions: int | None = None,
+) -> DataFrame:
+    """What the journals in files and directories say; kept, as audits look at it many times."""
+    reader = spark.read.format("sds_facts").option("settle_ms", settle_ms)
+    if partitions is not None:
+        reader = reader.option("partitions", partitions)
+    return reader.load([str(path) for path in paths]).persist()
+
+
+def verdict(
+    facts: DataFrame,
+    paths: Iterable[str | Path] = (),
+    *,
+    settle_ms: int = SETTLE_MS,
+    progress: Callable[[str], None] = lambda what: None,
+) -> Verdict:
+    """The judgement of facts; `paths` are looked through for files of nobody."""
+    progress("reading the journals")
+    lives = _row(
+        table(facts, "Life").agg(
+            F.count_distinct("channel_id", "participant_id").alias("participants"),
+            F.count("*").alias("lives"),
+            F.count_distinct("channel_id", "log_digest").alias("logs"),
+        )
+    )
+    progress("counting")
+    deliveries = _row(
+        table(facts, "Delivery").agg(
+            F.count_distinct("channel_id", "message_id").alias("messages"),
+            F.count("*").alias("deliveries"),
+        )
+    )
+    progress("comparing the participants")
+    found = findings(facts, settle_ms).persist()
+    broken = {row.audit: row["count"] for row in found.groupBy("audit").count().collect()}
+    first = _first(found)
+    on_the_way = absent(facts, settle_ms).where("not is_due").count()
+    aside = [SetAside(*row) for row in table(facts, "SetAside").collect()]
+    _, nobodys = participants(journal_files(paths)) if paths else ([], [])
+    found.unpersist()
+    return Verdict(
+        **lives,
+        **deliveries,
+        on_the_way=on_the_way,
+        broken={audit: broken[audit] for audit in sorted(broken)},
+        findings=first,
+        set_aside=sorted([nobody(path) for path in nobodys] + aside),
+    )
+
+
+def _first(found: DataFrame) -> list[Finding]:
+    """Of each audit the first findings."""
+    by = Window.partitionBy("audit").orderBy(*Finding._fields)
+    rows = found.withColumn("place", F.row_number().over(by)).where(F.col("place") <= MOST_FINDINGS)
+    return sorted(Finding(*row) for row in rows.select(*Finding._fields).collect())
+
+
+def _row(frame: DataFrame) -> dict[str, Any]:
+    (row,) = frame.collect()
+    values: dict[str, Any] = row.asDict()
+    return values

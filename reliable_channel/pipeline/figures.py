@@ -1,0 +1,167 @@
+"""Figures of a channel, each a table made of facts: how fast, by which way, at what cost."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F
+
+from .audits import MESSAGE, WHOSE, messages, table
+
+QUANTILES: Final = tuple(n / 20 for n in range(21))
+"""At which a curve of latencies is drawn."""
+_LEVELS: Final = {"p50": 0.5, "p90": 0.9, "p99": 0.99, "max": 1.0}
+
+
+def acknowledgement_latency(facts: DataFrame) -> DataFrame:
+    """From accepting an own message to being told that others have it, by participant and by how
+    that was known (ms)."""
+    latency = F.col("acknowledged_ms") - F.col("accepted_ms")
+    source = F.coalesce("source", F.lit("never")).alias("source")
+    return (
+        table(facts, "Acknowledgement")
+        .groupBy("channel_id", "participant_id", source)
+        .agg(F.count("*").alias("messages"), *_levels(latency))
+        .orderBy("channel_id", "participant_id", "source")
+    )
+
+
+def ways(facts: DataFrame) -> DataFrame:
+    """Each delivery of a message of others, by which way it came, and how long it took.
+
+    A copy that came live is told by its hash: it may be the first one, one sent again by its
+    sender, or one that somebody else sent to repair a loss. `unknown` is of a sender that left no
+    journal.
+    """
+    kinds = table(facts, "Dispatch").select("channel_id", "message_hash", "kind").distinct()
+    way = (
+        F.when(F.col("source") == "store", "store")
+        .when(F.col("kind") == "content", "live")
+        .when(F.col("kind") == "retry", "retransmission")
+        .when(F.col("kind") == "repair", "repair")
+        .otherwise("unknown")
+    )
+    deliveries = table(facts, "Delivery")
+    return (
+        deliveries.where("first_segment_id is null")
+        .join(kinds, ["channel_id", "message_hash"], "left")
+        .join(messages(deliveries).select(*MESSAGE, "accepted_ms"), [*MESSAGE])
+        .select(
+            *WHOSE,
+            "message_id",
+            way.alias("way"),
+            (F.col("at_ms") - F.col("accepted_ms")).alias("delay_ms"),
+            (F.col("at_ms") - F.col("missing_since_ms")).alias("missing_ms"),
+        )
+    )
+
+
+def delivery_by_way(facts: DataFrame) -> DataFrame:
+    """How long messages took from their sender to others' logs (ms), by the way they came; and how
+    long those that were missed first were missed."""
+    missing = F.percentile_approx("missing_ms", F.lit(0.5), F.lit(10_000))
+    return (
+        ways(facts)
+        .groupBy("channel_id", "way")
+        .agg(
+            F.count("*").alias("deliveries"),
+            *_levels(F.col("delay_ms")),
+            F.count("missing_ms").alias("missed_first"),
+            missing.alias("missed_p50"),
+        )
+        .orderBy("channel_id", "way")
+    )
+
+
+def delay_curves(facts: DataFrame) -> DataFrame:
+    """The delays of `delivery_by_way` at each of `QUANTILES`."""
+    levels = F.array(*(F.lit(quantile) for quantile in QUANTILES))
+    curve = F.percentile_approx("delay_ms", levels, F.lit(10_000))
+    return ways(facts).groupBy("way").agg(curve.alias("delays_ms")).orderBy("way")
+
+
+def repair_efficiency(facts: DataFrame) -> DataFrame:
+    """Messages that were asked of others, how often, and who answered how often."""
+    return (
+        table(facts, "Repair")
+        .groupBy("channel_id", "participant_id")
+        .agg(
+            F.count_if(F.col("requests") > 0).alias("asked_for"),
+            F.sum("requests").alias("requests"),
+            F.sum("responses").alias("responses"),
+        )
+        .withColumn("requests_a_loss", F.try_divide("requests", "asked_for"))
+        .orderBy("channel_id", "participant_id")
+    )
+
+
+def overhead(facts: DataFrame) -> DataFrame:
+    """Bytes that went out, by kind of message and by what they were for."""
+    fields = [name for name in table(facts, "Traffic").columns if name.endswith("_bytes")]
+    sums = [F.sum(name).alias(name) for name in ("messages", *fields)]
+    return (
+        table(facts, "Traffic")
+        .groupBy("channel_id", "kind")
+        .agg(*sums)
+        .withColumn("bytes_a_message", F.try_divide("total_bytes", "messages"))
+        .orderBy("channel_id", "kind")
+    )
+
+
+def sync_traffic(facts: DataFrame) -> DataFrame:
+    """Sync messages a minute, beside the size of the group."""
+    groups = (
+        table(facts, "Life")
+        .groupBy("channel_id")
+        .agg(
+            F.count_distinct("participant_id").alias("participants"),
+            ((F.max("until_ms") - F.min("opened_ms")) / 60_000).alias("minutes"),
+        )
+    )
+    syncs = table(facts, "Traffic").where(F.col("kind") == "sync").groupBy("channel_id")
+    return (
+        groups.join(syncs.agg(F.sum("messages").alias("sync_messages")), "channel_id", "left")
+        .withColumn("a_minute", F.try_divide("sync_messages", "minutes"))
+        .orderBy("channel_id")
+    )
+
+
+def lamport_drift(facts: DataFrame) -> DataFrame:
+    """By how much Lamport timestamps of own messages run ahead of the sender's clock (ms)."""
+    ahead = F.col("lamport_timestamp") - F.col("at_ms")
+    return (
+        table(facts, "Delivery")
+        .where("first_segment_id is not null")
+        .groupBy("channel_id", "participant_id")
+        .agg(F.count("*").alias("messages"), *_levels(ahead))
+        .orderBy("channel_id", "participant_id")
+    )
+
+
+def late_joiners(facts: DataFrame) -> DataFrame:
+    """Who came after the first message, and how much of what was said before they have."""
+    deliveries = table(facts, "Delivery")
+    said = messages(deliveries).select(*MESSAGE, "accepted_ms")
+    began = said.groupBy("channel_id").agg(F.min("accepted_ms").alias("began_ms"))
+    late = table(facts, "Life").join(began, "channel_id").where("opened_ms > began_ms")
+    before = (
+        late.select(*WHOSE, "opened_ms")
+        .join(said, "channel_id")
+        .where("accepted_ms < opened_ms")
+        .join(
+            deliveries.select(*WHOSE, "message_id", F.lit(1).alias("has")),
+            [*WHOSE, "message_id"],
+            "left",
+        )
+        .groupBy(*WHOSE)
+        .agg(F.count("*").alias("said_before"), F.count("has").alias("has_of_them"))
+    )
+    return late.select(*WHOSE, "opened_ms", "owed_from_ms").join(before, [*WHOSE]).orderBy(*WHOSE)
+
+
+def _levels(column: Column) -> list[Column]:
+    return [
+        F.percentile_approx(column, F.lit(level), F.lit(10_000)).alias(name)
+        for name, level in _LEVELS.items()
+    ]

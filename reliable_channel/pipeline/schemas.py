@@ -1,0 +1,136 @@
+"""The tables of the pipeline. Ids are text, hashes 32 bytes, times milliseconds since 1970 by the
+clock of the participant in whose journal they stand."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from pyspark.sql.types import (
+    ArrayType,
+    BinaryType,
+    BooleanType,
+    DataType,
+    LongType,
+    StringType,
+    StructField,
+    StructType,
+)
+
+TEXT, NUMBER, BYTES, FLAG = StringType(), LongType(), BinaryType(), BooleanType()
+TEXTS = ArrayType(TEXT, containsNull=False)
+
+
+def _table(**columns: DataType) -> StructType:
+    return StructType([StructField(name, kind) for name, kind in columns.items()])
+
+
+_WHOSE: Final = {"channel_id": TEXT, "participant_id": TEXT, "life": NUMBER}
+
+JOURNAL: Final = _table(
+    channel_id=TEXT,
+    participant_id=TEXT,
+    path=TEXT,
+    number=NUMBER,
+    life=NUMBER,
+    event=TEXT,
+    at_ms=NUMBER,
+    message_id=TEXT,
+    sender_id=TEXT,
+    source=TEXT,
+    outcome=TEXT,
+    message_hash=BYTES,
+    timestamp_ns=NUMBER,
+    lamport_timestamp=NUMBER,
+    position=NUMBER,
+    evicted=NUMBER,
+    content_sha256=BYTES,
+    first_segment_id=TEXT,
+    message_ids=TEXTS,
+    payload=BYTES,
+    record=TEXT,
+)
+"""A line of a journal (`lines.Line`). `life` is null in a stream, which begins anywhere."""
+
+LIFE: Final = _table(
+    **_WHOSE,
+    path=TEXT,
+    opened_ms=NUMBER,
+    until_ms=NUMBER,
+    owed_from_ms=NUMBER,
+    entries=NUMBER,
+    log_digest=TEXT,
+)
+DELIVERY: Final = _table(
+    **_WHOSE,
+    message_id=TEXT,
+    sender_id=TEXT,
+    lamport_timestamp=NUMBER,
+    content_sha256=BYTES,
+    at_ms=NUMBER,
+    first_segment_id=TEXT,
+    message_hash=BYTES,
+    source=TEXT,
+    missing_since_ms=NUMBER,
+    log_position=NUMBER,
+)
+OUTCOME: Final = _table(**_WHOSE, message_id=TEXT, is_failure=FLAG)
+ACKNOWLEDGEMENT: Final = _table(
+    **_WHOSE, message_id=TEXT, accepted_ms=NUMBER, acknowledged_ms=NUMBER, source=TEXT
+)
+DISPATCH: Final = _table(**_WHOSE, message_hash=BYTES, kind=TEXT)
+TRAFFIC: Final = _table(
+    **_WHOSE,
+    kind=TEXT,
+    messages=NUMBER,
+    total_bytes=NUMBER,
+    content_bytes=NUMBER,
+    bloom_filter_bytes=NUMBER,
+    repair_request_bytes=NUMBER,
+    causal_history_bytes=NUMBER,
+)
+REPAIR: Final = _table(**_WHOSE, message_id=TEXT, requests=NUMBER, responses=NUMBER)
+FINDING: Final = _table(audit=TEXT, **_WHOSE, message_id=TEXT, at_ms=NUMBER, detail=TEXT)
+SET_ASIDE: Final = _table(path=TEXT, reason=TEXT, lines=NUMBER, first_line=NUMBER)
+
+FACTS: Final = {
+    "Life": LIFE,
+    "Delivery": DELIVERY,
+    "Outcome": OUTCOME,
+    "Acknowledgement": ACKNOWLEDGEMENT,
+    "Dispatch": DISPATCH,
+    "Traffic": TRAFFIC,
+    "Repair": REPAIR,
+    "Finding": FINDING,
+    "SetAside": SET_ASIDE,
+}
+"""By the name of the type of `facts.py` whose fields they hold."""
+
+_COLUMNS: Final = {field.name: field.dataType for table in FACTS.values() for field in table}
+FACT: Final = _table(fact=TEXT, **_COLUMNS)
+"""All facts in one table: which one it is, and the columns of all of them."""
+
+MESSAGE: Final = _table(
+    dialect=TEXT,
+    kind=TEXT,
+    channel_id=TEXT,
+    sender_id=TEXT,
+    message_id=TEXT,
+    lamport_timestamp=NUMBER,
+    causal_history=TEXTS,
+    repair_request=TEXTS,
+    content=BYTES,
+    signature=BYTES,
+    bloom_filter=BYTES,
+    error=TEXT,
+)
+"""An SDS message, decoded; of what is none, `error` says why and all else is null."""
+
+STORED: Final = _table(
+    message_hash=BYTES,
+    pubsub_topic=TEXT,
+    content_topic=TEXT,
+    timestamp_ns=NUMBER,
+    payload=BYTES,
+    meta=BYTES,
+)
+"""A Waku message in Store."""

@@ -1,0 +1,41 @@
+"""Rows to Arrow batches of a bounded size."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any, Final
+
+import pyarrow as pa
+from pyspark.sql.pandas.types import to_arrow_schema
+from pyspark.sql.types import StructType
+
+BATCH_ROWS: Final = 5_000
+BATCH_BYTES: Final = 8 * 1024 * 1024
+
+
+def arrow_schema(table: StructType) -> pa.Schema:
+    """The Arrow form of a table."""
+    return to_arrow_schema(table)
+
+
+def batches(
+    rows: Iterable[Sequence[Any]], schema: pa.Schema, *, weighed: Sequence[int] = ()
+) -> Iterator[pa.RecordBatch]:
+    """Cut rows into batches; `weighed` are the columns that may be large."""
+    waiting: list[Sequence[Any]] = []
+    size_bytes = 0
+    for row in rows:
+        waiting.append(row)
+        size_bytes += sum(len(row[column] or b"") for column in weighed)
+        if len(waiting) >= BATCH_ROWS or size_bytes >= BATCH_BYTES:
+            yield batch(waiting, schema)
+            waiting, size_bytes = [], 0
+    if waiting:
+        yield batch(waiting, schema)
+
+
+def batch(rows: Sequence[Sequence[Any]], schema: pa.Schema) -> pa.RecordBatch:
+    """Rows as columns."""
+    columns = zip(*rows, strict=True)
+    arrays = [pa.array(column, field.type) for column, field in zip(columns, schema, strict=True)]
+    return pa.RecordBatch.from_arrays(arrays, schema=schema)

@@ -1,0 +1,240 @@
+"""`sds_journal`: the lines of journals. `sds_facts`: what they say, a participant a unit.
+
+A partition holds whole participants, so that what needs all of one's journals needs no shuffle.
+"""
+
+from __future__ import annotations
+
+import heapq
+import json
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+from pyspark.sql.datasource import (
+    DataSource,
+    DataSourceReader,
+    DataSourceStreamReader,
+    InputPartition,
+)
+from pyspark.sql.streaming.datasource import ReadLimit, SupportsTriggerAvailableNow
+from pyspark.sql.types import StructType
+
+from ..facts import facts_of
+from ..findings import SETTLE_MS
+from ..journals import PACKED, Participant, end_of_lines, journal_files, lived, participants
+from ..lines import line_of
+from ..schemas import FACT, FACTS, JOURNAL
+from .batches import BATCH_ROWS, arrow_schema, batch, batches
+
+PARTITION_BYTES = 64 * 1024 * 1024
+"""Of journals that one task reads, unless one participant has more: a task takes seconds then."""
+
+
+@dataclass
+class Participants(InputPartition):
+    """Some participants, whole."""
+
+    group: tuple[Participant, ...]
+
+
+class JournalReader(DataSourceReader):
+    """Reads lines, participant by participant."""
+
+    def __init__(self, paths: Sequence[str], partitions: int | None) -> None:
+        self._group, _ = participants(journal_files(paths))
+        self._partitions = partitions
+
+    def partitions(self) -> list[Participants]:
+        """Shares of about equal size: the largest participants first, each to who has least."""
+        total_bytes = sum(participant.size_bytes for participant in self._group)
+        wanted = self._partitions or -(-total_bytes // PARTITION_BYTES)
+        count = max(1, min(wanted, len(self._group)))
+        shares: list[list[Participant]] = [[] for _ in range(count)]
+        loads = [(0, number) for number in range(count)]
+        for participant in sorted(self._group, key=lambda each: -each.size_bytes):
+            size_bytes, number = loads[0]
+            shares[number].append(participant)
+            heapq.heapreplace(loads, (size_bytes + participant.size_bytes, number))
+        return [Participants(tuple(share)) for share in shares]
+
+    def read(self, partition: Participants) -> Iterator[pa.RecordBatch]:
+        """The lines of a share."""
+        payload = JOURNAL.names.index("payload")
+        return batches(_rows(partition.group), arrow_schema(JOURNAL), weighed=[payload])
+
+
+@dataclass
+class Stretch(InputPartition):
+    """The bytes of a file between two ends of lines."""
+
+    path: str
+    begin: int
+    end: int
+
+
+class JournalStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
+    """Reads what was written since, in whole lines; the offset is how far each file is read.
+
+    Packed files are finished ones: read them in a batch.
+    """
+
+    def __init__(self, paths: Sequence[str]) -> None:
+        self._paths = paths
+        self._target: dict[str, int] | None = None
+
+    def initialOffset(self) -> dict[str, int]:
+        """Nothing is read."""
+        return {}
+
+    def prepareForTriggerAvailableNow(self) -> None:
+        """Stop at what is there now."""
+        self._target = self._ends()
+
+    def latestOffset(self, start: dict[str, int], limit: ReadLimit) -> dict[str, int]:
+        """How far there are whole lines."""
+        return {**start, **(self._ends() if self._target is None else self._target)}
+
+    def partitions(self, start: dict[str, int], end: dict[str, int]) -> list[Stretch]:
+        """A share for each file that grew."""
+        return [
+            Stretch(path, start.get(path, 0), size)
+            for path, size in end.items()
+            if size > start.get(path, 0)
+        ]
+
+    def read(self, partition: Stretch) -> Iterator[pa.RecordBatch]:
+        """The lines of a stretch, without number and life."""
+        payload = JOURNAL.names.index("payload")
+        return batches(_stretch(partition), arrow_schema(JOURNAL), weighed=[payload])
+
+    def commit(self, end: dict[str, int]) -> None:
+        """Nothing to let go: files stay."""
+
+    def stop(self) -> None:
+        """Nothing is held open."""
+
+    def _ends(self) -> dict[str, int]:
+        files = (path for path in journal_files(self._paths) if path.suffix not in PACKED)
+        return {str(path): end_of_lines(path) for path in files}
+
+
+class FactReader(JournalReader):
+    """Reads what the lines say."""
+
+    def __init__(self, paths: Sequence[str], partitions: int | None, settle_ms: int) -> None:
+        super().__init__(paths, partitions)
+        self._settle_ms = settle_ms
+
+    def read(self, partition: Participants) -> Iterator[pa.RecordBatch]:
+        """The facts of a share, in batches of one kind."""
+        waiting: defaultdict[str, list[Sequence[Any]]] = defaultdict(list)
+        for participant in partition.group:
+            for fact in facts_of(participant, settle_ms=self._settle_ms):
+                kind = type(fact).__name__
+                waiting[kind].append(fact)
+                if len(waiting[kind]) >= BATCH_ROWS:
+                    yield fact_batch(kind, waiting.pop(kind))
+        for kind, facts in waiting.items():
+            yield fact_batch(kind, facts)
+
+
+def fact_batch(kind: str, facts: Sequence[Sequence[Any]]) -> pa.RecordBatch:
+    """Facts of one kind in the table of all kinds."""
+    schema = arrow_schema(FACTS[kind])
+    own = batch(facts, schema)
+    columns = {name: own.column(name) for name in schema.names}
+    columns["fact"] = pa.array([kind] * len(facts), pa.string())
+    total = arrow_schema(FACT)
+    arrays = [columns.get(field.name, pa.nulls(len(facts), field.type)) for field in total]
+    return pa.RecordBatch.from_arrays(arrays, schema=total)
+
+
+class JournalSource(DataSource):
+    """`spark.read.format("sds_journal").option("partitions", 8).load("directory")`."""
+
+    @classmethod
+    def name(cls) -> str:
+        """The format."""
+        return "sds_journal"
+
+    def schema(self) -> StructType:
+        """A line a row."""
+        return JOURNAL
+
+    def reader(self, schema: StructType) -> JournalReader:
+        """All that is there now.
+
+        Raises:
+            FileNotFoundError: a path that is not there.
+            ValueError: no journal.
+        """
+        return JournalReader(_paths(self.options), _partitions(self.options))
+
+    def streamReader(self, schema: StructType) -> JournalStreamReader:
+        """What is there now, and what is written from now on."""
+        return JournalStreamReader(_paths(self.options))
+
+
+class FactSource(DataSource):
+    """`spark.read.format("sds_facts").option("settle_ms", 10_000).load("directory")`."""
+
+    @classmethod
+    def name(cls) -> str:
+        """The format."""
+        return "sds_facts"
+
+    def schema(self) -> StructType:
+        """All kinds of facts in one table."""
+        return FACT
+
+    def reader(self, schema: StructType) -> FactReader:
+        """All that is there now.
+
+        Raises:
+            FileNotFoundError: a path that is not there.
+            ValueError: no journal.
+        """
+        settle_ms = int(self.options.get("settle_ms", SETTLE_MS))
+        return FactReader(_paths(self.options), _partitions(self.options), settle_ms)
+
+
+def _rows(group: Sequence[Participant]) -> Iterator[Sequence[Any]]:
+    for participant in group:
+        whose = participant.channel_id, participant.participant_id
+        for path, number, life, line in lived(*whose, participant.paths):
+            yield (*whose, path, number, life, *line)
+
+
+def _stretch(partition: Stretch) -> Iterator[Sequence[Any]]:
+    group, _ = participants([Path(partition.path)])
+    if not group:
+        return
+    whose = group[0].channel_id, group[0].participant_id
+    with Path(partition.path).open("rb") as file:
+        file.seek(partition.begin)
+        while file.tell() < partition.end:
+            text = file.readline()
+            if not text.isspace():
+                yield (*whose, partition.path, None, None, *line_of(text))
+
+
+def _paths(options: Mapping[str, str]) -> list[str]:
+    """What `load` was given: one path, or several as Spark writes them down."""
+    if "path" in options:
+        return [options["path"]]
+    return json_list(options.get("paths", ""))
+
+
+def json_list(text: str) -> list[str]:
+    """Several paths, as Spark hands them to a source."""
+    values = json.loads(text) if text else []
+    return [str(value) for value in values]
+
+
+def _partitions(options: Mapping[str, str]) -> int | None:
+    given = options.get("partitions")
+    return None if given is None else int(given)

@@ -1,0 +1,80 @@
+"""Runs what a results directory lacks, in batches, each of which its executor writes there itself.
+
+So neither the number of processes nor the size of a batch, nor how often it was all interrupted,
+makes a difference to the results.
+"""
+
+import gc
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
+from itertools import islice
+from pathlib import Path
+
+from ..sim import spread
+from .results import batch_path, read_results, write_batch
+from .runs import Record, Run
+
+Batch = Sequence[Run]
+Executor = Callable[[Path, Sequence[Batch]], Iterator[int]]
+"""Runs batches, has each written to the directory, and yields the size of each that is done."""
+
+
+def execute(
+    runs: Sequence[Run],
+    directory: Path,
+    executor: Executor,
+    *,
+    batch_size: int,
+    progress: Callable[[int], None] = lambda _: None,
+) -> Mapping[str, Record]:
+    """Run what the directory lacks and return the records by id, of all runs unless the executor
+    was stopped.
+
+    `progress` is told how many more are done, first those that were there.
+
+    Raises:
+        ValueError: the directory holds what is no record; or the executors wrote elsewhere.
+    """
+    directory.mkdir(parents=True, exist_ok=True)
+    there = read_results(directory)
+    missing = [run for run in runs if run.id not in there]
+    progress(len(runs) - len(missing))
+    count = 0
+    for done in executor(directory, list(_batches(missing, batch_size))):
+        count += done
+        progress(done)
+    found, wanted = read_results(directory), {run.id for run in runs}
+    if count > len(missing) - len(absent := wanted - found.keys()):
+        raise ValueError(
+            f"{count} runs were done and {len(absent)} are not in {directory}: it must be the same "
+            "directory for all executors"
+        )
+    return {key: record for key, record in found.items() if key in wanted}
+
+
+def local_processes(jobs: int, *, stopped: Callable[[], bool] = lambda: False) -> Executor:
+    """Run batches in so many processes of this machine."""
+
+    def run(directory: Path, batches: Sequence[Batch]) -> Iterator[int]:
+        return spread(partial(run_batch, directory), batches, jobs=jobs, stopped=stopped)
+
+    return run
+
+
+def run_batch(directory: Path, batch: Batch) -> int:
+    """Run a batch, unless somebody did, write it, and return its size."""
+    if not batch_path(directory, (run.id for run in batch)).exists():
+        write_batch(directory, list(map(_record, batch)))
+    return len(batch)
+
+
+def _record(run: Run) -> Record:
+    record = run.record()
+    gc.collect()  # a run leaves much behind, and the next one may be as large
+    return record
+
+
+def _batches(runs: Sequence[Run], size: int) -> Iterator[Batch]:
+    remaining = iter(runs)
+    while batch := tuple(islice(remaining, size)):
+        yield batch

@@ -1,0 +1,71 @@
+"""Batches on Spark: each is a task of its own, which runs it and writes its file.
+
+So the directory must be one that all executors see, as for any files that Spark writes. What a task
+returns is only that it is done: the files are what counts, so that neither a killed executor, whose
+task another one takes over, nor a killed driver loses more than the batches that were under way.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import wait as wait_for
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+from .execution import Batch, Executor, run_batch
+from .kinds import run_of
+from .results import batch_path
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+LOOK_S: Final = 0.5
+"""How often it is looked which files are there."""
+_BATCHES: Final = "number long, directory string, runs string"
+_DONE: Final = "done long"
+
+
+def spark_executor(spark: SparkSession) -> Executor:
+    """Run batches on a session, which may be one of Spark Connect."""
+
+    def run(directory: Path, batches: Sequence[Batch]) -> Iterator[int]:
+        if not batches:
+            return
+        rows = [
+            (number, str(directory.resolve()), json.dumps([run.settings for run in batch]))
+            for number, batch in enumerate(batches)
+        ]
+        done = run_all(spark.createDataFrame(rows, _BATCHES), len(rows))
+        with ThreadPoolExecutor(1) as waiting:
+            job = waiting.submit(done.collect)
+            remaining = list(batches)
+            while not job.done():
+                wait_for([job], LOOK_S)
+                there = [batch for batch in remaining if _is_there(directory, batch)]
+                remaining = [batch for batch in remaining if batch not in there]
+                yield from map(len, there)
+            job.result()
+        yield from map(len, remaining)
+
+    return run
+
+
+def run_all(batches: DataFrame, count: int) -> DataFrame:
+    """From a row a batch, how many runs of it are done; each row is a task of its own."""
+    spread = batches.repartitionByRange(count, "number")
+    return spread.select("directory", "runs").mapInArrow(_run_rows, _DONE)
+
+
+def _run_rows(tables: Iterator[Any]) -> Iterator[Any]:
+    import pyarrow
+
+    for table in tables:
+        for row in table.to_pylist():
+            done = run_batch(Path(row["directory"]), list(map(run_of, json.loads(row["runs"]))))
+            yield pyarrow.RecordBatch.from_pydict({"done": [done]})
+
+
+def _is_there(directory: Path, batch: Batch) -> bool:
+    return batch_path(directory, (run.id for run in batch)).exists()

@@ -1,0 +1,147 @@
+"""What a sweep file asks for: experiments, which are runs, and questions, which are read from them.
+
+In an experiment every setting is one value or a list of values; it has a run for each combination
+and each seed. An error names the key that is wrong.
+"""
+
+import tomllib
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from itertools import product
+from pathlib import Path
+from typing import Any, Final
+
+from .kinds import KINDS
+from .questions import Question, read_question
+from .runs import Run
+
+MOST_RUNS: Final = 1_000_000
+
+
+@dataclass(frozen=True)
+class Experiment:
+    """Runs that differ in what the grid has several values of, and in the seed."""
+
+    name: str
+    kind: type[Run]
+    grid: Mapping[str, Sequence[Any]]
+    """Values by setting."""
+    seeds: range
+
+    @cached_property
+    def runs(self) -> tuple[Run, ...]:
+        """All of them.
+
+        Raises:
+            ValueError: a setting is wrong; the text begins with its name.
+        """
+        combinations = product(*self.grid.values())
+        return tuple(
+            self.kind.of({**dict(zip(self.grid, values, strict=True)), "seed": seed})
+            for values in combinations
+            for seed in self.seeds
+        )
+
+
+@dataclass(frozen=True)
+class Plan:
+    """A sweep file."""
+
+    experiments: Mapping[str, Experiment]
+    questions: Sequence[Question] = ()
+    introduction: str = field(default="", repr=False)
+
+    @property
+    def runs(self) -> tuple[Run, ...]:
+        """Each run once, in the order of the file, whatever experiments it belongs to."""
+        every = (run for experiment in self.experiments.values() for run in experiment.runs)
+        return tuple({run.id: run for run in every}.values())
+
+
+def read_plan(path: Path) -> Plan:
+    """Read a sweep file.
+
+    Raises:
+        ValueError: it is none; the text says where and what is allowed.
+        OSError: it cannot be read.
+    """
+    try:
+        return _plan(tomllib.loads(path.read_text(encoding="utf-8")))
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise ValueError(f"{path}: it is no TOML: {error}") from None
+    except ValueError as error:
+        raise ValueError(f"{path}: {error}") from None
+
+
+def _plan(document: Mapping[str, Any]) -> Plan:
+    _only(document, "", ("introduction", "experiments", "questions"))
+    tables = _table(document, "", "experiments")
+    if not tables:
+        raise ValueError("experiments is missing; a sweep has at least one")
+    experiments = {name: _experiment(name, _table(tables, "experiments.", name)) for name in tables}
+    questions = _table(document, "", "questions") if "questions" in document else {}
+    return Plan(
+        experiments,
+        [
+            read_question(name, _table(questions, "questions.", name), experiments)
+            for name in questions
+        ],
+        _text(document, "introduction"),
+    )
+
+
+def _experiment(name: str, table: Mapping[str, Any]) -> Experiment:
+    where = f"experiments.{name}"
+    given = dict(table)
+    kind = given.pop("run", "group")
+    if kind not in KINDS:
+        raise ValueError(f"{where}.run is {kind!r}; allowed are {', '.join(map(repr, KINDS))}")
+    count, first = given.pop("seeds", 1), given.pop("first_seed", 1)
+    for key, value in (("seeds", count), ("first_seed", first)):
+        if not isinstance(value, int) or isinstance(value, bool) or value < 1:
+            raise ValueError(f"{where}.{key} is {value!r}; allowed is a whole number of at least 1")
+    if "seed" in given:
+        raise ValueError(f"{where}.seed is given; say how many with seeds, from first_seed on")
+    grid = {key: list(_values(f"{where}.{key}", value)) for key, value in given.items()}
+    size = count
+    for values in grid.values():
+        size *= len(values)
+    if size > MOST_RUNS:
+        raise ValueError(f"{where} has {size} runs; allowed are at most {MOST_RUNS}")
+    experiment = Experiment(name, KINDS[kind], grid, range(first, first + count))
+    try:
+        _ = experiment.runs  # so that a mistake is named before anything runs
+    except ValueError as error:
+        raise ValueError(f"{where}.{error}") from None
+    return experiment
+
+
+def _values(where: str, value: object) -> Iterable[object]:
+    values = value if isinstance(value, list) else [value]
+    if not values:
+        raise ValueError(f"{where} is an empty list; name at least one value")
+    for one in values:
+        if isinstance(one, (dict, list)):
+            raise ValueError(f"{where} holds {one!r}; allowed are numbers, words, true and false")
+    if len({repr(one) for one in values}) < len(values):
+        raise ValueError(f"{where} names a value twice")
+    return values
+
+
+def _only(table: Mapping[str, Any], where: str, allowed: Iterable[str]) -> None:
+    for key in table:
+        if key not in allowed:
+            raise ValueError(f"{where}{key} is not known; allowed are {', '.join(allowed)}")
+
+
+def _table(parent: Mapping[str, Any], where: str, key: str) -> Mapping[str, Any]:
+    if not isinstance(value := parent.get(key, {}), dict):
+        raise ValueError(f"{where}{key} is {value!r}; it must be a table")
+    return value
+
+
+def _text(table: Mapping[str, Any], key: str, where: str = "") -> str:
+    if not isinstance(value := table.get(key, ""), str):
+        raise ValueError(f"{where}{key} is {value!r}; it must be a text")
+    return value.strip()

@@ -1,0 +1,69 @@
+"""The directory of a sweep: a file of records for each batch that was finished.
+
+A batch is there whole or not at all, so that whoever was killed loses the batches it was at, and
+who goes on does what is not there. How runs were put into batches makes no difference: what counts
+is the set of records.
+"""
+
+import json
+import os
+import socket
+from collections.abc import Iterable, Mapping, Sequence
+from hashlib import sha256
+from pathlib import Path
+from typing import Final
+
+from .runs import Record, to_line
+
+_SUFFIX: Final = ".jsonl"
+
+
+def batch_path(directory: Path, ids: Iterable[str]) -> Path:
+    """Where the records of these runs are, or will be, if they are one batch."""
+    name = sha256(" ".join(sorted(ids)).encode()).hexdigest()[:16]
+    return directory / (name + _SUFFIX)
+
+
+def write_batch(directory: Path, records: Sequence[Record]) -> None:
+    """Add the records of a batch, all at once."""
+    path = batch_path(directory, (str(record["id"]) for record in records))
+    unfinished = path.with_suffix(f".{socket.gethostname()}.{os.getpid()}.unfinished")
+    with unfinished.open("w", encoding="utf-8") as file:
+        file.writelines(to_line(record) + "\n" for record in records)
+        file.flush()
+        os.fsync(file.fileno())
+    unfinished.replace(path)
+
+
+def read_results(directory: Path) -> dict[str, Record]:
+    """All records by id, in the order of the ids.
+
+    Raises:
+        ValueError: a file is damaged, or two records of one run differ.
+        OSError: the directory cannot be read.
+    """
+    found: dict[str, Record] = {}
+    for path in sorted(directory.glob("*" + _SUFFIX)):
+        for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), 1):
+            try:
+                record = json.loads(line)
+                known = found.setdefault(record["id"], record)
+            except (ValueError, TypeError, KeyError):
+                raise ValueError(f"{path}:{number}: it is no record; remove the file") from None
+            if known != record:
+                raise ValueError(
+                    f"{path}:{number}: run {record['id']} has another record elsewhere in "
+                    f"{directory}; one is of other code: begin with an empty directory"
+                )
+    return dict(sorted(found.items()))
+
+
+def write_records(path: Path, records: Mapping[str, Record]) -> None:
+    """Write records to one file, in the order of their ids."""
+    path.write_text("".join(to_line(records[key]) + "\n" for key in sorted(records)))
+
+
+def digest(records: Mapping[str, Record]) -> str:
+    """Hex sha256 of records, in the order of their ids: equal for equal results."""
+    joined = "".join(to_line(records[key]) + "\n" for key in sorted(records))
+    return sha256(joined.encode()).hexdigest()

@@ -1,0 +1,63 @@
+"""A member of a quiet group by State Vector Sync: the state machine of the plugin."""
+
+from collections.abc import Iterator
+from random import Random
+
+from ..sim.quiet import Said
+
+try:
+    from reliable_channel_svs import Name, PublicationsKnown, StateVector, SvsOptions, SvsProtocol
+except ModuleNotFoundError as error:
+    raise ValueError(
+        "sync_schedule 'svs' is that of the plugin reliable-channel-svs; pip install it"
+    ) from error
+
+
+class SvsMember:
+    """The vector names who wrote since the run began, so that it is short; its timers do not depend
+    on that."""
+
+    def __init__(self, interval_ms: int, number: int, now_ms: int, random: Random) -> None:
+        self.known = 0
+        self._svs = SvsProtocol(
+            Name.parse(f"/p{number}"),
+            now_ms=now_ms,
+            random=random.random,
+            options=SvsOptions(periodic_timeout_ms=interval_ms),
+        )
+
+    def write(self, now_ms: int) -> Said:
+        """Publish: the vector goes out at once (§4.2), and stands for the message here."""
+        self._svs.publish(now_ms)
+        self.known += 1
+        [vector] = self._svs.outgoing()
+        return Said(vector, is_sync=False)
+
+    def hear(self, said: Said, now_ms: int) -> None:
+        """Take a vector."""
+        self._svs.receive(said.data, now_ms)
+        for event in self._svs.events():
+            if isinstance(event, PublicationsKnown):
+                self.known += event.last_seq - event.first_seq + 1
+
+    def recover(self, message: Said, now_ms: int) -> None:
+        """Fetch a publication that it missed, which touches no timer once a vector named it."""
+        if self._svs.vector.is_outdated_to(StateVector.decode(message.data)):
+            self.hear(message, now_ms)
+
+    def next_deadline_ms(self) -> int:
+        """When the timer ends, of whichever state."""
+        return self._svs.next_deadline_ms()
+
+    def on_deadline(self, now_ms: int) -> Iterator[Said]:
+        """Send the vector, or leave suppression without a word."""
+        self._svs.on_deadline(now_ms)
+        return (Said(vector, is_sync=True) for vector in self._svs.outgoing())
+
+
+def vector_bytes(participants: int) -> int:
+    """How long a vector is that names so many, each of whom published since its one start."""
+    started_s = 1_700_000_000
+    return len(
+        StateVector({Name.parse(f"/p{n}"): {started_s: 1} for n in range(participants)}).encode()
+    )

@@ -1,0 +1,36 @@
+"""One local session for all tests on Spark (`make test-spark`)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from pyspark.sql import SparkSession
+
+from reliable_channel.pipeline.session import session
+
+TIMEOUT_S = 600
+"""Starting a JVM takes a minute where two cores are busy."""
+SMALL = {
+    "spark.sql.shuffle.partitions": "2",
+    "spark.default.parallelism": "2",
+    "spark.driver.memory": "1g",
+    "spark.driver.bindAddress": "127.0.0.1",
+    "spark.driver.host": "127.0.0.1",
+}
+
+
+def pytest_collection_modifyitems(items: list[Any]) -> None:
+    for item in items:
+        if "on_spark" in item.nodeid:
+            item.add_marker(pytest.mark.timeout(TIMEOUT_S))
+            # pyspark 4.3 itself leaves sockets open and calls what pandas 2 deprecates.
+            item.add_marker(pytest.mark.filterwarnings("default"))
+
+
+@pytest.fixture(scope="session")
+def spark() -> Iterator[SparkSession]:
+    started = session("local[2]", settings=SMALL)
+    yield started
+    started.stop()

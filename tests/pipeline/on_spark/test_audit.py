@@ -1,0 +1,94 @@
+"""The audit on Spark gives the answer of `check`, whatever is wrong and however it is spread."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from pyspark.sql import SparkSession
+
+from reliable_channel.pipeline.audit import read_facts, verdict
+from reliable_channel.pipeline.check import check
+from reliable_channel.pipeline.decode import decoded
+from reliable_channel.pipeline.schemas import FACTS
+from reliable_channel.pipeline.verdict import Verdict
+
+from ..generated import write_group
+from ..planted import FAULTS, plant
+
+
+def audited(spark: SparkSession, path: Path, partitions: int | None = None) -> Verdict:
+    facts = read_facts(spark, [path], partitions=partitions)
+    try:
+        return verdict(facts, [path])
+    finally:
+        facts.unpersist()
+
+
+def test_clean_journals_are_clean(spark: SparkSession, tmp_path: Path) -> None:
+    write_group(tmp_path, loss=0.3)
+    found = audited(spark, tmp_path)
+    assert found.holds
+    assert found == check([tmp_path])
+
+
+@pytest.mark.parametrize("partitions", [1, 3])
+def test_every_planted_fault_is_found_as_check_finds_it(
+    spark: SparkSession, tmp_path: Path, partitions: int
+) -> None:
+    paths = write_group(tmp_path / "one", participants=len(FAULTS), messages=200)
+    for fault, path in zip(FAULTS, paths, strict=True):
+        plant(fault, path, seed=1)
+    write_group(tmp_path / "two", messages=30, channel_id="another")
+    (tmp_path / "poem.jsonl").write_text("of nobody\n")
+    found = audited(spark, tmp_path, partitions)
+    assert found == check([tmp_path])
+    assert len(found.broken) == 9
+
+
+CAUSAL_ORDER_IN_SQL = """
+    with logged as (
+        select participant_id, life, number, message_id, message_hash from journal
+        where event = 'message_logged'
+    ), edges as (
+        select participant_id, message_hash, explode(message.causal_history) as dependency
+        from wire
+    )
+    select distinct late.participant_id, late.message_id, late_dependency.message_id as dependency
+    from logged late
+    join edges on edges.participant_id = late.participant_id
+        and edges.message_hash = late.message_hash
+    join logged late_dependency on late_dependency.participant_id = late.participant_id
+        and late_dependency.life = late.life
+        and late_dependency.message_id = edges.dependency
+    where late_dependency.number > late.number
+"""
+
+
+def test_causal_order_is_what_sql_says(spark: SparkSession, tmp_path: Path) -> None:
+    for number, path in enumerate(write_group(tmp_path, participants=3, messages=150)):
+        for seed in range(number + 1):
+            plant("swapped causal pair", path, seed)
+    journal = spark.read.format("sds_journal").load(str(tmp_path))
+    journal.createOrReplaceTempView("journal")
+    wire = journal.where("event = 'wire_in'").select("participant_id", "message_hash", "payload")
+    decoded(wire).createOrReplaceTempView("wire")
+    expected = {tuple(row) for row in spark.sql(CAUSAL_ORDER_IN_SQL).collect()}
+
+    found = {
+        (each.participant_id, each.message_id, each.detail.split()[2].rstrip(","))
+        for each in check([tmp_path]).findings
+        if each.audit == "causal_order"
+    }
+    assert found == expected
+    assert len({participant_id for participant_id, *_ in found}) == 3
+
+
+def test_facts_have_the_columns_of_their_types() -> None:
+    from reliable_channel.pipeline import facts, findings, replay
+    from reliable_channel.pipeline import verdict as verdicts
+
+    for name, table in FACTS.items():
+        kinds = [getattr(module, name, None) for module in (facts, findings, replay, verdicts)]
+        kind = next(kind for kind in kinds if kind is not None)
+        assert table.names == list(kind._fields)

@@ -1,0 +1,85 @@
+"""`reliable-channel audit`: a page that stands by itself, and its figures."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+
+import pyarrow.parquet as pq
+import pytest
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.testing import assertDataFrameEqual
+
+from reliable_channel.pipeline import figures
+from reliable_channel.pipeline.audit import read_facts, verdict
+from reliable_channel.pipeline.check import check
+from reliable_channel.pipeline.report import FIGURES, TIMES, write_report
+from reliable_channel.pipeline.schemas import FACT
+
+from ..generated import write_group
+from ..planted import plant
+
+
+def test_the_page_stands_by_itself(spark: SparkSession, tmp_path: Path) -> None:
+    path = write_group(tmp_path / "journals")[1]
+    ((_, _, message_id),) = plant("missing", path, seed=1)
+    facts = read_facts(spark, [tmp_path / "journals"])
+    page = write_report(facts, verdict(facts), tmp_path / "report")
+    facts.unpersist()
+
+    text = page.read_text()
+    assert "Broken promises" in text
+    assert message_id in text
+    assert "<svg" in text
+    assert not re.search(r"<script|<link|src=|@import|url\(http", text)
+    for figure in FIGURES:
+        rows = pq.read_table(page.with_name(f"{figure.name}.parquet"))
+        heads = [TIMES.get(name, name).replace("_", " ") for name in rows.column_names]
+        assert all(f"<th>{head}</th>" in text for head in heads if rows.num_rows)
+    found = json.loads(page.with_name("report.json").read_text())
+    assert found == json.loads(check([tmp_path / "journals"]).to_json())
+    assert pq.read_table(page.with_name("findings.parquet")).num_rows == 1
+
+
+def fact(name: str, participant_id: str, **values: object) -> tuple[object, ...]:
+    whose = {"channel_id": "general", "participant_id": participant_id, "life": 0}
+    row = {**dict.fromkeys(FACT.names), **whose, "fact": name, **values}
+    return tuple(row.values())
+
+
+def delivery(participant_id: str, at_ms: int, **values: object) -> tuple[object, ...]:
+    message = {"message_id": "m", "lamport_timestamp": 1_000, "sender_id": "alice"}
+    return fact("Delivery", participant_id, at_ms=at_ms, **message, **values)
+
+
+@pytest.fixture(scope="module")
+def copies(spark: SparkSession) -> DataFrame:
+    """One message of alice, which came to others by every way."""
+    sent = [
+        fact("Dispatch", "alice", message_hash=b"1", kind="content"),
+        fact("Dispatch", "alice", message_hash=b"2", kind="retry"),
+        fact("Dispatch", "bob", message_hash=b"3", kind="repair"),
+    ]
+    came = [
+        delivery("alice", 1_000, first_segment_id="m"),
+        delivery("bob", 1_010, source="live", message_hash=b"1"),
+        delivery("carol", 1_200, source="live", message_hash=b"2"),
+        delivery("dave", 1_300, source="live", message_hash=b"3", missing_since_ms=1_100),
+        delivery("erin", 1_400, source="store", message_hash=b"1"),
+        delivery("frank", 1_500, source="live", message_hash=b"4"),
+    ]
+    return spark.createDataFrame(sent + came, FACT)
+
+
+def test_ways(spark: SparkSession, copies: DataFrame) -> None:
+    expected = [
+        ("bob", "live", 10, None),
+        ("carol", "retransmission", 200, None),
+        ("dave", "repair", 300, 200),
+        ("erin", "store", 400, None),
+        ("frank", "unknown", 500, None),
+    ]
+    schema = "participant_id string, way string, delay_ms long, missing_ms long"
+    found = figures.ways(copies).select("participant_id", "way", "delay_ms", "missing_ms")
+    assertDataFrameEqual(found, spark.createDataFrame(expected, schema))

@@ -1,0 +1,199 @@
+"""Faults planted in clean journals, one at a time, each with what an audit must find of it."""
+
+from __future__ import annotations
+
+import json
+from base64 import b64decode
+from bisect import bisect_left
+from collections.abc import Callable, Iterator
+from itertools import pairwise
+from pathlib import Path
+from random import Random
+from typing import Any, Final
+
+from reliable_channel.sds.wire import SpecCodec
+
+Lines = list[dict[str, Any]]
+Expected = set[tuple[str, str, str]]
+"""Audit, participant and message of each finding."""
+Plant = Callable[[Path, Lines, Random], Expected]
+"""Spoils the journal of one participant."""
+
+
+def plant(fault: str, path: Path, seed: int) -> Expected:
+    """Plant a fault in a journal and return what is to be found of it."""
+    lines = [json.loads(line) for line in path.read_text().splitlines()]
+    return FAULTS[fault](path, lines, Random(seed))
+
+
+def _missing(path: Path, lines: Lines, random: Random) -> Expected:
+    """A message of others never came."""
+    gone = random.choice(_middle(_of_others(lines)))
+    left = (
+        line
+        for line in lines
+        if gone["message_hash"] not in (line.get("message_hash"), line.get("retrieval_hint"))
+    )
+    _write(path, _landing(left))
+    return {("delivery", path.stem, gone["message_id"])}
+
+
+def _duplicate(path: Path, lines: Lines, random: Random) -> Expected:
+    """A message was delivered twice."""
+    again = random.choice(_middle(_of_others(lines)))
+    lines.insert(lines.index(again) + 1, again)
+    _write(path, lines)
+    return {("exactly_once", path.stem, again["message_id"])}
+
+
+def _swapped_causal_pair(path: Path, lines: Lines, random: Random) -> Expected:
+    """A message was delivered before one that it refers to."""
+    histories = _histories(lines)
+    pairs = [
+        (one, other)
+        for one, other in pairwise(_middle(_of_others(lines)))
+        if one["message_id"] in histories[other["message_hash"]]
+        and _landed_next_to_each_other(lines, one, other)
+    ]
+    one, other = random.choice(pairs)
+    lines.remove(one)
+    lines.insert(lines.index(other) + 1, one | {"at_ms": other["at_ms"]})
+    _write(path, _landing(lines))
+    return {("causal_order", path.stem, other["message_id"])}
+
+
+def _swapped_concurrent_pair(path: Path, lines: Lines, random: Random) -> Expected:
+    """Two messages that do not know of each other stand in the log in the wrong order."""
+    histories = _histories(lines)
+    order = sorted(_logged(lines), key=_key)
+    pairs = [
+        (one, other)
+        for one, other in pairwise(_middle(order))
+        if one["message_hash"]
+        and other["message_hash"]
+        and one["message_id"] not in histories[other["message_hash"]]
+    ]
+    one, other = random.choice(pairs)
+    keys = {one["message_id"]: _key(other), other["message_id"]: _key(one)}
+    _write(path, _landing(lines, keys))
+    return {("equal_logs", path.stem, other["message_id"])}
+
+
+def _forged_id(path: Path, lines: Lines, random: Random) -> Expected:
+    """Another message was delivered under an id."""
+    forged = random.choice(_middle(_of_others(lines)))
+    forged["content_sha256"] = random.randbytes(32).hex()
+    _write(path, lines)
+    return {("ids", path.stem, forged["message_id"])}
+
+
+def _lost_ack(path: Path, lines: Lines, random: Random) -> Expected:
+    """An acknowledgement that was proven was not told."""
+    told = [line for line in lines if line["event"] == "message_acknowledged"]
+    lost = random.choice(_middle(told))
+    lines.remove(lost)
+    _write(path, lines)
+    return {("acknowledgements", path.stem, lost["message_id"])}
+
+
+def _endless_repair(path: Path, lines: Lines, random: Random) -> Expected:
+    """A message is asked for again and again, without a rest."""
+    at = random.randrange(len(lines) // 3, len(lines) // 2)
+    wanted = _of_others(lines)[-1]["message_id"]
+    asking = {"event": "repair_requested", "message_ids": [wanted], "carrier_id": "some"}
+    lines[at:at] = [asking | {"at_ms": lines[at]["at_ms"]}] * 40
+    _write(path, lines)
+    return {("repair", path.stem, wanted)}
+
+
+def _clock_jump(path: Path, lines: Lines, random: Random) -> Expected:
+    """The clock was an hour behind for a moment."""
+    begin = random.randrange(len(lines) // 3, len(lines) // 2)
+    while lines[begin]["event"] != "wire_in":
+        begin += 1
+    came = lines[begin]
+    came["at_ms"] -= 3_600_000
+    _write(path, lines)
+    message = SpecCodec().decode(b64decode(came["payload"]))
+    return {("clock", path.stem, ""), ("clock", path.stem, message.message_id)}
+
+
+def _torn_last_line(path: Path, lines: Lines, random: Random) -> Expected:
+    """The process was killed in the middle of a line."""
+    text = path.read_bytes()
+    path.write_bytes(text[: -random.randint(5, 20)])
+    return set()
+
+
+def _two_journals(path: Path, lines: Lines, random: Random) -> Expected:
+    """A second process took part under one name at the same time."""
+    path.with_name(f"{path.stem}-again.jsonl").write_bytes(path.read_bytes())
+    return {("journals", path.stem, "")}
+
+
+FAULTS: Final[dict[str, Plant]] = {
+    "missing": _missing,
+    "duplicate": _duplicate,
+    "swapped causal pair": _swapped_causal_pair,
+    "swapped concurrent pair": _swapped_concurrent_pair,
+    "forged id": _forged_id,
+    "lost ack": _lost_ack,
+    "never-ending repair": _endless_repair,
+    "clock jump": _clock_jump,
+    "torn last line": _torn_last_line,
+    "two journals of one participant": _two_journals,
+}
+
+
+def _logged(lines: Lines) -> Lines:
+    return [line for line in lines if line["event"] == "message_logged"]
+
+
+def _of_others(lines: Lines) -> Lines:
+    return [line for line in _logged(lines) if line["message_hash"] is not None]
+
+
+def _middle(lines: Lines) -> Lines:
+    """Faults at the very ends may be excused."""
+    return lines[len(lines) // 5 : -len(lines) // 5]
+
+
+def _key(line: dict[str, Any]) -> tuple[int, str]:
+    return line["lamport_timestamp"], line["message_id"]
+
+
+def _histories(lines: Lines) -> dict[str, set[str]]:
+    """Causal histories by message hash."""
+    codec = SpecCodec()
+    return {
+        line["message_hash"]: set(codec.decode(b64decode(line["payload"])).causal_ids)
+        for line in lines
+        if line["event"] == "wire_in"
+    }
+
+
+def _landed_next_to_each_other(lines: Lines, one: dict[str, Any], other: dict[str, Any]) -> bool:
+    """Whether nothing that was delivered between two messages refers to the first."""
+    logged = _logged(lines)
+    return logged.index(other) == logged.index(one) + 1
+
+
+def _landing(
+    lines: Iterator[dict[str, Any]] | Lines, keys: dict[str, tuple[int, str]] | None = None
+) -> Iterator[dict[str, Any]]:
+    """Positions as a participant with just these messages tells them, which takes some messages for
+    having other keys."""
+    order: list[tuple[int, str]] = []
+    for line in lines:
+        if line["event"] == "message_logged":
+            key = (keys or {}).get(line["message_id"], _key(line))
+            position = bisect_left(order, key)
+            order.insert(position, key)
+            yield line | {"position": position}
+        else:
+            yield line
+
+
+def _write(path: Path, lines: Iterator[dict[str, Any]] | Lines) -> None:
+    text = "".join(json.dumps(line, separators=(",", ":")) + "\n" for line in lines)
+    path.write_text(text)

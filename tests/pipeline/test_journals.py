@@ -1,0 +1,168 @@
+"""Journals on disk: whatever somebody puts there, what can be read is read and the rest counted."""
+
+import gzip
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from reliable_channel.pipeline import journals
+from reliable_channel.pipeline.check import check
+from reliable_channel.pipeline.journals import journal_files, lived, participants
+from reliable_channel.pipeline.lines import Line, line_of
+from reliable_channel.pipeline.verdict import Verdict
+
+from .generated import EPOCH_MS, write_group
+
+
+def opened(**values: Any) -> str:
+    return json.dumps(
+        {
+            "event": "journal_opened",
+            "at_ms": EPOCH_MS,
+            "format": "sds-journal/2",
+            "channel_id": "general",
+            "sender_id": "alice",
+            "wanted_from_ms": 0,
+            "log_length": 0,
+            "options": {},
+        }
+        | values
+    )
+
+
+def aside(verdict: Verdict) -> list[tuple[str, int, int]]:
+    return [(each.reason, each.lines, each.first_line) for each in verdict.set_aside]
+
+
+def test_directories_hold_journals_however_deep(tmp_path: Path) -> None:
+    write_group(tmp_path / "some" / "where", participants=2, messages=5)
+    (tmp_path / "notes.txt").write_text("not a journal")
+    assert [path.name for path in journal_files([tmp_path])] == ["p000.jsonl", "p001.jsonl"]
+    assert check([tmp_path]).deliveries == 10
+
+
+@pytest.mark.parametrize("directory", [True, False])
+def test_where_there_is_nothing_it_says_what_was_looked_for(
+    tmp_path: Path, directory: bool
+) -> None:
+    if directory:
+        with pytest.raises(ValueError, match=r"no journals in .*; looked for .*\.jsonl"):
+            check([tmp_path])
+    else:
+        with pytest.raises(FileNotFoundError, match="nowhere is not there"):
+            check([tmp_path / "nowhere"])
+
+
+def test_packed_journals_say_the_same(tmp_path: Path) -> None:
+    plain = write_group(tmp_path, messages=20)
+    expected = check([tmp_path])
+    for path in plain:
+        path.with_name(path.name + ".gz").write_bytes(gzip.compress(path.read_bytes()))
+        path.unlink()
+    assert check([tmp_path]) == expected
+
+
+def test_a_packed_journal_that_breaks_off_is_read_so_far(tmp_path: Path) -> None:
+    (path, *_) = write_group(tmp_path, participants=1, messages=50)
+    packed = gzip.compress(path.read_bytes())
+    path.unlink()
+    (tmp_path / "p000.jsonl.gz").write_bytes(packed[: len(packed) // 2])
+    verdict = check([tmp_path])
+    assert 0 < verdict.deliveries < 50
+    assert verdict.set_aside[-1].reason.startswith("the file cannot be read on")
+
+
+@pytest.mark.parametrize(
+    ("line", "reason"),
+    [
+        (b'{"event":"wire_o', "not JSON: torn, or not of a journal"),
+        (b'{"event":"sync_sent","at_ms":1,"message_id":"\xff"}', "not UTF-8"),
+        (b"[1, 2]", "not a JSON object"),
+        (b"[" * 100_000, "not JSON: torn, or not of a journal"),
+        (b'{"at_ms":1}', "no event"),
+        (b'{"event":"sighed","at_ms":1}', "unknown event"),
+        (b'{"event":"sync_sent"}', "bad value in sync_sent: at_ms is absent"),
+        (b'{"event":"sync_sent","at_ms":1e3}', "bad value in sync_sent: 1000.0 is no whole"),
+        (b'{"event":"sync_sent","at_ms":1,"message_id":7}', "bad value in sync_sent: 7 is no text"),
+        (b'{"event":"message_lost","at_ms":1,"retrieval_hint":"xy"}', "bad value in message_lost"),
+        (b'{"event":"wire_in","at_ms":1,"payload":"?"}', "bad value in wire_in"),
+        (b'{"event":"wire_in","at_ms":1,"message_hash":7}', "bad value in wire_in"),
+        (b'{"event":"message_missing","at_ms":1,"missing":[{}]}', "bad value in message_missing"),
+        (b'{"event":"repair_requested","at_ms":1,"message_ids":5}', "bad value in repair_req"),
+        (b'{"event":"message_logged","at_ms":1,"lamport_timestamp":9223372036854775808}', "bad"),
+    ],
+)
+def test_a_bad_line_costs_only_itself(tmp_path: Path, line: bytes, reason: str) -> None:
+    (path, *_) = write_group(tmp_path, messages=20)
+    lines = path.read_bytes().splitlines()
+    path.write_bytes(b"\n".join([*lines[:5], line, b"", *lines[5:]]) + b"\n")
+    verdict = check([tmp_path])
+    assert not verdict.findings
+    ((why, count, number),) = aside(verdict)
+    assert why.startswith(reason)
+    assert (count, number) == (1, 6)
+
+
+def test_an_endless_line_is_not_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(journals, "MAX_LINE_BYTES", 10_000)
+    (path, *_) = write_group(tmp_path, messages=20)
+    lines = path.read_bytes().splitlines()
+    for long in (b"x" * 10_000, b"x" * 35_000):
+        path.write_bytes(b"\n".join([*lines[:5], long, *lines[5:]]) + b"\n")
+        verdict = check([tmp_path])
+        assert not verdict.findings
+        assert aside(verdict) == [("longer than 10000 bytes", 1, 6)]
+
+
+def test_sessions_of_another_version_are_counted(tmp_path: Path) -> None:
+    path = tmp_path / "alice.jsonl"
+    old = opened(format="sds-journal/1")
+    sync = '{"event":"sync_sent","at_ms":1,"message_id":"a"}'
+    path.write_text("\n".join([sync, old, sync, opened(), sync]) + "\n")
+    verdict = check([path])
+    assert verdict.lives == 1
+    assert aside(verdict) == [
+        ("before journal_opened: nobody knows whose it is", 1, 1),
+        ("version 'sds-journal/1'; this reads sds-journal/2", 2, 2),
+    ]
+
+
+def test_sessions_of_another_participant_are_counted(tmp_path: Path) -> None:
+    path = tmp_path / "alice.jsonl"
+    path.write_text("\n".join([opened(), opened(sender_id="bob"), opened()]) + "\n")
+    verdict = check([path])
+    assert aside(verdict) == [("of another participant than 'alice', whose journal this is", 1, 2)]
+
+
+def test_a_file_of_nobody_is_counted(tmp_path: Path) -> None:
+    write_group(tmp_path, participants=1, messages=1)
+    (tmp_path / "poem.jsonl").write_text("Es war, als hätt der Himmel\n")
+    assert aside(check([tmp_path])) == [("no journal_opened: nobody knows whose it is", 0, 0)]
+
+
+def lives(*paths: Path) -> list[tuple[str, int]]:
+    (whose,), _ = participants(paths)
+    noted = lived(whose.channel_id, whose.participant_id, whose.paths)
+    return [(Path(each.path).stem, each.life) for each in noted]
+
+
+def test_a_new_life_begins_with_a_new_log(tmp_path: Path) -> None:
+    again = opened(wanted_from_ms=None, log_length=3)
+    path = tmp_path / "a.jsonl"
+    path.write_text("\n".join([opened(), again, opened(), again]) + "\n")
+    assert [life for _, life in lives(path)] == [0, 0, 1, 1]
+
+
+def test_files_follow_each_other_in_time(tmp_path: Path) -> None:
+    later, earlier = tmp_path / "a.jsonl", tmp_path / "b.jsonl"
+    later.write_text(opened(at_ms=EPOCH_MS + 5, wanted_from_ms=None) + "\n")
+    earlier.write_text(opened() + "\n")
+    assert lives(later, earlier) == [("b", 0), ("a", 0)]
+
+
+def test_what_is_known_of_a_line_is_typed() -> None:
+    text = b'{"event":"message_acknowledged","at_ms":5,"message_id":"a","source":"bloom_filter"}'
+    expected = Line("message_acknowledged", 5, "a", source="bloom_filter", record=text.decode())
+    assert line_of(text) == expected
