@@ -8,7 +8,7 @@ rows by turns, so that other work on the machine falls on all of them alike.
 import argparse
 import os
 import sys
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -20,7 +20,7 @@ from bench.machine import this_machine
 
 from ..go_build import GoUnavailable
 from .bench import Bench, BenchNetwork
-from .container import Container
+from .container import Container, Died
 from .engine import EngineUnavailable
 from .flow import Flow, Latency, flow
 from .peers import Peer
@@ -42,6 +42,8 @@ LONGEST_PAUSE_S: Final = 0.2
 the receiver's polling."""
 NUMBER_SIZE: Final = 4
 """Bytes at the begin of each payload."""
+MOST_ROUNDS: Final = 10
+"""The network has addresses for these."""
 CONTAINERS: Final = ("sender", "sender's gateway", "receiver", "receiver's gateway", "node")
 """js-waku needs no gateway: it is a Waku node itself."""
 
@@ -156,25 +158,9 @@ def table(results: Mapping[Row, Result], plan: Plan) -> Iterator[str]:
         yield joined([_title(row), *each, f"{sum(used.values()):.1f}"])
 
 
-def main(arguments: Iterable[str] | None = None) -> int:
+def main(arguments: Sequence[str] | None = None) -> int:
     """Run the benchmark as the command line asks; 0 where all messages of all rows arrived."""
-    plan = Plan()
-    parser = argparse.ArgumentParser(prog="python -m interop.waku.benchmark", description=__doc__)
-    parser.add_argument("--alone", type=int, default=plan.alone, help="messages one at a time")
-    parser.add_argument("--together", type=int, default=plan.together, help="messages in a window")
-    parser.add_argument("--window", type=int, default=plan.window, help="messages under way")
-    parser.add_argument("--size", type=int, default=plan.size, help="bytes of a payload")
-    parser.add_argument("--seed", type=int, default=plan.seed, help="of the payloads")
-    parser.add_argument("--rounds", type=int, default=3, help="of all rows by turns")
-    parser.add_argument("--page", type=Path, help="also write the tables into this page")
-    options = vars(parser.parse_args(None if arguments is None else list(arguments)))
-    rounds, page = options.pop("rounds"), options.pop("page")
-    if options["size"] < NUMBER_SIZE:
-        parser.error(f"--size is at least {NUMBER_SIZE}: payloads are numbered")
-    if min(options["alone"], options["together"]) < 2 or min(rounds, options["window"]) < 1:
-        parser.error("--alone and --together are at least 2, --rounds and --window at least 1")
-    plan = Plan(**options)
-
+    plan, rounds, page = _asked(arguments)
     conditions = _conditions(plan, rounds)
     print(conditions, flush=True)
     try:
@@ -183,15 +169,37 @@ def main(arguments: Iterable[str] | None = None) -> int:
     except (EngineUnavailable, GoUnavailable) as reason:
         print(f"there is no benchmark: {reason}", file=sys.stderr)
         return 1
-    lines = [
-        f"{conditions}, {os.getloadavg()[0]:.1f} after it.",
-        "",
-        *table(results, plan),
-    ]
+    except (Died, TimeoutError) as failure:
+        print(f"\nthe benchmark failed: {failure}", file=sys.stderr)
+        return 1
+    ended = f"{conditions}, {os.getloadavg()[0]:.1f} after it."
+    lines = [ended, "", *table(results, plan)]
     print("", *lines, sep="\n")
     if page is not None:
         write_between(page, BEGIN, END, lines)
     return 0
+
+
+def _asked(arguments: Sequence[str] | None) -> tuple[Plan, int, Path | None]:
+    """What to send, in how many rounds, and the page to write."""
+    plan = Plan()
+    parser = argparse.ArgumentParser(prog="python -m interop.waku.benchmark", description=__doc__)
+    parser.add_argument("--alone", type=int, default=plan.alone, help="messages one at a time")
+    parser.add_argument("--together", type=int, default=plan.together, help="messages in a window")
+    parser.add_argument("--window", type=int, default=plan.window, help="messages under way")
+    parser.add_argument("--size", type=int, default=plan.size, help="bytes of a payload")
+    parser.add_argument("--seed", type=int, default=plan.seed, help="of payloads and pauses")
+    parser.add_argument("--rounds", type=int, default=3, help=f"of all rows, to {MOST_ROUNDS}")
+    parser.add_argument("--page", type=Path, help="also write the tables into this page")
+    options = vars(parser.parse_args(arguments))
+    rounds, page = options.pop("rounds"), options.pop("page")
+    if options["size"] < NUMBER_SIZE:
+        parser.error(f"--size is at least {NUMBER_SIZE}: payloads are numbered")
+    if min(options["alone"], options["together"]) < 2 or options["window"] < 1:
+        parser.error("--alone and --together are at least 2, --window at least 1")
+    if not 1 <= rounds <= MOST_ROUNDS:
+        parser.error(f"--rounds is 1 to {MOST_ROUNDS}")
+    return Plan(**options), rounds, page
 
 
 def _payloads(plan: Plan, random: Random) -> list[bytes]:
