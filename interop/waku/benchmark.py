@@ -9,9 +9,10 @@ import argparse
 import os
 import sys
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from itertools import product
 from pathlib import Path
 from random import Random
 from typing import Final, Literal
@@ -122,12 +123,12 @@ def play(network: BenchNetwork, row: Row, number: int, plan: Plan) -> Result:
 def run(
     network: BenchNetwork, plan: Plan, rounds: int, rows: Sequence[Row] = ROWS
 ) -> dict[Row, Result]:
-    """Play rows by turns, and say how each goes."""
+    """Play rows by turns, and say how each goes. Ctrl-C ends it with the rows played so far."""
     results: dict[Row, list[Result]] = {row: [] for row in rows}
-    for round_number in range(1, rounds + 1):
-        for row in rows:
+    turns = list(product(range(1, rounds + 1), rows))
+    with suppress(KeyboardInterrupt):  # the figures are of what was done by then
+        for number, (round_number, row) in enumerate(turns):
             print(f"round {round_number} of {rounds}, {_title(row)}: ", end="", flush=True)
-            number = sum(map(len, results.values()))
             result = play(network, row, number, plan)
             results[row].append(result)
             print(
@@ -135,7 +136,7 @@ def run(
                 f"p50 {Latency.of(result.alone.latencies_ms).p50:.0f} ms",
                 flush=True,
             )
-    return {row: Result.of_all(each) for row, each in results.items()}
+    return {row: Result.of_all(each) for row, each in results.items() if each}
 
 
 def table(results: Mapping[Row, Result], plan: Plan) -> Iterator[str]:
@@ -230,8 +231,9 @@ def _conditions(plan: Plan, rounds: int) -> str:
     machine = this_machine(None)
     return (
         f"{datetime.now(UTC).date()}, {machine.cpus} cores ({machine.cpu}), {machine.python}; "
-        f"{rounds} rounds of {plan.alone} + {plan.together} messages a row, {plan.size} B each, "
-        f"seed {plan.seed}; load average {machine.load_average:.1f} before the run"
+        f"up to {rounds} rounds of {plan.alone} + {plan.together} messages a row, "
+        f"{plan.size} B each, seed {plan.seed}; "
+        f"load average {machine.load_average:.1f} before the run"
     )
 
 
