@@ -4,15 +4,15 @@ Each writer's last word counts by its clock, whatever order things arrive in; wh
 message that is not here yet waits for it. Pure: no I/O, no clock.
 """
 
-from collections import OrderedDict
-from collections.abc import Callable, Hashable
+from collections.abc import Callable
 from dataclasses import dataclass, fields, replace
-from typing import Final, Generic, TypeAlias, TypeVar
+from typing import TypeAlias
 
 from .enums import Reaction
 from .keys import PublicKey
 from .outcomes import MessageId, Received, RefusalReason, Refused
 from .payloads import ChatMessage, DeleteMessage, EditMessage, EmojiReaction, PinMessage
+from .recent import Recent
 from .rules import review
 
 Privileged: TypeAlias = Callable[[PublicKey, str], bool]
@@ -85,22 +85,6 @@ class Waiting:
 
 _Writer: TypeAlias = tuple[PublicKey, type[EditMessage | DeleteMessage | PinMessage]]
 
-Key = TypeVar("Key", bound=Hashable)
-Value = TypeVar("Value")
-
-
-class _Recent(OrderedDict[Key, Value], Generic[Key, Value]):
-    """A dictionary of bounded size: the first that was put in goes first."""
-
-    def __init__(self, limit: int) -> None:
-        super().__init__()
-        self._limit: Final = limit
-
-    def __setitem__(self, key: Key, value: Value) -> None:
-        super().__setitem__(key, value)
-        if len(self) > self._limit:
-            self.popitem(last=False)
-
 
 class Conversation:
     """The messages of chats, and who may do what with them.
@@ -121,12 +105,12 @@ class Conversation:
         limits = limits or ConversationLimits()
         self._is_privileged = is_privileged
         self._members_may_pin = members_may_pin
-        self._messages: _Recent[str, MessageState] = _Recent(limits.messages)
+        self._messages: Recent[str, MessageState] = Recent(limits.messages)
         self._limits = limits
-        self._waiting: _Recent[str, _Recent[_Writer, Received]] = _Recent(limits.waiting)
-        self._reactions: _Recent[tuple[str, PublicKey, Reaction], int] = _Recent(limits.reactions)
-        self._seen: _Recent[bytes, MessageId] = _Recent(limits.fingerprints)
-        self._other_ids: _Recent[str, MessageId] = _Recent(limits.fingerprints)
+        self._waiting: Recent[str, Recent[_Writer, Received]] = Recent(limits.waiting)
+        self._reactions: Recent[tuple[str, PublicKey, Reaction], int] = Recent(limits.reactions)
+        self._seen: Recent[bytes, MessageId] = Recent(limits.fingerprints)
+        self._other_ids: Recent[str, MessageId] = Recent(limits.fingerprints)
 
     def message(self, message_id: str) -> MessageState | None:
         """A message as it is now, or None if it is not remembered."""
@@ -176,7 +160,7 @@ class Conversation:
     def _change_by_waiting(self, message_id: MessageId) -> tuple[Refused, ...]:
         """Change a message by what waited for that id of it; return what may not."""
         refused = []
-        for waited in (self._waiting.pop(message_id, None) or _Recent(1)).values():
+        for waited in (self._waiting.pop(message_id, None) or Recent(1)).values():
             message = self.message(message_id)
             assert message is not None
             outcome = self._change(waited, message)
@@ -189,7 +173,7 @@ class Conversation:
     ) -> Waiting | Refused:
         waiting = self._waiting.get(payload.message_id)
         if waiting is None:
-            waiting = self._waiting[payload.message_id] = _Recent(self._limits.waiting_for_one)
+            waiting = self._waiting[payload.message_id] = Recent(self._limits.waiting_for_one)
         writer = received.signer, type(payload)
         earlier = waiting.get(writer)
         if earlier is not None and earlier.payload.clock >= payload.clock:

@@ -15,13 +15,9 @@ PASSPHRASE_VARIABLE = "RELIABLE_CHANNEL_BOT_PASSPHRASE"
 def register_commands(app: typer.Typer) -> None:
     """Add `reliable-channel bot`."""
     bot = typer.Typer(help="Bots in Status communities.", no_args_is_help=True)
-    bot.callback()(_group)  # keeps `key` a command of its own while it is the only one
     bot.command()(key)
+    bot.command()(new)
     app.add_typer(bot, name="bot")
-
-
-def _group() -> None:
-    """Bots in Status communities."""
 
 
 def key(
@@ -50,6 +46,30 @@ def key(
         typer.echo(f"error: {error}", err=True)
         raise typer.Exit(2) from None
     typer.echo(found.public_key.hex)
+
+
+def new(
+    folder: Annotated[Path, typer.Argument(help="where the project shall be")],
+    community: Annotated[str, typer.Option(help="id or key of the community")],
+    channel: Annotated[
+        list[str] | None, typer.Option(help="uuid of a channel; repeat it; all without")
+    ] = None,
+    with_passphrase: Annotated[
+        bool,
+        typer.Option("--passphrase", help=f"ask for one, or take it from {PASSPHRASE_VARIABLE}"),
+    ] = False,
+) -> None:
+    """Write a bot to start from, with a test and a key, and tell its public key."""
+    from .bot.project import write_project
+    from .chats import Community
+
+    try:
+        passphrase = _passphrase(is_new=True) if with_passphrase else None
+        public_key = write_project(folder, Community.parse(community), channel or [], passphrase)
+    except (ValueError, OSError) as error:
+        typer.echo(f"error: {error}", err=True)
+        raise typer.Exit(2) from None
+    typer.echo(public_key.hex)
 
 
 def _passphrase(*, is_new: bool) -> str:

@@ -1,4 +1,4 @@
-"""The snippets of docs/status.md run, one after the other, and so does that of the README."""
+"""The snippets of the pages about Status, and of the README, run one after the other."""
 
 import re
 from pathlib import Path
@@ -10,10 +10,11 @@ from reliable_channel_status import RefusalReason
 
 ROOT = Path(__file__).parents[3]
 PAGE = ROOT / "docs" / "status.md"
+BOTS = ROOT / "docs" / "status-bots.md"
 README = Path(__file__).parents[1] / "README.md"
 
 
-@pytest.mark.parametrize("page", [PAGE, README], ids=lambda page: page.name)
+@pytest.mark.parametrize("page", [PAGE, BOTS, README], ids=lambda page: page.name)
 def test_the_snippets_run(page: Path) -> None:
     names: dict[str, Any] = {}
     snippets = re.findall(r"```python\n(.*?)```", page.read_text(), re.DOTALL)
@@ -25,3 +26,14 @@ def test_the_snippets_run(page: Path) -> None:
 def test_every_reason_is_told() -> None:
     text = PAGE.read_text()
     assert [reason.name for reason in RefusalReason if f"`{reason.name}`" not in text] == []
+
+
+def test_every_log_event_and_count_is_told() -> None:
+    sources = (ROOT / "plugins/reliable_channel_status/reliable_channel_status/bot").glob("*.py")
+    code = "\n".join(source.read_text() for source in sources)
+    events = set(re.findall(r'watch\.log\(\s*"(\w+)"', code))
+    counts = set(re.findall(r'watch\.count(?:s\[|\()"(\w+)"', code))
+    assert len(events) > 10 and len(counts) > 8
+    text = BOTS.read_text()
+    assert [name for name in events if f"`{name}`" not in text] == []
+    assert [name for name in counts if f"{name}_total`" not in text] == []

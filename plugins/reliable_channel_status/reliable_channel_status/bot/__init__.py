@@ -1,0 +1,42 @@
+"""Bots in Status communities and public chats: `StatusBot`, and what its functions are given."""
+
+from .bot import NotRunning, StatusBot
+from .commands import UsageError
+from .happenings import (
+    AnswerRefused,
+    Channel,
+    Edit,
+    JoinRequest,
+    Message,
+    ReactionChange,
+)
+from .limits import RateLimit
+from .loops import LoopLimits
+from .memory import BotMemory, OutboxFull
+from .metrics import MetricsUnavailable
+from .options import BotOptions
+from .session import Surroundings
+from .testkit import KitUser, StatusTestKit
+from .watching import JsonLines
+
+__all__ = [
+    "AnswerRefused",
+    "BotMemory",
+    "BotOptions",
+    "Channel",
+    "Edit",
+    "JoinRequest",
+    "JsonLines",
+    "KitUser",
+    "LoopLimits",
+    "Message",
+    "MetricsUnavailable",
+    "NotRunning",
+    "OutboxFull",
+    "RateLimit",
+    "ReactionChange",
+    "StatusBot",
+    "StatusTestKit",
+    "Surroundings",
+    "UsageError",
+]

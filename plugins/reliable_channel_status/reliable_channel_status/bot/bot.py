@@ -1,0 +1,320 @@
+"""`StatusBot`: what a bot's author holds.
+
+bot = StatusBot(node="http://127.0.0.1:8645", key_file="bot.key", community="0x02dcec…",
+                channels=["1dc14fd8-…"])
+
+@bot.command("ping")
+async def ping(message: ChatMessage) -> str:
+    return "pong"
+
+bot.run()
+"""
+
+import logging
+import os
+import signal
+import time
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable
+from pathlib import Path
+from typing import Any, Final, TypeVar
+from uuid import uuid4
+
+import anyio
+
+from reliable_channel.state import MemoryStateStore, SqliteStateStore, StateError, StateStore
+from waku import WakuClient
+
+from ..chats import Community
+from ..key_file import read_key
+from ..keys import PublicKey
+from .handlers import Allow, Handlers, Job, Kind
+from .happenings import CURRENT_TURN, Channel, Turn
+from .memory import BotMemory
+from .metrics import served
+from .options import BotOptions
+from .rooms import Rooms
+from .running import Running
+from .session import Session, Surroundings
+from .watching import Watch, write_to_stderr
+
+PASSPHRASE_VARIABLE: Final = "RELIABLE_CHANNEL_BOT_PASSPHRASE"
+BESIDE_THE_KEY: Final = "beside the key"
+
+Function = TypeVar("Function", bound=Callable[..., Awaitable[Any]])
+
+
+class NotRunning(RuntimeError):
+    """The bot can speak only while it runs."""
+
+
+class StatusBot:
+    """A bot in Status communities and public chats, against an ordinary Waku node.
+
+    Args:
+        node: the REST address of an nwaku or go-waku node of cluster 16, or of an embedded one.
+        key_file: who the bot is; `reliable-channel bot key` makes one. A passphrase is taken from
+            `RELIABLE_CHANNEL_BOT_PASSPHRASE`.
+        community: id or key of a community, see `Community.parse`; `join` adds others.
+        channels: uuids of its channels; None for all.
+        state: file that remembers over a restart what was answered; None remembers nothing.
+        moderators: public keys of those who may moderate, beside the community's own.
+        community_key_file: key of the community's owner, for `on_join_request`.
+        options: see `BotOptions`.
+
+    Raises:
+        ValueError: a community, channel or key that is none.
+    """
+
+    def __init__(
+        self,
+        *,
+        node: str,
+        key_file: str | Path = "bot.key",
+        community: str | Community | None = None,
+        channels: Iterable[str] | None = None,
+        state: str | Path | None = BESIDE_THE_KEY,
+        moderators: Iterable[str | PublicKey] = (),
+        community_key_file: str | Path | None = None,
+        options: BotOptions | None = None,
+    ) -> None:
+        self.options = options or BotOptions()
+        self.watch = Watch()
+        """Counts, and what is logged."""
+        self._node = node
+        self._key_file = Path(key_file)
+        self._state = self._key_file.with_suffix(".db") if state == BESIDE_THE_KEY else state
+        self._community_key_file = community_key_file and Path(community_key_file)
+        self._moderators = tuple(
+            key if isinstance(key, PublicKey) else PublicKey.parse(key) for key in moderators
+        )
+        self.rooms = Rooms()
+        """Where the bot is."""
+        self._handlers = Handlers()
+        self._session: Session | None = None
+        self._running: Running | None = None
+        if community is not None:
+            self.join(community, channels)
+
+    # -- where ------------------------------------------------------------------------------------
+
+    def join(self, community: str | Community, channels: Iterable[str] | None = None) -> None:
+        """Be in another community, too; in all its channels if none are named.
+
+        Raises:
+            ValueError: it is no community, or a channel is no uuid.
+        """
+        if isinstance(community, str):
+            community = Community.parse(community)
+        self.rooms.join(community, channels, self.options.derivation)
+
+    def join_public(self, name: str) -> None:
+        """Be in a public chat.
+
+        Raises:
+            ValueError: the name is empty.
+        """
+        self.rooms.join_public(name)
+
+    # -- what to do -------------------------------------------------------------------------------
+
+    def command(self, name: str, *, allow: Allow = None) -> Callable[[Function], Function]:
+        """Call a function when somebody writes `!name`; what it returns is the answer.
+
+        The first parameter is annotated `ChatMessage` or `Message`. The others are read from the
+        text by their annotations: str, int, float, bool, PublicKey, Enum, Literal, any of them
+        `| None`; a parameter after `*` takes the rest of the text.
+
+        Raises:
+            ValueError, TypeError: when the function is declared, if it cannot be called so.
+        """
+
+        def declare(function: Function) -> Function:
+            self._handlers.add_command(name, function, allow)
+            return function
+
+        return declare
+
+    def on_message(self, function: Function) -> Function:
+        """Call a function with each message of others: a `Message`, or a `ChatMessage`."""
+        return self._on("message", function)
+
+    def on_mention(self, function: Function) -> Function:
+        """Call a function with each message that mentions the bot and calls no command."""
+        return self._on("mention", function)
+
+    def on_edit(self, function: Function) -> Function:
+        """Call a function with each `Edit`."""
+        return self._on("edit", function)
+
+    def on_reaction(self, function: Function) -> Function:
+        """Call a function with each `ReactionChange`."""
+        return self._on("reaction", function)
+
+    def on_join_request(self, function: Function) -> Function:
+        """Call a function with each `JoinRequest`; needs `community_key_file`."""
+        return self._on("join_request", function)
+
+    def on_payload(self, function: Function) -> Function:
+        """Call a function with each `Received` of any type, the bot's own too, such as an
+        archiver needs them."""
+        return self._on("payload", function)
+
+    def task(self, function: Function) -> Function:
+        """Run a function once, from when the bot has read the history until it ends."""
+        self._handlers.jobs.append(Job(function.__qualname__, function, None))
+        return function
+
+    def every(self, *, seconds: float) -> Callable[[Function], Function]:
+        """Run a function at the start and then always so long after it ended.
+
+        Raises:
+            ValueError: not a positive time.
+        """
+        if seconds <= 0:
+            raise ValueError(f"{seconds} seconds are no interval")
+
+        def declare(function: Function) -> Function:
+            self._handlers.jobs.append(Job(function.__qualname__, function, seconds))
+            return function
+
+        return declare
+
+    def _on(self, kind: Kind, function: Function) -> Function:
+        self._handlers.add_event(kind, function)
+        return function
+
+    # -- while it runs ----------------------------------------------------------------------------
+
+    @property
+    def public_key(self) -> PublicKey:
+        """Who the bot is.
+
+        Raises:
+            NotRunning: before `run`.
+        """
+        return self._now().public_key
+
+    def channel(self, name: str) -> Channel:
+        """A chat to write in: by id, a channel's uuid, or a public chat's name.
+
+        Raises:
+            NotRunning: before `run`.
+            ValueError: the bot is not there, or several communities have such a channel.
+        """
+        session = self._now()
+        turn = CURRENT_TURN.get(None)
+        if turn is None or turn.session is not session:  # in a program with tasks of its own
+            turn = Turn(session, f"elsewhere {uuid4()}")
+        return Channel(session.rooms.named(name), turn)
+
+    def name_of(self, user: PublicKey) -> str:
+        """What somebody was called last; else the start of the key.
+
+        Raises:
+            NotRunning: before `run`.
+        """
+        return self._now().name_of(user)
+
+    def note(self, name: str) -> Any:
+        """What `keep` keeps under a name, or None.
+
+        Raises:
+            NotRunning: before `run`.
+        """
+        return self._now().memory.note(name)
+
+    def keep(self, name: str, value: Any) -> None:
+        """Keep anything that JSON can hold over a restart; None deletes it.
+
+        Raises:
+            NotRunning: before `run`.
+            TypeError: JSON cannot hold it.
+        """
+        self._now().memory.keep(name, value)
+
+    def _now(self) -> Session:
+        if self._session is None:
+            raise NotRunning("the bot is not running; do this in a handler, a task or a schedule")
+        return self._session
+
+    # -- running ----------------------------------------------------------------------------------
+
+    def run(self) -> None:
+        """Run until SIGINT or SIGTERM; log JSON lines to standard error, unless logging is set up.
+
+        Raises:
+            KeyFileError: no key, or not this passphrase.
+            StateError: the state is in use, damaged, or of another bot.
+        """
+        write_to_stderr()
+        anyio.run(self._run)
+
+    async def _run(self) -> None:
+        key = read_key(self._key_file, os.environ.get(PASSPHRASE_VARIABLE))
+        owner_file = self._community_key_file
+        memory = BotMemory(self._store(), key.public_key, _now_ms())
+        try:
+            # Signals are taken from here on, before anybody is told that the bot runs.
+            with anyio.open_signal_receiver(signal.SIGINT, signal.SIGTERM) as signals:
+                async with WakuClient(self._node) as client, anyio.create_task_group() as tasks:
+                    surroundings = Surroundings(
+                        key=key,
+                        memory=memory,
+                        client=client,
+                        now_ms=_now_ms,
+                        community_key=read_key(owner_file) if owner_file else None,
+                    )
+                    tasks.start_soon(self._stop_at, signals)
+                    await self.serve(surroundings)
+                    tasks.cancel_scope.cancel()
+        finally:
+            memory.close()
+
+    async def serve(self, surroundings: Surroundings) -> None:
+        """Run in given surroundings until `stop`; for tests, and for programs with a loop of their
+        own.
+
+        Raises:
+            StateError: what must not be forgotten cannot be written.
+        """
+        if not self.rooms.topics:
+            raise ValueError("the bot is in no chat; give community=, or call join()")
+        self._session = Session(
+            surroundings, self.rooms, self.options, self._moderators, self.watch
+        )
+        self._running = Running(self._session, surroundings, self._handlers, self.options)
+        try:
+            with served(self.watch, self.options.metrics_port):
+                await self._running.run()
+        except ExceptionGroup as group:
+            if (error := _first_state_error(group)) is None:
+                raise
+            raise error from group
+        finally:
+            self._session = self._running = None
+
+    def stop(self) -> None:
+        """Stop in good order: no new events, functions end, messages go out."""
+        if self._running is not None:
+            self._running.stop()
+
+    async def _stop_at(self, signals: AsyncIterator[signal.Signals]) -> None:
+        async for number in signals:
+            self.watch.log("bot_stopping", logging.INFO, signal=number.name)
+            self.stop()
+
+    def _store(self) -> StateStore:
+        return MemoryStateStore() if self._state is None else SqliteStateStore(Path(self._state))
+
+
+def _first_state_error(group: ExceptionGroup) -> StateError | None:
+    for error in group.exceptions:
+        if isinstance(error, StateError):
+            return error
+        if isinstance(error, ExceptionGroup) and (found := _first_state_error(error)):
+            return found
+    return None
+
+
+def _now_ms() -> int:
+    return time.time_ns() // 1_000_000

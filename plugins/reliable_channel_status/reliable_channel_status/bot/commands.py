@@ -1,0 +1,235 @@
+"""Commands: a function's parameters become what is read from a message's text. Pure, no I/O.
+
+    async def remind(message: Message, minutes: int, *, text: str) -> str: ...
+
+is called as `!remind 5 tea is ready`. The first parameter is given; `*` makes the last one take the
+rest of the text as it stands, `*names: str` takes any number of words.
+"""
+
+import enum
+import inspect
+import math
+import shlex
+import types
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final, Literal, TypeAlias, Union, get_args, get_origin, get_type_hints
+
+from ..keys import PublicKey
+
+Handler: TypeAlias = Callable[..., Awaitable[Any]]
+Convert: TypeAlias = Callable[[str], Any]
+
+MAX_WORDS: Final = 200
+_YES: Final = ("yes", "true", "on", "1")
+_NO: Final = ("no", "false", "off", "0")
+
+
+class UsageError(ValueError):
+    """A text does not fit a command; the text says what is wrong, and how the command is used."""
+
+
+@dataclass(frozen=True, slots=True)
+class Parameter:
+    """One parameter of a command."""
+
+    name: str
+    convert: Convert
+    meaning: str
+    """What it takes, for a person: `number`, `@user`, `a|b`."""
+    default: Any
+    """`inspect.Parameter.empty` where it must be given."""
+    kind: Literal["one", "many", "rest"]
+
+    @property
+    def usage(self) -> str:
+        """`<minutes: number>`, or in brackets where it may be left out."""
+        dots = "…" if self.kind != "one" else ""
+        text = f"{self.name}: {self.meaning}{dots}"
+        is_needed = self.default is inspect.Parameter.empty and self.kind != "many"
+        return f"<{text}>" if is_needed else f"[{text}]"
+
+
+@dataclass(frozen=True, slots=True)
+class Command:
+    """A command, and how its arguments are read."""
+
+    name: str
+    handler: Handler
+    first: type
+    """The annotation of the first parameter: what the handler is given of the message."""
+    parameters: tuple[Parameter, ...]
+    about: str
+    """The first line of the docstring."""
+
+    @classmethod
+    def of(cls, name: str, handler: Handler, givable: Sequence[type]) -> "Command":
+        """The command that a function makes.
+
+        Raises:
+            TypeError: the function is not `async`, its first parameter takes nothing that is
+                given, or another has an annotation that no text becomes.
+        """
+        hints, parameters = signature(handler)
+        if not parameters or hints.get(parameters[0].name) not in givable:
+            names = " or ".join(kind.__name__ for kind in givable)
+            raise TypeError(f"{_called(handler)}: annotate the first parameter as {names}")
+        return cls(
+            name,
+            handler,
+            hints[parameters[0].name],
+            tuple(_parameter(handler, p, hints.get(p.name, str)) for p in parameters[1:]),
+            next(iter((inspect.getdoc(handler) or "").splitlines()), ""),
+        )
+
+    def usage(self, prefix: str) -> str:
+        """How it is called."""
+        return " ".join([f"{prefix}{self.name}", *(p.usage for p in self.parameters)])
+
+    def read(self, text: str) -> tuple[list[Any], dict[str, Any]]:
+        """The arguments for the handler, after its first, from what follows the name.
+
+        Raises:
+            UsageError: too few, too many, or one that cannot be read.
+        """
+        positional: list[Any] = []
+        named: dict[str, Any] = {}
+        for parameter in self.parameters:
+            text = text.lstrip()
+            if parameter.kind == "rest":
+                named[parameter.name] = _value(parameter, text.rstrip())
+                text = ""
+            elif parameter.kind == "many":
+                words, text = _words(text), ""
+                positional += [_value(parameter, word) for word in words]
+            else:
+                word, text = _word(text)
+                positional.append(_value(parameter, word))
+        if text.strip():
+            raise UsageError(f"{text.strip()[:50]!r} is too much")
+        return positional, named
+
+
+def signature(handler: Handler) -> tuple[dict[str, Any], list[inspect.Parameter]]:
+    """The annotations and parameters of a handler.
+
+    Raises:
+        TypeError: it is no `async` function.
+    """
+    if not inspect.iscoroutinefunction(handler):
+        raise TypeError(f"{_called(handler)} must be an async function: async def …")
+    return get_type_hints(handler), list(inspect.signature(handler).parameters.values())
+
+
+def split(text: str, prefix: str) -> tuple[str, str] | None:
+    """The name of a command, in lower case, and what follows it; None where it is no command."""
+    if not text.startswith(prefix) or not (called := text[len(prefix) :]):
+        return None
+    if called[0].isspace():
+        return None
+    name, _, rest = called.partition(" ") if " " in called else called.partition("\n")
+    return name.strip().lower(), rest
+
+
+def help_text(commands: Mapping[str, Command], prefix: str, name: str = "") -> str:
+    """What all commands do in a line each, or how one is used."""
+    if name:
+        command = commands.get(name.removeprefix(prefix).lower())
+        if command is None:
+            return f"There is no command {name[:50]!r}; {prefix}help tells those that are."
+        return "\n".join(filter(None, [command.usage(prefix), inspect.getdoc(command.handler)]))
+    lines = [f"{c.usage(prefix)}{' — ' if c.about else ''}{c.about}" for c in commands.values()]
+    return "\n".join(lines)
+
+
+def _parameter(handler: Handler, parameter: inspect.Parameter, annotation: Any) -> Parameter:
+    kind: Literal["one", "many", "rest"] = "one"
+    if parameter.kind is inspect.Parameter.VAR_POSITIONAL:
+        kind = "many"
+    elif parameter.kind is inspect.Parameter.KEYWORD_ONLY:
+        kind = "rest"
+    elif parameter.kind is inspect.Parameter.VAR_KEYWORD:
+        raise TypeError(f"{_called(handler)}: **{parameter.name} cannot be read from a text")
+    found = _converter(annotation)
+    if found is None:
+        raise TypeError(
+            f"{_called(handler)}: {parameter.name} is annotated as {annotation!r}; a text becomes "
+            "str, int, float, bool, PublicKey, an Enum, a Literal, or one of these or None"
+        )
+    return Parameter(parameter.name, *found, parameter.default, kind)
+
+
+def _converter(annotation: Any) -> tuple[Convert, str] | None:
+    if get_origin(annotation) in (Union, types.UnionType):  # `int | None = None`
+        members = [a for a in get_args(annotation) if a is not type(None)]
+        return _converter(members[0]) if len(members) == 1 else None
+    if get_origin(annotation) is Literal:
+        choices = {str(choice).lower(): choice for choice in get_args(annotation)}
+        return lambda word: choices[word.lower()], "|".join(choices)
+    if isinstance(annotation, type) and issubclass(annotation, enum.Enum):
+        members_by_name = {member.name.lower(): member for member in annotation}
+        return lambda word: members_by_name[word.lower()], "|".join(members_by_name)
+    return _SIMPLE.get(annotation)
+
+
+def _yes_or_no(word: str) -> bool:
+    if word.lower() in _YES:
+        return True
+    if word.lower() in _NO:
+        return False
+    raise ValueError(word)
+
+
+def _number(word: str) -> float:
+    number = float(word)
+    if not math.isfinite(number):
+        raise ValueError(word)
+    return number
+
+
+def _user(word: str) -> PublicKey:
+    return PublicKey.parse(word.removeprefix("@"))
+
+
+_SIMPLE: Final[dict[Any, tuple[Convert, str]]] = {
+    str: (str, "text"),
+    int: (int, "number"),
+    float: (_number, "number"),
+    bool: (_yes_or_no, "yes|no"),
+    PublicKey: (_user, "@user"),
+}
+
+
+def _value(parameter: Parameter, word: str) -> Any:
+    if not word:
+        if parameter.default is inspect.Parameter.empty:
+            raise UsageError(f"{parameter.name} is missing")
+        return parameter.default
+    try:
+        return parameter.convert(word)
+    except (ValueError, KeyError):
+        raise UsageError(
+            f"{parameter.name} is {word[:50]!r}, which is no {parameter.meaning}"
+        ) from None
+
+
+def _word(text: str) -> tuple[str, str]:
+    """The first word, which quotes may hold together, and the rest."""
+    if text[:1] in ("'", '"') and (end := text.find(text[0], 1)) > 0:
+        return text[1:end], text[end + 1 :]
+    parts = text.split(maxsplit=1)
+    return (parts[0] if parts else ""), (parts[1] if len(parts) > 1 else "")
+
+
+def _words(text: str) -> list[str]:
+    try:
+        words = shlex.split(text)
+    except ValueError:  # an apostrophe
+        words = text.split()
+    if len(words) > MAX_WORDS:
+        raise UsageError(f"{len(words)} words are more than {MAX_WORDS}")
+    return words
+
+
+def _called(handler: Handler) -> str:
+    return getattr(handler, "__qualname__", repr(handler))

@@ -1,0 +1,284 @@
+"""Who is told what.
+
+An event is marked as handled when all its functions have ended; after a crash in between they run
+again, and what they said the first time is not said again (`Turn.once`).
+"""
+
+from collections.abc import Callable
+from functools import partial
+from typing import Final
+
+import anyio
+from anyio.abc import TaskGroup
+
+from reliable_channel.state import StateError
+
+from ..community_payloads import CommunityRequestToJoin
+from ..enums import ContentType, Reaction
+from ..mentions import mention, mentions
+from ..outcomes import MessageId, Received
+from ..payloads import ChatMessage, ChatPayload, EditMessage, EmojiReaction
+from .commands import UsageError, help_text, split
+from .handlers import BotCommand, EventHandler, Handlers, Kind
+from .happenings import (
+    AboutMessage,
+    AnswerRefused,
+    Edit,
+    Happening,
+    JoinRequest,
+    Message,
+    ReactionChange,
+    Turn,
+)
+from .inbox import Heard, Inbox
+from .isolation import Call, Isolation
+from .limits import Buckets
+from .loops import Pair
+from .options import BotOptions
+from .session import Session
+
+HELP: Final = "help"
+_SAID_BY_PEOPLE: Final = (ContentType.TEXT_PLAIN, ContentType.EMOJI, ContentType.IMAGE)
+
+
+class Dispatcher:
+    """Calls the functions, each in a task of its own and for a limited time."""
+
+    def __init__(
+        self,
+        session: Session,
+        inbox: Inbox,
+        handlers: Handlers,
+        options: BotOptions,
+        isolation: Isolation,
+    ) -> None:
+        self._session = session
+        self._isolation = isolation
+        self._inbox = inbox
+        self._handlers = handlers
+        self._options = options
+        self._of_users = Buckets(options.user_limit)
+        self._of_channels = Buckets(options.channel_limit)
+        self._slots = anyio.Semaphore(options.handlers_at_once)
+        self._pending: dict[bytes, int] = {}
+
+    @property
+    def handled_until_ms(self) -> int:
+        """Everything that was heard and is older is handled."""
+        return min([self._session.now_ms(), *self._pending.values()])
+
+    async def tell(self, heard: Heard, tasks: TaskGroup) -> None:
+        """Start the functions for an event; wait while too many run."""
+        fingerprint = heard.received.signed.fingerprint
+        memory = self._session.memory
+        if memory.was_handled(fingerprint) or heard.clock_ms < memory.answers_since_ms:
+            return
+        calls = self._calls(heard)
+        if not calls:
+            return
+        await self._slots.acquire()
+        self._pending[fingerprint] = heard.clock_ms
+        tasks.start_soon(self._run_all, heard, calls)
+
+    async def _run_all(self, heard: Heard, calls: list[Call]) -> None:
+        fingerprint = heard.received.signed.fingerprint
+        try:
+            for name, call in calls:
+                turn = Turn(self._session, f"{fingerprint.hex()} {name}", _pair(heard))
+                await self._isolation.run(name, call, turn)
+            self._session.memory.handled(fingerprint, heard.clock_ms)
+        finally:
+            del self._pending[fingerprint]
+            self._slots.release()
+
+    # -- which functions --------------------------------------------------------------------------
+
+    def _calls(self, heard: Heard) -> list[Call]:
+        received, payload = heard.received, heard.received.payload
+        calls: list[Call] = [
+            (each.name, partial(_tell, each, received))
+            for each in self._handlers.events.get("payload", ())
+        ]
+        if received.signer == self._session.public_key:
+            return calls
+        match payload:
+            case ChatMessage():
+                calls += self._of_message(heard, payload)
+            case EditMessage() | EmojiReaction():
+                calls += self._of_change(heard, payload)
+            case CommunityRequestToJoin() if received.is_private:
+                calls += self._of(
+                    "join_request",
+                    lambda turn: JoinRequest(
+                        received=received, turn=turn, display_name=payload.display_name
+                    ),
+                )
+        return calls
+
+    def _of_message(self, heard: Heard, payload: ChatMessage) -> list[Call]:
+        received, after = heard.received, heard.applied.after
+        room = self._session.rooms.find(payload.chat_id)
+        if room is None or after is None or after.is_deleted:
+            return []
+        pair = payload.chat_id, received.signer
+        answered = self._inbox.conversation.message(payload.response_to)
+        is_ours = answered is not None and answered.author == self._session.public_key
+        if heard.is_live:  # what comes from Store was not said in reaction to anything of now
+            self._session.heard(pair, answers_ours=is_ours)
+
+        def make(turn: Turn) -> Message:
+            return Message(
+                received=received,
+                turn=turn,
+                room=room,
+                message_id=received.message_id,
+                payload=payload,
+                text=after.text,
+            )
+
+        calls = self._of("message", make)
+        if payload.content_type not in _SAID_BY_PEOPLE:
+            return calls
+        asked = self._asked(after.text)
+        is_mention = self._session.public_key in mentions(after.text)
+        is_call = asked is not None or (is_mention and "mention" in self._handlers.events)
+        if not is_call:
+            return calls
+        if self._session.is_silent(pair) or not self._within_limits(pair, heard):
+            return [*calls, ("not answered", _nothing)]
+        if asked is not None:
+            name, command, rest = asked
+            return [*calls, (name, lambda turn: self._command(make(turn), name, command, rest))]
+        return calls + self._of("mention", make)
+
+    def _of_change(self, heard: Heard, payload: EditMessage | EmojiReaction) -> list[Call]:
+        received = heard.received
+        before, after = heard.applied.before, heard.applied.after
+        room = self._session.rooms.find(payload.chat_id)
+        if room is None:
+            return []
+        if isinstance(payload, EmojiReaction):
+            return self._of(
+                "reaction",
+                lambda turn: ReactionChange(
+                    received=received,
+                    turn=turn,
+                    room=room,
+                    message_id=after.message_id if after else MessageId(payload.message_id),
+                    reaction=payload.type,
+                    retracted=payload.retracted,
+                ),
+            )
+        if before is None or after is None:
+            return []
+        return self._of(
+            "edit",
+            lambda turn: Edit(
+                received=received,
+                turn=turn,
+                room=room,
+                message_id=after.message_id,
+                before=before,
+                after=after,
+            ),
+        )
+
+    def _of(self, kind: Kind, make: Callable[[Turn], Happening]) -> list[Call]:
+        handlers = self._handlers.events.get(kind, ())
+        return [(each.name, partial(_tell_and_answer, each, make)) for each in handlers]
+
+    # -- commands ---------------------------------------------------------------------------------
+
+    def _asked(self, text: str) -> tuple[str, BotCommand | None, str] | None:
+        """The name of the command that a text calls, the command, and what follows."""
+        called = split(text, self._options.prefix)
+        me = mention(self._session.public_key)
+        if called is None and text.startswith(me):
+            called = split(text[len(me) :].lstrip(" ,:"), "")
+        if called is None:
+            return None
+        name, rest = called
+        command = self._handlers.commands.get(name)
+        return None if command is None and name != HELP else (name, command, rest)
+
+    def _within_limits(self, pair: Pair, heard: Heard) -> bool:
+        chat_id, user = pair
+        # Who asked slowly while the bot was away did not ask often.
+        now_ms = self._session.now_ms() if heard.is_live else heard.clock_ms
+        if self._of_users.take(user, now_ms) and self._of_channels.take(chat_id, now_ms):
+            return True
+        self._session.watch.count("rate_limited")
+        self._session.watch.log("rate_limited", chat=chat_id, user=user.hex)
+        return False
+
+    async def _command(
+        self, message: Message, name: str, asked: BotCommand | None, rest: str
+    ) -> None:
+        prefix = self._options.prefix
+        if asked is None:
+            commands = self._handlers.commands.values()
+            allowed = {c.command.name: c.command for c in commands if self._may(c, message)}
+            text = help_text(allowed, prefix, rest.strip())
+            await message.reply(text or "There are no commands.")
+            return
+        if not self._may(asked, message):
+            self._session.watch.count("not_permitted", name)
+            await message.reply(f"You may not use {prefix}{name}.")
+            return
+        command = asked.command
+        try:
+            positional, named = command.read(rest)
+        except UsageError as error:
+            await message.reply(f"{error}. Usage: {command.usage(prefix)}")
+            return
+        given = message if command.first is Message else message.payload
+        try:
+            result = await command.handler(given, *positional, **named)
+        except (AnswerRefused, StateError):
+            raise
+        except Exception:
+            await message.reply(f"{prefix}{name} failed.")
+            raise
+        await _answer(message, result)
+
+    def _may(self, asked: BotCommand, message: Message) -> bool:
+        if asked.allow is None:
+            return True
+        if asked.allow == "moderators":
+            return self._session.is_privileged(message.author, message.room.chat_id)
+        return asked.allow(message.author)
+
+
+def _pair(heard: Heard) -> Pair | None:
+    """Whom an answer would be to, and where."""
+    payload = heard.received.payload
+    return (payload.chat_id, heard.received.signer) if isinstance(payload, ChatPayload) else None
+
+
+async def _nothing(turn: Turn) -> None:
+    """So that what was refused counts as handled, and is not answered after a restart."""
+
+
+async def _tell(each: EventHandler, received: Received, turn: Turn) -> None:
+    await each.handler(received)
+
+
+async def _tell_and_answer(
+    each: EventHandler, make: Callable[[Turn], Happening], turn: Turn
+) -> None:
+    happening = make(turn)
+    given = happening.received.payload if each.wants_payload else happening
+    await _answer(happening, await each.handler(given))
+
+
+async def _answer(happening: Happening, result: object) -> None:
+    """Say what a function returned."""
+    match result:
+        case None:
+            return
+        case str() if isinstance(happening, AboutMessage):
+            await happening.reply(result)
+        case Reaction() if isinstance(happening, AboutMessage):
+            await happening.react(result)
+        case _:
+            raise TypeError(f"it returned {result!r}; return a text, a Reaction or nothing")

@@ -1,0 +1,213 @@
+"""What a bot is told, and what it can do about it."""
+
+from __future__ import annotations
+
+from contextvars import ContextVar
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Final
+
+from ..conversation import MessageState
+from ..enums import Reaction
+from ..keys import PublicKey
+from ..mentions import mentions
+from ..outcomes import MessageId, Received
+from ..payloads import BridgeMessage, ChatMessage
+from . import sayings
+from .loops import Pair
+from .rooms import Room
+from .sayings import Make
+
+if TYPE_CHECKING:
+    from .session import Session
+
+
+class AnswerRefused(RuntimeError):
+    """The bot does not answer somebody, as a loop was found; the handler ends here."""
+
+
+@dataclass(slots=True, eq=False)
+class Turn:
+    """One run of one function: it numbers what it says, so that a second run says nothing twice."""
+
+    session: Session
+    name: str
+    answers: Pair | None = None
+    """The chat and the author of the message that it is about."""
+    said: int = 0
+
+    def once(self) -> str:
+        """What the next thing is said for."""
+        self.said += 1
+        return f"{self.name}#{self.said}"
+
+
+CURRENT_TURN: Final[ContextVar[Turn]] = ContextVar("CURRENT_TURN")
+"""Of the function that runs."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Happening:
+    """What all that a bot is told has in common."""
+
+    received: Received
+    """The payload as it came, with author, id and times."""
+    turn: Turn = field(repr=False)
+
+    @property
+    def author(self) -> PublicKey:
+        """Who did it: proven by a signature."""
+        return self.received.signer
+
+    @property
+    def author_name(self) -> str:
+        """What the author calls itself, which anybody may; else the start of its key."""
+        return self.turn.session.name_of(self.author)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class InRoom(Happening):
+    """What happens in a chat."""
+
+    room: Room
+
+    @property
+    def channel(self) -> Channel:
+        """Where it happened."""
+        return Channel(self.room, self.turn)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AboutMessage(InRoom):
+    """What concerns one message: something can be said to it."""
+
+    message_id: MessageId
+
+    @property
+    def by_moderator(self) -> bool:
+        """Whether the author may moderate here."""
+        return self.turn.session.is_privileged(self.author, self.room.chat_id)
+
+    async def reply(self, text: str = "", *, image: bytes | None = None) -> MessageId:
+        """Answer the message, so that clients show both together.
+
+        Raises:
+            AnswerRefused: the author and the bot go round in circles.
+            OutboxFull: the node has been away for too long.
+        """
+        return await self.channel.send(text, image=image, response_to=self.message_id)
+
+    async def react(self, reaction: Reaction, *, retracted: bool = False) -> None:
+        """React to the message, or take a reaction back."""
+        await self.channel.react(self.message_id, reaction, retracted=retracted)
+
+    async def pin(self, *, pinned: bool = True) -> None:
+        """Pin the message; clients obey if the bot may pin."""
+        await self.channel.pin(self.message_id, pinned=pinned)
+
+    async def delete(self) -> None:
+        """Delete the message; clients obey if it is the bot's, or the bot a moderator."""
+        await self.channel.delete(self.message_id)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Message(AboutMessage):
+    """A message of somebody else."""
+
+    payload: ChatMessage
+    text: str
+    """As it is now: an edit that was here already counts."""
+
+    @property
+    def mentions(self) -> tuple[PublicKey, ...]:
+        """Who is mentioned."""
+        return mentions(self.text)
+
+    @property
+    def text_with_names(self) -> str:
+        """The text with `@Alice` instead of her key."""
+        return self.turn.session.with_names(self.text)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Edit(AboutMessage):
+    """A message got another text."""
+
+    before: MessageState
+    after: MessageState
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReactionChange(AboutMessage):
+    """Somebody reacted to a message, or took it back."""
+
+    reaction: Reaction
+    retracted: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JoinRequest(Happening):
+    """Somebody asks to be let into a community whose key the bot has."""
+
+    display_name: str
+
+    async def answer(self, *, accepted: bool) -> None:
+        """Tell the requester. Who is let in stands in the description, which the owner publishes
+        after that."""
+        self.turn.session.answer_join_request(self, accepted=accepted)
+
+
+@dataclass(frozen=True, slots=True)
+class Channel:
+    """A chat to write in."""
+
+    room: Room
+    turn: Turn = field(repr=False)
+
+    async def send(
+        self,
+        text: str = "",
+        *,
+        image: bytes | None = None,
+        bridged: BridgeMessage | None = None,
+        response_to: str = "",
+        once: str | None = None,
+    ) -> MessageId:
+        """Say something. It is on disk when this returns, and on its way.
+
+        Args:
+            text: may be empty beside an image or a bridged message.
+            image: PNG, JPEG, GIF or WebP.
+            bridged: what somebody wrote elsewhere.
+            response_to: the id of the message that it answers.
+            once: what it is said for, such as the id of a news item; it is said once, whatever
+                restarts.
+
+        Raises:
+            ValueError: no text, or more than 4096 characters; no image of a known kind.
+            AnswerRefused: the author of what is being handled and the bot go round in circles.
+            OutboxFull: the node has been away for too long.
+        """
+        session, pair = self.turn.session, self.turn.answers
+        if pair is not None and pair[0] == self.room.chat_id:
+            session.check_loop(pair)
+        return self._say(sayings.message(self.room, text, image, bridged, response_to), once)
+
+    async def edit(self, message_id: str, text: str) -> None:
+        """Give a message of the bot another text."""
+        self._say(sayings.edit(self.room, message_id, text))
+
+    async def delete(self, message_id: str) -> None:
+        """Delete a message; clients obey if it is the bot's, or the bot a moderator."""
+        self._say(sayings.deletion(self.room, message_id))
+
+    async def pin(self, message_id: str, *, pinned: bool = True) -> None:
+        """Pin a message; clients obey if the bot may pin."""
+        self._say(sayings.pin(self.room, message_id, pinned))
+
+    async def react(self, message_id: str, reaction: Reaction, *, retracted: bool = False) -> None:
+        """React to a message, or take a reaction back."""
+        self._say(sayings.reaction(self.room, message_id, reaction, retracted))
+
+    def _say(self, make: Make, once: str | None = None) -> MessageId:
+        key = self.turn.once() if once is None else f"once {self.room.chat_id} {once}"
+        return self.turn.session.say(self.room, make, key)

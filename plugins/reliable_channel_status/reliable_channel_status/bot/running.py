@@ -1,0 +1,189 @@
+"""The loops of a running bot: read, publish, do the jobs, and stop in good order."""
+
+import logging
+from collections.abc import Sequence
+from typing import Final
+from uuid import uuid4
+
+import anyio
+from anyio.abc import TaskGroup
+
+from waku import WakuMessage
+from waku.errors import BadRequest, WakuError
+
+from .dispatch import Dispatcher
+from .handlers import Handlers, Job
+from .happenings import Turn
+from .inbox import Inbox
+from .isolation import Isolation
+from .link import Link
+from .options import BotOptions
+from .session import Session, Surroundings
+
+MIN_WAIT_S: Final = 0.2
+MAX_WAIT_S: Final = 30.0
+"""Between two tries while the node is away; doubled each time."""
+MIN_PAUSE_S: Final = 0.01
+"""Between two looks, however busy a shard is."""
+HISTORY_RETRY_MS: Final = 60_000
+"""After which Store is asked again, where it did not answer."""
+HEARD_EVERY_MS: Final = 5_000
+"""How often it is written down up to when everything was heard."""
+OVERLAP_MS: Final = 60_000
+"""What is asked of Store beside the time in question: clocks differ."""
+
+
+class Running:
+    """One run."""
+
+    def __init__(
+        self, session: Session, surroundings: Surroundings, handlers: Handlers, options: BotOptions
+    ) -> None:
+        self._session = session
+        self._options = options
+        self._handlers = handlers
+        topics = list(session.rooms.topics)
+        keys = []
+        if surroundings.community_key is not None:
+            keys.append(surroundings.community_key)
+            topics += [community.requests_topic for community in session.rooms.communities]
+        self._inbox = Inbox(session, topics, keys)
+        self._isolation = Isolation(session.watch, options.handler_timeout_ms)
+        self._dispatcher = Dispatcher(session, self._inbox, handlers, options, self._isolation)
+        shards = [str(shard) for shard in (options.shard, *options.also_listen)]
+        self._link = Link(surroundings.client, shards, self._inbox.content_topics)
+        self._pause = surroundings.pause
+        self._stopping = anyio.Event()
+        self._is_ending = False
+        self._has_history = False
+        self._history_due_ms: int | None = 0
+        """When to ask Store, or None where nothing is known to be missing."""
+        self.started = anyio.Event()
+        """Set once the node is there and the history read, as far as Store has it."""
+
+    def stop(self) -> None:
+        """Take no more events; let functions end and messages go out, for a limited time."""
+        self._stopping.set()
+
+    async def run(self) -> None:
+        """Run until `stop`.
+
+        Raises:
+            StateError: what must not be forgotten cannot be written.
+        """
+        self._session.watch.log("bot_started", user=self._session.public_key.hex)
+        async with anyio.create_task_group() as publishing:
+            publishing.start_soon(self._publish)
+            async with anyio.create_task_group() as functions:
+                async with anyio.create_task_group() as sources:
+                    sources.start_soon(self._read, functions)
+                    for job in self._handlers.jobs:
+                        sources.start_soon(self._do, job)
+                    await self._stopping.wait()
+                    sources.cancel_scope.cancel()
+                deadline = anyio.current_time() + self._options.stop_timeout_ms / 1000
+                functions.cancel_scope.deadline = deadline
+            self._is_ending = True
+            self._session.has_mail.set()
+            publishing.cancel_scope.deadline = deadline
+        if self.started.is_set():
+            self._session.memory.heard_until(self._dispatcher.handled_until_ms)
+        self._session.watch.log("bot_stopped")
+
+    # -- reading ----------------------------------------------------------------------------------
+
+    async def _read(self, functions: TaskGroup) -> None:
+        wait_s = MIN_WAIT_S
+        while True:
+            try:
+                await self._look(functions)
+            except WakuError as error:
+                self._session.watch.count("node_failures")
+                self._session.watch.log("node_away", logging.WARNING, why=str(error), wait_s=wait_s)
+                self._history_due_ms = 0
+                await anyio.sleep(wait_s)
+                wait_s = min(2 * wait_s, MAX_WAIT_S)
+            else:
+                self.started.set()
+                wait_s = MIN_WAIT_S
+                # At most a quarter of the cache should fill from one look to the next.
+                patience = max(0.0, 1 - 4 * self._link.fill)
+                await self._pause(max(MIN_PAUSE_S, patience * self._options.poll_ms / 1000))
+
+    async def _look(self, functions: TaskGroup) -> None:
+        now_ms, memory = self._session.now_ms, self._session.memory
+        if not self._link.is_subscribed:
+            await self._link.subscribe()
+        if self._history_due_ms is not None and now_ms() >= self._history_due_ms:
+            await self._catch_up(functions)
+        await self._tell(await self._link.look(), functions, is_live=True)
+        if self._link.fill >= 1 and self._history_due_ms is None:
+            self._history_due_ms = now_ms() + HEARD_EVERY_MS
+        until_ms = self._dispatcher.handled_until_ms
+        if self._history_due_ms is None and until_ms - memory.heard_ms >= HEARD_EVERY_MS:
+            memory.heard_until(until_ms)
+
+    async def _catch_up(self, functions: TaskGroup) -> None:
+        """Ask Store for what was missed; again later, if it does not answer."""
+        now_ms = self._session.now_ms()
+        since_ms = self._session.memory.heard_ms
+        if not self._has_history:
+            oldest_ms = now_ms - self._options.history_ms
+            since_ms = min(oldest_ms, self._session.memory.answers_since_ms)
+        try:
+            async for page in self._link.history(since_ms - OVERLAP_MS, now_ms + OVERLAP_MS):
+                await self._tell(page, functions, is_live=False)
+        except WakuError as error:
+            self._session.watch.log("history_unavailable", logging.WARNING, why=str(error))
+            self._history_due_ms = now_ms + HISTORY_RETRY_MS
+        else:
+            self._has_history, self._history_due_ms = True, None
+
+    async def _tell(
+        self, messages: Sequence[WakuMessage], functions: TaskGroup, *, is_live: bool
+    ) -> None:
+        self._session.watch.counts["messages_read", ""] += len(messages)
+        for heard in self._inbox.take(messages, is_live=is_live):
+            await self._dispatcher.tell(heard, functions)
+
+    # -- publishing -------------------------------------------------------------------------------
+
+    async def _publish(self) -> None:
+        """Publish what was said, in order, and again until the node takes it; at the end until
+        nothing is left."""
+        wait_s = MIN_WAIT_S
+        memory = self._session.memory
+        while True:
+            said = memory.next_unpublished()
+            if said is None and self._is_ending:
+                return
+            if said is None:
+                self._session.has_mail = anyio.Event()
+                await self._session.has_mail.wait()
+                continue
+            try:
+                for message in said.messages:
+                    await self._link.publish(said.shard, message)
+            except BadRequest as error:
+                self._session.watch.count("unpublishable")
+                self._session.watch.log("unpublishable", logging.ERROR, why=str(error))
+            except WakuError as error:
+                self._session.watch.log("publish_failed", logging.WARNING, why=str(error))
+                await anyio.sleep(wait_s)
+                wait_s = min(2 * wait_s, MAX_WAIT_S)
+                continue
+            wait_s = MIN_WAIT_S
+            memory.published(said)
+
+    # -- jobs -------------------------------------------------------------------------------------
+
+    async def _do(self, job: Job) -> None:
+        """Do a job once for all, or again and again; one that fails is done again in its time."""
+        await self.started.wait()
+        while True:
+            turn = Turn(self._session, f"{job.name} {uuid4()}")
+            is_repeated = job.every_s is not None
+            await self._isolation.run(job.name, lambda _: job.run(), turn, limited=is_repeated)
+            if job.every_s is None:
+                return
+            await anyio.sleep(job.every_s)

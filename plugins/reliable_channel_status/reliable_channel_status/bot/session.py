@@ -1,0 +1,188 @@
+"""One run of a bot, as its handlers see it: who it is, what it may say, whom it knows."""
+
+import logging
+from collections.abc import Awaitable, Callable, Iterable
+from dataclasses import dataclass, replace
+from typing import Final
+
+import anyio
+
+from waku import WakuClient
+
+from ..chats import Community, partitioned_topic
+from ..community_payloads import CommunityDescription, CommunityRequestToJoinResponse
+from ..enums import Role
+from ..keys import PrivateKey, PublicKey
+from ..mentions import mention, mentions
+from ..outcomes import MessageId, Received
+from ..payloads import ChatMessage
+from ..pipeline import Outgoing, Sealer
+from ..recent import Recent
+from ..rules import invalid
+from .happenings import AnswerRefused, JoinRequest
+from .loops import LoopGuard, Pair
+from .memory import BotMemory
+from .options import BotOptions
+from .rooms import Room, Rooms
+from .sayings import Make
+from .watching import Watch
+
+REMEMBERED_NAMES: Final = 10_000
+_PRIVILEGED: Final = {Role.ROLE_OWNER, Role.ROLE_ADMIN, Role.ROLE_TOKEN_MASTER}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Surroundings:
+    """What a run is given from outside: real ones by `StatusBot.run`, virtual ones by a test."""
+
+    key: PrivateKey
+    memory: BotMemory
+    client: WakuClient
+    now_ms: Callable[[], int]
+    """Milliseconds since 1970."""
+    pause: Callable[[float], Awaitable[None]] = anyio.sleep
+    """Waits so many seconds between two looks into the node's cache, or until a look pays."""
+    community_key: PrivateKey | None = None
+
+
+class Session:
+    """What handlers act through; nothing here waits."""
+
+    def __init__(
+        self,
+        surroundings: Surroundings,
+        rooms: Rooms,
+        options: BotOptions,
+        moderators: Iterable[PublicKey],
+        watch: Watch,
+    ) -> None:
+        self.rooms = rooms
+        self.memory = surroundings.memory
+        self.now_ms = surroundings.now_ms
+        self.public_key = surroundings.key.public_key
+        self.watch = watch
+        self.has_mail = anyio.Event()
+        """Set when there is something to publish; whoever waited puts a new one here."""
+        self._options = options
+        self._sealer = Sealer(surroundings.key)
+        key = surroundings.community_key
+        self._community_sealer = Sealer(key) if key else None
+        self._guard = LoopGuard(options.loops)
+        self._moderators = frozenset(moderators)
+        self._descriptions: dict[Community, tuple[int, frozenset[PublicKey]]] = {}
+        self._names: Recent[PublicKey, str] = Recent(REMEMBERED_NAMES)
+
+    # -- saying -----------------------------------------------------------------------------------
+
+    def say(self, room: Room, make: Make, once: str) -> MessageId:
+        """Sign, keep and publish a payload, unless that was said before.
+
+        Raises:
+            ValueError: the payload is none that clients take.
+            OutboxFull: too much waits for the node.
+        """
+        if (before := self.memory.said(once)) is not None:
+            return before
+        now_ms = self.now_ms()
+        payload = make(self.memory.clock(room.chat_id).next(now_ms), now_ms)
+        if isinstance(payload, ChatMessage) and not payload.display_name:
+            payload = replace(payload, display_name=self._options.display_name)
+        if why := invalid(payload):
+            raise ValueError(f"{type(payload).__name__}: {why}")
+        self.memory.keep_clock(room.chat_id)
+        return self._send(once, self._sealer.seal(payload, room.topic, now_ms))
+
+    def answer_join_request(self, request: JoinRequest, *, accepted: bool) -> None:
+        """Tell a requester, sealed for nobody else."""
+        assert self._community_sealer is not None  # nobody else could read the request
+        once = request.turn.once()
+        if self.memory.said(once) is not None:
+            return
+        now_ms = self.now_ms()
+        response = CommunityRequestToJoinResponse(
+            clock=now_ms // 1000,
+            accepted=accepted,
+            community_id=self._community_sealer.public_key.compressed,
+        )
+        topic = partitioned_topic(request.author)
+        self._send(
+            once, self._community_sealer.seal(response, topic, now_ms, receiver=request.author)
+        )
+
+    def _send(self, once: str, outgoing: Outgoing) -> MessageId:
+        shard = str(self._options.shard)
+        self.memory.say(once, outgoing.message_id, shard, outgoing.messages)
+        self.has_mail.set()
+        self.watch.count("said", type(outgoing.signed.payload).__name__)
+        return outgoing.message_id
+
+    # -- loops ------------------------------------------------------------------------------------
+
+    def heard(self, pair: Pair, *, answers_ours: bool) -> None:
+        """Take note of another's message, and of the loop that it may close."""
+        if self._guard.heard(pair, self.now_ms(), answers_ours=answers_ours):
+            chat_id, user = pair
+            self.watch.count("loops_stopped")
+            self.watch.log("loop_stopped", logging.WARNING, chat=chat_id, user=user.hex)
+
+    def is_silent(self, pair: Pair) -> bool:
+        """Whether somebody is not answered in a chat, as a loop was found."""
+        return self._guard.is_silent(pair, self.now_ms())
+
+    def check_loop(self, pair: Pair) -> None:
+        """Take note of an answer.
+
+        Raises:
+            AnswerRefused: a loop was found.
+        """
+        if self.is_silent(pair):
+            raise AnswerRefused(f"{pair[1].hex} and the bot answer each other without end")
+        self._guard.answered(pair, self.now_ms())
+
+    # -- people -----------------------------------------------------------------------------------
+
+    def is_privileged(self, user: PublicKey, chat_id: str) -> bool:
+        """Whether somebody may delete what others wrote, and pin: the moderators that the bot was
+        told, and those of the community's description."""
+        if user in self._moderators:
+            return True
+        room = self.rooms.find(chat_id)
+        return room is not None and self._leads(user, room.community)
+
+    def learn(self, received: Received) -> None:
+        """Take note of names and of descriptions."""
+        payload = received.payload
+        if isinstance(payload, ChatMessage) and payload.display_name:
+            self._names.renew(received.signer, payload.display_name)
+        if isinstance(payload, CommunityDescription):
+            self._describe(Community(received.signer), payload)
+
+    def name_of(self, user: PublicKey) -> str:
+        """What somebody was called last; else the start of the key."""
+        return self._names.get(user) or f"{user.multibase[:12]}…"
+
+    def with_names(self, text: str) -> str:
+        """A text with names instead of keys where somebody is mentioned."""
+        for user in mentions(text):
+            for written in (mention(user), f"@{user.multibase}"):
+                text = text.replace(written, f"@{self.name_of(user)}")
+        return text
+
+    def _describe(self, community: Community, description: CommunityDescription) -> None:
+        clock, _ = self._descriptions.get(community, (0, frozenset()))
+        if community not in self.rooms.communities or description.clock <= clock:
+            return
+        leaders = set()
+        for key, member in description.members.items():
+            if _PRIVILEGED & set(member.roles):
+                try:
+                    leaders.add(PublicKey.parse(key))
+                except ValueError:
+                    continue
+        self._descriptions[community] = description.clock, frozenset(leaders)
+
+    def _leads(self, user: PublicKey, community: Community | None) -> bool:
+        if community is None:
+            return False
+        _, leaders = self._descriptions.get(community, (0, frozenset()))
+        return user == community.public_key or user in leaders

@@ -1,0 +1,360 @@
+"""`StatusTestKit`: a bot, an embedded node and scripted users in virtual time, for authors of bots.
+
+    def test_ping() -> None:
+        with StatusTestKit(bot) as kit:
+            assert kit.user("Alice").asks("!ping") == "pong"
+
+Everything runs: keys, envelopes, the node's REST API, the bot's loops. Only time is virtual, so an
+hour passes at once, and the bot's own key, state and node are left alone.
+"""
+
+import asyncio
+from collections.abc import Coroutine
+from dataclasses import replace
+from hashlib import sha256
+from types import TracebackType
+from typing import Any, Final, Self, TypeVar
+
+import anyio
+import httpx
+
+from reliable_channel.state import MemoryStateStore, StateStore
+from waku import WakuClient, WakuMessage, message_hash
+from waku.node import EmbeddedNode, NodeOptions
+
+from ..chats import Community
+from ..community_payloads import CommunityRequestToJoin
+from ..enums import Reaction
+from ..keys import PrivateKey, PublicKey
+from ..outcomes import MessageId, Received
+from ..payloads import ChatMessage, Payload
+from ..pipeline import Opener, Sealer
+from ..topics import CLUSTER_ID
+from . import sayings
+from .bot import StatusBot
+from .memory import BotMemory
+from .rooms import Room
+from .sayings import Make
+from .session import Surroundings
+from .virtual_time import VirtualTimeLoop
+
+START_MS: Final = 1_700_000_000_000
+SETTLE_S: Final = 1.0
+"""Virtual time that passes after what a user does: the bot has reacted by then."""
+ANSWER_S: Final = 60.0
+IDLE_S: Final = 60.0
+FOR_EVER_S: Final = 1e9
+CHANNEL: Final = "00000000-0000-4000-8000-000000000001"
+"""Where users write if the bot is in all channels."""
+
+T = TypeVar("T")
+
+
+def key_of(name: str) -> PrivateKey:
+    """The key of somebody in a test: the same for the same name, and known to everybody."""
+    return PrivateKey(sha256(f"StatusTestKit {name}".encode()).digest())
+
+
+class StatusTestKit:
+    """The surroundings of a bot under test. Use it in `with`.
+
+    Args:
+        bot: as its author made it; it must not run yet.
+        community_key: the owner's, for bots that let people in.
+        now_ms: when the test begins.
+        node: options of the node, to be changed by tests that want a poor one.
+        store: what the bot remembers in, for tests that want it to fail.
+    """
+
+    def __init__(
+        self,
+        bot: StatusBot,
+        *,
+        community_key: PrivateKey | None = None,
+        now_ms: int = START_MS,
+        node: NodeOptions | None = None,
+        store: StateStore | None = None,
+    ) -> None:
+        self.bot = bot
+        self.key = key_of("the bot")
+        self._community_key = community_key
+        self._start_ms = now_ms
+        self._store = store or MemoryStateStore()
+        self._runner = asyncio.Runner(loop_factory=VirtualTimeLoop)
+        self._loop = self._runner.get_loop()
+        options = node or NodeOptions(cache_capacity=100_000, client_idle_s=FOR_EVER_S)
+        shards = tuple(s.shard for s in (bot.options.shard, *bot.options.also_listen))
+        self.node = EmbeddedNode(
+            replace(
+                options,
+                cluster_id=CLUSTER_ID,
+                shards=shards,
+                static_sharding=True,
+                now_ns=lambda: self.now_ms() * 1_000_000,
+            )
+        )
+        self._shard = str(bot.options.shard)
+        self._client = self._new_client()
+        self._opener = Opener(bot.rooms.topics)
+        self._task: asyncio.Task[None] | None = None
+        self._memory: BotMemory | None = None
+        self._news = asyncio.Event()
+        self._closing = asyncio.Event()
+        self._clock = 0
+        self._hashes: set[bytes] = set()
+        self.heard: list[Received] = []
+        """All that was said, by users and bot, in the order in which the node relayed it."""
+        self.relayed: list[WakuMessage] = []
+        """The same as it was on the wire, with what nobody else can open."""
+
+    # -- time -------------------------------------------------------------------------------------
+
+    def now_ms(self) -> int:
+        """The time, in milliseconds since 1970."""
+        return self._start_ms + round(self._loop.time() * 1000)
+
+    def wait(self, seconds: float = SETTLE_S) -> None:
+        """Let time pass.
+
+        Raises:
+            Exception: what ended the bot.
+        """
+        self._do(asyncio.sleep(seconds))
+
+    # -- the bot ----------------------------------------------------------------------------------
+
+    def __enter__(self) -> Self:
+        self._node_task = self._loop.create_task(self._run_node())
+        self._runner.run(self._client.relay_subscribe([self._shard]))
+        self.start()
+        return self
+
+    def __exit__(
+        self,
+        exc_type: type[BaseException] | None,
+        exc: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        try:
+            if exc_type is None:
+                self.stop()
+            else:
+                self.crash()
+            self._runner.run(self._client.aclose())
+            self._closing.set()
+            self._runner.run(_ended(self._node_task))
+        finally:
+            self._runner.close()
+
+    def start(self) -> None:
+        """Start the bot, with what it remembers from before."""
+        self._memory = BotMemory(self._store, self.key.public_key, self.now_ms())
+        self._task = self._loop.create_task(self._serve(self._memory))
+        self.wait()
+
+    def stop(self) -> None:
+        """Stop the bot in good order; nothing happens if it does not run."""
+        if self._task is not None:
+            self.bot.stop()
+            self._news.set()
+            task, self._task = self._task, None
+            self._runner.run(_ended(task))
+            self._close_memory()
+
+    def crash(self) -> None:
+        """End the bot at once; it remembers what was written."""
+        if self._task is not None:
+            task, self._task = self._task, None
+            task.cancel()
+            self._runner.run(_over(task))
+            self._close_memory()
+
+    def forget(self) -> None:
+        """Let the bot, which does not run now, start from nothing the next time."""
+        self._store = MemoryStateStore()
+
+    @property
+    def public_key(self) -> PublicKey:
+        """Who the bot is."""
+        return self.key.public_key
+
+    # -- users ------------------------------------------------------------------------------------
+
+    def user(self, name: str, key: PrivateKey | None = None) -> "KitUser":
+        """Somebody in the chats; the same name is the same person."""
+        return KitUser(self, name, key or key_of(name))
+
+    def publish(self, message: WakuMessage, *, settle: bool = True) -> None:
+        """Publish any Waku message where the bot listens."""
+        self._do(self._client.relay_publish(self._shard, message))
+        self._news.set()
+        if settle:
+            self.wait()
+
+    def said(self, channel: str | None = None) -> list[ChatMessage]:
+        """The messages of the bot so far, of one channel or of all."""
+        room = None if channel is None else self.bot.rooms.named(channel)
+        return [
+            received.payload
+            for received in self.heard
+            if received.signer == self.public_key
+            and isinstance(received.payload, ChatMessage)
+            and room in (None, self.bot.rooms.find(received.payload.chat_id))
+        ]
+
+    def answers(self, message_id: MessageId) -> list[str]:
+        """What the bot answered to a message."""
+        return [message.text for message in self.said() if message.response_to == message_id]
+
+    def room(self, channel: str | None = None) -> Room:
+        """A chat of the bot: the first one, unless it is named."""
+        if channel is not None:
+            return self.bot.rooms.named(channel)
+        return next(iter(self.bot.rooms), None) or self.bot.rooms.named(CHANNEL)
+
+    def next_clock(self) -> int:
+        """The clock of what a user does now."""
+        self._clock = max(self.now_ms(), self._clock + 1)
+        return self._clock
+
+    # -- inside -----------------------------------------------------------------------------------
+
+    def _close_memory(self) -> None:
+        if self._memory is not None:
+            self._memory.close()
+
+    async def _run_node(self) -> None:
+        async with self.node:
+            await self._closing.wait()
+
+    async def _serve(self, memory: BotMemory) -> None:
+        async with self._new_client() as client:
+            await self.bot.serve(
+                Surroundings(
+                    key=self.key,
+                    memory=memory,
+                    client=client,
+                    now_ms=self.now_ms,
+                    pause=self._pause,
+                    community_key=self._community_key,
+                )
+            )
+
+    async def _pause(self, seconds: float) -> None:
+        """Look again when somebody has published; before that there is nothing to see."""
+        with anyio.move_on_after(IDLE_S):
+            await self._news.wait()
+        self._news.clear()
+
+    def _do(self, coroutine: Coroutine[Any, Any, T]) -> T:
+        result = self._runner.run(coroutine)
+        for message in self._runner.run(self._client.relay_messages(self._shard)):
+            digest = message_hash(self._shard, message)
+            if digest in self._hashes:  # nodes of a network relay it once
+                continue
+            self._hashes.add(digest)
+            self.relayed.append(message)
+            outcomes = self._opener.receive(message, self.now_ms())
+            self.heard += [outcome for outcome in outcomes if isinstance(outcome, Received)]
+        if self._task is not None and self._task.done():
+            self._task.result()
+        return result
+
+    def _new_client(self) -> WakuClient:
+        return WakuClient("http://node", transport=httpx.ASGITransport(app=self.node.app))
+
+
+class KitUser:
+    """Somebody in a test."""
+
+    def __init__(self, kit: StatusTestKit, name: str, key: PrivateKey) -> None:
+        self.name = name
+        self.key = key
+        self._kit = kit
+        self._sealer = Sealer(key)
+
+    @property
+    def public_key(self) -> PublicKey:
+        """Who it is."""
+        return self.key.public_key
+
+    def says(
+        self, text: str, *, channel: str | None = None, to: str = "", settle: bool = True
+    ) -> MessageId:
+        """Write a message, as an answer to another or on its own; return its id."""
+        room = self._kit.room(channel)
+        return self.does(sayings.message(room, text, response_to=to), room, settle=settle)
+
+    def asks(self, text: str, *, channel: str | None = None, to: str = "") -> str:
+        """Write a message and return the text of the bot's answer.
+
+        Raises:
+            AssertionError: there is none within a minute of virtual time.
+        """
+        message_id = self.says(text, channel=channel, to=to)
+        for _ in range(round(ANSWER_S / SETTLE_S)):
+            if answers := self._kit.answers(message_id):
+                return answers[0]
+            self._kit.wait()
+        raise AssertionError(f"the bot did not answer {text!r} of {self.name}")
+
+    def edits(self, message_id: str, text: str, *, channel: str | None = None) -> None:
+        """Give a message another text."""
+        room = self._kit.room(channel)
+        self.does(sayings.edit(room, message_id, text), room)
+
+    def deletes(self, message_id: str, *, channel: str | None = None) -> None:
+        """Delete a message."""
+        room = self._kit.room(channel)
+        self.does(sayings.deletion(room, message_id), room)
+
+    def reacts(
+        self,
+        message_id: str,
+        reaction: Reaction,
+        *,
+        retracted: bool = False,
+        channel: str | None = None,
+    ) -> None:
+        """React to a message, or take that back."""
+        room = self._kit.room(channel)
+        self.does(sayings.reaction(room, message_id, reaction, retracted), room)
+
+    def does(self, make: Make, room: Room, *, settle: bool = True) -> MessageId:
+        """Publish any payload of a chat; return its id."""
+        now_ms = self._kit.now_ms()
+        payload: Payload = make(self._kit.next_clock(), now_ms)
+        if isinstance(payload, ChatMessage):
+            payload = replace(payload, display_name=self.name)
+        outgoing = self._sealer.seal(payload, room.topic, now_ms)
+        for message in outgoing.messages:
+            self._kit.publish(message, settle=False)
+        if settle:
+            self._kit.wait()
+        return outgoing.message_id
+
+    def requests_to_join(self, community: Community) -> None:
+        """Ask to be let in."""
+        now_ms = self._kit.now_ms()
+        request = CommunityRequestToJoin(
+            clock=now_ms // 1000,
+            community_id=community.public_key.compressed,
+            display_name=self.name,
+        )
+        topic = community.requests_topic
+        sealed = self._sealer.seal(request, topic, now_ms, receiver=community.public_key)
+        self._kit.publish(sealed.messages[0])
+
+
+async def _over(task: "asyncio.Task[None]") -> None:
+    """Wait for the end of a task, whatever it is."""
+    await asyncio.wait([task])
+    if not task.cancelled():
+        task.exception()
+
+
+async def _ended(task: "asyncio.Task[None]") -> None:
+    try:
+        await task
+    except asyncio.CancelledError:
+        return

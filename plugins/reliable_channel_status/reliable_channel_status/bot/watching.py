@@ -1,0 +1,61 @@
+"""What a bot tells its operator: log records with fields, and counts.
+
+Every record has a short name and fields: `handler_failed handler='ping' …`. `JsonLines` writes them
+as one JSON object a line. Texts of messages and keys are not logged.
+"""
+
+import json
+import logging
+import time
+from collections import Counter
+from typing import Any, Final
+
+LOG: Final = logging.getLogger("reliable_channel_status.bot")
+
+
+class Watch:
+    """Counts what happened, and logs what matters."""
+
+    def __init__(self) -> None:
+        self.counts: Counter[tuple[str, str]] = Counter()
+        """By name and by what of: `("refused", "not_for_us")`."""
+        self.metrics_url: str | None = None
+        """Where Prometheus finds the counts while the bot runs with a `metrics_port`."""
+
+    def count(self, name: str, of: str = "") -> None:
+        """One more."""
+        self.counts[name, of] += 1
+
+    def log(
+        self, event: str, level: int = logging.INFO, *, error: bool = False, **fields: object
+    ) -> None:
+        """Write a record; with `error` the exception that is being handled as well."""
+        text = " ".join([event, *(f"{name}={value!r}" for name, value in fields.items())])
+        extra = {"event": event, "fields": fields}
+        LOG.log(level, "%s", text, extra=extra, exc_info=error)
+
+
+class JsonLines(logging.Formatter):
+    """One JSON object a line: time, level, event and its fields."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        """The line of a record, of this package or another."""
+        line: dict[str, Any] = {
+            "time": time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(record.created))
+            + f".{record.msecs:03.0f}Z",
+            "level": record.levelname.lower(),
+            "event": getattr(record, "event", record.name),
+            **getattr(record, "fields", {"text": record.getMessage()}),
+        }
+        if record.exc_info:
+            line["exception"] = self.formatException(record.exc_info)
+        return json.dumps(line, default=str)
+
+
+def write_to_stderr() -> None:
+    """Write what the bot logs to standard error as JSON lines, unless logging is set up already."""
+    if not logging.root.handlers and not LOG.handlers:
+        handler = logging.StreamHandler()
+        handler.setFormatter(JsonLines())
+        LOG.addHandler(handler)
+        LOG.setLevel(logging.INFO)

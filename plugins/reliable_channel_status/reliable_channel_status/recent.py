@@ -1,0 +1,26 @@
+"""A dictionary that does not grow beyond a limit."""
+
+from collections import OrderedDict
+from collections.abc import Hashable
+from typing import Final, Generic, TypeVar
+
+Key = TypeVar("Key", bound=Hashable)
+Value = TypeVar("Value")
+
+
+class Recent(OrderedDict[Key, Value], Generic[Key, Value]):
+    """A dictionary of bounded size: the first that was put in goes first."""
+
+    def __init__(self, limit: int) -> None:
+        super().__init__()
+        self._limit: Final = limit
+
+    def __setitem__(self, key: Key, value: Value) -> None:
+        super().__setitem__(key, value)
+        if len(self) > self._limit:
+            self.popitem(last=False)
+
+    def renew(self, key: Key, value: Value) -> None:
+        """Put a value in as the last that will go, also if its key was here before."""
+        self[key] = value
+        self.move_to_end(key)

@@ -1,0 +1,288 @@
+"""What a bot meets that it must not fall for: each is refused or stopped, and the bot goes on."""
+
+import asyncio
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from random import Random
+from typing import Any
+
+import anyio
+import pytest
+from httpx import ASGITransport
+from status_world import COMMUNITY, GENERAL, MALLORY, OTHER
+
+from reliable_channel.state import MemoryStateStore
+from reliable_channel_status import (
+    ChatMessage,
+    EditMessage,
+    Payload,
+    Sealer,
+    Topic,
+    seal_symmetric,
+    status_pb2,
+    wrap,
+)
+from reliable_channel_status.bot import (
+    BotMemory,
+    Edit,
+    LoopLimits,
+    Message,
+    StatusBot,
+    StatusTestKit,
+    Surroundings,
+)
+from reliable_channel_status.bot.testkit import START_MS, key_of
+from reliable_channel_status.bot.virtual_time import VirtualTimeLoop
+from waku import WakuClient, WakuMessage
+from waku.node import EmbeddedNode, NodeOptions
+
+CHAT = COMMUNITY.channel_id(GENERAL)
+TOPIC = COMMUNITY.universal_topic
+
+
+def new_bot() -> StatusBot:
+    bot = StatusBot(node="http://node", community=COMMUNITY, channels=[GENERAL])
+
+    @bot.command("ping")
+    async def ping(message: Message) -> str:
+        return "pong"
+
+    return bot
+
+
+@pytest.fixture
+def kit() -> Iterator[StatusTestKit]:
+    with StatusTestKit(new_bot()) as kit:
+        yield kit
+        assert kit.user("Alice").asks("!ping") == "pong", "the bot goes on"
+
+
+def pinged(kit: StatusTestKit, **fields: Any) -> ChatMessage:
+    now_ms = kit.now_ms()
+    message = ChatMessage(clock=now_ms, timestamp=now_ms, text="!ping", chat_id=CHAT)
+    return replace(message, **fields)
+
+
+def published(kit: StatusTestKit, payload: Payload, topic: Topic = TOPIC) -> None:
+    for message in Sealer(MALLORY).seal(payload, topic, kit.now_ms()).messages:
+        kit.publish(message)
+
+
+def sealed(kit: StatusTestKit) -> WakuMessage:
+    """An honest call of a command, before somebody lays hands on it."""
+    return Sealer(MALLORY).seal(pinged(kit), TOPIC, kit.now_ms()).messages[0]
+
+
+def refusals(kit: StatusTestKit) -> dict[str, int]:
+    return {of: n for (name, of), n in kit.bot.watch.counts.items() if name == "refused"}
+
+
+@pytest.mark.parametrize(
+    ("change", "reason"),
+    [
+        (lambda m: replace(m, payload=m.payload[:-1]), "not_for_us"),
+        (lambda m: replace(m, payload=m.payload[:10]), "not_for_us"),
+        (lambda m: replace(m, payload=bytes([m.payload[0] ^ 1]) + m.payload[1:]), "not_for_us"),
+        (lambda m: replace(m, payload=Random(1).randbytes(500)), "not_for_us"),
+        (lambda m: replace(m, version=0), "not_version_1"),
+        (
+            lambda m: replace(m, payload=seal_symmetric(b"\xff\x00", TOPIC.key, MALLORY)),
+            "malformed_message",
+        ),
+        (
+            lambda m: replace(m, payload=seal_symmetric(b"unsigned", TOPIC.key, None)),
+            "unsigned_envelope",
+        ),
+        (
+            lambda m: replace(m, payload=seal_symmetric(b"wrong key", Topic("x").key, MALLORY)),
+            "not_for_us",
+        ),
+    ],
+    ids=["truncated", "short", "changed", "noise", "clear", "no message", "unsigned", "wrong key"],
+)
+def test_broken_and_forged_envelopes_are_refused(
+    kit: StatusTestKit, change: Callable[[WakuMessage], WakuMessage], reason: str
+) -> None:
+    kit.publish(change(sealed(kit)))
+    assert kit.said() == []
+    assert refusals(kit) == {reason: 1}
+
+
+def test_other_peoples_topics_do_not_even_count(kit: StatusTestKit) -> None:
+    other = Topic("other people")
+    published(kit, pinged(kit, chat_id="other people"), other)
+    assert kit.said() == [] and refusals(kit) == {}
+
+
+def test_a_signature_of_another_message_makes_nobody_its_author(kit: StatusTestKit) -> None:
+    """A signature over another text still names a key: one that nobody has."""
+    alice = kit.user("Alice")
+    forged = status_pb2.ApplicationMetadataMessage.FromString(wrap(pinged(kit), alice.key).data)
+    forged.signature = alice.key.sign(b"what she signed elsewhere")
+    signed = replace(wrap(pinged(kit), MALLORY), data=forged.SerializeToString())
+    kit.publish(Sealer(MALLORY).seal_signed(signed, TOPIC, kit.now_ms()).messages[0])
+    (taken,) = [received for received in kit.heard if received.signer != kit.public_key]
+    assert taken.signer not in (alice.public_key, MALLORY.public_key)
+
+
+def test_clocks_in_the_future_move_nothing(kit: StatusTestKit) -> None:
+    published(kit, pinged(kit, clock=kit.now_ms() + 121_000))
+    published(kit, pinged(kit, clock=2**63))
+    assert kit.said() == [] and refusals(kit) == {"clock_ahead": 2}
+    kit.user("Alice").asks("!ping")
+    assert kit.said()[-1].clock <= kit.now_ms() + 1000
+
+
+def test_what_was_said_long_ago_is_not_answered(kit: StatusTestKit) -> None:
+    published(kit, pinged(kit, clock=kit.now_ms() - 7_200_000))
+    assert kit.said() == []
+
+
+def test_the_same_signed_words_in_a_new_envelope_are_answered_once(kit: StatusTestKit) -> None:
+    signed = wrap(pinged(kit), kit.user("Alice").key)
+    for _ in range(3):
+        kit.publish(Sealer(MALLORY).seal_signed(signed, TOPIC, kit.now_ms()).messages[0])
+    assert [message.text for message in kit.said()] == ["pong"]
+
+
+def test_what_was_signed_for_another_channel_is_not_taken_here(kit: StatusTestKit) -> None:
+    published(kit, pinged(kit, chat_id=COMMUNITY.channel_id(OTHER)), Topic(CHAT))
+    assert kit.said() == [] and refusals(kit) == {"wrong_chat": 1}
+
+
+def test_150_kb_are_read_and_a_text_of_that_size_is_refused(kit: StatusTestKit) -> None:
+    published(kit, pinged(kit, text="!ping " + "x" * 150_000))
+    assert kit.said() == [] and refusals(kit) == {"invalid": 1}
+    huge = WakuMessage(b"x" * 110_000, TOPIC.content_topic, 1, kit.now_ms() * 1_000_000)
+    kit.publish(huge)
+    assert refusals(kit)["not_for_us"] == 1
+
+
+def test_nobody_edits_what_others_said() -> None:
+    bot, told = new_bot(), []
+
+    @bot.on_edit
+    async def note(edit: Edit) -> None:
+        told.append(edit.after.text)
+
+    with StatusTestKit(bot) as kit:
+        alice = kit.user("Alice")
+        said = alice.says("hello")
+        kit.user("Mallory").edits(said, "I am a fool")
+        assert told == [] and refusals(kit) == {"not_allowed": 1}
+        alice.edits(said, "hello!")
+        assert told == ["hello!"]
+        late = EditMessage(clock=kit.next_clock(), text="x", chat_id=CHAT, message_id="0x00")
+        published(kit, late)
+        assert told == ["hello!"]
+
+
+def test_two_bots_that_answer_each_other_are_stopped() -> None:
+    bot = StatusBot(node="http://node", community=COMMUNITY, channels=[GENERAL])
+
+    @bot.on_message
+    async def echo(message: Message) -> str:
+        return f"you said {len(message.text)} letters"
+
+    with StatusTestKit(bot) as kit:
+        other = kit.user("another bot")
+        said = other.says("hello")
+        for _ in range(50):
+            *_, answer = [m for m in kit.heard if m.signer == kit.public_key]
+            said = other.says("I answer everything", to=answer.message_id)
+        assert len(kit.said()) == LoopLimits().turns
+        assert kit.answers(said) == []
+        assert bot.watch.counts["loops_stopped", ""] == 1
+        assert kit.user("Alice").asks("hi") == "you said 2 letters", "others are answered"
+        kit.wait(LoopLimits().silence_ms / 1000)
+        assert other.asks("hello again") == "you said 11 letters"
+
+
+def test_two_bots_of_this_make_fall_silent() -> None:
+    """Both run: each answers whatever is said, until one of them notices."""
+    bots = [StatusBot(node="http://node", community=COMMUNITY, channels=[GENERAL]) for _ in "ab"]
+    for bot in bots:
+
+        @bot.on_message
+        async def echo(message: Message) -> str:
+            return "I answer everything"
+
+    with asyncio.Runner(loop_factory=VirtualTimeLoop) as runner:
+        loop = runner.get_loop()
+
+        def now_ms() -> int:
+            return START_MS + round(loop.time() * 1000)
+
+        async def run(bot: StatusBot, node: EmbeddedNode) -> None:
+            key = key_of(f"bot {bots.index(bot)}")
+            memory = BotMemory(MemoryStateStore(), key.public_key, now_ms())
+            async with WakuClient("http://node", transport=ASGITransport(app=node.app)) as client:
+                await bot.serve(Surroundings(key=key, memory=memory, client=client, now_ms=now_ms))
+
+        async def main() -> list[int]:
+            options = NodeOptions(cluster_id=16, shards=(128, 256), static_sharding=True)
+            options = replace(options, now_ns=lambda: now_ms() * 1_000_000)
+            async with EmbeddedNode(options) as node, anyio.create_task_group() as tasks:
+                for bot in bots:
+                    tasks.start_soon(run, bot, node)
+                await anyio.sleep(1)
+                message = ChatMessage(clock=now_ms(), timestamp=now_ms(), text="hi", chat_id=CHAT)
+                sealed = Sealer(MALLORY).seal(message, TOPIC, now_ms())
+                node.publish("/waku/2/rs/16/256", sealed.messages[0])
+                said = []
+                for _ in range(2):
+                    await anyio.sleep(30)
+                    said.append(sum(bot.watch.counts["said", "ChatMessage"] for bot in bots))
+                for bot in bots:
+                    bot.stop()
+            return said
+
+        before, after = runner.run(main())
+    assert before == after <= 2 * (LoopLimits().turns + 1)
+    assert sum(bot.watch.counts["loops_stopped", ""] for bot in bots) >= 1
+
+
+def test_a_handler_that_raises_is_named_and_the_others_run(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    bot, told = new_bot(), []
+
+    @bot.on_message
+    async def raises(message: Message) -> None:
+        raise ZeroDivisionError("on purpose")
+
+    @bot.on_message
+    async def returns_nonsense(message: Message) -> int:
+        return 5
+
+    @bot.on_message
+    async def runs(message: Message) -> None:
+        told.append(message.text)
+
+    with StatusTestKit(bot) as kit:
+        assert kit.user("Alice").asks("!ping") == "pong"
+    assert told == ["!ping"]
+    assert "raises' why=\"ZeroDivisionError('on purpose')\"" in caplog.text
+    assert "it returned 5; return a text, a Reaction or nothing" in caplog.text
+
+
+def test_a_handler_that_hangs_is_ended_and_holds_nobody_up(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    bot, ended = new_bot(), []
+
+    @bot.command("hang")
+    async def hang(message: Message) -> None:
+        try:
+            await anyio.sleep_forever()
+        finally:
+            ended.append(message.author_name)
+
+    with StatusTestKit(bot) as kit:
+        for n in range(10):
+            kit.user(f"user {n}").says("!hang")
+        assert kit.user("Alice").asks("!ping") == "pong"
+        assert ended == []
+        kit.wait(31)
+        assert len(ended) == 10
+    assert "handler_timed_out handler='hang' timeout_s=30.0" in caplog.text

@@ -1,0 +1,127 @@
+"""Each of examples/status_bots runs among people."""
+
+import importlib.util
+import json
+from pathlib import Path
+from typing import Any
+from xml.etree import ElementTree
+
+import pytest
+from status_world import COMMUNITY, GENERAL, OTHER
+
+from reliable_channel_status import DeleteMessage, Reaction
+from reliable_channel_status.bot import StatusTestKit
+
+EXAMPLES = Path(__file__).parents[3] / "examples" / "status_bots"
+NODE = "http://node"
+
+
+def example(name: str) -> Any:
+    spec = importlib.util.spec_from_file_location(f"example_{name}", EXAMPLES / f"{name}.py")
+    assert spec is not None and spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def test_moderation() -> None:
+    bot = example("moderation").make_bot(NODE, COMMUNITY.id, OTHER, ["status.app"])
+    with StatusTestKit(bot) as kit:
+        alice, mallory = kit.user("Alice"), kit.user("Mallory")
+
+        def deleted() -> list[str]:
+            return [r.payload.message_id for r in kit.heard if isinstance(r.payload, DeleteMessage)]
+
+        alice.says("see https://status.app/c and https://our.status.app./x", channel=GENERAL)
+        assert deleted() == [] and kit.said() == []
+        bad = mallory.says("see https://status.app@evil.example/x", channel=GENERAL)
+        assert deleted() == [bad]
+        flood = [mallory.says(f"spam {n}", channel=GENERAL, settle=False) for n in range(7)]
+        kit.wait()
+        assert deleted() == [bad, *flood[5:]], "the link counts too"
+        answer = alice.asks("!report he floods", channel=GENERAL, to=flood[0])
+        assert answer == "Thank you; the moderators read it."
+        reports = [message.text for message in kit.said(OTHER)]
+        assert reports[0].startswith("link to evil.example: @0x04")
+        assert reports[-1].startswith(f"report about {flood[0]}: @{alice.public_key.hex}")
+        assert len(reports) == 1 + 2 + 1
+        mallory.says("http://fine.example among moderators", channel=OTHER)
+        assert len(deleted()) == 3
+
+
+FEED = """<rss version="2.0"><channel><title>News &amp; more</title>
+<item><title>Second</title><link>https://x.example/2</link><guid>g2</guid></item>
+<item><title>First</title><link>https://x.example/1</link></item>
+<item><title>Nothing to know it by</title></item>
+</channel></rss>"""
+
+
+def test_bridge(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    feed = tmp_path / "feed.xml"
+    feed.write_text(FEED)
+    bot = example("bridge").make_bot(NODE, COMMUNITY.id, GENERAL, feed)
+    with StatusTestKit(bot) as kit:
+        kit.wait(300)
+        kit.crash()
+        kit.start()
+        bridged = [message.bridge_message for message in kit.said()]
+        assert [(b.user_name, b.content, b.message_id) for b in bridged if b] == [
+            ("News & more", "First\nhttps://x.example/1", "https://x.example/1"),
+            ("News & more", "Second\nhttps://x.example/2", "g2"),
+        ]
+        for broken in ("", "<rss/>", '<!DOCTYPE a [<!ENTITY b "c">]><a>&b;</a>', "x" * 5_000_001):
+            feed.write_text(broken)
+            kit.wait(60)
+        assert caplog.text.count("handler_failed handler='make_bot.<locals>.bring'") == 4
+        feed.write_text(FEED.replace("g2", "g3"))
+        kit.wait(60)
+        assert len(kit.said()) == 3, "it goes on when the file is right again"
+
+
+def test_polls(tmp_path: Path) -> None:
+    bot = example("polls").make_bot(NODE, COMMUNITY.id, tmp_path)
+    with StatusTestKit(bot) as kit:
+        users = [kit.user(name) for name in ("Alice", "Bob", "Carol")]
+        assert users[0].asks('!poll "Tea?" yes', channel=GENERAL) == "Give two to 6 choices."
+        users[0].says('!poll "Tea or <coffee>?" tea "black coffee"', channel=GENERAL)
+        assert kit.said()[-1].text == "Tea or <coffee>?\n❤️ tea\n👍 black coffee"
+        poll = kit.heard[-1].message_id
+        for user in users:
+            user.reacts(poll, Reaction.LOVE, channel=GENERAL)
+        users[1].reacts(poll, Reaction.LOVE, retracted=True, channel=GENERAL)
+        users[1].reacts(poll, Reaction.THUMBS_UP, channel=GENERAL)
+        users[1].reacts(poll, Reaction.SAD, channel=GENERAL)
+        kit.crash()
+        kit.start()
+        told = users[2].asks("!result", channel=GENERAL, to=poll)
+        assert told == "tea: 2\nblack coffee: 1"
+        assert "Answer the poll" in users[2].asks("!result", channel=GENERAL)
+    picture = ElementTree.fromstring((tmp_path / f"{poll}.svg").read_text())
+    texts = ["".join(text.itertext()) for text in picture.iter("{http://www.w3.org/2000/svg}text")]
+    assert texts == ["Tea or <coffee>?", "tea", "2", "black coffee", "1"]
+
+
+def test_archive(tmp_path: Path) -> None:
+    bot = example("archive").make_bot(NODE, COMMUNITY.id, tmp_path)
+    with StatusTestKit(bot) as kit:
+        alice = kit.user("Alice")
+        said = alice.says("hällo", channel=GENERAL)
+        alice.edits(said, "hallo", channel=GENERAL)
+        alice.reacts(said, Reaction.SAD, channel=GENERAL)
+        kit.crash()
+        alice.deletes(said, channel=GENERAL)
+        kit.wait(86_400)
+        kit.start()
+        alice.says("tomorrow", channel=OTHER)
+    files = sorted(tmp_path.glob("*/*"))
+    assert [file.parent.name for file in files] == ["date=2023-11-14", "date=2023-11-15"]
+    first, second = ([json.loads(text) for text in file.read_text().splitlines()] for file in files)
+    assert [(row["type"], row["text"], row["value"]) for row in first] == [
+        ("ChatMessage", "hällo", "TEXT_PLAIN"),
+        ("EditMessage", "hallo", None),
+        ("EmojiReaction", None, "+SAD"),
+        ("DeleteMessage", None, None),
+    ]
+    assert {row["about"] for row in first[1:]} == {said} == {first[0]["message_id"]}
+    assert second[0]["chat_id"] == COMMUNITY.channel_id(OTHER)
+    assert second[0]["author"] == alice.public_key.hex
