@@ -172,7 +172,13 @@ class BenchNetwork:
         return self.kind != "stock"
 
     def ours(
-        self, name: str, *, service: Service = "light", drop_incoming: float = 0, **options: Any
+        self,
+        name: str,
+        *,
+        service: Service = "light",
+        topic: str = TOPIC,
+        drop_incoming: float = 0,
+        **options: Any,
     ) -> OurPeer:
         """One of ours, with its gateway, started."""
         flags = ["--service", service, "--drop-incoming", str(drop_incoming), "--seed", "1"]
@@ -184,17 +190,19 @@ class BenchNetwork:
             node = f"http://{gateway.address}:{REST_PORT}"
             flags += ["--store-peer", self.node_address("tcp")]
         options = {**(OUR_STOCK if self.kind == "stock" else OUR_QUICK), **options}
-        arguments = our_arguments(name, TOPIC, node, options, *flags)
+        arguments = our_arguments(name, topic, node, options, *flags)
         peer = self._add(OurPeer, "ours", arguments, name)
         peer.link = gateway or peer
         return peer
 
-    def js(self, name: str, *, drop_incoming: float = 0, **options: Any) -> JsPeer:
+    def js(
+        self, name: str, *, topic: str = TOPIC, drop_incoming: float = 0, **options: Any
+    ) -> JsPeer:
         """One of js-waku, started; always by light push and filter."""
         flags = ["--drop-incoming", str(drop_incoming)]
         flags += ["--stock"] if self.kind == "stock" else []
         options = {**(JS_STOCK if self.kind == "stock" else JS_QUICK), **options}
-        arguments = js_arguments(name, TOPIC, self.node_address("ws"), options, *flags)
+        arguments = js_arguments(name, topic, self.node_address("ws"), options, *flags)
         peer = self._add(JsPeer, "js", arguments, name)
         peer.link = peer
         return peer

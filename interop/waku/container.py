@@ -117,8 +117,8 @@ class Container:
 
     def cpu_s(self) -> float:
         """CPU seconds that this life has used."""
-        usage = self._docker.stats(stream=False)["cpu_stats"]["cpu_usage"]["total_usage"]
-        return float(usage) / 1e9
+        statistics = self._docker.stats(stream=False, one_shot=True)  # else it takes a second more
+        return float(statistics["cpu_stats"]["cpu_usage"]["total_usage"]) / 1e9
 
     def command(self, op: str, **fields: Any) -> Event:
         """Give an order and return the answer.

@@ -1,6 +1,6 @@
 """The table of docs/interop.md, from a run."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from concurrent.futures import Future
 from datetime import UTC, datetime
 from pathlib import Path
@@ -20,16 +20,21 @@ HEAD: Final = (
 
 
 def write_table(page: Path, results: Mapping[str, Future[tuple[Verdict, float]]]) -> None:
-    """Put the results between the page's markers.
+    """Put the results between the page's markers."""
+    write_between(page, BEGIN, END, _lines(results))
+
+
+def write_between(page: Path, begin: str, end: str, lines: Iterable[str]) -> None:
+    """Put lines in place of what stands between two markers of a page.
 
     Raises:
-        ValueError: the page has no markers.
+        ValueError: the page lacks the markers.
     """
-    before, begin, rest = page.read_text().partition(BEGIN)
-    _, end, after = rest.partition(END)
-    if not (begin and end):
-        raise ValueError(f"{page} lacks {BEGIN} and {END}")
-    page.write_text("\n".join([before + BEGIN, "", *_lines(results), "", END]) + after)
+    before, found_begin, rest = page.read_text().partition(begin)
+    _, found_end, after = rest.partition(end)
+    if not (found_begin and found_end):
+        raise ValueError(f"{page} lacks {begin} and {end}")
+    page.write_text("\n".join([before + begin, "", *lines, "", end]) + after)
 
 
 def _lines(results: Mapping[str, Future[tuple[Verdict, float]]]) -> list[str]:
@@ -51,12 +56,12 @@ def _row(cell: Cell, result: Future[tuple[Verdict, float]]) -> str:
     axes = [cell.peers.replace("-", " ↔ ", 1) if cell.peers != "two-of-each" else "two of each"]
     axes += [cell.node, "relay" if cell.service == "relay" else "light push + filter"]
     if (error := result.exception()) is not None:
-        return _joined(["**fails**", *axes, "", "", "", f"{type(error).__name__}"])
+        return joined(["**fails**", *axes, "", "", "", f"{type(error).__name__}"])
     verdict, took_s = result.result()
     missed = ", ".join(f"{count} ({name})" for name, count in verdict.js_missed.items())
     nothing = "none" if "js" in cell.sides else "no js-waku"
     numbers = [str(verdict.accepted), f"{took_s:.0f}", f"`{verdict.digest[:8]}`"]
-    return _joined(["passes", *axes, *numbers, missed or nothing])
+    return joined(["passes", *axes, *numbers, missed or nothing])
 
 
 def _notes(results: list[Future[tuple[Verdict, float]]]) -> list[str]:
@@ -64,5 +69,6 @@ def _notes(results: list[Future[tuple[Verdict, float]]]) -> list[str]:
     return ["", *(f"* {note}." for note in notes)] if notes else []
 
 
-def _joined(fields: list[str]) -> str:
+def joined(fields: Iterable[str]) -> str:
+    """A row of a table."""
     return f"| {' | '.join(fields)} |"
