@@ -3,102 +3,112 @@ equal on any machine.
 
 Each message is lost to 15 of 100 participants, who look for it as their policy says. What is told
 of each policy: for how long a message was missing before it came, in the mean and for the slowest
-5 of 100; the share that was given up before it came; and, for 100 missing messages, the queries to
+5 of 100; the share that was given up before it came; and, for 100 missing messages, the requests to
 Store and the messages that were broadcast to ask and to answer.
 """
 
-import sys
-from collections.abc import Iterator
-from statistics import fmean, quantiles
-from typing import Final
+from os import cpu_count
+from typing import Final, NamedTuple
 
 from reliable_channel.repair_policies import REPAIR_POLICIES
-from reliable_channel.sim import Scenario, Simulation
+from reliable_channel.sim.measures import RepairMeasures
+from reliable_channel.sim.running import spread
 from reliable_channel.sim.scenario import (
     Conditions,
     Fault,
     Latency,
     Parameters,
+    Scenario,
     StoreAway,
     StoreConditions,
     Write,
 )
-from reliable_channel.sim.tally import RepairTally, summed
+from reliable_channel.sim.sharing import sds_maker
+from reliable_channel.sim.simulation import core_options
+from reliable_channel.sim.trial import Terms, metered
 
 MESSAGES: Final = 60
 PAUSE_MS: Final = 10_000
 FIRST_MS: Final = 5_000
 END_MS: Final = FIRST_MS + MESSAGES * PAUSE_MS
+LOSS: Final = 0.15
 POLICIES: Final = tuple(name for name in REPAIR_POLICIES if name != "none")
+TERMS: Final = Terms(patience_ms=300_000, idle_ms=0)
+"""As long as it takes until what does not come counts as lost."""
 
-Setup = tuple[StoreConditions | None, tuple[Fault, ...]]
-STORES: Final[dict[str, Setup]] = {
-    "good": (StoreConditions(), ()),
-    "slow (5 to 40 s)": (StoreConditions(Latency(5_000, 40_000)), ()),
+STORES: Final[dict[str, tuple[StoreConditions, tuple[Fault, ...]]]] = {
+    "whole": (StoreConditions(), ()),
+    "usual (has 85 %)": (StoreConditions(loss=LOSS), ()),
     "lossy (has 30 %)": (StoreConditions(loss=0.7), ()),
-    "lying (9 of 10 answers)": (StoreConditions(lies=0.9), ()),
+    "slow (5 to 40 s)": (StoreConditions(Latency(5_000, 40_000), LOSS), ()),
+    "lying (9 of 10 answers)": (StoreConditions(loss=LOSS, lies=0.9), ()),
     "away": (StoreConditions(), (StoreAway(FIRST_MS - 1_000, END_MS),)),
 }
-GROUPS: Final = {4: range(1, 11), 30: range(1, 3)}
-"""Seeds by the number of participants: enough for some hundreds of missing messages."""
+GROUPS: Final = {4: range(1, 41), 30: range(1, 7)}
+"""Seeds by the number of participants: enough for a thousand missing messages and more."""
 
 
-def scenario(seed: int, store: str, participants: int, policy: str) -> Scenario:
+class Row(NamedTuple):
+    """A row of the table."""
+
+    participants: int
+    store: str
+    policy: str
+
+
+def scenario(row: Row, seed: int) -> Scenario:
     """A group in which everybody writes in turn."""
-    conditions, faults = STORES[store]
+    conditions, faults = STORES[row.store]
     return Scenario(
         seed,
-        participants,
-        tuple(Write(FIRST_MS + n * PAUSE_MS, n % participants) for n in range(MESSAGES)),
+        row.participants,
+        tuple(Write(FIRST_MS + n * PAUSE_MS, n % row.participants) for n in range(MESSAGES)),
         faults,
-        Conditions(loss=0.15),
+        Conditions(loss=LOSS),
         conditions,
-        Parameters(retrieval_strategy=policy),
+        Parameters(retrieval_strategy=row.policy),
     )
 
 
-def tallied(store: str, participants: int, policy: str) -> RepairTally:
+def run(row: Row) -> tuple[Row, RepairMeasures]:
     """What repair took, over all seeds."""
-    made = (scenario(seed, store, participants, policy) for seed in GROUPS[participants])
-    return summed(Simulation(each).run().repair for each in made)
+    scenarios = [scenario(row, seed) for seed in GROUPS[row.participants]]
+    make_core = sds_maker(core_options(scenarios[0].parameters))
+    return row, metered(scenarios, make_core, TERMS).repair()
 
 
-def line(store: str, participants: int, policy: str, tally: RepairTally) -> str:
-    """A row of the table."""
-    waits_s = [wait_ms / 1000 for wait_ms in tally.waits_ms]
-    missing = len(waits_s) + tally.lost
-    slowest_s = quantiles(waits_s, n=20)[-1]
-
-    def each(count: int) -> str:
-        return f"{100 * count / missing:.0f}"
-
+def line(row: Row, took: RepairMeasures) -> str:
+    """As it stands in the table."""
     cells = (
-        f"{participants}",
-        store,
-        f"`{policy}`",
-        f"{fmean(waits_s):.1f}",
-        f"{slowest_s:.1f}",
-        each(tally.lost),
-        each(tally.store_queries),
-        each(tally.requests + tally.answers),
+        f"{row.participants}",
+        row.store,
+        f"`{row.policy}`",
+        _seconds(took.missing_mean_ms),
+        _seconds(took.missing_p95_ms),
+        *(
+            f"{100 * count / took.missing:.0f}"
+            for count in (took.given_up, took.store_requests, took.requests + took.answers)
+        ),
     )
     return f"| {' | '.join(cells)} |"
 
 
-def table() -> Iterator[str]:
-    """All rows."""
-    yield (
-        "| participants | Store | policy | mean s | slowest 5 % s | given up % | Store queries | "
+def _seconds(milliseconds: float | None) -> str:
+    return "-" if milliseconds is None else f"{milliseconds / 1000:.1f}"
+
+
+def main() -> None:
+    """Print all rows."""
+    print(
+        "| participants | Store | policy | mean s | slowest 5 % s | given up % | Store requests | "
         "broadcasts |"
     )
-    yield "|--:|---|---|--:|--:|--:|--:|--:|"
-    for participants in GROUPS:
-        for store in STORES:
-            for policy in POLICIES:
-                yield line(store, participants, policy, tallied(store, participants, policy))
+    print("|--:|---|---|--:|--:|--:|--:|--:|")
+    rows = [Row(size, store, name) for size in GROUPS for store in STORES for name in POLICIES]
+    found = dict(spread(run, rows, jobs=cpu_count() or 1))
+    for row in rows:
+        print(line(row, found[row]))
 
 
 if __name__ == "__main__":
-    for row in table():
-        print(row)
-        sys.stdout.flush()
+    main()

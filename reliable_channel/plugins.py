@@ -60,7 +60,11 @@ def sds_core(setting: SyncSetting) -> SdsProtocol:
         options=replace(
             options,
             retry_policy=setting.policies.retry,
-            repair=replace(options.repair, asks_when_told=setting.asks_when_told),
+            repair=replace(
+                options.repair,
+                asks_when_told=setting.asks_when_told,
+                cache_durably=options.repair.cache_durably or not setting.has_store,
+            ),
         ),
         profile=setting.options.profile,
         id_function=setting.policies.id_function,

@@ -62,9 +62,6 @@ class StoreQueries:
         self._repairs = repairs
         self._catch_up_from_ms: int | None = None
         self._rests_until_ms = 0
-        self.is_catching_up = False
-        """Whether the query under way fetches all of a time, and nothing that is known to be
-        missing."""
 
     @property
     def must_catch_up(self) -> bool:
@@ -96,14 +93,11 @@ class StoreQueries:
         start_ms, self._catch_up_from_ms = self._catch_up_from_ms, None
         if start_ms is None:
             return
-        self.is_catching_up = True
         try:
             yield from self._ask(self._since(start_ms))
         except GeneratorExit:
             self.catch_up(start_ms)
             raise
-        finally:
-            self.is_catching_up = False
 
     def _fetch_missing(self) -> Queries:
         due = self._due()

@@ -68,6 +68,8 @@ class SyncSetting:
     asks_when_told: bool = False
     """Whether the channel says from when on participants are asked for what is missing
     (`SyncCore.wanted`)."""
+    has_store: bool = True
+    """Whether there is a Store, and it is asked; else other participants are all there is."""
 
 
 @runtime_checkable

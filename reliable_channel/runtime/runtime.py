@@ -108,6 +108,7 @@ class Runtime:
                 require_signatures=require_signatures,
                 policies=policies,
                 asks_when_told=True,
+                has_store=asks_store,
             )
         )
         repairs = Repairs(

@@ -10,12 +10,12 @@ from random import Random
 from typing import Any, Final
 
 from ..options import ChannelOptions
-from ..sds import SdsProtocol
 from ..sync_core import LogArchive, Recorder, SyncCore, SyncSetting
-from .measures import Measures, TooMuchWork
+from .measures import Measures
+from .metering import TooMuchWork
 from .participant import CHANNEL, MakeCore
 from .scenario import Conditions, Scenario, StoreConditions, Write
-from .sharing import sharing
+from .sharing import sds_maker
 from .trial import Terms, run_trial
 
 WARM_UP_MS: Final = 60_000
@@ -205,7 +205,8 @@ def run_cell(cell: Cell, make: MakeSyncCore, terms: Terms | None = None) -> Figu
 def maker(variant: Variant, make: MakeSyncCore) -> MakeCore[SyncCore]:
     """What makes the cores of a variant in a trial."""
     options = ChannelOptions(**variant.options)
-    profile = sharing()  # what all decode is decoded once
+    if variant.sync == "sds":
+        return sds_maker(options.sds_options())
 
     def make_core(
         sender_id: str,
@@ -215,18 +216,6 @@ def maker(variant: Variant, make: MakeSyncCore) -> MakeCore[SyncCore]:
         recorder: Recorder,
         archive: LogArchive,
     ) -> SyncCore:
-        if variant.sync == "sds":
-            return SdsProtocol(
-                CHANNEL,
-                sender_id,
-                now_ms=now_ms,
-                random=random,
-                options=options.sds_options(),
-                profile=profile,
-                listen_to=(profile,),
-                recorder=recorder,
-                archive=archive,
-            )
         setting = SyncSetting(CHANNEL, sender_id, options, now_ms, random, recorder, archive)
         return make(variant.sync, setting)
 

@@ -25,7 +25,6 @@ from ..sync_core import SyncCore
 from .durability import Disk
 from .network import Network, Packet, packet
 from .store import Store, StoreAwayError
-from .tally import RepairTally
 from .timeline import Timeline
 from .trace import Trace
 
@@ -139,7 +138,6 @@ class Participant(Generic[C]):
         self.number = number
         self.name = name
         self.watch = watch
-        self.tally = RepairTally()
         self.clock_skew_ms = 0
         self.core: C | None = None
         """None while the process does not run."""
@@ -259,7 +257,6 @@ class Participant(Generic[C]):
         now_ms, data = self.now_ms(), arrived.data
         arrival = core.receive(data, now_ms, retrieval_hint=arrived.message_hash)
         self.repairs.received(arrival, len(data), from_store=from_store)
-        self.tally.received(arrival)
         self.watch.received(core, data, arrival)
         self._settle(core, now_ms, arrived=(data, arrival))
 
@@ -287,7 +284,6 @@ class Participant(Generic[C]):
         events = list(core.events())
         for event in events:
             self.repairs.saw(event)
-            self.tally.told(event)
         if self._overlay is None:
             self._let_out(core, events, core.outgoing(), sent_id, arrived)
         else:
@@ -391,7 +387,6 @@ class Participant(Generic[C]):
         sealed = packet(outgoing.data, self.now_ms(), outgoing.kind)
         self._note(f"publishes {outgoing.kind.value} {outgoing.message_id}")
         self.watch.published(core, outgoing)
-        self.tally.published(outgoing)
         self._world.network.broadcast(self.number, sealed)
         if outgoing.kind in _HINTED:
             now_ms = self.now_ms()
@@ -428,7 +423,6 @@ class Participant(Generic[C]):
                 try:
                     with closing(look) as queries:
                         for query in queries:
-                            self.tally.store_queries += not self._queries.is_catching_up
                             yield store.delay_ms()
                             assert self.core is not None
                             for found in store.answer(query):

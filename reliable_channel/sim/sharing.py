@@ -6,11 +6,13 @@ never changed, so they may share it; everything else each does for itself.
 
 from collections import OrderedDict
 from dataclasses import replace
+from functools import partial
 from typing import Final
 
-from ..sds import SPEC, Message, WireProfile
+from ..sds import SPEC, Message, SdsOptions, SdsProtocol, WireProfile
 from ..sds.message import HistoryEntry
 from ..sds.wire import Codec, CodecError
+from .participant import CHANNEL, MakeCore
 
 KEPT: Final = 2_000
 """Messages that are kept decoded, the newest."""
@@ -64,3 +66,9 @@ class SharingCodec:
 def sharing(profile: WireProfile = SPEC) -> WireProfile:
     """The same dialect with a codec of that kind."""
     return replace(profile, codec=SharingCodec(profile.codec))
+
+
+def sds_maker(options: SdsOptions, profile: WireProfile | None = None) -> MakeCore[SdsProtocol]:
+    """What makes cores of SDS that all speak one dialect; where None, a `sharing` one."""
+    profile = profile or sharing()
+    return partial(SdsProtocol, CHANNEL, options=options, profile=profile, listen_to=(profile,))

@@ -4,7 +4,6 @@ are equal."""
 import traceback
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import partial
 from random import Random
 from typing import Final
 
@@ -18,9 +17,8 @@ from .network import Network
 from .participant import CHANNEL, Participant, World
 from .planning import Plan
 from .scenario import Conditions, Hostile, Parameters, Scenario, StoreConditions
-from .sharing import sharing
+from .sharing import sds_maker, sharing
 from .store import Store
-from .tally import RepairTally, summed
 from .timeline import Timeline
 from .trace import Trace
 
@@ -64,7 +62,6 @@ class Result:
     delivered: int
     settled_after_ms: int
     """From the end of the faults until all logs were equal."""
-    repair: RepairTally
 
 
 class _Watched(Participant[SdsProtocol]):
@@ -91,7 +88,7 @@ class Simulation:
             self.network,
             None if strategy in WITHOUT_STORE else self.store,
             self.trace,
-            partial(SdsProtocol, CHANNEL, options=options, profile=profile, listen_to=(profile,)),
+            sds_maker(options, profile),
             profile.name,
             scenario.commit_ms,
             policy=REPAIR_POLICIES[strategy],
@@ -136,8 +133,7 @@ class Simulation:
             violation = Violation("no step raises", "", self.ledger.now_ms(), "", where)
         steps, delivered = self._count()
         digest = self.trace.digest()
-        repair = summed(participant.tally for participant in self.participants)
-        return Result(self.scenario, violation, digest, steps, delivered, settled_after_ms, repair)
+        return Result(self.scenario, violation, digest, steps, delivered, settled_after_ms)
 
     # -- the course of a run -----------------------------------------------------------------------
 

@@ -1,9 +1,10 @@
 """Runs in which figures are taken: any sync protocol, the same network for all.
 
-`Simulation` looks for broken promises of SDS, step by step. A `Trial` looks from outside, so that
-the core may be any: what was sent, delivered and asked for. A network that loses goes on losing
-until everybody has everything, as repairing is what is measured; only a group that does not get
-there within a quarter of an hour is given a good network, in which it must.
+`Simulation` looks for broken promises of SDS, step by step. A trial looks from outside, so that the
+core may be any: what was sent, delivered and asked for. Of its scenario's parameters it obeys the
+repair policy; all others are the core's, and its maker's to know. A network that loses goes on
+losing until everybody has everything, as repairing is what is measured; only a group that does not
+get there within a quarter of an hour is given a good network, in which it must.
 """
 
 from collections import Counter
@@ -12,14 +13,16 @@ from dataclasses import dataclass, replace
 from random import Random
 from typing import Final, TypeVar
 
+from ..repair_policies import REPAIR_POLICIES, WITHOUT_STORE
 from ..store_queries import Query
 from ..sync_core import SyncCore
-from .measures import Channel, Measures, Meter, Phase, Probe
+from .measures import Measures
+from .metering import Channel, Meter, Phase, Probe
 from .network import STORE, Network, Packet, draw_ms
 from .participant import MakeCore, Participant, World
 from .planning import Plan
 from .scenario import Conditions, Scenario, StoreConditions
-from .store import Store
+from .store import Store, StoreAwayError
 from .timeline import Timeline
 from .trace import Trace
 
@@ -56,13 +59,24 @@ def run_trial(
     Raises:
         TooMuchWork: the cores were given more than `terms.most_receives` messages.
     """
+    return metered(scenarios, make_core, terms).measures()
+
+
+def metered(
+    scenarios: Sequence[Scenario], make_core: MakeCore[C], terms: Terms | None = None
+) -> Meter:
+    """Run them and return what saw them.
+
+    Raises:
+        TooMuchWork: as `run_trial`.
+    """
     terms = terms or Terms()
     meter = Meter(most_receives=terms.most_receives)
     for scenario in scenarios:
         # Channels share nothing but the network, which has room for all: one after the other.
         meter.phase = Phase.JOINING
         _Trial(scenario, make_core, meter, terms).run()
-    return meter.measures()
+    return meter
 
 
 class EqualNetwork(Network):
@@ -106,7 +120,11 @@ class _MeteredStore(Store):
 
     def answer(self, query: Query) -> Sequence[Packet]:
         """What it gives."""
-        answer = super().answer(query)
+        try:
+            answer = super().answer(query)
+        except StoreAwayError:
+            self._meter.store_failed()
+            raise
         self._meter.store_answered(query, answer)
         return answer
 
@@ -127,15 +145,17 @@ class _Trial:
             random = Random(f"{scenario.seed} store")
             store = _MeteredStore(timeline, scenario.store, random, meter)
         self._channel = Channel(meter, lambda: timeline.now_ms)
+        strategy = scenario.parameters.retrieval_strategy
         world: World[C] = World(
             timeline,
             self._network,
-            store,
+            None if strategy in WITHOUT_STORE else store,
             Trace(None),
             make_core,
             "spec",
             scenario.commit_ms,
             terms.payload_bytes,
+            REPAIR_POLICIES[strategy],
         )
         everybody = range(scenario.participants)
         self._probes = [Probe(self._channel) for _ in everybody]

@@ -1,13 +1,10 @@
 """Runs of whole groups: the real core at each participant, over a network that stays as it is."""
 
 from dataclasses import dataclass
-from functools import partial
 from random import Random
 from typing import ClassVar, Final, Literal
 
 from ..options import ChannelOptions
-from ..sds import SdsProtocol
-from ..sim.participant import CHANNEL
 from ..sim.relay import RelayNetwork
 from ..sim.scenario import (
     Conditions,
@@ -18,7 +15,7 @@ from ..sim.scenario import (
     StoreConditions,
     Write,
 )
-from ..sim.sharing import sharing
+from ..sim.sharing import sds_maker
 from ..sim.trial import Terms, run_trial
 from .runs import Run, Value, at_least, is_share
 
@@ -92,14 +89,7 @@ class GroupRun(Run):
     def measure(self) -> dict[str, Value]:
         """Play it and count."""
         options = ChannelOptions(**dict(self.options))
-        profile = sharing()
-        make_core = partial(
-            SdsProtocol,
-            CHANNEL,
-            options=options.sds_options(),
-            profile=profile,
-            listen_to=(profile,),
-        )
+        make_core = sds_maker(options.sds_options())
         terms = Terms(
             patience_ms=self.drain_ms,
             idle_ms=self.idle_ms,

@@ -26,7 +26,8 @@ from reliable_channel.sim.comparison import (
     run_cell,
 )
 from reliable_channel.sim.figures import from_csv, over_seeds, row, to_csv, to_json_line
-from reliable_channel.sim.measures import Measures, TooMuchWork, percentile
+from reliable_channel.sim.measures import Measures, percentile
+from reliable_channel.sim.metering import TooMuchWork
 from reliable_channel.sim.network import STORE, Packet, packet
 from reliable_channel.sim.running import spread
 from reliable_channel.sim.scenario import Conditions, Crash, Partition, Scenario

@@ -18,7 +18,7 @@ from reliable_channel import (
     ReliableChannel,
 )
 from reliable_channel.plugins import plugin_manager
-from reliable_channel.transport import LossyTransport, MemoryNetwork, MemoryTransport
+from reliable_channel.transport import MemoryNetwork
 from reliable_channel_mvds import plugin
 
 pytestmark = pytest.mark.anyio
@@ -68,18 +68,20 @@ class Told:
 
 @asynccontextmanager
 async def _opened(
-    network: MemoryNetwork,
+    at: MemoryNetwork | str,
     name: str,
     *,
-    loss: float = 0,
+    loss: float | None = None,
     options: ChannelOptions = OPTIONS,
     **arguments: str,
 ) -> AsyncIterator[tuple[ReliableChannel, Told]]:
-    inner: MemoryTransport = network.transport()
-    transport = LossyTransport(inner, drop_incoming=loss, seed=len(name)) if loss else inner
+    """A participant in a network, or at a node's URL."""
     told = Told()
     channel = ReliableChannel(
-        transport=transport,
+        at if isinstance(at, str) else None,
+        transport=None if isinstance(at, str) else at.transport(),
+        drop_incoming=loss,
+        seed=len(name),
         channel_id="general",
         sender_id=name,
         sync="mvds",
@@ -102,6 +104,14 @@ async def test_two_talk() -> None:
         assert acknowledged.message_id == request.message_id
         assert acknowledged.acknowledged_by == "bob"
         assert bob.contents == [b"hello"]
+
+
+async def test_two_talk_over_real_sockets(real_node: str) -> None:
+    async with _opened(real_node, "alice") as (alice, told), _opened(real_node, "bob") as (bob, _):
+        requests = {(await alice.send(b"%d" % number)).message_id for number in range(5)}
+        await told.until(MessageAcknowledged, 5)
+        assert {entry.message_id for entry in bob.log()} == requests
+        assert alice.log_digest() == bob.log_digest()
 
 
 async def test_a_long_message_travels_in_segments() -> None:

@@ -392,13 +392,15 @@ async def until(contents: list[bytes], wanted: set[bytes]) -> None:
 
 
 def make(
-    network: MemoryNetwork,
+    at: MemoryNetwork | str,
     name: str,
     state: Path | None = None,
     encryption: SymmetricEncryption | None = None,
 ) -> ReliableChannel:
+    """A participant in a network, or at a node's URL."""
     return ReliableChannel(
-        transport=network.transport(),
+        at if isinstance(at, str) else None,
+        transport=None if isinstance(at, str) else at.transport(),
         channel_id="general",
         sender_id=name,
         sync="svs",
@@ -427,6 +429,18 @@ def test_channels_talk_and_go_on_after_a_restart(backend: str, tmp_path: Path) -
         assert bob == [b"life 0", b"life 1", b"life 2"]
 
     anyio.run(main, backend=backend)
+
+
+@pytest.mark.anyio
+@pytest.mark.parametrize("anyio_backend", ["asyncio", "trio"])
+@pytest.mark.usefixtures("registered")
+async def test_channels_talk_over_real_sockets(real_node: str) -> None:
+    alice, bob = make(real_node, "alice"), make(real_node, "bob")
+    async with collecting(alice), collecting(bob) as heard:
+        for number in range(5):
+            await alice.send(b"%d" % number)
+        await until(heard, {b"%d" % number for number in range(5)})
+        assert alice.log_digest() == bob.log_digest()
 
 
 @pytest.mark.usefixtures("registered")
