@@ -36,7 +36,11 @@ Send = Callable[[MutableMapping[str, Any]], Awaitable[None]]
 
 
 class Refused(Exception):
-    """A request that is answered with an error: status, and why."""
+    """A request that is answered with an error."""
+
+    def __init__(self, status: int, why: str) -> None:
+        super().__init__(why)
+        self.status = status
 
 
 class Listener(uvicorn.Server):
@@ -58,18 +62,18 @@ def read_secret(file: Path) -> bytes:
 
 
 async def read_body(receive: Receive) -> bytes:
-    body = b""
+    body = bytearray()
     try:
         with anyio.fail_after(BODY_TIMEOUT_S):
             while True:
                 event = await receive()
                 if event["type"] == "http.disconnect":
                     raise Refused(400, "the request broke off")
-                body += event.get("body", b"")
+                body.extend(event.get("body", b""))
                 if len(body) > MAX_BYTES:
                     raise Refused(413, f"a message has at most {MAX_BYTES} bytes")
                 if not event.get("more_body"):
-                    return body
+                    return bytes(body)
     except TimeoutError:
         raise Refused(408, f"the request took longer than {BODY_TIMEOUT_S} s") from None
 
@@ -117,7 +121,7 @@ def make_bot(
         try:
             await take(scope, receive)
         except Refused as refused:
-            status, why = refused.args
+            status, why = refused.status, str(refused)
         headers = [(b"connection", b"close")]  # what was not read of a body is no next request
         await send({"type": "http.response.start", "status": status, "headers": headers})
         await send({"type": "http.response.body", "body": why.encode()})

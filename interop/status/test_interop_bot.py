@@ -1,7 +1,7 @@
 """A bot and two users talk through go-waku nodes on cluster 16, a node each around one with Store.
 
 The bot is a process of its own. It is killed in the middle of the conversation, and once its node
-with it, so that what it was asked meanwhile is nowhere but in Store.
+with it, so that no cache waits there with what it was asked meanwhile: Store has it.
 """
 
 import json
@@ -48,6 +48,8 @@ SHARDS: Final = f"16:{CONTROL_SHARD.shard},{CONTENT_SHARD.shard}"
 PATIENCE_S: Final = 60
 QUIET_S: Final = 5
 """After the last answer: a repeated one would come now."""
+PASSING_ON_S: Final = 1
+"""So that the bot's node does not die with an answer that it took and nobody else has."""
 KILLS: Final = 3
 
 BOT: Final = f"""
@@ -208,6 +210,7 @@ async def converse(bot: BotProcess, nodes: list[Container], random: Random) -> N
                 await anyio.sleep(random.uniform(0.05, 0.4))
             bot.end(signal.SIGKILL)
             if is_last := life == KILLS - 1:
+                await anyio.sleep(PASSING_ON_S)
                 nodes[0].kill()
             await ask(alice, f"{life}, Alice, to nobody")
             await ask(bob, f"{life}, Bob, to nobody")
