@@ -38,7 +38,7 @@ func TestTheFilterTimeoutDropsTheYoungerSubscriptions(t *testing.T) {
 }
 
 func TestMetadataLacksTheFieldThatJSReads(t *testing.T) {
-	waku, err := node.New(node.WithClusterID(cluster), node.WithShards(allShards()))
+	waku, err := node.New(node.WithClusterID(ofAutosharding.cluster), node.WithShards(ofAutosharding.indices))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -59,7 +59,7 @@ func TestMetadataLacksTheFieldThatJSReads(t *testing.T) {
 		t.Fatal(err)
 	}
 	// js-waku reads field 2, which go-waku calls deprecated and leaves empty.
-	if len(answer.Shards) != shardCount || len(answer.ShardsDeprecated) != 0 {
+	if len(answer.Shards) != len(ofAutosharding.indices) || len(answer.ShardsDeprecated) != 0 {
 		t.Fatalf("field 3 %v, field 2 %v: the defect is gone", answer.Shards, answer.ShardsDeprecated)
 	}
 }
