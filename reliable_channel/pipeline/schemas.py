@@ -109,6 +109,31 @@ _COLUMNS: Final = {field.name: field.dataType for table in FACTS.values() for fi
 FACT: Final = _table(fact=TEXT, **_COLUMNS)
 """All facts in one table: which one it is, and the columns of all of them."""
 
+SAID: Final = _table(
+    channel_id=TEXT,
+    participant_id=TEXT,
+    message_id=TEXT,
+    sender_id=TEXT,
+    lamport_timestamp=NUMBER,
+    at_ms=NUMBER,
+    references=TEXTS,
+)
+"""A message as one journal has it (`dag.Said`)."""
+
+PLACE: Final = _table(
+    channel_id=TEXT,
+    message_id=TEXT,
+    sender_id=TEXT,
+    lamport_timestamp=NUMBER,
+    at_ms=NUMBER,
+    references=NUMBER,
+    orphaned=NUMBER,
+    depth=NUMBER,
+    branches=NUMBER,
+    is_head=FLAG,
+)
+"""A message in the causal DAG of its channel (`dag.Place`)."""
+
 MESSAGE: Final = _table(
     dialect=TEXT,
     kind=TEXT,
