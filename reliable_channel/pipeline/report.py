@@ -66,6 +66,8 @@ FIGURES: Final = (
     Figure("overhead", "Overhead", figures.overhead),
     Figure("sync", "Sync messages", figures.sync_traffic),
     Figure("lamport", "Lamport timestamps", figures.lamport_drift),
+    Figure("clocks", "Clocks", figures.clocks),
+    Figure("members", "Members who misbehave", figures.members),
     Figure("late_joiners", "Who came later", figures.late_joiners),
 )
 

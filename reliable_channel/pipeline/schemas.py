@@ -89,6 +89,7 @@ TRAFFIC: Final = _table(
     causal_history_bytes=NUMBER,
 )
 REPAIR: Final = _table(**_WHOSE, message_id=TEXT, requests=NUMBER, responses=NUMBER)
+LAG: Final = _table(**_WHOSE, sender_id=TEXT, least_ms=NUMBER)
 FINDING: Final = _table(audit=TEXT, **_WHOSE, message_id=TEXT, at_ms=NUMBER, detail=TEXT)
 SET_ASIDE: Final = _table(path=TEXT, reason=TEXT, lines=NUMBER, first_line=NUMBER)
 
@@ -100,6 +101,7 @@ FACTS: Final = {
     "Dispatch": DISPATCH,
     "Traffic": TRAFFIC,
     "Repair": REPAIR,
+    "Lag": LAG,
     "Finding": FINDING,
     "SetAside": SET_ASIDE,
 }
