@@ -84,7 +84,7 @@ def flow(
     Raises:
         TimeoutError: nothing arrived for `STALL_S`.
     """
-    arrivals = _Arrivals(receiver)
+    arrivals = _Arrivals(receiver, payloads)
     sent_at_ms: dict[bytes, int] = {}
 
     def wait_until_under_way(at_most: int) -> None:
@@ -113,11 +113,14 @@ def flow(
 
 
 class _Arrivals:
-    """When a peer's application was told of each payload first, from now on; each event is looked
-    at once."""
+    """When a peer's application was told of each payload first; each event is looked at once.
 
-    def __init__(self, receiver: Peer) -> None:
+    Others do not count: js-waku may tell of what was sent earlier again.
+    """
+
+    def __init__(self, receiver: Peer, payloads: Iterable[bytes]) -> None:
         self._receiver = receiver
+        self._wanted = frozenset(payloads)
         self._seen = len(receiver.events)
         self.at_ms: dict[bytes, int] = {}
 
@@ -126,8 +129,10 @@ class _Arrivals:
         new = self._receiver.events[self._seen :]
         self._seen += len(new)
         for event in new:
-            if event["event"] == "message_received":
-                self.at_ms.setdefault(b64decode(event["payload"]), event["at_ms"])
+            if event["event"] != "message_received":
+                continue
+            if (payload := b64decode(event["payload"])) in self._wanted:
+                self.at_ms.setdefault(payload, event["at_ms"])
         return len(self.at_ms)
 
 
