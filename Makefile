@@ -64,7 +64,7 @@ vectors: $(READY) ## the golden vectors of other implementations
 		tests/vectors/data/nim-sds tests/vectors/data/mvds tests/vectors/data/svs \
 		tests/vectors/data/status
 
-interop: $(READY) ## other implementations, real ones: js-waku and Waku nodes in containers (FULL=1: all cells), MVDS, SVS
+interop: $(READY) ## other implementations, real ones: js-waku and Waku nodes in containers (FULL=1: all cells), MVDS, SVS, a Status bot
 	@INTEROP_FULL=$(FULL) $(BIN)/python -m pytest interop -s $(ARGS)
 
 interop-docs: $(READY) ## the same with js-waku alone, and docs/interop.md's table written from it

@@ -117,9 +117,11 @@ class Bench:
         with suppress(DockerException):
             self._client.networks.get(name).remove()
 
-    def network(self, kind: NodeKind, *, forgets: bool = False) -> "BenchNetwork":
-        """A network with a node of this kind, to be entered."""
-        return BenchNetwork(self, kind, forgets=forgets)
+    def network(
+        self, kind: NodeKind, *, forgets: bool = False, shards: str | None = None
+    ) -> "BenchNetwork":
+        """A network with a node of this kind, to be entered; see `BenchNetwork`."""
+        return BenchNetwork(self, kind, forgets=forgets, shards=shards)
 
 
 class StockNode(Container):
@@ -140,13 +142,20 @@ class BenchNetwork:
     """One network: a service node, and participants around it. Ours have a node of their own each,
     a gateway to the service node, as REST caches have one reader; the embedded node needs none.
 
-    With `forgets` the node's Store does not outlive it.
+    With `forgets` the node's Store does not outlive it. `shards` of the kind `store` are static
+    ones of any cluster, as in `16:128,256`.
+
+    Raises:
+        ValueError: shards of another kind.
     """
 
-    def __init__(self, bench: Bench, kind: NodeKind, *, forgets: bool) -> None:
+    def __init__(self, bench: Bench, kind: NodeKind, *, forgets: bool, shards: str | None) -> None:
+        if shards is not None and kind != "store":
+            raise ValueError(f"a node of the kind {kind} takes no shards: use a store node")
         self._bench = bench
         self.kind = kind
         self._forgets = forgets
+        self._shards = [] if shards is None else ["-shards", shards]
         self._numbers = count(2)
         self._stack = ExitStack()
 
@@ -186,7 +195,7 @@ class BenchNetwork:
         if self.kind == "embedded":
             node = f"http://{self.node.address}:{REST_PORT}"
         else:
-            gateway = self._gateway(name, service)
+            gateway = self.gateway(name, service)
             node = f"http://{gateway.address}:{REST_PORT}"
             flags += ["--store-peer", self.node_address("tcp")]
         options = {**(OUR_STOCK if self.kind == "stock" else OUR_QUICK), **options}
@@ -219,10 +228,20 @@ class BenchNetwork:
 
     def program_behind_gateway(self, name: str, source: Path) -> Container:
         """The same, with a gateway of its own, whose REST address is its one argument."""
-        gateway = self._gateway(name, "relay")
+        gateway = self.gateway(name, "relay")
         python = str(Path(sys.executable).resolve())
         entrypoint = [python, "-c", source.read_text(), f"http://{gateway.address}:{REST_PORT}"]
         return self._add(Container, "ours", [], name, entrypoint=entrypoint)
+
+    def gateway(self, name: str, service: Service = "relay") -> Container:
+        """A participant's own node, started. Processes of the engine's host reach its
+        REST API too, on `REST_PORT` of its address."""
+        address = self._next_address()
+        arguments = ["-address", address, "-gateway", self.node_address("tcp"), *self._shards]
+        arguments += [f"-relay={'true' if service == 'relay' else 'false'}"]
+        if self.kind == "stock":
+            arguments += ["-filter-cache", str(STOCK_FILTER_CACHE)]
+        return self._add(Container, "node", arguments, f"{name}'s gateway", address)
 
     def node_address(self, transport: Literal["tcp", "ws"]) -> str:
         """The service node's multiaddress."""
@@ -239,17 +258,9 @@ class BenchNetwork:
             case "stock":
                 return self._add(StockNode, "stock", _stock_arguments(address), "node", address)
             case "store":
-                arguments = ["-address", address, "-nodekey", NODE_KEY]
+                arguments = ["-address", address, "-nodekey", NODE_KEY, *self._shards]
                 arguments += [] if self._forgets else ["-store", STORE]
                 return self._add(Container, "node", arguments, "node", address)
-
-    def _gateway(self, name: str, service: Service) -> Container:
-        address = self._next_address()
-        arguments = ["-address", address, "-gateway", self.node_address("tcp")]
-        arguments += [f"-relay={'true' if service == 'relay' else 'false'}"]
-        if self.kind == "stock":
-            arguments += ["-filter-cache", str(STOCK_FILTER_CACHE)]
-        return self._add(Container, "node", arguments, f"{name}'s gateway", address)
 
     def _add(
         self,

@@ -95,7 +95,8 @@ class Peer(Container):
 
     def cause(self) -> str:
         """What it said last, for who has to find out."""
-        return f"{self.name}: {self.events[-3:]} | {list(self.errors)[-3:]}"
+        told = [event for event in self.events if "ref" not in event]  # no answers: logs are long
+        return f"{self.name}: {told[-3:]} | {list(self.errors)[-3:]}"
 
 
 class OurPeer(Peer):

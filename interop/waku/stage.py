@@ -1,6 +1,6 @@
 """Where a cell is played: its participants, and the steps that scenarios are told in."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from time import monotonic, sleep
 from typing import Any, Final
 
@@ -13,6 +13,8 @@ PACE_S: Final = 0.05
 JS_STOCK_PACE_S: Final = 1.6
 """js-waku does not pace itself: what a stock node's rate limit refuses it takes for sent."""
 POLL_S: Final = 2.0
+NAMED: Final = 20
+"""So many missing messages are named."""
 SETTLE_S: Final = 120
 JS_PATIENCE_S: Final = 40
 """How long js-waku may stand still before what it misses counts as missed."""
@@ -124,6 +126,11 @@ class Stage:
             if message_id not in self.forgotten
         }
 
+    def names(self, message_ids: Collection[str]) -> str:
+        """Which messages these are, for who has to find out; the oldest first."""
+        oldest = sorted(message_ids, key=lambda i: self.accepted_at[i])[:NAMED]
+        return ", ".join(f"{i[:8]} {self.accepted[i][:40]!r}" for i in oldest)
+
     def settle(self, within_s: float = SETTLE_S, js_patience_s: float = JS_PATIENCE_S) -> None:
         """Wait until all have all; js-waku, until it has all or stands still.
 
@@ -136,8 +143,7 @@ class Stage:
             logs = {peer.name: log_of(peer) for peer in self.peers}
             wanted = set(self.accepted)
             missing = {
-                name: len(wanted - {entry["message_id"] for entry in log})
-                for name, log in logs.items()
+                name: wanted - {entry["message_id"] for entry in log} for name, log in logs.items()
             }
             lengths = [len(logs[peer.name]) for peer in self.js]
             if lengths != js_lengths:
@@ -149,8 +155,12 @@ class Stage:
             if ours_have_all and ours_agree and (js_has_all or js_stands):
                 return
             if monotonic() > end and not (ours_have_all and ours_agree):
+                lacks = "; ".join(
+                    f"{name} lacks {len(ids)} messages: {self.names(ids)}"
+                    for name, ids in missing.items()
+                )
                 causes = " // ".join(peer.cause() for peer in self.peers)
-                raise TimeoutError(f"missing after {within_s:.0f} s: {missing}; {causes}")
+                raise TimeoutError(f"after {within_s:.0f} s {lacks} // {causes}")
             sleep(POLL_S)
 
     def acknowledged_by_all(self, within_s: float = SETTLE_S) -> None:

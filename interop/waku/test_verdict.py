@@ -82,7 +82,7 @@ def test_all_have_all() -> None:
 @pytest.mark.parametrize(
     ("log", "told", "complaint"),
     [
-        ({"a": MESSAGES["a"]}, (), "ours misses 1 of 2"),
+        ({"a": MESSAGES["a"]}, (), "ours misses 1 of 2 accepted messages: b b'from js'"),
         (MESSAGES | {"c": b"?"}, ("b",), "ours holds 1 messages that nobody was given"),
         (MESSAGES | {"b": b"changed"}, ("b",), "changed contents"),
         (MESSAGES, (), "told other messages than it holds"),

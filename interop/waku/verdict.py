@@ -63,7 +63,9 @@ def _check_ours(stage: Stage, peer: OurPeer, accepted: dict[str, bytes]) -> str:
     log = [entry for entry in log if entry[0] not in stage.forgotten]
     assert len(log) == len(dict(log)), f"{peer.name}: a message is in the log twice"
     lost, foreign = set(accepted) - set(dict(log)), set(dict(log)) - set(accepted)
-    assert not lost, f"{peer.name} misses {len(lost)} of {len(accepted)} accepted messages"
+    assert not lost, (
+        f"{peer.name} misses {len(lost)} of {len(accepted)} accepted messages: {stage.names(lost)}"
+    )
     assert not foreign, f"{peer.name} holds {len(foreign)} messages that nobody was given"
     assert dict(log) == accepted, f"{peer.name} holds changed contents"
     assert answer["digest"] == digest(answer["entries"])

@@ -3,6 +3,7 @@
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -38,6 +39,13 @@ def audit(
     settle_ms: Annotated[
         int, typer.Option(min=0, help="How long something may be on its way.")
     ] = SETTLE_MS,
+    dag: Annotated[
+        str,
+        typer.Option(
+            metavar="FROM..TO",
+            help="Times (UTC, ISO 8601) between which the DAG is drawn; either may be left out.",
+        ),
+    ] = "..",
     partitions: Annotated[
         int | None, typer.Option(min=1, help="Tasks that read; one for 64 MiB by default.")
     ] = None,
@@ -47,21 +55,58 @@ def audit(
     Gives the answer of `check`, for any number of journals. The exit status is 1 where a promise
     was broken. Needs Java 17 or 21 and `pip install 'reliable-channel[spark]'`.
     """
+    begin_ms, end_ms = time_window(dag)
     if remote is None:
         journal_files(paths)  # what is wrong with them is said before a minute's start
     with Status("starting Spark", console=err) as status:
         spark = session(master, remote=remote)
-        from ..pipeline.audit import read_facts, verdict
+        from ..pipeline.audit import read_facts, read_said, verdict
         from ..pipeline.report import write_report
 
         with _told(spark, status):
             facts = read_facts(spark, paths, settle_ms=settle_ms, partitions=partitions)
             found = verdict(facts, paths, settle_ms=settle_ms, progress=status.update)
-            page = write_report(facts, found, report, progress=status.update)
+            page = write_report(
+                facts,
+                found,
+                report,
+                said=read_said(spark, paths, partitions=partitions),
+                begin_ms=begin_ms,
+                end_ms=end_ms,
+                progress=status.update,
+            )
         spark.stop()
     tell(found)
     out.print(f"report: {page.resolve().as_uri()}", soft_wrap=True, highlight=False)
     raise typer.Exit(0 if found.holds else 1)
+
+
+def time_window(text: str) -> tuple[int, int]:
+    """Begin and end, in ms since 1970, of `FROM..TO`.
+
+    Raises:
+        typer.BadParameter: it is none.
+    """
+    begin, dots, end = text.partition("..")
+    try:
+        if not dots:
+            raise ValueError("there is no '..' in it")
+        window = _ms(begin, 0), _ms(end, 2**63 - 1)
+        if window[0] > window[1]:
+            raise ValueError("it ends before it begins")
+    except ValueError as error:
+        raise typer.BadParameter(
+            f"{text!r} is no time window: {error}; give 2026-11-22T10:00..2026-11-22T10:05",
+            param_hint="--dag",
+        ) from None
+    return window
+
+
+def _ms(text: str, otherwise: int) -> int:
+    if not text:
+        return otherwise
+    at = datetime.fromisoformat(text)
+    return round((at if at.tzinfo else at.replace(tzinfo=UTC)).timestamp() * 1000)
 
 
 @contextmanager

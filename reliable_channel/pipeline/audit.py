@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
-from pyspark.sql import DataFrame, SparkSession, Window
+from pyspark.sql import DataFrame, DataFrameReader, SparkSession, Window
 from pyspark.sql import functions as F
 
 from .audits import absent, findings, table
@@ -25,9 +25,14 @@ def read_facts(
 ) -> DataFrame:
     """What the journals in files and directories say; kept, as audits look at it many times."""
     reader = spark.read.format("sds_facts").option("settle_ms", settle_ms)
-    if partitions is not None:
-        reader = reader.option("partitions", partitions)
-    return reader.load([str(path) for path in paths]).persist()
+    return _load(reader, paths, partitions).persist()
+
+
+def read_said(
+    spark: SparkSession, paths: Sequence[str | Path], *, partitions: int | None = None
+) -> DataFrame:
+    """What was said and what it refers to, as each participant has it (`dag_tables`)."""
+    return _load(spark.read.format("sds_said"), paths, partitions)
 
 
 def verdict(
@@ -69,6 +74,14 @@ def verdict(
         findings=first,
         set_aside=sorted([nobody(path) for path in nobodys] + aside),
     )
+
+
+def _load(
+    reader: DataFrameReader, paths: Sequence[str | Path], partitions: int | None
+) -> DataFrame:
+    if partitions is not None:
+        reader = reader.option("partitions", partitions)
+    return reader.load([str(path) for path in paths])
 
 
 def _first(found: DataFrame) -> list[Finding]:

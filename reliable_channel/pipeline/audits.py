@@ -12,6 +12,7 @@ from typing import Final
 from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F
 
+from .clocks import APART, MOST_OFFSET_MS
 from .findings import Audit
 from .promises import ANOTHER_MESSAGE, LOST, NEVER
 from .schemas import FACTS, FINDING
@@ -34,6 +35,7 @@ def findings(facts: DataFrame, settle_ms: int) -> DataFrame:
         ids_of_several(deliveries),
         unequal_logs(lives, deliveries),
         twice_at_a_time(lives),
+        clocks_apart(lives, table(facts, "Lag")),
     )
     return reduce(DataFrame.unionByName, parts)
 
@@ -171,6 +173,45 @@ def twice_at_a_time(lives: DataFrame) -> DataFrame:
                 F.concat("path", F.lit(" and "), "before", F.lit(" overlap")),
             )
         )
+    )
+
+
+def clock_offsets(lags: DataFrame) -> DataFrame:
+    """How far each participant's clock is ahead of the median one (ms), by the quickest messages to
+    and from each of its peers (`clocks`)."""
+    least = lags.groupBy("channel_id", "participant_id", "sender_id").agg(
+        F.min("least_ms").alias("there_ms")
+    )
+    back = least.select(
+        "channel_id",
+        F.col("sender_id").alias("participant_id"),
+        F.col("participant_id").alias("sender_id"),
+        F.col("there_ms").alias("back_ms"),
+    )
+    doubled = F.array_insert(F.collect_list(F.col("there_ms") - F.col("back_ms")), 1, F.lit(0))
+    median = F.get(F.array_sort("doubled"), F.floor(F.col("peers") / 2))
+    return (
+        least.join(back, ["channel_id", "participant_id", "sender_id"])
+        .groupBy("channel_id", "participant_id")
+        .agg(F.count("*").alias("peers"), doubled.alias("doubled"))
+        .select("channel_id", "participant_id", "peers", F.floor(median / 2).alias("offset_ms"))
+    )
+
+
+def clocks_apart(lives: DataFrame, lags: DataFrame) -> DataFrame:
+    """Participants whose clock is far from those of most others."""
+    last = lives.groupBy("channel_id", "participant_id").agg(
+        F.max_by(F.struct("life", F.col("until_ms").alias("at_ms")), "life").alias("last")
+    )
+    detail = F.format_string(APART.replace("{}", "%d"), "offset_ms")
+    return (
+        clock_offsets(lags)
+        .where(F.abs("offset_ms") > MOST_OFFSET_MS)
+        .join(last, ["channel_id", "participant_id"])
+        .select(
+            "channel_id", "participant_id", "last.*", "offset_ms", F.lit("").alias("message_id")
+        )
+        .transform(lambda found: _findings(found, Audit.CLOCK, detail))
     )
 
 

@@ -7,7 +7,8 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
 
-from .facts import Delivery, Outcome, facts_of
+from .clocks import clocks_apart
+from .facts import Delivery, Lag, Outcome, facts_of
 from .findings import SETTLE_MS, Finding
 from .journals import Participant, journal_files, participants
 from .promises import ids_of_several, twice_at_a_time, undelivered, unequal_logs
@@ -42,6 +43,7 @@ def check(
             *ids_of_several(deliveries),
             *unequal_logs(lives, deliveries),
             *twice_at_a_time(lives),
+            *clocks_apart(lives, facts[Lag]),
         ]
     )
     return Verdict(

@@ -104,8 +104,28 @@ class Repair(NamedTuple):
     responses: int
 
 
+class Lag(NamedTuple):
+    """Between the stamp of a sender's live messages and when they came, each by its own clock."""
+
+    channel_id: str
+    participant_id: str
+    life: int
+    sender_id: str
+    least_ms: int
+    """Of the quickest one."""
+
+
 Fact = (
-    Life | Delivery | Outcome | Acknowledgement | Dispatch | Traffic | Repair | Finding | SetAside
+    Life
+    | Delivery
+    | Outcome
+    | Acknowledgement
+    | Dispatch
+    | Traffic
+    | Repair
+    | Lag
+    | Finding
+    | SetAside
 )
 
 
@@ -146,6 +166,7 @@ class _Life:
         self._requests: Counter[str] = Counter()
         self._responses: Counter[str] = Counter()
         self._traffic: defaultdict[str, Counter[str]] = defaultdict(Counter)
+        self._least_ms: dict[str, int] = {}
 
     def add(self, line: Line, message: Message | None) -> Iterator[Fact]:
         """Take a line; what needs nothing else is told at once."""
@@ -158,6 +179,7 @@ class _Life:
             case "wire_in" if message_hash is not None:
                 if line.outcome in ("delivered", "parked"):
                     self._sources[message_hash] = line.source or ""
+                    self._lag(line, message, at_ms)
             case "wire_out" if message_hash is not None:
                 self._count(line, message)
                 yield Dispatch(*self._whose, message_hash, line.source or "")
@@ -198,9 +220,17 @@ class _Life:
                 yield Acknowledgement(*self._whose, message_id, line.at_ms or 0, *when)
         for kind, counts in self._traffic.items():
             yield Traffic(*self._whose, kind, *(counts[name] for name in Traffic._fields[4:]))
+        for sender_id, least_ms in self._least_ms.items():
+            yield Lag(*self._whose, sender_id, least_ms)
         for message_id in self._requests.keys() | self._responses.keys():
             requests, responses = self._requests[message_id], self._responses[message_id]
             yield Repair(*self._whose, message_id, requests, responses)
+
+    def _lag(self, line: Line, message: Message | None, at_ms: int) -> None:
+        if line.source == "live" and message is not None and line.timestamp_ns is not None:
+            lag_ms = at_ms - line.timestamp_ns // 1_000_000
+            least_ms = self._least_ms.get(message.sender_id, lag_ms)
+            self._least_ms[message.sender_id] = min(lag_ms, least_ms)
 
     def _count(self, line: Line, message: Message | None) -> None:
         counts = self._traffic[line.source or ""]

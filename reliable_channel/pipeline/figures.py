@@ -7,7 +7,8 @@ from typing import Final
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
-from .audits import MESSAGE, WHOSE, messages, table
+from .audits import MESSAGE, WHOSE, clock_offsets, messages, table
+from .findings import Audit
 
 QUANTILES: Final = tuple(n / 20 for n in range(21))
 """At which a curve of latencies is drawn."""
@@ -136,6 +137,29 @@ def lamport_drift(facts: DataFrame) -> DataFrame:
         .groupBy("channel_id", "participant_id")
         .agg(F.count("*").alias("messages"), *_levels(ahead))
         .orderBy("channel_id", "participant_id")
+    )
+
+
+def clocks(facts: DataFrame) -> DataFrame:
+    """How far each participant's clock is ahead of the median one (ms), from the quickest messages
+    to and from each of its peers; right by half of what one way is quicker than the other."""
+    return clock_offsets(table(facts, "Lag")).orderBy("channel_id", "participant_id")
+
+
+def members(facts: DataFrame) -> DataFrame:
+    """What was sent that no honest member sends, and how many participants saw it; the name is
+    the one that the message gave."""
+    return (
+        table(facts, "Finding")
+        .where(F.col("audit") == Audit.MEMBERS.value)
+        .withColumn("what", F.regexp_replace("detail", ", [0-9]+ times$", ""))
+        .groupBy("channel_id", "what")
+        .agg(
+            F.sum(F.regexp_extract("detail", "([0-9]+) times$", 1).cast("long")).alias("times"),
+            F.count_distinct("participant_id").alias("seen_by"),
+            F.min("at_ms").alias("at_ms"),
+        )
+        .orderBy("channel_id", "what")
     )
 
 

@@ -22,6 +22,7 @@ class Audit(Enum):
     REPAIR = "repair"
     CLOCK = "clock"
     JOURNALS = "journals"
+    MEMBERS = "members"
 
 
 PROMISES: Final = {
@@ -34,6 +35,7 @@ PROMISES: Final = {
     Audit.REPAIR: "repair ends: it rests, and gives up",
     Audit.CLOCK: "clocks go forward, and agree",
     Audit.JOURNALS: "nobody was there twice at a time",
+    Audit.MEMBERS: "nobody sent what no honest member sends",
 }
 """What each audit says where it finds nothing."""
 

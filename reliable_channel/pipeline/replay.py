@@ -20,6 +20,7 @@ from .findings import SETTLE_MS, Audit, Finding
 from .journals import Noted, settings
 from .lines import OPENED, SET_ASIDE, Line
 from .log_order import Landed, LogOrder
+from .misbehaviour import Misbehaviour
 
 BACK_MS: Final = 1_000
 """By so much a clock may seem to go back: what the channel's own clock tolerates."""
@@ -89,6 +90,7 @@ class Replay:
         """Own messages that others were seen to have, and since when."""
         self._asked: defaultdict[str, list[int]] = defaultdict(list)
         self._ahead: set[str] = set()
+        self._misbehaviour = Misbehaviour()
         self._found: list[Finding] = []
 
     def add(self, noted: Noted, message: Message | None) -> None:
@@ -103,6 +105,7 @@ class Replay:
             self._find(Audit.CLOCK, "", line.at_ms, f"the clock went back by {back_ms} ms")
         self._last_ms = line.at_ms
         self._until_ms = max(self._until_ms, line.at_ms)
+        self._misbehaviour.add(line, message, line.at_ms)
         message_id = line.message_id or ""
         match line.event:
             case "wire_in":
@@ -139,7 +142,11 @@ class Replay:
 
     def findings(self) -> list[Finding]:
         """What was broken, as far as this journal alone can tell."""
-        return [*self._found, *self._not_told(), *self._without_end()]
+        deeds = (
+            self._finding(Audit.MEMBERS, deed.message_id, deed.at_ms, deed.detail)
+            for deed in self._misbehaviour
+        )
+        return [*self._found, *self._not_told(), *self._without_end(), *deeds]
 
     def _opened(self, noted: Noted, at_ms: int) -> None:
         values = settings(noted.line)

@@ -14,8 +14,9 @@ import pyarrow.parquet as pq
 from pyspark.sql import DataFrame
 
 from ..plots import Line, Panel, PlotsUnavailable, draw
-from . import figures
+from . import dag_tables, figures
 from .audits import table
+from .dag_picture import draw_dag
 from .findings import PROMISES, Audit
 from .schemas import FINDING
 from .sources.batches import arrow_schema
@@ -65,6 +66,8 @@ FIGURES: Final = (
     Figure("overhead", "Overhead", figures.overhead),
     Figure("sync", "Sync messages", figures.sync_traffic),
     Figure("lamport", "Lamport timestamps", figures.lamport_drift),
+    Figure("clocks", "Clocks", figures.clocks),
+    Figure("members", "Members who misbehave", figures.members),
     Figure("late_joiners", "Who came later", figures.late_joiners),
 )
 
@@ -74,9 +77,15 @@ def write_report(
     found: Verdict,
     directory: Path,
     *,
+    said: DataFrame | None = None,
+    begin_ms: int = 0,
+    end_ms: int = 2**63 - 1,
     progress: Callable[[str], None] = lambda what: None,
 ) -> Path:
     """Write `index.html`, `report.json` and a Parquet file a table; return the page's path.
+
+    Of `said` (`sds_said`) the causal DAG is a section, with a picture of the last messages between
+    `begin_ms` and `end_ms`.
 
     Raises:
         OSError: the directory cannot be written.
@@ -91,6 +100,9 @@ def write_report(
         first = [tuple(row.values()) for row in values.slice(0, MOST_ROWS).to_pylist()]
         drawn = _delays(facts) if figure.of is figures.delivery_by_way else ""
         sections.append(_section(figure.title, figure.about, values.column_names, first, drawn))
+    if said is not None:
+        progress("the causal dag")
+        sections.append(_dag(said, directory, begin_ms, end_ms))
     progress("writing the tables")
     pq.write_table(table(facts, "Life").toArrow(), directory / "lives.parquet")
     rows = [each._asdict() for each in found.findings]
@@ -161,6 +173,25 @@ def _cell(value: Any, is_time: bool) -> str:
         if isinstance(value, float)
         else (f'<td class="number">{value:,}</td>')
     )
+
+
+def _dag(said: DataFrame, directory: Path, begin_ms: int, end_ms: int) -> str:
+    """The shape of the DAG as a table, and some of it as a picture."""
+    nodes = dag_tables.nodes(said).persist()
+    pq.write_table(nodes.toArrow(), directory / "dag.parquet")
+    shape = dag_tables.shape(nodes).toArrow()
+    nodes.unpersist()
+    drawn = dag_tables.window(said, begin_ms, end_ms)
+    about = " ".join((dag_tables.shape.__doc__ or "").split())
+    if drawn:
+        about += (
+            f" The picture has the last {len(drawn)} messages of {drawn[0].channel_id!r:.80} in "
+            "the chosen time, each in its sender's lane, in log order; a ring is around what "
+            "nobody shown refers to. References that others imply are left out."
+        )
+    first = [tuple(row.values()) for row in shape.slice(0, MOST_ROWS).to_pylist()]
+    picture = draw_dag(drawn) if drawn else "<p>Nothing was said in the chosen time.</p>"
+    return _section("The causal DAG", about, shape.column_names, first, picture)
 
 
 def _delays(facts: DataFrame) -> str:

@@ -89,6 +89,7 @@ TRAFFIC: Final = _table(
     causal_history_bytes=NUMBER,
 )
 REPAIR: Final = _table(**_WHOSE, message_id=TEXT, requests=NUMBER, responses=NUMBER)
+LAG: Final = _table(**_WHOSE, sender_id=TEXT, least_ms=NUMBER)
 FINDING: Final = _table(audit=TEXT, **_WHOSE, message_id=TEXT, at_ms=NUMBER, detail=TEXT)
 SET_ASIDE: Final = _table(path=TEXT, reason=TEXT, lines=NUMBER, first_line=NUMBER)
 
@@ -100,6 +101,7 @@ FACTS: Final = {
     "Dispatch": DISPATCH,
     "Traffic": TRAFFIC,
     "Repair": REPAIR,
+    "Lag": LAG,
     "Finding": FINDING,
     "SetAside": SET_ASIDE,
 }
@@ -108,6 +110,31 @@ FACTS: Final = {
 _COLUMNS: Final = {field.name: field.dataType for table in FACTS.values() for field in table}
 FACT: Final = _table(fact=TEXT, **_COLUMNS)
 """All facts in one table: which one it is, and the columns of all of them."""
+
+SAID: Final = _table(
+    channel_id=TEXT,
+    participant_id=TEXT,
+    message_id=TEXT,
+    sender_id=TEXT,
+    lamport_timestamp=NUMBER,
+    at_ms=NUMBER,
+    references=TEXTS,
+)
+"""A message as one journal has it (`dag.Said`)."""
+
+PLACE: Final = _table(
+    channel_id=TEXT,
+    message_id=TEXT,
+    sender_id=TEXT,
+    lamport_timestamp=NUMBER,
+    at_ms=NUMBER,
+    references=NUMBER,
+    orphaned=NUMBER,
+    depth=NUMBER,
+    branches=NUMBER,
+    is_head=FLAG,
+)
+"""A message in the causal DAG of its channel (`dag.Place`)."""
 
 MESSAGE: Final = _table(
     dialect=TEXT,

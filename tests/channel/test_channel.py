@@ -8,6 +8,7 @@ import pytest
 
 from reliable_channel import (
     ChannelClosed,
+    ChannelOptions,
     ChannelUnavailable,
     ContentTooLong,
     EmptyContent,
@@ -259,7 +260,7 @@ async def test_a_channel_that_was_never_opened_says_so() -> None:
 
 @pytest.mark.conformance("LD-LIFECYCLE-1")
 async def test_a_closed_channel_can_be_read_but_not_used() -> None:
-    channel = alone()
+    channel = alone(options=ChannelOptions())  # whose first sync message is due in seconds
     async with channel:
         await channel.send(b"hello")
     assert len(channel.log()) == 1

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import json
-from base64 import b64decode
+from base64 import b64decode, b64encode
 from bisect import bisect_left
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
 from random import Random
@@ -131,6 +132,59 @@ def _two_journals(path: Path, lines: Lines, random: Random) -> Expected:
     return {("journals", path.stem, "")}
 
 
+def _rejected(reason: str) -> Plant:
+    """Something was refused that no honest member sends."""
+
+    def plant(path: Path, lines: Lines, random: Random) -> Expected:
+        at = random.randrange(len(lines) // 3, len(lines) // 2)
+        refused = {
+            "event": "message_rejected",
+            "at_ms": lines[at]["at_ms"],
+            "reason": reason,
+            "detail": "as an attacker sends it",
+            "message_id": "" if reason == "malformed" else "ab" * 32,
+            "sender_id": "" if reason == "malformed" else "mallory",
+        }
+        lines[at:at] = [refused, refused]
+        _write(path, lines)
+        return {("members", path.stem, refused["message_id"])}
+
+    return plant
+
+
+def _full_bloom_filter(path: Path, lines: Lines, random: Random) -> Expected:
+    """A bloom filter with all bits set acknowledges whatever was sent."""
+    came = random.choice(_middle([line for line in lines if line["event"] == "wire_in"]))
+    message = SpecCodec().decode(b64decode(came["payload"]))
+    full = SpecCodec().encode(replace(message, bloom_filter=b"\xff" * 100))
+    came["payload"] = b64encode(full).decode()
+    _write(path, lines)
+    return {("members", path.stem, message.message_id)}
+
+
+def _wrong_clock(path: Path, lines: Lines, random: Random) -> Expected:
+    """The clock was 15 seconds ahead all the time, and what it stamped with it."""
+    ahead_ms = 15_000
+    own = {line["message_hash"] for line in lines if line["event"] == "wire_out"}
+    for line in lines:
+        line["at_ms"] += ahead_ms
+    _write(path, lines)
+    for other in path.parent.glob("*.jsonl"):
+        theirs = other.read_text().splitlines(keepends=True)
+        other.write_text("".join(_stamped(line, own, ahead_ms) for line in theirs))
+    return {("clock", path.stem, "")}
+
+
+def _stamped(text: str, message_hashes: set[str], ahead_ms: int) -> str:
+    """A line of a journal, with another stamp if it is about one of these messages."""
+    if '"event":"wire_' not in text:
+        return text
+    line = json.loads(text)
+    if line["message_hash"] in message_hashes:
+        line["timestamp_ns"] += ahead_ms * 1_000_000
+    return json.dumps(line, separators=(",", ":")) + "\n"
+
+
 FAULTS: Final[dict[str, Plant]] = {
     "missing": _missing,
     "duplicate": _duplicate,
@@ -142,6 +196,11 @@ FAULTS: Final[dict[str, Plant]] = {
     "clock jump": _clock_jump,
     "torn last line": _torn_last_line,
     "two journals of one participant": _two_journals,
+    "Lamport timestamp far ahead": _rejected("lamport_too_far_ahead"),
+    "garbage": _rejected("malformed"),
+    "stolen id": _rejected("forged_id"),
+    "full bloom filter": _full_bloom_filter,
+    "wrong clock": _wrong_clock,
 }
 
 

@@ -41,8 +41,6 @@ import (
 )
 
 const (
-	cluster    = 1 // go-waku's autosharding knows no other
-	shardCount = 8
 	tcpPort    = 60000
 	wsPort     = 60001
 	restPort   = 8645
@@ -54,6 +52,7 @@ const (
 
 type settings struct {
 	key, address string
+	network      shards
 	store        string
 	service      multiaddr.Multiaddr // nil: this is a service node
 	relay        bool
@@ -62,7 +61,8 @@ type settings struct {
 }
 
 func main() {
-	s := settings{}
+	s := settings{network: ofAutosharding}
+	flag.Func("shards", "CLUSTER:SHARD,SHARD,… (default 1:0,1,2,3,4,5,6,7)", s.network.parse)
 	flag.StringVar(&s.key, "nodekey", "", "32 bytes in hex; makes the peer id")
 	flag.StringVar(&s.address, "address", "127.0.0.1", "IPv4 address to listen on and to tell")
 	flag.StringVar(&s.store, "store", "memory", "Store v3: a file, memory or none")
@@ -101,10 +101,10 @@ func run(s settings) error {
 		return err
 	}
 	if s.service == nil {
-		if err := serve(ctx, waku, s.store, log); err != nil {
+		if err := serve(ctx, waku, s.network, s.store, log); err != nil {
 			return err
 		}
-	} else if err := join(ctx, waku, s.service); err != nil {
+	} else if err := join(ctx, waku, s.network, s.service); err != nil {
 		return err
 	}
 	var running sync.WaitGroup
@@ -139,7 +139,7 @@ func (s settings) options(log *zap.Logger) ([]node.WakuNodeOption, error) {
 		node.WithHostAddress(&net.TCPAddr{IP: ip, Port: tcpPort}),
 		node.WithAdvertiseAddresses(tell("/ip4/%s/tcp/%d", tcpPort), tell("/ip4/%s/tcp/%d/ws", wsPort)),
 		node.WithWebsockets(s.address, wsPort),
-		node.WithClusterID(cluster), node.WithShards(allShards()),
+		node.WithClusterID(s.network.cluster), node.WithShards(s.network.indices),
 		node.WithMaxConnectionsPerIP(0), node.WithMaxPeerConnections(maxPeers),
 		// Without a capacity a node without relay divides by zero after ten minutes.
 		node.WithPeerStoreCapacity(maxPeers),
@@ -161,14 +161,14 @@ func (s settings) options(log *zap.Logger) ([]node.WakuNodeOption, error) {
 }
 
 // serve makes a service node of it.
-func serve(ctx context.Context, waku *node.WakuNode, store string, log *zap.Logger) error {
-	for _, topic := range allTopics() {
+func serve(ctx context.Context, waku *node.WakuNode, in shards, store string, log *zap.Logger) error {
+	for _, topic := range in.topics() {
 		filter := protocol.NewContentFilter(topic)
 		if _, err := waku.Relay().Subscribe(ctx, filter, relay.WithoutConsumer()); err != nil {
 			return err
 		}
 	}
-	serveMetadata(ctx, waku.Host())
+	serveMetadata(ctx, waku.Host(), in)
 	serveLightPush(waku)
 	if store != "none" {
 		archive, err := openArchive(store)
@@ -185,12 +185,12 @@ func serve(ctx context.Context, waku *node.WakuNode, store string, log *zap.Logg
 }
 
 // join makes a gateway of it, which stays connected to its service node: go-waku dials once.
-func join(ctx context.Context, waku *node.WakuNode, service multiaddr.Multiaddr) error {
+func join(ctx context.Context, waku *node.WakuNode, in shards, service multiaddr.Multiaddr) error {
 	info, err := peer.AddrInfoFromP2pAddr(service)
 	if err != nil {
 		return err
 	}
-	if _, err := waku.AddPeer([]multiaddr.Multiaddr{service}, peerstore.Static, allTopics(),
+	if _, err := waku.AddPeer([]multiaddr.Multiaddr{service}, peerstore.Static, in.topics(),
 		relay.WakuRelayID_v200, filter.FilterSubscribeID_v20beta1, lightpush.LightPushID_v20beta1, storeID); err != nil {
 		return err
 	}
@@ -214,18 +214,4 @@ func join(ctx context.Context, waku *node.WakuNode, service multiaddr.Multiaddr)
 		}
 	}()
 	return nil
-}
-
-func allShards() (shards []uint16) {
-	for shard := uint16(0); shard < shardCount; shard++ {
-		shards = append(shards, shard)
-	}
-	return shards
-}
-
-func allTopics() (topics []string) {
-	for _, shard := range allShards() {
-		topics = append(topics, protocol.NewStaticShardingPubsubTopic(cluster, shard).String())
-	}
-	return topics
 }

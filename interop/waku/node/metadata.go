@@ -21,12 +21,12 @@ const (
 
 // serveMetadata tells the shards in field 2, unpacked, which js-waku reads, and in field 3, packed,
 // which go-waku reads; stock go-waku writes field 3 alone, and js-waku then knows no shard of it.
-func serveMetadata(ctx context.Context, h host.Host) {
-	var shards []uint32
-	for _, shard := range allShards() {
-		shards = append(shards, uint32(shard))
+func serveMetadata(ctx context.Context, h host.Host, in shards) {
+	var indices []uint32
+	for _, shard := range in.indices {
+		indices = append(indices, uint32(shard))
 	}
-	id := proto.Uint32(cluster)
+	id := proto.Uint32(uint32(in.cluster))
 	h.SetStreamHandler(metadataID, func(s network.Stream) {
 		defer s.Close()
 		if pbio.NewDelimitedReader(s, maxMetadata).ReadMsg(&pb.WakuMetadataRequest{}) != nil {
@@ -34,7 +34,7 @@ func serveMetadata(ctx context.Context, h host.Host) {
 			return
 		}
 		_ = pbio.NewDelimitedWriter(s).WriteMsg(
-			&pb.WakuMetadataResponse{ClusterId: id, Shards: shards, ShardsDeprecated: shards})
+			&pb.WakuMetadataResponse{ClusterId: id, Shards: indices, ShardsDeprecated: indices})
 	})
 	// go-waku itself sends a request without field 2 when a peer connects, which js-waku takes for
 	// the truth as well: say it again, in full, before and after that.
@@ -47,7 +47,7 @@ func serveMetadata(ctx context.Context, h host.Host) {
 					return
 				}
 				_ = pbio.NewDelimitedWriter(s).WriteMsg(
-					&pb.WakuMetadataRequest{ClusterId: id, Shards: shards, ShardsDeprecated: shards})
+					&pb.WakuMetadataRequest{ClusterId: id, Shards: indices, ShardsDeprecated: indices})
 				_ = pbio.NewDelimitedReader(s, maxMetadata).ReadMsg(&pb.WakuMetadataResponse{})
 				_ = s.Close()
 			}

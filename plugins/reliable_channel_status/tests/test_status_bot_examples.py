@@ -1,16 +1,34 @@
 """Each of examples/status_bots runs among people."""
 
+import asyncio
 import importlib.util
 import json
+import socket
+import time
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree
 
+import anyio
+import httpx
 import pytest
-from status_world import COMMUNITY, GENERAL, OTHER
+from status_world import ALICE, COMMUNITY, GENERAL, OTHER
 
-from reliable_channel_status import DeleteMessage, Reaction
-from reliable_channel_status.bot import StatusTestKit
+from reliable_channel.state import MemoryStateStore
+from reliable_channel_status import (
+    CONTENT_SHARD,
+    BridgeMessage,
+    ChatMessage,
+    DeleteMessage,
+    Opener,
+    Reaction,
+    Received,
+)
+from reliable_channel_status.bot import BotMemory, StatusTestKit, Surroundings
+from waku import StoreQuery, WakuClient
+from waku.node import EmbeddedNode, NodeOptions
 
 EXAMPLES = Path(__file__).parents[3] / "examples" / "status_bots"
 NODE = "http://node"
@@ -76,6 +94,102 @@ def test_bridge(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
         feed.write_text(FEED.replace("g2", "g3"))
         kit.wait(60)
         assert len(kit.said()) == 3, "it goes on when the file is right again"
+
+
+SECRET = b"a secret of the hook"
+HEADERS = {"Authorization": "Bearer " + SECRET.decode()}
+
+
+@asynccontextmanager
+async def webhook(node: EmbeddedNode, store: MemoryStateStore) -> AsyncIterator[httpx.AsyncClient]:
+    """The example as a process would run it, but for the node, which is in this one."""
+    listener = socket.create_server(("127.0.0.1", 0))
+    url = f"http://127.0.0.1:{listener.getsockname()[1]}/"
+    bot = example("webhook").make_bot(NODE, COMMUNITY.id, GENERAL, SECRET, listener)
+    memory = BotMemory(store, ALICE.public_key, now_ms())
+    transport = httpx.ASGITransport(app=node.app)
+    async with (
+        WakuClient(NODE, transport=transport) as client,
+        httpx.AsyncClient(base_url=url, headers=HEADERS, timeout=20) as sender,
+        anyio.create_task_group() as tasks,
+    ):
+        around = Surroundings(key=ALICE, memory=memory, client=client, now_ms=now_ms)
+        tasks.start_soon(bot.serve, around)
+        yield sender
+        bot.stop()
+    memory.close()
+
+
+def now_ms() -> int:
+    return time.time_ns() // 1_000_000
+
+
+def hook(**fields: Any) -> dict[str, Any]:
+    return {"id": "build 7", "user": "CI", "text": "main is rød"} | fields
+
+
+def test_webhook() -> None:
+    async def main() -> list[BridgeMessage | None]:
+        store = MemoryStateStore()
+        options = NodeOptions(cluster_id=16, shards=(128, 256), static_sharding=True)
+        async with EmbeddedNode(options) as node:
+            async with webhook(node, store) as sender:
+                for request, status in WRONG:
+                    answer = await sender.request(**{"method": "POST", "url": "/"} | request)
+                    assert (answer.status_code, bool(answer.text)) == (status, True), request
+                    assert SECRET.decode() not in answer.text
+                for number in (7, 8, 7):
+                    answer = await sender.post("/", json=hook(id=f"build {number}"))
+                    assert answer.status_code == 204
+            async with webhook(node, store) as sender:
+                answer = await sender.post("/", json=hook())
+                assert answer.status_code == 204, "the sender may not know that it was taken"
+            async with WakuClient(NODE, transport=httpx.ASGITransport(app=node.app)) as client:
+                opener, topic = Opener([COMMUNITY.universal_topic]), COMMUNITY.universal_topic
+                query = StoreQuery(
+                    content_topics=(topic.content_topic,), pubsub_topic=str(CONTENT_SHARD)
+                )
+                return [
+                    outcome.payload.bridge_message
+                    async for entry in client.store_all(query)
+                    if entry.message is not None
+                    for outcome in opener.receive(entry.message, now_ms())
+                    if isinstance(outcome, Received) and isinstance(outcome.payload, ChatMessage)
+                ]
+
+    said = asyncio.run(main())
+    assert sorted(message.message_id for message in said if message) == ["build 7", "build 8"]
+    assert {(m.bridge_name, m.user_name, m.content) for m in said if m} == {
+        ("webhook", "CI", "main is rød")
+    }
+
+
+WRONG: list[tuple[dict[str, Any], int]] = [
+    ({"json": hook(), "headers": {"Authorization": "Bearer guessed"}}, 401),
+    ({"json": hook(), "headers": {"Authorization": ""}}, 401),
+    ({"method": "GET"}, 405),
+    ({"content": b"no json"}, 400),
+    ({"content": b"[" * 15_000}, 400),
+    ({"json": ["a list"]}, 400),
+    ({"json": hook(text=" ")}, 400),
+    ({"json": hook(id=7)}, 400),
+    ({"json": hook(user="x" * 61)}, 400),
+    ({"content": json.dumps(hook(text="\ud800"))}, 400),
+    ({"content": b" " * 16_001}, 413),
+]
+
+
+def test_the_secret_of_the_webhook_is_kept(tmp_path: Path) -> None:
+    read_secret, file = example("webhook").read_secret, tmp_path / "hook.secret"
+    file.write_bytes(SECRET + b"\n")
+    file.chmod(0o644)
+    with pytest.raises(ValueError, match="chmod 600"):
+        read_secret(file)
+    file.chmod(0o600)
+    assert read_secret(file) == SECRET
+    file.write_bytes(b"short\n")
+    with pytest.raises(ValueError, match="less than 16 bytes"):
+        read_secret(file)
 
 
 def test_polls(tmp_path: Path) -> None:

@@ -11,8 +11,8 @@ if TYPE_CHECKING:
 def register(spark: SparkSession) -> None:
     """Make the formats known to a session."""
     from .archive import ArchiveSource
-    from .journals import FactSource, JournalSource
+    from .journals import FactSource, JournalSource, SaidSource
     from .store import StoreSource
 
-    for source in (JournalSource, FactSource, StoreSource, ArchiveSource):
+    for source in (JournalSource, FactSource, SaidSource, StoreSource, ArchiveSource):
         spark.dataSource.register(source)

@@ -23,11 +23,12 @@ from pyspark.sql.datasource import (
 from pyspark.sql.streaming.datasource import ReadLimit, SupportsTriggerAvailableNow
 from pyspark.sql.types import StructType
 
+from ..dag import said_by
 from ..facts import facts_of
 from ..findings import SETTLE_MS
 from ..journals import PACKED, Participant, end_of_lines, journal_files, lived, participants
 from ..lines import line_of
-from ..schemas import FACT, FACTS, JOURNAL
+from ..schemas import FACT, FACTS, JOURNAL, SAID
 from .batches import BATCH_ROWS, arrow_schema, batch, batches
 
 PARTITION_BYTES = 64 * 1024 * 1024
@@ -142,6 +143,15 @@ class FactReader(JournalReader):
             yield fact_batch(kind, facts)
 
 
+class SaidReader(JournalReader):
+    """Reads what was said and what it refers to."""
+
+    def read(self, partition: Participants) -> Iterator[pa.RecordBatch]:
+        """The messages of a share."""
+        every = (each for participant in partition.group for each in said_by(participant))
+        return batches(every, arrow_schema(SAID))
+
+
 def fact_batch(kind: str, facts: Sequence[Sequence[Any]]) -> pa.RecordBatch:
     """Facts of one kind in the table of all kinds."""
     schema = arrow_schema(FACTS[kind])
@@ -200,6 +210,28 @@ class FactSource(DataSource):
         """
         settle_ms = int(self.options.get("settle_ms", SETTLE_MS))
         return FactReader(_paths(self.options), _partitions(self.options), settle_ms)
+
+
+class SaidSource(DataSource):
+    """`spark.read.format("sds_said").load("directory")`."""
+
+    @classmethod
+    def name(cls) -> str:
+        """The format."""
+        return "sds_said"
+
+    def schema(self) -> StructType:
+        """A message of a participant a row."""
+        return SAID
+
+    def reader(self, schema: StructType) -> SaidReader:
+        """All that is there now.
+
+        Raises:
+            FileNotFoundError: a path that is not there.
+            ValueError: no journal.
+        """
+        return SaidReader(_paths(self.options), _partitions(self.options))
 
 
 def _rows(group: Sequence[Participant]) -> Iterator[Sequence[Any]]:

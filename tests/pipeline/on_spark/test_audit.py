@@ -43,7 +43,7 @@ def test_every_planted_fault_is_found_as_check_finds_it(
     (tmp_path / "poem.jsonl").write_text("of nobody\n")
     found = audited(spark, tmp_path, partitions)
     assert found == check([tmp_path])
-    assert len(found.broken) == 9
+    assert len(found.broken) == 10
 
 
 CAUSAL_ORDER_IN_SQL = """

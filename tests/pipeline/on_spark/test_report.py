@@ -19,6 +19,7 @@ from reliable_channel.pipeline.schemas import FACT
 
 from ..generated import write_group
 from ..planted import plant
+from ..test_clocks import OFFSETS, lags
 
 
 def test_the_page_stands_by_itself(spark: SparkSession, tmp_path: Path) -> None:
@@ -83,3 +84,33 @@ def test_ways(spark: SparkSession, copies: DataFrame) -> None:
     schema = "participant_id string, way string, delay_ms long, missing_ms long"
     found = figures.ways(copies).select("participant_id", "way", "delay_ms", "missing_ms")
     assertDataFrameEqual(found, spark.createDataFrame(expected, schema))
+
+
+def test_clocks_are_as_far_apart_as_in_one_process(spark: SparkSession) -> None:
+    rows = [
+        tuple({**dict.fromkeys(FACT.names), "fact": "Lag", **each._asdict()}.values())
+        for each in lags(*OFFSETS)
+    ]
+    expected = [("general", name, 3, offset_ms) for name, offset_ms in OFFSETS.items()]
+    schema = "channel_id string, participant_id string, peers long, offset_ms long"
+    found = figures.clocks(spark.createDataFrame(rows, FACT))
+    assertDataFrameEqual(found, spark.createDataFrame(expected, schema), ignoreNullable=True)
+
+
+def test_members(spark: SparkSession) -> None:
+    deeds = [("alice", 10, 2), ("bob", 5, 40)]
+    rows = [
+        fact(
+            "Finding",
+            whose,
+            audit="members",
+            message_id="m",
+            at_ms=at_ms,
+            detail=f"'mallory': refused as forged_id, {times} times",
+        )
+        for whose, at_ms, times in deeds
+    ]
+    expected = [("general", "'mallory': refused as forged_id", 42, 2, 5)]
+    schema = "channel_id string, what string, times long, seen_by long, at_ms long"
+    found = figures.members(spark.createDataFrame(rows, FACT))
+    assertDataFrameEqual(found, spark.createDataFrame(expected, schema), ignoreNullable=True)

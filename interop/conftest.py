@@ -5,9 +5,9 @@ from collections.abc import Iterator
 
 import pytest
 
-from ..go_build import GoUnavailable
-from .bench import Bench
-from .engine import EngineUnavailable
+from .go_build import GoUnavailable
+from .waku.bench import Bench
+from .waku.engine import EngineUnavailable
 
 
 @pytest.fixture(scope="session")

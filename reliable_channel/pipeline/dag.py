@@ -1,0 +1,134 @@
+"""The causal DAG of a channel: messages, what they refer to, and its shape, over plain values."""
+
+from __future__ import annotations
+
+from collections import defaultdict, deque
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Final, NamedTuple
+
+from .journals import Participant, lived
+from .lines import WIRE_IN, WIRE_OUT
+from .replay import message_of
+
+_TAKEN: Final = frozenset({"delivered", "parked"})
+
+
+class Said(NamedTuple):
+    """A message and what it refers to, as a journal has it."""
+
+    channel_id: str
+    participant_id: str
+    """Whose journal that is."""
+    message_id: str
+    sender_id: str
+    lamport_timestamp: int
+    at_ms: int
+    """When it was seen there first."""
+    references: Sequence[str]
+    """Message ids of its causal history."""
+
+
+class Place(NamedTuple):
+    """Where a message stands in the DAG."""
+
+    message_id: str
+    sender_id: str
+    lamport_timestamp: int
+    at_ms: int
+    references: int
+    orphaned: int
+    """References to messages that nobody has."""
+    depth: int | None
+    """Messages in the longest chain that ends here, this one counted; None in a circle or after
+    one, which no honest member can make."""
+    branches: int
+    """Messages up to here, in log order, to which none of them refers: so many branches go on side
+    by side."""
+    is_head: bool
+    """Nobody refers to it."""
+
+
+def said_by(participant: Participant) -> Iterator[Said]:
+    """The messages that one participant sent or took, each once."""
+    whose = participant.channel_id, participant.participant_id
+    seen = set()
+    for _, _, _, line in lived(*whose, participant.paths):
+        is_sent = line.event == WIRE_OUT and line.source == "content"
+        if not is_sent and not (line.event == WIRE_IN and line.outcome in _TAKEN):
+            continue
+        message = message_of(line.payload)
+        if message is None or message.message_id in seen:
+            continue
+        if message.lamport_timestamp is None or message.lamport_timestamp >= 2**63:
+            continue
+        seen.add(message.message_id)
+        yield Said(
+            *whose,
+            message.message_id,
+            message.sender_id,
+            message.lamport_timestamp,
+            line.at_ms or 0,
+            message.causal_ids,
+        )
+
+
+def places(said: Sequence[Said]) -> list[Place]:
+    """The shape of a DAG, in log order; takes each message of one channel once."""
+    order = sorted(said, key=lambda each: (each.lamport_timestamp, each.message_id))
+    references = {each.message_id: set(each.references) for each in order}
+    depths = _depths(references)
+    referred = set[str]().union(*references.values())
+    found, heads, named = [], set[str](), set[str]()
+    for each in order:
+        own = references[each.message_id]
+        named |= own
+        heads -= own
+        if each.message_id not in named:
+            heads.add(each.message_id)
+        found.append(
+            Place(
+                *each[2:6],
+                len(own),
+                len(own - references.keys()),
+                depths.get(each.message_id),
+                len(heads),
+                each.message_id not in referred,
+            )
+        )
+    return found
+
+
+def direct(references: Mapping[str, set[str]], order: Sequence[str]) -> dict[str, set[str]]:
+    """References among the messages of `order`, without those that others of them imply.
+
+    Takes memory by the square of their number: it is for what a picture shows.
+    """
+    before: dict[str, set[str]] = {}
+    kept = {}
+    for message_id in order:
+        own = references[message_id] & before.keys()
+        implied = set[str]().union(*(before[each] for each in own))
+        kept[message_id] = own - implied
+        before[message_id] = own | implied
+    return kept
+
+
+def _depths(references: Mapping[str, set[str]]) -> dict[str, int]:
+    """The longest chain that ends at each message, first those that wait for none (Kahn)."""
+    waits = {each: len(own & references.keys()) for each, own in references.items()}
+    followers: defaultdict[str, list[str]] = defaultdict(list)
+    for each, own in references.items():
+        for reference in own:
+            followers[reference].append(each)
+    ready = deque(each for each, count in waits.items() if not count)
+    deepest = dict.fromkeys(references, 1)
+    done = {}
+    while ready:
+        each = ready.popleft()
+        done[each] = deepest[each]
+        for follower in followers[each]:
+            deepest[follower] = max(deepest[follower], done[each] + 1)
+            waits[follower] -= 1
+            if not waits[follower]:
+                ready.append(follower)
+    return done

@@ -1,0 +1,91 @@
+"""The causal DAG as DataFrames, made of the messages in `sds_said`: each channel a task."""
+
+from __future__ import annotations
+
+from typing import Final
+
+import pyarrow as pa
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
+
+from .audits import MESSAGE
+from .dag import Said, places
+from .dag_picture import MOST_DRAWN
+from .schemas import PLACE, SAID
+from .sources.batches import arrow_schema, batches
+
+_REST: Final = [name for name in SAID.names if name not in MESSAGE]
+
+
+def union(said: DataFrame) -> DataFrame:
+    """Each message once, as whoever saw it first has it; for one participant's DAG, choose its
+    messages before."""
+    first = F.min_by(F.struct(*_REST), F.struct("at_ms", "participant_id"))
+    firsts = said.groupBy(*MESSAGE).agg(first.alias("first"))
+    return firsts.select(*MESSAGE, "first.*").select(*SAID.names)
+
+
+def edges(said: DataFrame) -> DataFrame:
+    """A row for each reference; `is_known` is false where nobody has what it refers to."""
+    messages = union(said)
+    there = messages.select(
+        "channel_id", F.col("message_id").alias("refers_to"), F.lit(True).alias("known")
+    )
+    return (
+        messages.select(*MESSAGE, F.explode(F.array_distinct("references")).alias("refers_to"))
+        .join(there, ["channel_id", "refers_to"], "left")
+        .select(*MESSAGE, "refers_to", F.coalesce("known", F.lit(False)).alias("is_known"))
+    )
+
+
+def nodes(said: DataFrame) -> DataFrame:
+    """A row for each message, with its place in the DAG (`dag.Place`)."""
+    return union(said).groupBy("channel_id").applyInArrow(_of_channel, PLACE)
+
+
+def shape(nodes: DataFrame) -> DataFrame:
+    """What was said and what it refers to, a channel a row.
+
+    Depth is the longest chain, width the most messages whose chains have one length: they cannot
+    know of each other. Branches went on side by side, heads were open at the end; orphans refer to
+    what nobody has.
+    """
+    levels = nodes.groupBy("channel_id", "depth").agg(F.count("*").alias("n")).where("depth > 0")
+    width = levels.groupBy("channel_id").agg(F.max("n").alias("width"))
+    return (
+        nodes.groupBy("channel_id")
+        .agg(
+            F.count("*").alias("messages"),
+            F.sum("references").alias("edges"),
+            F.max("depth").alias("depth"),
+            F.avg("branches").alias("branches"),
+            F.max("branches").alias("most_branches"),
+            F.count_if("is_head").alias("heads"),
+            F.count_if(F.col("orphaned") > 0).alias("orphans"),
+            F.count_if(F.col("depth").isNull()).alias("in_circles"),
+        )
+        .join(width, "channel_id", "left")
+        .orderBy("channel_id")
+    )
+
+
+def window(said: DataFrame, begin_ms: int = 0, end_ms: int = 2**63 - 1) -> list[Said]:
+    """The last `MOST_DRAWN` messages between two times, in log order; of the channel in which most
+    was said then."""
+    there = union(said).where(F.col("at_ms").between(begin_ms, end_ms)).persist()
+    counts = there.groupBy("channel_id").count().orderBy(F.desc("count"), "channel_id")
+    rows = (
+        there.join(counts.limit(1), "channel_id", "left_semi")
+        .orderBy(F.desc("lamport_timestamp"), F.desc("message_id"))
+        .limit(MOST_DRAWN)
+        .collect()
+    )
+    there.unpersist()
+    return [Said(*row) for row in reversed(rows)]
+
+
+def _of_channel(messages: pa.Table) -> pa.Table:
+    rows = [Said(*row.values()) for row in messages.to_pylist()]
+    schema = arrow_schema(PLACE)
+    placed = ((rows[0].channel_id, *place) for place in places(rows))
+    return pa.Table.from_batches(batches(placed, schema), schema)

@@ -1,0 +1,81 @@
+"""What others sent that no honest member sends, as one participant saw it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from typing import Final, NamedTuple
+
+from ..events import RejectionReason
+from ..sds.message import Message
+from .lines import WIRE_IN, Line
+
+MOST_FILL: Final = 0.99
+"""Of the bits of a bloom filter: one with all of them acknowledges whatever was sent. At its
+capacity half of them are set; js-waku, which never empties its filter, comes here after some 70,000
+messages."""
+DISHONEST: Final = frozenset(
+    reason.value
+    for reason in (
+        RejectionReason.MALFORMED,
+        RejectionReason.MISSING_ID,
+        RejectionReason.LAMPORT_TOO_FAR_AHEAD,
+        RejectionReason.ID_ALREADY_USED,
+        RejectionReason.FORGED_ID,
+        RejectionReason.UNDECRYPTABLE,
+        RejectionReason.UNPROVEN_SENDER,
+        RejectionReason.EXCESSIVE_REFERENCES,
+    )
+)
+"""Why a message was refused that no honest member sends. The other reasons are of settings that
+differ, and of a receiver that has no room."""
+
+
+class Deed(NamedTuple):
+    """What a sender did first of one kind, and how often."""
+
+    sender_id: str
+    what: str
+    message_id: str
+    at_ms: int
+    times: int
+
+    @property
+    def detail(self) -> str:
+        """In a sentence. Whoever sent it: the name is what the message said, if it said any."""
+        sender = f"{self.sender_id!r:.80}" if self.sender_id else "somebody without a name"
+        return f"{sender}: {self.what}, {self.times} times"
+
+
+class Misbehaviour:
+    """Counts deeds by sender; takes the lines of a life in order."""
+
+    def __init__(self) -> None:
+        self._deeds: dict[tuple[str, str], Deed] = {}
+
+    def __iter__(self) -> Iterator[Deed]:
+        return iter(self._deeds.values())
+
+    def add(self, line: Line, message: Message | None, at_ms: int) -> None:
+        """Take a line, and the message that it carries."""
+        sender_id, message_id = line.sender_id or "", line.message_id or ""
+        match line.event:
+            case "message_rejected":
+                reason = str(json.loads(line.record or "{}").get("reason"))
+                if reason in DISHONEST:
+                    self._count(sender_id, f"refused as {reason}", message_id, at_ms)
+            case "message_forged":
+                self._count(sender_id, "took the id of another message", message_id, at_ms)
+            case event if event == WIRE_IN and message is not None and message.bloom_filter:
+                if _fill(message.bloom_filter) > MOST_FILL:
+                    what = "a bloom filter that has everything"
+                    self._count(message.sender_id, what, message.message_id, at_ms)
+
+    def _count(self, sender_id: str, what: str, message_id: str, at_ms: int) -> None:
+        first = self._deeds.get((sender_id, what), Deed(sender_id, what, message_id, at_ms, 0))
+        self._deeds[sender_id, what] = first._replace(times=first.times + 1)
+
+
+def _fill(bloom_filter: bytes) -> float:
+    """The share of bits that are set, the few of a header among them."""
+    return int.from_bytes(bloom_filter).bit_count() / (8 * len(bloom_filter))

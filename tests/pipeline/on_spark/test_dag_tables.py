@@ -1,0 +1,77 @@
+"""The causal DAG as tables: small ones in, small ones out."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.testing import assertDataFrameEqual
+
+from reliable_channel.pipeline import dag_tables
+from reliable_channel.pipeline.audit import read_facts, read_said, verdict
+from reliable_channel.pipeline.dag import Said, places, said_by
+from reliable_channel.pipeline.journals import journal_files, participants
+from reliable_channel.pipeline.report import write_report
+from reliable_channel.pipeline.schemas import SAID
+
+from ..generated import write_group
+
+
+@pytest.fixture(scope="module")
+def diamond(spark: SparkSession) -> DataFrame:
+    """Two that do not know of each other, between two; the first refers to what is lost."""
+    rows = [
+        Said("general", "alice", "a", "alice", 1, 10, ["older"]),
+        Said("general", "bob", "a", "alice", 1, 11, ["older"]),
+        Said("general", "alice", "b", "alice", 2, 12, ["a"]),
+        Said("general", "bob", "c", "bob", 2, 12, ["a"]),
+        Said("general", "bob", "d", "bob", 3, 13, ["a", "b", "c", "c"]),
+        Said("other", "bob", "older", "bob", 3, 13, []),
+    ]
+    return spark.createDataFrame(rows, SAID)
+
+
+def test_edges(spark: SparkSession, diamond: DataFrame) -> None:
+    expected = [
+        ("general", "a", "older", False),
+        *(("general", message, "a", True) for message in "bcd"),
+        ("general", "d", "b", True),
+        ("general", "d", "c", True),
+    ]
+    schema = "channel_id string, message_id string, refers_to string, is_known boolean"
+    assertDataFrameEqual(
+        dag_tables.edges(diamond), spark.createDataFrame(expected, schema), ignoreNullable=True
+    )
+
+
+def test_shape(spark: SparkSession, diamond: DataFrame) -> None:
+    found = dag_tables.shape(dag_tables.nodes(diamond))
+    expected = [("general", 4, 6, 3, 1.25, 2, 1, 1, 0, 2), ("other", 1, 0, 1, 1.0, 1, 1, 0, 0, 1)]
+    schema = (
+        "channel_id string, messages long, edges long, depth long, branches double, "
+        "most_branches long, heads long, orphans long, in_circles long, width long"
+    )
+    assertDataFrameEqual(found, spark.createDataFrame(expected, schema), ignoreNullable=True)
+
+
+def test_the_window_is_of_the_busiest_channel(diamond: DataFrame) -> None:
+    assert [each.message_id for each in dag_tables.window(diamond)] == list("abcd")
+    assert [each.message_id for each in dag_tables.window(diamond, 12, 12)] == ["b", "c"]
+    assert dag_tables.window(diamond, 14) == []
+
+
+def test_spark_and_one_process_see_one_dag(spark: SparkSession, tmp_path: Path) -> None:
+    write_group(tmp_path / "journals", loss=0.3)
+    said = read_said(spark, [tmp_path / "journals"], partitions=3)
+    group, _ = participants(journal_files([tmp_path / "journals"]))
+    mine = said.where(said.participant_id == group[0].participant_id)
+    found = dag_tables.nodes(mine).orderBy("lamport_timestamp", "message_id").collect()
+    assert [tuple(row)[1:] for row in found] == places(list(said_by(group[0])))
+
+    facts = read_facts(spark, [tmp_path / "journals"])
+    page = write_report(facts, verdict(facts), tmp_path / "report", said=said)
+    facts.unpersist()
+    text = page.read_text()
+    assert "60 messages and what they refer to" in text
+    assert spark.read.parquet(str(page.with_name("dag.parquet"))).count() == 120

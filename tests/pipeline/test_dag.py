@@ -1,0 +1,92 @@
+"""The shape of a causal DAG, and its picture."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from random import Random
+from xml.etree import ElementTree as ET
+
+import pytest
+
+from reliable_channel.pipeline.dag import Place, Said, direct, places, said_by
+from reliable_channel.pipeline.dag_picture import draw_dag
+from reliable_channel.pipeline.journals import journal_files, participants
+
+from .generated import write_group
+
+
+def said(message_id: str, lamport: int, *references: str, sender_id: str = "alice") -> Said:
+    return Said("general", "alice", message_id, sender_id, lamport, lamport, references)
+
+
+DIAMOND = [
+    said("a", 1, "older"),
+    said("b", 2, "a"),
+    said("c", 2, "a", sender_id="bob"),
+    said("d", 3, "a", "b", "c"),
+]
+
+
+def test_a_diamond() -> None:
+    assert places(DIAMOND) == [
+        Place("a", "alice", 1, 1, references=1, orphaned=1, depth=1, branches=1, is_head=False),
+        Place("b", "alice", 2, 2, references=1, orphaned=0, depth=2, branches=1, is_head=False),
+        Place("c", "bob", 2, 2, references=1, orphaned=0, depth=2, branches=2, is_head=False),
+        Place("d", "alice", 3, 3, references=3, orphaned=0, depth=3, branches=1, is_head=True),
+    ]
+
+
+def test_what_others_imply_is_not_drawn() -> None:
+    references = {each.message_id: set(each.references) for each in DIAMOND}
+    assert direct(references, "abcd") == {"a": set(), "b": {"a"}, "c": {"a"}, "d": {"b", "c"}}
+
+
+def test_a_circle_has_no_depth() -> None:
+    found = places([said("a", 1, "b"), said("b", 2, "a"), said("c", 3, "b"), said("d", 4, "d")])
+    assert [each.depth for each in found] == [None] * 4
+    assert [each.is_head for each in found] == [False, False, True, False]
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_depth_and_branches_by_definition(seed: int) -> None:
+    """Against the definitions, taken word for word."""
+    random = Random(seed)
+    messages: list[Said] = []
+    for number in range(40):
+        known = [each.message_id for each in messages]
+        chosen = random.sample(known, min(len(known), random.randint(0, 4)))
+        messages.append(said(f"m{number:02}", number, *chosen))
+
+    def depth(each: Said) -> int:
+        return 1 + max((depth(messages[int(other[1:])]) for other in each.references), default=0)
+
+    found = places(random.sample(messages, len(messages)))
+    assert [each.depth for each in found] == [depth(each) for each in messages]
+    for number, each in enumerate(found):
+        before = messages[: number + 1]
+        named = {reference for other in before for reference in other.references}
+        assert each.branches == sum(other.message_id not in named for other in before)
+
+
+def test_a_journal_has_the_dag_of_the_channel(tmp_path: Path) -> None:
+    write_group(tmp_path, loss=0.3)
+    group, _ = participants(journal_files([tmp_path]))
+    one, *others = (places(list(said_by(each))) for each in group)
+    assert len(one) == 120
+    assert not any(each.orphaned for each in one)
+    for other in others:
+        assert [each._replace(at_ms=0) for each in other] == [
+            each._replace(at_ms=0) for each in one
+        ]
+
+
+def test_the_picture_has_every_message_and_no_more_references_than_needed() -> None:
+    picture = ET.fromstring(draw_dag([*DIAMOND, said("e", 5, sender_id="<mallory & co>")]))
+    svg = "{http://www.w3.org/2000/svg}"
+    titles = [each.text or "" for each in picture.findall(f"{svg}circle/{svg}title")]
+    assert [title.split()[0] for title in titles] == list("abcde")
+    solid = [each for each in picture.findall(f"{svg}path") if each.get("fill") == "none"]
+    dashed = [each for each in picture.findall(f"{svg}path") if each.get("stroke-dasharray")]
+    rings = [each for each in picture.findall(f"{svg}circle") if each.get("fill") == "none"]
+    assert (len(solid), len(dashed), len(rings)) == (4, 1, 2)
+    assert "<mallory & co>" in [each.text for each in picture.findall(f"{svg}text")]
