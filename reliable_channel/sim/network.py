@@ -80,9 +80,5 @@ class Network:
     def _in_reach(self, sender: int) -> Sequence[Station]:
         others = [station for station in self.stations if station.number != sender]
         for partition in self.partitions:
-            island, direction = partition.island, partition.direction
-            inside = sender in island
-            cut = direction == "both" or direction == ("out" if inside else "in")
-            if cut:
-                others = [station for station in others if (station.number in island) == inside]
+            others = [station for station in others if not partition.cuts(sender, station.number)]
         return others

@@ -43,20 +43,11 @@ class RelayNetwork(Network):
                 continue
             arrived[number] = at_ms
             for other in self._neighbours[number]:
-                if other in arrived or self._is_cut(number, other):
+                if other in arrived or any(each.cuts(number, other) for each in self.partitions):
                     continue
                 if not conditions.loss or random.random() >= conditions.loss:
                     heappush(on_the_way, (at_ms + draw_ms(conditions.latency, random), other))
         return arrived
-
-    def _is_cut(self, number: int, other: int) -> bool:
-        for partition in self.partitions:
-            inside = number in partition.island
-            if inside != (other in partition.island):
-                direction = partition.direction
-                if direction == "both" or direction == ("out" if inside else "in"):
-                    return True
-        return False
 
 
 def mesh(numbers: list[int], degree: int, random: Random) -> dict[int, list[int]]:

@@ -81,6 +81,13 @@ class Partition:
     island: tuple[int, ...]
     direction: Literal["both", "in", "out"] = "both"
 
+    def cuts(self, sender: int, receiver: int) -> bool:
+        """Whether nothing goes from the one to the other."""
+        leaves = sender in self.island
+        if leaves == (receiver in self.island):
+            return False
+        return self.direction == "both" or self.direction == ("out" if leaves else "in")
+
 
 @dataclass(frozen=True, slots=True)
 class Outage:
