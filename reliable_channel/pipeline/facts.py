@@ -14,6 +14,7 @@ from ..sds.message import Message
 from .findings import SETTLE_MS, Finding
 from .journals import Participant, lived
 from .lines import SET_ASIDE, WIRE_IN, WIRE_OUT, Line
+from .misbehaviour import Deed
 from .replay import Life, Replay, message_of
 from .verdict import SetAside
 
@@ -124,6 +125,7 @@ Fact = (
     | Traffic
     | Repair
     | Lag
+    | Deed
     | Finding
     | SetAside
 )
@@ -222,6 +224,7 @@ class _Life:
             yield Traffic(*self._whose, kind, *(counts[name] for name in Traffic._fields[4:]))
         for sender_id, least_ms in self._least_ms.items():
             yield Lag(*self._whose, sender_id, least_ms)
+        yield from replay.misbehaviour
         for message_id in self._requests.keys() | self._responses.keys():
             requests, responses = self._requests[message_id], self._responses[message_id]
             yield Repair(*self._whose, message_id, requests, responses)

@@ -8,7 +8,6 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from .audits import MESSAGE, WHOSE, clock_offsets, messages, table
-from .findings import Audit
 
 QUANTILES: Final = tuple(n / 20 for n in range(21))
 """At which a curve of latencies is drawn."""
@@ -150,12 +149,10 @@ def members(facts: DataFrame) -> DataFrame:
     """What was sent that no honest member sends, and how many participants saw it; the name is
     the one that the message gave."""
     return (
-        table(facts, "Finding")
-        .where(F.col("audit") == Audit.MEMBERS.value)
-        .withColumn("what", F.regexp_replace("detail", ", [0-9]+ times$", ""))
-        .groupBy("channel_id", "what")
+        table(facts, "Deed")
+        .groupBy("channel_id", F.concat_ws(": ", "sender", "what").alias("what"))
         .agg(
-            F.sum(F.regexp_extract("detail", "([0-9]+) times$", 1).cast("long")).alias("times"),
+            F.sum("times").alias("times"),
             F.count_distinct("participant_id").alias("seen_by"),
             F.min("at_ms").alias("at_ms"),
         )

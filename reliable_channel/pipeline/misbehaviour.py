@@ -32,25 +32,24 @@ differ, and of a receiver that has no room."""
 
 
 class Deed(NamedTuple):
-    """What a sender did first of one kind, and how often."""
+    """What a sender did of one kind, as a participant saw it: the first time, and how often."""
 
-    sender_id: str
+    channel_id: str
+    participant_id: str
+    life: int
+    sender: str
+    """As the message called itself, quoted; or that it had no name."""
     what: str
     message_id: str
     at_ms: int
     times: int
 
-    @property
-    def detail(self) -> str:
-        """In a sentence. Whoever sent it: the name is what the message said, if it said any."""
-        sender = f"{self.sender_id!r:.80}" if self.sender_id else "somebody without a name"
-        return f"{sender}: {self.what}, {self.times} times"
-
 
 class Misbehaviour:
     """Counts deeds by sender; takes the lines of a life in order."""
 
-    def __init__(self) -> None:
+    def __init__(self, whose: tuple[str, str, int]) -> None:
+        self._whose = whose
         self._deeds: dict[tuple[str, str], Deed] = {}
 
     def __iter__(self) -> Iterator[Deed]:
@@ -72,8 +71,11 @@ class Misbehaviour:
                     self._count(message.sender_id, what, message.message_id, at_ms)
 
     def _count(self, sender_id: str, what: str, message_id: str, at_ms: int) -> None:
-        first = self._deeds.get((sender_id, what), Deed(sender_id, what, message_id, at_ms, 0))
-        self._deeds[sender_id, what] = first._replace(times=first.times + 1)
+        sender = f"{sender_id!r:.80}" if sender_id else "somebody without a name"
+        first = self._deeds.get((sender, what))
+        if first is None:
+            first = Deed(*self._whose, sender, what, message_id, at_ms, 0)
+        self._deeds[sender, what] = first._replace(times=first.times + 1)
 
 
 def _fill(bloom_filter: bytes) -> float:

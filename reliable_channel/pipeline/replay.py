@@ -90,7 +90,7 @@ class Replay:
         """Own messages that others were seen to have, and since when."""
         self._asked: defaultdict[str, list[int]] = defaultdict(list)
         self._ahead: set[str] = set()
-        self._misbehaviour = Misbehaviour()
+        self.misbehaviour = Misbehaviour(self._whose)
         self._found: list[Finding] = []
 
     def add(self, noted: Noted, message: Message | None) -> None:
@@ -105,7 +105,7 @@ class Replay:
             self._find(Audit.CLOCK, "", line.at_ms, f"the clock went back by {back_ms} ms")
         self._last_ms = line.at_ms
         self._until_ms = max(self._until_ms, line.at_ms)
-        self._misbehaviour.add(line, message, line.at_ms)
+        self.misbehaviour.add(line, message, line.at_ms)
         message_id = line.message_id or ""
         match line.event:
             case "wire_in":
@@ -143,8 +143,13 @@ class Replay:
     def findings(self) -> list[Finding]:
         """What was broken, as far as this journal alone can tell."""
         deeds = (
-            self._finding(Audit.MEMBERS, deed.message_id, deed.at_ms, deed.detail)
-            for deed in self._misbehaviour
+            self._finding(
+                Audit.MEMBERS,
+                deed.message_id,
+                deed.at_ms,
+                f"{deed.sender}: {deed.what}, {deed.times} times",
+            )
+            for deed in self.misbehaviour
         )
         return [*self._found, *self._not_told(), *self._without_end(), *deeds]
 

@@ -90,6 +90,7 @@ TRAFFIC: Final = _table(
 )
 REPAIR: Final = _table(**_WHOSE, message_id=TEXT, requests=NUMBER, responses=NUMBER)
 LAG: Final = _table(**_WHOSE, sender_id=TEXT, least_ms=NUMBER)
+DEED: Final = _table(**_WHOSE, sender=TEXT, what=TEXT, message_id=TEXT, at_ms=NUMBER, times=NUMBER)
 FINDING: Final = _table(audit=TEXT, **_WHOSE, message_id=TEXT, at_ms=NUMBER, detail=TEXT)
 SET_ASIDE: Final = _table(path=TEXT, reason=TEXT, lines=NUMBER, first_line=NUMBER)
 
@@ -102,6 +103,7 @@ FACTS: Final = {
     "Traffic": TRAFFIC,
     "Repair": REPAIR,
     "Lag": LAG,
+    "Deed": DEED,
     "Finding": FINDING,
     "SetAside": SET_ASIDE,
 }

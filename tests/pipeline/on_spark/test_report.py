@@ -101,12 +101,13 @@ def test_members(spark: SparkSession) -> None:
     deeds = [("alice", 10, 2), ("bob", 5, 40)]
     rows = [
         fact(
-            "Finding",
+            "Deed",
             whose,
-            audit="members",
+            sender="'mallory'",
+            what="refused as forged_id",
             message_id="m",
             at_ms=at_ms,
-            detail=f"'mallory': refused as forged_id, {times} times",
+            times=times,
         )
         for whose, at_ms, times in deeds
     ]
