@@ -98,14 +98,8 @@ def simulate(
             chosen = partial(big_group, participants=participants, messages=messages)
         total = None if forever else seeds or (100 if participants is None else 1)
         numbers = count(first_seed) if total is None else range(first_seed, first_seed + total)
-        if trace:
-            results = (_run_one(chosen(seed), show=True) for seed in numbers)
-        else:
-            workers = min(jobs or cores(), total or 1_000_000)
-            results = run_all(chosen, numbers, jobs=workers, stopped=stop.is_set)
-            if workers > 1:
-                # An exception in the middle of a process pool would leave it waiting for itself.
-                _on_signals(lambda *_: stop.set())
+        workers = min(jobs or cores(), total or 1_000_000)
+        results = _run_seeds(chosen, numbers, workers, stop, show=trace)
     command = None if scenario is not None else _command(participants, messages)
     report = _Report(shrinking=shrinking, digests=digests, command=command)
     try:
@@ -117,6 +111,22 @@ def simulate(
         err.print("interrupted")
     report.end()
     raise typer.Exit(1 if report.failed else 0)
+
+
+def _run_seeds(
+    chosen: Callable[[int], Scenario],
+    numbers: Iterable[int],
+    workers: int,
+    stop: threading.Event,
+    *,
+    show: bool,
+) -> Iterable[Result]:
+    if show:
+        return (_run_one(chosen(seed), show) for seed in numbers)
+    if workers > 1:
+        # An exception in the middle of a process pool would leave it waiting for itself.
+        _on_signals(lambda *_: stop.set())
+    return run_all(chosen, numbers, jobs=workers, stopped=stop.is_set)
 
 
 def _on_signals(handler: Callable[[int, FrameType | None], Any]) -> None:
