@@ -1,7 +1,7 @@
 """How a bot behaves, with defaults that suit one of a community."""
 
 from dataclasses import dataclass, field, fields
-from typing import Final
+from typing import Final, Literal, TypeAlias, get_args
 
 from waku import PubsubTopic
 
@@ -9,6 +9,8 @@ from ..chats import Derivation
 from ..topics import CONTENT_SHARD, CONTROL_SHARD
 from .limits import RateLimit
 from .loops import LoopLimits
+
+Reliability: TypeAlias = Literal["plain", "sds"]
 
 FOR_USERS: Final = RateLimit(5, 10_000)
 FOR_CHANNELS: Final = RateLimit(20, 10_000)
@@ -26,6 +28,9 @@ class BotOptions:
     """What commands begin with; a mention of the bot does as well."""
     display_name: str = ""
     """What the bot calls itself."""
+    reliability: Reliability = "plain"
+    """How the bot speaks in communities: `sds`, inside an SDS channel a community, or `plain`, for
+    clients that cannot read that yet. It reads both, and public chats are always plain."""
     derivation: Derivation = "universal"
     """On which topic the bot writes into channels; it listens to both."""
     shard: PubsubTopic = CONTENT_SHARD
@@ -42,6 +47,11 @@ class BotOptions:
     loops: LoopLimits = field(default_factory=LoopLimits)
     handler_timeout_ms: int = 30_000
     handlers_at_once: int = 32
+    confirm_ms: int = 60_000
+    """How often Store is asked whether it has what was said; what it lacks twice is published
+    again. 0 never asks. Where no Store answers, nothing is published again."""
+    publish_at_most: int = 5
+    """How often a message is published that Store does not keep."""
     poll_ms: int = 200
     """Between two looks into the node's cache, while there is little to read."""
     stop_timeout_ms: int = 10_000
@@ -53,8 +63,14 @@ class BotOptions:
     def __post_init__(self) -> None:
         for option in fields(self):
             value = getattr(self, option.name)
-            lowest = 0 if option.name == "metrics_port" else 1
+            lowest = 0 if option.name in ("metrics_port", "confirm_ms") else 1
             if isinstance(value, int) and value < lowest:
                 raise ValueError(f"{option.name} is {value}; it must be positive")
+        if self.reliability not in get_args(Reliability):
+            raise ValueError(f"reliability is {self.reliability!r}; it is 'plain' or 'sds'")
+        if self.reliability == "sds" and self.derivation != "universal":
+            raise ValueError(
+                "with reliability='sds' the derivation is 'universal': a channel has one topic"
+            )
         if not self.prefix or self.prefix != self.prefix.strip():
             raise ValueError(f"prefix is {self.prefix!r}; it must be a sign or a word")
