@@ -1,6 +1,7 @@
 """Bots inside SDS channels: what plain chat loses, who can read whom, and what is forged."""
 
 from dataclasses import replace
+from pathlib import Path
 from random import Random
 from typing import Any
 
@@ -20,6 +21,7 @@ from status_world import (
     said,
 )
 
+from reliable_channel.pipeline.check import check
 from reliable_channel.wire_profile import NIM, Message
 from reliable_channel_status import (
     ChatMessage,
@@ -64,13 +66,16 @@ def two(reliability: Any, **values: Any) -> list[Member]:
 
 
 @pytest.mark.parametrize("seed", SEEDS)
-def test_sds_loses_nothing_where_plain_chat_loses_much(seed: int) -> None:
-    plain, sds = two("plain"), two("sds")
+def test_sds_loses_nothing_where_plain_chat_loses_much(seed: int, tmp_path: Path) -> None:
+    plain, sds = two("plain"), two("sds", journals=tmp_path)
     for members in (plain, sds):
         converse(members, seed=seed, minutes=25, store=False)
     assert len(missed(plain)) > 3
     assert missed(sds) == []
     assert [len(member.heard) for member in sds] == [SAID, SAID]  # each once
+    assert len(list(tmp_path.iterdir())) == 2
+    found = check([tmp_path])
+    assert found.holds, found
 
 
 def test_plain_chat_publishes_again_what_store_lacks() -> None:
@@ -315,5 +320,7 @@ def test_any_bytes_in_a_protocol_message_are_told(data: bytes) -> None:
 def test_options_that_contradict_each_other_are_refused() -> None:
     with pytest.raises(ValueError, match="one topic"):
         BotOptions(reliability="sds", derivation="per-channel")
+    with pytest.raises(ValueError, match="of SDS channels"):
+        BotOptions(journals="journals")
     with pytest.raises(ValueError, match="'plain' or 'sds'"):
         BotOptions(reliability="mvds")  # type: ignore[arg-type]

@@ -8,6 +8,7 @@ was missing when that comes. So the channels stand beside the way in, and only t
 import logging
 from collections.abc import Callable
 from contextlib import AsyncExitStack
+from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Final, Self
 
@@ -27,7 +28,7 @@ from reliable_channel import (
 from reliable_channel.state import StateStore, StateUnavailable
 
 from ..chats import Community
-from ..keys import PrivateKey
+from ..keys import PrivateKey, PublicKey
 from ..outcomes import Received
 from ..pipeline import Sealer, read_again
 from ..recent import Recent
@@ -87,6 +88,7 @@ class Communities:
                 marker=b"",
                 id_function=sds_message_id,
                 state=open_store(community),
+                journal=_journal(options, community, key.public_key),
                 now_ns=lambda: session.now_ms() * NS_PER_MS,
                 options=ChannelOptions.of_profile("nim"),
                 segmentation="none",
@@ -189,3 +191,12 @@ class Communities:
                     watch.log("publish_failed", logging.WARNING, why=event.reason)
                 case StateDegraded():  # as of the bot's memory: it would repeat itself, or forget
                     raise StateUnavailable(event.reason)
+
+
+def _journal(options: BotOptions, community: Community, bot: PublicKey) -> Path | None:
+    """A file that no other bot writes; its folder is there when this returns."""
+    if options.journals is None:
+        return None
+    folder = Path(options.journals)
+    folder.mkdir(parents=True, exist_ok=True)
+    return folder / f"{community.id}-{bot.multibase[-12:]}.journal"

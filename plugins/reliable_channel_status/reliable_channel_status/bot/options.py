@@ -1,6 +1,7 @@
 """How a bot behaves, with defaults that suit one of a community."""
 
 from dataclasses import dataclass, field, fields
+from pathlib import Path
 from typing import Final, Literal, TypeAlias, get_args
 
 from waku import PubsubTopic
@@ -31,6 +32,9 @@ class BotOptions:
     reliability: Reliability = "plain"
     """How the bot speaks in communities: `sds`, inside an SDS channel a community, or `plain`, for
     clients that cannot read that yet. It reads both, and public chats are always plain."""
+    journals: str | Path | None = None
+    """With SDS, a folder for the journal of each community's channel: `reliable-channel audit`
+    judges by it what became of all messages."""
     derivation: Derivation = "universal"
     """On which topic the bot writes into channels; it listens to both."""
     shard: PubsubTopic = CONTENT_SHARD
@@ -68,6 +72,8 @@ class BotOptions:
                 raise ValueError(f"{option.name} is {value}; it must be positive")
         if self.reliability not in get_args(Reliability):
             raise ValueError(f"reliability is {self.reliability!r}; it is 'plain' or 'sds'")
+        if self.journals is not None and self.reliability != "sds":
+            raise ValueError("journals are of SDS channels; give reliability='sds' as well")
         if self.reliability == "sds" and self.derivation != "universal":
             raise ValueError(
                 "with reliability='sds' the derivation is 'universal': a channel has one topic"
