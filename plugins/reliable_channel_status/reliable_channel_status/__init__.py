@@ -80,7 +80,7 @@ from .payloads import (
 )
 from .pipeline import Opener, Outgoing, Sealer
 from .rules import ChatClock, invalid, review
-from .sds import SdsArrival, SdsWrapper, read_sds, sds_message_id
+from .sds import STATUS_SDS, SdsArrival, SdsWrapper, read_sds, sds_message_id
 from .topics import (
     CONTENT_SHARD,
     CONTROL_SHARD,
@@ -100,6 +100,7 @@ __all__ = [
     "EVERYONE",
     "NON_PROTECTED_SHARD",
     "PAYLOADS",
+    "STATUS_SDS",
     "Access",
     "Applied",
     "AudioMessage",

@@ -1,24 +1,30 @@
 """SDS (LIP 109) in communities: the layer between the signed payload and `ProtocolMessage`.
 
 As status-go has it since 2026: an SDS channel a community, named by the community's id; the dialect
-of nim-sds; ids made of the content alone. 56/STATUS-COMMUNITIES only says that there is one.
+of nim-sds, with hints of its own; ids made of the content alone. 56/STATUS-COMMUNITIES only says
+that there is one.
 DIVERGES: status-go leaves `sender_id` empty and believes whatever an SDS message says. Here it is
 the author's key, and where one is given it must be: who passes on another's message (SDS-R) can
 change neither its author, nor its content, nor its id.
 """
 
+import re
 from collections import deque
-from dataclasses import dataclass, field
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
 from typing import Final
 
-from reliable_channel.wire_profile import NIM, CodecError, HistoryEntry, Message
+from reliable_channel.wire_profile import NIM, CodecError, HistoryEntry, Message, WireProfile
 
+from . import status_pb2
 from .chats import COMMUNITY_ID_LENGTH
 from .keys import PublicKey, keccak256
 from .topics import Topic
+from .wire import parsed
 
 HISTORY: Final = 10
 """Messages that each message of nim-sds refers to."""
+_HASH: Final = re.compile(rb"0x[0-9a-fA-F]{64}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,13 +54,66 @@ def sds_message_id(sender_id: str, timestamp_ns: int, content: bytes) -> str:
     return f"0x{keccak256(content).hex()}"
 
 
+class StatusSdsCodec:
+    """The dialect of nim-sds with status-go's hints: a `RetrievalHint`, with the hash of each
+    segment as text, where a `HistoryEntry` here has 32 bytes.
+
+    Of several hashes only the last is kept, which alone does not bring the message: then a search
+    by time does.
+    """
+
+    def recognises(self, data: bytes) -> bool:
+        """Whether this looks like a message in this dialect."""
+        return NIM.codec.recognises(data)
+
+    def decode(self, data: bytes) -> Message:
+        """Read one message.
+
+        Raises:
+            CodecError: it is none, or a field is beyond its limit.
+        """
+        return _with_hints(NIM.codec.decode(data), _read_hint)
+
+    def encode(self, message: Message) -> bytes:
+        """Write one message.
+
+        Raises:
+            CodecError: the dialect cannot express it.
+        """
+        return NIM.codec.encode(_with_hints(message, _write_hint))
+
+    def assemble(self, message: Message, causal_history: bytes) -> bytes:
+        """Write a message with a causal history that is encoded already.
+
+        Raises:
+            CodecError: the dialect cannot express it.
+        """
+        without_history = replace(message, causal_history=())
+        return NIM.codec.assemble(_with_hints(without_history, _write_hint), causal_history)
+
+    def encode_causal_entry(self, entry: HistoryEntry) -> bytes:
+        """Write one entry of a causal history."""
+        return NIM.codec.encode_causal_entry(_with_hint(entry, _write_hint))
+
+
+STATUS_SDS: Final[WireProfile] = replace(
+    NIM,
+    name="status",
+    codec=StatusSdsCodec(),
+    id_function=sds_message_id,
+    segmentation=None,  # status-go's segments are outside SDS
+    marker=None,
+)
+"""What a channel of a community is made with."""
+
+
 def read_sds(data: bytes, timestamp_ms: int = 0) -> SdsArrival | None:
     """The SDS message that the bytes are, or None if they are none, as from those who speak plain:
     the two differ in the wire type of their second field."""
-    if not NIM.codec.recognises(data):
+    if not STATUS_SDS.codec.recognises(data):
         return None
     try:
-        message = NIM.codec.decode(data)
+        message = STATUS_SDS.codec.decode(data)
     except CodecError:
         return None
     return SdsArrival(
@@ -110,7 +169,7 @@ class SdsWrapper:
         lamport_timestamp = 1000 * (max(now_ms, self._clock_ms) // 1000 + 1)
         history = tuple(self._history)
         self._took(message_id, lamport_timestamp)
-        return NIM.codec.encode(
+        return STATUS_SDS.codec.encode(
             Message("", message_id, self._channel_id, lamport_timestamp, history, content=content)
         )
 
@@ -118,3 +177,33 @@ class SdsWrapper:
         self._clock_ms = max(self._clock_ms, lamport_timestamp)
         if all(entry.message_id != message_id for entry in self._history):
             self._history.append(HistoryEntry(message_id))
+
+
+def _with_hints(message: Message, change: Callable[[bytes], bytes | None]) -> Message:
+    if not (message.causal_history or message.repair_request):
+        return message
+    return replace(
+        message,
+        causal_history=tuple(_with_hint(entry, change) for entry in message.causal_history),
+        repair_request=tuple(_with_hint(entry, change) for entry in message.repair_request),
+    )
+
+
+def _with_hint(entry: HistoryEntry, change: Callable[[bytes], bytes | None]) -> HistoryEntry:
+    if entry.retrieval_hint is None:
+        return entry
+    return replace(entry, retrieval_hint=change(entry.retrieval_hint))
+
+
+def _read_hint(hint: bytes) -> bytes | None:
+    message = status_pb2.RetrievalHint()
+    if not parsed(message, hint) or not message.envelope_hashes:
+        return None
+    last = message.envelope_hashes[-1]
+    return bytes.fromhex(last[2:].decode()) if _HASH.fullmatch(last) else None
+
+
+def _write_hint(hint: bytes) -> bytes:
+    return status_pb2.RetrievalHint(
+        envelope_hashes=[f"0x{hint.hex()}".encode()]
+    ).SerializeToString()

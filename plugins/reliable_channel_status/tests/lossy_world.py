@@ -91,7 +91,7 @@ def options_of(reliability: Any, **values: Any) -> BotOptions:
     """Options of a bot that says much."""
     return BotOptions(
         reliability=reliability,
-        poll_ms=4_000,
+        poll_ms=8_000,
         user_limit=MANY,
         channel_limit=MANY,
         loops=LoopLimits(turns=10_000),

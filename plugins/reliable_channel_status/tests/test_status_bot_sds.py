@@ -22,8 +22,11 @@ from status_world import (
 )
 
 from reliable_channel.pipeline.check import check
-from reliable_channel.wire_profile import NIM, Message
+from reliable_channel.state import MemoryStateStore, StateUnavailable
+from reliable_channel.sync_core import Changes
+from reliable_channel.wire_profile import NIM, HistoryEntry, Message
 from reliable_channel_status import (
+    STATUS_SDS,
     ChatMessage,
     Opener,
     PrivateKey,
@@ -43,9 +46,11 @@ from reliable_channel_status import (
 from reliable_channel_status.bot import BotOptions, StatusBot, StatusTestKit
 from reliable_channel_status.bot import Message as BotMessage
 from reliable_channel_status.bot.link import Fetched, Link
+from waku import message_hash
 from waku.node import NodeOptions
 
 SEEDS = (1, 2)
+SHARD = "/waku/2/rs/16/256"
 SAID = 12
 
 
@@ -162,6 +167,64 @@ def test_the_layers_are_those_of_status_go() -> None:
         assert [entry.message_id for entry in sds.causal_history] == [
             sds_message_id("", 0, kit.heard[-2].signed.data)
         ]
+
+
+def test_hints_are_those_of_status_go() -> None:
+    """`RetrievalHint`: Waku message hashes as text."""
+    with StatusTestKit(new_bot()) as kit:
+        alice = kit.user("Alice")
+        alice.asks("!ping")
+        first = message_hash(SHARD, kit.relayed[-1])
+        alice.asks("!ping")
+        plain = open_symmetric(kit.relayed[-1].payload, TOPIC.key)
+        data = from_protocol(plain.payload)
+        assert isinstance(data, bytes)
+        hints = {e.message_id: e.retrieval_hint for e in NIM.codec.decode(data).causal_history}
+        text = f"0x{first.hex()}".encode()
+        assert hints[sds_message_id("", 0, kit.heard[1].signed.data)] == b"\x0a\x42" + text
+        read = {
+            e.message_id: e.retrieval_hint for e in STATUS_SDS.codec.decode(data).causal_history
+        }
+        assert read[sds_message_id("", 0, kit.heard[1].signed.data)] == first
+
+
+@pytest.mark.parametrize(
+    ("hint", "read"),
+    [
+        (b"\x0a\x420x" + 32 * b"ab", 32 * b"\xab"),
+        (b"\x0a\x42" + 33 * b"0x" + b"\x0a\x42" + b"0x" + 32 * b"CD", 32 * b"\xcd"),
+        (b"\x0a\x040xab", None),
+        (32 * b"\xab", None),  # as others speak nim-sds
+        (b"\x10\x01", None),
+        (b"\xff", None),
+    ],
+)
+def test_a_hint_that_is_none_is_not_followed(hint: bytes, read: bytes | None) -> None:
+    entry = HistoryEntry("earlier", hint, "somebody")
+    data = NIM.codec.encode(message(causal_history=(entry,), repair_request=(entry,)))
+    found = STATUS_SDS.codec.decode(data)
+    expected = replace(entry, retrieval_hint=read)
+    assert (*found.causal_history, *found.repair_request) == (expected, expected)
+    if read is not None:
+        again = STATUS_SDS.codec.decode(STATUS_SDS.codec.encode(found))
+        assert (*again.causal_history, *again.repair_request) == (expected, expected)
+
+
+def test_a_bot_whose_channel_cannot_remember_ends() -> None:
+    class FullDisk(MemoryStateStore):
+        writes = 0
+
+        def write(self, changes: Changes) -> None:
+            self.writes += 1
+            if self.writes > 5:
+                raise StateUnavailable("no space left")
+            super().write(changes)
+
+    member = Member("ann", options_of("sds"), SAID)
+    member.stores[COMMUNITY] = FullDisk()
+    with pytest.raises(ExceptionGroup) as group:
+        converse([member], seed=1, minutes=5, store=True)
+    assert group.value.subgroup(StateUnavailable)
 
 
 def test_an_answer_that_somebody_has_is_known_to_be_acknowledged() -> None:

@@ -32,7 +32,7 @@ from ..keys import PrivateKey, PublicKey
 from ..outcomes import Received
 from ..pipeline import Sealer, read_again
 from ..recent import Recent
-from ..sds import SdsArrival, sds_message_id
+from ..sds import STATUS_SDS, SdsArrival
 from .carrier import CommunityCarrier
 from .link import NS_PER_MS, Fetched, Link
 from .memory import Said
@@ -85,13 +85,10 @@ class Communities:
                 channel_id=community.id,
                 sender_id=key.public_key.hex,
                 transport=carrier,
-                marker=b"",
-                id_function=sds_message_id,
                 state=open_store(community),
                 journal=_journal(options, community, key.public_key),
                 now_ns=lambda: session.now_ms() * NS_PER_MS,
-                options=ChannelOptions.of_profile("nim"),
-                segmentation="none",
+                options=ChannelOptions.of_profile(STATUS_SDS),
                 max_message_bytes=MAX_SDS_BYTES,
                 history="since",
                 history_since_ms=max(0, session.now_ms() - options.history_ms),
@@ -120,9 +117,9 @@ class Communities:
         kind: type[BaseException] | None,
         error: BaseException | None,
         traceback: TracebackType | None,
-    ) -> None:
+    ) -> bool | None:
         """Hand the node what was accepted last, and close the channels."""
-        await self._exit.__aexit__(kind, error, traceback)
+        return await self._exit.__aexit__(kind, error, traceback)
 
     def arrived(self, sds: SdsArrival, message_hash: bytes) -> None:
         """Hand a channel what the bot heard."""
