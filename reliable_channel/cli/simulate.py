@@ -15,7 +15,6 @@ import typer
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
 from ..sim import Result, Scenario, Simulation, big_group, cores, draw_scenario, run_all, shrink
-from .compare import compare
 from .console import err, out
 
 _Item = TypeVar("_Item")
@@ -77,6 +76,8 @@ def simulate(
     stop = threading.Event()
     _on_signals(signal.default_int_handler)  # whoever ends a soak has its report
     if comparing:
+        from .compare import compare
+
         _on_signals(lambda *_: stop.set())
         kept = compare(
             seeds=range(first_seed, first_seed + (seeds or 1)),
