@@ -19,10 +19,9 @@ from .planning import Plan
 from .scenario import Conditions, Hostile, Parameters, Scenario, StoreConditions
 from .sharing import sds_maker, sharing
 from .store import Store
-from .timeline import Timeline
+from .timeline import START_MS, Timeline
 from .trace import Trace
 
-START_MS: Final = 1_700_000_000_000
 CHECK_EVERY_MS: Final = 60_000
 """While there are faults, whole logs are compared this often."""
 OFTEN_CHECKED: Final = 100

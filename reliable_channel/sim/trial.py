@@ -23,10 +23,9 @@ from .participant import MakeCore, Participant, World
 from .planning import Plan
 from .scenario import Conditions, Scenario, StoreConditions
 from .store import Store, StoreAwayError
-from .timeline import Timeline
+from .timeline import START_MS, Timeline
 from .trace import Trace
 
-START_MS: Final = 1_700_000_000_000
 LOOK_EVERY_MS: Final = 1_000
 PATIENCE_MS: Final = 900_000
 """How long a group has to get everything to everybody, first as the network is, then in a good
