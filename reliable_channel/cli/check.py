@@ -10,7 +10,7 @@ import typer
 from rich.progress import Progress
 
 from ..pipeline.findings import PROMISES, SETTLE_MS, Audit
-from .console import err, out
+from .console import err, out, say
 
 if TYPE_CHECKING:
     from ..pipeline.verdict import Verdict
@@ -80,5 +80,4 @@ def tell(verdict: "Verdict") -> None:
 
 def _say(text: str, style: str | None = None) -> None:
     """Print one line; ids are cut short, as what they begin with tells them apart."""
-    text = LONG_ID.sub(r"\1…", text)
-    out.print(text, style=style, markup=False, highlight=False, soft_wrap=True)
+    say(LONG_ID.sub(r"\1…", text), style=style)

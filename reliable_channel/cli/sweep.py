@@ -12,7 +12,7 @@ import typer
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
 from ..sim import cores
-from .console import err, out
+from .console import err, say
 
 if TYPE_CHECKING:
     from ..sweep import Executor, Plan, Record
@@ -69,8 +69,8 @@ def sweep(
         raise typer.Exit(130)
     if page is not None:
         _write_page(plan, dict(records), page, file)
-        _print(f"answers in {page}")
-    _print(f"{len(records)} runs in {directory}, digest {digest(records)}")
+        say(f"answers in {page}")
+    say(f"{len(records)} runs in {directory}, digest {digest(records)}")
 
 
 def _here(jobs: int) -> "Executor":
@@ -108,7 +108,3 @@ def _progress(total: int) -> Iterator[Callable[[int], None]]:
     with Progress(*columns, console=err, transient=True, disable=not err.is_terminal) as progress:
         task = progress.add_task("", total=total)
         yield lambda count: progress.advance(task, count)
-
-
-def _print(line: str) -> None:
-    out.print(line, markup=False, highlight=False, soft_wrap=True)
