@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 
+from . import verdict
 from .cells import Cell, Scenario
 from .container import Event
 from .defects import LATE_JOIN, Defect
@@ -24,6 +25,12 @@ def entry(message_id: str, payload: bytes) -> Event:
         "lamport_timestamp": ord(message_id[0]),
         "payload": b64encode(payload).decode(),
     }
+
+
+@pytest.fixture(autouse=True)
+def no_waiting(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A written log stands."""
+    monkeypatch.setattr(verdict, "POLL_S", 0)
 
 
 class Written:
