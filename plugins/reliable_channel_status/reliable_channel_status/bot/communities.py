@@ -6,11 +6,10 @@ was missing when that comes. So the channels stand beside the way in, and only t
 """
 
 import logging
-from collections.abc import Callable
-from contextlib import AsyncExitStack
+from collections.abc import AsyncIterator, Callable
+from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
-from types import TracebackType
-from typing import TYPE_CHECKING, Final, Self
+from typing import Final
 
 import anyio
 
@@ -37,9 +36,7 @@ from .carrier import CommunityCarrier
 from .link import NS_PER_MS, Fetched, Link
 from .memory import Said
 from .options import BotOptions
-
-if TYPE_CHECKING:
-    from .session import Session
+from .session import Session
 
 MAX_SDS_BYTES: Final = 1024 * 1024
 """What nim-sds takes; a longer message goes without SDS, as by status-go."""
@@ -50,11 +47,11 @@ HEARD: Final = 50_000
 
 
 class Communities:
-    """The channels of one run. Use it in `async with`."""
+    """The channels of one run."""
 
     def __init__(
         self,
-        session: "Session",
+        session: Session,
         link: Link,
         options: BotOptions,
         key: PrivateKey,
@@ -67,7 +64,6 @@ class Communities:
         self._heard: Recent[str, None] = Recent(HEARD)
         self._channels: dict[str, ReliableChannel] = {}
         self._carriers: dict[str, CommunityCarrier] = {}
-        self._exit = AsyncExitStack()
         if options.reliability != "sds":
             return
         for community in session.rooms.communities:
@@ -96,30 +92,20 @@ class Communities:
                 confirm_interval_ms=options.confirm_ms,
             )
 
-    async def __aenter__(self) -> Self:
-        """Open the channels.
+    @asynccontextmanager
+    async def opened(self) -> AsyncIterator[None]:
+        """Open the channels for the time of a block; at its end hand the node what was accepted
+        last.
 
         Raises:
             StateError: a state cannot be used.
         """
-        async with AsyncExitStack() as stack:
-            tasks = await stack.enter_async_context(anyio.create_task_group())
-            stack.callback(tasks.cancel_scope.cancel)
+        async with anyio.create_task_group() as tasks, AsyncExitStack() as stack:
             for community in self._session.rooms.communities:
                 if (channel := self._channels.get(community.id)) is not None:
                     await stack.enter_async_context(channel)
                     tasks.start_soon(self._watch, community, channel)
-            self._exit = stack.pop_all()
-        return self
-
-    async def __aexit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> bool | None:
-        """Hand the node what was accepted last, and close the channels."""
-        return await self._exit.__aexit__(kind, error, traceback)
+            yield
 
     def arrived(self, sds: SdsArrival, message_hash: bytes) -> None:
         """Hand a channel what the bot heard."""
@@ -183,7 +169,7 @@ class Communities:
                     watch.log("unacknowledged", logging.WARNING, why=event.reason)
                 case MessageLost():
                     watch.count("lost")
-                    watch.log("lost", logging.WARNING, why=str(event))
+                    watch.log("lost", logging.WARNING, why=event.reason)
                 case TransportDegraded(component="send"):
                     watch.log("publish_failed", logging.WARNING, why=event.reason)
                 case StateDegraded():  # as of the bot's memory: it would repeat itself, or forget

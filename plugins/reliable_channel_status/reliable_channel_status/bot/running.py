@@ -79,7 +79,7 @@ class Running:
         Raises:
             StateError: what must not be forgotten cannot be written.
         """
-        async with self._communities, anyio.create_task_group() as confirming:
+        async with self._communities.opened(), anyio.create_task_group() as confirming:
             confirming.start_soon(self._confirmer.run)
             self._communities.recall(self._oldest_ms())
             await self._run()
