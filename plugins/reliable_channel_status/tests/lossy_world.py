@@ -33,21 +33,17 @@ MANY = RateLimit(calls=1000, per_ms=1000)
 class LosingTransport(httpx.AsyncBaseTransport):
     """Says that a message was published, or that nothing has come, as often as it is told."""
 
-    def __init__(
-        self, inner: httpx.AsyncBaseTransport, random: Random, loss: float, reads: bool
-    ) -> None:
+    def __init__(self, inner: httpx.AsyncBaseTransport, random: Random, loss: float) -> None:
         self._inner = inner
         self._random = random
         self._loss = loss
-        self._methods = ("GET", "POST") if reads else ("POST",)
 
     async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
         """Pass a request on, and lose it or what it brought."""
-        path, method = request.url.path, request.method
-        can_be_lost = path.startswith("/relay/v1/messages") and method in self._methods
+        can_be_lost = request.url.path.startswith("/relay/v1/messages")
         if not can_be_lost or self._random.random() >= self._loss:
             return await self._inner.handle_async_request(request)
-        if method == "GET":
+        if request.method == "GET":
             answer = await self._inner.handle_async_request(request)
             await answer.aread()
             return httpx.Response(200, json=[], request=request)
@@ -99,9 +95,7 @@ def options_of(reliability: Any, **values: Any) -> BotOptions:
     )
 
 
-def converse(
-    members: Sequence[Member], *, seed: int, minutes: int, store: bool, loses_reads: bool = True
-) -> None:
+def converse(members: Sequence[Member], *, seed: int, minutes: int, store: bool) -> None:
     """Let members talk over a node that loses three messages of ten, and then be quiet a while."""
 
     async def main() -> None:
@@ -119,7 +113,7 @@ def converse(
         async with EmbeddedNode(options) as node, anyio.create_task_group() as tasks:
             for number, member in enumerate(members):
                 inner = httpx.ASGITransport(app=node.app)
-                losing = LosingTransport(inner, Random(f"{seed} {number}"), LOSS, loses_reads)
+                losing = LosingTransport(inner, Random(f"{seed} {number}"), LOSS)
                 tasks.start_soon(_serve, member, losing, now_ms)
             await anyio.sleep(60 * minutes)
             tasks.cancel_scope.cancel()

@@ -52,7 +52,8 @@ def test_an_archive_becomes_messages_as_they_stand(spark: SparkSession, tmp_path
     for file in sorted((tmp_path / "archive").glob("*/*.jsonl")):
         file.write_text(2 * file.read_text())  # as a crash repeats lines
     on_spark = example("archive_on_spark")
-    messages = on_spark.lines(spark, str(tmp_path / "archive")).transform(on_spark.standing)
+    lines = on_spark.lines(spark, str(tmp_path / "archive"))
+    messages = lines.transform(on_spark.standing).cache()
     assert [
         (row.date, row.chat_id, row.text, row.is_edited, row.reactions)
         for row in messages.orderBy("clock").collect()

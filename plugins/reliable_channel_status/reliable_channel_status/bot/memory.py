@@ -70,6 +70,11 @@ class Said:
     looks: int = 0
     """How often Store lacked it since it was published last."""
 
+    @property
+    def is_sealed(self) -> bool:
+        """Whether it is as it goes to the node: a pubsub topic begins with a slash."""
+        return self.route.startswith("/")
+
 
 class BotMemory:
     """One bot's memory, in memory and in a store.

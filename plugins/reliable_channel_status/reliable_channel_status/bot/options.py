@@ -52,8 +52,9 @@ class BotOptions:
     handler_timeout_ms: int = 30_000
     handlers_at_once: int = 32
     confirm_ms: int = 60_000
-    """How often Store is asked whether it has what was said; what it lacks twice is published
-    again. 0 never asks. Where no Store answers, nothing is published again."""
+    """How often Store is asked whether it has what was said, and whether it has what did not come;
+    what it lacks twice is published again. 0 never asks. Where no Store answers, nothing is
+    published again."""
     publish_at_most: int = 5
     """How often a message is published that Store does not keep."""
     poll_ms: int = 200

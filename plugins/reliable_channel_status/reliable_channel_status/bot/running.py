@@ -32,6 +32,8 @@ HISTORY_RETRY_MS: Final = 60_000
 """After which Store is asked again, where it did not answer."""
 HEARD_EVERY_MS: Final = 5_000
 """How often it is written down up to when everything was heard."""
+LOOKS: Final = 2
+"""How often a time is looked at in Store, while all is well: it may store late."""
 OVERLAP_MS: Final = 60_000
 """What is asked of Store beside the time in question: clocks differ."""
 
@@ -64,6 +66,7 @@ class Running:
         self._stopping = anyio.Event()
         self._is_ending = False
         self._has_history = False
+        self._asked_ms = 0
         self._history_due_ms: int | None = 0
         """When to ask Store, or None where nothing is known to be missing."""
         self.started = anyio.Event()
@@ -130,7 +133,7 @@ class Running:
         if not self._link.is_subscribed:
             await self._link.subscribe()
         await self._tell(self._inbox.apply(self._communities.kept(), is_live=False), functions)
-        if self._history_due_ms is not None and now_ms() >= self._history_due_ms:
+        if self._is_history_due():
             await self._catch_up(functions)
         await self._take(await self._link.look(), functions, is_live=True)
         await self._take(self._communities.found(), functions, is_live=False)
@@ -145,10 +148,17 @@ class Running:
         oldest_ms = self._session.now_ms() - self._options.history_ms
         return min(oldest_ms, self._session.memory.answers_since_ms)
 
+    def _is_history_due(self) -> bool:
+        """Whether to ask Store: as something may be missing, or as nobody has asked for long."""
+        due_ms = self._history_due_ms
+        if due_ms is None and self._options.confirm_ms:
+            due_ms = self._asked_ms + self._options.confirm_ms
+        return due_ms is not None and self._session.now_ms() >= due_ms
+
     async def _catch_up(self, functions: TaskGroup) -> None:
         """Ask Store for what was missed; again later, if it does not answer."""
         now_ms = self._session.now_ms()
-        since_ms = self._session.memory.heard_ms
+        since_ms = min(self._session.memory.heard_ms, now_ms - LOOKS * self._options.confirm_ms)
         if not self._has_history:
             since_ms = self._oldest_ms()
         try:
@@ -158,7 +168,7 @@ class Running:
             self._session.watch.log("history_unavailable", logging.WARNING, why=str(error))
             self._history_due_ms = now_ms + HISTORY_RETRY_MS
         else:
-            self._has_history, self._history_due_ms = True, None
+            self._has_history, self._history_due_ms, self._asked_ms = True, None, now_ms
 
     async def _take(
         self, messages: Sequence[Fetched], functions: TaskGroup, *, is_live: bool
@@ -214,12 +224,10 @@ class Running:
             else:
                 memory.published(said)  # from here on the channel keeps it
                 return
-        shard, messages = said.route, said.messages
-        if self._session.is_for_sds(said):
-            shard, messages = str(self._options.shard), self._session.without_sds(said)
-            memory.reroute(said, shard, messages)
-        for message in messages:
-            await self._link.publish(shard, message)
+        if not said.is_sealed:
+            memory.reroute(said, str(self._options.shard), self._session.without_sds(said))
+        for message in said.messages:
+            await self._link.publish(said.route, message)
         memory.published(said, to_confirm=self._confirmer.is_on)
         self._confirmer.wake()
 

@@ -21,7 +21,6 @@ from ..payloads import ChatMessage, ChatPayload
 from ..pipeline import Outgoing, Sealer
 from ..recent import Recent
 from ..rules import invalid
-from ..topics import Topic
 from .happenings import AnswerRefused, JoinRequest
 from .link import NS_PER_MS
 from .loops import LoopGuard, Pair
@@ -123,18 +122,15 @@ class Session:
             once, self._community_sealer.seal(response, topic, now_ms, receiver=request.author)
         )
 
-    def is_for_sds(self, said: Said) -> bool:
-        """Whether something was to go through an SDS channel, and so is not sealed yet."""
-        return any(said.route == community.id for community in self.rooms.communities)
-
     def without_sds(self, said: Said) -> tuple[WakuMessage, ...]:
         """What was to go through an SDS channel, sealed to go without."""
         (carried,) = said.messages
         signed = unwrap(carried.payload)
         assert not isinstance(signed, Refused)  # the bot signed it
         assert isinstance(signed.payload, ChatPayload)
-        room = self.rooms.find(signed.payload.chat_id)
-        topic = Topic(signed.payload.chat_id) if room is None else room.topic
+        chat_id = signed.payload.chat_id
+        room = self.rooms.find(chat_id)  # None where the bot has left since
+        topic = Community.parse(said.route).universal_topic if room is None else room.topic
         return self._sealer.seal_signed(signed, topic, self.now_ms()).messages
 
     def sent(self, sds_id: str, message_id: MessageId) -> None:
