@@ -41,6 +41,7 @@ from reliable_channel_status import (
     keccak256,
     open_symmetric,
     sds_message_id,
+    unwrap,
     wrap,
 )
 from reliable_channel_status.bot import BotMemory, BotOptions, StatusBot, StatusTestKit
@@ -252,6 +253,40 @@ def test_a_bot_that_speaks_plain_reads_sds_and_one_that_speaks_sds_reads_plain()
         outgoing = Sealer(ALICE).seal(said("!ping"), TOPIC, NOW_MS)
         kit.publish(outgoing.messages[0])
         assert kit.answers(outgoing.message_id) == ["pong"] and len(sds_of(kit)) == 1
+
+
+def test_who_knows_no_sds_finds_no_message_in_it() -> None:
+    data = SdsWrapper(COMMUNITY.id).wrap(wrap(said("hello"), ALICE).data, NOW_MS)
+    outcome = unwrap(data)  # what clients did before they looked for SDS
+    assert isinstance(outcome, Refused) and outcome.reason is RefusalReason.MALFORMED_MESSAGE
+
+
+@pytest.mark.parametrize(
+    ("reliability", "heard"), [("plain", ["after it"]), ("sds", ["after it", "missed"])]
+)
+def test_what_the_node_kept_to_itself_is_fetched_once_somebody_refers_to_it(
+    monkeypatch: pytest.MonkeyPatch, reliability: str, heard: list[str]
+) -> None:
+    look, texts = Link.look, []
+
+    async def sees_nothing(link: Link) -> list[Fetched]:
+        await look(link)
+        return []
+
+    bot = new_bot(reliability, confirm_ms=0)
+
+    @bot.on_message
+    async def note(message: BotMessage) -> None:
+        texts.append(message.text)
+
+    with StatusTestKit(bot) as kit:
+        kit.wait(120)  # a newcomer would take the reference for one to times before it came
+        with monkeypatch.context() as patch:
+            patch.setattr(Link, "look", sees_nothing)
+            kit.user("Alice").says("missed")
+        kit.user("Bob").says("after it")
+        kit.wait(120)
+    assert texts == heard
 
 
 @pytest.mark.parametrize(("size", "is_sds"), [(300_000, True), (1_200_000, False)])
