@@ -17,7 +17,7 @@ from typing import Final
 from reliable_channel.wire_profile import NIM, CodecError, HistoryEntry, Message, WireProfile
 
 from . import status_pb2
-from .chats import COMMUNITY_ID_LENGTH
+from .chats import COMMUNITY_ID_LENGTH, Community
 from .keys import PublicKey, keccak256
 from .topics import Topic
 from .wire import parsed
@@ -136,7 +136,7 @@ def what_is_forged(sds: SdsArrival, topic: Topic, author: PublicKey | None) -> s
         author: who signed the content; whoever signed the envelope, where there is none.
     """
     channel_id = sds.channel_id
-    if len(channel_id) != COMMUNITY_ID_LENGTH or not topic.id.startswith(channel_id):
+    if not _is_of(topic, channel_id):
         return f"of SDS channel {channel_id[:150]!r} on the topic of {topic.id[:150]!r}"
     if sds.sender_id and (author is None or sds.sender_id != author.hex):
         return f"its SDS sender is {sds.sender_id[:150]!r}, and it is of {author and author.hex}"
@@ -177,6 +177,16 @@ class SdsWrapper:
         self._clock_ms = max(self._clock_ms, lamport_timestamp)
         if all(entry.message_id != message_id for entry in self._history):
             self._history.append(HistoryEntry(message_id))
+
+
+def _is_of(topic: Topic, channel_id: str) -> bool:
+    """Whether a topic is one of the community that a channel is of."""
+    if len(channel_id) == COMMUNITY_ID_LENGTH and topic.id.startswith(channel_id):
+        return True
+    try:  # status-go wraps requests to join, too
+        return topic == Community.parse(channel_id).requests_topic
+    except ValueError:
+        return False
 
 
 def _with_hints(message: Message, change: Callable[[bytes], bytes | None]) -> Message:

@@ -17,6 +17,7 @@ from status_world import (
     GENERAL,
     MALLORY,
     NOW_MS,
+    OWNER,
     TOPIC,
     said,
 )
@@ -28,11 +29,15 @@ from reliable_channel.wire_profile import NIM, HistoryEntry, Message
 from reliable_channel_status import (
     STATUS_SDS,
     ChatMessage,
+    CommunityDescription,
+    CommunityMember,
+    CommunityRequestToJoin,
     Opener,
     PrivateKey,
     Received,
     RefusalReason,
     Refused,
+    Role,
     SdsArrival,
     SdsWrapper,
     Sealer,
@@ -41,10 +46,18 @@ from reliable_channel_status import (
     keccak256,
     open_symmetric,
     sds_message_id,
+    seal_ecies,
+    seal_symmetric,
     unwrap,
     wrap,
 )
-from reliable_channel_status.bot import BotMemory, BotOptions, StatusBot, StatusTestKit
+from reliable_channel_status.bot import (
+    BotMemory,
+    BotOptions,
+    JoinRequest,
+    StatusBot,
+    StatusTestKit,
+)
 from reliable_channel_status.bot import Message as BotMessage
 from reliable_channel_status.bot.link import Fetched, Link
 from reliable_channel_status.bot.testkit import key_of
@@ -319,6 +332,45 @@ def test_what_a_crash_kept_from_its_channel_goes_as_the_bot_speaks_now(reliabili
         kit.wait(1)
         assert [message.text for message in kit.said()] == ["left over"]
         assert [sds.content for sds in sds_of(kit)] == [signed.data] * (reliability == "sds")
+
+
+@pytest.mark.parametrize("reliability", ["plain", "sds"])
+def test_requests_to_join_and_descriptions_are_read_inside_sds_too(reliability: str) -> None:
+    """status-go wraps whatever it sends to a community, and these without a `ProtocolMessage`."""
+    bot, asked = new_bot(reliability), []
+
+    @bot.command("rule", allow="moderators")
+    async def rule(message: BotMessage) -> str:
+        return "ruled"
+
+    @bot.on_join_request
+    async def note(request: JoinRequest) -> None:
+        asked.append(request.display_name)
+
+    request = CommunityRequestToJoin(
+        clock=NOW_MS // 1000 + 1,
+        community_id=COMMUNITY.public_key.compressed,
+        display_name="Carol",
+    )
+    members = {MALLORY.public_key.hex: CommunityMember(roles=(Role.ROLE_ADMIN,))}
+    description = CommunityDescription(clock=1, members=members)
+    wrapper = SdsWrapper(COMMUNITY.id)
+    with StatusTestKit(bot, community_key=OWNER) as kit:
+        for payload, key, topic in (
+            (request, ALICE, COMMUNITY.requests_topic),
+            (description, OWNER, COMMUNITY.description_topic),
+        ):
+            data = wrapper.wrap(wrap(payload, key).data, kit.now_ms())
+            sealed = (
+                seal_ecies(data, OWNER.public_key, key)
+                if key is ALICE
+                else seal_symmetric(data, topic.key, key)
+            )
+            at_ns = kit.now_ms() * 1_000_000
+            kit.publish(WakuMessage(sealed, topic.content_topic, version=1, timestamp=at_ns))
+        assert asked == ["Carol"]
+        assert kit.bot.watch.counts["refused", "forged_sds"] == 0
+        assert kit.user("Mallory", MALLORY).asks("!rule") == "ruled"
 
 
 def test_a_public_chat_is_plain() -> None:
