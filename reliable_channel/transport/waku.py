@@ -38,6 +38,10 @@ _DENIED: Final = (401, 403, 407)
 _FORGOTTEN: Final = (NotSubscribed, NotFound)
 PING_INTERVAL_S: Final = 60.0
 """A filter subscription dies unannounced (P2P reliability, Filter: ping every minute)."""
+FILTER_REST_S: Final = 1.5
+"""Between a ping and the subscription that it calls for. Stock nodes serve one filter request a
+second, and go-waku leaves the stream of one beyond open, so that the gateway waits for an answer in
+vain."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -253,12 +257,19 @@ class WakuTransport:
     async def _look(self) -> list[WakuMessage]:
         if self._service == "light":
             if self._monotonic() - self._last_ping_s > PING_INTERVAL_S:
-                self._last_ping_s = self._monotonic()
-                await self._client.filter_ping()
+                await self._ping()
             return await self._client.filter_messages(self.settings.content_topic)
         if self.settings.pubsub_topic is None:
             return await self._client.relay_auto_messages(self.settings.content_topic)
         return await self._client.relay_messages(self._shard)
+
+    async def _ping(self) -> None:
+        try:
+            await self._client.filter_ping()
+        except _FORGOTTEN:
+            await anyio.sleep(FILTER_REST_S)
+            raise
+        self._last_ping_s = self._monotonic()  # one that fails is made again soon
 
     async def _light_push(self, message: WakuMessage) -> None:
         if not self._legacy_light_push:

@@ -215,11 +215,22 @@ async def test_a_filter_subscription_is_pinged_and_renewed(virtual_time: None) -
             await alice.receive()
         it.disturbance = None
         it.forget()
-        # The look itself gives nothing away: the node would answer it with an empty list for ever.
+        # A look gives nothing away: the node would answer it with an empty list for ever.
         assert "forgotten the subscription" in (await alice.receive()).gap
         assert it.asked("POST", "/filter/v2/subscriptions") == 1
         assert (await alice.receive()).gap == ""
         assert it.asked("POST", "/filter/v2/subscriptions") == 1
+
+
+async def test_a_ping_that_fails_is_made_again_soon(virtual_time: None) -> None:
+    async with line() as it, opened(it, service="light") as alice:
+        await anyio.sleep(61)
+        it.disturbance = answering(500, b"ping request failed", path="/filter/v2/subscriptions")
+        with pytest.raises(TransportError):
+            await alice.receive()
+        it.disturbance = None
+        await alice.receive()
+        assert it.asked("GET", "/filter/v2/subscriptions") == 2
 
 
 async def test_a_subscription_that_the_service_node_refuses_for_now_is_asked_for_again() -> None:

@@ -223,7 +223,7 @@ SAFE: list[tuple[Call, httpx.Response]] = [
     (lambda n: n.store(StoreQuery()), said({"statusCode": 200, "messages": []})),
     (lambda n: n.relay_subscribe([TOPIC]), OK),
     (lambda n: n.relay_auto_unsubscribe(["/app/1/x/proto"]), OK),
-    (lambda n: n.filter_ping("r"), said({"requestId": "r", "statusDesc": "OK"})),
+    (lambda n: n.filter_unsubscribe_all("r"), said({"requestId": "r", "statusDesc": "OK"})),
 ]
 ONCE: list[tuple[Call, httpx.Response]] = [
     (lambda n: n.relay_publish(TOPIC, MESSAGE), OK),
@@ -233,6 +233,11 @@ ONCE: list[tuple[Call, httpx.Response]] = [
     (lambda n: n.relay_messages(TOPIC), NOTHING),
     (lambda n: n.relay_auto_messages("/app/1/x/proto"), NOTHING),
     (lambda n: n.filter_messages("/app/1/x/proto"), NOTHING),
+    (lambda n: n.filter_ping("r"), said({"requestId": "r", "statusDesc": "OK"})),
+    (
+        lambda n: n.filter_subscribe(["/app/1/x/proto"]),
+        said({"requestId": "r", "statusDesc": "OK"}),
+    ),
 ]
 
 

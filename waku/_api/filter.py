@@ -20,7 +20,8 @@ class FilterApi(Api):
     """12/WAKU2-FILTER through the node, which is the client of a service node.
 
     Every call but `filter_messages` may raise `NoPeers` (no service node) and `RateLimited`.
-    `request_id` None takes a new id.
+    `request_id` None takes a new id. Subscriptions and pings that fail are not repeated here: stock
+    nodes serve one filter request a second, and go-waku leaves the stream of one beyond open.
     """
 
     async def filter_subscribe(
@@ -33,7 +34,8 @@ class FilterApi(Api):
 
         Raises:
             BadRequest: no content topics, too many, a bad one, or no pubsub topic on static
-                sharding. go-waku says this of its rate limit, too.
+                sharding.
+            NodeFailure: go-waku, for whatever reason: a bad topic or a rate limit.
         """
         return await self._manage(
             "filter_subscribe", "POST", request_id, content_topics, pubsub_topic
@@ -87,7 +89,7 @@ class FilterApi(Api):
             NotSubscribed: it has none; subscribe again.
         """
         path = f"{SUBSCRIPTIONS}/{in_path(request_id or self._next_request_id())}"
-        request = Request("filter_ping", "GET", path, Repeat.SAFE)
+        request = Request("filter_ping", "GET", path, Repeat.UNSENT)
         return await self._session.call(request, _filter_answer)
 
     async def filter_messages(
@@ -121,7 +123,7 @@ class FilterApi(Api):
         }
         if pubsub_topic is not None:
             body["pubsubTopic"] = pubsub_topic
-        request = Request(call, method, SUBSCRIPTIONS, Repeat.SAFE, body=body)
+        request = Request(call, method, SUBSCRIPTIONS, Repeat.UNSENT, body=body)
         return await self._session.call(request, _filter_answer)
 
 
