@@ -11,6 +11,7 @@ from itertools import groupby
 from typing import NamedTuple
 
 from ..sds.message import Message
+from .bloom_filters import Bloom, BloomReview
 from .findings import SETTLE_MS, Finding
 from .journals import Participant, lived
 from .lines import SET_ASIDE, WIRE_IN, WIRE_OUT, Line
@@ -125,6 +126,7 @@ Fact = (
     | Traffic
     | Repair
     | Lag
+    | Bloom
     | Deed
     | Finding
     | SetAside
@@ -140,10 +142,9 @@ def facts_of(participant: Participant, *, settle_ms: int = SETTLE_MS) -> Iterato
         for each in noted:
             if each.line.event == SET_ASIDE:
                 aside[each.path, each.line.record or ""].append(each.number)
-            else:
-                message = _message(each.line)
-                replay.add(each, message)
-                yield from gathering.add(each.line, message)
+            message = _message(each.line)
+            replay.add(each, message)
+            yield from gathering.add(each.line, message)
         if replay.has_begun:
             yield replay.life()
             yield from replay.findings()
@@ -169,9 +170,11 @@ class _Life:
         self._responses: Counter[str] = Counter()
         self._traffic: defaultdict[str, Counter[str]] = defaultdict(Counter)
         self._least_ms: dict[str, int] = {}
+        self._bloom_filters = BloomReview(whose)
 
     def add(self, line: Line, message: Message | None) -> Iterator[Fact]:
         """Take a line; what needs nothing else is told at once."""
+        yield from self._bloom_filters.add(line, message)
         message_id, message_hash, at_ms = line.message_id or "", line.message_hash, line.at_ms or 0
         match line.event:
             case "message_logged":
@@ -225,6 +228,7 @@ class _Life:
         for sender_id, least_ms in self._least_ms.items():
             yield Lag(*self._whose, sender_id, least_ms)
         yield from replay.misbehaviour
+        yield from self._bloom_filters.end()
         for message_id in self._requests.keys() | self._responses.keys():
             requests, responses = self._requests[message_id], self._responses[message_id]
             yield Repair(*self._whose, message_id, requests, responses)

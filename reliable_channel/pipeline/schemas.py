@@ -10,6 +10,7 @@ from pyspark.sql.types import (
     BinaryType,
     BooleanType,
     DataType,
+    DoubleType,
     LongType,
     StringType,
     StructField,
@@ -17,6 +18,7 @@ from pyspark.sql.types import (
 )
 
 TEXT, NUMBER, BYTES, FLAG = StringType(), LongType(), BinaryType(), BooleanType()
+SHARE = DoubleType()
 TEXTS = ArrayType(TEXT, containsNull=False)
 
 
@@ -90,6 +92,20 @@ TRAFFIC: Final = _table(
 )
 REPAIR: Final = _table(**_WHOSE, message_id=TEXT, requests=NUMBER, responses=NUMBER)
 LAG: Final = _table(**_WHOSE, sender_id=TEXT, least_ms=NUMBER)
+BLOOM: Final = _table(
+    **_WHOSE,
+    message_id=TEXT,
+    at_ms=NUMBER,
+    error_rate=SHARE,
+    bit_count=NUMBER,
+    hash_count=NUMBER,
+    set_bits=NUMBER,
+    had=NUMBER,
+    lacking=NUMBER,
+    absent=NUMBER,
+    false_positives=NUMBER,
+    is_new=FLAG,
+)
 DEED: Final = _table(**_WHOSE, sender=TEXT, what=TEXT, message_id=TEXT, at_ms=NUMBER, times=NUMBER)
 FINDING: Final = _table(audit=TEXT, **_WHOSE, message_id=TEXT, at_ms=NUMBER, detail=TEXT)
 SET_ASIDE: Final = _table(path=TEXT, reason=TEXT, lines=NUMBER, first_line=NUMBER)
@@ -103,6 +119,7 @@ FACTS: Final = {
     "Traffic": TRAFFIC,
     "Repair": REPAIR,
     "Lag": LAG,
+    "Bloom": BLOOM,
     "Deed": DEED,
     "Finding": FINDING,
     "SetAside": SET_ASIDE,
