@@ -8,9 +8,10 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Iterator
 from itertools import groupby
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from ..sds.message import Message
+from ..sds.options import Limits
 from .bloom_filters import Bloom, BloomReview
 from .findings import SETTLE_MS, Finding
 from .journals import Participant, lived
@@ -18,6 +19,9 @@ from .lines import SET_ASIDE, WIRE_IN, WIRE_OUT, Line
 from .misbehaviour import Deed
 from .replay import Life, Replay, message_of
 from .verdict import SetAside
+
+MOST_LAGS: Final = Limits().participants
+"""Senders whose clock is looked at by one participant, those that came first."""
 
 
 class Delivery(NamedTuple):
@@ -237,7 +241,8 @@ class _Life:
         if line.source == "live" and message is not None and line.timestamp_ns is not None:
             lag_ms = at_ms - line.timestamp_ns // 1_000_000
             least_ms = self._least_ms.get(message.sender_id, lag_ms)
-            self._least_ms[message.sender_id] = min(lag_ms, least_ms)
+            if message.sender_id in self._least_ms or len(self._least_ms) < MOST_LAGS:
+                self._least_ms[message.sender_id] = min(lag_ms, least_ms)
 
     def _count(self, line: Line, message: Message | None) -> None:
         counts = self._traffic[line.source or ""]
