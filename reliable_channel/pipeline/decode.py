@@ -9,13 +9,15 @@ import pyarrow as pa
 from pyspark.sql import DataFrame
 from pyspark.sql.types import StructField, StructType
 
+from ..sds.message import MessageKind, kind_of
 from ..sds.wire import CodecError, NimCodec, SpecCodec
 from .schemas import MESSAGE
 from .sources.batches import arrow_schema
 
 _SPEC: Final = SpecCodec()
 _NIM: Final = NimCodec()
-_BLOOM_FILTER: Final = MESSAGE.names.index("bloom_filter")
+_KINDS: Final[dict[MessageKind | None, str]] = {kind: kind.value for kind in MessageKind}
+_LAMPORT: Final = MESSAGE.names.index("lamport_timestamp")
 MOST_LAMPORT: Final = 2**63 - 1
 Row = tuple[Any, ...]
 
@@ -42,38 +44,61 @@ def decode_batch(payloads: pa.Array, *, blooms: bool = False) -> pa.RecordBatch:
     What is no SDS message is a row whose `error` says why; a null is one without anything.
     """
     schema = arrow_schema(MESSAGE)
-    columns: Iterable[tuple[Any, ...]]
-    columns = zip(*map(_row, payloads.to_pylist()), strict=True) if len(payloads) else ()
-    values = list(columns) or [()] * len(schema)
-    if not blooms:
-        values[_BLOOM_FILTER] = (None,) * len(payloads)
-    arrays = [pa.array(column, field.type) for column, field in zip(values, schema, strict=True)]
+    rows = [_row(payload, blooms) for payload in payloads.to_pylist()]
+    columns: Iterable[tuple[Any, ...]] = zip(*rows, strict=True) if rows else [()] * len(schema)
+    arrays = [pa.array(column, field.type) for column, field in zip(columns, schema, strict=True)]
     return pa.RecordBatch.from_arrays(arrays, schema=schema)
 
 
-def _row(payload: bytes | None) -> Row:
+def _row(payload: bytes | None, blooms: bool) -> Row:
     if payload is None:
         return _failed(None)
-    dialect, codec = ("spec", _SPEC) if _SPEC.recognises(payload) else ("nim", _NIM)
     try:
-        message = codec.decode(payload)
+        row = _spec(payload, blooms) if _SPEC.recognises(payload) else _nim(payload, blooms)
     except CodecError as error:
         return _failed(str(error))
-    lamport_timestamp, kind = message.lamport_timestamp, message.kind
+    lamport_timestamp = row[_LAMPORT]
     if lamport_timestamp is not None and lamport_timestamp > MOST_LAMPORT:
         return _failed(f"lamport_timestamp {lamport_timestamp} does not fit 64 bits with a sign")
+    return row
+
+
+def _spec(payload: bytes, blooms: bool) -> Row:
+    """Without a `Message` in between, which would take a fifth of the time."""
+    raw = _SPEC.parse(payload)
+    has = raw.HasField
+    lamport_timestamp = raw.lamport_timestamp if has("lamport_timestamp") else None
+    content = raw.content if has("content") else None
     return (
-        dialect,
-        None if kind is None else kind.value,
+        "spec",
+        _KINDS.get(kind_of(lamport_timestamp, content)),
+        raw.channel_id,
+        raw.sender_id,
+        raw.message_id,
+        lamport_timestamp,
+        [entry.message_id for entry in raw.causal_history],
+        [entry.message_id for entry in raw.repair_request],
+        content,
+        raw.signature if has("signature") else None,
+        raw.bloom_filter if blooms and has("bloom_filter") else None,
+        None,
+    )
+
+
+def _nim(payload: bytes, blooms: bool) -> Row:
+    message = _NIM.decode(payload)
+    return (
+        "nim",
+        _KINDS.get(message.kind),
         message.channel_id,
         message.sender_id,
         message.message_id,
-        lamport_timestamp,
+        message.lamport_timestamp,
         message.causal_ids,
         [entry.message_id for entry in message.repair_request],
         message.content,
         message.signature,
-        message.bloom_filter,
+        message.bloom_filter if blooms else None,
         None,
     )
 
