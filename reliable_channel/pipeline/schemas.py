@@ -171,6 +171,36 @@ MESSAGE: Final = _table(
 )
 """An SDS message, decoded; of what is none, `error` says why and all else is null."""
 
+PAYLOAD: Final = _table(
+    channel_id=TEXT,
+    sender_id=TEXT,
+    message_ids=TEXTS,
+    lamport_timestamp=NUMBER,
+    payload_hash=BYTES,
+    segments=NUMBER,
+    segments_needed=NUMBER,
+    payload=BYTES,
+    error=TEXT,
+)
+"""What an application sent, in one message or several, in log order; the timestamp is the last
+one's. Of what is not whole, `error` says why and `payload` is null; `payload_hash` is null of what
+was sent without segmentation."""
+
+FILTER: Final = _table(
+    channel_id=TEXT,
+    sender_id=TEXT,
+    message_id=TEXT,
+    lamport_timestamp=NUMBER,
+    dialect=TEXT,
+    bit_count=NUMBER,
+    hash_count=NUMBER,
+    set_bits=NUMBER,
+    words=BYTES,
+    error=TEXT,
+)
+"""The bloom filter of a message (`sds.bloom`); of one that cannot be read, `error` says why and its
+bytes are in `words`."""
+
 STORED: Final = _table(
     message_hash=BYTES,
     pubsub_topic=TEXT,
