@@ -6,7 +6,7 @@ import subprocess
 from hashlib import sha256
 from pathlib import Path
 
-BUILT = Path(__file__).parents[1] / "build" / "interop"
+from .go_build import BUILT
 
 
 class NodeUnavailable(RuntimeError):

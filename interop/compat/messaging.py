@@ -7,7 +7,6 @@ relay, else light push. With reliability it is then looked up in Store.
 from __future__ import annotations
 
 import secrets
-from collections import deque
 from dataclasses import replace
 from typing import Final, NoReturn
 
@@ -15,6 +14,7 @@ import anyio
 import httpx
 from anyio.abc import TaskGroup, TaskStatus
 
+from reliable_channel.transport.recent_hashes import RecentHashes
 from waku import StoreQuery, WakuClient, WakuError, WakuMessage, message_hash, pubsub_topic_for
 from waku.errors import InvalidTopic, LocalError, NotSubscribed
 from waku.node import EmbeddedNode, PublishRefused
@@ -76,8 +76,7 @@ class Messaging:
         self._tell = tell
         self._client = WakuClient(IN_PROCESS, transport=httpx.ASGITransport(app=node.app))
         self._tasks: TaskGroup | None = None
-        self._recent: deque[bytes] = deque()
-        self._seen: set[bytes] = set()
+        self._seen = RecentHashes(RECENT)
 
     async def run(self, *, task_status: TaskStatus[None] = anyio.TASK_STATUS_IGNORED) -> None:
         """Read and send until cancelled."""
@@ -146,13 +145,8 @@ class Messaging:
 
     def _received(self, message: WakuMessage) -> None:
         digest = message_hash(shard_of(message.content_topic, self._config), message)
-        if digest in self._seen:
-            return
-        if len(self._recent) == RECENT:
-            self._seen.remove(self._recent.popleft())
-        self._recent.append(digest)
-        self._seen.add(digest)
-        self._tell(message_received(digest, message))
+        if self._seen.add(digest):
+            self._tell(message_received(digest, message))
 
     # -- what goes --------------------------------------------------------------------------------
 

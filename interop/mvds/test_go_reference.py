@@ -1,7 +1,6 @@
 """Our node and the Go reference of 2/MVDS: 500 messages each way, 30 % of the payloads lost, our
 side restarted from its state on disk; in batch and interactive mode."""
 
-import os
 from pathlib import Path
 from random import Random
 from typing import Final
@@ -19,10 +18,10 @@ from reliable_channel_mvds import (
 )
 
 from ..go_build import GoUnavailable
+from ..needed import IN_CI, needed
 from .go_peer import GoPeer
 from .our_side import EPOCH_MS, GROUP, OURS, THEIRS, OurSide, until
 
-IN_CI: Final = os.environ.get("CI") == "true"
 pytestmark = pytest.mark.timeout(600)  # the first run builds, in CI it may install Go
 
 MESSAGES: Final = 500
@@ -33,12 +32,8 @@ SOMEBODY_ELSE: Final = PeerId(b"\x04other")
 
 
 def _program(version: str) -> Path:
-    try:
+    with needed(f"the MVDS reference {version}", GoUnavailable):
         return GoPeer.program(version, install=IN_CI)
-    except GoUnavailable as error:
-        if IN_CI:
-            raise
-        pytest.skip(f"the MVDS reference {version} is not run: {error}")
 
 
 @pytest.mark.parametrize("theirs", Mode, ids=lambda mode: f"go-{mode.value}")

@@ -4,15 +4,16 @@ participants."""
 import re
 from collections import Counter
 from pathlib import Path
-from typing import Annotated, Final
+from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 from rich.progress import Progress
 
-from ..pipeline.check import check as checked
 from ..pipeline.findings import PROMISES, SETTLE_MS, Audit
-from ..pipeline.verdict import Verdict
-from .console import err, out
+from .console import err, out, say
+
+if TYPE_CHECKING:
+    from ..pipeline.verdict import Verdict
 
 LONG_ID: Final = re.compile(r"\b([0-9a-f]{10})[0-9a-f]{54}\b")
 
@@ -34,6 +35,8 @@ def check(
     For journals that fit into memory; `audit` judges any number of them. The exit status is 1 where
     a promise was broken.
     """
+    from ..pipeline.check import check as checked
+
     with Progress(console=err, transient=True, disable=not err.is_terminal) as progress:
         task = progress.add_task("reading", total=None)
         verdict = checked(
@@ -46,7 +49,7 @@ def check(
     raise typer.Exit(0 if verdict.holds else 1)
 
 
-def tell(verdict: Verdict) -> None:
+def tell(verdict: "Verdict") -> None:
     """Print what a person needs to know, in a dozen lines."""
     logs = "one log" if verdict.logs == 1 else f"{verdict.logs} different logs"
     _say(
@@ -77,5 +80,4 @@ def tell(verdict: Verdict) -> None:
 
 def _say(text: str, style: str | None = None) -> None:
     """Print one line; ids are cut short, as what they begin with tells them apart."""
-    text = LONG_ID.sub(r"\1…", text)
-    out.print(text, style=style, markup=False, highlight=False, soft_wrap=True)
+    say(LONG_ID.sub(r"\1…", text), style=style)

@@ -41,11 +41,10 @@ def _rows(columns: list[list[Panel]]) -> list[list[Panel]]:
 
 def _over_loss(figures: Sequence[Figure], scenario: str) -> list[Panel]:
     mine = [figure for figure in figures if figure.cell.scenario == scenario]
-    losses = Counter({f.cell.participants: 0 for f in mine})
-    for size, _ in {(f.cell.participants, f.cell.loss) for f in mine}:
-        losses[size] += 1
-    if not losses or (size := max(losses, key=lambda s: (losses[s], -s))) is None:
+    losses = Counter(size for size, _ in {(f.cell.participants, f.cell.loss) for f in mine})
+    if not losses:
         return []
+    size = max(losses, key=lambda size: (losses[size], -size))
     shown = [figure for figure in mine if figure.cell.participants == size]
     title = f"{scenario}, {size} participants" if size > 2 else scenario
     return _column(shown, title, "% lost", lambda figure: 100 * figure.cell.loss)
@@ -53,9 +52,7 @@ def _over_loss(figures: Sequence[Figure], scenario: str) -> list[Panel]:
 
 def _over_size(figures: Sequence[Figure], scenario: str) -> list[Panel]:
     mine = [figure for figure in figures if figure.cell.scenario == scenario]
-    sizes = Counter({f.cell.loss: 0 for f in mine})
-    for _, loss in {(f.cell.participants, f.cell.loss) for f in mine}:
-        sizes[loss] += 1
+    sizes = Counter(loss for _, loss in {(f.cell.participants, f.cell.loss) for f in mine})
     if not sizes or sizes[loss := max(sizes, key=lambda lost: (sizes[lost], -lost))] < 2:
         return []
     shown = [figure for figure in mine if figure.cell.loss == loss]

@@ -36,6 +36,11 @@ def errors() -> Iterator[None]:
         sys.exit(130)
 
 
+def say(text: str, *, style: str | None = None) -> None:
+    """Print a line as it is, however long."""
+    out.print(text, style=style, markup=False, highlight=False, soft_wrap=True)
+
+
 def warn(text: str) -> None:
     """Say on standard error what goes on without."""
     err.print(f"[bold yellow]warning:[/] {escape(text)}", highlight=False, soft_wrap=True)

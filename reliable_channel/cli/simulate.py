@@ -15,8 +15,7 @@ import typer
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
 from ..sim import Result, Scenario, Simulation, big_group, cores, draw_scenario, run_all, shrink
-from .compare import compare
-from .console import err, out
+from .console import err, say
 
 _Item = TypeVar("_Item")
 
@@ -77,6 +76,8 @@ def simulate(
     stop = threading.Event()
     _on_signals(signal.default_int_handler)  # whoever ends a soak has its report
     if comparing:
+        from .compare import compare
+
         _on_signals(lambda *_: stop.set())
         kept = compare(
             seeds=range(first_seed, first_seed + (seeds or 1)),
@@ -151,20 +152,20 @@ class _Report:
         self._steps += result.steps
         self._slowest_ms = max(self._slowest_ms, result.settled_after_ms)
         if self._digests:
-            _print(f"seed {result.scenario.seed}: {result.digest}")
+            say(f"seed {result.scenario.seed}: {result.digest}")
         if result.violation is None:
             self.passed += 1
             return
         self.failed += 1
-        _print(f"seed {result.scenario.seed}: {result.violation}")
-        _print(f"  {self._repeats(result.scenario)}")
+        say(f"seed {result.scenario.seed}: {result.violation}")
+        say(f"  {self._repeats(result.scenario)}")
         if self._shrinking:
             small = shrink(result.scenario, result.violation.invariant)
-            _print(
+            say(
                 f"  shrunk to {small.participants} participants, {len(small.writes)} messages, "
                 f"{len(small.faults)} faults:"
             )
-            _print(f"  reliable-channel simulate --scenario {shlex.quote(small.to_json())}")
+            say(f"  reliable-channel simulate --scenario {shlex.quote(small.to_json())}")
 
     def _repeats(self, scenario: Scenario) -> str:
         if self._command is None:
@@ -175,12 +176,12 @@ class _Report:
         """Tell the whole."""
         seconds = max(time.monotonic() - self._began, 0.001)
         runs = self.passed + self.failed
-        _print(
+        say(
             f"{runs} seeds in {seconds:.1f} s, {60 * runs / seconds:.0f} a minute; "
             f"{self._steps} messages received; all logs equal at most "
             f"{self._slowest_ms / 1000:.0f} s after the last fault"
         )
-        _print(f"{self.passed} passed, {self.failed} failed")
+        say(f"{self.passed} passed, {self.failed} failed")
 
 
 def _with_progress(
@@ -204,7 +205,7 @@ def _with_progress(
 
 
 def _run_one(scenario: Scenario, show: bool) -> Result:
-    return Simulation(scenario, show=_print if show else None).run()
+    return Simulation(scenario, show=say if show else None).run()
 
 
 def _read(scenario: str) -> Scenario:
@@ -215,7 +216,3 @@ def _read(scenario: str) -> Scenario:
 def _command(participants: int | None, messages: int) -> str:
     size = f" --participants {participants} --messages {messages}" if participants else ""
     return f"reliable-channel simulate{size}"
-
-
-def _print(line: str) -> None:
-    out.print(line, markup=False, highlight=False, soft_wrap=True)

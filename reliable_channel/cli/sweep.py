@@ -6,25 +6,16 @@ import threading
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
 from ..sim import cores
-from ..sweep import (
-    Executor,
-    Plan,
-    Record,
-    digest,
-    execute,
-    local_processes,
-    page_text,
-    pictures,
-    read_plan,
-    write_records,
-)
-from .console import err, out
+from .console import err, say
+
+if TYPE_CHECKING:
+    from ..sweep import Executor, Plan, Record
 
 RECORDS = "results.jsonl"
 
@@ -61,6 +52,8 @@ def sweep(
     May be interrupted, even killed, and started again: it goes on where it was. The digest is the
     same with any number of processes and any size of batch.
     """
+    from ..sweep import digest, execute, read_plan
+
     plan = read_plan(file)
     directory = results or file.with_suffix(".results")
     with _progress(len(plan.runs)) as progress:
@@ -76,25 +69,29 @@ def sweep(
         raise typer.Exit(130)
     if page is not None:
         _write_page(plan, dict(records), page, file)
-        _print(f"answers in {page}")
-    _print(f"{len(records)} runs in {directory}, digest {digest(records)}")
+        say(f"answers in {page}")
+    say(f"{len(records)} runs in {directory}, digest {digest(records)}")
 
 
-def _here(jobs: int) -> Executor:
+def _here(jobs: int) -> "Executor":
+    from ..sweep import local_processes
+
     stop = threading.Event()
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, lambda *_: stop.set())
     return local_processes(jobs, stopped=stop.is_set)
 
 
-def _on_spark(master: str | None, remote: str | None) -> Executor:
+def _on_spark(master: str | None, remote: str | None) -> "Executor":
     from ..pipeline.session import session
     from ..sweep.on_spark import spark_executor
 
     return spark_executor(session(master, remote=remote))
 
 
-def _write_page(plan: Plan, records: Mapping[str, Record], page: Path, file: Path) -> None:
+def _write_page(plan: "Plan", records: Mapping[str, "Record"], page: Path, file: Path) -> None:
+    from ..sweep import page_text, pictures, write_records
+
     beside = page.with_suffix("")
     beside.mkdir(parents=True, exist_ok=True)
     command = f"reliable-channel sweep {shlex.quote(str(file))} --page {shlex.quote(str(page))}"
@@ -111,7 +108,3 @@ def _progress(total: int) -> Iterator[Callable[[int], None]]:
     with Progress(*columns, console=err, transient=True, disable=not err.is_terminal) as progress:
         task = progress.add_task("", total=total)
         yield lambda count: progress.advance(task, count)
-
-
-def _print(line: str) -> None:
-    out.print(line, markup=False, highlight=False, soft_wrap=True)

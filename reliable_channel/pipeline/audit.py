@@ -59,13 +59,15 @@ def verdict(
         )
     )
     progress("comparing the participants")
-    found = findings(facts, settle_ms).persist()
+    missing = absent(facts, settle_ms).persist()
+    found = findings(facts, missing).persist()
     broken = {row.audit: row["count"] for row in found.groupBy("audit").count().collect()}
     first = _first(found)
-    on_the_way = absent(facts, settle_ms).where("not is_due").count()
+    on_the_way = missing.where("not is_due").count()
     aside = [SetAside(*row) for row in table(facts, "SetAside").collect()]
     _, nobodys = participants(journal_files(paths)) if paths else ([], [])
     found.unpersist()
+    missing.unpersist()
     return Verdict(
         **lives,
         **deliveries,

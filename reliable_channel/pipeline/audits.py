@@ -26,12 +26,13 @@ def table(facts: DataFrame, kind: str) -> DataFrame:
     return facts.where(F.col("fact") == kind).select(*FACTS[kind].names)
 
 
-def findings(facts: DataFrame, settle_ms: int) -> DataFrame:
-    """All that was broken: what each journal says by itself, and what they say together."""
+def findings(facts: DataFrame, missing: DataFrame) -> DataFrame:
+    """All that was broken: what each journal says by itself, and what they say together, with
+    what is `absent`."""
     lives, deliveries = table(facts, "Life"), table(facts, "Delivery")
     parts = (
         table(facts, "Finding"),
-        absent(facts, settle_ms).where("is_due").select(*FINDING.names),
+        missing.where("is_due").select(*FINDING.names),
         ids_of_several(deliveries),
         unequal_logs(lives, deliveries),
         twice_at_a_time(lives),

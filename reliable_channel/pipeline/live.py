@@ -63,8 +63,8 @@ class Watch:
     """Own messages, and when they were accepted."""
     missing: dict[str, int] = field(default_factory=dict)
     """Messages known by reference alone, and since when."""
-    alarmed: list[str] = field(default_factory=list)
-    """Of which an alarm was told."""
+    alarmed: dict[str, int] = field(default_factory=dict)
+    """Of which an alarm was told, and when."""
 
     def notices(
         self, lines: Iterable[tuple[int, str, str | None, str | None, Any]], patience_ms: int
@@ -78,7 +78,7 @@ class Watch:
         for kind, waiting in (("unacknowledged", self.unacknowledged), ("missing", self.missing)):
             for message_id, since_ms in waiting.items():
                 if now_ms - since_ms > patience_ms and message_id not in self.alarmed:
-                    self.alarmed.append(message_id)
+                    self.alarmed[message_id] = now_ms
                     yield Notice(kind, message_id, now_ms, now_ms - since_ms)
 
     def _line(
@@ -104,8 +104,7 @@ class Watch:
     ) -> Iterator[Notice]:
         since_ms = waiting.pop(message_id, None)
         if since_ms is not None:
-            if message_id in self.alarmed:
-                self.alarmed.remove(message_id)
+            self.alarmed.pop(message_id, None)
             yield Notice(kind, message_id, at_ms, at_ms - since_ms)
 
 

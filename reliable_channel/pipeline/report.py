@@ -178,11 +178,13 @@ def _cell(value: Any, is_time: bool) -> str:
 
 def _dag(said: DataFrame, directory: Path, begin_ms: int, end_ms: int) -> str:
     """The shape of the DAG as a table, and some of it as a picture."""
+    said.persist()  # else the window reads all journals once more
     nodes = dag_tables.nodes(said).persist()
     pq.write_table(nodes.toArrow(), directory / "dag.parquet")
     shape = dag_tables.shape(nodes).toArrow()
     nodes.unpersist()
     drawn = dag_tables.window(said, begin_ms, end_ms)
+    said.unpersist()
     about = " ".join((dag_tables.shape.__doc__ or "").split())
     if drawn:
         about += (

@@ -9,12 +9,12 @@ participants take seconds. Here they have their timers alone, the real ones (`sd
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from random import Random
-from typing import Final, Protocol
+from typing import Protocol
 
 from ..sds.sync import Heard, SyncTimer, make_schedule
 from .network import draw_ms
 from .scenario import Conditions
-from .timeline import Timeline
+from .timeline import START_MS, Timeline
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,9 +128,6 @@ class QuietResult:
     noticed_after_ms: Sequence[int]
     """For each time that one noticed before the round was over: how long after the message was
     sent; ascending."""
-
-
-START_MS: Final = 1_700_000_000_000
 
 
 class QuietSimulation:

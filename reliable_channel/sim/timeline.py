@@ -2,7 +2,10 @@
 
 import heapq
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Final
+
+START_MS: Final = 1_700_000_000_000
+"""When simulations begin."""
 
 Action = tuple[Callable[..., None], tuple[Any, ...]]
 

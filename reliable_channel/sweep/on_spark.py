@@ -40,14 +40,13 @@ def spark_executor(spark: SparkSession) -> Executor:
         done = run_all(spark.createDataFrame(rows, _BATCHES), len(rows))
         with ThreadPoolExecutor(1) as waiting:
             job = waiting.submit(done.collect)
-            remaining = list(batches)
+            sizes = {batch_path(directory, (run.id for run in each)): len(each) for each in batches}
             while not job.done():
                 wait_for([job], LOOK_S)
-                there = [batch for batch in remaining if _is_there(directory, batch)]
-                remaining = [batch for batch in remaining if batch not in there]
-                yield from map(len, there)
+                for path in [path for path in sizes if path.exists()]:
+                    yield sizes.pop(path)
             job.result()
-        yield from map(len, remaining)
+        yield from sizes.values()
 
     return run
 
@@ -65,7 +64,3 @@ def _run_rows(tables: Iterator[Any]) -> Iterator[Any]:
         for row in table.to_pylist():
             done = run_batch(Path(row["directory"]), list(map(run_of, json.loads(row["runs"]))))
             yield pyarrow.RecordBatch.from_pydict({"done": [done]})
-
-
-def _is_there(directory: Path, batch: Batch) -> bool:
-    return batch_path(directory, (run.id for run in batch)).exists()

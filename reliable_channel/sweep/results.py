@@ -60,10 +60,13 @@ def read_results(directory: Path) -> dict[str, Record]:
 
 def write_records(path: Path, records: Mapping[str, Record]) -> None:
     """Write records to one file, in the order of their ids."""
-    path.write_text("".join(to_line(records[key]) + "\n" for key in sorted(records)))
+    path.write_text(_lines(records))
 
 
 def digest(records: Mapping[str, Record]) -> str:
     """Hex sha256 of records, in the order of their ids: equal for equal results."""
-    joined = "".join(to_line(records[key]) + "\n" for key in sorted(records))
-    return sha256(joined.encode()).hexdigest()
+    return sha256(_lines(records).encode()).hexdigest()
+
+
+def _lines(records: Mapping[str, Record]) -> str:
+    return "".join(to_line(records[key]) + "\n" for key in sorted(records))

@@ -16,8 +16,6 @@ from waku.node import EmbeddedNode, NodeOptions
 
 from .nodes import TOPIC, Nodes, Told, address_of, message
 
-TERMINAL = ("message_propagated", "message_sent", "message_error")
-
 
 def of_request(told: Told, request_id: str) -> list[str]:
     return [e["eventType"] for e in told.events if e.get("requestId") == request_id]

@@ -17,6 +17,8 @@ from cryptography.hazmat.primitives.kdf.scrypt import Scrypt
 
 from .keys import KEY_BYTES, PrivateKey
 
+PASSPHRASE_VARIABLE: Final = "RELIABLE_CHANNEL_BOT_PASSPHRASE"
+"""Where commands and bots look for the passphrase of their key."""
 FORMAT: Final = "reliable-channel-status-key/1"
 MODE: Final = 0o600
 MAX_FILE_BYTES: Final = 10_000

@@ -8,7 +8,9 @@ import typer
 
 from reliable_channel.hooks import hookimpl
 
-PASSPHRASE_VARIABLE = "RELIABLE_CHANNEL_BOT_PASSPHRASE"
+from .chats import Community
+from .key_file import PASSPHRASE_VARIABLE, KeyFileError, needs_passphrase, read_key, write_key
+from .keys import PrivateKey
 
 
 @hookimpl
@@ -32,9 +34,6 @@ def key(
 
     The private key is never shown. Keep the file: it is the bot's identity.
     """
-    from .key_file import KeyFileError, needs_passphrase, read_key, write_key
-    from .keys import PrivateKey
-
     try:
         if show:
             passphrase = _passphrase(is_new=False) if needs_passphrase(file) else None
@@ -60,8 +59,7 @@ def new(
     ] = False,
 ) -> None:
     """Write a bot to start from, with a test and a key, and tell its public key."""
-    from .bot.project import write_project
-    from .chats import Community
+    from .bot.project import write_project  # the rest of the package is loaded already
 
     try:
         passphrase = _passphrase(is_new=True) if with_passphrase else None

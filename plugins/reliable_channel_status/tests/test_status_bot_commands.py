@@ -124,6 +124,8 @@ def test_a_function_that_no_text_can_call_is_refused_at_once(function: Any) -> N
         ("!ping", ("ping", "")),
         ("!Ping a  b", ("ping", "a  b")),
         ("!say\nthis", ("say", "this")),
+        ("!say\nthis is it", ("say", "this is it")),
+        ("!say\tthis", ("say", "this")),
         ("!", None),
         ("! ping", None),
         ("ping", None),

@@ -24,6 +24,7 @@ from reliable_channel_status import (
     write_key,
 )
 from reliable_channel_status import plugin as status_plugin
+from reliable_channel_status.key_file import PASSPHRASE_VARIABLE
 
 SECRET = bytes(range(1, 33))
 ORDER = 0xFFFFFFFFFFFFFFFFFFFFFFFFFFFFFFFEBAAEDCE6AF48A03BBFD25E8CD0364141
@@ -197,7 +198,7 @@ def test_the_command_makes_a_key_and_tells_the_public_one(
     asked = CliRunner().invoke(app, ["bot", "key", "--passphrase", str(sealed)], input=answers)
     assert asked.exit_code == 0
     assert "correct horse" not in asked.output
-    monkeypatch.setenv(status_plugin.PASSPHRASE_VARIABLE, "correct horse")
+    monkeypatch.setenv(PASSPHRASE_VARIABLE, "correct horse")
     told = CliRunner().invoke(app, ["bot", "key", "--show", str(sealed)])
     assert told.output.strip() == read_key(sealed, "correct horse").public_key.hex
 

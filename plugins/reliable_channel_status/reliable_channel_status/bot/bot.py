@@ -25,7 +25,7 @@ from reliable_channel.state import MemoryStateStore, SqliteStateStore, StateErro
 from waku import WakuClient
 
 from ..chats import Community
-from ..key_file import read_key
+from ..key_file import PASSPHRASE_VARIABLE, read_key
 from ..keys import PublicKey
 from .handlers import Allow, Handlers, Job, Kind
 from .happenings import CURRENT_TURN, Channel, Turn
@@ -37,7 +37,6 @@ from .running import Running
 from .session import Session, Surroundings
 from .watching import Watch, write_to_stderr
 
-PASSPHRASE_VARIABLE: Final = "RELIABLE_CHANNEL_BOT_PASSPHRASE"
 BESIDE_THE_KEY: Final = "beside the key"
 
 Function = TypeVar("Function", bound=Callable[..., Awaitable[Any]])

@@ -127,8 +127,8 @@ def split(text: str, prefix: str) -> tuple[str, str] | None:
         return None
     if called[0].isspace():
         return None
-    name, _, rest = called.partition(" ") if " " in called else called.partition("\n")
-    return name.strip().lower(), rest
+    name, *rest = called.split(maxsplit=1)
+    return name.lower(), "".join(rest)
 
 
 def help_text(commands: Mapping[str, Command], prefix: str, name: str = "") -> str:

@@ -6,7 +6,7 @@ when it returns; nothing is said before that.
 """
 
 import json
-from collections import deque
+from collections import OrderedDict, deque
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Final
@@ -78,9 +78,10 @@ class BotMemory:
         self._times: dict[str, int] = dict(rows.get(_TIMES.name, ()))
         self._clocks = {chat: ChatClock(clock) for chat, clock in rows.get(_CLOCKS.name, ())}
         by_clock = sorted(rows.get(_HANDLED.name, ()), key=lambda row: row[1])
-        self._handled: dict[bytes, int] = dict(by_clock)
+        # Not a dict: taking the first key of one is linear in the keys deleted before it.
+        self._handled: OrderedDict[bytes, int] = OrderedDict(by_clock)
         said = sorted(map(_said, rows.get(_SAID.name, ())), key=lambda said: said.number)
-        self._said = {one.once: one for one in said}
+        self._said = OrderedDict((one.once, one) for one in said)
         self._unpublished = deque(one for one in said if one.messages)
         self._numbers = said[-1].number if said else 0
         self._notes: dict[str, str] = dict(rows.get(_NOTES.name, ()))
@@ -160,9 +161,7 @@ class BotMemory:
         self._unpublished.append(one)
         self._put(one)
         if len(self._said) > SAID:
-            oldest = next(iter(self._said))
-            del self._said[oldest]
-            self._recorder.delete(_SAID, oldest)
+            self._recorder.delete(_SAID, self._said.popitem(last=False)[0])
         self._write()
 
     def next_unpublished(self) -> Said | None:

@@ -289,6 +289,7 @@ class SvsCore:
 
     def statistics(self) -> SdsStatistics:
         """A snapshot of counters and buffers; zero for what the protocol has not."""
+        heard = self._state.participants
         return SdsStatistics(
             counters=self._state.counters,
             lamport_timestamp=self._state.lamport_timestamp,
@@ -303,7 +304,7 @@ class SvsCore:
             repair_cache_bytes=0,
             bloom_filter_messages=0,
             bloom_filter_rollovers=0,
-            participants=len(self._state.participants - {self._state.sender_id}),
+            participants=len(heard) - (self._state.sender_id in heard),
         )
 
     # -- inside ------------------------------------------------------------------------------------
