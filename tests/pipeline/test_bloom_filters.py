@@ -4,11 +4,19 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
+from random import Random
 from typing import Any
 
 import pytest
 
-from reliable_channel.pipeline.bloom_filters import DRAWN, EVERY_MS, MOST_LATER, Bloom, BloomReview
+from reliable_channel.pipeline.bloom_filters import (
+    DRAWN,
+    EVERY_MS,
+    MOST_LATER,
+    Bloom,
+    BloomReview,
+    LookedAt,
+)
 from reliable_channel.pipeline.findings import Finding
 from reliable_channel.pipeline.lines import Line, set_aside
 from reliable_channel.sds.bloom import BloomParameters, RollingBloomFilter
@@ -99,6 +107,26 @@ def test_too_full_a_filter_is_wrong_as_often_as_its_fill_says() -> None:
     assert expected > 1_000
     wrong = sum(each.false_positives for each in journal.blooms)
     assert wrong == pytest.approx(expected, rel=0.1)
+
+
+def test_small_filters_are_wrong_more_often_than_their_fill_says() -> None:
+    """The steps of an id come back to where they were, in few bits more often than in many."""
+    ratios = []
+    for capacity in (100, 1_000):
+        expected = wrong = 0.0
+        for seed in range(10):
+            random = Random(seed)
+            full = RollingBloomFilter(BloomParameters(capacity))
+            for _ in range(capacity):
+                full.insert(f"{random.getrandbits(256):064x}")
+            looked_at = LookedAt(full.layout, bytes(full))
+            for _ in range(10_000):
+                looked_at.must_not_have(f"{random.getrandbits(256):064x}")
+            expected += 10_000 * (looked_at.set_bits / full.layout.bit_count) ** 10
+            wrong += looked_at.false_positives
+        ratios.append(wrong / expected)
+    assert ratios[0] > 2
+    assert 0.8 < ratios[1] < 1.5
 
 
 def test_one_in_ten_seconds_is_looked_at() -> None:

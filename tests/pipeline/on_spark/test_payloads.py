@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from contextlib import AsyncExitStack
+from pathlib import Path
 from random import Random
 
+import anyio
 import pytest
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.testing import assertDataFrameEqual
 
+from reliable_channel.pipeline.decode import decoded
 from reliable_channel.pipeline.payloads import join, payloads
 from reliable_channel.pipeline.schemas import MESSAGE, PAYLOAD
 from reliable_channel.segmentation import (
@@ -19,6 +23,8 @@ from reliable_channel.segmentation import (
     SegmentLayout,
     payload_hash,
 )
+
+from ..test_real_channels import Group
 
 LONG = Random(1).randbytes(300)
 LIMITS = ReassemblyLimits()
@@ -132,3 +138,25 @@ def test_payloads(spark: SparkSession, messages: DataFrame) -> None:
         ("general", "bob", *plain),
     ]
     assertDataFrameEqual(payloads(messages), spark.createDataFrame(expected, PAYLOAD))
+
+
+def test_what_a_real_channel_sent(spark: SparkSession, tmp_path: Path) -> None:
+    """Both have the journals of all its messages."""
+    sent = [bytes([number]) * length for number, length in enumerate((10, 5_000, 2_500))]
+
+    async def talk() -> None:
+        cut = {"segmentation": "lip-243-v0.1", "segment_size_bytes": 1_000}
+        async with AsyncExitStack() as stack:
+            group = Group(tmp_path, stack)
+            told = [await group.join(name, **cut) for name in ("alice", "bob")]
+            for payload in sent:
+                await group.channels["alice"].send(payload)
+            await told[1].until(lambda: set(told[1].contents) == set(sent))
+
+    anyio.run(talk)
+    lines = spark.read.format("sds_journal").load(str(tmp_path)).where("event like 'wire_%'")
+    rows = payloads(lines.select("payload").transform(decoded)).collect()
+    assert {bytes(row.payload): row.segments for row in rows} == dict(
+        zip(sent, (1, 5, 3), strict=True)
+    )
+    assert [row.error for row in rows] == [None] * 3
