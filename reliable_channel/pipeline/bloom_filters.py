@@ -189,9 +189,10 @@ class BloomReview:
                 self._entered(message.message_id, is_own=False)
             case "wire_out" if message is not None and line.source in _FRESH:
                 self._newest.went(message)
-                if message.bloom_filter and self._is_due(message, at_ms):
+                field = message.bloom_filter
+                if field is not None and self._is_due(message, at_ms):
                     yield from self._told()
-                    self._look(message, message.bloom_filter, at_ms)
+                    self._look(message, field, at_ms)
 
     def end(self) -> Iterator[Bloom | Finding]:
         """What is known in the end."""
@@ -274,5 +275,5 @@ def _form(options: object) -> tuple[BloomForm, BloomParameters] | None:
     try:
         taken = ChannelOptions(**{name: told[name] for name in names if name in told})
         return taken.profile.bloom, taken.sds_options().bloom
-    except ValueError:  # of a plugin's dialect, or no options at all
+    except (TypeError, ValueError):  # of a plugin's dialect, or no options at all
         return None

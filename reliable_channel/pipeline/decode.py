@@ -73,9 +73,8 @@ def decode_batch(
     content that does not open all else is there. A null is a row without anything.
     """
     schema = arrow_schema(MESSAGE)
-    values: list[bytes | Unopened | None] = payloads.to_pylist()
-    if outer is not None:
-        values = opened(outer, payloads.to_pylist())
+    given = payloads.to_pylist()
+    values = given if outer is None else opened(outer, given)
     rows = [_row(value, blooms) for value in values]
     if inner is not None:
         contents = opened(inner, [row[_CONTENT] for row in rows])

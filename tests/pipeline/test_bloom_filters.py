@@ -241,7 +241,13 @@ def test_filters_of_the_nim_dialect() -> None:
 
 
 @pytest.mark.parametrize(
-    "options", [{"wire_profile": "a plugin's"}, {"bloom_capacity": "many"}, {"bloom_capacity": 0}]
+    "options",
+    [
+        {"wire_profile": "a plugin's"},
+        {"wire_profile": {"name": "given as it is"}},
+        {"bloom_capacity": "many"},
+        {"bloom_capacity": 0},
+    ],
 )
 def test_of_filters_of_unknown_form_nothing_is_said(options: dict[str, Any]) -> None:
     journal = Journal()
