@@ -12,6 +12,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from reliable_channel.pipeline.check import check
+from reliable_channel.sds.bloom import BloomParameters
 from tests.pipeline.generated import write_group
 
 TICKS_A_SECOND = os.sysconf("SC_CLK_TCK")
@@ -46,7 +47,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--sizes", default="5x2000,10x2000,20x2000,10x8000")
     parser.add_argument("--history", type=int, default=10)
-    parser.add_argument("--bloom-bytes", type=int, default=0)
+    parser.add_argument("--bloom-capacity", type=int, default=0, help="0 for no bloom filters.")
     parser.add_argument("--spark", action="store_true", help="Judge on Spark as well.")
     arguments = parser.parse_args()
     for size in arguments.sizes.split(","):
@@ -57,7 +58,7 @@ def main() -> None:
                 participants=participants,
                 messages=messages,
                 history=arguments.history,
-                bloom_bytes=arguments.bloom_bytes,
+                bloom=BloomParameters(capacity) if (capacity := arguments.bloom_capacity) else None,
             )
             rows = participants * messages
             mib = sum(path.stat().st_size for path in paths) / 2**20

@@ -9,73 +9,140 @@ import pyarrow as pa
 from pyspark.sql import DataFrame
 from pyspark.sql.types import StructField, StructType
 
+from ..encryption import Encryption
+from ..sds.message import MessageKind, kind_of
 from ..sds.wire import CodecError, NimCodec, SpecCodec
+from .opening import EncryptionFactory, Unopened, opened
 from .schemas import MESSAGE
 from .sources.batches import arrow_schema
 
 _SPEC: Final = SpecCodec()
 _NIM: Final = NimCodec()
-_BLOOM_FILTER: Final = MESSAGE.names.index("bloom_filter")
+_KINDS: Final[dict[MessageKind | None, str]] = {kind: kind.value for kind in MessageKind}
+_LAMPORT, _CONTENT, _ERROR = map(MESSAGE.names.index, ("lamport_timestamp", "content", "error"))
+ORDERS: Final = ("sds-then-encrypt", "encrypt-then-sds")
 MOST_LAMPORT: Final = 2**63 - 1
 Row = tuple[Any, ...]
 
 
-def decoded(frame: DataFrame, column: str = "payload", *, blooms: bool = False) -> DataFrame:
+def decoded(
+    frame: DataFrame,
+    column: str = "payload",
+    *,
+    blooms: bool = False,
+    encryption: EncryptionFactory | None = None,
+    encryption_order: str = "sds-then-encrypt",
+) -> DataFrame:
     """A DataFrame with one more column, `message`: what stands in a binary column, decoded.
 
-    Bloom filters, most of a message's bytes, are null unless asked for.
+    Bloom filters, most of a message's bytes, are null unless asked for. With an `encryption`
+    payloads are opened before, or with `encrypt-then-sds` contents after. (Journals have payloads
+    as they were before they were sealed.)
+
+    Raises:
+        ValueError: no such `encryption_order`.
     """
+    if encryption_order not in ORDERS:
+        allowed = " and ".join(map(repr, ORDERS))
+        raise ValueError(f"encryption_order is {encryption_order!r}; allowed are {allowed}")
+    inside = encryption_order == "encrypt-then-sds"
     schema = StructType([*frame.schema.fields, StructField("message", MESSAGE)])
 
     def with_messages(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        key = None if encryption is None else encryption()
         for batch in batches:
-            messages = decode_batch(batch.column(column), blooms=blooms)
+            outer, inner = (None, key) if inside else (key, None)
+            messages = decode_batch(batch.column(column), blooms=blooms, outer=outer, inner=inner)
             arrays = [*batch.columns, messages.to_struct_array()]
             yield pa.RecordBatch.from_arrays(arrays, [*batch.schema.names, "message"])
 
     return frame.mapInArrow(with_messages, schema)
 
 
-def decode_batch(payloads: pa.Array, *, blooms: bool = False) -> pa.RecordBatch:
-    """Decode binary values to a batch of the table `MESSAGE`.
+def decode_batch(
+    payloads: pa.Array,
+    *,
+    blooms: bool = False,
+    outer: Encryption | None = None,
+    inner: Encryption | None = None,
+) -> pa.RecordBatch:
+    """Decode binary values to a batch of the table `MESSAGE`; `outer` opens them before, `inner`
+    their contents after.
 
-    What is no SDS message is a row whose `error` says why; a null is one without anything.
+    What is no SDS message is a row whose `error` says why, and so is what does not open; of a
+    content that does not open all else is there. A null is a row without anything.
     """
     schema = arrow_schema(MESSAGE)
-    columns: Iterable[tuple[Any, ...]]
-    columns = zip(*map(_row, payloads.to_pylist()), strict=True) if len(payloads) else ()
-    values = list(columns) or [()] * len(schema)
-    if not blooms:
-        values[_BLOOM_FILTER] = (None,) * len(payloads)
-    arrays = [pa.array(column, field.type) for column, field in zip(values, schema, strict=True)]
+    given = payloads.to_pylist()
+    values = given if outer is None else opened(outer, given)
+    rows = [_row(value, blooms) for value in values]
+    if inner is not None:
+        contents = opened(inner, [row[_CONTENT] for row in rows])
+        rows = [_with_content(row, each) for row, each in zip(rows, contents, strict=True)]
+    columns: Iterable[tuple[Any, ...]] = zip(*rows, strict=True) if rows else [()] * len(schema)
+    arrays = [pa.array(column, field.type) for column, field in zip(columns, schema, strict=True)]
     return pa.RecordBatch.from_arrays(arrays, schema=schema)
 
 
-def _row(payload: bytes | None) -> Row:
+def _row(payload: bytes | Unopened | None, blooms: bool) -> Row:
     if payload is None:
         return _failed(None)
-    dialect, codec = ("spec", _SPEC) if _SPEC.recognises(payload) else ("nim", _NIM)
+    if isinstance(payload, Unopened):
+        return _failed(payload.why)
     try:
-        message = codec.decode(payload)
+        row = _spec(payload, blooms) if _SPEC.recognises(payload) else _nim(payload, blooms)
     except CodecError as error:
         return _failed(str(error))
-    lamport_timestamp, kind = message.lamport_timestamp, message.kind
+    lamport_timestamp = row[_LAMPORT]
     if lamport_timestamp is not None and lamport_timestamp > MOST_LAMPORT:
         return _failed(f"lamport_timestamp {lamport_timestamp} does not fit 64 bits with a sign")
+    return row
+
+
+def _spec(payload: bytes, blooms: bool) -> Row:
+    """Without a `Message` in between, which would take a fifth of the time."""
+    raw = _SPEC.parse(payload)
+    has = raw.HasField
+    lamport_timestamp = raw.lamport_timestamp if has("lamport_timestamp") else None
+    content = raw.content if has("content") else None
     return (
-        dialect,
-        None if kind is None else kind.value,
+        "spec",
+        _KINDS.get(kind_of(lamport_timestamp, content)),
+        raw.channel_id,
+        raw.sender_id,
+        raw.message_id,
+        lamport_timestamp,
+        [entry.message_id for entry in raw.causal_history],
+        [entry.message_id for entry in raw.repair_request],
+        content,
+        raw.signature if has("signature") else None,
+        raw.bloom_filter if blooms and has("bloom_filter") else None,
+        None,
+    )
+
+
+def _nim(payload: bytes, blooms: bool) -> Row:
+    message = _NIM.decode(payload)
+    return (
+        "nim",
+        _KINDS.get(message.kind),
         message.channel_id,
         message.sender_id,
         message.message_id,
-        lamport_timestamp,
+        message.lamport_timestamp,
         message.causal_ids,
         [entry.message_id for entry in message.repair_request],
         message.content,
         message.signature,
-        message.bloom_filter,
+        message.bloom_filter if blooms else None,
         None,
     )
+
+
+def _with_content(row: Row, content: bytes | Unopened | None) -> Row:
+    if isinstance(content, Unopened):
+        return (*row[:_CONTENT], None, *row[_CONTENT + 1 : _ERROR], content.why)
+    return (*row[:_CONTENT], content, *row[_CONTENT + 1 :])
 
 
 def _failed(error: str | None) -> Row:

@@ -8,15 +8,20 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Iterator
 from itertools import groupby
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from ..sds.message import Message
+from ..sds.options import Limits
+from .bloom_filters import Bloom, BloomReview
 from .findings import SETTLE_MS, Finding
 from .journals import Participant, lived
 from .lines import SET_ASIDE, WIRE_IN, WIRE_OUT, Line
 from .misbehaviour import Deed
 from .replay import Life, Replay, message_of
 from .verdict import SetAside
+
+MOST_LAGS: Final = Limits().participants
+"""Senders whose clock is looked at by one participant, those that came first."""
 
 
 class Delivery(NamedTuple):
@@ -125,6 +130,7 @@ Fact = (
     | Traffic
     | Repair
     | Lag
+    | Bloom
     | Deed
     | Finding
     | SetAside
@@ -140,10 +146,9 @@ def facts_of(participant: Participant, *, settle_ms: int = SETTLE_MS) -> Iterato
         for each in noted:
             if each.line.event == SET_ASIDE:
                 aside[each.path, each.line.record or ""].append(each.number)
-            else:
-                message = _message(each.line)
-                replay.add(each, message)
-                yield from gathering.add(each.line, message)
+            message = _message(each.line)
+            replay.add(each, message)
+            yield from gathering.add(each.line, message)
         if replay.has_begun:
             yield replay.life()
             yield from replay.findings()
@@ -169,9 +174,11 @@ class _Life:
         self._responses: Counter[str] = Counter()
         self._traffic: defaultdict[str, Counter[str]] = defaultdict(Counter)
         self._least_ms: dict[str, int] = {}
+        self._bloom_filters = BloomReview(whose)
 
     def add(self, line: Line, message: Message | None) -> Iterator[Fact]:
         """Take a line; what needs nothing else is told at once."""
+        yield from self._bloom_filters.add(line, message)
         message_id, message_hash, at_ms = line.message_id or "", line.message_hash, line.at_ms or 0
         match line.event:
             case "message_logged":
@@ -225,6 +232,7 @@ class _Life:
         for sender_id, least_ms in self._least_ms.items():
             yield Lag(*self._whose, sender_id, least_ms)
         yield from replay.misbehaviour
+        yield from self._bloom_filters.end()
         for message_id in self._requests.keys() | self._responses.keys():
             requests, responses = self._requests[message_id], self._responses[message_id]
             yield Repair(*self._whose, message_id, requests, responses)
@@ -233,7 +241,8 @@ class _Life:
         if line.source == "live" and message is not None and line.timestamp_ns is not None:
             lag_ms = at_ms - line.timestamp_ns // 1_000_000
             least_ms = self._least_ms.get(message.sender_id, lag_ms)
-            self._least_ms[message.sender_id] = min(lag_ms, least_ms)
+            if message.sender_id in self._least_ms or len(self._least_ms) < MOST_LAGS:
+                self._least_ms[message.sender_id] = min(lag_ms, least_ms)
 
     def _count(self, line: Line, message: Message | None) -> None:
         counts = self._traffic[line.source or ""]

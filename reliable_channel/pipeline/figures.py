@@ -11,6 +11,8 @@ from .audits import MESSAGE, WHOSE, clock_offsets, messages, table
 
 QUANTILES: Final = tuple(n / 20 for n in range(21))
 """At which a curve of latencies is drawn."""
+_Z: Final = 1.96
+"""Standard deviations to either side that 95 % lie within."""
 _LEVELS: Final = {"p50": 0.5, "p90": 0.9, "p99": 0.99, "max": 1.0}
 
 
@@ -160,6 +162,36 @@ def members(facts: DataFrame) -> DataFrame:
     )
 
 
+def bloom_filters(facts: DataFrame) -> DataFrame:
+    """The bloom filters that participants sent, of which the first of every ten seconds is looked
+    at: how full they are (percent), how often fewer bits are set than before (rollovers), and what
+    they lack of what they must have. Of ids that their sender had not they have some all the same:
+    which share by their fill, by what they are made for at their capacity, and as measured, with
+    the interval that has the true share with a certainty of 95 %."""
+    fill = F.col("set_bits") / F.col("bit_count")
+    by_fill = F.sum(F.pow(fill, "hash_count") * F.col("absent"))
+    share = F.try_divide(F.sum("false_positives"), F.sum("absent"))
+    return (
+        table(facts, "Bloom")
+        .groupBy("channel_id", "participant_id")
+        .agg(
+            F.count("*").alias("filters"),
+            (100 * F.median(fill)).alias("fill"),
+            (100 * F.max(fill)).alias("most_fill"),
+            F.count_if("is_new").alias("rollovers"),
+            F.sum("had").alias("must_have"),
+            F.sum("lacking").alias("lacking"),
+            F.sum("absent").alias("absent"),
+            F.sum("false_positives").alias("false_positives"),
+            (100 * F.try_divide(by_fill, F.sum("absent"))).alias("percent_by_fill"),
+            (100 * F.max("error_rate")).alias("percent_made_for"),
+            (100 * share).alias("percent"),
+        )
+        .withColumns(_wilson("false_positives", "absent"))
+        .orderBy("channel_id", "participant_id")
+    )
+
+
 def late_joiners(facts: DataFrame) -> DataFrame:
     """Who came after the first message, and how much of what was said before they have."""
     deliveries = table(facts, "Delivery")
@@ -179,6 +211,15 @@ def late_joiners(facts: DataFrame) -> DataFrame:
         .agg(F.count("*").alias("said_before"), F.count("has").alias("has_of_them"))
     )
     return late.select(*WHOSE, "opened_ms", "owed_from_ms").join(before, [*WHOSE]).orderBy(*WHOSE)
+
+
+def _wilson(hits: str, trials: str) -> dict[str, Column]:
+    """Between which percentages a share lies with a certainty of 95 % (Wilson's interval)."""
+    n, share = F.col(trials), F.try_divide(hits, trials)
+    middle = share + _Z**2 / 2 / n
+    half = _Z * F.sqrt((share * (1 - share) + _Z**2 / 4 / n) / n)
+    ends = {"percent_from": F.greatest(middle - half, F.lit(0.0)), "percent_to": middle + half}
+    return {name: 100 * end / (1 + _Z**2 / n) for name, end in ends.items()}
 
 
 def _levels(column: Column) -> list[Column]:

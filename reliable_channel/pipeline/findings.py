@@ -23,6 +23,7 @@ class Audit(Enum):
     CLOCK = "clock"
     JOURNALS = "journals"
     MEMBERS = "members"
+    BLOOM_FILTERS = "bloom_filters"
 
 
 PROMISES: Final = {
@@ -36,6 +37,7 @@ PROMISES: Final = {
     Audit.CLOCK: "clocks go forward, and agree",
     Audit.JOURNALS: "nobody was there twice at a time",
     Audit.MEMBERS: "nobody sent what no honest member sends",
+    Audit.BLOOM_FILTERS: "bloom filters have what their sender had of late",
 }
 """What each audit says where it finds nothing."""
 

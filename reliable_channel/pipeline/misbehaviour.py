@@ -14,6 +14,10 @@ MOST_FILL: Final = 0.99
 """Of the bits of a bloom filter: one with all of them acknowledges whatever was sent. At its
 capacity half of them are set; js-waku, which never empties its filter, comes here after some 70,000
 messages."""
+MOST_SENDERS: Final = 1_000
+"""So many names are told apart, those that came first: a name costs whoever makes it up nothing,
+and what came first tells when it began. Those after them are counted as one."""
+OTHERS: Final = f"others, after the first {MOST_SENDERS:,} names"
 DISHONEST: Final = frozenset(
     reason.value
     for reason in (
@@ -38,11 +42,26 @@ class Deed(NamedTuple):
     participant_id: str
     life: int
     sender: str
-    """As the message called itself, quoted; or that it had no name."""
+    """As the message called itself, quoted; that it had no name; or `OTHERS`."""
     what: str
     message_id: str
     at_ms: int
     times: int
+
+
+class Names:
+    """Names that strangers give themselves, of which only so many are told apart."""
+
+    def __init__(self) -> None:
+        self._known: set[str] = set()
+
+    def known_as(self, sender_id: str) -> str:
+        """The name, quoted; or what it is counted as."""
+        name = f"{sender_id!r:.80}" if sender_id else "somebody without a name"
+        if name not in self._known and len(self._known) >= MOST_SENDERS:
+            return OTHERS
+        self._known.add(name)
+        return name
 
 
 class Misbehaviour:
@@ -50,6 +69,7 @@ class Misbehaviour:
 
     def __init__(self, whose: tuple[str, str, int]) -> None:
         self._whose = whose
+        self._names = Names()
         self._deeds: dict[tuple[str, str], Deed] = {}
 
     def __iter__(self) -> Iterator[Deed]:
@@ -71,7 +91,7 @@ class Misbehaviour:
                     self._count(message.sender_id, what, message.message_id, at_ms)
 
     def _count(self, sender_id: str, what: str, message_id: str, at_ms: int) -> None:
-        sender = f"{sender_id!r:.80}" if sender_id else "somebody without a name"
+        sender = self._names.known_as(sender_id)
         first = self._deeds.get((sender, what))
         if first is None:
             first = Deed(*self._whose, sender, what, message_id, at_ms, 0)

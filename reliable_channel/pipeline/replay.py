@@ -20,7 +20,7 @@ from .findings import SETTLE_MS, Audit, Finding
 from .journals import Noted, settings
 from .lines import OPENED, SET_ASIDE, Line
 from .log_order import Landed, LogOrder
-from .misbehaviour import Misbehaviour
+from .misbehaviour import Misbehaviour, Names
 
 BACK_MS: Final = 1_000
 """By so much a clock may seem to go back: what the channel's own clock tolerates."""
@@ -90,6 +90,8 @@ class Replay:
         """Own messages that others were seen to have, and since when."""
         self._asked: defaultdict[str, list[int]] = defaultdict(list)
         self._ahead: set[str] = set()
+        """Names of those whose stamps were ahead; one finding each."""
+        self._names = Names()
         self.misbehaviour = Misbehaviour(self._whose)
         self._found: list[Finding] = []
 
@@ -184,11 +186,12 @@ class Replay:
             self._unproven.discard(message_id)
             self._proven[message_id] = at_ms
         ahead_ms = (line.timestamp_ns or 0) // 1_000_000 - at_ms
-        sender_id = message.sender_id
-        if ahead_ms > AHEAD_MS and sender_id not in self._ahead:
-            self._ahead.add(sender_id)
-            detail = f"{sender_id!r:.80} stamps {ahead_ms} ms ahead of this clock"
-            self._find(Audit.CLOCK, message.message_id, at_ms, detail)
+        if ahead_ms > AHEAD_MS:
+            sender = self._names.known_as(message.sender_id)
+            if sender not in self._ahead:
+                self._ahead.add(sender)
+                detail = f"{sender}: stamps {ahead_ms} ms ahead of this clock"
+                self._find(Audit.CLOCK, message.message_id, at_ms, detail)
 
     def _logged(self, line: Line, message_id: str, at_ms: int) -> None:
         entry = Landed(

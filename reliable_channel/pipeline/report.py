@@ -65,6 +65,7 @@ FIGURES: Final = (
     Figure("repair", "Repair", figures.repair_efficiency),
     Figure("overhead", "Overhead", figures.overhead),
     Figure("sync", "Sync messages", figures.sync_traffic),
+    Figure("bloom_filters", "Bloom filters", figures.bloom_filters),
     Figure("lamport", "Lamport timestamps", figures.lamport_drift),
     Figure("clocks", "Clocks", figures.clocks),
     Figure("members", "Members who misbehave", figures.members),

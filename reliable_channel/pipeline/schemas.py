@@ -10,6 +10,7 @@ from pyspark.sql.types import (
     BinaryType,
     BooleanType,
     DataType,
+    DoubleType,
     LongType,
     StringType,
     StructField,
@@ -17,6 +18,7 @@ from pyspark.sql.types import (
 )
 
 TEXT, NUMBER, BYTES, FLAG = StringType(), LongType(), BinaryType(), BooleanType()
+SHARE = DoubleType()
 TEXTS = ArrayType(TEXT, containsNull=False)
 
 
@@ -90,6 +92,20 @@ TRAFFIC: Final = _table(
 )
 REPAIR: Final = _table(**_WHOSE, message_id=TEXT, requests=NUMBER, responses=NUMBER)
 LAG: Final = _table(**_WHOSE, sender_id=TEXT, least_ms=NUMBER)
+BLOOM: Final = _table(
+    **_WHOSE,
+    message_id=TEXT,
+    at_ms=NUMBER,
+    error_rate=SHARE,
+    bit_count=NUMBER,
+    hash_count=NUMBER,
+    set_bits=NUMBER,
+    had=NUMBER,
+    lacking=NUMBER,
+    absent=NUMBER,
+    false_positives=NUMBER,
+    is_new=FLAG,
+)
 DEED: Final = _table(**_WHOSE, sender=TEXT, what=TEXT, message_id=TEXT, at_ms=NUMBER, times=NUMBER)
 FINDING: Final = _table(audit=TEXT, **_WHOSE, message_id=TEXT, at_ms=NUMBER, detail=TEXT)
 SET_ASIDE: Final = _table(path=TEXT, reason=TEXT, lines=NUMBER, first_line=NUMBER)
@@ -103,6 +119,7 @@ FACTS: Final = {
     "Traffic": TRAFFIC,
     "Repair": REPAIR,
     "Lag": LAG,
+    "Bloom": BLOOM,
     "Deed": DEED,
     "Finding": FINDING,
     "SetAside": SET_ASIDE,
@@ -153,6 +170,36 @@ MESSAGE: Final = _table(
     error=TEXT,
 )
 """An SDS message, decoded; of what is none, `error` says why and all else is null."""
+
+PAYLOAD: Final = _table(
+    channel_id=TEXT,
+    sender_id=TEXT,
+    message_ids=TEXTS,
+    lamport_timestamp=NUMBER,
+    payload_hash=BYTES,
+    segments=NUMBER,
+    segments_needed=NUMBER,
+    payload=BYTES,
+    error=TEXT,
+)
+"""What an application sent, in one message or several, in log order; the timestamp is the last
+one's. Of what is not whole, `error` says why and `payload` is null; `payload_hash` is null of what
+was sent without segmentation."""
+
+FILTER: Final = _table(
+    channel_id=TEXT,
+    sender_id=TEXT,
+    message_id=TEXT,
+    lamport_timestamp=NUMBER,
+    dialect=TEXT,
+    bit_count=NUMBER,
+    hash_count=NUMBER,
+    set_bits=NUMBER,
+    words=BYTES,
+    error=TEXT,
+)
+"""The bloom filter of a message (`sds.bloom`); of one that cannot be read, `error` says why and its
+bytes are in `words`."""
 
 STORED: Final = _table(
     message_hash=BYTES,

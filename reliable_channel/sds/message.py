@@ -59,6 +59,13 @@ class MessageKind(Enum):
     EPHEMERAL = "ephemeral"
 
 
+def kind_of(lamport_timestamp: int | None, content: bytes | None) -> MessageKind | None:
+    """The kind of a message with these fields, or None where neither is there."""
+    if content:
+        return MessageKind.EPHEMERAL if lamport_timestamp is None else MessageKind.CONTENT
+    return None if lamport_timestamp is None else MessageKind.SYNC
+
+
 @dataclass(frozen=True, slots=True)
 class Message:
     """An SDS message. `None` is an absent field, which is not the same as an empty one but in the
@@ -81,10 +88,7 @@ class Message:
     @property
     def kind(self) -> MessageKind | None:
         """The kind, or None where neither a Lamport timestamp nor content is there."""
-        if self.content:
-            ephemeral = self.lamport_timestamp is None
-            return MessageKind.EPHEMERAL if ephemeral else MessageKind.CONTENT
-        return None if self.lamport_timestamp is None else MessageKind.SYNC
+        return kind_of(self.lamport_timestamp, self.content)
 
     @property
     def causal_ids(self) -> Sequence[str]:

@@ -26,6 +26,7 @@ from reliable_channel.events import (
     SendingMessage,
 )
 from reliable_channel.runtime.journal import Journal, Logged
+from reliable_channel.sds.bloom import BloomParameters, RollingBloomFilter
 from reliable_channel.sds.ids import reliable_channel_id
 from reliable_channel.sds.message import HistoryEntry, Message
 from reliable_channel.sds.wire import SpecCodec
@@ -34,6 +35,8 @@ from reliable_channel.transport.base import Envelope, Received, Source
 EPOCH_MS: Final = 1_700_000_000_000
 QUIET_MS: Final = 60_000
 """How long everybody stays after the last message."""
+SMALL_BLOOM: Final = BloomParameters(60)
+"""Filters that roll over a few times while a hundred messages are sent."""
 _CODEC: Final = SpecCodec()
 
 
@@ -57,6 +60,7 @@ class Writer:
     seen: set[str] = field(default_factory=set)
     unacknowledged: set[str] = field(default_factory=set)
     parked: dict[str, Packet] = field(default_factory=dict)
+    bloom_filter: RollingBloomFilter | None = None
 
     def land(self, message: Message, at_ms: int, message_hash: bytes | None) -> int:
         lamport, content = message.lamport_timestamp or 0, message.content or b""
@@ -80,6 +84,7 @@ class Writer:
 
     def send(self, packet: Packet, at_ms: int) -> None:
         message_id = packet.message.message_id
+        self.fill(message_id)
         self.journal.event(SendingMessage(message_id, "request"), at_ms)
         self.land(packet.message, at_ms, None)
         envelope = Envelope(packet.payload, packet.timestamp_ns, False, packet.message_hash)
@@ -87,6 +92,10 @@ class Writer:
         sent = MessageSent(message_id, "request", packet.message_hash, (message_id,))
         self.journal.event(sent, at_ms)
         self.unacknowledged.add(message_id)
+
+    def fill(self, message_id: str) -> None:
+        if self.bloom_filter is not None:
+            self.bloom_filter.insert(message_id)
 
     def receive(self, packet: Packet, source: Source, at_ms: int) -> None:
         message = packet.message
@@ -101,6 +110,7 @@ class Writer:
             told = MessageAcknowledged(message_id, proof, message.sender_id)
             self.journal.event(told, at_ms)
         if outcome != "duplicate":
+            self.fill(message.message_id)
             self.parked[message.message_id] = packet
             self._deliver(deque([message.message_id] if ready else []), at_ms)
 
@@ -133,10 +143,13 @@ def write_group(
     seed: int = 1,
     loss: float = 0.1,
     history: int = 10,
-    bloom_bytes: int = 0,
+    bloom: BloomParameters | None = SMALL_BLOOM,
     channel_id: str = "general",
 ) -> list[Path]:
     """Write a journal for each participant and return their paths."""
+    options = {}
+    if bloom is not None:
+        options = {"bloom_capacity": bloom.capacity, "bloom_error_rate": bloom.error_rate}
     directory.mkdir(parents=True, exist_ok=True)
     paths = [directory / f"p{number:03}.jsonl" for number in range(participants)]
     random = Random(seed)
@@ -152,12 +165,13 @@ def write_group(
                         content_topic="/generated/1/chat/proto",
                     )
                 ),
+                bloom_filter=None if bloom is None else RollingBloomFilter(bloom),
             )
             for path in paths
         ]
         for writer in group:
-            writer.journal.opened(at_ms=EPOCH_MS, wanted_from_ms=0, log_length=0, options={})
-        end_ms = _live(group, messages, random, loss, history, bloom_bytes, channel_id)
+            writer.journal.opened(at_ms=EPOCH_MS, wanted_from_ms=0, log_length=0, options=options)
+        end_ms = _live(group, messages, random, loss, history, channel_id)
         for writer in group:
             writer.journal.closed(end_ms + QUIET_MS)
     return paths
@@ -169,7 +183,6 @@ def _live(
     random: Random,
     loss: float,
     history: int,
-    bloom_bytes: int,
     channel_id: str,
 ) -> int:
     """Let everything happen in the order of time; return when the last of it did."""
@@ -183,7 +196,7 @@ def _live(
         if packet is not None:
             writer.receive(packet, source, at_ms)
             continue
-        packet = _packet(writer, at_ms, random, history, bloom_bytes, channel_id)
+        packet = _packet(writer, at_ms, random, history, channel_id)
         writer.send(packet, at_ms)
         for other, arrival_ms, source in _arrivals(group, writer, at_ms, random, loss):
             heapq.heappush(agenda, (arrival_ms, next(numbers), other, packet, source))
@@ -201,9 +214,7 @@ def _arrivals(
                 yield other, at_ms + random.randint(5, 400), Source.LIVE
 
 
-def _packet(
-    writer: Writer, at_ms: int, random: Random, history: int, bloom_bytes: int, channel_id: str
-) -> Packet:
+def _packet(writer: Writer, at_ms: int, random: Random, history: int, channel_id: str) -> Packet:
     content = random.randbytes(40)
     timestamp_ns = at_ms * 1_000_000
     newest = writer.keys[-history:] if history else []
@@ -214,7 +225,7 @@ def _packet(
         channel_id,
         lamport,
         tuple(HistoryEntry(message_id) for _, message_id in newest),
-        random.randbytes(bloom_bytes) if bloom_bytes else None,
+        None if writer.bloom_filter is None else bytes(writer.bloom_filter),
         (),
         content,
     )

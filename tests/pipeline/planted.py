@@ -12,6 +12,7 @@ from pathlib import Path
 from random import Random
 from typing import Any, Final
 
+from reliable_channel.pipeline.bloom_filters import EVERY_MS
 from reliable_channel.sds.wire import SpecCodec
 
 Lines = list[dict[str, Any]]
@@ -162,6 +163,22 @@ def _full_bloom_filter(path: Path, lines: Lines, random: Random) -> Expected:
     return {("members", path.stem, message.message_id)}
 
 
+def _empty_bloom_filters(path: Path, lines: Lines, random: Random) -> Expected:
+    """Nothing was ever put into the own bloom filter."""
+    expected: Expected = set()
+    next_ms = 0
+    for line in (line for line in lines if line["event"] == "wire_out"):
+        message = SpecCodec().decode(b64decode(line["payload"]))
+        empty = replace(message, bloom_filter=bytes(len(message.bloom_filter or b"")))
+        line["payload"] = b64encode(SpecCodec().encode(empty)).decode()
+        if line["at_ms"] >= next_ms:
+            next_ms = line["at_ms"] // EVERY_MS * EVERY_MS + EVERY_MS
+            if message.causal_ids and not expected:
+                expected = {("bloom_filters", path.stem, message.message_id)}
+    _write(path, lines)
+    return expected
+
+
 def _wrong_clock(path: Path, lines: Lines, random: Random) -> Expected:
     """The clock was 15 seconds ahead all the time, and what it stamped with it."""
     ahead_ms = 15_000
@@ -201,6 +218,7 @@ FAULTS: Final[dict[str, Plant]] = {
     "stolen id": _rejected("forged_id"),
     "full bloom filter": _full_bloom_filter,
     "wrong clock": _wrong_clock,
+    "empty bloom filters": _empty_bloom_filters,
 }
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from contextlib import AsyncExitStack
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -10,13 +11,23 @@ import anyio
 import pytest
 
 from reliable_channel import ReliableChannel
+from reliable_channel.pipeline import bloom_filters
+from reliable_channel.pipeline.bloom_filters import Bloom
 from reliable_channel.pipeline.check import check
+from reliable_channel.pipeline.facts import facts_of
+from reliable_channel.pipeline.journals import journal_files, participants
 from reliable_channel.pipeline.verdict import Verdict
 
-from ..channel.world import MemoryNetwork, Told, listening, make_channel, spied
+from ..channel.world import QUICK, MemoryNetwork, Told, listening, make_channel, spied
 
 pytestmark = pytest.mark.anyio
 NAMES = ("alice", "bob", "carol")
+
+
+@pytest.fixture(autouse=True)
+def every_bloom_filter(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of these short lives each filter is looked at."""
+    monkeypatch.setattr(bloom_filters, "EVERY_MS", 1)
 
 
 def judged(tmp_path: Path) -> Verdict:
@@ -101,6 +112,30 @@ async def test_restarts(tmp_path: Path, stateful: bool) -> None:
     assert not verdict.findings
     assert verdict.lives == (2 if stateful else 4)
     assert verdict.deliveries == 15 + (15 if stateful else 5 + 10 + 15)
+
+
+async def test_bloom_filters_that_roll_over(tmp_path: Path) -> None:
+    """With state, own messages are noted later than what comes in between; and a restart makes the
+    filter anew."""
+    options = replace(QUICK, bloom_capacity=12)
+    async with AsyncExitStack() as stack:
+        group = Group(tmp_path, stack)
+        alice = group.channel("alice", options=options)
+        await stack.enter_async_context(listening(alice))
+        for life in range(3):
+            state = f"sqlite:///{tmp_path / 'bob.db'}"
+            async with listening(group.channel("bob", state=state, options=options)):
+                for number in range(10):
+                    await alice.send(bytes([1, life, number]))
+                    await group.channels["bob"].send(bytes([2, life, number]))
+                await group.until_equal()
+    assert not judged(tmp_path).findings
+    group_of, _ = participants(journal_files([tmp_path]))
+    for participant in group_of:
+        blooms = [fact for fact in facts_of(participant) if isinstance(fact, Bloom)]
+        assert sum(bloom.had for bloom in blooms) > 50
+        assert sum(bloom.is_new for bloom in blooms) >= 2
+        assert sum(bloom.absent for bloom in blooms) > 1_000
 
 
 async def test_a_process_killed_before_it_wrote_its_journal(tmp_path: Path) -> None:

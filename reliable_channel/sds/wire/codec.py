@@ -69,7 +69,23 @@ def check_counts(causal_history: Sized, repair_request: Sized) -> None:
         raise CodecError(f"{entries} history entries; at most {MAX_HISTORY_ENTRIES} are read")
 
 
-def check_ids(message: Message) -> None:
+class HasIds(Protocol):
+    """A message, decoded or not."""
+
+    @property
+    def sender_id(self) -> str:
+        """Who sent it."""
+
+    @property
+    def message_id(self) -> str:
+        """Its own id."""
+
+    @property
+    def channel_id(self) -> str:
+        """Where it belongs."""
+
+
+def check_ids(message: HasIds) -> None:
     """Refuse ids that are too long to work with.
 
     Raises:

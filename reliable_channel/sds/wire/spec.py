@@ -34,16 +34,10 @@ class SpecCodec:
             CodecError: not protobuf, text that is not UTF-8, neither Lamport timestamp nor content,
                 or a field beyond its limit.
         """
-        if len(data) > MAX_MESSAGE_BYTES:
-            raise CodecError(f"{len(data)} bytes; at most {MAX_MESSAGE_BYTES} are decoded")
-        try:
-            raw = sds_pb2.Message.FromString(data)
-        except DecodeError as error:
-            raise CodecError(f"not an SDS message: {error}") from error
+        raw = self.parse(data)
         has = raw.HasField
         causal = raw.causal_history
-        check_counts(causal, raw.repair_request)
-        message = Message(
+        return Message(
             raw.sender_id,
             raw.message_id,
             raw.channel_id,
@@ -56,10 +50,24 @@ class SpecCodec:
             raw.content if has("content") else None,
             raw.signature if has("signature") else None,
         )
-        if message.kind is None:
+
+    def parse(self, data: bytes) -> sds_pb2.Message:
+        """The protobuf message of what `decode` reads, for whoever needs some fields of many.
+
+        Raises:
+            CodecError: as `decode`.
+        """
+        if len(data) > MAX_MESSAGE_BYTES:
+            raise CodecError(f"{len(data)} bytes; at most {MAX_MESSAGE_BYTES} are decoded")
+        try:
+            raw = sds_pb2.Message.FromString(data)
+        except DecodeError as error:
+            raise CodecError(f"not an SDS message: {error}") from error
+        check_counts(raw.causal_history, raw.repair_request)
+        if not (raw.HasField("lamport_timestamp") or raw.content):
             raise CodecError("neither lamport_timestamp nor content is set: no kind of SDS message")
-        check_ids(message)
-        return message
+        check_ids(raw)
+        return raw
 
     def encode(self, message: Message) -> bytes:
         """Write one message; the fields stand in ascending order, as js-waku writes them.

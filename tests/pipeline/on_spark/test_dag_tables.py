@@ -13,7 +13,7 @@ from reliable_channel.pipeline.audit import read_facts, read_said, verdict
 from reliable_channel.pipeline.dag import Said, places, said_by
 from reliable_channel.pipeline.journals import journal_files, participants
 from reliable_channel.pipeline.report import write_report
-from reliable_channel.pipeline.schemas import SAID
+from reliable_channel.pipeline.schemas import PLACE, SAID
 
 from ..generated import write_group
 
@@ -43,6 +43,30 @@ def test_edges(spark: SparkSession, diamond: DataFrame) -> None:
     assertDataFrameEqual(
         dag_tables.edges(diamond), spark.createDataFrame(expected, schema), ignoreNullable=True
     )
+
+
+def test_union(spark: SparkSession, diamond: DataFrame) -> None:
+    """As whoever saw it first has it."""
+    found = dag_tables.union(diamond).select("channel_id", "message_id", "participant_id", "at_ms")
+    expected = [
+        ("general", "a", "alice", 10),
+        ("general", "b", "alice", 12),
+        ("general", "c", "bob", 12),
+        ("general", "d", "bob", 13),
+        ("other", "older", "bob", 13),
+    ]
+    assertDataFrameEqual(found, spark.createDataFrame(expected, found.schema), ignoreNullable=True)
+
+
+def test_nodes(spark: SparkSession, diamond: DataFrame) -> None:
+    expected = [
+        ("general", "a", "alice", 1, 10, 1, 1, 1, 1, False),
+        ("general", "b", "alice", 2, 12, 1, 0, 2, 1, False),
+        ("general", "c", "bob", 2, 12, 1, 0, 2, 2, False),
+        ("general", "d", "bob", 3, 13, 3, 0, 3, 1, True),
+        ("other", "older", "bob", 3, 13, 0, 0, 1, 1, True),
+    ]
+    assertDataFrameEqual(dag_tables.nodes(diamond), spark.createDataFrame(expected, PLACE))
 
 
 def test_shape(spark: SparkSession, diamond: DataFrame) -> None:

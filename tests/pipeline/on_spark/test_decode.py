@@ -2,13 +2,28 @@
 
 from __future__ import annotations
 
+import os
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import anyio
 import pyarrow as pa
 import pytest
 from pyspark.sql import SparkSession
+from pyspark.testing import assertDataFrameEqual
 
+from reliable_channel.encryption import Encryption, EncryptionPair
+from reliable_channel.pipeline.bloom_tables import blooms
 from reliable_channel.pipeline.decode import decode_batch, decoded
+from reliable_channel.pipeline.opening import NamedEncryption
+from reliable_channel.pipeline.schemas import FILTER
+from reliable_channel.plugins import SELECTION
+from reliable_channel.sds.bloom import BloomParameters, RollingBloomFilter
 from reliable_channel.sds.message import HistoryEntry, Message
+from reliable_channel.sds.nim_bloom import NIM_BLOOM
 from reliable_channel.sds.wire import NimCodec, SpecCodec
+from reliable_channel_encryption import Keyring, Secret, SymmetricEncryption
 
 SAID = Message(
     "alice",
@@ -35,9 +50,12 @@ ROW = {
 }
 
 
-def decode(*payloads: bytes | None, blooms: bool = False) -> list[dict[str, object]]:
+KEYS = SymmetricEncryption(Keyring(Secret.generate()), context=b"general")
+
+
+def decode(*payloads: bytes | None, **options: Any) -> list[dict[str, object]]:
     rows: list[dict[str, object]]
-    rows = decode_batch(pa.array(payloads, pa.binary()), blooms=blooms).to_pylist()
+    rows = decode_batch(pa.array(payloads, pa.binary()), **options).to_pylist()
     return rows
 
 
@@ -60,6 +78,98 @@ def test_what_is_no_message_says_why() -> None:
     assert str(ahead["error"]).startswith("lamport_timestamp 18446744073709551615")
     assert set(null.values()) == {None}
     assert decode() == []
+
+
+def sealed(content: bytes) -> bytes:
+    return anyio.run(KEYS.encrypt, content)
+
+
+def test_sealed_messages() -> None:
+    message = SpecCodec().encode(SAID)
+    tampered = sealed(message)[:-1] + b"?"
+    rows = decode(sealed(message), tampered, message, None, sealed(b"?"), outer=KEYS)
+    said, *others, unread = rows
+    assert said == {"dialect": "spec", "kind": "content", **ROW}
+    for other in others[:2]:
+        assert str(other.pop("error")).startswith("not for this key, or tampered with: ")
+    assert {value for other in others for value in other.values()} == {None}
+    assert str(unread["error"]).startswith("not an SDS message")
+
+
+def test_sealed_contents() -> None:
+    codec = SpecCodec()
+    said, clear, sync = decode(
+        codec.encode(replace(SAID, content=sealed(b"hello"))),
+        codec.encode(SAID),
+        codec.encode(SYNC),
+        inner=KEYS,
+    )
+    assert said == {"dialect": "spec", "kind": "content", **ROW}
+    assert str(clear["error"]).startswith("not for this key, or tampered with: ")
+    assert (clear["message_id"], clear["content"]) == ("m3", None)
+    assert (sync["kind"], sync["content"], sync["error"]) == ("sync", None, None)
+
+
+def test_whatever_an_encryption_does_is_a_row() -> None:
+    async def broken(payload: bytes) -> bytes:
+        raise RuntimeError("out of order")
+
+    async def wrong(payload: bytes) -> Any:
+        return payload.hex()
+
+    (one,) = decode(b"sealed", outer=EncryptionPair(broken, broken))
+    assert one["error"] == "the encryption failed: RuntimeError('out of order')"
+    (other,) = decode(b"sealed", outer=EncryptionPair(broken, wrong))
+    assert other["error"] == "the encryption gave str, not bytes"
+
+
+def test_keys_by_name_in_workers(spark: SparkSession, tmp_path: Path) -> None:
+    secret, message = Secret.generate(), SpecCodec().encode(SAID)
+    (tmp_path / "keys").write_text(secret.reveal().hex())
+    theirs = SymmetricEncryption(Keyring(secret), context=b"general")
+    rows = [(1, bytearray(anyio.run(theirs.encrypt, message))), (2, bytearray(sealed(message)))]
+    frame = spark.createDataFrame(rows, "number long, payload binary")
+    named = NamedEncryption(f"aes-256-gcm:///{tmp_path / 'keys'}", "general")
+
+    def with_plugin() -> Encryption:
+        """In a worker, where the tests' plugins are none."""
+        os.environ[SELECTION] = "encryption"
+        return named()
+
+    found = decoded(frame, encryption=with_plugin).select(
+        "number", "message.message_id", "message.error"
+    )
+    opened, other = found.orderBy("number").collect()
+    assert tuple(opened) == (1, "m3", None)
+    assert other.error.startswith("not for this key")
+    with pytest.raises(ValueError, match="encryption_order is 'both'; allowed are"):
+        decoded(frame, encryption=named, encryption_order="both")
+
+
+def test_bloom_filters_are_a_table_of_their_own(spark: SparkSession) -> None:
+    small = BloomParameters(10)
+    spec = RollingBloomFilter(small, ["a"])
+    nim = RollingBloomFilter(BloomParameters(20), ["a", "b"], form=NIM_BLOOM)
+    messages = [
+        SpecCodec().encode(replace(SAID, bloom_filter=bytes(spec))),
+        SpecCodec().encode(SAID),
+        SpecCodec().encode(replace(SAID, bloom_filter=None)),
+        NimCodec().encode(replace(SYNC, bloom_filter=bytes(nim), lamport_timestamp=1_000)),
+        b"no message",
+    ]
+    frame = spark.createDataFrame([(bytearray(each),) for each in messages], "payload binary")
+    said = ("general", "alice", "m3", SAID.lamport_timestamp)
+    sync = ("general", "bob", "s1", 1_000)
+    words = [bytearray(NIM_BLOOM.read(bytes(nim), small)[1]), bytearray(bytes(spec))]
+    set_bits = [int.from_bytes(each).bit_count() for each in words]
+    why = "it has 5 bytes and this channel's filters have 24"
+    expected = [
+        (*said, "spec", 150, 10, set_bits[1], words[1], None),
+        (*said, "spec", None, None, None, bytearray(b"bloom"), why),
+        (*sync, "nim", 300, 10, set_bits[0], words[0], None),
+    ]
+    found = blooms(frame, parameters=small)
+    assertDataFrameEqual(found, spark.createDataFrame(expected, FILTER))
 
 
 def test_a_column_of_any_table(spark: SparkSession) -> None:

@@ -20,6 +20,7 @@ from reliable_channel.pipeline.schemas import FACT
 from ..generated import write_group
 from ..planted import plant
 from ..test_clocks import OFFSETS, lags
+from .tables import delivery, fact
 
 
 def test_the_page_stands_by_itself(spark: SparkSession, tmp_path: Path) -> None:
@@ -41,17 +42,6 @@ def test_the_page_stands_by_itself(spark: SparkSession, tmp_path: Path) -> None:
     found = json.loads(page.with_name("report.json").read_text())
     assert found == json.loads(check([tmp_path / "journals"]).to_json())
     assert pq.read_table(page.with_name("findings.parquet")).num_rows == 1
-
-
-def fact(name: str, participant_id: str, **values: object) -> tuple[object, ...]:
-    whose = {"channel_id": "general", "participant_id": participant_id, "life": 0}
-    row = {**dict.fromkeys(FACT.names), **whose, "fact": name, **values}
-    return tuple(row.values())
-
-
-def delivery(participant_id: str, at_ms: int, **values: object) -> tuple[object, ...]:
-    message = {"message_id": "m", "lamport_timestamp": 1_000, "sender_id": "alice"}
-    return fact("Delivery", participant_id, at_ms=at_ms, **message, **values)
 
 
 @pytest.fixture(scope="module")

@@ -1,0 +1,175 @@
+"""Figures: small tables of facts in, small tables out."""
+
+from __future__ import annotations
+
+from pyspark.sql import SparkSession
+from pyspark.testing import assertDataFrameEqual
+
+from reliable_channel.pipeline import figures
+
+from .tables import Row, delivery, fact, facts
+
+
+def bloom(participant_id: str, set_bits: int, **values: object) -> Row:
+    sizes = {"bit_count": 100, "hash_count": 2, "error_rate": 0.01}
+    tested = {"had": 10, "lacking": 0, "absent": 200, "false_positives": 0, "is_new": False}
+    return fact("Bloom", participant_id, set_bits=set_bits, **{**sizes, **tested, **values})
+
+
+def test_bloom_filters(spark: SparkSession) -> None:
+    given = facts(
+        spark,
+        bloom("alice", 50, false_positives=40),
+        bloom("alice", 30, false_positives=20, is_new=True, lacking=1),
+        bloom("alice", 10),
+        bloom("bob", 0),
+    )
+    by_fill = 100 * (0.5**2 + 0.3**2 + 0.1**2) / 3
+    # Wilson's interval of 60 in 600, and of 0 in 200, as R's binom.wilson has them.
+    expected = [
+        ("alice", 3, 30.0, 50.0, 1, 30, 1, 600, 60, by_fill, 1.0, 10.0, 7.847, 12.662),
+        ("bob", 1, 0.0, 0.0, 0, 10, 0, 200, 0, 0.0, 1.0, 0.0, 0.0, 1.885),
+    ]
+    schema = (
+        "participant_id string, filters long, fill double, most_fill double, rollovers long, "
+        "must_have long, lacking long, absent long, false_positives long, percent_by_fill double, "
+        "percent_made_for double, percent double, percent_from double, percent_to double"
+    )
+    found = figures.bloom_filters(given).drop("channel_id")
+    assertDataFrameEqual(
+        found, spark.createDataFrame(expected, schema), ignoreNullable=True, rtol=1e-3, atol=1e-3
+    )
+
+
+def test_acknowledgement_latency(spark: SparkSession) -> None:
+    told = [(100, "causal_history"), (300, "causal_history"), (40, "bloom_filter"), (None, None)]
+    given = [
+        fact(
+            "Acknowledgement",
+            "alice",
+            accepted_ms=1_000,
+            acknowledged_ms=None if took_ms is None else 1_000 + took_ms,
+            source=source,
+        )
+        for took_ms, source in told
+    ]
+    expected = [
+        ("bloom_filter", 1, 40, 40, 40, 40),
+        ("causal_history", 2, 100, 300, 300, 300),
+        ("never", 1, None, None, None, None),
+    ]
+    schema = "source string, messages long, p50 long, p90 long, p99 long, max long"
+    found = figures.acknowledgement_latency(facts(spark, *given))
+    assertDataFrameEqual(
+        found.drop("channel_id", "participant_id"),
+        spark.createDataFrame(expected, schema),
+        ignoreNullable=True,
+    )
+
+
+def test_delivery_by_way_and_its_curve(spark: SparkSession) -> None:
+    given = facts(
+        spark,
+        fact("Dispatch", "alice", message_hash=b"1", kind="content"),
+        delivery("alice", 1_000, first_segment_id="m"),
+        delivery("bob", 1_010, source="live", message_hash=b"1"),
+        delivery("carol", 1_030, source="live", message_hash=b"1", missing_since_ms=1_020),
+        delivery("dave", 1_400, source="store", message_hash=b"1"),
+    )
+    expected = [
+        ("general", "live", 2, 10, 30, 30, 30, 1, 10),
+        ("general", "store", 1, 400, 400, 400, 400, 0, None),
+    ]
+    schema = (
+        "channel_id string, way string, deliveries long, p50 long, p90 long, p99 long, max long, "
+        "missed_first long, missed_p50 long"
+    )
+    assertDataFrameEqual(
+        figures.delivery_by_way(given), spark.createDataFrame(expected, schema), ignoreNullable=True
+    )
+    curves = [("live", [10] * 11 + [30] * 10), ("store", [400] * 21)]
+    assertDataFrameEqual(
+        figures.delay_curves(given),
+        spark.createDataFrame(curves, "way string, delays_ms array<long>"),
+        ignoreNullable=True,
+    )
+
+
+def test_repair_efficiency(spark: SparkSession) -> None:
+    given = facts(
+        spark,
+        fact("Repair", "alice", message_id="a", requests=3, responses=0),
+        fact("Repair", "alice", message_id="b", requests=1, responses=2),
+        fact("Repair", "bob", message_id="a", requests=0, responses=1),
+    )
+    expected = [("alice", 2, 4, 2, 2.0), ("bob", 0, 0, 1, None)]
+    schema = (
+        "participant_id string, asked_for long, requests long, responses long, "
+        "requests_a_loss double"
+    )
+    assertDataFrameEqual(
+        figures.repair_efficiency(given).drop("channel_id"),
+        spark.createDataFrame(expected, schema),
+        ignoreNullable=True,
+    )
+
+
+def test_overhead(spark: SparkSession) -> None:
+    fields = ("total_bytes", "content_bytes", "bloom_filter_bytes", "repair_request_bytes")
+    given = [
+        fact(
+            "Traffic",
+            whose,
+            kind=kind,
+            messages=messages,
+            causal_history_bytes=messages,
+            **{name: messages * 10**power for power, name in enumerate(fields, start=1)},
+        )
+        for whose, kind, messages in (("alice", "content", 3), ("bob", "content", 1))
+    ]
+    expected = [("general", "content", 4, 40, 400, 4_000, 40_000, 4, 10.0)]
+    schema = (
+        "channel_id string, kind string, messages long, total_bytes long, content_bytes long, "
+        "bloom_filter_bytes long, repair_request_bytes long, causal_history_bytes long, "
+        "bytes_a_message double"
+    )
+    assertDataFrameEqual(
+        figures.overhead(facts(spark, *given)),
+        spark.createDataFrame(expected, schema),
+        ignoreNullable=True,
+    )
+
+
+def test_lamport_drift(spark: SparkSession) -> None:
+    own = [
+        delivery("alice", 1_000, first_segment_id="m", lamport_timestamp=1_000 + ahead_ms)
+        for ahead_ms in (5, 1, 9)
+    ]
+    found = figures.lamport_drift(facts(spark, *own, delivery("bob", 500)))
+    schema = "participant_id string, messages long, p50 long, p90 long, p99 long, max long"
+    assertDataFrameEqual(
+        found.drop("channel_id"),
+        spark.createDataFrame([("alice", 3, 5, 9, 9, 9)], schema),
+        ignoreNullable=True,
+    )
+
+
+def test_late_joiners(spark: SparkSession) -> None:
+    given = facts(
+        spark,
+        fact("Life", "alice", opened_ms=0, owed_from_ms=0),
+        fact("Life", "bob", opened_ms=1_500, owed_from_ms=1_500),
+        delivery("alice", 1_000, first_segment_id="m"),
+        delivery("alice", 1_200, message_id="n", first_segment_id="n"),
+        delivery("alice", 1_600, message_id="o", first_segment_id="o"),
+        delivery("bob", 1_700),
+        delivery("bob", 1_700, message_id="o"),
+    )
+    expected = [("general", "bob", 0, 1_500, 1_500, 2, 1)]
+    schema = (
+        "channel_id string, participant_id string, life long, opened_ms long, owed_from_ms long, "
+        "said_before long, has_of_them long"
+    )
+    assertDataFrameEqual(
+        figures.late_joiners(given), spark.createDataFrame(expected, schema), ignoreNullable=True
+    )

@@ -1,0 +1,53 @@
+"""Names are made up for nothing: what is kept by name is bounded."""
+
+from __future__ import annotations
+
+import json
+
+from reliable_channel.pipeline.findings import Audit
+from reliable_channel.pipeline.journals import Noted
+from reliable_channel.pipeline.lines import Line
+from reliable_channel.pipeline.misbehaviour import MOST_SENDERS, OTHERS, Misbehaviour
+from reliable_channel.pipeline.replay import AHEAD_MS, Replay
+from reliable_channel.sds.message import Message
+
+WHOSE = ("general", "alice", 0)
+
+
+def refused(sender_id: str) -> Line:
+    record = json.dumps({"reason": "forged_id"})
+    return Line("message_rejected", message_id="m", sender_id=sender_id, record=record)
+
+
+def test_deeds_are_counted_by_name() -> None:
+    deeds = Misbehaviour(WHOSE)
+    for at_ms, name in enumerate(("mallory", "", "mallory")):
+        deeds.add(refused(name), None, at_ms)
+    assert [(deed.sender, deed.at_ms, deed.times) for deed in deeds] == [
+        ("'mallory'", 0, 2),
+        ("somebody without a name", 1, 1),
+    ]
+
+
+def test_after_many_names_the_others_are_counted_as_one() -> None:
+    deeds = Misbehaviour(WHOSE)
+    for at_ms in range(MOST_SENDERS + 500):
+        deeds.add(refused(f"mallory-{at_ms}"), None, at_ms)
+    deeds.add(refused("mallory-0"), None, 9_999)
+    told = {deed.sender: (deed.at_ms, deed.times) for deed in deeds}
+    assert len(told) == MOST_SENDERS + 1
+    assert told["'mallory-0'"] == (0, 2)
+    assert told[OTHERS] == (MOST_SENDERS, 500)
+
+
+def test_so_it_is_with_stamps_ahead_of_time() -> None:
+    replay = Replay(*WHOSE)
+    for number in range(MOST_SENDERS + 500):
+        line = Line("wire_in", at_ms=0, outcome="delivered", timestamp_ns=(AHEAD_MS + 1) * 10**6)
+        message = Message(f"mallory-{number}", f"m{number}", "general", 1)
+        replay.add(Noted("path", number, 0, line), message)
+    found = [each for each in replay.findings() if each.audit == Audit.CLOCK.value]
+    assert len(found) == MOST_SENDERS + 1
+    assert found[0].detail == "'mallory-0': stamps 20001 ms ahead of this clock"
+    assert found[-1].message_id == f"m{MOST_SENDERS}"
+    assert found[-1].detail.startswith(OTHERS)
