@@ -30,6 +30,7 @@ from ..journals import PACKED, Participant, end_of_lines, journal_files, lived, 
 from ..lines import line_of
 from ..schemas import FACT, FACTS, JOURNAL, SAID
 from .batches import BATCH_ROWS, arrow_schema, batch, batches
+from .options import whole
 
 PARTITION_BYTES = 64 * 1024 * 1024
 """Of journals that one task reads, unless one participant has more: a task takes seconds then."""
@@ -182,7 +183,7 @@ class JournalSource(DataSource):
             FileNotFoundError: a path that is not there.
             ValueError: no journal.
         """
-        return JournalReader(_paths(self.options), _partitions(self.options))
+        return JournalReader(_paths(self.options), whole(self.options, "partitions", None))
 
     def streamReader(self, schema: StructType) -> JournalStreamReader:
         """What is there now, and what is written from now on."""
@@ -208,8 +209,8 @@ class FactSource(DataSource):
             FileNotFoundError: a path that is not there.
             ValueError: no journal.
         """
-        settle_ms = int(self.options.get("settle_ms", SETTLE_MS))
-        return FactReader(_paths(self.options), _partitions(self.options), settle_ms)
+        settle_ms = whole(self.options, "settle_ms", SETTLE_MS, at_least=0)
+        return FactReader(_paths(self.options), whole(self.options, "partitions", None), settle_ms)
 
 
 class SaidSource(DataSource):
@@ -231,7 +232,7 @@ class SaidSource(DataSource):
             FileNotFoundError: a path that is not there.
             ValueError: no journal.
         """
-        return SaidReader(_paths(self.options), _partitions(self.options))
+        return SaidReader(_paths(self.options), whole(self.options, "partitions", None))
 
 
 def _rows(group: Sequence[Participant]) -> Iterator[Sequence[Any]]:
@@ -265,8 +266,3 @@ def json_list(text: str) -> list[str]:
     """Several paths, as Spark hands them to a source."""
     values = json.loads(text) if text else []
     return [str(value) for value in values]
-
-
-def _partitions(options: Mapping[str, str]) -> int | None:
-    given = options.get("partitions")
-    return None if given is None else int(given)
