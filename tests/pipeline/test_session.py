@@ -8,12 +8,8 @@ from pathlib import Path
 import pytest
 
 from reliable_channel.pipeline import session as sessions
-from reliable_channel.pipeline.session import (
-    SparkUnavailable,
-    java_version,
-    package_zip,
-    session,
-)
+from reliable_channel.pipeline.jvm import SparkUnavailable, java_version
+from reliable_channel.pipeline.session import package_zip, session
 
 
 def java(directory: Path, told: str) -> str:
