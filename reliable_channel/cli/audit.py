@@ -28,7 +28,10 @@ def register(app: typer.Typer) -> None:
 def audit(
     paths: Annotated[list[Path], typer.Argument(help="Journals, or directories of them.")],
     report: Annotated[
-        Path, typer.Option("--out", help="Directory for the page, its tables and its JSON.")
+        Path,
+        typer.Option(
+            "--out", file_okay=False, help="Directory for the page, its tables and its JSON."
+        ),
     ] = Path("report"),
     master: Annotated[
         str | None, typer.Option(help="Where Spark runs; local[*] where nothing is said.")

@@ -45,9 +45,7 @@ def java_version(java: str | None = None) -> int:
     try:
         told = subprocess.run([java, "-version"], capture_output=True, text=True, check=False)
     except OSError as error:
-        raise SparkUnavailable(
-            f"{java} cannot be run ({error}): {how}, or set JAVA_HOME"
-        ) from error
+        raise SparkUnavailable(f"{java} cannot be run ({error}): {how}") from error
     found = re.search(r'version "(?:1\.)?(\d+)', told.stderr)
     if found is None:
         raise SparkUnavailable(f"{java} does not say which version it is: {how}")

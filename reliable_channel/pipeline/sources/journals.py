@@ -26,8 +26,16 @@ from pyspark.sql.types import StructType
 from ..dag import said_by
 from ..facts import facts_of
 from ..findings import SETTLE_MS
-from ..journals import PACKED, Participant, end_of_lines, journal_files, lived, participants
-from ..lines import line_of
+from ..journals import (
+    PACKED,
+    Participant,
+    end_of_lines,
+    journal_files,
+    lived,
+    participants,
+    texts,
+)
+from ..lines import Line, line_of
 from ..schemas import FACT, FACTS, JOURNAL, SAID
 from .batches import BATCH_ROWS, arrow_schema, batch, batches
 from .options import whole
@@ -249,10 +257,13 @@ def _stretch(partition: Stretch) -> Iterator[Sequence[Any]]:
     whose = group[0].channel_id, group[0].participant_id
     with Path(partition.path).open("rb") as file:
         file.seek(partition.begin)
-        while file.tell() < partition.end:
-            text = file.readline()
-            if not text.isspace():
+        for text in texts(file):
+            if isinstance(text, Line):
+                yield (*whose, partition.path, None, None, *text)
+            elif not text.isspace():
                 yield (*whose, partition.path, None, None, *line_of(text))
+            if file.tell() >= partition.end:
+                break
 
 
 def _paths(options: Mapping[str, str]) -> list[str]:

@@ -141,7 +141,7 @@ def test_what_was_not_asked_for_is_left_to_the_range_that_it_is_in() -> None:
 
 
 def test_what_cannot_be_read_costs_only_itself(caplog: pytest.LogCaptureFixture) -> None:
-    broken = [entry(1, payload="?"), {"messageHash": "0x00"}]
+    broken: list[dict[str, object]] = [entry(1, payload="?"), {"messageHash": "0x00"}]
     with serving(scripted(answered([entry(0), *broken, entry(2)]))) as address:
         assert numbers(one_range(address)) == [0, 2]
     assert len(caplog.records) == len(broken)
@@ -159,7 +159,9 @@ def test_what_cannot_be_read_costs_only_itself(caplog: pytest.LogCaptureFixture)
     ],
 )
 def test_a_store_that_pages_badly_is_named(pages: tuple[Page, ...], why: str) -> None:
-    where = rf"the Store of http://127\.0\.0\.1:\d+ cannot be read between {START_NS} and \d+ ns: .*"
+    where = (
+        rf"the Store of http://127\.0\.0\.1:\d+ cannot be read between {START_NS} and \d+ ns: .*"
+    )
     with serving(scripted(*pages)) as address, pytest.raises(StoreUnreadable, match=where + why):
         numbers(one_range(address))
 
