@@ -32,6 +32,7 @@ BEFORE = 400
 CHUNKS = 60
 """Of each journal; the first is there before the first driver starts."""
 END_S = 400
+LOG = "driver.log"
 SETTLED = ("acknowledged", "failed", "recovered", "lost")
 
 
@@ -90,7 +91,7 @@ def driver(world: World, out: Path, *flags: str) -> Iterator[subprocess.Popen[st
     """The driver, its JVM and its workers, a group of processes of their own."""
     command = [sys.executable, "-m", "tests.pipeline.on_spark.watching"]
     command += [world.address, str(world.directory), str(out), *flags]
-    with (out / "driver.log").open("a") as log:
+    with (out / LOG).open("w") as log:
         process = subprocess.Popen(
             command,
             env=ENVIRONMENT,
@@ -107,6 +108,18 @@ def driver(world: World, out: Path, *flags: str) -> Iterator[subprocess.Popen[st
         process.communicate()
 
 
+def unfinished(out: Path) -> dict[str, bool]:
+    """Which streams have a batch that was begun and not ended."""
+    return {
+        path.name: newest(path / "offsets") > newest(path / "commits")
+        for path in sorted((out / "checkpoints").iterdir())
+    }
+
+
+def newest(directory: Path) -> int:
+    return max((int(path.name) for path in directory.glob("[0-9]*")), default=-1)
+
+
 def test_everything_is_there_once_though_the_driver_is_killed(
     spark: SparkSession, tmp_path: Path
 ) -> None:
@@ -120,22 +133,24 @@ def test_everything_is_there_once_though_the_driver_is_killed(
                 names: Counter[str] = Counter()
                 while names["stored"] < batches or not names["notices"]:
                     line = output(process).readline()
-                    assert line, (tmp_path / "driver.log").read_text()[-4_000:]
+                    assert line, (tmp_path / LOG).read_text()[-4_000:]
                     names[line.split()[0]] += 1
                     world.publish(0, 0)
                     world.write()
                 time.sleep(delay_s)
                 assert process.poll() is None
-                if whom == "driver":  # the JVM sees it and ends by itself
-                    process.kill()
+                if whom == "driver":
+                    process.kill()  # the JVM sees it and ends by itself
+                    process.wait()
                 else:
                     os.killpg(process.pid, signal.SIGKILL)
-                print(f"killed {whom} {delay_s:.3f} s after {dict(names)}")
+            print(f"killed {whom} {delay_s:.3f} s after {dict(names)}: {unfinished(tmp_path)}")
         world.write(all_of_it=True)
         with driver(world, tmp_path, "--last") as process:
             told, _ = process.communicate(timeout=END_S)
-            assert process.returncode == 0, (tmp_path / "driver.log").read_text()[-4_000:]
-        print(f"then {Counter(line.split()[0] for line in told.splitlines())}")
+            assert process.returncode == 0, (tmp_path / LOG).read_text()[-4_000:]
+        print(f"then {dict(Counter(line.split()[0] for line in told.splitlines()))}")
+        assert (tmp_path / LOG).read_text() == ""  # nothing of what Spark and Java like to say
 
     stored = spark.read.parquet(str(tmp_path / "stored")).select("payload").collect()
     assert Counter(bytes(row.payload) for row in stored) == Counter(world.published)
