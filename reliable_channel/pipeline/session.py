@@ -7,11 +7,13 @@ import re
 import sys
 import tempfile
 import zipfile
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from importlib.util import find_spec
 from pathlib import Path
+from socket import create_connection
 from typing import TYPE_CHECKING, Final
 from urllib.parse import urlsplit
+from urllib.request import getproxies
 
 from .jvm import SparkUnavailable, java_version, quiet_gateway
 
@@ -19,6 +21,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 TASKS_A_CORE: Final = 4
+CONNECT_S: Final = 10
 _MASTER: Final = re.compile(r"local(\[[\w*]+(,\s*\d+)?\])?|spark://.+:\d+.*|k8s://.+|yarn")
 QUIET: Final = {
     "spark.ui.enabled": "false",
@@ -81,6 +84,8 @@ def package_zip(directory: str | Path) -> Path:
 
 def _started(master: str, settings: Mapping[str, str], *, verbose: bool) -> SparkSession:
     java_version()
+    if master.startswith("spark://"):
+        _answered(master, master.removeprefix("spark://").split(","))
     from pyspark import SparkConf, SparkContext
     from pyspark.sql import SparkSession
 
@@ -107,6 +112,8 @@ def _connected(remote: str) -> SparkSession:
     address = urlsplit(remote)
     if address.scheme != "sc" or not address.hostname:
         raise SparkUnavailable(f"{remote!r} is no address of Spark Connect; give sc://host:15002")
+    if not getproxies():
+        _answered(remote, [f"{address.hostname}:{address.port or 15002}"])
     from pyspark.sql import SparkSession
 
     try:
@@ -119,5 +126,21 @@ def _connected(remote: str) -> SparkSession:
     return spark
 
 
+def _answered(where: str, places: Sequence[str]) -> None:
+    """Say in seconds what Spark says after minutes: that nothing listens at any `host:port`."""
+    why = ""
+    for place in places:
+        host, _, port = place.rpartition(":")
+        try:
+            create_connection((host.strip("[]"), int(port)), CONNECT_S).close()
+            return
+        except (OSError, ValueError) as error:
+            why = str(error)
+    raise SparkUnavailable(f"nothing answers at {where} ({why}); start it, or give its address")
+
+
 def _first_line(error: Exception) -> str:
-    return str(error).strip().split("\n", 1)[0][:300]
+    first, *more = str(error).strip().split("\n", 2)
+    if more and first.startswith("An error occurred while calling"):  # py4j's; Java's own is next
+        first = more[0].lstrip(": ")
+    return first[:300]
