@@ -126,11 +126,12 @@ class Wanted:
         ]
 
     def includes(self, entry: StoreEntry) -> bool:
-        """Whether a node was asked for this; another range has what is sent at another time."""
+        """Whether a node was asked for this; another range has what is sent at another time. What
+        has no timestamp is where the node has it."""
         message = entry.message
         return (
             message is not None
-            and self.start_ns <= message.timestamp <= self.end_ns
+            and (self.start_ns <= message.timestamp <= self.end_ns or not message.timestamp)
             and (not self.content_topics or message.content_topic in self.content_topics)
             and self.pubsub_topic in (None, entry.pubsub_topic or self.pubsub_topic)
         )
@@ -243,7 +244,8 @@ def _ranges(wanted: Wanted, now_ns: int) -> list[Range]:
 
 
 def _oldest_ns(wanted: Wanted) -> int | None:
-    """When the oldest message was sent."""
+    """When the oldest message of a range was sent; where it cannot be read and there are more, not
+    before the range begins."""
     with start_blocking_portal() as portal:
         return portal.call(_first_timestamp, wanted)
 
@@ -252,7 +254,10 @@ async def _first_timestamp(wanted: Wanted) -> int | None:
     with _told(wanted):
         async with WakuClient(wanted.node) as client:
             page = await client.store(_query(wanted, page_size=1))
-    return next((e.message.timestamp for e in page.entries if e.message is not None), None)
+    stamps = [entry.message.timestamp for entry in page.entries if entry.message is not None]
+    if not stamps and page.cursor is None:
+        return None
+    return min(max([wanted.start_ns, *stamps]), wanted.end_ns)
 
 
 def _stored(wanted: Wanted) -> Iterator[tuple[Any, ...]]:

@@ -140,6 +140,21 @@ def test_what_was_not_asked_for_is_left_to_the_range_that_it_is_in() -> None:
         assert numbers(Wanted(address, ("/another/1/topic/proto",))) == []
 
 
+def test_a_message_without_a_timestamp_is_where_the_node_has_it() -> None:
+    with serving(scripted(answered([entry(0), entry(1, timestamp=0), entry(200)]))) as address:
+        assert numbers(one_range(address)) == [0, 1]
+
+
+@pytest.mark.parametrize("first", [entry(1, payload="?"), entry(1, timestamp=1), entry(10**9)])
+def test_a_stream_goes_on_behind_what_it_cannot_place(first: dict[str, object]) -> None:
+    later = scripted(answered([first], cursor=1), answered([first, entry(7)]), page())
+    with serving(later) as address:
+        reader = StoreStreamReader(Wanted(address, start_ns=START_NS, partitions=1, batch_ms=9_000))
+        offset, found = streamed(reader, reader.initialOffset())
+        assert START_NS < offset["next_ns"] <= time_ns()
+        assert found == [7]
+
+
 def test_what_cannot_be_read_costs_only_itself(caplog: pytest.LogCaptureFixture) -> None:
     broken: list[dict[str, object]] = [entry(1, payload="?"), {"messageHash": "0x00"}]
     with serving(scripted(answered([entry(0), *broken, entry(2)]))) as address:
