@@ -108,6 +108,19 @@ def _started(master: str, settings: Mapping[str, str], *, verbose: bool) -> Spar
     return spark
 
 
+def _answered(where: str, places: Sequence[str]) -> None:
+    """Say in seconds what Spark says after minutes: that nothing listens at any `host:port`."""
+    why = ""
+    for place in places:
+        host, _, port = place.rpartition(":")
+        try:
+            create_connection((host.strip("[]"), int(port)), CONNECT_S).close()
+            return
+        except (OSError, ValueError) as error:
+            why = str(error)
+    raise SparkUnavailable(f"nothing answers at {where} ({why}); start it, or give its address")
+
+
 def _connected(remote: str) -> SparkSession:
     address = urlsplit(remote)
     if address.scheme != "sc" or not address.hostname:
@@ -126,21 +139,5 @@ def _connected(remote: str) -> SparkSession:
     return spark
 
 
-def _answered(where: str, places: Sequence[str]) -> None:
-    """Say in seconds what Spark says after minutes: that nothing listens at any `host:port`."""
-    why = ""
-    for place in places:
-        host, _, port = place.rpartition(":")
-        try:
-            create_connection((host.strip("[]"), int(port)), CONNECT_S).close()
-            return
-        except (OSError, ValueError) as error:
-            why = str(error)
-    raise SparkUnavailable(f"nothing answers at {where} ({why}); start it, or give its address")
-
-
 def _first_line(error: Exception) -> str:
-    first, *more = str(error).strip().split("\n", 2)
-    if more and first.startswith("An error occurred while calling"):  # py4j's; Java's own is next
-        first = more[0].lstrip(": ")
-    return first[:300]
+    return str(error).strip().split("\n", 1)[0][:300]
