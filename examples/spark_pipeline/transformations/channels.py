@@ -1,5 +1,4 @@
-"""Archive → messages, decoded → what there is to know of each sender. Each run reads the files that
-are new."""
+"""Archive → messages, decoded → what there is to know of each sender."""
 
 from pyspark import pipelines as dp
 from pyspark.sql import DataFrame, SparkSession
