@@ -28,7 +28,10 @@ def register(app: typer.Typer) -> None:
 def audit(
     paths: Annotated[list[Path], typer.Argument(help="Journals, or directories of them.")],
     report: Annotated[
-        Path, typer.Option("--out", help="Directory for the page, its tables and its JSON.")
+        Path,
+        typer.Option(
+            "--out", file_okay=False, help="Directory for the page, its tables and its JSON."
+        ),
     ] = Path("report"),
     master: Annotated[
         str | None, typer.Option(help="Where Spark runs; local[*] where nothing is said.")
@@ -49,6 +52,7 @@ def audit(
     partitions: Annotated[
         int | None, typer.Option(min=1, help="Tasks that read; one for 64 MiB by default.")
     ] = None,
+    verbose: Annotated[bool, typer.Option(help="Let Spark and Java say all they have to.")] = False,
 ) -> None:
     """Say whether a channel kept its promises, and write a report of how it did.
 
@@ -59,7 +63,7 @@ def audit(
     if remote is None:
         journal_files(paths)  # what is wrong with them is said before a minute's start
     with Status("starting Spark", console=err) as status:
-        spark = session(master, remote=remote)
+        spark = session(master, remote=remote, verbose=verbose)
         from ..pipeline.audit import read_facts, read_said, verdict
         from ..pipeline.report import write_report
 

@@ -6,7 +6,8 @@ from collections.abc import Iterable, Iterator
 from typing import Any, Final
 
 import pyarrow as pa
-from pyspark.sql import DataFrame
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F
 from pyspark.sql.types import StructField, StructType
 
 from ..encryption import Encryption
@@ -57,6 +58,16 @@ def decoded(
             yield pa.RecordBatch.from_arrays(arrays, [*batch.schema.names, "message"])
 
     return frame.mapInArrow(with_messages, schema)
+
+
+def message(payload: Column) -> Column:
+    """A binary column decoded, without its bloom filter: the `message` of `decoded` where a frame
+    cannot be asked for its columns, as in a declarative pipeline."""
+
+    def of_batch(payloads: pa.Array) -> pa.Array:
+        return decode_batch(payloads).to_struct_array()
+
+    return F.arrow_udf(of_batch, MESSAGE)(payload)
 
 
 def decode_batch(

@@ -150,17 +150,23 @@ def numbered_texts(path: Path) -> Iterator[tuple[int, bytes | Line]]:
     number = 0
     try:
         with opened_file(path) as file:
-            while text := file.readline(MAX_LINE_BYTES):
-                number += 1
-                if len(text) == MAX_LINE_BYTES and not text.endswith(b"\n"):
-                    while rest := file.readline(MAX_LINE_BYTES):
-                        if rest.endswith(b"\n"):
-                            break
-                    yield number, set_aside(f"longer than {MAX_LINE_BYTES} bytes")
-                elif not text.isspace():
+            for number, text in enumerate(texts(file), 1):
+                if isinstance(text, Line) or not text.isspace():
                     yield number, text
     except DAMAGE as error:
         yield number + 1, set_aside(f"the file cannot be read on: {error}")
+
+
+def texts(file: IO[bytes]) -> Iterator[bytes | Line]:
+    """The lines from where a file stands; what is too long is passed over unread."""
+    while text := file.readline(MAX_LINE_BYTES):
+        if len(text) < MAX_LINE_BYTES or text.endswith(b"\n"):
+            yield text
+            continue
+        while rest := file.readline(MAX_LINE_BYTES):
+            if rest.endswith(b"\n"):
+                break
+        yield set_aside(f"longer than {MAX_LINE_BYTES} bytes")
 
 
 def end_of_lines(path: Path) -> int:

@@ -4,24 +4,24 @@ from __future__ import annotations
 
 import os
 import re
-import shutil
-import subprocess
 import sys
 import tempfile
 import zipfile
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from importlib.util import find_spec
 from pathlib import Path
+from socket import create_connection
 from typing import TYPE_CHECKING, Final
 from urllib.parse import urlsplit
+from urllib.request import getproxies
 
-from ..errors import ReliableChannelError
+from .jvm import SparkUnavailable, java_version, quiet_gateway
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-JAVA_AT_LEAST: Final = 17
 TASKS_A_CORE: Final = 4
+CONNECT_S: Final = 10
 _MASTER: Final = re.compile(r"local(\[[\w*]+(,\s*\d+)?\])?|spark://.+:\d+.*|k8s://.+|yarn")
 QUIET: Final = {
     "spark.ui.enabled": "false",
@@ -32,20 +32,18 @@ QUIET: Final = {
 }
 
 
-class SparkUnavailable(ReliableChannelError):
-    """Spark cannot be started or reached; the text says what to do."""
-
-
 def session(
     master: str | None = None,
     *,
     remote: str | None = None,
     settings: Mapping[str, str] | None = None,
+    verbose: bool = False,
 ) -> SparkSession:
     """A session that knows this package's sources; the running one, if there is one.
 
     `master` is `local[*]` by default; `remote` (or `SPARK_REMOTE`) an address of Spark Connect,
-    `sc://host:port`. Elsewhere than here this package goes along as a zip.
+    `sc://host:port`. Elsewhere than here this package goes along as a zip. A JVM that is started
+    here tells of errors alone, unless it is to be `verbose`.
 
     Raises:
         SparkUnavailable: pyspark or Java is missing, or the address is none of a cluster.
@@ -63,39 +61,14 @@ def session(
     # Without it the workers start the first python3 of the PATH, which need not have pyarrow.
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     remote = remote or (None if master else os.environ.get("SPARK_REMOTE"))
-    spark = _connected(remote) if remote else _started(master or "local[*]", settings or {})
+    if remote:
+        spark = _connected(remote)
+    else:
+        spark = _started(master or "local[*]", settings or {}, verbose=verbose)
     from .sources import register
 
     register(spark)
     return spark
-
-
-def java_version(java: str | None = None) -> int:
-    """The version of the Java that Spark would run on.
-
-    Raises:
-        SparkUnavailable: there is none, or it is too old.
-    """
-    home = os.environ.get("JAVA_HOME")
-    java = java or (str(Path(home, "bin", "java")) if home else shutil.which("java"))
-    how = (
-        f"install Java {JAVA_AT_LEAST} or 21 (Debian: apt install openjdk-17-jre-headless) "
-        "or set JAVA_HOME"
-    )
-    if java is None:
-        raise SparkUnavailable(f"Spark needs Java, and there is none: {how}")
-    try:
-        told = subprocess.run([java, "-version"], capture_output=True, text=True, check=False)
-    except OSError as error:
-        raise SparkUnavailable(
-            f"{java} cannot be run ({error}): {how}, or set JAVA_HOME"
-        ) from error
-    found = re.search(r'version "(?:1\.)?(\d+)', told.stderr)
-    if found is None:
-        raise SparkUnavailable(f"{java} does not say which version it is: {how}")
-    if int(found[1]) < JAVA_AT_LEAST:
-        raise SparkUnavailable(f"{java} is Java {found[1]}, which Spark 4 cannot use: {how}")
-    return int(found[1])
 
 
 def package_zip(directory: str | Path) -> Path:
@@ -109,30 +82,51 @@ def package_zip(directory: str | Path) -> Path:
     return path
 
 
-def _started(master: str, settings: Mapping[str, str]) -> SparkSession:
+def _started(master: str, settings: Mapping[str, str], *, verbose: bool) -> SparkSession:
     java_version()
+    if master.startswith("spark://"):
+        _answered(master, master.removeprefix("spark://").split(","))
+    from pyspark import SparkConf, SparkContext
     from pyspark.sql import SparkSession
 
-    builder = SparkSession.builder.master(master).appName("reliable-channel")
     few = {}
     if master.startswith("local"):  # Spark's 200 are for a cluster: most would be empty here
         few["spark.sql.shuffle.partitions"] = str(TASKS_A_CORE * (os.cpu_count() or 1))
-    for name, value in {**QUIET, **few, **settings}.items():
-        builder = builder.config(name, value)
+    where = {"spark.master": master, "spark.app.name": "reliable-channel"}
+    options = [*{**where, **QUIET, **few, **settings}.items()]
     try:
-        spark = builder.getOrCreate()
+        if not verbose and SparkContext._gateway is None:  # no JVM was started in this process yet
+            conf = SparkConf().setAll(options)
+            SparkContext(conf=conf, gateway=quiet_gateway(conf))
+        spark = SparkSession.builder.config(map=dict(options)).getOrCreate()
     except Exception as error:  # Py4J's and Java's own, of whatever kind
         raise SparkUnavailable(f"Spark does not start on {master}: {_first_line(error)}") from error
-    spark.sparkContext.setLogLevel("ERROR")
+    if not verbose:
+        spark.sparkContext.setLogLevel("ERROR")
     if not master.startswith("local"):
         spark.sparkContext.addPyFile(str(package_zip(tempfile.mkdtemp())))
     return spark
+
+
+def _answered(where: str, places: Sequence[str]) -> None:
+    """Say in seconds what Spark says after minutes: that nothing listens at any `host:port`."""
+    why = ""
+    for place in places:
+        host, _, port = place.rpartition(":")
+        try:
+            create_connection((host.strip("[]"), int(port)), CONNECT_S).close()
+            return
+        except (OSError, ValueError) as error:
+            why = str(error)
+    raise SparkUnavailable(f"nothing answers at {where} ({why}); start it, or give its address")
 
 
 def _connected(remote: str) -> SparkSession:
     address = urlsplit(remote)
     if address.scheme != "sc" or not address.hostname:
         raise SparkUnavailable(f"{remote!r} is no address of Spark Connect; give sc://host:15002")
+    if not getproxies():
+        _answered(remote, [f"{address.hostname}:{address.port or 15002}"])
     from pyspark.sql import SparkSession
 
     try:

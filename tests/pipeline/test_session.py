@@ -4,16 +4,13 @@ from __future__ import annotations
 
 import zipfile
 from pathlib import Path
+from socket import socket
 
 import pytest
 
 from reliable_channel.pipeline import session as sessions
-from reliable_channel.pipeline.session import (
-    SparkUnavailable,
-    java_version,
-    package_zip,
-    session,
-)
+from reliable_channel.pipeline.jvm import SparkUnavailable, java_version
+from reliable_channel.pipeline.session import package_zip, session
 
 
 def java(directory: Path, told: str) -> str:
@@ -64,6 +61,20 @@ def test_no_spark(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_no_master(master: str) -> None:
     with pytest.raises(SparkUnavailable, match=r"is no master; give local\[\*\], spark://host"):
         session(master)
+
+
+@pytest.mark.parametrize("kind", ["spark", "sc"])
+def test_where_nothing_answers(kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("JAVA_HOME", str(tmp_path))
+    (tmp_path / "bin").mkdir()
+    java(tmp_path / "bin", 'openjdk version "17.0.15" 2025-04-15')
+    monkeypatch.setattr(sessions, "find_spec", lambda name: object())
+    monkeypatch.setattr(sessions, "getproxies", dict)
+    with socket() as closed:  # bound, and nobody listens
+        closed.bind(("127.0.0.1", 0))
+        address = f"{kind}://127.0.0.1:{closed.getsockname()[1]}"
+        with pytest.raises(SparkUnavailable, match=rf"nothing answers at {address} \(.*refused"):
+            session(address) if kind == "spark" else session(remote=address)
 
 
 def test_the_package_goes_along_as_one_file(tmp_path: Path) -> None:

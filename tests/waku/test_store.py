@@ -11,6 +11,7 @@ import pytest
 
 from tests.waku.nodes import FakeNode, answering, said
 from waku import StoreQuery, WakuMessage
+from waku._api.store import IDLE_PAGES
 from waku.errors import BadAnswer, CursorExpired, PageLimitReached
 from waku.models import StoreEntry, StoreV1Cursor, StoreV1Query
 
@@ -109,6 +110,15 @@ async def test_a_cursor_that_goes_nowhere_ends_the_query(answers: list[httpx.Res
     async with FakeNode(list(answers)).client() as client:
         with pytest.raises(BadAnswer, match="stands still"):
             await collect(client.store_all(QUERY))
+
+
+@pytest.mark.parametrize("numbers", [(1, 2), ()])
+async def test_pages_that_repeat_themselves_end_the_query(numbers: tuple[int, ...]) -> None:
+    node = FakeNode([page(*numbers, cursor=n) for n in range(256)])
+    async with node.client() as client:
+        with pytest.raises(BadAnswer, match=r"lead nowhere: \d+ in a row with nothing new"):
+            await collect(client.store_all(QUERY))
+    assert len(node.requests) <= IDLE_PAGES + 4
 
 
 async def test_the_number_of_pages_is_bounded() -> None:

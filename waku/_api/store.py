@@ -20,6 +20,8 @@ MAX_PAGES = 1000
 """Default bound of `store_all`: 20 000 messages with the nodes' own page size."""
 MAX_RESTARTS = 3
 """How often `store_all` starts again after a lost cursor."""
+IDLE_PAGES = 100
+"""In a row and without anything new, beyond those that a lost cursor made it read again."""
 
 
 class StoreApi(Api):
@@ -52,14 +54,14 @@ class StoreApi(Api):
         A lost cursor starts the query again, up to three times, without repeating entries.
 
         Raises:
-            BadAnswer: the cursor came back to where it was.
+            BadAnswer: the cursor came back to where it was, or the pages repeat themselves.
             PageLimitReached: `max_pages` pages and no end.
             CursorExpired: once too often.
             WakuError: as `store`; the entries so far are good.
         """
         seen: set[bytes] = set()
         cursors: set[bytes] = set()
-        restarts = 0
+        restarts = useful_pages = idle_pages = 0
         page_query = query
         for _ in range(max_pages):
             try:
@@ -71,14 +73,21 @@ class StoreApi(Api):
                 cursors.clear()
                 page_query = query
                 continue
+            known = len(seen)
             for entry in page.entries:
                 if entry.message_hash not in seen:
                     seen.add(entry.message_hash)
                     yield entry
             if page.cursor is None:
                 return
+            useful_pages += len(seen) > known
+            idle_pages = 0 if len(seen) > known else idle_pages + 1
+            detail = ""
             if page.cursor in cursors:
                 detail = f"the cursor stands still at {page.cursor.hex()}"
+            elif idle_pages > useful_pages + IDLE_PAGES:
+                detail = f"the pages lead nowhere: {idle_pages} in a row with nothing new"
+            if detail:
                 raise BadAnswer(f"store_all (GET {PATH})", status=200, detail=detail)
             cursors.add(page.cursor)
             page_query = replace(query, cursor=page.cursor)

@@ -19,6 +19,7 @@ from pyspark.sql.types import StructType
 
 from ..schemas import STORED
 from .batches import BATCH_ROWS, arrow_schema, batch
+from .options import whole
 
 _BETWEEN: Final = "WHERE timestamp BETWEEN {first} AND {last} ORDER BY timestamp"
 _NWAKU_SQLITE: Final = (
@@ -137,7 +138,7 @@ class ArchiveReader(DataSourceReader):
 
     def __init__(self, options: Mapping[str, str]) -> None:
         self._database = database(options.get("database", ""))
-        self._partitions = int(options.get("partitions", 4))
+        self._partitions = whole(options, "partitions", 4)
 
     def partitions(self) -> list[Span]:
         """Ranges of equal length from the first message to the last."""

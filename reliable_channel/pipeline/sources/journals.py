@@ -26,10 +26,19 @@ from pyspark.sql.types import StructType
 from ..dag import said_by
 from ..facts import facts_of
 from ..findings import SETTLE_MS
-from ..journals import PACKED, Participant, end_of_lines, journal_files, lived, participants
-from ..lines import line_of
+from ..journals import (
+    PACKED,
+    Participant,
+    end_of_lines,
+    journal_files,
+    lived,
+    participants,
+    texts,
+)
+from ..lines import Line, line_of
 from ..schemas import FACT, FACTS, JOURNAL, SAID
 from .batches import BATCH_ROWS, arrow_schema, batch, batches
+from .options import whole
 
 PARTITION_BYTES = 64 * 1024 * 1024
 """Of journals that one task reads, unless one participant has more: a task takes seconds then."""
@@ -182,7 +191,7 @@ class JournalSource(DataSource):
             FileNotFoundError: a path that is not there.
             ValueError: no journal.
         """
-        return JournalReader(_paths(self.options), _partitions(self.options))
+        return JournalReader(_paths(self.options), whole(self.options, "partitions", None))
 
     def streamReader(self, schema: StructType) -> JournalStreamReader:
         """What is there now, and what is written from now on."""
@@ -208,8 +217,8 @@ class FactSource(DataSource):
             FileNotFoundError: a path that is not there.
             ValueError: no journal.
         """
-        settle_ms = int(self.options.get("settle_ms", SETTLE_MS))
-        return FactReader(_paths(self.options), _partitions(self.options), settle_ms)
+        settle_ms = whole(self.options, "settle_ms", SETTLE_MS, at_least=0)
+        return FactReader(_paths(self.options), whole(self.options, "partitions", None), settle_ms)
 
 
 class SaidSource(DataSource):
@@ -231,7 +240,7 @@ class SaidSource(DataSource):
             FileNotFoundError: a path that is not there.
             ValueError: no journal.
         """
-        return SaidReader(_paths(self.options), _partitions(self.options))
+        return SaidReader(_paths(self.options), whole(self.options, "partitions", None))
 
 
 def _rows(group: Sequence[Participant]) -> Iterator[Sequence[Any]]:
@@ -248,10 +257,13 @@ def _stretch(partition: Stretch) -> Iterator[Sequence[Any]]:
     whose = group[0].channel_id, group[0].participant_id
     with Path(partition.path).open("rb") as file:
         file.seek(partition.begin)
-        while file.tell() < partition.end:
-            text = file.readline()
-            if not text.isspace():
+        for text in texts(file):
+            if isinstance(text, Line):
+                yield (*whose, partition.path, None, None, *text)
+            elif not text.isspace():
                 yield (*whose, partition.path, None, None, *line_of(text))
+            if file.tell() >= partition.end:
+                break
 
 
 def _paths(options: Mapping[str, str]) -> list[str]:
@@ -265,8 +277,3 @@ def json_list(text: str) -> list[str]:
     """Several paths, as Spark hands them to a source."""
     values = json.loads(text) if text else []
     return [str(value) for value in values]
-
-
-def _partitions(options: Mapping[str, str]) -> int | None:
-    given = options.get("partitions")
-    return None if given is None else int(given)

@@ -4,9 +4,14 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
 from pyspark.sql import SparkSession
+from pyspark.sql.streaming.datasource import ReadAllAvailable
 
+from reliable_channel.pipeline import journals
+from reliable_channel.pipeline.lines import SET_ASIDE, line_of
 from reliable_channel.pipeline.live import Notice, Watch, notices
+from reliable_channel.pipeline.sources.journals import JournalStreamReader
 
 from ..generated import write_group
 from ..planted import plant
@@ -62,3 +67,20 @@ def test_a_stream_tells_each_thing_once(spark: SparkSession, tmp_path: Path) -> 
     assert len(settled) == len(set(settled)) == expected
     alarms = {(row.participant_id, row.message_id) for row in told if row.kind == "unacknowledged"}
     assert (sender_id, lost_id) in alarms
+
+
+def test_an_endless_line_is_not_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(journals, "MAX_LINE_BYTES", 10_000)
+    (path, *_) = write_group(tmp_path, participants=1, messages=20)
+    lines = path.read_bytes().splitlines(keepends=True)
+    reader = JournalStreamReader([str(tmp_path)])
+    offset = reader.initialOffset()
+    events: list[str] = []
+    for some in (lines[:5], [b"x" * 35_000, b"\n", b"\n", *lines[5:]]):
+        path.write_bytes(b"".join([*lines[:5], *some] if events else some))
+        end = reader.latestOffset(offset, ReadAllAvailable())
+        for part in reader.partitions(offset, end):
+            events += [row["event"] for each in reader.read(part) for row in each.to_pylist()]
+        offset = end
+    known = [line_of(line).event for line in lines]
+    assert events == [*known[:5], SET_ASIDE, *known[5:]]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import pairwise
 from pathlib import Path
 from time import time_ns
 
@@ -102,6 +103,21 @@ def test_a_second_topic_is_checked_by_spark() -> None:
     assert list(reader.pushFilters([other])) == [other]
 
 
-def test_it_needs_a_node() -> None:
+def test_options_that_are_none() -> None:
     with pytest.raises(ValueError, match="waku_store needs the address of a node"):
         Wanted.of({})
+    with pytest.raises(ValueError, match="option partitions must be a whole number of at least 1"):
+        Wanted.of({"node": "http://node", "partitions": "0"})
+    with pytest.raises(ValueError, match=r"option lag_ms must be .* not '1 minute'"):
+        Wanted.of({"node": "http://node", "lag_ms": "1 minute"})
+
+
+@pytest.mark.parametrize("partitions", [1, 3, 4, 1_000])
+def test_ranges_leave_nothing_out(partitions: int) -> None:
+    wanted = Wanted("http://node", start_ns=10, end_ns=10_000, partitions=partitions)
+    for oldest_ns, now_ns in ((1, 20_000), (500, 9_000), (500, 500), (20_000, 30_000), (1, 5)):
+        ranges = [part.wanted for part in wanted.split(oldest_ns, now_ns)]
+        assert (ranges[0].start_ns, ranges[-1].end_ns) == (10, 10_000)
+        assert all(b.start_ns == a.end_ns + 1 for a, b in pairwise(ranges))
+        assert len(ranges) <= partitions
+    assert not Wanted("http://node", start_ns=11, end_ns=10).split(1, 100)

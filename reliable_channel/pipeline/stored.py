@@ -1,0 +1,48 @@
+"""Stored messages from tables that others wrote: archives as Parquet files, and whatever else Spark
+reads."""
+
+from __future__ import annotations
+
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
+from pyspark.sql.types import BinaryType, DataType, IntegralType, LongType, StringType
+
+from .schemas import STORED
+
+
+def stored(frame: DataFrame) -> DataFrame:
+    """The table `schemas.STORED` out of one that has its columns, in any order and among others.
+
+    What Spark took for numbers in the names of directories (`content_topic=1`) is text again.
+
+    Raises:
+        ValueError: columns that are missing, or of another type.
+    """
+    given = {field.name: field.dataType for field in frame.schema.fields}
+    missing = [field.name for field in STORED.fields if field.name not in given]
+    wrong = [
+        f"{field.name} is {given[field.name].simpleString()} and no {field.dataType.simpleString()}"
+        for field in STORED.fields
+        if field.name in given and not _fits(given[field.name], field.dataType)
+    ]
+    if missing or wrong:
+        why = [f"no column {', '.join(missing)}"] if missing else []
+        raise ValueError(
+            f"no stored messages: {'; '.join(why + wrong)}; "
+            f"needed are {STORED.simpleString().removeprefix('struct')}, found {', '.join(given)}"
+        )
+    return frame.select(*(F.col(field.name).cast(field.dataType) for field in STORED.fields))
+
+
+def by_day(frame: DataFrame) -> DataFrame:
+    """Stored messages with a column `day` (UTC, by their timestamps), to partition files by."""
+    return frame.withColumn("day", F.to_date(F.timestamp_micros(F.expr("timestamp_ns div 1000"))))
+
+
+def _fits(given: DataType, wanted: DataType) -> bool:
+    match wanted:
+        case LongType():
+            return isinstance(given, IntegralType)
+        case StringType():
+            return isinstance(given, StringType | IntegralType)
+    return isinstance(given, BinaryType)
