@@ -45,7 +45,8 @@ def session(
     """A session that knows this package's sources; the running one, if there is one.
 
     `master` is `local[*]` by default; `remote` (or `SPARK_REMOTE`) an address of Spark Connect,
-    `sc://host:port`. Elsewhere than here this package goes along as a zip.
+    `sc://host:port`. Elsewhere than here this package goes along as a zip. `settings` are Spark's
+    own, by name.
 
     Raises:
         SparkUnavailable: pyspark or Java is missing, or the address is none of a cluster.
@@ -64,6 +65,8 @@ def session(
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     remote = remote or (None if master else os.environ.get("SPARK_REMOTE"))
     spark = _connected(remote) if remote else _started(master or "local[*]", settings or {})
+    if remote:
+        _tell_server(spark, settings or {})
     from .sources import register
 
     register(spark)
@@ -143,6 +146,17 @@ def _connected(remote: str) -> SparkSession:
     except Exception as error:  # gRPC's own, of whatever kind
         raise SparkUnavailable(f"no Spark Connect at {remote}: {_first_line(error)}") from error
     return spark
+
+
+def _tell_server(spark: SparkSession, settings: Mapping[str, str]) -> None:
+    """Set what a server of Spark Connect lets its clients set."""
+    for name, value in settings.items():
+        try:
+            spark.conf.set(name, value)
+        except Exception as error:  # the server's own, of whatever kind
+            raise SparkUnavailable(
+                f"{name} is set where the server of Spark Connect starts: {_first_line(error)}"
+            ) from error
 
 
 def _first_line(error: Exception) -> str:
