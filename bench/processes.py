@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import threading
+from collections import defaultdict
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -62,16 +63,17 @@ def _watched() -> Iterator[dict[str, int]]:
 
 def _family() -> dict[int, list[str]]:
     """The fields behind the name in `/proc/PID/stat` (proc(5)), by process."""
-    stats = {}
+    stats, children = {}, defaultdict(list)
     for path in Path("/proc").glob("[0-9]*/stat"):
         try:
-            stats[int(path.parent.name)] = path.read_text().rsplit(") ", 1)[1].split()
+            fields = path.read_text().rsplit(") ", 1)[1].split()
         except OSError:  # it ended
             continue
-    family = {os.getpid()}
-    for pid in sorted(stats):
-        if int(stats[pid][1]) in family:
-            family.add(pid)
+        stats[pid := int(path.parent.name)] = fields
+        children[int(fields[1])].append(pid)
+    family = [os.getpid()]
+    for pid in family:  # which grows meanwhile: numbers of processes start again at the largest
+        family += children[pid]
     return {pid: stats[pid] for pid in family if pid in stats}
 
 
