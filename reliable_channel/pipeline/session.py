@@ -56,6 +56,11 @@ def session(
             f"{master!r} is no master; give local[*], spark://host:7077, k8s://https://host:port "
             "or yarn, or sc://host:15002 as remote"
         )
+    if master == "yarn" and not os.environ.keys() & {"HADOOP_CONF_DIR", "YARN_CONF_DIR"}:
+        raise SparkUnavailable(
+            "yarn is found through HADOOP_CONF_DIR: set it to the directory of core-site.xml and "
+            "yarn-site.xml"
+        )
     if find_spec("pyspark") is None:
         raise SparkUnavailable(
             "Spark is not installed: pip install 'reliable-channel[spark]'; "
@@ -160,4 +165,7 @@ def _tell_server(spark: SparkSession, settings: Mapping[str, str]) -> None:
 
 
 def _first_line(error: Exception) -> str:
-    return str(error).strip().split("\n", 1)[0][:300]
+    """What is told first; of an error of Java's the innermost cause."""
+    first, *others = str(error).strip().split("\n")
+    causes = [line for line in others if line.startswith((": ", "Caused by: "))]
+    return (causes[-1].split(": ", 1)[1] if causes else first)[:300]
