@@ -36,7 +36,8 @@ RUNS = [QuietRun(seed=seed, participants=200, rounds=50) for seed in range(1, TA
 def main() -> None:
     where, what, directory = sys.argv[1:]
     if where.startswith("sc://"):
-        spark = session(remote=where)
+        spark = session(remote=where, settings={"spark.sql.shuffle.partitions": "3"})
+        assert spark.conf.get("spark.sql.shuffle.partitions") == "3"
     else:
         spark = session(where, settings=SMALL)
         threading.Thread(target=tell_when_some_are_done, args=[spark], daemon=True).start()
