@@ -20,7 +20,7 @@ SLACK: Final = 1_000
 
 
 @dataclass(slots=True)
-class Plan:
+class RepairPlan:
     """What was tried for one missing message, and what is next."""
 
     missing: MissingEntry
@@ -59,7 +59,7 @@ class Repairs:
         self._now_ms = now_ms
         self._policy = policy
         self._began_ms = now_ms()
-        self._plans: dict[str, Plan] = {}
+        self._plans: dict[str, RepairPlan] = {}
         self._most = SLACK
         """With more plans than these it is looked whether all are still needed."""
         self._asks = Timetable()
@@ -109,7 +109,7 @@ class Repairs:
 
     # -- for the looks into Store ------------------------------------------------------------------
 
-    def plans(self) -> list[Plan]:
+    def plans(self) -> list[RepairPlan]:
         """The plans for what is missing now, in the core's order; all others are forgotten."""
         before, self._plans = self._plans, {}
         if all_missing := self._core.missing():
@@ -125,7 +125,7 @@ class Repairs:
         self._most = 2 * len(self._plans) + SLACK
         return list(self._plans.values())
 
-    def looked(self, plans: Collection[Plan], put_off: Collection[str]) -> None:
+    def looked(self, plans: Collection[RepairPlan], put_off: Collection[str]) -> None:
         """A look into Store for these messages was in vain, or, for those whose ids are in
         `put_off`, not made in full."""
         now_ms = self._now_ms()
@@ -136,8 +136,8 @@ class Repairs:
 
     def store_answered(
         self,
-        plans: Sequence[Plan],
-        left: Collection[Plan],
+        plans: Sequence[RepairPlan],
+        left: Collection[RepairPlan],
         took_ms: int,
         cost_bytes: int,
         *,
@@ -147,7 +147,7 @@ class Repairs:
         was_away, remaining = bool(self._store.failures), {plan.message_id for plan in left}
         store = replace(self._store, failures=0)
 
-        def after(lately: Lately, asked: Sequence[Plan]) -> Lately:
+        def after(lately: Lately, asked: Sequence[RepairPlan]) -> Lately:
             found = sum(plan.message_id not in remaining for plan in asked)
             return lately.after(found / len(asked), took_ms, cost_bytes) if asked else lately
 
@@ -161,7 +161,7 @@ class Repairs:
         if was_away:
             self._decide_on(self._plans.values())
 
-    def store_failed(self, plans: Iterable[Plan]) -> None:
+    def store_failed(self, plans: Iterable[RepairPlan]) -> None:
         """Store did not answer, when it was asked for these messages."""
         first = not self._store.failures
         failures, now_ms = self._store.failures + 1, self._now_ms()
@@ -184,11 +184,11 @@ class Repairs:
         else:
             self._hold(plan)
 
-    def _ask(self, plan: Plan, now_ms: int) -> None:
+    def _ask(self, plan: RepairPlan, now_ms: int) -> None:
         self._release(plan)
         self._core.ask_participants(plan.missing, now_ms)
 
-    def _requested(self, plan: Plan) -> None:
+    def _requested(self, plan: RepairPlan) -> None:
         now_ms = self._now_ms()
         if plan.asked:
             self._heard_of_request(0.0, now_ms - plan.first_asked_ms, 0)
@@ -203,16 +203,16 @@ class Repairs:
     def _count_others(self) -> None:
         self._others = replace(self._others, count=self._core.statistics().participants)
 
-    def _new(self, missing: MissingEntry) -> Plan:
-        plan = Plan(missing)
+    def _new(self, missing: MissingEntry) -> RepairPlan:
+        plan = RepairPlan(missing)
         self._decide(plan)
         return plan
 
-    def _decide_on(self, plans: Iterable[Plan]) -> None:
+    def _decide_on(self, plans: Iterable[RepairPlan]) -> None:
         for plan in plans:
             self._decide(plan)
 
-    def _decide(self, plan: Plan) -> None:
+    def _decide(self, plan: RepairPlan) -> None:
         plan.step = self._policy(
             Missing(
                 plan.missing.entry,
@@ -231,11 +231,11 @@ class Repairs:
         if plan.is_held:
             self._hold(plan)
 
-    def _hold(self, plan: Plan) -> None:
+    def _hold(self, plan: RepairPlan) -> None:
         self._asks.remove(plan.message_id)
         if plan.step.ask_at_ms is not None:
             self._asks.add(plan.message_id, plan.step.ask_at_ms)
 
-    def _release(self, plan: Plan) -> None:
+    def _release(self, plan: RepairPlan) -> None:
         plan.is_held = False
         self._asks.remove(plan.message_id)

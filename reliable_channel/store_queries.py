@@ -10,7 +10,7 @@ from collections.abc import Callable, Generator, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from .repairs import Plan, Repairs
+from .repairs import RepairPlan, Repairs
 from .sds.shares import in_turn
 from .sync_core import SyncCore
 
@@ -116,7 +116,7 @@ class StoreQueries:
         put_off = {plan.message_id for plan in by_time} if rests else set[str]()
         self._repairs.looked(self._still_missing(still), put_off)
 
-    def _due(self) -> list[Plan]:
+    def _due(self) -> list[RepairPlan]:
         """What it is time to look for."""
         now_ms = self._now_ms()
         due = [
@@ -128,7 +128,7 @@ class StoreQueries:
             due = in_turn(due, lambda plan: plan.missing.referrer_id)[:MOST_AT_ONCE]
         return due
 
-    def _still_missing(self, plans: Sequence[Plan]) -> Sequence[Plan]:
+    def _still_missing(self, plans: Sequence[RepairPlan]) -> Sequence[RepairPlan]:
         if not plans:
             return plans
         missing = {missing.entry.message_id for missing in self._core.missing()}
@@ -137,7 +137,7 @@ class StoreQueries:
     def _since(self, start_ms: int) -> ByTime:
         return ByTime(start_ms - SKEW_MS, self._now_ms() + SKEW_MS)
 
-    def _ask(self, query: Query, plans: Sequence[Plan] = ()) -> Queries:
+    def _ask(self, query: Query, plans: Sequence[RepairPlan] = ()) -> Queries:
         """Ask, and have it learned from."""
         repairs, began_ms = self._repairs, self._now_ms()
         read_before = repairs.bytes_from_store
@@ -153,11 +153,11 @@ class StoreQueries:
         repairs.store_answered(plans, left, took_ms, cost_bytes, by_time=by_time)
 
 
-def _usable_hint(plan: Plan) -> bytes | None:
+def _usable_hint(plan: RepairPlan) -> bytes | None:
     hint = plan.missing.entry.retrieval_hint
     return hint if hint is not None and len(hint) == HINT_BYTES else None
 
 
-def _lookback_ms(plan: Plan) -> int:
+def _lookback_ms(plan: RepairPlan) -> int:
     """How far before it was noticed to search: further after 1, 2, 4, 8, … looks."""
     return LOOKBACKS_MS[min(plan.looks.bit_length(), len(LOOKBACKS_MS) - 1)]

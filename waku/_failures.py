@@ -28,6 +28,8 @@ ErrorClass: TypeAlias = Callable[..., WakuError]
 _BY_TEXT: Final[tuple[tuple[ErrorClass, tuple[str, ...]], ...]] = (
     (errors.MessageTooLarge, ("message size exceed",)),
     (errors.RateLimited, ("rate limit",)),
+    # go-waku, whatever the reason: mostly a service node that is away or limits the rate.
+    (errors.NodeFailure, ("subscription failed",)),
     (errors.EndpointMissing, ("is not mounted to the node", "is not implemented")),
     (
         errors.NotSubscribed,

@@ -153,7 +153,8 @@ class RateLimited(RemoteError):
 
 
 class NodeFailure(RemoteError):
-    """The node failed inside (5xx) and says nothing that has a class of its own."""
+    """The node failed inside (5xx, of go-waku also 400) and says nothing that has a class of its
+    own."""
 
     retryable = True
 

@@ -13,6 +13,7 @@ from ipaddress import IPv4Network
 from itertools import count
 from pathlib import Path
 from threading import Lock
+from time import monotonic
 from types import TracebackType
 from typing import Any, Final, Literal, Self, TypeVar
 
@@ -80,7 +81,9 @@ class Bench:
         reaper = Reaper(address, run_id())
         try:
             images = Images(address)
-            images.make()
+            began = monotonic()
+            made = ", ".join(images.make()) or "none"
+            print(f"\nimages made: {made}; ready after {monotonic() - began:.0f} s", flush=True)
             bench = cls(address, images)
             yield bench
             bench._client.close()

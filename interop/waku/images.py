@@ -50,8 +50,9 @@ class Images:
         }
         self.names = {name: f"{REPOSITORY}:{name}-{_digest(name)}" for name in self._makers}
 
-    def make(self) -> None:
-        """Make all that are missing: Go compiles while the others are put together."""
+    def make(self) -> list[str]:
+        """Make all that are missing, and tell which: Go compiles while the others are put
+        together."""
         client = docker.DockerClient(base_url=self._address, timeout=600)
         try:
             there = {tag for image in client.images.list(REPOSITORY) for tag in image.tags}
@@ -61,6 +62,7 @@ class Images:
                     built_one.result()
             for name in missing:
                 _forget_old(client, name)
+            return missing
         finally:
             client.close()
 

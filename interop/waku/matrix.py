@@ -7,6 +7,7 @@ from typing import Final
 
 from .bench import Bench
 from .cells import COVERING, Cell, all_cells
+from .played import Played
 from .scenarios import SCENARIOS
 from .stage import Stage
 from .verdict import Verdict, judge
@@ -37,14 +38,27 @@ def play(bench: Bench, cell: Cell) -> tuple[Verdict, float]:
 
 
 class Matrix:
-    """Cells under way."""
+    """Cells under way; those that are `played` already are not begun."""
 
-    def __init__(self, bench: Bench, chosen: list[Cell]) -> None:
-        self._players = ThreadPoolExecutor(AT_ONCE)
+    def __init__(
+        self, bench: Bench, chosen: list[Cell], *, at_once: int, played: Played | None = None
+    ) -> None:
+        self._bench = bench
+        self._played = played
+        self._players = ThreadPoolExecutor(at_once)
         self.results: dict[str, Future[tuple[Verdict, float]]] = {}
         for cell in chosen:
-            self.results[cell.name] = self._players.submit(play, bench, cell)
+            self.results[cell.name] = self._players.submit(self._play, cell)
             self.results[cell.name].add_done_callback(partial(_tell, cell.name))
+
+    def _play(self, cell: Cell) -> tuple[Verdict, float]:
+        if self._played is None:
+            return play(self._bench, cell)
+        if (before := self._played.get(cell)) is not None:
+            return before
+        verdict, took_s = play(self._bench, cell)
+        self._played.put(cell, verdict, took_s)
+        return verdict, took_s
 
     def close(self) -> None:
         """Begin no further cell, and wait for those under way."""

@@ -7,9 +7,11 @@ from typing import Final, get_args
 
 import pytest
 
+from ..go_build import BUILT
 from .bench import Bench, NodeKind, Service
 from .cells import COVERING, Peers
-from .matrix import Matrix, cells
+from .matrix import AT_ONCE, Matrix, cells
+from .played import Played
 from .report import write_table
 from .scenarios import SCENARIOS
 
@@ -18,6 +20,8 @@ ONLY: Final = os.environ.get("INTEROP_CELLS", "").split()
 """Names of cells to run alone."""
 TABLE: Final = os.environ.get("INTEROP_TABLE", "")
 """Where the table of results is written, if anywhere: a page with its two markers."""
+JOBS: Final = int(os.environ.get("INTEROP_JOBS", AT_ONCE))
+"""Cells that are played side by side."""
 CHOSEN: Final = [
     cell for cell in cells(full=IS_FULL or bool(ONLY)) if not ONLY or cell.name in ONLY
 ]
@@ -25,14 +29,15 @@ CHOSEN: Final = [
 
 @pytest.fixture(scope="module")
 def matrix(bench: Bench) -> Iterator[Matrix]:
-    running = Matrix(bench, CHOSEN)
+    played = Played(BUILT / "played", bench.images.names) if IS_FULL else None
+    running = Matrix(bench, CHOSEN, at_once=JOBS, played=played)
     yield running
     running.close()
     if TABLE:
         write_table(Path(TABLE), running.results)
 
 
-@pytest.mark.timeout(3 * 3600 if IS_FULL else 1500)
+@pytest.mark.timeout(6 * 3600 if IS_FULL else 1500)
 @pytest.mark.parametrize("name", [cell.name for cell in CHOSEN])
 def test_cell(matrix: Matrix, name: str) -> None:
     verdict, _ = matrix.results[name].result()

@@ -3,10 +3,16 @@
 from base64 import b64decode
 from collections import Counter
 from dataclasses import dataclass, field
+from time import sleep
+from typing import Final
 
+from .container import Event
 from .defects import ONE_REQUEST, WAITS_FOR_EVER, Missed, explanation
 from .peers import JsPeer, OurPeer, digest
-from .stage import Stage
+from .stage import POLL_S, Stage
+
+LOOKS: Final = 10
+"""At a js-waku that still moves; one that never stands is judged as it is."""
 
 
 @dataclass(frozen=True)
@@ -69,18 +75,29 @@ def _check_ours(stage: Stage, peer: OurPeer, accepted: dict[str, bytes]) -> str:
     assert not foreign, f"{peer.name} holds {len(foreign)} messages that nobody was given"
     assert dict(log) == accepted, f"{peer.name} holds changed contents"
     assert answer["digest"] == digest(answer["entries"])
-    new = [e for e in peer.told("message_received") if not e["redelivered"]]
-    told = Counter(e["message_id"] for e in new if e["message_id"] not in stage.forgotten)
-    others = set(accepted) - set(peer.accepted)
-    assert told == Counter(others), f"{peer.name} told other messages than it holds, or twice"
+    _check_told(stage, peer, set(accepted) - set(peer.accepted))
     return str(answer["digest"])
+
+
+def _check_told(stage: Stage, peer: OurPeer, others: set[str]) -> None:
+    """The application was told of each once. Who was killed between noting that and telling it is
+    told again, and warned that it may know of it."""
+    told = [e for e in peer.told("message_received") if e["message_id"] not in stage.forgotten]
+    new = Counter(event["message_id"] for event in told if not event["redelivered"])
+    again = {event["message_id"] for event in told if event["redelivered"]}
+    twice = {message_id for message_id, count in new.items() if count > 1}
+    untold = others - set(new) - (again if peer.lives > 1 else set())
+    foreign = (set(new) | again) - others
+    assert not twice, f"{peer.name} was told twice, without a warning, of {stage.names(twice)}"
+    assert not untold, f"{peer.name} was not told of {stage.names(untold)}"
+    assert not foreign, f"{peer.name} was told of {len(foreign)} messages that nobody was given"
 
 
 def _check_js(
     stage: Stage, peer: JsPeer, accepted: dict[str, bytes]
 ) -> tuple[Counter[str], str | None]:
     """What is there is right; what is not there is explained."""
-    entries = peer.log()
+    entries, waiting, told = _standing(peer, accepted)
     log = {e["message_id"]: b64decode(e["payload"]) for e in entries}
     foreign = set(log) - set(accepted) - stage.forgotten
     assert not foreign, f"{peer.name} holds {len(foreign)} messages that nobody was given"
@@ -88,10 +105,9 @@ def _check_js(
     assert not wrong, f"{peer.name} holds changed contents"
     explained: Counter[str] = Counter()
     allowed = [*stage.cell.scenario.js_may_miss, ONE_REQUEST, WAITS_FOR_EVER]
-    missing = set(accepted) - set(log)
-    waiting = peer.waiting() if missing else set()
-    for message_id in missing:
-        missed = _missed(stage, peer, message_id, message_id in waiting)
+    for message_id in set(accepted) - set(log):
+        was_told, waits = accepted[message_id] in told, message_id in waiting
+        missed = _missed(stage, peer, message_id, was_told, waits)
         defect = explanation(missed, allowed)
         what = accepted[message_id][:60]
         assert defect, f"{peer.name} misses {what!r}, which no defect explains: {missed}"
@@ -100,7 +116,20 @@ def _check_js(
     return explained, None if explained or stage.forgotten else digest(entries)
 
 
-def _missed(stage: Stage, peer: JsPeer, message_id: str, waits: bool) -> Missed:
+def _standing(peer: JsPeer, accepted: dict[str, bytes]) -> tuple[list[Event], set[str], set[bytes]]:
+    """The log, what waits to enter it, and what was told, of one moment: what js-waku tells of, it
+    looks at later, and what it looks at may be on its way from the buffer into the log."""
+    found = None
+    for _ in range(LOOKS):
+        before, found = found, (peer.log(), peer.waiting(), set(peer.received()))
+        if found == before or len(found[0]) == len(accepted):
+            break
+        sleep(POLL_S)
+    assert found is not None
+    return found
+
+
+def _missed(stage: Stage, peer: JsPeer, message_id: str, was_told: bool, waits: bool) -> Missed:
     sender = next(p for p in stage.peers if message_id in p.accepted)
     return Missed(
         sender_kind="js" if isinstance(sender, JsPeer) else "ours",
@@ -108,7 +137,7 @@ def _missed(stage: Stage, peer: JsPeer, message_id: str, waits: bool) -> Missed:
         began_at=stage.began_at[peer.name],
         lives=peer.lives,
         has_store=stage.network.has_store,
-        was_told=stage.accepted[message_id] in peer.received(),
+        was_told=was_told,
         waits=waits,
         attacked_at=stage.attacked_at,
     )

@@ -23,8 +23,8 @@ _Item = tuple[int, int, Outgoing]
 
 
 class Outbox:
-    """A priority queue: content in the order it was sent, then retries, repairs, control messages,
-    syncs and ephemeral messages.
+    """A priority queue: content in the order it was sent, then syncs, control messages, retries,
+    repairs and ephemeral messages.
 
     Bounded by what fills it: own messages by the outgoing buffer, answers by the repair buffer; of
     syncs only the newest is kept, since each says all that the one before said, of control messages

@@ -14,12 +14,14 @@ class OutgoingKind(Enum):
     """Why something is broadcast; also the order in which a busy transport prefers them."""
 
     CONTENT = "content"
+    SYNC = "sync"
+    """What participants say to stay in sync, where each says all that the one before said, and so
+    takes its place; of use for a moment only. It ends the retries of others, and must not wait
+    behind our own."""
+    CONTROL = "control"
+    """The same, each by its id."""
     RETRY = "retry"
     REPAIR = "repair"
-    CONTROL = "control"
-    """What participants say to stay in sync, each by its id; of use for a moment only."""
-    SYNC = "sync"
-    """The same, where each says all that the one before said, and so takes its place."""
     EPHEMERAL = "ephemeral"
 
 

@@ -13,10 +13,10 @@ from ..options import ChannelOptions
 from ..sync_core import LogArchive, Recorder, SyncCore, SyncSetting
 from .measures import Measures
 from .metering import TooMuchWork
-from .participant import CHANNEL, MakeCore
 from .scenario import Conditions, Scenario, StoreConditions, Write
 from .sharing import sds_maker
 from .trial import Terms, run_trial
+from .world import CHANNEL, MakeCore
 
 WARM_UP_MS: Final = 60_000
 """All are there for so long before the first message."""

@@ -24,7 +24,7 @@ from ..sds.events import (
     SdsEvent,
 )
 from .ledger import InvariantViolated, Ledger, Record
-from .participant import Observer
+from .world import Observer
 
 INSERTED: Final = 5_000
 """Ids that are remembered of a filter: as many as it may hold while its messages are on their

@@ -26,7 +26,7 @@ from ..store_queries import ByHash, Query
 from ..sync_core import SyncCore
 from .measures import KINDS, Measures, RepairMeasures, mean, percentile
 from .network import Packet
-from .participant import Observer
+from .world import Observer
 
 _EVENTS: Final = (MessageLost, MessageRejected, DeliveryFailed, RepairRequested)
 

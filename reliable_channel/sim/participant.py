@@ -6,29 +6,25 @@ to Store by the rules of `store_queries.py`.
 """
 
 from collections import deque
-from collections.abc import Callable, Generator, Iterable, Iterator
+from collections.abc import Generator, Iterable, Iterator
 from contextlib import closing
 from dataclasses import dataclass
 from random import Random
-from typing import Final, Generic, Protocol, TypeVar
+from typing import Final, Generic
 
-from ..repair_policies import RepairPolicy, both
 from ..repairs import Repairs
 from ..sds.archive import NO_ARCHIVE, LogArchive
-from ..sds.changes import NO_RECORDER, Changes, Recorder
+from ..sds.changes import NO_RECORDER, Changes
 from ..sds.events import Outgoing, OutgoingKind, SdsEvent
 from ..sds.receiving import Arrival
 from ..state import ArchiveOverlay, Identity
 from ..steady_clock import SteadyClock
 from ..store_queries import StoreQueries
-from ..sync_core import SyncCore
 from .durability import Disk
-from .network import Network, Packet, packet
+from .network import Packet, packet
 from .store import Store, StoreAwayError
-from .timeline import Timeline
-from .trace import Trace
+from .world import CHANNEL, C, Observer, World
 
-CHANNEL: Final = "simulated"
 URGENCY: Final = {kind: urgency for urgency, kind in enumerate(OutgoingKind)}
 _HINTED: Final = (OutgoingKind.CONTENT, OutgoingKind.RETRY)
 PUBLISH_MS: Final = 5
@@ -37,78 +33,6 @@ CATCH_UP_WINDOW_MS: Final = 30 * 86_400_000
 RETRIEVE_FREQUENCY_MS: Final = 10_000
 BACKOFF_MS: Final = (200, 10_000)
 """The first and the longest wait for a Store that does not answer."""
-
-
-C = TypeVar("C", bound=SyncCore)
-C_co = TypeVar("C_co", bound=SyncCore, covariant=True)
-
-
-class MakeCore(Protocol[C_co]):
-    """Makes the core of a participant, at each start of its process."""
-
-    def __call__(
-        self,
-        sender_id: str,
-        *,
-        now_ms: int,
-        random: Callable[[], float],
-        recorder: Recorder,
-        archive: LogArchive,
-    ) -> C_co:
-        """Make one, as `SyncSetting` describes it."""
-        ...
-
-
-class Observer(Generic[C]):
-    """Is told what a participant does; by default nothing comes of it."""
-
-    def started(self, core: C) -> None:
-        """It begins with an empty log."""
-
-    def restarted(self, core: C) -> None:
-        """It begins again, with what it had on disk."""
-
-    def left(self) -> None:
-        """It is gone for good."""
-
-    def sent(self, core: C, message_id: str) -> None:
-        """A message of its application was taken."""
-
-    def accepted(self, core: C, message_id: str) -> None:
-        """And is on disk."""
-
-    def received(self, core: C, data: bytes, arrival: Arrival) -> None:
-        """The core was given a message."""
-
-    def took(self, data: bytes, arrival: Arrival) -> None:
-        """And what came of it is on disk."""
-
-    def told(self, core: C, event: SdsEvent) -> str | None:
-        """The application was told; a line for the trace, or None."""
-        return None
-
-    def stepped(self, core: C, now_ms: int, is_waiting: Callable[[str], bool]) -> None:
-        """A step is over; `is_waiting` says of an own message whether it waits for the
-        transport."""
-
-    def published(self, core: C, outgoing: Outgoing) -> None:
-        """A message is out."""
-
-
-@dataclass(slots=True)
-class World(Generic[C]):
-    """What all participants share."""
-
-    timeline: Timeline
-    network: Network
-    store: Store | None
-    trace: Trace
-    make_core: MakeCore[C]
-    dialect: str
-    commit_ms: int
-    payload_bytes: int = 0
-    """Messages of applications are filled up to this length."""
-    policy: RepairPolicy = both
 
 
 @dataclass(slots=True)

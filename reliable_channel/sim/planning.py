@@ -22,7 +22,7 @@ from .store import Store
 from .timeline import Timeline
 
 
-class Plan:
+class Planner:
     """Plans a scenario for those who play it; the timeline's time is that of its beginning."""
 
     def __init__(

@@ -12,7 +12,7 @@ from typing import Final
 from ..sds import SPEC, Message, SdsOptions, SdsProtocol, WireProfile
 from ..sds.message import HistoryEntry
 from ..sds.wire import Codec, CodecError
-from .participant import CHANNEL, MakeCore
+from .world import CHANNEL, MakeCore
 
 KEPT: Final = 2_000
 """Messages that are kept decoded, the newest."""

@@ -14,13 +14,14 @@ from .hostile import Attacker
 from .invariants import Watch
 from .ledger import InvariantViolated, Ledger
 from .network import Network
-from .participant import CHANNEL, Participant, World
-from .planning import Plan
+from .participant import Participant
+from .planning import Planner
 from .scenario import Conditions, Hostile, Parameters, Scenario, StoreConditions
 from .sharing import sds_maker, sharing
 from .store import Store
 from .timeline import START_MS, Timeline
 from .trace import Trace
+from .world import CHANNEL, World
 
 CHECK_EVERY_MS: Final = 60_000
 """While there are faults, whole logs are compared this often."""
@@ -138,8 +139,8 @@ class Simulation:
 
     def _plan(self) -> None:
         attack = self._attacker.attack if self._attacker is not None else None
-        plan = Plan(self.timeline, self.network, self.store, self.participants, attack)
-        plan.add(self.scenario)
+        planner = Planner(self.timeline, self.network, self.store, self.participants, attack)
+        planner.add(self.scenario)
 
     def _play_faults(self) -> None:
         end_ms = START_MS + self.scenario.faults_end_ms

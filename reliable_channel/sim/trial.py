@@ -19,12 +19,13 @@ from ..sync_core import SyncCore
 from .measures import Measures
 from .metering import Channel, Meter, Phase, Probe
 from .network import STORE, Network, Packet, draw_ms
-from .participant import MakeCore, Participant, World
-from .planning import Plan
+from .participant import Participant
+from .planning import Planner
 from .scenario import Conditions, Scenario, StoreConditions
 from .store import Store, StoreAwayError
 from .timeline import START_MS, Timeline
 from .trace import Trace
+from .world import MakeCore, World
 
 LOOK_EVERY_MS: Final = 1_000
 PATIENCE_MS: Final = 900_000
@@ -170,7 +171,7 @@ class _Trial:
         self._network.stations += self._participants
         if store is not None:
             self._network.stations.append(store)  # last: with and without it the draws are the same
-        Plan(timeline, self._network, store, self._participants).add(scenario)
+        Planner(timeline, self._network, store, self._participants).add(scenario)
 
     def run(self) -> None:
         """From the first start to the end of the idle time."""

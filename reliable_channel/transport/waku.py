@@ -111,7 +111,9 @@ class WakuTransport:
         self._last_look_s: float | None = None
         self._last_ping_s = 0.0
         self._legacy_light_push = False
-        self._renew = False
+        self._lost: str | None = None
+        """Why there has to be a new subscription: until there is one, nodes that know nothing of it
+        any more answer each look with nothing."""
 
     async def open(self) -> None:
         """Subscribe, through relay or filter as the node has it."""
@@ -151,16 +153,17 @@ class WakuTransport:
         """Look into the node's cache when it is time, and subscribe again where the node forgot."""
         await anyio.sleep(self._interval_ms / 1000)
         self._interval_ms = self.settings.poll_max_interval_ms
+        messages: list[WakuMessage] = []
         with _translated():
-            if self._renew:
+            if self._lost is None:
+                try:
+                    messages = await self._look()
+                except _FORGOTTEN as error:
+                    self._lost = f"the node had forgotten the subscription: {error}"
+            if self._lost is not None:
                 await self._subscribe()
-                self._renew = False
-                return Batch([], gap="the subscription seemed dead and was renewed")
-            try:
-                messages = await self._look()
-            except _FORGOTTEN as error:
-                await self._subscribe()
-                return Batch([], gap=f"the node had forgotten the subscription: {error}")
+                gap, self._lost = self._lost, None
+                return Batch([], gap)
         now_s = self._monotonic()
         elapsed_ms = 1000 * (now_s - self._last_look_s) if self._last_look_s is not None else 0
         self._last_look_s = now_s
@@ -218,7 +221,7 @@ class WakuTransport:
 
     def renew(self) -> None:
         """Subscribe again at the next look."""
-        self._renew = True
+        self._lost = "the subscription seemed dead and was renewed"
 
     async def _subscribe(self) -> None:
         if self.settings.service in ("auto", "relay"):

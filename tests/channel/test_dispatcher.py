@@ -1,14 +1,18 @@
 """The dispatcher: what it does when the transport fails, refuses, or is away for long."""
 
 from collections.abc import Sequence
+from functools import partial
 from typing import Any
 
 import anyio
 import pytest
 
 from reliable_channel import (
+    ChannelOptions,
     ConnectionStatusChanged,
     DeliveryFailed,
+    Event,
+    MessageAcknowledged,
     MessageSent,
     ReliableChannel,
     SendFailed,
@@ -18,7 +22,7 @@ from reliable_channel import (
 )
 from reliable_channel.transport import Envelope, LossyTransport, MemoryNetwork, TransportError
 
-from .world import QUICK, listening, make_channel, now_ns
+from .world import QUICK, Told, listening, make_channel, now_ns
 
 pytestmark = pytest.mark.anyio
 
@@ -40,6 +44,21 @@ class Flaky(LossyTransport):
         if self.failures:
             self.failures -= 1
             raise TransportError("the node is away")
+        await super().publish(envelope)
+
+
+class Limited(LossyTransport):
+    """A node that takes one message a second and refuses the others, as stock go-waku does."""
+
+    def __init__(self, network: MemoryNetwork) -> None:
+        super().__init__(network.transport(), drop_incoming=0, seed=0)
+        self._next_s = 0.0
+
+    async def publish(self, envelope: Envelope) -> None:
+        await anyio.lowlevel.checkpoint()
+        if anyio.current_time() < self._next_s:
+            raise TransportError("exceeds the rate limit; wait and send fewer")
+        self._next_s = anyio.current_time() + 1
         await super().publish(envelope)
 
 
@@ -187,3 +206,20 @@ async def test_it_is_bounded_how_many_are_on_their_way() -> None:
         assert most == 4
         go_on.set()
         await told.until(lambda: len(told.of(MessageSent)) == 20)
+
+
+async def test_retries_keep_no_sync_from_ending_those_of_others(virtual_time: None) -> None:
+    network, options = MemoryNetwork(), ChannelOptions(sync_min_interval_ms=30_000)
+    alice = make_channel(Limited(network), "alice", options=options)
+    bob = make_channel(Limited(network), "bob", options=options, seed=2)
+    async with listening(alice) as alice_told, listening(bob) as bob_told:
+        for _ in range(200):  # what waits refers to nothing that comes meanwhile
+            await alice.send(b"from alice")
+            await bob.send(b"from bob")
+        for kind, within_s in ((MessageSent, 1_000), (MessageAcknowledged, 3 * 30)):
+            for told in (alice_told, bob_told):
+                await told.until(partial(_has_told, told, kind, 200), within_s=within_s)
+
+
+def _has_told(told: Told, kind: type[Event], count: int) -> bool:
+    return len(told.of(kind)) == count

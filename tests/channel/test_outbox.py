@@ -29,8 +29,8 @@ async def test_content_goes_first_in_the_order_it_was_sent() -> None:
         for number in (1, 2):
             outbox.put(outgoing(kind, f"{kind.value}-{number}"))
     assert await take_all(outbox) == [
-        "content-1", "content-2", "retry-1", "retry-2", "repair-1", "repair-2",
-        "control-1", "control-2", "sync-2", "ephemeral-1", "ephemeral-2",
+        "content-1", "content-2", "sync-2", "control-1", "control-2",
+        "retry-1", "retry-2", "repair-1", "repair-2", "ephemeral-1", "ephemeral-2",
     ]  # fmt: skip
 
 
@@ -39,7 +39,7 @@ async def test_the_same_message_waits_once() -> None:
     for _ in range(2):
         outbox.put(outgoing(OutgoingKind.RETRY, "a"))
         outbox.put(outgoing(OutgoingKind.SYNC, "s"))
-    assert await take_all(outbox) == ["a", "s"]
+    assert await take_all(outbox) == ["s", "a"]
 
 
 async def test_a_sync_in_hand_does_not_keep_the_next_one_out() -> None:

@@ -214,7 +214,24 @@ async def test_a_filter_subscription_is_pinged_and_renewed(virtual_time: None) -
         with pytest.raises(TransportError):
             await alice.receive()
         it.disturbance = None
-        assert (await alice.receive()).messages == []
+        it.forget()
+        # The look itself gives nothing away: the node would answer it with an empty list for ever.
+        assert "forgotten the subscription" in (await alice.receive()).gap
+        assert it.asked("POST", "/filter/v2/subscriptions") == 1
+        assert (await alice.receive()).gap == ""
+        assert it.asked("POST", "/filter/v2/subscriptions") == 1
+
+
+async def test_a_subscription_that_the_service_node_refuses_for_now_is_asked_for_again() -> None:
+    go_waku = b'{"requestId":"1","statusDesc":"subscription failed"}'
+    async with line() as it, opened(it, service="light") as alice:
+        alice.renew()
+        it.disturbance = answering(400, go_waku, path="/filter/v2/subscriptions")
+        with pytest.raises(TransportError, match="subscription failed") as refused:
+            await alice.receive()
+        assert refused.value.retryable
+        it.disturbance = None
+        assert "renewed" in (await alice.receive()).gap
 
 
 # -- the node goes away, comes back, forgets, and misbehaves ---------------------------------------

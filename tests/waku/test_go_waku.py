@@ -200,7 +200,7 @@ FAILURES: list[tuple[Call, int, object, type[WakuError]]] = [
         lambda n: n.filter_subscribe([CONTENT]),
         400,
         filter_says("subscription failed"),
-        BadRequest,
+        NodeFailure,
     ),
     (
         lambda n: n.filter_unsubscribe([CONTENT]),
