@@ -55,8 +55,9 @@ def audit(
     """
     begin_ms, end_ms = time_window(dag)
     given = settings(conf)
-    if remote is None:
-        journal_files(paths)  # what is wrong with them is said before a minute's start
+    journal_files(paths)  # what is wrong with them is said before a minute's start
+    if remote:
+        paths = [path.resolve() for path in paths]  # a server works in a directory of its own
     with Status("starting Spark", console=err) as status:
         spark = session(master, remote=remote, settings=given)
         from ..pipeline.audit import read_facts, read_said, verdict
