@@ -4,8 +4,11 @@
 
     archive/date=2026-11-22/chat.jsonl
 
-The folders are partitions as Spark reads them: spark.read.json("archive"). docs/status.md tells the
-columns. After a crash a line may stand there twice: message_id is its key.
+The folders are partitions as Spark reads them; archive_on_spark.py does. docs/status-bots.md tells
+the columns. After a crash a line may stand there twice: message_id is its key.
+
+With journals/ as a fourth argument it listens inside an SDS channel, whose journal the pipeline
+judges: reliable-channel audit journals/
 """
 
 import json
@@ -23,7 +26,7 @@ from reliable_channel_status import (
     PinMessage,
     Received,
 )
-from reliable_channel_status.bot import StatusBot
+from reliable_channel_status.bot import BotOptions, StatusBot
 
 
 def line(received: Received) -> dict[str, Any] | None:
@@ -62,8 +65,9 @@ def line(received: Received) -> dict[str, Any] | None:
     return columns
 
 
-def make_bot(node: str, community: str, folder: Path) -> StatusBot:
-    bot = StatusBot(node=node, community=community)
+def make_bot(node: str, community: str, folder: Path, journals: Path | None = None) -> StatusBot:
+    options = BotOptions(reliability="sds" if journals else "plain", journals=journals)
+    bot = StatusBot(node=node, community=community, options=options)
 
     @bot.on_payload
     async def write(received: Received) -> None:
@@ -80,4 +84,5 @@ def make_bot(node: str, community: str, folder: Path) -> StatusBot:
 
 
 if __name__ == "__main__":
-    make_bot(sys.argv[1], sys.argv[2], Path(sys.argv[3])).run()
+    node, community, *folders = sys.argv[1:]
+    make_bot(node, community, *map(Path, folders)).run()

@@ -1,4 +1,5 @@
-"""A bot and two users talk through go-waku nodes on cluster 16, a node each around one with Store.
+"""A bot and two users talk through go-waku nodes on cluster 16, a node each around one with Store:
+plain, and inside an SDS channel.
 
 The bot is a process of its own. It is killed in the middle of the conversation, and once its node
 with it, so that no cache waits there with what it was asked meanwhile: Store has it.
@@ -29,10 +30,13 @@ from reliable_channel_status import (
     Opener,
     PrivateKey,
     Received,
+    SdsWrapper,
     Sealer,
     mention,
+    wrap,
     write_key,
 )
+from reliable_channel_status.bot import Reliability
 from waku import WakuClient
 
 from ..waku.bench import REST_PORT, Bench
@@ -60,7 +64,9 @@ import anyio
 from reliable_channel_status.bot import BotOptions, LoopLimits, Message, RateLimit, StatusBot
 
 many = RateLimit(calls=1000, per_ms=1000)
-options = BotOptions(user_limit=many, channel_limit=many, loops=LoopLimits(turns=1000))
+options = BotOptions(
+    reliability=sys.argv[3], user_limit=many, channel_limit=many, loops=LoopLimits(turns=1000)
+)
 bot = StatusBot(
     node=sys.argv[1], key_file=sys.argv[2], community={COMMUNITY.id!r}, channels=[{CHANNEL!r}],
     options=options,
@@ -83,12 +89,15 @@ bot.run()
 class User:
     """Somebody with a node of their own, who remembers all that was said."""
 
-    def __init__(self, name: str, client: WakuClient) -> None:
+    def __init__(self, name: str, client: WakuClient, reliability: Reliability) -> None:
         self.name = name
         self.key = PrivateKey.generate()
         self.heard: list[Received] = []
         self._client = client
-        self._sealer, self._opener = Sealer(self.key), Opener([TOPIC])
+        self._wrapper = SdsWrapper(COMMUNITY.id)
+        self._is_inside_sds = reliability == "sds"
+        self._sealer = Sealer(self.key)
+        self._opener = Opener([TOPIC], on_sds=self._wrapper.heard)
         self._clock = 0
 
     async def says(self, text: str, to: str = "") -> MessageId:
@@ -103,10 +112,14 @@ class User:
             chat_id=COMMUNITY.channel_id(CHANNEL),
             display_name=self.name,
         )
-        outgoing = self._sealer.seal(message, TOPIC, now_ms)
-        for part in outgoing.messages:
+        signed = wrap(message, self.key)
+        parts = self._sealer.seal_signed(signed, TOPIC, now_ms).messages
+        if self._is_inside_sds:
+            data = self._wrapper.wrap(signed.data, now_ms)
+            parts = self._sealer.seal_sds(data, TOPIC, now_ms * 1_000_000)
+        for part in parts:
             await self._client.relay_publish(SHARD, part)
-        return outgoing.message_id
+        return signed.message_id
 
     async def listen(self) -> None:
         """Take what the node has, for ever."""
@@ -131,12 +144,14 @@ class User:
 class BotProcess:
     """The bot, killed and started again."""
 
-    def __init__(self, node: str, folder: Path) -> None:
+    def __init__(self, node: str, folder: Path, reliability: Reliability) -> None:
+        self.reliability = reliability
         self.key = PrivateKey.generate()
         self._folder = folder
         (folder / "program.py").write_text(BOT)
         write_key(folder / "bot.key", self.key)
-        self._command = [sys.executable, str(folder / "program.py"), node, str(folder / "bot.key")]
+        arguments = str(folder / "program.py"), node, str(folder / "bot.key"), reliability
+        self._command = [sys.executable, *arguments]
         self._process: subprocess.Popen[bytes] | None = None
         self._lives = 0
 
@@ -171,14 +186,15 @@ class BotProcess:
         return events
 
 
+@pytest.mark.parametrize("reliability", ["plain", "sds"])
 def test_a_killed_bot_repeats_no_answer_and_misses_no_question(
-    bench: Bench, tmp_path: Path
+    bench: Bench, tmp_path: Path, reliability: Reliability
 ) -> None:
     seed = int(os.environ.get("SEED", "16"))
     print("seed", seed)
     with bench.network("store", shards=SHARDS) as network:
         nodes = [network.gateway(name) for name in ("Bot", "Alice", "Bob")]
-        bot = BotProcess(rest(nodes[0]), tmp_path)
+        bot = BotProcess(rest(nodes[0]), tmp_path, reliability)
         try:
             anyio.run(converse, bot, nodes, Random(seed))
         finally:
@@ -192,7 +208,10 @@ def test_a_killed_bot_repeats_no_answer_and_misses_no_question(
 
 async def converse(bot: BotProcess, nodes: list[Container], random: Random) -> None:
     """Ask, kill, ask, start again; in the end all answers are with both users, each once."""
-    async with user("Alice", nodes[1]) as alice, user("Bob", nodes[2]) as bob:
+    async with (
+        user("Alice", nodes[1], bot.reliability) as alice,
+        user("Bob", nodes[2], bot.reliability) as bob,
+    ):
         expected: dict[str, Counter[str]] = {}
 
         async def ask(who: User, text: str) -> None:
@@ -226,11 +245,11 @@ async def converse(bot: BotProcess, nodes: list[Container], random: Random) -> N
 
 
 @asynccontextmanager
-async def user(name: str, node: Container) -> AsyncIterator[User]:
+async def user(name: str, node: Container, reliability: Reliability) -> AsyncIterator[User]:
     """Somebody who listens."""
     async with WakuClient(rest(node)) as client, anyio.create_task_group() as tasks:
         await client.relay_subscribe([SHARD])
-        somebody = User(name, client)
+        somebody = User(name, client, reliability)
         tasks.start_soon(somebody.listen)
         yield somebody
         tasks.cancel_scope.cancel()

@@ -80,6 +80,7 @@ from .payloads import (
 )
 from .pipeline import Opener, Outgoing, Sealer
 from .rules import ChatClock, invalid, review
+from .sds import STATUS_SDS, SdsArrival, SdsWrapper, read_sds, sds_message_id
 from .topics import (
     CONTENT_SHARD,
     CONTROL_SHARD,
@@ -99,6 +100,7 @@ __all__ = [
     "EVERYONE",
     "NON_PROTECTED_SHARD",
     "PAYLOADS",
+    "STATUS_SDS",
     "Access",
     "Applied",
     "AudioMessage",
@@ -155,6 +157,8 @@ __all__ = [
     "Refused",
     "RevealedAccount",
     "Role",
+    "SdsArrival",
+    "SdsWrapper",
     "Sealer",
     "Shard",
     "SignedPayload",
@@ -184,8 +188,10 @@ __all__ = [
     "partitioned_topic",
     "personal_discovery_topic",
     "read_key",
+    "read_sds",
     "recover",
     "review",
+    "sds_message_id",
     "seal_ecies",
     "seal_symmetric",
     "symmetric_key",

@@ -74,8 +74,17 @@ def to_protocol(signed: SignedPayload, installation_id: str = "") -> bytes:
     """
     if TYPES[type(signed.payload)] in WITHOUT_PROTOCOL_LAYER:
         return signed.data
+    return in_protocol(signed.data, installation_id)
+
+
+def in_protocol(data: bytes, installation_id: str = "") -> bytes:
+    """A `ProtocolMessage` around a public message.
+
+    Raises:
+        ValueError: an `installation_id` that is not Unicode.
+    """
     return status_pb2.ProtocolMessage(
-        installation_id=installation_id, public_message=signed.data
+        installation_id=installation_id, public_message=data
     ).SerializeToString()
 
 

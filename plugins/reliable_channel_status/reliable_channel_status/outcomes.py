@@ -33,6 +33,9 @@ class RefusalReason(Enum):
     """Others of its segments did not come in time, or there was no room."""
     ENCRYPTED = "encrypted"
     """Only members with a group key, or one device, can read it."""
+    FORGED_SDS = "forged_sds"
+    """An SDS message of another channel than its topic's, whose sender is not its author, or whose
+    id is not that of its content."""
     MALFORMED_MESSAGE = "malformed_message"
     """No `ApplicationMetadataMessage`."""
     BAD_SIGNATURE = "bad_signature"

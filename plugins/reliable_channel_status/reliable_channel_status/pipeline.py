@@ -1,11 +1,12 @@
 """The way out and the way in: payloads to Waku messages and back. No I/O, no clock.
 
-Out: payload, signature (`ApplicationMetadataMessage`), `ProtocolMessage`, segments, envelope, Waku
-message. In: the same backwards; whatever the bytes are, it ends in a `Received` or a `Refused`.
+Out: payload, signature (`ApplicationMetadataMessage`), in communities perhaps SDS,
+`ProtocolMessage`, segments, envelope, Waku message. In: the same backwards; whatever the bytes are,
+it ends in a `Received` or a `Refused`. SDS is read through, wherever it is.
 """
 
 import os
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -22,7 +23,7 @@ from reliable_channel.segmentation import (
 )
 from waku import WakuMessage
 
-from .application import from_protocol, to_protocol, unwrap, wrap
+from .application import from_protocol, in_protocol, to_protocol, unwrap, wrap
 from .chats import carries
 from .enums import StatusType
 from .envelope import (
@@ -46,6 +47,7 @@ from .payloads import (
     PinMessage,
     StatusUpdate,
 )
+from .sds import SdsArrival, read_sds, what_is_forged
 from .segments import STATUS_SEGMENTATION
 from .topics import Topic
 
@@ -134,18 +136,40 @@ class Sealer:
             PayloadTooLarge: more than 256 segments would be needed.
         """
         plain = to_protocol(signed, self._installation_id)
+        is_ephemeral = _is_ephemeral(signed.payload)
+        messages = self._messages(plain, topic, now_ms * NS_PER_MS, is_ephemeral, receiver)
+        return Outgoing(signed, messages)
+
+    def seal_sds(
+        self, data: bytes, topic: Topic, timestamp_ns: int, *, ephemeral: bool = False
+    ) -> tuple[WakuMessage, ...]:
+        """Seal an SDS message of a community.
+
+        Raises:
+            PayloadTooLarge: more than 256 segments would be needed.
+        """
+        plain = in_protocol(data, self._installation_id)
+        return self._messages(plain, topic, timestamp_ns, ephemeral, None)
+
+    def _messages(
+        self,
+        plain: bytes,
+        topic: Topic,
+        timestamp_ns: int,
+        ephemeral: bool,
+        receiver: PublicKey | None,
+    ) -> tuple[WakuMessage, ...]:
         is_whole = len(plain) <= self._segmenter.chunk_size_bytes
-        messages = tuple(
+        return tuple(
             WakuMessage(
                 payload=self._sealed(piece, topic, receiver),
                 content_topic=topic.content_topic,
                 version=WAKU_VERSION,
-                timestamp=now_ms * NS_PER_MS,
-                ephemeral=_is_ephemeral(signed.payload),
+                timestamp=timestamp_ns,
+                ephemeral=ephemeral,
             )
             for piece in ([plain] if is_whole else self._segmenter.split(plain))
         )
-        return Outgoing(signed, messages)
 
     def _sealed(self, piece: bytes, topic: Topic, receiver: PublicKey | None) -> bytes:
         if receiver is not None:
@@ -176,6 +200,8 @@ class Opener:
         needs_signed_envelope: status-go drops what has no signed envelope. Keep it so unless your
             peers do not sign.
         limits: of incomplete segments.
+        on_sds: is given each SDS message that is what it says it is, before `receive` returns what
+            its content is.
     """
 
     def __init__(
@@ -185,10 +211,12 @@ class Opener:
         private_keys: Sequence[PrivateKey] = (),
         needs_signed_envelope: bool = True,
         limits: ReassemblyLimits | None = None,
+        on_sds: Callable[[SdsArrival], None] | None = None,
     ) -> None:
         self._topics: dict[str, list[Topic]] = {}
         self._private_keys = tuple(private_keys)
         self._needs_signed_envelope = needs_signed_envelope
+        self._on_sds = on_sds
         self._reassembler = Reassembler(
             limits or ReassemblyLimits(max_segment_bytes=MAX_RECEIVED_BYTES)
         )
@@ -217,8 +245,9 @@ class Opener:
 
     def receive(self, message: WakuMessage, now_ms: int) -> list[Received | Refused]:
         """Read a message: what it completes, or why it is refused. Empty while further segments are
-        needed, and for parity. Give each message once (`waku.message_hash`): a segment that comes
-        twice counts for a payload that was sent twice. `now_ms` must not go back."""
+        needed, for parity, and for sync messages of SDS. Give each message once
+        (`waku.message_hash`): a segment that comes twice counts for a payload that was sent twice.
+        `now_ms` must not go back."""
         return list(self._received(message, now_ms))
 
     def next_deadline_ms(self) -> int | None:
@@ -237,14 +266,33 @@ class Opener:
         plain, arrival = opened
         segment = STATUS_SEGMENTATION.decode(plain)
         if segment is None:
-            yield _read(plain, arrival)
+            yield from self._read(plain, arrival)
             return
         # Segments of one payload share their author and topic, so that others cannot mix theirs in.
         sender = f"{arrival.topic.id} {arrival.signer}"
         for outcome in self._reassembler.add(sender, segment, now_ms):
             if isinstance(outcome, PayloadReassembled):
-                yield _read(outcome.payload, arrival)
+                yield from self._read(outcome.payload, arrival)
             yield from _refusals(outcome)
+
+    def _read(self, plain: bytes, arrival: _Arrival) -> Iterator[Received | Refused]:
+        data = from_protocol(plain)
+        if isinstance(data, Refused):
+            yield data
+            return
+        sds = read_sds(data, arrival.timestamp_ms)
+        if sds is None:
+            yield _read(data, arrival)
+            return
+        outcome = None if sds.content is None else _read(sds.content, arrival)
+        author = arrival.signer if outcome is None else outcome.signer or arrival.signer
+        if why := what_is_forged(sds, arrival.topic, author):
+            yield Refused(RefusalReason.FORGED_SDS, why, author)
+            return
+        if self._on_sds is not None:
+            self._on_sds(sds)
+        if outcome is not None:
+            yield outcome
 
     def _open(self, message: WakuMessage) -> tuple[bytes, _Arrival] | Refused:
         size_bytes = len(message.payload)
@@ -293,10 +341,12 @@ class Opener:
         return None
 
 
-def _read(plain: bytes, arrival: _Arrival) -> Received | Refused:
-    data = from_protocol(plain)
-    if isinstance(data, Refused):
-        return data
+def read_again(data: bytes, topic: Topic) -> Received | Refused:
+    """Read a signed payload that arrived on a topic before, such as from the log of a channel."""
+    return _read(data, _Arrival(topic, 0, None, False, False))
+
+
+def _read(data: bytes, arrival: _Arrival) -> Received | Refused:
     signed = unwrap(data)
     if isinstance(signed, Refused):
         return signed

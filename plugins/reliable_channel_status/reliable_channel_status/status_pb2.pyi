@@ -1207,3 +1207,27 @@ class CommunityRequestToLeave(_message.Message):
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
 Global___CommunityRequestToLeave: _TypeAlias = CommunityRequestToLeave  # noqa: Y015
+
+@_typing.final
+class RetrievalHint(_message.Message):
+    """Of SDS messages of communities (status-go, layers/reliability)."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    ENVELOPE_HASHES_FIELD_NUMBER: _builtins.int
+    @_builtins.property
+    def envelope_hashes(self) -> _containers.RepeatedScalarFieldContainer[_builtins.bytes]:
+        """Waku message hashes as text, `0x…`: one for each segment."""
+
+    def __init__(
+        self,
+        *,
+        envelope_hashes: _abc.Iterable[_builtins.bytes] | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["envelope_hashes", b"envelope_hashes"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___RetrievalHint: _TypeAlias = RetrievalHint  # noqa: Y015

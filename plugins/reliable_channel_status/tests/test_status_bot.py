@@ -53,9 +53,10 @@ def new_bot(**arguments: Any) -> StatusBot:
     )
 
 
-@pytest.fixture
-def bot() -> StatusBot:
-    return new_bot()
+@pytest.fixture(params=["plain", "sds"])
+def bot(request: pytest.FixtureRequest) -> StatusBot:
+    """Whatever a bot does, it does in both ways."""
+    return new_bot(options=BotOptions(reliability=request.param))
 
 
 def test_the_bot_of_the_issue_answers_in_the_thread(bot: StatusBot) -> None:

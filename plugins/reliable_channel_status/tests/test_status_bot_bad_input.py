@@ -24,9 +24,11 @@ from reliable_channel_status import (
 )
 from reliable_channel_status.bot import (
     BotMemory,
+    BotOptions,
     Edit,
     LoopLimits,
     Message,
+    Reliability,
     StatusBot,
     StatusTestKit,
     Surroundings,
@@ -40,8 +42,9 @@ CHAT = COMMUNITY.channel_id(GENERAL)
 TOPIC = COMMUNITY.universal_topic
 
 
-def new_bot() -> StatusBot:
-    bot = StatusBot(node="http://node", community=COMMUNITY, channels=[GENERAL])
+def new_bot(reliability: Reliability = "plain") -> StatusBot:
+    options = BotOptions(reliability=reliability)
+    bot = StatusBot(node="http://node", community=COMMUNITY, channels=[GENERAL], options=options)
 
     @bot.command("ping")
     async def ping(message: Message) -> str:
@@ -50,9 +53,9 @@ def new_bot() -> StatusBot:
     return bot
 
 
-@pytest.fixture
-def kit() -> Iterator[StatusTestKit]:
-    with StatusTestKit(new_bot()) as kit:
+@pytest.fixture(params=["plain", "sds"])
+def kit(request: pytest.FixtureRequest) -> Iterator[StatusTestKit]:
+    with StatusTestKit(new_bot(request.param)) as kit:
         yield kit
         assert kit.user("Alice").asks("!ping") == "pong", "the bot goes on"
 

@@ -28,14 +28,18 @@ from reliable_channel_status import (
     Opener,
     PrivateKey,
     Received,
+    SdsWrapper,
     Sealer,
+    wrap,
     write_key,
 )
 from reliable_channel_status.bot import (
     BotMemory,
+    BotOptions,
     Edit,
     Message,
     OutboxFull,
+    Reliability,
     StatusBot,
     StatusTestKit,
 )
@@ -47,8 +51,9 @@ TOPIC = COMMUNITY.universal_topic
 SHARD = str(PubsubTopic(16, 256))
 
 
-def new_bot(answers: int = 1) -> StatusBot:
-    bot = StatusBot(node="http://node", community=COMMUNITY, channels=[GENERAL])
+def new_bot(answers: int = 1, reliability: Reliability = "plain") -> StatusBot:
+    options = BotOptions(reliability=reliability)
+    bot = StatusBot(node="http://node", community=COMMUNITY, channels=[GENERAL], options=options)
 
     @bot.command("ask")
     async def ask(message: Message, *, text: str) -> None:
@@ -59,9 +64,12 @@ def new_bot(answers: int = 1) -> StatusBot:
     return bot
 
 
-def test_what_was_asked_while_the_bot_was_away_is_answered_in_order(tmp_path: Path) -> None:
+@pytest.mark.parametrize("reliability", ["plain", "sds"])
+def test_what_was_asked_while_the_bot_was_away_is_answered_in_order(
+    tmp_path: Path, reliability: Reliability
+) -> None:
     store = SqliteStateStore(tmp_path / "bot.db")
-    with StatusTestKit(new_bot(), store=store) as kit:
+    with StatusTestKit(new_bot(reliability=reliability), store=store) as kit:
         alice = kit.user("Alice")
         before = alice.says("!ask before")
         kit.stop()
@@ -85,8 +93,9 @@ def test_what_was_asked_before_the_bot_was_born_is_not_answered() -> None:
         assert kit.user("Alice").asks("!ask new") == "new 0"
 
 
-def test_who_was_away_for_days_answers_what_was_asked_at_last() -> None:
-    with StatusTestKit(new_bot()) as kit:
+@pytest.mark.parametrize("reliability", ["plain", "sds"])
+def test_who_was_away_for_days_answers_what_was_asked_at_last(reliability: Reliability) -> None:
+    with StatusTestKit(new_bot(reliability=reliability)) as kit:
         kit.stop()
         kit.wait(3 * 86_400)
         asked = kit.user("Alice").says("!ask late")
@@ -95,8 +104,9 @@ def test_who_was_away_for_days_answers_what_was_asked_at_last() -> None:
         assert kit.answers(asked) == ["late 0"]
 
 
-def test_edits_of_what_was_said_before_are_understood() -> None:
-    bot, texts = new_bot(), []
+@pytest.mark.parametrize("reliability", ["plain", "sds"])
+def test_edits_of_what_was_said_before_are_understood(reliability: Reliability) -> None:
+    bot, texts = new_bot(reliability=reliability), []
 
     @bot.on_edit
     async def note(edit: Edit) -> None:
@@ -130,16 +140,19 @@ class FailingStore(MemoryStateStore):
             raise Killed
 
 
+@pytest.mark.parametrize("reliability", ["plain", "sds"])
 @pytest.mark.parametrize("is_after", [False, True])
 @pytest.mark.parametrize("at", range(2, 9))
-def test_a_crash_at_any_write_repeats_and_loses_nothing(at: int, is_after: bool) -> None:
+def test_a_crash_at_any_write_repeats_and_loses_nothing(
+    at: int, is_after: bool, reliability: Reliability
+) -> None:
     store = FailingStore()
     store.at, store.is_after = at, is_after
     crashed = False
-    with StatusTestKit(new_bot(answers=3), store=store) as kit:
+    with StatusTestKit(new_bot(3, reliability), store=store) as kit:
         asked = kit.user("Alice").says("!ask me", settle=False)
         try:
-            kit.wait(10)
+            kit.wait(100)  # until Store was looked into
         except BaseExceptionGroup as group:
             assert group.subgroup(Killed)
             crashed = True
@@ -183,8 +196,11 @@ def test_what_is_said_once_is_said_once() -> None:
         assert [len(kit.said(channel)) for channel in (GENERAL, OTHER)] == [1, 1]
 
 
-def test_what_was_refused_for_its_number_is_refused_after_a_restart_as_well() -> None:
-    with StatusTestKit(new_bot()) as kit:
+@pytest.mark.parametrize("reliability", ["plain", "sds"])
+def test_what_was_refused_for_its_number_is_refused_after_a_restart_as_well(
+    reliability: Reliability,
+) -> None:
+    with StatusTestKit(new_bot(reliability=reliability)) as kit:
         alice = kit.user("Alice")
         asked = [alice.says(f"!ask {n}", settle=False) for n in range(20)]
         kit.wait(60)
@@ -276,10 +292,15 @@ def _message(text: str, now_ms: int) -> ChatMessage:
 
 
 BOT = f"""
-from reliable_channel_status.bot import Message, StatusBot
+from reliable_channel_status.bot import BotOptions, Message, StatusBot
 import sys
 
-bot = StatusBot(node=sys.argv[1], key_file=sys.argv[2], community={COMMUNITY.id!r})
+bot = StatusBot(
+    node=sys.argv[1],
+    key_file=sys.argv[2],
+    community={COMMUNITY.id!r},
+    options=BotOptions(reliability=sys.argv[3]),
+)
 
 @bot.command("ask")
 async def ask(message: Message, *, text: str) -> str:
@@ -291,11 +312,13 @@ bot.run()
 
 
 @contextmanager
-def running(url: str, folder: Path) -> Iterator["subprocess.Popen[bytes]"]:
+def running(
+    url: str, folder: Path, reliability: Reliability
+) -> Iterator["subprocess.Popen[bytes]"]:
     """The bot as a process of its own."""
     program = folder / "program.py"
     program.write_text(BOT)
-    command = [sys.executable, str(program), url, str(folder / "bot.key")]
+    command = [sys.executable, str(program), url, str(folder / "bot.key"), reliability]
     with (folder / "log").open("ab") as log:
         process = subprocess.Popen(
             command, stderr=log, env={**os.environ, "PYTHONWARNINGS": "error"}
@@ -324,20 +347,28 @@ async def _answered(client: WakuClient, bot: PrivateKey) -> dict[str, list[str]]
 
 
 @pytest.mark.slow
-def test_a_killed_process_repeats_and_misses_nothing(tmp_path: Path) -> None:
+@pytest.mark.parametrize("reliability", ["plain", "sds"])
+def test_a_killed_process_repeats_and_misses_nothing(
+    tmp_path: Path, reliability: Reliability
+) -> None:
     """SIGKILL at moments that a seed decides, in the middle of a stream of questions."""
     seed = int(os.environ.get("SEED", "7"))
     print("seed", seed)
     random, key = Random(seed), PrivateKey.generate()
     write_key(tmp_path / "bot.key", key)
     asked: dict[str, str] = {}
+    wrapper = SdsWrapper(COMMUNITY.id)
 
     async def ask(client: WakuClient, text: str) -> None:
         now_ms = time.time_ns() // 1_000_000
         user = PrivateKey.generate()  # each asks once, so that no limit is met
-        outgoing = Sealer(user).seal(_message(f"!ask {text}", now_ms), TOPIC, now_ms)
-        await client.relay_publish(SHARD, outgoing.messages[0])
-        asked[outgoing.message_id] = text
+        signed = wrap(_message(f"!ask {text}", now_ms), user)
+        (message,) = Sealer(user).seal_signed(signed, TOPIC, now_ms).messages
+        if reliability == "sds":
+            data = wrapper.wrap(signed.data, now_ms)
+            (message,) = Sealer(user).seal_sds(data, TOPIC, now_ms * 1_000_000)
+        await client.relay_publish(SHARD, message)
+        asked[signed.message_id] = text
 
     async def main() -> None:
         options = NodeOptions(cluster_id=16, shards=(128, 256), static_sharding=True)
@@ -355,13 +386,13 @@ def test_a_killed_process_repeats_and_misses_nothing(tmp_path: Path) -> None:
                 for life in range(2):
                     if life:  # before its first start nobody could have asked it
                         await ask(client, f"away {life}")
-                    with running(urls[0], tmp_path) as process:
+                    with running(urls[0], tmp_path, reliability) as process:
                         await _until(lambda: _started(tmp_path) > life)  # noqa: B023
                         for number in range(3):
                             await ask(client, f"{life}.{number}")
                             await anyio.sleep(random.uniform(0.1, 0.5))
                         process.send_signal(signal.SIGKILL)
-                with running(urls[0], tmp_path) as process:
+                with running(urls[0], tmp_path, reliability) as process:
                     await _until(lambda: _started(tmp_path) > 2)
                     await _until_answered(client, key, asked)
                     process.send_signal(signal.SIGTERM)
@@ -371,6 +402,10 @@ def test_a_killed_process_repeats_and_misses_nothing(tmp_path: Path) -> None:
             tasks.cancel_scope.cancel()
 
     anyio.run(main)
+    names = {"bot.key", "bot.db", "log", "program.py", "bot.db.lock"}
+    if reliability == "sds":
+        names |= {f"bot.{COMMUNITY.id}.db", f"bot.{COMMUNITY.id}.db.lock"}
+    assert {file.name for file in tmp_path.iterdir()} == names
     events = [json.loads(line)["event"] for line in (tmp_path / "log").read_text().splitlines()]
     assert events[-1] == "bot_stopped" and "handler_failed" not in events
 

@@ -6,7 +6,7 @@ from types import UnionType
 from typing import Any, get_args, get_origin, get_type_hints
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from status_world import CHAT_ID, NOW_MS, said
 
@@ -66,7 +66,7 @@ def made(draw: st.DrawFn, kind: Any) -> Any:
 
 
 @pytest.mark.parametrize("kind", PAYLOADS.values(), ids=lambda kind: kind.__name__)
-@settings(max_examples=25)
+@settings(max_examples=25, suppress_health_check=[HealthCheck.too_slow])  # a matter of the machine
 @given(data=st.data())
 def test_a_payload_means_the_same_read_again(kind: type[Payload], data: st.DataObject) -> None:
     payload = data.draw(made(kind))

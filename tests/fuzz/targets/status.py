@@ -1,12 +1,15 @@
 """Status: envelopes, payloads, the whole way in, conversations, and key files."""
 
 from collections.abc import Iterator
+from dataclasses import replace
 from functools import partial
 from random import Random
 from typing import Final
 
+from reliable_channel.wire_profile import HistoryEntry, Message
 from reliable_channel_status import (
     PAYLOADS,
+    STATUS_SDS,
     ChatMessage,
     Community,
     CommunityDescription,
@@ -28,6 +31,8 @@ from reliable_channel_status import (
     Received,
     Refused,
     Role,
+    SdsArrival,
+    SdsWrapper,
     Sealer,
     decode_payload,
     encode_payload,
@@ -36,6 +41,7 @@ from reliable_channel_status import (
     open_ecies,
     open_symmetric,
     recover,
+    sds_message_id,
     seal_ecies,
     seal_symmetric,
     to_protocol,
@@ -135,6 +141,36 @@ def _way_in(data: bytes) -> None:
     assert opener.next_deadline_ms() is None
 
 
+def _sds(data: bytes) -> None:
+    """What Alice seals and a channel is given is of the community, under the id of its content, and
+    of whom it says; its hints are hashes."""
+    taken: list[SdsArrival] = []
+    message = WakuMessage(
+        seal_symmetric(data, TOPIC.key, ALICE), TOPIC.content_topic, 1, NOW_MS * 1_000_000
+    )
+    outcomes = Opener([TOPIC], on_sds=taken.append).receive(message, NOW_MS)
+    for sds in taken:
+        signer = ALICE.public_key
+        for outcome in outcomes:
+            signer = outcome.signer or signer
+        assert sds.channel_id == COMMUNITY.id and sds.sender_id in ("", signer.hex)
+        assert not sds.content or sds.message_id == sds_message_id("", 0, sds.content)
+        read = STATUS_SDS.codec.decode(sds.data)
+        for entry in (*read.causal_history, *read.repair_request):
+            assert len(entry.retrieval_hint or bytes(32)) == 32
+        again = STATUS_SDS.codec.decode(STATUS_SDS.codec.encode(read))
+        assert tuple(again.causal_history) == tuple(read.causal_history)
+        assert tuple(again.repair_request) == tuple(read.repair_request)
+
+
+def _wrapped() -> Iterator[bytes]:
+    wrapper = SdsWrapper(COMMUNITY.id)
+    yield wrapper.wrap(SIGNED.data, NOW_MS)
+    sync = Message(ALICE.public_key.hex, "sync", COMMUNITY.id, 1000)
+    entry = HistoryEntry("earlier", b"h" * 32, BOB.public_key.hex)
+    yield STATUS_SDS.codec.encode(replace(sync, causal_history=(entry,), repair_request=(entry,)))
+
+
 def _plain() -> Iterator[bytes]:
     for payload in _payloads():
         yield to_protocol(wrap(payload, ALICE), "device")
@@ -179,6 +215,7 @@ TARGETS: Final = (
         lambda: [SIGNED.data, SIGNED.data[:-1] + bytes([PayloadType.BACKUP])],
     ),
     Target("status_way_in", _way_in, lambda: [joined(_plain())]),
+    Target("status_sds", _sds, _wrapped),
     Target("status_segment", _segment, lambda: list(_plain())[-4:]),
     Target(
         "status_keys",

@@ -14,7 +14,7 @@ from .limits import RateLimit
 from .loops import LoopLimits
 from .memory import BotMemory, OutboxFull
 from .metrics import MetricsUnavailable
-from .options import BotOptions
+from .options import BotOptions, Reliability
 from .session import Surroundings
 from .testkit import KitUser, StatusTestKit
 from .watching import JsonLines
@@ -35,6 +35,7 @@ __all__ = [
     "OutboxFull",
     "RateLimit",
     "ReactionChange",
+    "Reliability",
     "StatusBot",
     "StatusTestKit",
     "Surroundings",

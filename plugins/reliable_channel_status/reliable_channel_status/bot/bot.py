@@ -27,6 +27,7 @@ from waku import WakuClient
 from ..chats import Community
 from ..key_file import PASSPHRASE_VARIABLE, read_key
 from ..keys import PublicKey
+from ..outcomes import MessageId
 from .handlers import Allow, Handlers, Job, Kind
 from .happenings import CURRENT_TURN, Channel, Turn
 from .memory import BotMemory
@@ -55,7 +56,8 @@ class StatusBot:
             `RELIABLE_CHANNEL_BOT_PASSPHRASE`.
         community: id or key of a community, see `Community.parse`; `join` adds others.
         channels: uuids of its channels; None for all.
-        state: file that remembers over a restart what was answered; None remembers nothing.
+        state: file that remembers over a restart what was answered; None remembers nothing. With
+            SDS there is one beside it for each community.
         moderators: public keys of those who may moderate, beside the community's own.
         community_key_file: key of the community's owner, for `on_join_request`.
         options: see `BotOptions`.
@@ -214,6 +216,15 @@ class StatusBot:
         """
         return self._now().name_of(user)
 
+    def is_acknowledged(self, message_id: MessageId) -> bool:
+        """Whether somebody else is known to have what the bot said in this run; with
+        `BotOptions(reliability="sds")` only, as plain chat knows no acknowledgements.
+
+        Raises:
+            NotRunning: before `run`.
+        """
+        return self._now().is_acknowledged(message_id)
+
     def note(self, name: str) -> Any:
         """What `keep` keeps under a name, or None.
 
@@ -262,6 +273,7 @@ class StatusBot:
                         client=client,
                         now_ms=_now_ms,
                         community_key=read_key(owner_file) if owner_file else None,
+                        open_store=self._store_of,
                     )
                     tasks.start_soon(self._stop_at, signals)
                     await self.serve(surroundings)
@@ -304,6 +316,13 @@ class StatusBot:
 
     def _store(self) -> StateStore:
         return MemoryStateStore() if self._state is None else SqliteStateStore(Path(self._state))
+
+    def _store_of(self, community: Community) -> StateStore:
+        """Where the SDS channel of a community keeps what it must not forget."""
+        if self._state is None:
+            return MemoryStateStore()
+        file = Path(self._state)
+        return SqliteStateStore(file.with_name(f"{file.stem}.{community.id}{file.suffix}"))
 
 
 def _first_state_error(group: ExceptionGroup) -> StateError | None:

@@ -1,10 +1,8 @@
 """From Waku messages to what happened in the bot's chats, each once, in the order of the clocks."""
 
 import logging
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-
-from waku import WakuMessage
 
 from ..community_payloads import CommunityRequestToJoin, CommunityRequestToLeave
 from ..conversation import Applied, Conversation
@@ -12,7 +10,9 @@ from ..keys import PrivateKey
 from ..outcomes import Received, RefusalReason, Refused
 from ..payloads import ChatPayload
 from ..pipeline import Opener
+from ..sds import SdsArrival
 from ..topics import Topic
+from .link import Fetched
 from .session import Session
 
 _ORDINARY = (RefusalReason.REPEATED, RefusalReason.UNKNOWN_TOPIC)
@@ -38,7 +38,10 @@ class Inbox:
         self, session: Session, topics: Sequence[Topic], private_keys: Sequence[PrivateKey]
     ) -> None:
         self._session = session
-        self._opener = Opener(topics, private_keys=private_keys)
+        self._sds: list[SdsArrival] = []
+        self._opener = Opener(topics, private_keys=private_keys, on_sds=self._sds.append)
+        self.on_sds: Callable[[SdsArrival, bytes], None] = lambda sds, message_hash: None
+        """Given each SDS message with the hash of the Waku message that brought it."""
         self.conversation = Conversation(is_privileged=session.is_privileged)
 
     @property
@@ -46,22 +49,30 @@ class Inbox:
         """What to ask the node for."""
         return self._opener.content_topics
 
-    def take(self, messages: Sequence[WakuMessage], *, is_live: bool) -> list[Heard]:
+    def take(self, messages: Sequence[Fetched], *, is_live: bool) -> list[Heard]:
         """What some messages bring, ordered by clock; of the same clock by message id."""
         now_ms = self._session.now_ms()
         received: list[Received] = []
-        for message in messages:
-            for outcome in self._opener.receive(message, now_ms):
+        for one in messages:
+            for outcome in self._opener.receive(one.message, now_ms):
                 if isinstance(outcome, Refused):
                     self._refused(outcome)
                 else:
                     received.append(outcome)
+            for sds in self._sds:
+                self.on_sds(sds, one.message_hash)
+            self._sds.clear()
         due_ms = self._opener.next_deadline_ms()
         if due_ms is not None and due_ms <= now_ms:
             for refused in self._opener.on_deadline(now_ms):
                 self._refused(refused)
-        received.sort(key=lambda one: (clock_ms(one), one.message_id))
-        return [heard for one in received if (heard := self._apply(one, now_ms, is_live))]
+        return self.apply(received, is_live=is_live)
+
+    def apply(self, received: Iterable[Received], *, is_live: bool) -> list[Heard]:
+        """What some payloads change, in the same order."""
+        now_ms = self._session.now_ms()
+        in_order = sorted(received, key=lambda one: (clock_ms(one), one.message_id))
+        return [heard for one in in_order if (heard := self._apply(one, now_ms, is_live))]
 
     def _apply(self, received: Received, now_ms: int, is_live: bool) -> Heard | None:
         outcome = self.conversation.apply(received, now_ms)

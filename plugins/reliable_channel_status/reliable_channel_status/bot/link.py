@@ -3,7 +3,8 @@
 Static shards of cluster 16, so `/relay/v1/messages/{pubsub_topic}` and never the `auto` routes.
 """
 
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Sequence
+from dataclasses import dataclass
 from typing import Final
 
 from waku import StoreQuery, WakuClient, WakuMessage, message_hash
@@ -16,8 +17,18 @@ PAGE_SIZE: Final = 100
 TOPICS_PER_QUERY: Final = 20
 """What keeps the address of a Store query short."""
 REMEMBERED_HASHES: Final = 50_000
+HASHES_PER_QUERY: Final = 50
+"""The same for queries by hash."""
 CACHE_CAPACITY: Final = 50
 """Messages of a shard that nwaku's cache holds: a look that brings so many may come too late."""
+
+
+@dataclass(frozen=True, slots=True)
+class Fetched:
+    """A message with the hash by which the network knows it."""
+
+    message: WakuMessage
+    message_hash: bytes
 
 
 class Link:
@@ -49,14 +60,14 @@ class Link:
         await self._client.relay_subscribe(self._shards)
         self.is_subscribed = True
 
-    async def look(self) -> list[WakuMessage]:
+    async def look(self) -> list[Fetched]:
         """What arrived since the last look and was not here before.
 
         Raises:
             WakuError: the node is away; `is_subscribed` says whether to subscribe anew. What one
                 shard gave before another one failed is returned: reading took it from the node.
         """
-        found: list[WakuMessage] = []
+        found: list[Fetched] = []
         self.fill = 0.0
         for shard in self._shards:
             try:
@@ -68,10 +79,10 @@ class Link:
                 self.fill = 1.0
                 break
             self.fill = max(self.fill, len(messages) / CACHE_CAPACITY)
-            found += [message for message in messages if self._is_new(shard, message)]
+            found += self.new([self._fetched(shard, message) for message in messages])
         return found
 
-    async def history(self, start_ms: int, end_ms: int) -> AsyncIterator[list[WakuMessage]]:
+    async def history(self, start_ms: int, end_ms: int) -> AsyncIterator[list[Fetched]]:
         """What Store holds of a time and was not here before, in pages, the oldest first.
 
         Raises:
@@ -80,25 +91,56 @@ class Link:
         topics = sorted(self._content_topics)
         for shard in self._shards:
             for first in range(0, len(topics), TOPICS_PER_QUERY):
-                query = StoreQuery(
-                    content_topics=tuple(topics[first : first + TOPICS_PER_QUERY]),
-                    pubsub_topic=shard,
-                    start_time_ns=start_ms * NS_PER_MS,
-                    end_time_ns=end_ms * NS_PER_MS,
-                    page_size=PAGE_SIZE,
-                )
-                page: list[WakuMessage] = []
-                try:
-                    async for entry in self._client.store_all(query):
-                        if entry.message is not None and self._is_new(shard, entry.message):
-                            page.append(entry.message)
-                        if len(page) == PAGE_SIZE:
-                            yield page
-                            page = []
-                except WakuError:
+                asked = topics[first : first + TOPICS_PER_QUERY]
+                pages = self.stored(shard, asked, start_ms * NS_PER_MS, end_ms * NS_PER_MS)
+                async for page in pages:
+                    yield self.new(page)
+
+    async def stored(
+        self, shard: str, content_topics: Sequence[str], start_ns: int, end_ns: int
+    ) -> AsyncGenerator[list[Fetched], None]:
+        """What Store holds of some topics and a time, in pages, the oldest first.
+
+        Raises:
+            WakuError: no Store answers; the pages so far are good.
+        """
+        query = StoreQuery(
+            content_topics=tuple(content_topics),
+            pubsub_topic=shard,
+            start_time_ns=start_ns,
+            end_time_ns=end_ns,
+            page_size=PAGE_SIZE,
+        )
+        page: list[Fetched] = []
+        try:
+            async for entry in self._client.store_all(query):
+                if entry.message is not None:
+                    page.append(self._fetched(shard, entry.message))
+                if len(page) == PAGE_SIZE:
                     yield page
-                    raise
-                yield page
+                    page = []
+        except WakuError:
+            yield page
+            raise
+        yield page
+
+    async def by_hash(self, shard: str, hashes: Sequence[bytes]) -> list[Fetched]:
+        """Those of some messages that Store holds.
+
+        Raises:
+            WakuError: no Store answers.
+        """
+        found: list[Fetched] = []
+        for first in range(0, len(hashes), HASHES_PER_QUERY):
+            wanted = tuple(hashes[first : first + HASHES_PER_QUERY])
+            page = await self._client.store(StoreQuery(hashes=wanted, page_size=PAGE_SIZE))
+            fetched = [self._fetched(shard, e.message) for e in page.entries if e.message]
+            found += [one for one in fetched if one.message_hash in wanted]
+        return found
+
+    def new(self, fetched: Sequence[Fetched]) -> list[Fetched]:
+        """Those of some messages that are of interest and were not here before."""
+        return [one for one in fetched if self._is_new(one)]
 
     async def publish(self, shard: str, message: WakuMessage) -> None:
         """Publish; the message does not come back to us as new.
@@ -108,10 +150,13 @@ class Link:
         """
         await self._client.relay_publish(shard, message)
 
-    def _is_new(self, shard: str, message: WakuMessage) -> bool:
-        if message.content_topic not in self._content_topics:
+    def _fetched(self, shard: str, message: WakuMessage) -> Fetched:
+        return Fetched(message, message_hash(shard, message))
+
+    def _is_new(self, fetched: Fetched) -> bool:
+        if fetched.message.content_topic not in self._content_topics:
             return False
-        digest = message_hash(shard, message)
+        digest = fetched.message_hash
         is_new = digest not in self._seen
         self._seen.renew(digest, None)
         return is_new

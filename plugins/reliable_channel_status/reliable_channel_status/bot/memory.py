@@ -29,6 +29,8 @@ CHATS: Final = 1_000
 """Chats whose clocks are remembered: of a whole community anybody can write into made-up ones."""
 UNPUBLISHED: Final = 1_000
 """Messages that wait for the node."""
+UNCONFIRMED: Final = 1_000
+"""Messages that Store is to show; beyond it the oldest counts as kept."""
 
 _TIMES: Final = Table("bot_times", (("name", "TEXT"), ("at_ms", "INTEGER")))
 _CLOCKS: Final = Table("bot_clocks", (("chat_id", "TEXT"), ("clock", "INTEGER")))
@@ -39,7 +41,7 @@ _SAID: Final = Table(
         ("once", "TEXT"),
         ("number", "INTEGER"),
         ("message_id", "TEXT"),
-        ("shard", "TEXT"),
+        ("route", "TEXT"),
         ("messages", "TEXT"),
     ),
 )
@@ -58,9 +60,20 @@ class Said:
     """What it was said for: it is said once."""
     number: int
     message_id: MessageId
-    shard: str
+    route: str
+    """The pubsub topic, or the community in whose SDS channel it goes."""
     messages: tuple[WakuMessage, ...]
-    """What the node has to take yet; empty once it has."""
+    """What the node has to take yet, and Store to keep; empty once both is done. What goes through
+    an SDS channel is one message with the signed payload, which the channel wraps and seals."""
+    published: int = 0
+    """How often, in this run."""
+    looks: int = 0
+    """How often Store lacked it since it was published last."""
+
+    @property
+    def is_sealed(self) -> bool:
+        """Whether it is as it goes to the node: a pubsub topic begins with a slash."""
+        return self.route.startswith("/")
 
 
 class BotMemory:
@@ -83,6 +96,7 @@ class BotMemory:
         said = sorted(map(_said, rows.get(_SAID.name, ())), key=lambda said: said.number)
         self._said = OrderedDict((one.once, one) for one in said)
         self._unpublished = deque(one for one in said if one.messages)
+        self._unconfirmed: dict[int, Said] = {}
         self._numbers = said[-1].number if said else 0
         self._notes: dict[str, str] = dict(rows.get(_NOTES.name, ()))
         if "born" not in self._times:
@@ -145,7 +159,7 @@ class BotMemory:
         self,
         once: str,
         message_id: MessageId,
-        shard: str,
+        route: str,
         messages: tuple[WakuMessage, ...],
     ) -> None:
         """Accept something that is to be published; it is, sooner or later.
@@ -156,7 +170,7 @@ class BotMemory:
         if len(self._unpublished) >= UNPUBLISHED:
             raise OutboxFull(f"{UNPUBLISHED} messages wait; is the node there?")
         self._numbers += 1
-        one = Said(once, self._numbers, message_id, shard, messages)
+        one = Said(once, self._numbers, message_id, route, messages)
         self._said[once] = one
         self._unpublished.append(one)
         self._put(one)
@@ -168,13 +182,46 @@ class BotMemory:
         """What the node should take first."""
         return self._unpublished[0] if self._unpublished else None
 
-    def published(self, one: Said) -> None:
-        """Take note that the node took it, or never will."""
+    def published(self, one: Said, *, to_confirm: bool = False) -> None:
+        """Take note that the node took it, or never will; `to_confirm` keeps it until `confirmed`.
+
+        What is kept is published again after a restart, since nobody knows whether it arrived.
+        """
         self._unpublished.remove(one)
+        one.published += 1
+        one.looks = 0
+        if not to_confirm:
+            self.confirmed(one)
+            return
+        self._unconfirmed[one.number] = one
+        if len(self._unconfirmed) > UNCONFIRMED:
+            self.confirmed(next(iter(self._unconfirmed.values())))
+
+    @property
+    def unconfirmed(self) -> tuple[Said, ...]:
+        """What the node took and Store has not shown."""
+        return tuple(self._unconfirmed.values())
+
+    def confirmed(self, one: Said) -> None:
+        """Take note that Store has it, or that nobody looks any more."""
+        self._unconfirmed.pop(one.number, None)
         one.messages = ()
         if one.once in self._said:
             self._put(one)
             self._write()
+
+    def reroute(self, one: Said, route: str, messages: tuple[WakuMessage, ...]) -> None:
+        """Have something go another way."""
+        one.route, one.messages = route, messages
+        if one.once in self._said:
+            self._put(one)
+            self._write()
+
+    def publish_again(self, one: Said, messages: tuple[WakuMessage, ...]) -> None:
+        """Have something published once more, as other messages."""
+        del self._unconfirmed[one.number]
+        one.messages = messages
+        self._unpublished.append(one)
 
     def note(self, name: str) -> Any:
         """What the bot's author keeps under a name, or None."""
@@ -205,13 +252,13 @@ class BotMemory:
 
     def _put(self, one: Said) -> None:
         messages = json.dumps([message.to_json() for message in one.messages])
-        self._recorder.put(_SAID, one.once, one.number, one.message_id, one.shard, messages)
+        self._recorder.put(_SAID, one.once, one.number, one.message_id, one.route, messages)
 
     def _write(self) -> None:
         self._store.write(self._recorder.take())
 
 
 def _said(row: tuple[Any, ...]) -> Said:
-    once, number, message_id, shard, messages = row
+    once, number, message_id, route, messages = row
     read = tuple(WakuMessage.from_json(message) for message in json.loads(messages))
-    return Said(once, number, message_id, shard, read)
+    return Said(once, number, message_id, route, read)

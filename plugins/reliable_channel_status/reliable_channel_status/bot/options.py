@@ -1,7 +1,8 @@
 """How a bot behaves, with defaults that suit one of a community."""
 
 from dataclasses import dataclass, field, fields
-from typing import Final
+from pathlib import Path
+from typing import Final, Literal, TypeAlias, get_args
 
 from waku import PubsubTopic
 
@@ -9,6 +10,8 @@ from ..chats import Derivation
 from ..topics import CONTENT_SHARD, CONTROL_SHARD
 from .limits import RateLimit
 from .loops import LoopLimits
+
+Reliability: TypeAlias = Literal["plain", "sds"]
 
 FOR_USERS: Final = RateLimit(5, 10_000)
 FOR_CHANNELS: Final = RateLimit(20, 10_000)
@@ -26,6 +29,12 @@ class BotOptions:
     """What commands begin with; a mention of the bot does as well."""
     display_name: str = ""
     """What the bot calls itself."""
+    reliability: Reliability = "plain"
+    """How the bot speaks in communities: `sds`, inside an SDS channel a community, or `plain`, for
+    clients that cannot read that yet. It reads both, and public chats are always plain."""
+    journals: str | Path | None = None
+    """With SDS, a folder for the journal of each community's channel: `reliable-channel audit`
+    judges by it what became of all messages."""
     derivation: Derivation = "universal"
     """On which topic the bot writes into channels; it listens to both."""
     shard: PubsubTopic = CONTENT_SHARD
@@ -42,6 +51,12 @@ class BotOptions:
     loops: LoopLimits = field(default_factory=LoopLimits)
     handler_timeout_ms: int = 30_000
     handlers_at_once: int = 32
+    confirm_ms: int = 60_000
+    """How often Store is asked whether it has what was said, and whether it has what did not come;
+    what it lacks twice is published again. 0 never asks. Where no Store answers, nothing is
+    published again."""
+    publish_at_most: int = 5
+    """How often a message is published that Store does not keep."""
     poll_ms: int = 200
     """Between two looks into the node's cache, while there is little to read."""
     stop_timeout_ms: int = 10_000
@@ -53,8 +68,16 @@ class BotOptions:
     def __post_init__(self) -> None:
         for option in fields(self):
             value = getattr(self, option.name)
-            lowest = 0 if option.name == "metrics_port" else 1
+            lowest = 0 if option.name in ("metrics_port", "confirm_ms") else 1
             if isinstance(value, int) and value < lowest:
                 raise ValueError(f"{option.name} is {value}; it must be positive")
+        if self.reliability not in get_args(Reliability):
+            raise ValueError(f"reliability is {self.reliability!r}; it is 'plain' or 'sds'")
+        if self.journals is not None and self.reliability != "sds":
+            raise ValueError("journals are of SDS channels; give reliability='sds' as well")
+        if self.reliability == "sds" and self.derivation != "universal":
+            raise ValueError(
+                "with reliability='sds' the derivation is 'universal': a channel has one topic"
+            )
         if not self.prefix or self.prefix != self.prefix.strip():
             raise ValueError(f"prefix is {self.prefix!r}; it must be a sign or a word")

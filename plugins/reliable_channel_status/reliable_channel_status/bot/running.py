@@ -8,15 +8,18 @@ from uuid import uuid4
 import anyio
 from anyio.abc import TaskGroup
 
-from waku import WakuMessage
+from reliable_channel import ContentTooLong, OutgoingBufferFull
 from waku.errors import BadRequest, WakuError
 
+from .communities import Communities
+from .confirming import Confirmer
 from .dispatch import Dispatcher
 from .handlers import Handlers, Job
 from .happenings import Turn
-from .inbox import Inbox
+from .inbox import Heard, Inbox
 from .isolation import Isolation
-from .link import Link
+from .link import Fetched, Link
+from .memory import Said
 from .options import BotOptions
 from .session import Session, Surroundings
 
@@ -29,6 +32,8 @@ HISTORY_RETRY_MS: Final = 60_000
 """After which Store is asked again, where it did not answer."""
 HEARD_EVERY_MS: Final = 5_000
 """How often it is written down up to when everything was heard."""
+LOOKS: Final = 2
+"""How often a time is looked at in Store, while all is well: it may store late."""
 OVERLAP_MS: Final = 60_000
 """What is asked of Store beside the time in question: clocks differ."""
 
@@ -52,10 +57,16 @@ class Running:
         self._dispatcher = Dispatcher(session, self._inbox, handlers, options, self._isolation)
         shards = [str(shard) for shard in (options.shard, *options.also_listen)]
         self._link = Link(surroundings.client, shards, self._inbox.content_topics)
+        self._communities = Communities(
+            session, self._link, options, surroundings.key, surroundings.open_store
+        )
+        self._inbox.on_sds = self._communities.arrived
+        self._confirmer = Confirmer(session, self._link, options)
         self._pause = surroundings.pause
         self._stopping = anyio.Event()
         self._is_ending = False
         self._has_history = False
+        self._asked_ms = 0
         self._history_due_ms: int | None = 0
         """When to ask Store, or None where nothing is known to be missing."""
         self.started = anyio.Event()
@@ -71,6 +82,13 @@ class Running:
         Raises:
             StateError: what must not be forgotten cannot be written.
         """
+        async with self._communities.opened(), anyio.create_task_group() as confirming:
+            confirming.start_soon(self._confirmer.run)
+            self._communities.recall(self._oldest_ms())
+            await self._run()
+            confirming.cancel_scope.cancel()
+
+    async def _run(self) -> None:
         self._session.watch.log("bot_started", user=self._session.public_key.hex)
         async with anyio.create_task_group() as publishing:
             publishing.start_soon(self._publish)
@@ -114,36 +132,52 @@ class Running:
         now_ms, memory = self._session.now_ms, self._session.memory
         if not self._link.is_subscribed:
             await self._link.subscribe()
-        if self._history_due_ms is not None and now_ms() >= self._history_due_ms:
+        await self._tell(self._inbox.apply(self._communities.kept(), is_live=False), functions)
+        if self._is_history_due():
             await self._catch_up(functions)
-        await self._tell(await self._link.look(), functions, is_live=True)
+        await self._take(await self._link.look(), functions, is_live=True)
+        await self._take(self._communities.found(), functions, is_live=False)
         if self._link.fill >= 1 and self._history_due_ms is None:
             self._history_due_ms = now_ms() + HEARD_EVERY_MS
         until_ms = self._dispatcher.handled_until_ms
         if self._history_due_ms is None and until_ms - memory.heard_ms >= HEARD_EVERY_MS:
             memory.heard_until(until_ms)
 
+    def _oldest_ms(self) -> int:
+        """From when on the bot reads, at its start."""
+        oldest_ms = self._session.now_ms() - self._options.history_ms
+        return min(oldest_ms, self._session.memory.answers_since_ms)
+
+    def _is_history_due(self) -> bool:
+        """Whether to ask Store: as something may be missing, or as nobody has asked for long."""
+        due_ms = self._history_due_ms
+        if due_ms is None and self._options.confirm_ms:
+            due_ms = self._asked_ms + self._options.confirm_ms
+        return due_ms is not None and self._session.now_ms() >= due_ms
+
     async def _catch_up(self, functions: TaskGroup) -> None:
         """Ask Store for what was missed; again later, if it does not answer."""
         now_ms = self._session.now_ms()
-        since_ms = self._session.memory.heard_ms
+        since_ms = min(self._session.memory.heard_ms, now_ms - LOOKS * self._options.confirm_ms)
         if not self._has_history:
-            oldest_ms = now_ms - self._options.history_ms
-            since_ms = min(oldest_ms, self._session.memory.answers_since_ms)
+            since_ms = self._oldest_ms()
         try:
             async for page in self._link.history(since_ms - OVERLAP_MS, now_ms + OVERLAP_MS):
-                await self._tell(page, functions, is_live=False)
+                await self._take(page, functions, is_live=False)
         except WakuError as error:
             self._session.watch.log("history_unavailable", logging.WARNING, why=str(error))
             self._history_due_ms = now_ms + HISTORY_RETRY_MS
         else:
-            self._has_history, self._history_due_ms = True, None
+            self._has_history, self._history_due_ms, self._asked_ms = True, None, now_ms
 
-    async def _tell(
-        self, messages: Sequence[WakuMessage], functions: TaskGroup, *, is_live: bool
+    async def _take(
+        self, messages: Sequence[Fetched], functions: TaskGroup, *, is_live: bool
     ) -> None:
         self._session.watch.counts["messages_read", ""] += len(messages)
-        for heard in self._inbox.take(messages, is_live=is_live):
+        await self._tell(self._inbox.take(messages, is_live=is_live), functions)
+
+    async def _tell(self, happened: Sequence[Heard], functions: TaskGroup) -> None:
+        for heard in happened:
             await self._dispatcher.tell(heard, functions)
 
     # -- publishing -------------------------------------------------------------------------------
@@ -162,18 +196,40 @@ class Running:
                 await self._session.has_mail.wait()
                 continue
             try:
-                for message in said.messages:
-                    await self._link.publish(said.shard, message)
+                await self._say(said)
             except BadRequest as error:
                 self._session.watch.count("unpublishable")
                 self._session.watch.log("unpublishable", logging.ERROR, why=str(error))
-            except WakuError as error:
+                memory.published(said)
+            except (WakuError, OutgoingBufferFull) as error:
                 self._session.watch.log("publish_failed", logging.WARNING, why=str(error))
                 await anyio.sleep(wait_s)
                 wait_s = min(2 * wait_s, MAX_WAIT_S)
                 continue
             wait_s = MIN_WAIT_S
-            memory.published(said)
+
+    async def _say(self, said: Said) -> None:
+        """Have something published, through its SDS channel where there is one.
+
+        Raises:
+            WakuError: the node did not take it.
+            OutgoingBufferFull: the channel did not, as nobody acknowledges what it has.
+        """
+        memory = self._session.memory
+        if self._communities.takes(said):
+            try:
+                await self._communities.send(said)
+            except ContentTooLong:
+                pass
+            else:
+                memory.published(said)  # from here on the channel keeps it
+                return
+        if not said.is_sealed:
+            memory.reroute(said, str(self._options.shard), self._session.without_sds(said))
+        for message in said.messages:
+            await self._link.publish(said.route, message)
+        memory.published(said, to_confirm=self._confirmer.is_on)
+        self._confirmer.wake()
 
     # -- jobs -------------------------------------------------------------------------------------
 

@@ -7,27 +7,31 @@ from typing import Final
 
 import anyio
 
-from waku import WakuClient
+from reliable_channel.state import MemoryStateStore, StateStore
+from waku import WakuClient, WakuMessage
 
+from ..application import unwrap, wrap
 from ..chats import Community, partitioned_topic
 from ..community_payloads import CommunityDescription, CommunityRequestToJoinResponse
 from ..enums import Role
 from ..keys import PrivateKey, PublicKey
 from ..mentions import mention, mentions
-from ..outcomes import MessageId, Received
-from ..payloads import ChatMessage
+from ..outcomes import MessageId, Received, Refused
+from ..payloads import ChatMessage, ChatPayload
 from ..pipeline import Outgoing, Sealer
 from ..recent import Recent
 from ..rules import invalid
 from .happenings import AnswerRefused, JoinRequest
+from .link import NS_PER_MS
 from .loops import LoopGuard, Pair
-from .memory import BotMemory
+from .memory import BotMemory, Said
 from .options import BotOptions
 from .rooms import Room, Rooms
 from .sayings import Make
 from .watching import Watch
 
 REMEMBERED_NAMES: Final = 10_000
+REMEMBERED_SENT: Final = 20_000
 _PRIVILEGED: Final = {Role.ROLE_OWNER, Role.ROLE_ADMIN, Role.ROLE_TOKEN_MASTER}
 
 
@@ -43,6 +47,8 @@ class Surroundings:
     pause: Callable[[float], Awaitable[None]] = anyio.sleep
     """Waits so many seconds between two looks into the node's cache, or until a look pays."""
     community_key: PrivateKey | None = None
+    open_store: Callable[[Community], StateStore] = lambda community: MemoryStateStore()
+    """Where the SDS channel of a community keeps its state."""
 
 
 class Session:
@@ -64,13 +70,16 @@ class Session:
         self.has_mail = anyio.Event()
         """Set when there is something to publish; whoever waited puts a new one here."""
         self._options = options
-        self._sealer = Sealer(surroundings.key)
+        self._key = surroundings.key
+        self._sealer = Sealer(self._key)
         key = surroundings.community_key
         self._community_sealer = Sealer(key) if key else None
         self._guard = LoopGuard(options.loops)
         self._moderators = frozenset(moderators)
         self._descriptions: dict[Community, tuple[int, frozenset[PublicKey]]] = {}
         self._names: Recent[PublicKey, str] = Recent(REMEMBERED_NAMES)
+        self._sent: Recent[str, MessageId] = Recent(REMEMBERED_SENT)
+        self._acknowledged: Recent[MessageId, None] = Recent(REMEMBERED_SENT)
 
     # -- saying -----------------------------------------------------------------------------------
 
@@ -90,7 +99,11 @@ class Session:
         if why := invalid(payload):
             raise ValueError(f"{type(payload).__name__}: {why}")
         self.memory.keep_clock(room.chat_id)
-        return self._send(once, self._sealer.seal(payload, room.topic, now_ms))
+        if room.community is None or self._options.reliability == "plain":
+            return self._send(once, self._sealer.seal(payload, room.topic, now_ms))
+        signed = wrap(payload, self._key)
+        carried = WakuMessage(signed.data, room.topic.content_topic, timestamp=now_ms * NS_PER_MS)
+        return self._send(once, Outgoing(signed, (carried,)), room.community.id)
 
     def answer_join_request(self, request: JoinRequest, *, accepted: bool) -> None:
         """Tell a requester, sealed for nobody else."""
@@ -109,9 +122,33 @@ class Session:
             once, self._community_sealer.seal(response, topic, now_ms, receiver=request.author)
         )
 
-    def _send(self, once: str, outgoing: Outgoing) -> MessageId:
-        shard = str(self._options.shard)
-        self.memory.say(once, outgoing.message_id, shard, outgoing.messages)
+    def without_sds(self, said: Said) -> tuple[WakuMessage, ...]:
+        """What was to go through an SDS channel, sealed to go without."""
+        (carried,) = said.messages
+        signed = unwrap(carried.payload)
+        assert not isinstance(signed, Refused)  # the bot signed it
+        assert isinstance(signed.payload, ChatPayload)
+        chat_id = signed.payload.chat_id
+        room = self.rooms.find(chat_id)  # None where the bot has left since
+        topic = Community.parse(said.route).universal_topic if room is None else room.topic
+        return self._sealer.seal_signed(signed, topic, self.now_ms()).messages
+
+    def sent(self, sds_id: str, message_id: MessageId) -> None:
+        """Take note of the id by which SDS knows a message."""
+        self._sent.renew(sds_id, message_id)
+
+    def acknowledged(self, sds_id: str) -> None:
+        """Take note that somebody else has a message."""
+        if (message_id := self._sent.get(sds_id)) is not None:
+            self._acknowledged.renew(message_id, None)
+
+    def is_acknowledged(self, message_id: MessageId) -> bool:
+        """Whether somebody else is known to have what the bot said."""
+        return message_id in self._acknowledged
+
+    def _send(self, once: str, outgoing: Outgoing, route: str | None = None) -> MessageId:
+        route = route or str(self._options.shard)
+        self.memory.say(once, outgoing.message_id, route, outgoing.messages)
         self.has_mail.set()
         self.watch.count("said", type(outgoing.signed.payload).__name__)
         return outgoing.message_id

@@ -22,16 +22,19 @@ from reliable_channel.state import MemoryStateStore, StateStore
 from waku import WakuClient, WakuMessage, message_hash
 from waku.node import EmbeddedNode, NodeOptions
 
+from ..application import wrap
 from ..chats import Community
 from ..community_payloads import CommunityRequestToJoin
 from ..enums import Reaction
 from ..keys import PrivateKey, PublicKey
 from ..outcomes import MessageId, Received
 from ..payloads import ChatMessage, Payload
-from ..pipeline import Opener, Sealer
+from ..pipeline import Opener, Outgoing, Sealer
+from ..sds import SdsArrival, SdsWrapper
 from ..topics import CLUSTER_ID
 from . import sayings
 from .bot import StatusBot
+from .link import NS_PER_MS
 from .memory import BotMemory
 from .rooms import Room
 from .sayings import Make
@@ -80,6 +83,8 @@ class StatusTestKit:
         self._community_key = community_key
         self._start_ms = now_ms
         self._store = store or MemoryStateStore()
+        self._channel_stores: dict[Community, StateStore] = {}
+        self._wrappers: dict[Community, SdsWrapper] = {}
         self._runner = asyncio.Runner(loop_factory=VirtualTimeLoop)
         self._loop = self._runner.get_loop()
         options = node or NodeOptions(cache_capacity=100_000, client_idle_s=FOR_EVER_S)
@@ -95,13 +100,14 @@ class StatusTestKit:
         )
         self._shard = str(bot.options.shard)
         self._client = self._new_client()
-        self._opener = Opener(bot.rooms.topics)
+        self._opener = Opener(bot.rooms.topics, on_sds=self._heard_sds)
         self._task: asyncio.Task[None] | None = None
         self._memory: BotMemory | None = None
         self._news = asyncio.Event()
         self._closing = asyncio.Event()
         self._clock = 0
         self._hashes: set[bytes] = set()
+        self._ids: set[MessageId] = set()
         self.heard: list[Received] = []
         """All that was said, by users and bot, in the order in which the node relayed it."""
         self.relayed: list[WakuMessage] = []
@@ -172,6 +178,7 @@ class StatusTestKit:
     def forget(self) -> None:
         """Let the bot, which does not run now, start from nothing the next time."""
         self._store = MemoryStateStore()
+        self._channel_stores = {}
 
     @property
     def public_key(self) -> PublicKey:
@@ -217,7 +224,25 @@ class StatusTestKit:
         self._clock = max(self.now_ms(), self._clock + 1)
         return self._clock
 
+    def seal(self, payload: Payload, room: Room, key: PrivateKey) -> Outgoing:
+        """What somebody publishes in a chat: inside SDS, where the bot speaks so."""
+        now_ms, sealer = self.now_ms(), Sealer(key)
+        if room.community is None or self.bot.options.reliability == "plain":
+            return sealer.seal(payload, room.topic, now_ms)
+        signed = wrap(payload, key)
+        data = self._wrapper(room.community).wrap(signed.data, now_ms)
+        return Outgoing(signed, sealer.seal_sds(data, room.topic, now_ms * NS_PER_MS))
+
     # -- inside -----------------------------------------------------------------------------------
+
+    def _wrapper(self, community: Community) -> SdsWrapper:
+        return self._wrappers.setdefault(community, SdsWrapper(community.id))
+
+    def _heard_sds(self, sds: SdsArrival) -> None:
+        self._wrapper(Community.parse(sds.channel_id)).heard(sds)
+
+    def _store_of(self, community: Community) -> StateStore:
+        return self._channel_stores.setdefault(community, MemoryStateStore())
 
     def _close_memory(self) -> None:
         if self._memory is not None:
@@ -237,6 +262,7 @@ class StatusTestKit:
                     now_ms=self.now_ms,
                     pause=self._pause,
                     community_key=self._community_key,
+                    open_store=self._store_of,
                 )
             )
 
@@ -254,8 +280,11 @@ class StatusTestKit:
                 continue
             self._hashes.add(digest)
             self.relayed.append(message)
-            outcomes = self._opener.receive(message, self.now_ms())
-            self.heard += [outcome for outcome in outcomes if isinstance(outcome, Received)]
+            for outcome in self._opener.receive(message, self.now_ms()):
+                # What is published again is the same to clients.
+                if isinstance(outcome, Received) and outcome.message_id not in self._ids:
+                    self._ids.add(outcome.message_id)
+                    self.heard.append(outcome)
         if self._task is not None and self._task.done():
             self._task.result()
         return result
@@ -326,7 +355,7 @@ class KitUser:
         payload: Payload = make(self._kit.next_clock(), now_ms)
         if isinstance(payload, ChatMessage):
             payload = replace(payload, display_name=self.name)
-        outgoing = self._sealer.seal(payload, room.topic, now_ms)
+        outgoing = self._kit.seal(payload, room, self.key)
         for message in outgoing.messages:
             self._kit.publish(message, settle=False)
         if settle:

@@ -1,0 +1,100 @@
+"""Looks whether Store has what the bot said, and has it published again where it has not.
+
+It takes two looks, as a channel's own confirmation does, since a node takes a while to store. What
+is published again is stamped anew, as archives refuse what is old (nwaku: 20 s); it is the same
+message to clients, who know it by its id.
+"""
+
+import logging
+from dataclasses import replace
+from typing import Final
+
+import anyio
+
+from waku import WakuMessage, message_hash
+from waku.errors import WakuError
+
+from .link import NS_PER_MS, Link
+from .memory import Said
+from .options import BotOptions
+from .session import Session
+
+LOOKS: Final = 2
+
+
+class Confirmer:
+    """The task that looks."""
+
+    def __init__(self, session: Session, link: Link, options: BotOptions) -> None:
+        self._session = session
+        self._link = link
+        self._interval_s = options.confirm_ms / 1000
+        self._publish_at_most = options.publish_at_most
+        self._news = anyio.Event()
+
+    @property
+    def is_on(self) -> bool:
+        """Whether anybody looks."""
+        return self._interval_s > 0
+
+    def wake(self) -> None:
+        """There is something to look for."""
+        self._news.set()
+
+    async def run(self) -> None:
+        """Look while there is something to look for, for ever."""
+        while True:
+            if not self._session.memory.unconfirmed:
+                self._news = anyio.Event()
+                await self._news.wait()
+            await anyio.sleep(self._interval_s)
+            try:
+                await self._look()
+            except WakuError as error:
+                # Without Store nobody can tell; with one that is away the next look will.
+                self._session.watch.log("store_unavailable", logging.DEBUG, why=str(error))
+                self._give_up_without_store()
+
+    async def _look(self) -> None:
+        by_route: dict[str, list[Said]] = {}
+        for said in self._session.memory.unconfirmed:
+            by_route.setdefault(said.route, []).append(said)
+        for shard, waiting in by_route.items():
+            hashes = {said.number: _hashes(shard, said) for said in waiting}
+            asked = [digest for ones in hashes.values() for digest in ones]
+            found = {one.message_hash for one in await self._link.by_hash(shard, asked)}
+            for said in waiting:
+                self._judge(said, hashes[said.number] <= found)
+
+    def _judge(self, said: Said, is_stored: bool) -> None:
+        memory, watch = self._session.memory, self._session.watch
+        if is_stored:
+            watch.count("stored")
+            memory.confirmed(said)
+            return
+        said.looks += 1
+        if said.looks < LOOKS:
+            return
+        if said.published >= self._publish_at_most:
+            watch.count("not_stored")
+            watch.log("not_stored", logging.WARNING, published=said.published)
+            memory.confirmed(said)
+            return
+        watch.count("published_again")
+        memory.publish_again(said, _stamped(said.messages, self._session.now_ms()))
+        self._session.has_mail.set()
+
+    def _give_up_without_store(self) -> None:
+        """After as many looks as it would have taken, nobody knows and nothing is sent again."""
+        for said in self._session.memory.unconfirmed:
+            said.looks += 1
+            if said.looks > LOOKS * self._publish_at_most:
+                self._session.memory.confirmed(said)
+
+
+def _hashes(shard: str, said: Said) -> set[bytes]:
+    return {message_hash(shard, message) for message in said.messages}
+
+
+def _stamped(messages: tuple[WakuMessage, ...], now_ms: int) -> tuple[WakuMessage, ...]:
+    return tuple(replace(message, timestamp=now_ms * NS_PER_MS) for message in messages)
