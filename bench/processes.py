@@ -27,38 +27,46 @@ class Taken(NamedTuple):
 
 def measured(work: Callable[[], object]) -> Taken:
     """Do it and say what it took."""
-    cpu_s, began_s = cpu_seconds(), monotonic()
-    with _watched() as largest:
+    began_s = monotonic()
+    with _watched() as (before, used, largest):
         work()
-    return Taken(cpu_seconds() - cpu_s, monotonic() - began_s, largest)
-
-
-def cpu_seconds() -> float:
-    """Of this process and all its descendants, those that ended included."""
-    return sum(sum(map(int, fields[11:15])) for fields in _family().values()) / TICKS_A_SECOND
+    ticks = sum(used.values()) - sum(before.values())
+    return Taken(ticks / TICKS_A_SECOND, monotonic() - began_s, largest)
 
 
 @contextmanager
-def _watched() -> Iterator[dict[str, int]]:
-    """The largest process of each program, looked at until the end."""
-    largest: dict[str, int] = {}
+def _watched() -> Iterator[tuple[dict[int, int], dict[int, int], dict[str, int]]]:
+    """CPU ticks by process, before and until the end, and the largest process of each program.
+
+    What a process used is what was seen last of it: whoever ends is forgotten by some parents, as
+    Spark's idle workers are.
+    """
+    before, used, largest = _ticks(), dict[int, int](), dict[str, int]()
     done = threading.Event()
 
     def look() -> None:
         while True:
-            for pid in _family():
-                name, size = _resident(pid)
+            is_last = done.wait(LOOK_S)
+            used.update(_ticks())
+            for name, size in map(_resident, used):
                 largest[name] = max(largest.get(name, 0), size)
-            if done.wait(LOOK_S):
+            if is_last:
                 return
 
+    used.update(before)
     watching = threading.Thread(target=look)
     watching.start()
     try:
-        yield largest
+        yield before, used, largest
     finally:
         done.set()
         watching.join()
+    largest.pop("", None)
+
+
+def _ticks() -> dict[int, int]:
+    """What each process of the family used of the CPU itself."""
+    return {pid: sum(map(int, fields[11:13])) for pid, fields in _family().items()}
 
 
 def _family() -> dict[int, list[str]]:
