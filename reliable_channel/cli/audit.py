@@ -15,6 +15,7 @@ from ..pipeline.journals import journal_files
 from ..pipeline.session import session
 from .check import tell
 from .console import err, out
+from .spark_flags import MASTER_HELP, REMOTE_HELP, Conf, settings
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -33,12 +34,9 @@ def audit(
             "--out", file_okay=False, help="Directory for the page, its tables and its JSON."
         ),
     ] = Path("report"),
-    master: Annotated[
-        str | None, typer.Option(help="Where Spark runs; local[*] where nothing is said.")
-    ] = None,
-    remote: Annotated[
-        str | None, typer.Option(help="A server of Spark Connect, sc://host:15002.")
-    ] = None,
+    master: Annotated[str | None, typer.Option(help=f"{MASTER_HELP} The first by default.")] = None,
+    remote: Annotated[str | None, typer.Option(help=REMOTE_HELP)] = None,
+    conf: Conf = None,
     settle_ms: Annotated[
         int, typer.Option(min=0, help="How long something may be on its way.")
     ] = SETTLE_MS,
@@ -60,10 +58,12 @@ def audit(
     was broken. Needs Java 17 or 21 and `pip install 'reliable-channel[spark]'`.
     """
     begin_ms, end_ms = time_window(dag)
-    if remote is None:
-        journal_files(paths)  # what is wrong with them is said before a minute's start
+    given = settings(conf)
+    journal_files(paths)  # what is wrong with them is said before a minute's start
+    if remote:
+        paths = [path.resolve() for path in paths]  # a server works in a directory of its own
     with Status("starting Spark", console=err) as status:
-        spark = session(master, remote=remote, verbose=verbose)
+        spark = session(master, remote=remote, settings=given, verbose=verbose)
         from ..pipeline.audit import read_facts, read_said, verdict
         from ..pipeline.report import write_report
 

@@ -10,11 +10,15 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+from rich.status import Status
 
 from ..sim import cores
 from .console import err, say
+from .spark_flags import MASTER_HELP, REMOTE_HELP, Conf, settings
 
 if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
     from ..sweep import Executor, Plan, Record
 
 RECORDS = "results.jsonl"
@@ -39,28 +43,31 @@ def sweep(
         int | None, typer.Option(min=1, help="Processes; as many as there are cores by default.")
     ] = None,
     batch: Annotated[int, typer.Option(min=1, help="Runs in a file of results.")] = 4,
-    master: Annotated[
-        str | None, typer.Option(help="Run on Spark: local[*], spark://host:7077, yarn, k8s://…")
-    ] = None,
-    remote: Annotated[
-        str | None,
-        typer.Option(envvar="SPARK_REMOTE", help="Run on Spark Connect: sc://host:15002."),
-    ] = None,
+    master: Annotated[str | None, typer.Option(help=MASTER_HELP)] = None,
+    remote: Annotated[str | None, typer.Option(envvar="SPARK_REMOTE", help=REMOTE_HELP)] = None,
+    conf: Conf = None,
 ) -> None:
     """Run simulations for each combination of settings, options and seeds, and tell their digest.
 
     May be interrupted, even killed, and started again: it goes on where it was. The digest is the
     same with any number of processes and any size of batch.
     """
-    from ..sweep import digest, execute, read_plan
+    from ..sweep import digest, execute, local_processes, read_plan
 
     plan = read_plan(file)
+    given = settings(conf)
+    if given and not (master or remote):
+        raise typer.BadParameter("settings of Spark need --master or --remote", param_hint="--conf")
     directory = results or file.with_suffix(".results")
-    with _progress(len(plan.runs)) as progress:
+    # Spark has handlers of signals, too, which are set where it starts: ours come after them.
+    spark = _session(master, remote, given) if master or remote else None
+    with _interruptible() as stopped, _progress(len(plan.runs)) as progress:
         records = execute(
             plan.runs,
             directory,
-            _on_spark(master, remote) if master or remote else _here(jobs or cores()),
+            _on_spark(spark, stopped)
+            if spark
+            else local_processes(jobs or cores(), stopped=stopped),
             batch_size=batch,
             progress=progress,
         )
@@ -73,20 +80,32 @@ def sweep(
     say(f"{len(records)} runs in {directory}, digest {digest(records)}")
 
 
-def _here(jobs: int) -> "Executor":
-    from ..sweep import local_processes
-
-    stop = threading.Event()
-    for number in (signal.SIGINT, signal.SIGTERM):
-        signal.signal(number, lambda *_: stop.set())
-    return local_processes(jobs, stopped=stop.is_set)
-
-
-def _on_spark(master: str | None, remote: str | None) -> "Executor":
+def _session(master: str | None, remote: str | None, given: Mapping[str, str]) -> "SparkSession":
     from ..pipeline.session import session
+
+    with Status("starting Spark", console=err):
+        return session(master, remote=remote, settings=given)
+
+
+def _on_spark(spark: "SparkSession", stopped: Callable[[], bool]) -> "Executor":
     from ..sweep.on_spark import spark_executor
 
-    return spark_executor(session(master, remote=remote))
+    return spark_executor(spark, stopped=stopped)
+
+
+@contextmanager
+def _interruptible() -> Iterator[Callable[[], bool]]:
+    """Let what is under way end when the process is told to; gives whether it was."""
+    stop = threading.Event()
+    before = {
+        number: signal.signal(number, lambda *_: stop.set())
+        for number in (signal.SIGINT, signal.SIGTERM)
+    }
+    try:
+        yield stop.is_set
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
 
 
 def _write_page(plan: "Plan", records: Mapping[str, "Record"], page: Path, file: Path) -> None:

@@ -81,6 +81,8 @@ class Dispatch(NamedTuple):
     message_hash: bytes
     kind: str
     """Why: `content`, `retry`, `repair`, `sync` or `ephemeral`."""
+    at_ms: int
+    payload_bytes: int
 
 
 class Traffic(NamedTuple):
@@ -191,7 +193,8 @@ class _Life:
                     self._lag(line, message, at_ms)
             case "wire_out" if message_hash is not None:
                 self._count(line, message)
-                yield Dispatch(*self._whose, message_hash, line.source or "")
+                size = len(line.payload or b"")
+                yield Dispatch(*self._whose, message_hash, line.source or "", at_ms, size)
             case "message_acknowledged":
                 self._acknowledged[message_id] = line
             case "message_missing":

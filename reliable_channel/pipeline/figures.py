@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from pyspark.sql import Column, DataFrame
+from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F
 
 from .audits import MESSAGE, WHOSE, clock_offsets, messages, table
@@ -112,20 +112,46 @@ def overhead(facts: DataFrame) -> DataFrame:
 
 
 def sync_traffic(facts: DataFrame) -> DataFrame:
-    """Sync messages a minute, beside the size of the group."""
-    groups = (
-        table(facts, "Life")
-        .groupBy("channel_id")
+    """Sync messages by the size of the group: for how long so many participants were there, and
+    what all of them together sent meanwhile. From 100 on sizes are rounded down to two digits."""
+    lives = table(facts, "Life")
+    came = lives.select("channel_id", F.col("opened_ms").alias("at_ms"), F.lit(1).alias("change"))
+    left = lives.select("channel_id", F.col("until_ms").alias("at_ms"), F.lit(-1).alias("change"))
+    # Each minute's are put at its last one, so that a year of a channel is half a million rows.
+    sent = (
+        table(facts, "Dispatch")
+        .where("kind = 'sync'")
+        .groupBy("channel_id", F.floor(F.col("at_ms") / 60_000).alias("minute"))
         .agg(
-            F.count_distinct("participant_id").alias("participants"),
-            ((F.max("until_ms") - F.min("opened_ms")) / 60_000).alias("minutes"),
+            F.max("at_ms").alias("at_ms"),
+            F.lit(0).alias("change"),
+            F.count("*").alias("messages"),
+            F.sum("payload_bytes").alias("bytes"),
         )
+        .drop("minute")
     )
-    syncs = table(facts, "Traffic").where(F.col("kind") == "sync").groupBy("channel_id")
+    # Who comes hears what is sent in that moment, and who leaves did, too.
+    in_time = Window.partitionBy("channel_id").orderBy("at_ms", F.desc("change"))
+    there = F.sum("change").over(in_time.rowsBetween(Window.unboundedPreceding, 0))
+    unit = F.pow(10, F.greatest(F.floor(F.log10("there")) - 1, F.lit(0)))
+    minutes = F.sum(F.col("next_ms") - F.col("at_ms")) / 60_000
     return (
-        groups.join(syncs.agg(F.sum("messages").alias("sync_messages")), "channel_id", "left")
+        came.union(left)
+        .unionByName(sent, allowMissingColumns=True)
+        .select("*", there.alias("there"), F.lead("at_ms").over(in_time).alias("next_ms"))
+        .where("there > 0")
+        .groupBy("channel_id", (F.col("there") - F.col("there") % unit).cast("long").alias("size"))
+        .agg(
+            minutes.alias("minutes"),
+            F.coalesce(F.sum("messages"), F.lit(0)).alias("sync_messages"),
+            F.coalesce(F.sum("bytes"), F.lit(0)).alias("sync_bytes"),
+        )
+        .where("minutes > 0 or sync_messages > 0")
         .withColumn("a_minute", F.try_divide("sync_messages", "minutes"))
-        .orderBy("channel_id")
+        .withColumn("bytes_a_minute", F.try_divide("sync_bytes", "minutes"))
+        .withColumnRenamed("size", "participants")
+        .drop("sync_bytes")
+        .orderBy("channel_id", "participants")
     )
 
 

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import json
-from base64 import b64decode
-from collections.abc import Callable
-from typing import Any, Final, NamedTuple, TypeVar, get_args
+from typing import Annotated, Final, NamedTuple, get_args
+
+import msgspec
 
 from ..events import Event
 
-T = TypeVar("T")
 OPENED: Final = "journal_opened"
 CLOSED: Final = "journal_closed"
 LOGGED: Final = "message_logged"
@@ -56,78 +55,89 @@ def set_aside(reason: str) -> Line:
     return Line(SET_ASIDE, record=reason)
 
 
+Whole = Annotated[int, msgspec.Meta(ge=-(2**63), le=2**63 - 1)]
+"""What a column of 64 bits holds; a Lamport timestamp beyond is no honest one."""
+
+
+class _Entry(msgspec.Struct):
+    message_id: str
+
+
+class _Json(msgspec.Struct):
+    """What is read of a line; all else that stands there is passed over."""
+
+    event: str
+    at_ms: Whole
+    message_id: str | None = None
+    sender_id: str | None = None
+    source: str | None = None
+    outcome: str | None = None
+    message_hash: str | None = None
+    retrieval_hint: str | None = None
+    timestamp_ns: Whole | None = None
+    lamport_timestamp: Whole | None = None
+    position: Whole | None = None
+    evicted: Whole | None = None
+    content_sha256: str | None = None
+    first_segment_id: str | None = None
+    message_ids: list[str | _Entry] | None = None
+    missing: list[str | _Entry] | None = None
+    payload: bytes | None = None
+
+
+_decode: Final = msgspec.json.Decoder(_Json).decode
+
+
 def line_of(text: bytes) -> Line:
     """Read a line; one that cannot be read becomes one that says why."""
     try:
-        values = json.loads(text.decode())
-    except UnicodeDecodeError:
-        return set_aside("not UTF-8")
-    except (ValueError, RecursionError):
-        return set_aside("not JSON: torn, or not of a journal")
-    if not isinstance(values, dict):
-        return set_aside("not a JSON object")
-    event = values.get("event")
+        return _line(_decode(text), text)
+    except (ValueError, RecursionError) as error:
+        return set_aside(_why_not(text, error))
+
+
+def _line(values: _Json, text: bytes) -> Line:
+    event, payload = values.event, values.payload
     if event not in KNOWN:
-        return set_aside("unknown event" if isinstance(event, str) else "no event")
-    try:
-        return _line(event, values, text)
-    except (KeyError, TypeError, ValueError) as error:
-        return set_aside(f"bad value in {event}: {_short(error)}")
-
-
-def _line(event: str, values: dict[str, Any], text: bytes) -> Line:
-    payload = values.get("payload")
+        raise ValueError("unknown event")
+    ids = values.missing if values.message_ids is None else values.message_ids
     return Line(
         event,
-        _required(values, "at_ms", _whole),
-        _optional(values, "message_id", _text),
-        _optional(values, "sender_id", _text),
-        _optional(values, "source", _text),
-        _optional(values, "outcome", _text),
-        _optional(values, "message_hash", bytes.fromhex)
-        or _optional(values, "retrieval_hint", bytes.fromhex),
-        _optional(values, "timestamp_ns", _whole),
-        _optional(values, "lamport_timestamp", _whole),
-        _optional(values, "position", _whole),
-        _optional(values, "evicted", _whole),
-        _optional(values, "content_sha256", bytes.fromhex),
-        _optional(values, "first_segment_id", _text),
-        _ids(values),
-        None if payload is None else b64decode(payload, validate=True),
+        values.at_ms,
+        values.message_id,
+        values.sender_id,
+        values.source,
+        values.outcome,
+        _bytes(values.message_hash or values.retrieval_hint),
+        values.timestamp_ns,
+        values.lamport_timestamp,
+        values.position,
+        values.evicted,
+        _bytes(values.content_sha256),
+        values.first_segment_id,
+        None
+        if ids is None
+        else [each if isinstance(each, str) else each.message_id for each in ids],
+        payload,
         None if payload is not None or event == LOGGED else text.decode(),
     )
 
 
-def _ids(values: dict[str, Any]) -> list[str] | None:
-    ids = values.get("message_ids", values.get("missing"))
-    if ids is None:
-        return None
-    return [_text(each["message_id"] if isinstance(each, dict) else each) for each in ids]
+def _bytes(text: str | None) -> bytes | None:
+    return None if text is None else bytes.fromhex(text)
 
 
-def _required(values: dict[str, Any], name: str, read: Callable[[Any], int]) -> int:
-    if name not in values:
-        raise ValueError(f"{name} is absent")
-    return read(values[name])
-
-
-def _optional(values: dict[str, Any], name: str, read: Callable[[Any], T]) -> T | None:
-    value = values.get(name)
-    return None if value is None else read(value)
-
-
-def _whole(value: Any) -> int:
-    """A number that a column of 64 bits holds; a Lamport timestamp beyond is no honest one."""
-    if not isinstance(value, int) or isinstance(value, bool) or not -(2**63) <= value < 2**63:
-        raise ValueError(f"{value!r:.40} is no whole number of 64 bits")
-    return value
-
-
-def _text(value: Any) -> str:
-    if not isinstance(value, str):
-        raise TypeError(f"{value!r:.40} is no text")
-    return value
-
-
-def _short(error: Exception) -> str:
-    return str(error)[:100]
+def _why_not(text: bytes, error: Exception) -> str:
+    """The reason in a person's words; seldom needed, so that it may read the line once more."""
+    try:
+        values = json.loads(text.decode())
+    except UnicodeDecodeError:
+        return "not UTF-8"
+    except (ValueError, RecursionError):
+        return "not JSON: torn, or not of a journal"
+    if not isinstance(values, dict):
+        return "not a JSON object"
+    event = values.get("event")
+    if event not in KNOWN:
+        return "unknown event" if isinstance(event, str) else "no event"
+    return f"bad value in {event}: {str(error)[:100]}"

@@ -64,7 +64,7 @@ FIGURES: Final = (
     Figure("acknowledgements", "Acknowledgements", figures.acknowledgement_latency),
     Figure("repair", "Repair", figures.repair_efficiency),
     Figure("overhead", "Overhead", figures.overhead),
-    Figure("sync", "Sync messages", figures.sync_traffic),
+    Figure("sync", "Sync messages by the size of the group", figures.sync_traffic),
     Figure("bloom_filters", "Bloom filters", figures.bloom_filters),
     Figure("lamport", "Lamport timestamps", figures.lamport_drift),
     Figure("clocks", "Clocks", figures.clocks),

@@ -79,7 +79,9 @@ OUTCOME: Final = _table(**_WHOSE, message_id=TEXT, is_failure=FLAG)
 ACKNOWLEDGEMENT: Final = _table(
     **_WHOSE, message_id=TEXT, accepted_ms=NUMBER, acknowledged_ms=NUMBER, source=TEXT
 )
-DISPATCH: Final = _table(**_WHOSE, message_hash=BYTES, kind=TEXT)
+DISPATCH: Final = _table(
+    **_WHOSE, message_hash=BYTES, kind=TEXT, at_ms=NUMBER, payload_bytes=NUMBER
+)
 TRAFFIC: Final = _table(
     **_WHOSE,
     kind=TEXT,

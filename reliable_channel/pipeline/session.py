@@ -42,8 +42,8 @@ def session(
     """A session that knows this package's sources; the running one, if there is one.
 
     `master` is `local[*]` by default; `remote` (or `SPARK_REMOTE`) an address of Spark Connect,
-    `sc://host:port`. Elsewhere than here this package goes along as a zip. A JVM that is started
-    here tells of errors alone, unless it is to be `verbose`.
+    `sc://host:port`. Elsewhere than here this package goes along as a zip. `settings` are Spark's
+    own, by name. A JVM that is started here tells of errors alone, unless it is to be `verbose`.
 
     Raises:
         SparkUnavailable: pyspark or Java is missing, or the address is none of a cluster.
@@ -52,6 +52,11 @@ def session(
         raise SparkUnavailable(
             f"{master!r} is no master; give local[*], spark://host:7077, k8s://https://host:port "
             "or yarn, or sc://host:15002 as remote"
+        )
+    if master == "yarn" and not os.environ.keys() & {"HADOOP_CONF_DIR", "YARN_CONF_DIR"}:
+        raise SparkUnavailable(
+            "yarn is found through HADOOP_CONF_DIR: set it to the directory of core-site.xml and "
+            "yarn-site.xml"
         )
     if find_spec("pyspark") is None:
         raise SparkUnavailable(
@@ -63,6 +68,7 @@ def session(
     remote = remote or (None if master else os.environ.get("SPARK_REMOTE"))
     if remote:
         spark = _connected(remote)
+        _tell_server(spark, settings or {})
     else:
         spark = _started(master or "local[*]", settings or {}, verbose=verbose)
     from .sources import register
@@ -139,5 +145,19 @@ def _connected(remote: str) -> SparkSession:
     return spark
 
 
+def _tell_server(spark: SparkSession, settings: Mapping[str, str]) -> None:
+    """Set what a server of Spark Connect lets its clients set."""
+    for name, value in settings.items():
+        try:
+            spark.conf.set(name, value)
+        except Exception as error:  # the server's own, of whatever kind
+            raise SparkUnavailable(
+                f"{name} is set where the server of Spark Connect starts: {_first_line(error)}"
+            ) from error
+
+
 def _first_line(error: Exception) -> str:
-    return str(error).strip().split("\n", 1)[0][:300]
+    """What is told first; of an error of Java's the innermost cause."""
+    first, *others = str(error).strip().split("\n")
+    causes = [line for line in others if line.startswith((": ", "Caused by: "))]
+    return (causes[-1].split(": ", 1)[1] if causes else first)[:300]

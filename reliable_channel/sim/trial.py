@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from random import Random
 from typing import Final, TypeVar
 
-from ..repair_policies import REPAIR_POLICIES, WITHOUT_STORE
+from ..repair_policies import REPAIR_POLICIES, WITHOUT_STORE, RepairPolicy
 from ..store_queries import Query
 from ..sync_core import SyncCore
 from .measures import Measures
@@ -47,6 +47,8 @@ class Terms:
     most_receives: int | None = None
     is_mended: bool = True
     """Whether a group that does not get there in that time is given a good network."""
+    policy: RepairPolicy | None = None
+    """Of repair; the one that the scenario names where None."""
     make_network: Callable[[Timeline, Conditions, int], Network] | None = None
     """Of the time, the conditions and the seed; `EqualNetwork` where None."""
 
@@ -155,7 +157,7 @@ class _Trial:
             "spec",
             scenario.commit_ms,
             terms.payload_bytes,
-            REPAIR_POLICIES[strategy],
+            terms.policy or REPAIR_POLICIES[strategy],
         )
         everybody = range(scenario.participants)
         self._probes = [Probe(self._channel) for _ in everybody]

@@ -5,6 +5,9 @@ from random import Random
 from typing import ClassVar, Final, Literal
 
 from ..options import ChannelOptions
+from ..plugin_answers import make_repair_policy
+from ..plugins import plugin_manager
+from ..repair_policies import REPAIR_POLICIES, RepairPolicy
 from ..sim.relay import RelayNetwork
 from ..sim.scenario import (
     Conditions,
@@ -21,9 +24,6 @@ from .runs import Run, Value, at_least, is_share
 
 COMING_MS: Final = 60_000
 """Before the first message: everybody comes, and has its first sync message behind it."""
-
-STRATEGIES: Final = ("both", "store-only", "sds-r-only", "none")
-"""Which ways of repair there are; policies that choose between them are not swept."""
 
 _MEASURED: Final = (
     "delivery_probability",
@@ -81,10 +81,7 @@ class GroupRun(Run):
         at_least(self, seed=0, participants=2, messages=1, pause_ms=1, latency_ms=1)
         at_least(self, drain_ms=1, idle_ms=0)
         is_share(self, "loss")
-        strategy = dict(self.options).get("retrieval_strategy", "both")
-        if strategy not in STRATEGIES:
-            allowed = ", ".join(map(repr, STRATEGIES))
-            raise ValueError(f"retrieval_strategy is {strategy!r}; allowed are {allowed}")
+        self._policy()
 
     def measure(self) -> dict[str, Value]:
         """Play it and count."""
@@ -94,6 +91,7 @@ class GroupRun(Run):
             patience_ms=self.drain_ms,
             idle_ms=self.idle_ms,
             is_mended=False,
+            policy=self._policy(),
             make_network=RelayNetwork if self.topology == "relay" else None,
         )
         measured = run_trial([self._scenario(options)], make_core, terms)
@@ -102,6 +100,15 @@ class GroupRun(Run):
         return {name: row[name] for name in _MEASURED} | {
             f"{kind}_per_message": counts[f"{kind}_messages"] / self.messages for kind in _KINDS
         }
+
+    def _policy(self) -> RepairPolicy:
+        """The repair policy, one of ours or of an installed plugin.
+
+        Raises:
+            ValueError: nobody knows its name.
+        """
+        name = dict(self.options).get("retrieval_strategy", "both")
+        return REPAIR_POLICIES.get(name) or make_repair_policy(plugin_manager(), name)
 
     def _scenario(self, options: ChannelOptions) -> Scenario:
         random = Random(f"{self.seed} talk").random

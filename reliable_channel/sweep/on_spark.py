@@ -8,7 +8,7 @@ task another one takes over, nor a killed driver loses more than the batches tha
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from concurrent.futures import wait as wait_for
 from pathlib import Path
@@ -27,8 +27,8 @@ _BATCHES: Final = "number long, directory string, runs string"
 _DONE: Final = "done long"
 
 
-def spark_executor(spark: SparkSession) -> Executor:
-    """Run batches on a session, which may be one of Spark Connect."""
+def spark_executor(spark: SparkSession, *, stopped: Callable[[], bool] = lambda: False) -> Executor:
+    """Run batches on a session, which may be one of Spark Connect, until it is to be stopped."""
 
     def run(directory: Path, batches: Sequence[Batch]) -> Iterator[int]:
         if not batches:
@@ -45,6 +45,10 @@ def spark_executor(spark: SparkSession) -> Executor:
                 wait_for([job], LOOK_S)
                 for path in [path for path in sizes if path.exists()]:
                     yield sizes.pop(path)
+                if stopped():
+                    spark.interruptAll()
+                    wait_for([job])
+                    return
             job.result()
         yield from sizes.values()
 

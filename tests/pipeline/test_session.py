@@ -77,6 +77,25 @@ def test_where_nothing_answers(kind: str, tmp_path: Path, monkeypatch: pytest.Mo
             session(address) if kind == "spark" else session(remote=address)
 
 
+def test_yarn_is_found_through_its_configuration(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("HADOOP_CONF_DIR", "YARN_CONF_DIR"):
+        monkeypatch.delenv(name, raising=False)
+    with pytest.raises(SparkUnavailable, match="found through HADOOP_CONF_DIR: set it"):
+        session("yarn")
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        ("no such host\nat once", "no such host"),
+        ("An error occurred while calling None.\n: a.B: no\n\tat a.b", "a.B: no"),
+        ("An error.\n: a.B: no\n\tat a.b\nCaused by: c.D: refused\n\t... 9 more", "c.D: refused"),
+    ],
+)
+def test_of_an_error_of_javas_the_innermost_cause_is_told(text: str, told: str) -> None:
+    assert sessions._first_line(RuntimeError(text)) == told
+
+
 def test_the_package_goes_along_as_one_file(tmp_path: Path) -> None:
     with zipfile.ZipFile(package_zip(tmp_path)) as packed:
         names = packed.namelist()

@@ -2,6 +2,11 @@
 
 from typing import Any
 
+import pytest
+
+from reliable_channel.hooks import hookimpl
+from reliable_channel.plugins import plugin_manager
+from reliable_channel.repair_policies import REPAIR_POLICIES, RepairPolicy, sds_r_only
 from reliable_channel.sweep.group import GroupRun
 
 
@@ -29,6 +34,41 @@ def test_what_is_lost_comes_by_store_or_by_others_or_not_at_all() -> None:
     assert by_others["repair_per_message"] > by_store["repair_per_message"]
     assert neither["delivery_probability"] < 0.9
     assert neither["different_logs"] > 0
+
+
+@pytest.mark.parametrize("policy", REPAIR_POLICIES)
+def test_every_repair_policy_is_obeyed(policy: str) -> None:
+    record = measured(loss=0.3, retrieval_strategy=policy)
+    assert (record["store_request_per_message"] > 0) == (policy not in ("sds-r-only", "none"))
+    assert (record["delivery_probability"] == 1) == (policy != "none")
+
+
+def test_adaptive_asks_store_less_often_for_what_it_lacks() -> None:
+    both, adaptive = (
+        measured(topology="islands", retrieval_strategy=policy) for policy in ("both", "adaptive")
+    )
+    assert adaptive["store_request_per_message"] < both["store_request_per_message"]
+    assert adaptive["delivery_probability"] == both["delivery_probability"] == 1
+
+
+def test_the_policy_of_a_plugin_is_obeyed() -> None:
+    class Plugin:
+        @hookimpl
+        def make_repair_policy(self, name: str) -> RepairPolicy | None:
+            return sds_r_only if name == "neighbours" else None
+
+    with pytest.raises(
+        ValueError, match=r"^retrieval_strategy is .neighbours.; allowed are .both."
+    ):
+        measured(retrieval_strategy="neighbours")
+    plugin = plugin_manager().register(Plugin())
+    try:
+        record = measured(loss=0.3, retrieval_strategy="neighbours")
+    finally:
+        plugin_manager().unregister(name=plugin)
+    assert record["store_request_per_message"] == 0
+    assert record["repair_per_message"] > 0
+    assert record["delivery_probability"] == 1
 
 
 def test_the_network_goes_on_losing_to_the_end_of_the_run() -> None:

@@ -62,34 +62,42 @@ class Daemon:
         self.kill()
 
 
-@contextmanager
-def standalone(directory: Path, workers: int = 2) -> Iterator[tuple[str, list[Daemon]]]:
-    """A master and workers of one core each; gives the master's address."""
-    port, run = free_port(), str(HOME / "bin" / "spark-class")
-    address = f"spark://127.0.0.1:{port}"
-    host = ("--host", "127.0.0.1", "--webui-port", "0")
-    with ExitStack() as stack:
-        master = stack.enter_context(
-            Daemon(
-                directory / "master.log",
-                *(run, "org.apache.spark.deploy.master.Master", *host, "--port", str(port)),
-            )
-        )
-        master.until("I have been elected leader")
-        group = [
-            stack.enter_context(
-                Daemon(
-                    directory / f"worker-{number}.log",
-                    *(run, "org.apache.spark.deploy.worker.Worker", *host),
-                    *("--cores", "1", "--memory", "1g"),
-                    *("--work-dir", str(directory / f"work-{number}"), address),
-                )
-            )
-            for number in range(workers)
-        ]
-        for each in group:
+class Cluster:
+    """A master, and workers of one core each, which may be killed and replaced."""
+
+    def __init__(self, directory: Path, stack: ExitStack) -> None:
+        self._directory, self._stack = directory, stack
+        self._started = 0
+        port = free_port()
+        self.address = f"spark://127.0.0.1:{port}"
+        self._start("master", "master.Master", "--port", port).until("I have been elected leader")
+        self.workers = [self._worker(), self._worker()]
+        for each in self.workers:
             each.until("Successfully registered with master")
-        yield address, group
+
+    def kill_a_worker(self) -> None:
+        """End one and its executors; another one comes in its place after a while."""
+        self.workers.pop(0).kill()
+        self.workers.append(self._worker())
+
+    def _worker(self) -> Daemon:
+        self._started += 1
+        name = f"worker-{self._started}"
+        size = ("--cores", 1, "--memory", "1g", "--work-dir", self._directory / name)
+        return self._start(name, "worker.Worker", *size, self.address)
+
+    def _start(self, name: str, what: str, *arguments: object) -> Daemon:
+        host = ("--host", "127.0.0.1", "--webui-port", "0")
+        run = (HOME / "bin" / "spark-class", f"org.apache.spark.deploy.{what}", *host)
+        daemon = Daemon(self._directory / f"{name}.log", *run, *map(str, arguments))
+        return self._stack.enter_context(daemon)
+
+
+@contextmanager
+def standalone(directory: Path) -> Iterator[Cluster]:
+    """A cluster on this machine."""
+    with ExitStack() as stack:
+        yield Cluster(directory, stack)
 
 
 @contextmanager

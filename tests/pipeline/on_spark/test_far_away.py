@@ -7,33 +7,56 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import IO
 
 import pytest
 
 from reliable_channel.pipeline.check import check
+from reliable_channel.sweep import digest, execute, local_processes, read_results
 
 from ..generated import write_group
 from ..planted import FAULTS, plant
-from .cluster import ENVIRONMENT, connect_server, standalone
+from .cluster import ENVIRONMENT, Cluster, connect_server, standalone
+from .far_away import RUNS
 
 END_S = 500
 
 
-@pytest.fixture
-def journals(tmp_path: Path) -> Path:
-    directory = tmp_path / "journals"
+@pytest.fixture(scope="module")
+def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
+    with standalone(tmp_path_factory.mktemp("cluster")) as started:
+        yield started
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    with connect_server(tmp_path_factory.mktemp("connect")) as address:
+        yield address
+
+
+@pytest.fixture(scope="module")
+def journals(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    directory = tmp_path_factory.mktemp("journals")
     paths = write_group(directory, participants=len(FAULTS), messages=200)
     for fault, path in zip(FAULTS, paths, strict=True):
         plant(fault, path, seed=1)
     return directory
 
 
+@pytest.fixture(scope="module")
+def here(tmp_path_factory: pytest.TempPathFactory) -> str:
+    """The digest of the sweep, run in this process."""
+    return digest(execute(RUNS, tmp_path_factory.mktemp("here"), local_processes(1), batch_size=3))
+
+
 @contextmanager
-def audit(where: str, journals: Path) -> Iterator[subprocess.Popen[str]]:
-    command = [sys.executable, "-m", "tests.pipeline.on_spark.far_away", where, str(journals)]
+def begun(where: str, what: str, directory: Path) -> Iterator[subprocess.Popen[str]]:
+    module = "tests.pipeline.on_spark.far_away"
     process = subprocess.Popen(
-        command, env=ENVIRONMENT, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True
+        [sys.executable, "-m", module, where, what, str(directory)],
+        env=ENVIRONMENT,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        text=True,
     )
     try:
         yield process
@@ -42,22 +65,39 @@ def audit(where: str, journals: Path) -> Iterator[subprocess.Popen[str]]:
         process.communicate()
 
 
-def output(process: subprocess.Popen[str]) -> IO[str]:
+def some_are_done(process: subprocess.Popen[str]) -> bool:
     assert process.stdout is not None
-    return process.stdout
+    return process.stdout.readline() == "some are done\n"
 
 
-def test_a_cluster_gives_the_same_though_a_worker_is_killed(journals: Path, tmp_path: Path) -> None:
-    with standalone(tmp_path) as (address, workers), audit(address, journals) as process:
-        assert output(process).readline() == "reading\n"
-        workers[0].kill()
-        told, _ = process.communicate(timeout=END_S)
-        assert process.returncode == 0
-    assert told.strip() == check([journals]).to_json()
+def told(process: subprocess.Popen[str]) -> str:
+    output, _ = process.communicate(timeout=END_S)
+    assert process.returncode == 0
+    return output.strip()
 
 
-def test_spark_connect_gives_the_same(journals: Path, tmp_path: Path) -> None:
-    with connect_server(tmp_path) as address, audit(address, journals) as process:
-        told, _ = process.communicate(timeout=END_S)
-        assert process.returncode == 0
-    assert told.strip() == check([journals]).to_json()
+def test_an_audit_is_the_same_though_a_worker_is_killed(cluster: Cluster, journals: Path) -> None:
+    with begun(cluster.address, "audit", journals) as process:
+        assert some_are_done(process)
+        cluster.kill_a_worker()
+        assert told(process) == check([journals]).to_json()
+
+
+def test_a_sweep_is_the_same_though_a_worker_is_killed(
+    cluster: Cluster, tmp_path: Path, here: str
+) -> None:
+    with begun(cluster.address, "sweep", tmp_path) as process:
+        assert some_are_done(process)
+        cluster.kill_a_worker()
+        assert len(read_results(tmp_path)) < len(RUNS)
+        assert told(process) == here
+
+
+def test_an_audit_through_spark_connect_is_the_same(server: str, journals: Path) -> None:
+    with begun(server, "audit", journals) as process:
+        assert told(process) == check([journals]).to_json()
+
+
+def test_a_sweep_through_spark_connect_is_the_same(server: str, tmp_path: Path, here: str) -> None:
+    with begun(server, "sweep", tmp_path) as process:
+        assert told(process) == here

@@ -23,7 +23,6 @@ from waku import WakuClient, WakuMessage
 from ...cli.processes import Node
 from ..generated import write_group
 from .cluster import ENVIRONMENT
-from .test_far_away import output
 
 TOPIC = "/pipeline/1/killed/proto"
 SEED = int(os.environ.get("PIPELINE_SEED", "1"))
@@ -130,9 +129,10 @@ def test_everything_is_there_once_though_the_driver_is_killed(
         for whom in ("driver, JVM and workers", "driver"):
             batches, delay_s = random.randint(1, 4), random.uniform(0, 0.5)
             with driver(world, tmp_path) as process:
+                assert process.stdout is not None
                 names: Counter[str] = Counter()
                 while names["stored"] < batches or not names["notices"]:
-                    line = output(process).readline()
+                    line = process.stdout.readline()
                     assert line, (tmp_path / LOG).read_text()[-4_000:]
                     names[line.split()[0]] += 1
                     world.publish(0, 0)

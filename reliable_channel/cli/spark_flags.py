@@ -1,0 +1,34 @@
+"""The options of commands that run on Spark."""
+
+from typing import Annotated, Final
+
+import typer
+
+MASTER_HELP: Final = (
+    "A master of Spark: local[*], spark://host:7077, k8s://https://host:port, yarn."
+)
+REMOTE_HELP: Final = "A server of Spark Connect, sc://host:15002."
+Conf = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--conf", metavar="NAME=VALUE", help="A setting of Spark, as spark.executor.memory=4g."
+    ),
+]
+
+
+def settings(given: list[str] | None) -> dict[str, str]:
+    """Settings by name.
+
+    Raises:
+        typer.BadParameter: one is no `spark.name=value`.
+    """
+    found = {}
+    for text in given or ():
+        name, equals, value = text.partition("=")
+        if not equals or not name.startswith("spark."):
+            raise typer.BadParameter(
+                f"{text!r} is no setting of Spark; give spark.executor.memory=4g, for example",
+                param_hint="--conf",
+            )
+        found[name] = value
+    return found

@@ -1,0 +1,83 @@
+"""Sync traffic by the size of the group: small tables of facts in, small tables out."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from pyspark.sql import SparkSession
+from pyspark.testing import assertDataFrameEqual
+
+from reliable_channel.pipeline.figures import sync_traffic
+from reliable_channel.pipeline.schemas import FACT
+
+MINUTE_MS = 60_000
+COLUMNS = (
+    "channel_id string, participants long, minutes double, sync_messages long, a_minute double, "
+    "bytes_a_minute double"
+)
+Fact = dict[str, object]
+
+
+def was_there(
+    name: str, from_minute: float, to_minute: float, channel_id: str = "general", life: int = 0
+) -> Fact:
+    return {
+        "fact": "Life",
+        "channel_id": channel_id,
+        "participant_id": name,
+        "life": life,
+        "opened_ms": int(from_minute * MINUTE_MS),
+        "until_ms": int(to_minute * MINUTE_MS),
+    }
+
+
+def sent(name: str, minute: float, kind: str = "sync", channel_id: str = "general") -> Fact:
+    return {
+        "fact": "Dispatch",
+        "channel_id": channel_id,
+        "participant_id": name,
+        "life": 0,
+        "kind": kind,
+        "at_ms": int(minute * MINUTE_MS),
+        "payload_bytes": 100,
+    }
+
+
+def check(
+    spark: SparkSession, given: Sequence[Fact], expected: Sequence[tuple[object, ...]]
+) -> None:
+    found = sync_traffic(spark.createDataFrame(list(given), FACT))
+    wanted = spark.createDataFrame(list(expected), COLUMNS)
+    assertDataFrameEqual(found, wanted, checkRowOrder=True)
+
+
+def test_syncs_count_for_the_size_that_the_group_had_then(spark: SparkSession) -> None:
+    given = [
+        was_there("alice", 0, 10),
+        was_there("bob", 2, 10),
+        was_there("bob", 10, 14, life=1),  # at once again, without its state
+        was_there("carol", 4, 8),
+        sent("alice", 1),
+        sent("alice", 1, kind="content"),
+        sent("alice", 3),
+        sent("bob", 3.5),
+        sent("carol", 4),  # as the first it does
+        sent("bob", 6),
+        sent("alice", 8),  # as carol leaves
+        sent("bob", 12),
+        was_there("dave", 0, 5, channel_id="quiet"),
+    ]
+    expected = [
+        ("general", 1, 6.0, 2, 2 / 6, 200 / 6),
+        ("general", 2, 4.0, 2, 2 / 4, 200 / 4),
+        ("general", 3, 4.0, 3, 3 / 4, 300 / 4),
+        ("quiet", 1, 5.0, 0, 0.0, 0.0),
+    ]
+    check(spark, given, expected)
+
+
+def test_large_groups_are_told_apart_by_two_digits(spark: SparkSession) -> None:
+    given = [was_there(f"p{number}", 0, 1) for number in range(123)]
+    given += [was_there(f"q{number}", 1, 3, channel_id="less") for number in range(99)]
+    expected = [("general", 120, 1.0, 1, 1.0, 100.0), ("less", 99, 2.0, 0, 0.0, 0.0)]
+    check(spark, [*given, sent("p0", 0.5)], expected)
