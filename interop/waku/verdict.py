@@ -12,7 +12,7 @@ from .peers import JsPeer, OurPeer, digest
 from .stage import POLL_S, Stage
 
 LOOKS: Final = 10
-"""At a js-waku that still moves; one that never stands is judged as it is."""
+"""At a participant that still moves; one that never stands is judged as it is."""
 
 
 @dataclass(frozen=True)
@@ -82,11 +82,16 @@ def _check_ours(stage: Stage, peer: OurPeer, accepted: dict[str, bytes]) -> str:
 def _check_told(stage: Stage, peer: OurPeer, others: set[str]) -> None:
     """The application was told of each once. Who was killed between noting that and telling it is
     told again, and warned that it may know of it."""
-    told = [e for e in peer.told("message_received") if e["message_id"] not in stage.forgotten]
-    new = Counter(event["message_id"] for event in told if not event["redelivered"])
-    again = {event["message_id"] for event in told if event["redelivered"]}
+    for _ in range(LOOKS):  # a message is told once it is on disk, later than it is in the log
+        events = peer.told("message_received")
+        told = [event for event in events if event["message_id"] not in stage.forgotten]
+        new = Counter(event["message_id"] for event in told if not event["redelivered"])
+        again = {event["message_id"] for event in told if event["redelivered"]}
+        untold = others - set(new) - (again if peer.lives > 1 else set())
+        if not untold:
+            break
+        sleep(POLL_S)
     twice = {message_id for message_id, count in new.items() if count > 1}
-    untold = others - set(new) - (again if peer.lives > 1 else set())
     foreign = (set(new) | again) - others
     assert not twice, f"{peer.name} was told twice, without a warning, of {stage.names(twice)}"
     assert not untold, f"{peer.name} was not told of {stage.names(untold)}"
