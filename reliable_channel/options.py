@@ -12,6 +12,7 @@ from .sds.bloom import BloomParameters
 from .sds.options import (
     DAY_MS,
     MAX_CAUSAL_HISTORY_SIZE,
+    MAX_MESSAGE_BYTES,
     MAX_REQUESTS_PER_MESSAGE,
     Limits,
     RepairOptions,
@@ -170,8 +171,8 @@ class ChannelOptions:
     """The same in bytes."""
     max_lamport_ahead_ms: int = DAY_MS
     """How far ahead of local time a message's Lamport timestamp may be."""
-    max_message_bytes: int = 150 * 1024 - 1024
-    """How long an encoded message may be."""
+    max_message_bytes: int = MAX_MESSAGE_BYTES
+    """How long an encoded message may be: by default what passes every node."""
     log_limit: int = 1_000_000
     """Messages in the log; the oldest leave it, where there is `state` some thousands at a time."""
     log_limit_bytes: int = 1024 * 1024 * 1024

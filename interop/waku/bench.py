@@ -230,10 +230,11 @@ class BenchNetwork:
         return self._add(Container, "ours", [], name, entrypoint=[python, "-c", source.read_text()])
 
     def program_behind_gateway(self, name: str, source: Path) -> Container:
-        """The same, with a gateway of its own, whose REST address is its one argument."""
-        gateway = self.gateway(name, "relay")
+        """The same, with a gateway of its own, whose REST address is its one argument; the embedded
+        node needs none."""
+        node = self.node if self.kind == "embedded" else self.gateway(name, "relay")
         python = str(Path(sys.executable).resolve())
-        entrypoint = [python, "-c", source.read_text(), f"http://{gateway.address}:{REST_PORT}"]
+        entrypoint = [python, "-c", source.read_text(), f"http://{node.address}:{REST_PORT}"]
         return self._add(Container, "ours", [], name, entrypoint=entrypoint)
 
     def gateway(self, name: str, service: Service = "relay") -> Container:

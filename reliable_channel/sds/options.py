@@ -7,6 +7,9 @@ from typing import Final, Literal
 from .bloom import BloomParameters
 from .retries import RetryPolicy, fixed
 
+MAX_MESSAGE_BYTES: Final = 150_000 - 1024
+"""What a Waku message leaves beside its own fields where it passes every node: nwaku relays
+150 KiB, and go-waku 150,000 bytes; it takes what is longer, and drops it without a word."""
 DAY_MS: Final = 24 * 60 * 60 * 1000
 LOG_WINDOW_ENTRIES: Final = 20_000
 """More than any causal history looks back, or any bloom filter of the default capacity."""
@@ -180,9 +183,8 @@ class SdsOptions:
     """How long messages wait for a missing one before it counts as lost; 0 for ever. DIVERGES:
     js-waku waits for ever by default, and one message lost for good then blocks the channel for
     good."""
-    max_message_bytes: int = 150 * 1024 - 1024
-    """How long an encoded message may be: what a Waku message of 150 KiB leaves beside its own
-    fields."""
+    max_message_bytes: int = MAX_MESSAGE_BYTES
+    """How long an encoded message may be."""
     retention_ms: int = 0
     """How old by its Lamport timestamp an entry of the log may become before it leaves; 0 for any
     age."""

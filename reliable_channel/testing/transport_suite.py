@@ -28,6 +28,7 @@ import pytest
 
 from ..channel import ReliableChannel
 from ..events import MessageReceived
+from ..sds.options import MAX_MESSAGE_BYTES
 from ..transport.base import (
     HASH_BYTES,
     Envelope,
@@ -42,7 +43,7 @@ from ..transport.waku import WakuSettings
 
 CONTENT_TOPIC: Final = "/reliable-channel/1/transport-suite/proto"
 SETTINGS: Final = WakuSettings(CONTENT_TOPIC)
-LONGEST_BYTES: Final = 150 * 1024 - 1024
+LONGEST_BYTES: Final = MAX_MESSAGE_BYTES
 """What `max_message_bytes` lets through by default."""
 PATIENCE_S: Final = 30.0
 AGAIN_S: Final = 2.0
