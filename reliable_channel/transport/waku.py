@@ -3,6 +3,7 @@
 from collections.abc import AsyncGenerator, Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from math import inf
 from typing import Final, Literal
 
 import anyio
@@ -15,6 +16,7 @@ from waku.errors import (
     NoPeers,
     NotFound,
     NotSubscribed,
+    RateLimited,
     WakuError,
 )
 from waku.hashing import message_hash
@@ -272,6 +274,14 @@ class WakuTransport:
         self._last_ping_s = self._monotonic()  # one that fails is made again soon
 
     async def _light_push(self, message: WakuMessage) -> None:
+        try:
+            await self._push(message)
+        except WakuError as error:
+            if error.retryable and not isinstance(error, RateLimited):
+                self._last_ping_s = -inf  # who was away may have forgotten the subscription, too
+            raise
+
+    async def _push(self, message: WakuMessage) -> None:
         if not self._legacy_light_push:
             try:
                 await self._client.lightpush(message, self._shard)

@@ -233,6 +233,17 @@ async def test_a_ping_that_fails_is_made_again_soon(virtual_time: None) -> None:
         assert it.asked("GET", "/filter/v2/subscriptions") == 2
 
 
+async def test_a_service_node_that_was_away_is_asked_for_the_subscription_at_once() -> None:
+    async with line() as it, opened(it, service="light") as alice:
+        for status, pings in ((429, 0), (503, 1)):
+            it.disturbance = answering(status, b"not now", path="/lightpush")
+            with pytest.raises(TransportError):
+                await publish(alice, b"hello")
+            it.disturbance = None
+            await alice.receive()
+            assert it.asked("GET", "/filter/v2/subscriptions") == pings
+
+
 async def test_a_subscription_that_the_service_node_refuses_for_now_is_asked_for_again() -> None:
     go_waku = b'{"requestId":"1","statusDesc":"subscription failed"}'
     async with line() as it, opened(it, service="light") as alice:
@@ -307,7 +318,7 @@ async def test_garbage_is_an_error_that_names_the_call_and_may_pass(
             with pytest.raises(TransportError, match=r"lightpush|relay.*publish") as sending:
                 await publish(alice, b"hello")
             assert sending.value.retryable
-        with pytest.raises(TransportError, match=r"messages|subscribe") as receiving:
+        with pytest.raises(TransportError, match=r"messages|subscri|ping") as receiving:
             await alice.receive()
         assert receiving.value.retryable
         with pytest.raises(StoreUnavailable, match=r"store|flavour"):
