@@ -117,18 +117,18 @@ def sync_traffic(facts: DataFrame) -> DataFrame:
     lives = table(facts, "Life")
     came = lives.select("channel_id", F.col("opened_ms").alias("at_ms"), F.lit(1).alias("change"))
     left = lives.select("channel_id", F.col("until_ms").alias("at_ms"), F.lit(-1).alias("change"))
-    # Each minute's are put at its last one, so that a year of a channel is half a million rows.
+    # Each second's are put at its last one: many participants may send at once.
     sent = (
         table(facts, "Dispatch")
         .where("kind = 'sync'")
-        .groupBy("channel_id", F.floor(F.col("at_ms") / 60_000).alias("minute"))
+        .groupBy("channel_id", F.floor(F.col("at_ms") / 1_000).alias("second"))
         .agg(
             F.max("at_ms").alias("at_ms"),
             F.lit(0).alias("change"),
             F.count("*").alias("messages"),
             F.sum("payload_bytes").alias("bytes"),
         )
-        .drop("minute")
+        .drop("second")
     )
     # Who comes hears what is sent in that moment, and who leaves did, too.
     in_time = Window.partitionBy("channel_id").orderBy("at_ms", F.desc("change"))
