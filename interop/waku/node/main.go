@@ -113,9 +113,25 @@ func run(s settings) error {
 		Address: s.address, Port: restPort,
 		RelayCacheCapacity: s.relayCache, FilterCacheCapacity: s.filterCache,
 	}, log).Start(ctx, &running)
+	go hearOfClosing(ctx, waku.FilterLightnode())
 	fmt.Println(`{"event":"ready"}`)
 	<-ctx.Done()
 	return nil
+}
+
+// hearOfClosing reads what go-waku's REST server leaves unread: a subscription that is told, with its
+// lock held, that it is closing waits for a reader, and each push that comes later waits for the lock.
+func hearOfClosing(ctx context.Context, client *filter.WakuFilterLightNode) {
+	known := map[string]bool{}
+	for ctx.Err() == nil {
+		for _, subscription := range client.Subscriptions() {
+			if !known[subscription.ID] {
+				known[subscription.ID] = true
+				go func() { <-subscription.Closing }()
+			}
+		}
+		time.Sleep(redial)
+	}
 }
 
 func (s settings) options(log *zap.Logger) ([]node.WakuNodeOption, error) {
