@@ -16,7 +16,7 @@ POLL_S: Final = 2.0
 NAMED: Final = 20
 """So many missing messages are named."""
 SETTLE_S: Final = 120
-STOCK_SETTLE_S: Final = 360
+STOCK_MORE_S: Final = 600
 """Through a node that takes one message a second."""
 JS_PATIENCE_S: Final = 40
 """How long js-waku may stand still before what it misses counts as missed."""
@@ -140,7 +140,7 @@ class Stage:
             TimeoutError: one of ours has not got all.
         """
         if self.cell.node == "stock":
-            within_s = max(within_s, STOCK_SETTLE_S)
+            within_s += STOCK_MORE_S
         end = monotonic() + within_s
         js_lengths, js_moved_at = [-1], monotonic()
         while True:
