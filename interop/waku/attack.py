@@ -72,6 +72,8 @@ def _claim_all(stage: Stage, mallory: Container) -> None:
         for other in stage.others(peer):
             other.unpause()
         if isinstance(peer, JsPeer):
+            if not stage.network.has_store:
+                stage.forgotten |= said  # js-waku sends them no more, and nobody else has them
             stage.notes.append(
                 f"{peer.name} took {believed} of 3 messages that nobody had for acknowledged, as "
                 "a filter of ones said so"
