@@ -25,6 +25,8 @@ RetrievalStrategy = str | RepairPolicy
 SyncScheduleName = Literal["suppressed", "js-waku"]
 WireProfileName = str | WireProfile
 EncryptionOrder = Literal["profile", "sds-then-encrypt", "encrypt-then-sds"]
+ENCRYPTION_ORDERS: Final = get_args(EncryptionOrder)[1:]
+"""What a profile may have."""
 HistoryName = Literal["all", "since", "none"]
 SegmentationName = Literal["profile", "none", "nim-segmentation", "lip-243-v0.1"]
 

@@ -7,10 +7,10 @@ A profile is often another one with something replaced: `replace(SPEC, name="min
 from collections.abc import Callable
 from dataclasses import replace
 from functools import wraps
-from typing import Final, ParamSpec, TypeVar, get_args
+from typing import Final, ParamSpec, TypeVar
 
 from .errors import PluginError
-from .options import EncryptionOrder
+from .options import ENCRYPTION_ORDERS
 from .policies import checked_id_function
 from .sds.bloom import BloomFilterError, BloomForm, BloomLayout, BloomParameters
 from .sds.clock import LamportClock
@@ -120,7 +120,7 @@ def _check(profile: WireProfile, name: str, whose: str) -> None:
     layouts = [layout.name for layout in LAYOUTS]
     codec_has = ("recognises", "decode", "encode", "assemble", "encode_causal_entry")
     bloom_has = ("byte_flip", "hash_pair", "write", "read")
-    layout, orders = profile.segmentation, get_args(EncryptionOrder)[1:]
+    layout, orders = profile.segmentation, ENCRYPTION_ORDERS
     for part, fits, allowed in (
         ("name", profile.name == name, repr(name)),
         ("codec", _has(profile.codec, codec_has), "a Codec"),

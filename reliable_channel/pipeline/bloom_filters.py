@@ -16,7 +16,7 @@ from random import Random
 from typing import Final, NamedTuple
 
 from ..options import ChannelOptions
-from ..sds.bloom import BloomFilterError, BloomForm, BloomLayout, BloomParameters
+from ..sds.bloom import BloomFilterError, BloomForm, BloomLayout, BloomParameters, set_bits
 from ..sds.message import Message
 from .findings import Audit, Finding
 from .journals import settings
@@ -124,7 +124,7 @@ class LookedAt:
 
     def __init__(self, layout: BloomLayout, words: bytes) -> None:
         self.layout = layout
-        self.set_bits = int.from_bytes(words).bit_count()
+        self.set_bits = set_bits(words)
         self.had = self.lacking = self.absent = self.false_positives = 0
         self._words = words
         self._room = MOST_LATER

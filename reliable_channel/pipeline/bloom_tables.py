@@ -9,11 +9,11 @@ import pyarrow as pa
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from ..sds.bloom import BloomFilterError, BloomParameters
+from ..sds.bloom import BloomFilterError, BloomParameters, set_bits
 from ..sds.profile import PROFILES
 from .decode import decoded
 from .schemas import FILTER
-from .sources.batches import arrow_schema, batches
+from .sources.batches import arrow_schema, batches, rows_of
 
 _OF_MESSAGE: Final = (*FILTER.names[:5], "bloom_filter")
 
@@ -30,11 +30,7 @@ def blooms(
     expected = parameters or BloomParameters()
 
     def rows(given: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        read = (
-            _row(*values, expected)
-            for batch in given
-            for values in zip(*(column.to_pylist() for column in batch.columns), strict=True)
-        )
+        read = (_row(*values, expected) for values in rows_of(given))
         return batches(read, arrow_schema(FILTER), weighed=[FILTER.names.index("words")])
 
     return (
@@ -51,5 +47,4 @@ def _row(*values: Any) -> tuple[Any, ...]:
         layout, words = PROFILES[message[-1]].bloom.read(field, expected)
     except BloomFilterError as error:
         return (*message, None, None, None, field, str(error))
-    set_bits = int.from_bytes(words).bit_count()
-    return (*message, layout.bit_count, layout.hash_count, set_bits, words, None)
+    return (*message, layout.bit_count, layout.hash_count, set_bits(words), words, None)

@@ -11,6 +11,7 @@ from pyspark.sql import functions as F
 from pyspark.sql.types import StructField, StructType
 
 from ..encryption import Encryption
+from ..options import ENCRYPTION_ORDERS
 from ..sds.message import MessageKind, kind_of
 from ..sds.wire import CodecError, NimCodec, SpecCodec
 from .opening import EncryptionFactory, Unopened, opened
@@ -21,7 +22,6 @@ _SPEC: Final = SpecCodec()
 _NIM: Final = NimCodec()
 _KINDS: Final[dict[MessageKind | None, str]] = {kind: kind.value for kind in MessageKind}
 _LAMPORT, _CONTENT, _ERROR = map(MESSAGE.names.index, ("lamport_timestamp", "content", "error"))
-ORDERS: Final = ("sds-then-encrypt", "encrypt-then-sds")
 MOST_LAMPORT: Final = 2**63 - 1
 Row = tuple[Any, ...]
 
@@ -43,8 +43,8 @@ def decoded(
     Raises:
         ValueError: no such `encryption_order`.
     """
-    if encryption_order not in ORDERS:
-        allowed = " and ".join(map(repr, ORDERS))
+    if encryption_order not in ENCRYPTION_ORDERS:
+        allowed = " and ".join(map(repr, ENCRYPTION_ORDERS))
         raise ValueError(f"encryption_order is {encryption_order!r}; allowed are {allowed}")
     inside = encryption_order == "encrypt-then-sds"
     schema = StructType([*frame.schema.fields, StructField("message", MESSAGE)])

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from typing import Final, NamedTuple
 
 from ..events import RejectionReason
+from ..sds.bloom import set_bits
 from ..sds.message import Message
 from .lines import WIRE_IN, Line
 
@@ -100,4 +101,4 @@ class Misbehaviour:
 
 def _fill(bloom_filter: bytes) -> float:
     """The share of bits that are set, the few of a header among them."""
-    return int.from_bytes(bloom_filter).bit_count() / (8 * len(bloom_filter))
+    return set_bits(bloom_filter) / (8 * len(bloom_filter))

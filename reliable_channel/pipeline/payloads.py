@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import groupby
+from operator import itemgetter
 from typing import Any, Final
 
 import pyarrow as pa
@@ -28,7 +29,7 @@ from ..segmentation import (
     sniff,
 )
 from .schemas import BYTES, PAYLOAD
-from .sources.batches import arrow_schema, batches
+from .sources.batches import arrow_schema, batches, rows_of
 
 MOST_NAMED: Final = 10
 """Missing segments that an error tells by number."""
@@ -47,10 +48,10 @@ def payloads(messages: DataFrame, limits: ReassemblyLimits | None = None) -> Dat
     allowed = limits or ReassemblyLimits()
 
     def put_together(pieces: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        rows = (row for batch in pieces for row in zip(*map(_values, batch.columns), strict=True))
+        by_payload = groupby(rows_of(pieces), key=itemgetter(0, 1, 2))
         whole = (
             payload
-            for (channel_id, sender_id, _), group in groupby(rows, key=lambda row: row[:3])
+            for (channel_id, sender_id, _), group in by_payload
             for payload in join(channel_id, sender_id, (row[3:] for row in group), allowed)
         )
         return batches(whole, arrow_schema(PAYLOAD), weighed=[PAYLOAD.names.index("payload")])
@@ -78,7 +79,7 @@ def with_payload_hash(pieces: DataFrame) -> DataFrame:
 
     def hashed(given: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for batch in given:
-            segments = map(sniff, _values(batch.column(_CONTENT)))
+            segments = map(sniff, batch.column(_CONTENT).to_pylist())
             hashes = [segment and segment.original_payload_hash for segment in segments]
             arrays = [*batch.columns, pa.array(hashes, pa.binary())]
             yield pa.RecordBatch.from_arrays(arrays, [*batch.schema.names, "payload_hash"])
@@ -137,8 +138,3 @@ def _missing(begun: SegmentSet) -> str:
     absent = [n for n in range(begun.data_segment_count) if n not in begun.chunks]
     named = ", ".join(map(str, absent[:MOST_NAMED])) + (", ..." if absent[MOST_NAMED:] else "")
     return f"incomplete: of {begun.data_segment_count} segments {len(absent)} are missing, {named}"
-
-
-def _values(column: pa.Array) -> list[Any]:
-    values: list[Any] = column.to_pylist()
-    return values

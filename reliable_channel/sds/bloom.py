@@ -153,7 +153,12 @@ class BloomLayout:
 
     def fill(self, words: bytes) -> float:
         """The share of bits that are set, from 0 to 1."""
-        return min(1.0, int.from_bytes(words).bit_count() / self.bit_count)
+        return min(1.0, set_bits(words) / self.bit_count)
+
+
+def set_bits(words: bytes) -> int:
+    """How many bits are set."""
+    return int.from_bytes(words).bit_count()
 
 
 Probes = tuple[tuple[int, int], ...]

@@ -12,7 +12,7 @@ from itertools import chain, islice
 from typing import Final, NoReturn
 
 from ..sds import Arrival, Message, Outcome, RepairOptions, SdsProtocol, WireProfile
-from ..sds.bloom import BloomParameters, contains
+from ..sds.bloom import BloomParameters, contains, set_bits
 from ..sds.events import (
     AcknowledgementSource,
     DeliveryFailed,
@@ -289,7 +289,7 @@ class Watch(Observer[SdsProtocol]):
     def _check_filter(self, message: Message) -> None:
         layout, words = self._filters.layout, message.bloom_filter or b""
         most = self._filters.capacity * self._filters.hash_count
-        bits = int.from_bytes(words).bit_count()
+        bits = set_bits(words)
         if bits > most:
             detail = f"{bits} bits are set, by its capacity {most} can be"
             self._violated("the bloom filter rolls", message.message_id, detail)

@@ -108,6 +108,7 @@ class GroupRun(Run):
             ValueError: nobody knows its name.
         """
         name = dict(self.options).get("retrieval_strategy", "both")
+        # Ours need no plugins, which each process would load.
         return REPAIR_POLICIES.get(name) or make_repair_policy(plugin_manager(), name)
 
     def _scenario(self, options: ChannelOptions) -> Scenario:

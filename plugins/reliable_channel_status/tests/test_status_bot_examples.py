@@ -1,13 +1,14 @@
 """Each of examples/status_bots runs among people."""
 
 import asyncio
-import importlib.util
 import json
 import socket
 import time
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
+from runpy import run_path
+from types import SimpleNamespace
 from typing import Any
 from xml.etree import ElementTree
 
@@ -35,11 +36,7 @@ NODE = "http://node"
 
 
 def example(name: str) -> Any:
-    spec = importlib.util.spec_from_file_location(f"example_{name}", EXAMPLES / f"{name}.py")
-    assert spec is not None and spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
+    return SimpleNamespace(**run_path(str(EXAMPLES / f"{name}.py")))
 
 
 def test_moderation() -> None:

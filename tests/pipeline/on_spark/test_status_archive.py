@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-import importlib.util
 from datetime import date
 from pathlib import Path
+from runpy import run_path
+from types import SimpleNamespace
 from typing import Any
 
 from pyspark.sql import SparkSession
@@ -21,11 +22,7 @@ FIRST, SECOND = (f"{number}dc14fd8-9a8b-4df5-a358-2c3067be5439" for number in (1
 
 
 def example(name: str) -> Any:
-    spec = importlib.util.spec_from_file_location(f"example_{name}", EXAMPLES / f"{name}.py")
-    assert spec is not None and spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
+    return SimpleNamespace(**run_path(str(EXAMPLES / f"{name}.py")))
 
 
 def archived(folder: Path, journals: Path) -> None:

@@ -8,45 +8,29 @@ from pyspark.sql import SparkSession
 from pyspark.testing import assertDataFrameEqual
 
 from reliable_channel.pipeline.figures import sync_traffic
-from reliable_channel.pipeline.schemas import FACT
+
+from .tables import Row, fact, facts
 
 MINUTE_MS = 60_000
 COLUMNS = (
     "channel_id string, participants long, minutes double, sync_messages long, a_minute double, "
     "bytes_a_minute double"
 )
-Fact = dict[str, object]
 
 
-def was_there(
-    name: str, from_minute: float, to_minute: float, channel_id: str = "general", life: int = 0
-) -> Fact:
-    return {
-        "fact": "Life",
-        "channel_id": channel_id,
-        "participant_id": name,
-        "life": life,
-        "opened_ms": int(from_minute * MINUTE_MS),
-        "until_ms": int(to_minute * MINUTE_MS),
-    }
+def was_there(name: str, from_minute: float, to_minute: float, **values: object) -> Row:
+    opened_ms, until_ms = int(from_minute * MINUTE_MS), int(to_minute * MINUTE_MS)
+    return fact("Life", name, opened_ms=opened_ms, until_ms=until_ms, **values)
 
 
-def sent(name: str, minute: float, kind: str = "sync", channel_id: str = "general") -> Fact:
-    return {
-        "fact": "Dispatch",
-        "channel_id": channel_id,
-        "participant_id": name,
-        "life": 0,
-        "kind": kind,
-        "at_ms": int(minute * MINUTE_MS),
-        "payload_bytes": 100,
-    }
+def sent(name: str, minute: float, kind: str = "sync") -> Row:
+    return fact("Dispatch", name, kind=kind, at_ms=int(minute * MINUTE_MS), payload_bytes=100)
 
 
 def check(
-    spark: SparkSession, given: Sequence[Fact], expected: Sequence[tuple[object, ...]]
+    spark: SparkSession, given: Sequence[Row], expected: Sequence[tuple[object, ...]]
 ) -> None:
-    found = sync_traffic(spark.createDataFrame(list(given), FACT))
+    found = sync_traffic(facts(spark, *given))
     wanted = spark.createDataFrame(list(expected), COLUMNS)
     assertDataFrameEqual(found, wanted, checkRowOrder=True)
 

@@ -91,12 +91,12 @@ class BotMemory:
         self._times: dict[str, int] = dict(rows.get(_TIMES.name, ()))
         self._clocks = {chat: ChatClock(clock) for chat, clock in rows.get(_CLOCKS.name, ())}
         by_clock = sorted(rows.get(_HANDLED.name, ()), key=lambda row: row[1])
-        # Not a dict: taking the first key of one is linear in the keys deleted before it.
+        # No dicts: taking the first key of one is linear in the keys deleted before it.
         self._handled: OrderedDict[bytes, int] = OrderedDict(by_clock)
         said = sorted(map(_said, rows.get(_SAID.name, ())), key=lambda said: said.number)
         self._said = OrderedDict((one.once, one) for one in said)
         self._unpublished = deque(one for one in said if one.messages)
-        self._unconfirmed: dict[int, Said] = {}
+        self._unconfirmed: OrderedDict[int, Said] = OrderedDict()
         self._numbers = said[-1].number if said else 0
         self._notes: dict[str, str] = dict(rows.get(_NOTES.name, ()))
         if "born" not in self._times:
