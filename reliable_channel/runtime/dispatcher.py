@@ -11,7 +11,7 @@ from .backoff import Backoff
 from .confirmation import Confirmation
 from .engine import Engine
 from .health import Health
-from .outbox import Outbox
+from .outbox import Item, Outbox
 from .rate_limit import RateLimitManager
 from .stages import Parcel, StageFailed, Stages
 
@@ -22,7 +22,11 @@ FRESH_NS: Final = 10_000_000_000
 """A failed dispatch may have reached the node: within 10 s the same envelope goes again, which the
 network recognises as a repetition. A later one needs a new timestamp, since archives refuse old
 ones (nwaku: 20 s)."""
-_EXPENDABLE: Final = (OutgoingKind.CONTROL, OutgoingKind.SYNC, OutgoingKind.EPHEMERAL)
+_OF_THE_MOMENT: Final = (OutgoingKind.CONTROL, OutgoingKind.SYNC, OutgoingKind.EPHEMERAL)
+"""What archives need not keep."""
+_EXPENDABLE: Final = (OutgoingKind.CONTROL, OutgoingKind.EPHEMERAL)
+"""What is not tried again. A sync is, until a newer one takes its place: through a node that takes
+few messages a second, the first attempt seldom is the one that gets through."""
 
 
 class Dispatcher:
@@ -57,6 +61,10 @@ class Dispatcher:
         while True:
             item = await self._outbox.get()
             outgoing = item[2]
+            if self._engine.is_settled(outgoing):
+                self._attempted.pop(outgoing.message_id, None)
+                self._outbox.done()
+                continue
             if not self._may_go(outgoing.kind):
                 self._outbox.put_back(item)
                 await self._budget_grows(outgoing.kind)
@@ -76,11 +84,7 @@ class Dispatcher:
                     continue
                 self._health.failed("send", str(error))
                 self._engine.counters.publish_failures += 1
-                if outgoing.kind in _EXPENDABLE:
-                    self._outbox.done()
-                else:
-                    self._attempted[outgoing.message_id] = envelope
-                    self._outbox.put_back(item)
+                self._keep(item, envelope)
                 await anyio.sleep(backoff.next_s())
             except BaseException:
                 self._outbox.put_back(item)  # cancelled in the middle: it may not have gone out
@@ -91,6 +95,16 @@ class Dispatcher:
                 self._health.succeeded("send")
                 self._confirmation.dispatched(outgoing, envelope)
                 self._engine.dispatched(outgoing, envelope)
+
+    def _keep(self, item: Item, envelope: Envelope) -> None:
+        """See that a message that the node did not take goes again, where it is to."""
+        outgoing = item[2]
+        if outgoing.kind in _EXPENDABLE:
+            self._outbox.done()
+            return
+        if outgoing.kind is not OutgoingKind.SYNC:
+            self._attempted[outgoing.message_id] = envelope
+        self._outbox.put_back(item)
 
     async def _envelope(self, outgoing: Outgoing) -> Envelope:
         envelope = self._attempted.pop(outgoing.message_id, None)
@@ -103,7 +117,7 @@ class Dispatcher:
         return self._transport.envelope(
             parcel.payload,
             timestamp_ns=timestamp_ns,
-            ephemeral=outgoing.kind in _EXPENDABLE,
+            ephemeral=outgoing.kind in _OF_THE_MOMENT,
             meta=parcel.meta,
         )
 

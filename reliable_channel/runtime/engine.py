@@ -189,6 +189,16 @@ class Engine:
         self.core.dispatched(message_id, self.now_ms(), envelope.message_hash)
         self._settle(*self._requests.sent(message_id, envelope.message_hash))
 
+    def is_settled(self, outgoing: Outgoing) -> bool:
+        """Whether a message that waited to go need not any more: a retry of what was acknowledged
+        or given up meanwhile."""
+        message_id = outgoing.message_id
+        return (
+            outgoing.kind is OutgoingKind.RETRY
+            and message_id in self.core.log
+            and message_id not in self.core.unacknowledged
+        )
+
     def resend(self, message_id: str) -> bool:
         """Send an own message again ahead of its time; return False where it is settled or has no
         attempt left."""

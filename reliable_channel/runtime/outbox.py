@@ -19,7 +19,8 @@ _NEWEST: Final = {
     OutgoingKind.EPHEMERAL: EPHEMERAL_LIMIT,
 }
 """So many of a kind are kept, the newest."""
-_Item = tuple[int, int, Outgoing]
+Item = tuple[int, int, Outgoing]
+"""Urgency, number and message."""
 
 
 class Outbox:
@@ -32,7 +33,7 @@ class Outbox:
     """
 
     def __init__(self) -> None:
-        self._heap: list[_Item] = []
+        self._heap: list[Item] = []
         self._queued: set[tuple[OutgoingKind, str]] = set()
         self._newest: dict[OutgoingKind, deque[Outgoing]] = {kind: deque() for kind in _NEWEST}
         self._added = 0
@@ -50,7 +51,7 @@ class Outbox:
         if key in self._queued:
             return
         if (newest := self._newest.get(outgoing.kind)) is not None:
-            while len(newest) >= _NEWEST[outgoing.kind]:
+            if len(newest) >= _NEWEST[outgoing.kind]:
                 self._discard(newest.popleft())
             newest.append(outgoing)
         if outgoing.kind is OutgoingKind.CONTENT:
@@ -58,7 +59,7 @@ class Outbox:
         self._added += 1
         self._push((_URGENCY[outgoing.kind], self._added, outgoing))
 
-    async def get(self) -> _Item:
+    async def get(self) -> Item:
         """Wait for the most urgent message and take it; `done` or `put_back` must follow."""
         while not self._heap:
             if self._changed.is_set():  # a new one would leave those behind who wait already
@@ -78,11 +79,16 @@ class Outbox:
         if not self._heap and not self._in_hand:
             self._emptied.set()
 
-    def put_back(self, item: _Item) -> None:
-        """Return a message that the transport did not take, in its old place."""
-        self._in_hand -= 1
-        if (newest := self._newest.get(item[2].kind)) is not None:
+    def put_back(self, item: Item) -> None:
+        """Return a message that the transport did not take, in its old place, unless newer ones of
+        its kind took that meanwhile."""
+        kind = item[2].kind
+        if (newest := self._newest.get(kind)) is not None:
+            if len(newest) >= _NEWEST[kind]:
+                self.done()
+                return
             newest.appendleft(item[2])
+        self._in_hand -= 1
         self._push(item)
 
     async def content_comes(self) -> None:
@@ -104,7 +110,7 @@ class Outbox:
         waiting = sorted(self._heap, key=lambda item: item[:2])
         return [item[2] for item in waiting if item[2].kind is OutgoingKind.CONTENT]
 
-    def _push(self, item: _Item) -> None:
+    def _push(self, item: Item) -> None:
         self._queued.add((item[2].kind, item[2].message_id))
         heapq.heappush(self._heap, item)
         self._changed.set()

@@ -41,10 +41,12 @@ class SuppressedSchedule:
 
     After content the wait is half as long, since its sender waits to hear that it arrived. The
     sender itself comes right after that: before, its own sync would suppress the answers, and
-    much later, the loss of a last message would go unnoticed.
+    much later, the loss of a last message would go unnoticed. After an own sync it is twice as
+    long, so that another comes next: who said the last one is who waits for an answer, and among
+    few would be drawn again and again.
     """
 
-    _HASTE: Final = {Heard.CONTENT: 0.5, Heard.OWN_CONTENT: 0.75}
+    _PATIENCE: Final = {Heard.CONTENT: 0.5, Heard.OWN_CONTENT: 0.75, Heard.OWN_SYNC: 2.0}
 
     DEAD_SHARE: Final = 0.8
     DRAW_SHARE: Final = 0.4
@@ -58,7 +60,7 @@ class SuppressedSchedule:
 
     def delay_ms(self, heard: Heard) -> int:
         """Dead time, then an exponentially skewed draw."""
-        interval = self._interval_ms * self._HASTE.get(heard, 1.0)
+        interval = self._interval_ms * self._PATIENCE.get(heard, 1.0)
         bound = self.GROUP_SIZE_BOUND
         uniform = 1 / bound + self._random() * (1 - 1 / bound)
         skewed = 1 + math.log(uniform) / math.log(bound)
