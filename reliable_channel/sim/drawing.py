@@ -10,6 +10,7 @@ from random import Random
 from typing import Final, TypeVar
 
 from .scenario import (
+    PUBLISH_MS,
     Attack,
     ClockJump,
     Conditions,
@@ -90,6 +91,7 @@ def draw_scenario(seed: int) -> Scenario:
         parameters,
         commit_ms=draw.one_of((0, 3, 50, 2_000)),
         durable=draw.some_of(range(participants), 0, participants),
+        publish_ms=draw.one_of((PUBLISH_MS, PUBLISH_MS, PUBLISH_MS, SECOND_MS)),
     )
 
 

@@ -27,8 +27,6 @@ from .world import CHANNEL, C, Observer, World
 
 URGENCY: Final = {kind: urgency for urgency, kind in enumerate(OutgoingKind)}
 _HINTED: Final = (OutgoingKind.CONTENT, OutgoingKind.RETRY)
-PUBLISH_MS: Final = 5
-"""How long the own node takes to accept a message."""
 CATCH_UP_WINDOW_MS: Final = 30 * 86_400_000
 RETRIEVE_FREQUENCY_MS: Final = 10_000
 BACKOFF_MS: Final = (200, 10_000)
@@ -298,7 +296,7 @@ class Participant(Generic[C]):
         if self._outbox and not self._publishing and not self._node_is_away:
             self._publishing = True
             timeline = self._world.timeline
-            timeline.at(timeline.now_ms + PUBLISH_MS, self._publish, self.core)
+            timeline.at(timeline.now_ms + self._world.publish_ms, self._publish, self.core)
 
     def _publish(self, core: C) -> None:
         if core is not self.core:

@@ -11,6 +11,9 @@ from dataclasses import asdict, dataclass, field, fields
 from enum import Enum
 from typing import Any, ClassVar, Final, Literal, get_args
 
+PUBLISH_MS: Final = 5
+"""How long a node without a rate limit takes to accept a message."""
+
 
 @dataclass(frozen=True, slots=True)
 class Latency:
@@ -194,6 +197,9 @@ class Scenario:
     """How long a step's changes are on their way to the disk of who has durable state."""
     durable: tuple[int, ...] = ()
     """Who keeps its state on disk."""
+    publish_ms: int = PUBLISH_MS
+    """How long each own node takes to accept a message, the rate limit of some: stock go-waku takes
+    one light push a second. It holds for the whole run."""
     settle_within_ms: int = 3_600_000
     """How long after the faults all logs must be equal and nobody wait for anything."""
 
@@ -269,7 +275,7 @@ def _without_defaults(scenario: Scenario) -> dict[str, Any]:
                 if getattr(part, f.name) != getattr(kind(), f.name)
             ]
             plain[name] = _plain(changed)
-    for name in ("commit_ms", "durable", "settle_within_ms"):
+    for name in ("commit_ms", "durable", "publish_ms", "settle_within_ms"):
         if (value := getattr(scenario, name)) != Scenario.__dataclass_fields__[name].default:
             plain[name] = value
     return plain

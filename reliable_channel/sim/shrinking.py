@@ -5,6 +5,7 @@ from dataclasses import replace
 from typing import Final, TypeVar
 
 from .scenario import (
+    PUBLISH_MS,
     Conditions,
     Fault,
     Hostile,
@@ -112,5 +113,7 @@ def _plainer(scenario: Scenario) -> Iterator[Scenario]:
         yield replace(scenario, store=None)
         if store != StoreConditions():
             yield replace(scenario, store=StoreConditions())
+    if scenario.publish_ms != PUBLISH_MS:
+        yield replace(scenario, publish_ms=PUBLISH_MS)
     if scenario.parameters != Parameters():
         yield replace(scenario, parameters=Parameters())

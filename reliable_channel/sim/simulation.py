@@ -91,6 +91,7 @@ class Simulation:
             sds_maker(options, profile),
             profile.name,
             scenario.commit_ms,
+            scenario.publish_ms,
             policy=REPAIR_POLICIES[strategy],
         )
         numbers = range(scenario.participants)

@@ -156,6 +156,7 @@ class _Trial:
             make_core,
             "spec",
             scenario.commit_ms,
+            scenario.publish_ms,
             terms.payload_bytes,
             terms.policy or REPAIR_POLICIES[strategy],
         )

@@ -84,6 +84,8 @@ class World(Generic[C]):
     make_core: MakeCore[C]
     dialect: str
     commit_ms: int
+    publish_ms: int
+    """How long each own node takes to accept a message."""
     payload_bytes: int = 0
     """Messages of applications are filled up to this length."""
     policy: RepairPolicy = both
