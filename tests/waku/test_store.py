@@ -83,6 +83,21 @@ async def test_pages_follow_each_other() -> None:
     assert cursors == [None, "0x" + "02" * 32, "0x" + "04" * 32]
 
 
+async def test_many_hashes_go_in_several_queries_with_addresses_of_sensible_length() -> None:
+    hashes = [digest(number) for number in range(120)]
+    node = FakeNode([VERSION, page(0, 1), page(), page(119)])
+    async with node.client() as client:
+        entries = await client.store_by_hash(hashes, peer_addr="/ip4/1.2.3.4")
+        assert await client.store_by_hash([]) == []
+    assert entries == [StoreEntry(digest(number)) for number in (0, 1, 119)]
+    asked = [request.url.params for request in node.requests[1:]]
+    assert ",".join(params["hashes"] for params in asked) == ",".join(
+        "0x" + digest.hex() for digest in hashes
+    )
+    assert {params["peerAddr"] for params in asked} == {"/ip4/1.2.3.4"}
+    assert max(len(str(request.url)) for request in node.requests) < 4_096
+
+
 async def test_a_lost_cursor_starts_again_and_nothing_comes_twice() -> None:
     node = FakeNode([page(1, 2, cursor=2), LOST, page(0, 1, 2, cursor=2), page(3)])
     async with node.client() as client:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import binascii
 from base64 import urlsafe_b64encode
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from dataclasses import replace
 
 from waku import _failures, _json
@@ -22,6 +22,9 @@ MAX_RESTARTS = 3
 """How often `store_all` starts again after a lost cursor."""
 IDLE_PAGES = 100
 """In a row and without anything new, beyond those that a lost cursor made it read again."""
+
+HASHES_PER_QUERY = 50
+"""What keeps the address of a query by hash under 4 kB."""
 
 
 class StoreApi(Api):
@@ -92,6 +95,22 @@ class StoreApi(Api):
             cursors.add(page.cursor)
             page_query = replace(query, cursor=page.cursor)
         raise PageLimitReached(f"store_all (GET {PATH})", detail=f"no end after {max_pages} pages")
+
+    async def store_by_hash(
+        self, hashes: Sequence[bytes], *, peer_addr: str | None = None
+    ) -> list[StoreEntry]:
+        """Return what the store node says it holds of these messages, in as many queries as
+        addresses of sensible length need.
+
+        Raises:
+            WakuError: as `store`.
+        """
+        entries: list[StoreEntry] = []
+        for start in range(0, len(hashes), HASHES_PER_QUERY):
+            wanted = tuple(hashes[start : start + HASHES_PER_QUERY])
+            query = StoreQuery(hashes=wanted, page_size=HASHES_PER_QUERY, peer_addr=peer_addr)
+            entries += (await self.store(query)).entries
+        return entries
 
     def _page(self, answer: Answer) -> StorePage:
         fields = _json.object_of(answer.json())

@@ -17,8 +17,6 @@ PAGE_SIZE: Final = 100
 TOPICS_PER_QUERY: Final = 20
 """What keeps the address of a Store query short."""
 REMEMBERED_HASHES: Final = 50_000
-HASHES_PER_QUERY: Final = 50
-"""The same for queries by hash."""
 CACHE_CAPACITY: Final = 50
 """Messages of a shard that nwaku's cache holds: a look that brings so many may come too late."""
 
@@ -130,13 +128,10 @@ class Link:
         Raises:
             WakuError: no Store answers.
         """
-        found: list[Fetched] = []
-        for first in range(0, len(hashes), HASHES_PER_QUERY):
-            wanted = tuple(hashes[first : first + HASHES_PER_QUERY])
-            page = await self._client.store(StoreQuery(hashes=wanted, page_size=PAGE_SIZE))
-            fetched = [self._fetched(shard, e.message) for e in page.entries if e.message]
-            found += [one for one in fetched if one.message_hash in wanted]
-        return found
+        wanted = set(hashes)
+        entries = await self._client.store_by_hash(hashes)
+        fetched = (self._fetched(shard, entry.message) for entry in entries if entry.message)
+        return [one for one in fetched if one.message_hash in wanted]
 
     def new(self, fetched: Sequence[Fetched]) -> list[Fetched]:
         """Those of some messages that are of interest and were not here before."""
