@@ -6,6 +6,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Final
 
+from .bench import Service
 from .cells import Cell
 from .matrix import cells
 from .scenarios import SCENARIOS
@@ -17,6 +18,8 @@ HEAD: Final = (
     "| result | peers | node | ours by | messages | seconds | log | js-waku missed |",
     "|---|---|---|---|---|---|---|---|",
 )
+
+SERVICES: Final[dict[Service, str]] = {"relay": "relay", "light": "light push + filter"}
 
 
 def write_table(page: Path, results: Mapping[str, Future[tuple[Verdict, float]]]) -> None:
@@ -48,13 +51,13 @@ def _lines(results: Mapping[str, Future[tuple[Verdict, float]]]) -> list[str]:
         rows = [_row(known[n], results[n]) for n in results if known[n].scenario is scenario]
         if rows:
             lines += ["", f"**{scenario.number}. {scenario.title}**", "", *HEAD, *rows]
-            lines += _notes([results[n] for n in results if known[n].scenario is scenario])
+            passed = [n for n in done if known[n].scenario is scenario]
+            lines += _notes((known[n], results[n].result()[0].notes) for n in passed)
     return lines
 
 
 def _row(cell: Cell, result: Future[tuple[Verdict, float]]) -> str:
-    axes = [cell.peers.replace("-", " ↔ ", 1) if cell.peers != "two-of-each" else "two of each"]
-    axes += [cell.node, "relay" if cell.service == "relay" else "light push + filter"]
+    axes = [_peers(cell), cell.node, SERVICES[cell.service]]
     if (error := result.exception()) is not None:
         return joined(["**fails**", *axes, "", "", "", f"{type(error).__name__}"])
     verdict, took_s = result.result()
@@ -64,9 +67,22 @@ def _row(cell: Cell, result: Future[tuple[Verdict, float]]) -> str:
     return joined(["passes", *axes, *numbers, missed or nothing])
 
 
-def _notes(results: list[Future[tuple[Verdict, float]]]) -> list[str]:
-    notes = [n for r in results if not r.exception() for n in r.result()[0].notes]
-    return ["", *(f"* {note}." for note in notes)] if notes else []
+def _peers(cell: Cell) -> str:
+    return "two of each" if cell.peers == "two-of-each" else cell.peers.replace("-", " ↔ ")
+
+
+def _notes(noted: Iterable[tuple[Cell, tuple[str, ...]]]) -> list[str]:
+    """What was noted, once for all cells of the same peers that say the same."""
+    places: dict[tuple[str, tuple[str, ...]], list[str]] = {}
+    for cell, notes in noted:
+        if notes:
+            place = f"{cell.node} by {SERVICES[cell.service]}"
+            places.setdefault((_peers(cell), notes), []).append(place)
+    lines = [
+        f"* {peers}, {', '.join(where)}: {'; '.join(notes)}."
+        for (peers, notes), where in places.items()
+    ]
+    return ["", *lines] if lines else []
 
 
 def joined(fields: Iterable[str]) -> str:
