@@ -10,11 +10,11 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from itertools import count
 from threading import Condition, Thread
-from time import monotonic
+from time import monotonic, sleep
 from typing import Any, Final, Self
 
 from docker import version as docker_version
-from docker.errors import DockerException
+from docker.errors import APIError, DockerException
 from docker.types import EndpointConfig
 from docker.utils.socket import frames_iter
 from testcontainers.core.docker_client import DockerClient
@@ -25,6 +25,7 @@ ANSWER_TIMEOUT_S: Final = 90
 START_TIMEOUT_S: Final = 90
 STDERR: Final = 2
 KEPT_LINES: Final = 20
+PAUSE_ATTEMPTS: Final = 5
 
 Event = dict[str, Any]
 
@@ -89,8 +90,19 @@ class Container:
         self.wait_ready()
 
     def pause(self) -> None:
-        """Stop it in the middle of what it does; peers see silence."""
-        self._docker.pause()
+        """Stop it in the middle of what it does; peers see silence.
+
+        Raises:
+            docker.errors.APIError: the engine cannot, time after time.
+        """
+        for attempts_left in reversed(range(PAUSE_ATTEMPTS)):
+            try:
+                self._docker.pause()
+                return
+            except APIError:  # runc gives up soon where processes are busy
+                if not attempts_left:
+                    raise
+                sleep(1)
 
     def unpause(self) -> None:
         """Let it go on."""

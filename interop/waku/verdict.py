@@ -114,10 +114,13 @@ def _check_js(
         was_told, waits = accepted[message_id] in told, message_id in waiting
         missed = _missed(stage, peer, message_id, was_told, waits)
         defect = explanation(missed, allowed)
-        what = accepted[message_id][:60]
-        assert defect, f"{peer.name} misses {what!r}, which no defect explains: {missed}"
+        assert defect, (
+            f"{peer.name} misses {stage.names(set(accepted) - set(log))}; no defect explains "
+            f"{accepted[message_id][:60]!r}: {missed} // {peer.cause()}"
+        )
         explained[defect.name] += 1
-    assert set(explained) != {WAITS_FOR_EVER.name}, f"{peer.name} waits for nothing that we know"
+    waits_for_others = stage.forgotten or set(explained) != {WAITS_FOR_EVER.name}
+    assert waits_for_others, f"{peer.name} waits for nothing that we know"
     return explained, None if explained or stage.forgotten else digest(entries)
 
 

@@ -13,6 +13,7 @@ from waku.client import WakuClient
 from waku.errors import (
     EndpointMissing,
     LocalError,
+    NodeFailure,
     NoPeers,
     NotFound,
     NotSubscribed,
@@ -42,6 +43,8 @@ FILTER_REST_S: Final = 1.5
 """Between a ping and the subscription that it calls for. Stock nodes serve one filter request a
 second, and go-waku leaves the stream of one beyond open, so that the gateway waits for an answer in
 vain."""
+
+OPEN_ATTEMPTS: Final = 3
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,8 +123,15 @@ class WakuTransport:
         any more answer each look with nothing."""
 
     async def open(self) -> None:
-        """Subscribe, through relay or filter as the node has it."""
+        """Subscribe, through relay or filter as the node has it; what the service node refuses for
+        now is asked for a few times: the one filter request a second that it serves may have been
+        another's, or that of our own earlier life."""
         with _translated():
+            for _ in range(OPEN_ATTEMPTS - 1):
+                try:
+                    return await self._subscribe()
+                except NodeFailure:
+                    await anyio.sleep(FILTER_REST_S)
             await self._subscribe()
 
     async def aclose(self) -> None:

@@ -256,6 +256,30 @@ async def test_a_subscription_that_the_service_node_refuses_for_now_is_asked_for
         assert "renewed" in (await alice.receive()).gap
 
 
+@pytest.mark.parametrize(("refusals", "opens"), [(2, True), (3, False)])
+async def test_a_subscription_that_is_refused_for_now_does_not_end_the_start(
+    virtual_time: None, refusals: int, opens: bool
+) -> None:
+    refuse = answering(400, b"subscription failed", path="/filter/v2/subscriptions")
+    async with line() as it:
+        asked = 0
+
+        def some(request: httpx.Request) -> Any:
+            nonlocal asked
+            asked += "/filter/v2/subscriptions" in request.url.path
+            return refuse(request) if asked <= refusals else None
+
+        it.disturbance = some
+        alice = over(it, service="light")
+        if opens:
+            await alice.open()
+        else:
+            with pytest.raises(TransportError, match="subscription failed"):
+                await alice.open()
+        assert asked == 3
+        await alice.aclose()
+
+
 # -- the node goes away, comes back, forgets, and misbehaves ---------------------------------------
 
 
