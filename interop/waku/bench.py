@@ -83,7 +83,8 @@ class Bench:
             images = Images(address)
             began = monotonic()
             made = ", ".join(images.make()) or "none"
-            print(f"\nimages made: {made}; ready after {monotonic() - began:.0f} s", flush=True)
+            took_s = monotonic() - began
+            print(f"\nimages made: {made}; ready after {took_s:.0f} s", file=sys.stderr, flush=True)
             bench = cls(address, images)
             yield bench
             bench._client.close()

@@ -7,6 +7,7 @@ import zipfile
 from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
+from fcntl import LOCK_EX, flock
 from hashlib import sha256
 from pathlib import Path
 from typing import Final
@@ -51,8 +52,15 @@ class Images:
         self.names = {name: f"{REPOSITORY}:{name}-{_digest(name)}" for name in self._makers}
 
     def make(self) -> list[str]:
-        """Make all that are missing, and tell which: Go compiles while the others are put
-        together."""
+        """Make all that are missing, and tell which. Of two runs of one tree the second waits for
+        the first, and finds them made."""
+        BUILT.mkdir(parents=True, exist_ok=True)
+        with (BUILT / "images.lock").open("w") as lock:
+            flock(lock, LOCK_EX)
+            return self._make_missing()
+
+    def _make_missing(self) -> list[str]:
+        """Go compiles while the others are put together."""
         client = docker.DockerClient(base_url=self._address, timeout=600)
         try:
             there = {tag for image in client.images.list(REPOSITORY) for tag in image.tags}
