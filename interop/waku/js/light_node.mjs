@@ -4,14 +4,12 @@ import { createLightNode, Protocols } from "@waku/sdk";
 
 export const NETWORK = { clusterId: 1, numShardsInCluster: 8 };
 const PEER_WAIT_MS = 30_000;
-// go-waku's own metadata request, without the field that js-waku reads, may overwrite what js-waku
-// knows of the node's shards for up to 250 ms; until it is said again sends and subscriptions fail.
-const METADATA_MS = 500;
 const CLOSE_STREAMS_MS = 100;
 
 /**
  * Start a node and wait for its peer. With `stock` the peer is an unchanged go-waku, with which
- * js-waku works only by five changes on its side.
+ * js-waku works only by five changes on its side; without the third it falls silent beside ours, too,
+ * when the node was away.
  */
 export async function lightNode(address, { stock = false, closeStreams = stock } = {}) {
   const libp2p = { filterMultiaddrs: false, hideWebSocketInfo: true };
@@ -25,18 +23,19 @@ export async function lightNode(address, { stock = false, closeStreams = stock }
     libp2p,
     lightPush: { useLegacy: stock } // (2) go-waku has no light push v3
   });
-  if (stock) {
-    assumeAllShards(node);
-    openNoSpareFilterStreams(node);
-  }
+  assumeAllShards(node);
+  if (stock) openNoSpareFilterStreams(node);
   if (closeStreams) closeFinishedStreams(node);
   await node.start();
   await node.waitForPeers([Protocols.LightPush, Protocols.Filter], PEER_WAIT_MS);
-  await new Promise((resolve) => setTimeout(resolve, METADATA_MS));
   return node;
 }
 
-/** (3) go-waku tells its shards in a field that js-waku does not read, so it takes it for none. */
+/**
+ * (3) go-waku tells its shards in a field that js-waku does not read, so it takes it for none. Our
+ * node answers with both fields, but go-waku's own request comes on each new connection, too, and may
+ * overwrite what the answer said: a subscription that is made in that moment is not made again.
+ */
 function assumeAllShards(node) {
   const service = node.libp2p.services.metadata;
   const save = service.savePeerShardInfo.bind(service);
