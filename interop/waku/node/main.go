@@ -206,8 +206,12 @@ func join(ctx context.Context, waku *node.WakuNode, in shards, service multiaddr
 	if err != nil {
 		return err
 	}
-	if _, err := waku.AddPeer([]multiaddr.Multiaddr{service}, peerstore.Static, in.topics(),
-		relay.WakuRelayID_v200, filter.FilterSubscribeID_v20beta1, lightpush.LightPushID_v20beta1, storeID); err != nil {
+	introduce := func() error {
+		_, err := waku.AddPeer([]multiaddr.Multiaddr{service}, peerstore.Static, in.topics(),
+			relay.WakuRelayID_v200, filter.FilterSubscribeID_v20beta1, lightpush.LightPushID_v20beta1, storeID)
+		return err
+	}
+	if err := introduce(); err != nil {
 		return err
 	}
 	dial := func() error {
@@ -226,6 +230,7 @@ func join(ctx context.Context, waku *node.WakuNode, in shards, service multiaddr
 			if waku.Host().Network().Connectedness(info.ID) != network.Connected {
 				_ = dial()
 			}
+			_ = introduce() // go-waku forgets a peer, static or not, whose metadata it could not get once
 			time.Sleep(redial)
 		}
 	}()
