@@ -56,9 +56,12 @@ class Matrix:
             return play(self._bench, cell)
         if (before := self._played.get(cell)) is not None:
             return before
-        verdict, took_s = play(self._bench, cell)
-        self._played.put(cell, verdict, took_s)
-        return verdict, took_s
+        try:
+            verdict, took_s = play(self._bench, cell)
+        except Exception as error:
+            self._played.failed(cell, error)
+            raise
+        return self._played.put(cell, verdict, took_s), took_s
 
     def close(self) -> None:
         """Begin no further cell, and wait for those under way."""

@@ -1,12 +1,14 @@
 """Cells that passed: a full run takes hours, and whoever begins it again goes on where it was.
 
-A verdict is kept for as long as the images and the scenario's own function are the same.
+A verdict is kept for as long as the images and the scenario's own function are the same, and with
+it how often the cell failed before it passed: what fails now and then must not be played until it
+passes, and be forgotten.
 """
 
 import inspect
 import json
 from collections.abc import Mapping
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from hashlib import sha256
 from pathlib import Path
 
@@ -30,13 +32,28 @@ class Played:
         verdict = kept["verdict"] | {"notes": tuple(kept["verdict"]["notes"])}
         return Verdict(**verdict), kept["took_s"]
 
-    def put(self, cell: Cell, verdict: Verdict, took_s: float) -> None:
-        """Keep a verdict."""
+    def put(self, cell: Cell, verdict: Verdict, took_s: float) -> Verdict:
+        """Keep a verdict; return it with the failures before it."""
+        verdict = replace(verdict, failures=self._failures(cell))
         file = self._file(cell)
         file.parent.mkdir(parents=True, exist_ok=True)
         unfinished = file.with_suffix(".unfinished")
         unfinished.write_text(json.dumps({"verdict": asdict(verdict), "took_s": took_s}))
         unfinished.replace(file)
+        return verdict
+
+    def failed(self, cell: Cell, error: Exception) -> None:
+        """Note that a cell failed, and why, a line each time."""
+        file = self._file(cell).with_suffix(".failures")
+        file.parent.mkdir(parents=True, exist_ok=True)
+        with file.open("a") as lines:
+            lines.write(json.dumps(repr(error)) + "\n")
+
+    def _failures(self, cell: Cell) -> int:
+        try:
+            return len(self._file(cell).with_suffix(".failures").read_text().splitlines())
+        except FileNotFoundError:
+            return 0
 
     def _file(self, cell: Cell) -> Path:
         what = f"{self._images}\0{inspect.getsource(cell.scenario.play)}"

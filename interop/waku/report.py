@@ -64,7 +64,8 @@ def _row(cell: Cell, result: Future[tuple[Verdict, float]]) -> str:
     missed = ", ".join(f"{count} ({name})" for name, count in verdict.js_missed.items())
     nothing = "none" if "js" in cell.sides else "no js-waku"
     numbers = [str(verdict.accepted), f"{took_s:.0f}", f"`{verdict.digest[:8]}`"]
-    return joined(["passes", *axes, *numbers, missed or nothing])
+    passes = f"passes, failed before: {verdict.failures}" if verdict.failures else "passes"
+    return joined([passes, *axes, *numbers, missed or nothing])
 
 
 def _peers(cell: Cell) -> str:

@@ -21,3 +21,14 @@ def test_a_verdict_is_kept_for_the_same_images(tmp_path: Path, cell: Cell) -> No
     assert Played(tmp_path, IMAGES | {"ours": "ours-2"}).get(cell) is None
     others = [other for other in CELLS if other != cell]
     assert not any(Played(tmp_path, IMAGES).get(other) for other in others)
+
+
+def test_how_often_it_failed_before_it_passed_is_kept_with_it(tmp_path: Path) -> None:
+    cell, verdict = CELLS[0], Verdict(CELLS[0].name, 400, "babd")
+    for reason in ("deaf", "late"):
+        Played(tmp_path, IMAGES).failed(cell, TimeoutError(reason))
+        assert Played(tmp_path, IMAGES).get(cell) is None
+    assert Played(tmp_path, IMAGES).put(cell, verdict, 1.0).failures == 2
+    kept = Played(tmp_path, IMAGES).get(cell)
+    assert kept is not None and kept[0].failures == 2
+    assert Played(tmp_path, IMAGES | {"js": "js-2"}).put(cell, verdict, 1.0).failures == 0

@@ -18,7 +18,9 @@ def ended(name: str) -> Future[tuple[Verdict, float]]:
         result.set_exception(TimeoutError("no answer"))
     else:
         notes = ("js-2 holds 9 of 9 messages",) if name in NOTED else ()
-        result.set_result((Verdict(name, 9, "0123456789", {"js-late-join": 2}, notes), 12.3))
+        failures = 3 if name == NOTED[1] else 0
+        verdict = Verdict(name, 9, "0123456789", {"js-late-join": 2}, notes, failures)
+        result.set_result((verdict, 12.3))
     return result
 
 
@@ -32,7 +34,7 @@ def test_a_row_a_cell_and_what_was_noted_once(tmp_path: Path) -> None:
     rest = "| 9 | 12 | `01234567` | 2 (js-late-join) |"
     assert [line for line in lines if line.startswith(("| passes", "| **fails", "* "))] == [
         f"| passes | ours ↔ js | stock | relay {rest}",
-        f"| passes | ours ↔ js | stock | light push + filter {rest}",
+        f"| passes, failed before: 3 | ours ↔ js | stock | light push + filter {rest}",
         "* ours ↔ js, stock by relay, stock by light push + filter: js-2 holds 9 of 9 messages.",
         "| **fails** | js ↔ ours | store | light push + filter |  |  |  | TimeoutError |",
     ]

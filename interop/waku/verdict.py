@@ -28,6 +28,8 @@ class Verdict:
     """Messages that js-waku has not got, by the name of the defect that explains it."""
     notes: tuple[str, ...] = ()
     """What the scenario found out besides."""
+    failures: int = 0
+    """How often the cell failed before, where a run goes on where it was."""
 
 
 def judge(stage: Stage) -> Verdict:
