@@ -10,13 +10,14 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from itertools import count
 from threading import Condition, Thread
-from time import monotonic, sleep
+from time import monotonic
 from typing import Any, Final, Self
 
 from docker import version as docker_version
 from docker.errors import APIError, DockerException
 from docker.types import EndpointConfig
 from docker.utils.socket import frames_iter
+from tenacity import retry, retry_if_exception_type, stop_after_attempt, wait_fixed
 from testcontainers.core.docker_client import DockerClient
 
 from .netfault import NetFaults
@@ -89,20 +90,19 @@ class Container:
         self._client.start(self._docker)
         self.wait_ready()
 
+    @retry(
+        retry=retry_if_exception_type(APIError),  # runc gives up soon where processes are busy
+        stop=stop_after_attempt(PAUSE_ATTEMPTS),
+        wait=wait_fixed(1),
+        reraise=True,
+    )
     def pause(self) -> None:
         """Stop it in the middle of what it does; peers see silence.
 
         Raises:
             docker.errors.APIError: the engine cannot, time after time.
         """
-        for attempts_left in reversed(range(PAUSE_ATTEMPTS)):
-            try:
-                self._docker.pause()
-                return
-            except APIError:  # runc gives up soon where processes are busy
-                if not attempts_left:
-                    raise
-                sleep(1)
+        self._docker.pause()
 
     def unpause(self) -> None:
         """Let it go on."""

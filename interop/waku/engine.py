@@ -48,7 +48,7 @@ def ensure() -> str:
     if not may_start():
         raise EngineUnavailable("no Docker engine answers, and only root can start one: start it")
     DIRECTORY.mkdir(parents=True, exist_ok=True)
-    with _locked("start.lock"):
+    with locked(DIRECTORY / "start.lock"):
         _install()
         if (address := _running()) is not None:  # another run's, or the package's own service
             return address
@@ -101,7 +101,7 @@ def hold() -> IO[str]:
 
 def stop_if_unused(held: IO[str]) -> None:
     """End our engine, unless another run holds it too; another's engine is never touched."""
-    with _locked("start.lock"):
+    with locked(DIRECTORY / "start.lock"):
         try:
             fcntl.flock(held, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
@@ -176,8 +176,9 @@ def _own_pid() -> int | None:
 
 
 @contextmanager
-def _locked(name: str) -> Iterator[None]:
-    with (DIRECTORY / name).open("w") as lock:
+def locked(file: Path) -> Iterator[None]:
+    """One run at a time, of all that name this file."""
+    with file.open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         yield
 

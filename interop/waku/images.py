@@ -7,7 +7,6 @@ import zipfile
 from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
-from fcntl import LOCK_EX, flock
 from hashlib import sha256
 from pathlib import Path
 from typing import Final
@@ -16,7 +15,7 @@ import docker
 from docker.errors import DockerException
 
 from ..go_build import BUILT, ROOT, built, source_digest
-from .engine import install_packages
+from .engine import install_packages, locked
 from .rootfs import RootFs, run
 
 HERE: Final = Path(__file__).parent
@@ -55,8 +54,7 @@ class Images:
         """Make all that are missing, and tell which. Of two runs of one tree the second waits for
         the first, and finds them made."""
         BUILT.mkdir(parents=True, exist_ok=True)
-        with (BUILT / "images.lock").open("w") as lock:
-            flock(lock, LOCK_EX)
+        with locked(BUILT / "images.lock"):
             return self._make_missing()
 
     def _make_missing(self) -> list[str]:

@@ -14,6 +14,8 @@ from .stage import Stage
 
 SHARE: Final = 0.3
 PARTITION_S: Final = 60
+TOO_LONG: Final = 200_000
+"""Bytes that no node relays."""
 REPAIR_PATIENCE_S: Final = 90
 """js-waku asks for three messages at a time, in sync messages that are up to 15 s apart."""
 WITH_JS: Final = ("ours-js", "js-ours", "two-of-each")
@@ -168,7 +170,7 @@ def size_limits(stage: Stage) -> None:
         _send_longest(stage, speaker)
     for js in stage.js:
         stage.send(js, b"\x02" * 90_000 + js.name.encode())
-        for size in (200_000, 1_500_000):
+        for size in (TOO_LONG, 1_500_000):
             stage.forgotten.add(stage.send(js, b"\x03" * size))
         refused = js.wait_for(lambda e: e["event"] == "send_failed", 30, "error for 1.5 MB")
         assert js.accepted[refused["message_id"]] == b"\x03" * 1_500_000
@@ -193,7 +195,7 @@ def segments(stage: Stage) -> None:
 def _send_longest(stage: Stage, speaker: OurPeer) -> None:
     """As long as its refusal of a longer one says. What others say meanwhile makes its causal
     history longer, and leaves less: then it says so again."""
-    size = 200_000
+    size = TOO_LONG
     while True:
         try:
             stage.send(speaker, b"\x01" * (size - len(speaker.name)) + speaker.name.encode())
@@ -203,7 +205,7 @@ def _send_longest(stage: Stage, speaker: OurPeer) -> None:
             leaves = int(re.search(r"leaves (\d+) for content", str(error))[1])  # type: ignore[index]
             assert leaves < size, str(error)
             size = leaves
-    assert size < 200_000, "200,000 bytes were accepted"
+    assert size < TOO_LONG, f"{TOO_LONG} bytes were accepted"
 
 
 def _store_queries(stage: Stage, way: str, *, js: bool) -> list[dict[str, int]]:

@@ -22,8 +22,6 @@ FRESH_NS: Final = 10_000_000_000
 """A failed dispatch may have reached the node: within 10 s the same envelope goes again, which the
 network recognises as a repetition. A later one needs a new timestamp, since archives refuse old
 ones (nwaku: 20 s)."""
-_OF_THE_MOMENT: Final = (OutgoingKind.CONTROL, OutgoingKind.SYNC, OutgoingKind.EPHEMERAL)
-"""What archives need not keep."""
 _EXPENDABLE: Final = (OutgoingKind.CONTROL, OutgoingKind.EPHEMERAL)
 """What is not tried again. A sync is, until a newer one takes its place: through a node that takes
 few messages a second, the first attempt seldom is the one that gets through."""
@@ -117,7 +115,7 @@ class Dispatcher:
         return self._transport.envelope(
             parcel.payload,
             timestamp_ns=timestamp_ns,
-            ephemeral=outgoing.kind in _OF_THE_MOMENT,
+            ephemeral=outgoing.kind.is_of_the_moment,
             meta=parcel.meta,
         )
 

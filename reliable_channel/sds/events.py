@@ -5,7 +5,7 @@ Each event has a `wire_name`: how journals and the `peer` command call it.
 
 from dataclasses import dataclass
 from enum import Enum
-from typing import ClassVar
+from typing import ClassVar, Final
 
 from .message import HistoryEntry
 
@@ -23,6 +23,14 @@ class OutgoingKind(Enum):
     RETRY = "retry"
     REPAIR = "repair"
     EPHEMERAL = "ephemeral"
+
+    @property
+    def is_of_the_moment(self) -> bool:
+        """Whether archives need not keep it."""
+        return self in _OF_THE_MOMENT
+
+
+_OF_THE_MOMENT: Final = (OutgoingKind.CONTROL, OutgoingKind.SYNC, OutgoingKind.EPHEMERAL)
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,7 +12,6 @@ from .timeline import Timeline
 
 STORE: Final = -1
 """The number of Store, which hears like a participant outside all islands."""
-_EXPENDABLE: Final = (OutgoingKind.CONTROL, OutgoingKind.SYNC, OutgoingKind.EPHEMERAL)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -28,7 +27,7 @@ class Packet:
     @property
     def is_stored(self) -> bool:
         """Waku: whether it is not marked as ephemeral."""
-        return self.kind not in _EXPENDABLE
+        return not self.kind.is_of_the_moment
 
 
 def packet(data: bytes, timestamp_ms: int, kind: OutgoingKind = OutgoingKind.CONTENT) -> Packet:

@@ -126,11 +126,16 @@ async def test_what_is_of_use_for_a_moment_does_not_pile_up(kind: OutgoingKind, 
     assert (taken[0], len(taken)) == ("3", limit)
 
 
-async def test_a_sync_that_is_put_back_makes_way_for_a_newer_one() -> None:
+@pytest.mark.parametrize(("newer", "goes"), [(["s2"], "s2"), (["s2", "s3"], "s3")])
+async def test_a_sync_that_is_put_back_makes_room_for_a_newer_one(
+    newer: list[str], goes: str
+) -> None:
     outbox = Outbox()
     outbox.put(outgoing(OutgoingKind.SYNC, "s1"))
     item = await outbox.get()
-    outbox.put(outgoing(OutgoingKind.SYNC, "s2"))
+    outbox.put(outgoing(OutgoingKind.SYNC, newer[0]))
     outbox.put_back(item)
+    for message_id in newer[1:]:
+        outbox.put(outgoing(OutgoingKind.SYNC, message_id))
     assert len(outbox) == 1
-    assert await take_all(outbox) == ["s2"]
+    assert await take_all(outbox) == [goes]
