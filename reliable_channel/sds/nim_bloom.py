@@ -12,6 +12,7 @@ from .bloom import BloomFilterError, BloomForm, BloomLayout, BloomParameters
 from .nim_hash import HashPair
 from .nim_strings import magnitude, string_hash
 from .wire import nim_sds_pb2
+from .wire.fields import parsed
 
 MAX_HASH_COUNT: Final = 64
 """An error rate of 10^-12 takes 40; a filter that asks for more is there to make work."""
@@ -43,7 +44,7 @@ class NimBloomForm:
             BloomFilterError: not protobuf, a field is absent, or sizes that do not fit each other.
         """
         try:
-            raw = nim_sds_pb2.BloomFilter.FromString(field)
+            raw = parsed(nim_sds_pb2.BloomFilter, field)
         except DecodeError as error:
             raise BloomFilterError(f"it is no filter of nim-sds: {error}") from error
         if len(raw.ListFields()) < len(raw.DESCRIPTOR.fields):

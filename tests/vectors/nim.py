@@ -2,11 +2,17 @@
 
 Lamport timestamps are seconds in the vectors and milliseconds in a `Message`; an empty text or
 filter there is an absent one here.
+
+The channel of a behaviour is that of its messages on the wire. Options of the participant may stand
+as `options` in the file, and in a case, which wins: by the names of `ChannelOptions`, over the
+defaults of the family.
 """
 
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from typing import Any, Final
 
+from reliable_channel.options import ChannelOptions
 from reliable_channel.sds import NIM, HistoryEntry, Message, SdsProtocol
 from reliable_channel.sds.bloom import BloomFilter, BloomLayout, BloomParameters, RollingBloomFilter
 from reliable_channel.sds.events import (
@@ -25,13 +31,15 @@ from reliable_channel.sds.wire import CodecError, NimCodec
 from .case import Result, first_difference, guarded
 
 _CODEC: Final = NimCodec()
-_CHANNEL: Final = "general"
 
 
 def check_nim_wire(document: Any) -> Iterator[Result]:
+    options = document.get("options", {})
     for section, check in _SECTIONS.items():
         for number, case in enumerate(document[section]):
             name = case.get("name", f"{section} {number}") if isinstance(case, dict) else section
+            if section in _BEHAVIOUR and isinstance(case, dict):
+                case = case | {"options": options | case.get("options", {})}
             yield f"{section}: {name}", guarded(check, case)
 
 
@@ -186,7 +194,8 @@ def _acknowledged(case: Any) -> str | None:
     data = bytes.fromhex(case["ack_hex"])
     now_ms = _CODEC.decode(data).lamport_timestamp or 0
     ids = iter(case["sent_ids"])
-    core = _core("nim-A", now_ms, lambda *_: next(ids))
+    channel_id = _CODEC.decode(bytes.fromhex(case["sent_wire_hex"][0])).channel_id
+    core = _core(case, channel_id, "nim-A", now_ms, lambda *_: next(ids))
     for message_id in case["sent_ids"]:
         core.send(b"payload " + message_id.encode(), now_ms)
     list(core.events())
@@ -213,7 +222,8 @@ def _delivered(case: Any) -> str | None:
     what nim has."""
     wires = [bytes.fromhex(step["hex"]) for step in case["steps"]]
     messages = [_CODEC.decode(data) for data in wires]
-    core = _core("nim-R", max(m.lamport_timestamp or 0 for m in messages))
+    now_ms = max(message.lamport_timestamp or 0 for message in messages)
+    core = _core(case, messages[0].channel_id, "nim-R", now_ms)
     arrived: dict[str, Message] = {}
     delivered: list[str] = []
     for step, data, message in zip(case["steps"], wires, messages, strict=True):
@@ -237,15 +247,20 @@ def _met(arrived: dict[str, Message]) -> list[str]:
 
 
 def _core(
-    sender_id: str, now_ms: int, id_function: Callable[[str, int, bytes], str] | None = None
+    case: Any,
+    channel_id: str,
+    sender_id: str,
+    now_ms: int,
+    id_function: Callable[[str, int, bytes], str] | None = None,
 ) -> SdsProtocol:
     return SdsProtocol(
-        _CHANNEL,
+        channel_id,
         sender_id,
         now_ms=now_ms,
         random=lambda: 0.5,
         profile=NIM,
         listen_to=[NIM],
+        options=replace(ChannelOptions.of_profile("nim"), **case["options"]).sds_options(),
         id_function=id_function,
     )
 
@@ -260,3 +275,4 @@ _SECTIONS: Final[dict[str, Callable[[Any], str | None]]] = {
     "acks": _acknowledged,
     "dependencies": _delivered,
 }
+_BEHAVIOUR: Final = ("acks", "dependencies")

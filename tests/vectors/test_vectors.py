@@ -2,6 +2,7 @@
 
 import copy
 import json
+import re
 import subprocess
 import sys
 from collections.abc import Callable
@@ -187,6 +188,41 @@ def test_a_planted_error_of_nim_is_found(
     section: str, case: int, plant: Callable[[Any], None], tmp_path: Path
 ) -> None:
     assert _differences("nim-sds", "nim_wire", lambda d: plant(d[section][case]), tmp_path) == 1
+
+
+@pytest.mark.parametrize("channel_id", ["elsewhere", "é"])
+def test_nim_vectors_of_any_channel_hold(channel_id: str, tmp_path: Path) -> None:
+    def rename(document: Any) -> None:
+        for section in ("acks", "dependencies"):
+            document[section] = json.loads(
+                re.sub(
+                    f"22{len('general'):02x}{b'general'.hex()}",
+                    f"22{len(channel_id.encode()):02x}{channel_id.encode().hex()}",
+                    json.dumps(document[section]),
+                )
+            )
+
+    assert _differences("nim-sds", "nim_wire", rename, tmp_path) == 0
+
+
+@pytest.mark.parametrize(
+    ("options", "differing"),
+    [({}, 0), ({"unknown_references_limit": 1}, 1), ({"no_such_option": 1}, 7)],
+)
+def test_options_of_nim_vectors_are_those_of_the_file(
+    options: dict[str, int], differing: int, tmp_path: Path
+) -> None:
+    found = _differences("nim-sds", "nim_wire", lambda d: d.update(options=options), tmp_path)
+    assert found == differing
+
+
+def test_options_of_a_nim_case_are_its_own(tmp_path: Path) -> None:
+    def plant(document: Any) -> None:
+        document["options"] = {"unknown_references_limit": 1}
+        for case in document["dependencies"]:
+            case["options"] = {"unknown_references_limit": 10}
+
+    assert _differences("nim-sds", "nim_wire", plant, tmp_path) == 0
 
 
 @pytest.mark.parametrize(("section", "case", "plant"), PLANTED_MVDS)

@@ -1,5 +1,4 @@
-"""What the codecs of all dialects share: their contract, their limits, and how a message's dialect
-is told."""
+"""What the codecs of all dialects share: their contract and their limits."""
 
 from collections.abc import Sized
 from typing import Final, Protocol
@@ -11,9 +10,6 @@ MAX_MESSAGE_BYTES: Final = 1024 * 1024
 MAX_HISTORY_ENTRIES: Final = 10_000
 """Two bytes on the wire are enough for an entry, so their number has a limit of its own."""
 MAX_ID_BYTES: Final = 1024
-_MAX_SNIFFED_FIELDS: Final = 100
-"""Fields that are looked through for the one that tells the dialect. All known peers write fields
-by ascending number, so that it is the first or the second; a longer search is work for nothing."""
 
 
 class CodecError(ValueError):
@@ -94,52 +90,3 @@ def check_ids(message: HasIds) -> None:
     for name in ("sender_id", "message_id", "channel_id"):
         if len(getattr(message, name)) > MAX_ID_BYTES:
             raise CodecError(f"{name} is longer than {MAX_ID_BYTES} characters")
-
-
-def field_2_is_varint(data: bytes) -> bool:
-    """Whether the first field 2 of a protobuf message is a number: the Lamport timestamp of
-    nim-sds, which always writes it, where the specification has the message id, a string."""
-    try:
-        # As good as always it comes right after a short field 1.
-        if data[0] == 0x0A and data[1] < 0x80 and (tag := data[2 + data[1]]) in (0x10, 0x12):
-            return tag == 0x10
-        return _wire_type_of_field_2(data) == 0
-    except IndexError:
-        return False
-
-
-def _wire_type_of_field_2(data: bytes) -> int | None:
-    at = 0
-    for _ in range(_MAX_SNIFFED_FIELDS):
-        tag, at = _varint(data, at)
-        wire_type = tag & 7
-        if tag >> 3 == 2:
-            return wire_type
-        if wire_type == 0:
-            _, at = _varint(data, at)
-        elif wire_type == 2:
-            length, at = _varint(data, at)
-            at += length
-        elif wire_type in (1, 5):
-            at += 8 if wire_type == 1 else 4
-        else:
-            break
-    return None
-
-
-def _varint(data: bytes, at: int) -> tuple[int, int]:
-    """The number at `at`, and where it ends.
-
-    Raises:
-        IndexError: the data end before it does.
-    """
-    value = data[at]
-    if value < 0x80:
-        return value, at + 1
-    value &= 0x7F
-    for shift in range(7, 70, 7):
-        at += 1
-        value |= (data[at] & 0x7F) << shift
-        if data[at] < 0x80:
-            return value, at + 1
-    raise IndexError("a number of more than 10 bytes")

@@ -4,7 +4,8 @@ other numbers.
 What nim-sds does otherwise, and this codec hides: Lamport timestamps are seconds on the wire and
 milliseconds in a `Message`; message id, Lamport timestamp, channel id, content and bloom filter are
 written even when empty and, but for the filter, required; an empty field means an absent one, so a
-sync message is one with empty content; ids may be any bytes; there are no ephemeral messages.
+sync message is one with empty content; ids may be any bytes; there are no ephemeral messages;
+fields of number 0, which protobuf forbids, are skipped.
 """
 
 from collections.abc import Iterable
@@ -15,7 +16,8 @@ from google.protobuf.message import DecodeError
 from ..message import HistoryEntry, Message
 from ..nim_strings import raw, text
 from . import nim_sds_pb2
-from .codec import CodecError, check_counts, check_ids, field_2_is_varint
+from .codec import CodecError, check_counts, check_ids
+from .fields import field_2_is_varint, parsed
 
 if TYPE_CHECKING:
     from google.protobuf.internal.containers import RepeatedCompositeFieldContainer
@@ -29,6 +31,10 @@ MAX_LAMPORT_S: Final = 2**63 - 1
 """nim-sds reads a signed number: one more on the wire ends the process of every peer."""
 
 _REQUIRED: Final = ("message_id", "lamport_timestamp", "channel_id", "content")
+_ENTRIES: Final = (
+    nim_sds_pb2.Message.CAUSAL_HISTORY_FIELD_NUMBER,
+    nim_sds_pb2.Message.REPAIR_REQUEST_FIELD_NUMBER,
+)
 
 
 class NimCodec:
@@ -48,7 +54,7 @@ class NimCodec:
         if len(data) > MAX_NIM_MESSAGE_BYTES:
             raise CodecError(f"{len(data)} bytes; at most {MAX_NIM_MESSAGE_BYTES} are decoded")
         try:
-            message = _message(nim_sds_pb2.Message.FromString(data))
+            message = _message(parsed(nim_sds_pb2.Message, data, _ENTRIES))
         except CodecError:
             raise
         except (DecodeError, ValueError) as error:

@@ -12,7 +12,8 @@ from google.protobuf.message import DecodeError
 
 from ..message import HistoryEntry, LazyHistory, Message
 from . import sds_pb2
-from .codec import MAX_MESSAGE_BYTES, CodecError, check_counts, check_ids, field_2_is_varint
+from .codec import MAX_MESSAGE_BYTES, CodecError, check_counts, check_ids
+from .fields import field_2_is_varint
 
 if TYPE_CHECKING:
     from google.protobuf.internal.containers import RepeatedCompositeFieldContainer

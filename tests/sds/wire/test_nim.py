@@ -5,6 +5,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from reliable_channel.sds import HistoryEntry, Message, MessageKind
+from reliable_channel.sds.bloom import BloomParameters
+from reliable_channel.sds.nim_bloom import NIM_BLOOM
 from reliable_channel.sds.wire import CodecError, NimCodec
 from reliable_channel.sds.wire.codec import MAX_HISTORY_ENTRIES, MAX_ID_BYTES
 from reliable_channel.sds.wire.nim import MAX_LAMPORT_S, MAX_NIM_MESSAGE_BYTES
@@ -109,6 +111,39 @@ def test_unknown_fields_are_skipped(message: Message, number: int) -> None:
     for unknown in (field(number, 0, varint(2**63)), text(number, b"?"), field(number, 5, b"abcd")):
         assert CODEC.decode(unknown + encoded) == message
         assert CODEC.decode(encoded + unknown) == message
+
+
+FIELDS_0 = [b"\x00\x05", b"\x01" + bytes(8), b"\x02\x01?", b"\x05" + bytes(4)]
+"""Fields of number 0 in each wire type but groups."""
+
+
+@pytest.mark.parametrize("field_0", FIELDS_0, ids=bytes.hex)
+def test_fields_of_number_0_are_skipped_wherever_they_stand(field_0: bytes) -> None:
+    history, requests = (HistoryEntry("a" * 200),), (HistoryEntry("r"),)
+    message = Message("s", "m", "c", 5_000, history, None, requests, b"x")
+    head = text(1, b"m") + field(2, 0, varint(5)) + text(4, b"c") + text(5, b"x") + text(7, b"s")
+    entries = [(3, text(1, b"a" * 200)), (13, text(1, b"r"))]
+    plain = head + b"".join(text(number, entry) for number, entry in entries)
+    nested = head + b"".join(text(number, entry + field_0) for number, entry in entries)
+    for data in (field_0 + plain, plain + field_0, nested, field_0 + nested + field_0):
+        assert CODEC.recognises(data)
+        assert CODEC.decode(data) == message
+
+
+def test_a_filter_with_a_field_of_number_0_is_read() -> None:
+    parameters = BloomParameters(20, 0.01)
+    written = NIM_BLOOM.write(parameters, bytes(parameters.layout_in(NIM_BLOOM).byte_count))
+    assert NIM_BLOOM.read(b"\x00\x01" + written, parameters) == NIM_BLOOM.read(written, parameters)
+
+
+@pytest.mark.parametrize(
+    "bad", [b"\x03\x04", b"\x80\x00\x05", b"\x00", b"\x02\x09?", b"\x00\x01" * 1_001], ids=len
+)
+def test_groups_and_overlong_tags_and_cut_or_endless_fields_of_number_0_are_refused(
+    bad: bytes,
+) -> None:
+    with pytest.raises(CodecError):
+        CODEC.decode(b"".join(REQUIRED) + bad)
 
 
 @settings(derandomize=True, max_examples=300)

@@ -1,0 +1,151 @@
+"""Protobuf fields read without a schema: which dialect a message is in, and fields of number 0.
+
+Each walk has a limit of fields, as it is Python.
+"""
+
+from collections.abc import Collection, Iterator
+from typing import TYPE_CHECKING, Final, NamedTuple, TypeVar
+
+from google.protobuf.message import DecodeError
+
+if TYPE_CHECKING:
+    from google.protobuf.message import Message
+
+_M = TypeVar("_M", bound="Message")
+
+_MAX_SNIFFED_FIELDS: Final = 100
+"""Fields that are looked through for the one that names the dialect. All known peers write fields
+by ascending number, so that it is the first or the second; a longer search is work for nothing."""
+_MAX_CLEANED_FIELDS: Final = 1_000
+"""Fields that are looked through for those of number 0, entries of histories included."""
+_LAST_TAG_OF_FIELD_0: Final = 7
+"""Its tag with each wire type is 0 to 7; an overlong one stays, as nim-sds refuses it."""
+_VARINT: Final = 0
+_FIXED_64: Final = 1
+_LENGTH_DELIMITED: Final = 2
+_FIXED_32: Final = 5
+
+
+class _Field(NamedTuple):
+    number: int
+    wire_type: int
+    start: int
+    value_start: int
+    end: int
+
+
+def field_2_is_varint(data: bytes) -> bool:
+    """Whether the first field 2 of a protobuf message is a number: the Lamport timestamp of
+    nim-sds, which always writes it, where the specification has the message id, a string."""
+    try:
+        # As good as always it comes right after a short field 1.
+        if data[0] == 0x0A and data[1] < 0x80 and (tag := data[2 + data[1]]) in (0x10, 0x12):
+            return tag == 0x10
+        return _wire_type_of_field_2(data) == _VARINT
+    except IndexError:
+        return False
+
+
+def parsed(kind: type[_M], data: bytes, nested: Collection[int] = ()) -> _M:
+    """Read a message as nim-sds does, which skips fields of number 0.
+
+    Raises:
+        DecodeError: it is no protobuf, even without such fields.
+    """
+    try:
+        return kind.FromString(data)
+    except DecodeError:
+        try:
+            cleaned = without_field_0(data, nested)
+        except IndexError:
+            cleaned = data
+        if cleaned == data:
+            raise
+        return kind.FromString(cleaned)
+
+
+def without_field_0(data: bytes, nested: Collection[int]) -> bytes:
+    """The message without its fields of number 0, which protobuf forbids and nim-sds skips.
+
+    The messages in the fields `nested` lose theirs too.
+
+    Raises:
+        IndexError: the data end within a field, have a group, or have too many fields.
+    """
+    return _cleaned(data, nested, iter(range(_MAX_CLEANED_FIELDS)))
+
+
+def _cleaned(data: bytes, nested: Collection[int], allowed: Iterator[int]) -> bytes:
+    kept, at = bytearray(), 0
+    while at < len(data):
+        if next(allowed, None) is None:
+            raise IndexError(f"more than {_MAX_CLEANED_FIELDS} fields")
+        field = _field(data, at)
+        at = field.end
+        if field.end > len(data):
+            raise IndexError("the data end within a field")
+        if field.number in nested and field.wire_type == _LENGTH_DELIMITED:
+            # Field numbers of entries have a tag of one byte.
+            value = _cleaned(data[field.value_start : field.end], (), allowed)
+            kept += data[field.start : field.start + 1] + _written(len(value)) + value
+        elif data[field.start] > _LAST_TAG_OF_FIELD_0:
+            kept += data[field.start : field.end]
+    return bytes(kept)
+
+
+def _wire_type_of_field_2(data: bytes) -> int | None:
+    at = 0
+    for _ in range(_MAX_SNIFFED_FIELDS):
+        tag, _ = _varint(data, at)
+        if tag >> 3 == 2:
+            return tag & 7
+        at = _field(data, at).end
+    return None
+
+
+def _field(data: bytes, start: int) -> _Field:
+    """The field at `start`.
+
+    Raises:
+        IndexError: the data end before its value starts, or it is a group.
+    """
+    tag, value_start = _varint(data, start)
+    number, wire_type = tag >> 3, tag & 7
+    if wire_type == _VARINT:
+        _, end = _varint(data, value_start)
+    elif wire_type == _LENGTH_DELIMITED:
+        length, value_start = _varint(data, value_start)
+        end = value_start + length
+    elif wire_type in (_FIXED_32, _FIXED_64):
+        end = value_start + (4 if wire_type == _FIXED_32 else 8)
+    else:
+        raise IndexError(f"wire type {wire_type}")
+    return _Field(number, wire_type, start, value_start, end)
+
+
+def _varint(data: bytes, at: int) -> tuple[int, int]:
+    """The number at `at`, and where it ends.
+
+    Raises:
+        IndexError: the data end before it does.
+    """
+    value = data[at]
+    if value < 0x80:
+        return value, at + 1
+    value &= 0x7F
+    for shift in range(7, 70, 7):
+        at += 1
+        value |= (data[at] & 0x7F) << shift
+        if data[at] < 0x80:
+            return value, at + 1
+    raise IndexError("a number of more than 10 bytes")
+
+
+def _written(number: int) -> bytes:
+    """The number as a varint."""
+    written = bytearray()
+    while number > 0x7F:
+        written.append(number & 0x7F | 0x80)
+        number >>= 7
+    written.append(number)
+    return bytes(written)
