@@ -22,8 +22,8 @@ import anyio
 import pytest
 
 from reliable_channel_status import (
-    CONTENT_SHARD,
-    CONTROL_SHARD,
+    DEFAULT_SHARD,
+    NON_PROTECTED_SHARD,
     ChatMessage,
     Community,
     MessageId,
@@ -47,8 +47,8 @@ pytestmark = pytest.mark.timeout(1200)  # the first run makes the images
 COMMUNITY: Final = Community(PrivateKey(b"c" * 32).public_key)
 CHANNEL: Final = "1dc14fd8-9a8b-4df5-a358-2c3067be5439"
 TOPIC: Final = COMMUNITY.universal_topic
-SHARD: Final = str(CONTENT_SHARD)
-SHARDS: Final = f"16:{CONTROL_SHARD.shard},{CONTENT_SHARD.shard}"
+SHARD: Final = str(DEFAULT_SHARD)
+SHARDS: Final = f"16:{DEFAULT_SHARD.shard},{NON_PROTECTED_SHARD.shard}"
 PATIENCE_S: Final = 60
 QUIET_S: Final = 5
 """After the last answer: a repeated one would come now."""

@@ -1,11 +1,12 @@
-"""The kinds of vector files, by name, and what checks each."""
+"""The kinds of vector files, by name, and what checks each; recordings of Status clients have a
+name that another kind has, and are told by their shape."""
 
 import json
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
-from . import codec, mvds, nim, primitives, scenarios, status, svs, waku
+from . import codec, mvds, nim, primitives, scenarios, status, status_real, svs, waku
 from .case import Result
 
 Check = Callable[[Any], Iterator[Result]]
@@ -16,6 +17,7 @@ CHECKS: dict[str, Check] = {
     "message_id": primitives.check_message_id,
     "repair": primitives.check_repair,
     "messages": codec.check_messages,
+    "keys": status_real.check_keys,
     "scenarios": scenarios.check_scenarios,
     "nim_wire": nim.check_nim_wire,
     "mvds": mvds.check_mvds,
@@ -40,6 +42,8 @@ def run_file(file: Path) -> Iterator[Result]:
     except (OSError, ValueError) as error:
         yield "file", f"cannot be read: {error}"
         return
+    if file.stem == "messages" and status_real.is_recording(document):
+        check = status_real.check_messages
     cases = 0
     try:
         for result in check(document):

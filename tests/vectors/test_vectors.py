@@ -163,6 +163,18 @@ PLANTED_STATUS = [
     ("status_topics", 1, _set("symmetric_key", "00" * 32)),
 ]
 
+PLANTED_STATUS_REAL = [
+    ("messages", 0, _set("messages.0.message_id", "0x" + "00" * 32)),
+    ("messages", 0, _set("messages.0.author", "0x04" + "11" * 64)),
+    ("messages", 0, _set("version", 2)),
+    ("messages", 3, _set("messages.0.type", 31)),
+    ("messages", 13, _set("opens_with.key_hex", "00" * 32)),
+    ("messages", 16, _set("content_topic", "/waku/1/0x00000000/rfc26")),
+    ("messages", 20, _set("protocol.kind", "public_message")),
+    ("messages", 28, _set("payload_hex", "00" * 400)),
+    ("messages", 36, _set("opens_with.private_key_hex", "11" * 32)),
+]
+
 PLANTED_SVS = [
     ("state_vectors", 1, _set("wire", "c917ca15070808066e6f64652d61d209d404677d52e9d60102")),
     ("state_vectors", 2, _set("order.0.seqs.0.seq", "11")),
@@ -244,6 +256,21 @@ def test_a_planted_error_of_status_is_found(
     kind: str, case: int, plant: Callable[[Any], None], tmp_path: Path
 ) -> None:
     assert _differences("status", kind, lambda d: plant(d["cases"][case]), tmp_path) == 1
+
+
+@pytest.mark.parametrize(("kind", "case", "plant"), PLANTED_STATUS_REAL)
+def test_a_planted_error_of_status_clients_is_found(
+    kind: str, case: int, plant: Callable[[Any], None], tmp_path: Path
+) -> None:
+    assert _differences("status-real", kind, lambda d: plant(d[case]), tmp_path) == 1
+
+
+def test_a_planted_key_is_found(tmp_path: Path) -> None:
+    def plant(document: Any) -> None:
+        document["keys"]["alice"]["private_hex"] = "11" * 32
+        document["communities"]["open"]["id"] = document["communities"]["request"]["id"]
+
+    assert _differences("status-real", "keys", plant, tmp_path) == 2
 
 
 def _differences(family: str, kind: str, plant: Callable[[Any], None], tmp_path: Path) -> int:

@@ -60,7 +60,7 @@ from .envelope import (
 from .key_file import KeyFileError, needs_passphrase, read_key, write_key
 from .keys import PrivateKey, PublicKey, SymmetricKey, keccak256, recover
 from .mentions import EVERYONE, mention, mentions, mentions_everyone
-from .outcomes import MessageId, Received, RefusalReason, Refused, SignedPayload
+from .outcomes import Ignored, MessageId, Received, RefusalReason, Refused, SignedPayload
 from .payloads import (
     AudioMessage,
     BridgeMessage,
@@ -78,7 +78,7 @@ from .payloads import (
     StickerMessage,
     UnfurledLink,
 )
-from .pipeline import Opener, Outgoing, Sealer
+from .pipeline import Opener, Outcome, Outgoing, Sealer, WakuVersion
 from .rules import ChatClock, invalid, review
 from .sds import STATUS_SDS, SdsArrival, SdsWrapper, read_sds, sds_message_id
 from .topics import (
@@ -133,6 +133,7 @@ __all__ = [
     "EmojiReaction",
     "EnvelopeError",
     "IdentityImage",
+    "Ignored",
     "ImageFormat",
     "ImageMessage",
     "KeyFileError",
@@ -144,6 +145,7 @@ __all__ = [
     "NotForThisKey",
     "Opened",
     "Opener",
+    "Outcome",
     "Outgoing",
     "Payload",
     "PayloadType",
@@ -169,6 +171,7 @@ __all__ = [
     "Topic",
     "UnfurledLink",
     "Waiting",
+    "WakuVersion",
     "carries",
     "contact_code_topic",
     "content_topic",

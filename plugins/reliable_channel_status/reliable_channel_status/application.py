@@ -9,7 +9,7 @@ from typing import Final
 from . import status_pb2
 from .enums import PayloadType
 from .keys import PrivateKey, PublicKey, keccak256, recover
-from .outcomes import MessageId, RefusalReason, Refused, SignedPayload
+from .outcomes import Ignored, MessageId, RefusalReason, Refused, SignedPayload
 from .payloads import Payload
 from .wire import PAYLOADS, TYPES, decode_payload, encode_payload, parsed
 
@@ -22,6 +22,14 @@ WITHOUT_PROTOCOL_LAYER: Final = frozenset(
     }
 )
 """What status-go sends without a `ProtocolMessage` around it (`SkipEncryptionLayer`)."""
+IGNORED: Final = frozenset(
+    {
+        PayloadType.CONTACT_CODE_ADVERTISEMENT,
+        PayloadType.CHAT_IDENTITY,
+        PayloadType.COMMUNITY_PUBLIC_SHARD_INFO,
+    }
+)
+"""What each client broadcasts about itself, in every community. Nothing here depends on it."""
 
 
 def message_id(signer: PublicKey, data: bytes) -> MessageId:
@@ -43,7 +51,7 @@ def wrap(payload: Payload, key: PrivateKey) -> SignedPayload:
     return _signed(payload, key.public_key, encoded, data)
 
 
-def unwrap(data: bytes) -> SignedPayload | Refused:
+def unwrap(data: bytes) -> SignedPayload | Ignored | Refused:
     """Read a signed payload and recover its author."""
     message = status_pb2.ApplicationMetadataMessage()
     if not parsed(message, data) or not message.payload:
@@ -55,6 +63,8 @@ def unwrap(data: bytes) -> SignedPayload | Refused:
     if signer is None:
         detail = f"{payload_type.name}: its signature of {len(message.signature)} bytes is nobody's"
         return Refused(RefusalReason.BAD_SIGNATURE, detail)
+    if payload_type in IGNORED:
+        return Ignored(payload_type, signer, message_id(signer, data))
     if payload_type not in PAYLOADS:
         return Refused(
             RefusalReason.UNSUPPORTED_TYPE, payload_type.name, signer, message_id(signer, data)
@@ -97,10 +107,19 @@ def from_protocol(data: bytes) -> bytes | Refused:
     if message.public_message:
         return message.public_message
     if message.encrypted_message:
-        return Refused(
-            RefusalReason.ENCRYPTED, "a message for holders of a group key or of one device"
-        )
+        return _encrypted(message)
     return data
+
+
+def _encrypted(message: status_pb2.ProtocolMessage) -> Refused:
+    """Name what only some can read: messages of one to one, or those for members with a key."""
+    if any(one.hash_ratchet_header for one in message.encrypted_message.values()):
+        return Refused(RefusalReason.ENCRYPTED, "only members with the group key can read it")
+    return Refused(
+        RefusalReason.DIRECT_MESSAGE_NOT_SUPPORTED,
+        "a direct or group message, contact request or key exchange for one device; "
+        "write in a community channel or a public chat instead",
+    )
 
 
 def _signed(payload: Payload, signer: PublicKey, encoded: bytes, data: bytes) -> SignedPayload:

@@ -121,7 +121,8 @@ def contact_code_topic(public_key: PublicKey) -> Topic:
 
 
 def negotiated_topic_id(public_key: PublicKey) -> str:
-    """The id of a negotiated topic; its key is the shared secret in hex and not of the id."""
+    """The name that clients keep a negotiated topic under. It is not on the wire: content topic and
+    key both come from the shared secret in hex, so listen to `Topic(secret.hex())`."""
     return f"{public_key.hex}-negotiated"
 
 

@@ -4,6 +4,7 @@ from dataclasses import dataclass, field
 from enum import Enum
 from typing import NewType
 
+from .enums import PayloadType
 from .keys import PublicKey
 from .payloads import Payload
 from .topics import Topic
@@ -17,8 +18,9 @@ class RefusalReason(Enum):
 
     TOO_LARGE = "too_large"
     """Larger than any client sends."""
-    NOT_VERSION_1 = "not_version_1"
-    """Not encrypted by 26/WAKU2-PAYLOAD version 1."""
+    UNKNOWN_VERSION = "unknown_version"
+    """The `version` of the Waku message is neither 0, nor 1, nor absent, so that it is encrypted in
+    a way that no Status client uses."""
     UNKNOWN_TOPIC = "unknown_topic"
     """Of a content topic that is not subscribed to."""
     NOT_FOR_US = "not_for_us"
@@ -32,7 +34,9 @@ class RefusalReason(Enum):
     SEGMENTS_DROPPED = "segments_dropped"
     """Others of its segments did not come in time, or there was no room."""
     ENCRYPTED = "encrypted"
-    """Only members with a group key, or one device, can read it."""
+    """Only members with the group key can read it."""
+    DIRECT_MESSAGE_NOT_SUPPORTED = "direct_message_not_supported"
+    """A one-to-one or group message, or a contact request: it is encrypted for one device."""
     FORGED_SDS = "forged_sds"
     """An SDS message of another channel than its topic's, whose sender is not its author, or whose
     id is not that of its content."""
@@ -68,6 +72,16 @@ class Refused:
     signer: PublicKey | None = None
     """The author, as far as that was known."""
     message_id: MessageId | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Ignored:
+    """Clients broadcast this about themselves; it needs no reaction and is no mistake."""
+
+    payload_type: PayloadType
+    """`CONTACT_CODE_ADVERTISEMENT`, `CHAT_IDENTITY` or `COMMUNITY_PUBLIC_SHARD_INFO`."""
+    signer: PublicKey
+    message_id: MessageId
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,13 +2,13 @@
 
 Out: payload, signature (`ApplicationMetadataMessage`), in communities perhaps SDS,
 `ProtocolMessage`, segments, envelope, Waku message. In: the same backwards; whatever the bytes are,
-it ends in a `Received` or a `Refused`. SDS is read through, wherever it is.
+it ends in a `Received`, an `Ignored` or a `Refused`. SDS is read through, wherever it is.
 """
 
 import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, Literal, TypeAlias
 
 from reliable_channel.segmentation import (
     DiscardReason,
@@ -37,7 +37,7 @@ from .envelope import (
     seal_symmetric,
 )
 from .keys import PrivateKey, PublicKey
-from .outcomes import MessageId, Received, RefusalReason, Refused, SignedPayload
+from .outcomes import Ignored, MessageId, Received, RefusalReason, Refused, SignedPayload
 from .payloads import (
     ChatMessage,
     DeleteMessage,
@@ -51,8 +51,11 @@ from .sds import SdsArrival, read_sds, what_is_forged
 from .segments import STATUS_SEGMENTATION
 from .topics import Topic
 
-WAKU_VERSION: Final = 1
-"""Of 14/WAKU2-MESSAGE: the payload is sealed by 26/WAKU2-PAYLOAD."""
+WakuVersion: TypeAlias = Literal[0, 1]
+"""The `version` of 14/WAKU2-MESSAGE that Status clients write: 1 until 2.39, 0 from 2.40 on, for
+the same payload. Clients before 2.38 drop 0."""
+READ_VERSIONS: Final = (0, 1, None)
+"""Status reads them alike: the payload is sealed by 26/WAKU2-PAYLOAD in any case."""
 MAX_MESSAGE_BYTES: Final = 150 * 1024
 """What Waku nodes relay."""
 MAX_RECEIVED_BYTES: Final = 1024 * 1024
@@ -82,7 +85,11 @@ class Sealer:
         installation_id: names this device to clients that keep several apart; may be empty.
         max_message_bytes: of a Waku message. As by status-go, payloads above three quarters of it
             are split.
+        waku_version: of the Waku messages; all clients read 1, those from 2.38 on also 0.
         random: gives iv and padding.
+
+    Raises:
+        ValueError: a `waku_version` that clients do not read.
     """
 
     def __init__(
@@ -91,9 +98,11 @@ class Sealer:
         *,
         installation_id: str = "",
         max_message_bytes: int = MAX_MESSAGE_BYTES,
+        waku_version: WakuVersion = 1,
         random: Random = os.urandom,
     ) -> None:
         self._key = key
+        self.waku_version: Final = checked_version(waku_version)
         self._installation_id = installation_id
         self._segmenter = Segmenter(
             STATUS_SEGMENTATION, segment_size_bytes=max_message_bytes // 4 * 3
@@ -164,7 +173,7 @@ class Sealer:
             WakuMessage(
                 payload=self._sealed(piece, topic, receiver),
                 content_topic=topic.content_topic,
-                version=WAKU_VERSION,
+                version=self.waku_version,
                 timestamp=timestamp_ns,
                 ephemeral=ephemeral,
             )
@@ -178,6 +187,21 @@ class Sealer:
 
     def __repr__(self) -> str:
         return f"Sealer({self._key!r})"
+
+
+def checked_version(waku_version: WakuVersion) -> WakuVersion:
+    """The version, if clients read it.
+
+    Raises:
+        ValueError: it is neither 0 nor 1.
+    """
+    if waku_version not in (0, 1):
+        raise ValueError(f"`waku_version` must be 0 or 1 (got {waku_version!r})")
+    return waku_version
+
+
+Outcome: TypeAlias = Received | Ignored | Refused
+"""What becomes of a payload that arrives."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -243,7 +267,7 @@ class Opener:
         """What to subscribe to."""
         return tuple(self._topics)
 
-    def receive(self, message: WakuMessage, now_ms: int) -> list[Received | Refused]:
+    def receive(self, message: WakuMessage, now_ms: int) -> list[Outcome]:
         """Read a message: what it completes, or why it is refused. Empty while further segments are
         needed, for parity, and for sync messages of SDS. Give each message once
         (`waku.message_hash`): a segment that comes twice counts for a payload that was sent twice.
@@ -258,7 +282,7 @@ class Opener:
         """Give up the segments that waited too long."""
         return [r for o in self._reassembler.on_deadline(now_ms) for r in _refusals(o)]
 
-    def _received(self, message: WakuMessage, now_ms: int) -> Iterator[Received | Refused]:
+    def _received(self, message: WakuMessage, now_ms: int) -> Iterator[Outcome]:
         opened = self._open(message)
         if isinstance(opened, Refused):
             yield opened
@@ -275,7 +299,7 @@ class Opener:
                 yield from self._read(outcome.payload, arrival)
             yield from _refusals(outcome)
 
-    def _read(self, plain: bytes, arrival: _Arrival) -> Iterator[Received | Refused]:
+    def _read(self, plain: bytes, arrival: _Arrival) -> Iterator[Outcome]:
         data = from_protocol(plain)
         if isinstance(data, Refused):
             yield data
@@ -299,9 +323,9 @@ class Opener:
         if size_bytes > MAX_RECEIVED_BYTES:
             detail = f"{size_bytes} bytes; at most {MAX_RECEIVED_BYTES} are read"
             return Refused(RefusalReason.TOO_LARGE, detail)
-        if message.version != WAKU_VERSION:
-            detail = f"version {message.version}; Status seals with version {WAKU_VERSION}"
-            return Refused(RefusalReason.NOT_VERSION_1, detail)
+        if message.version not in READ_VERSIONS:
+            detail = f"version is {message.version}; Status clients write 0 or 1"
+            return Refused(RefusalReason.UNKNOWN_VERSION, detail)
         topics = self._topics.get(message.content_topic)
         if not topics:
             return Refused(RefusalReason.UNKNOWN_TOPIC, message.content_topic[:150])
@@ -341,14 +365,14 @@ class Opener:
         return None
 
 
-def read_again(data: bytes, topic: Topic) -> Received | Refused:
+def read_again(data: bytes, topic: Topic) -> Outcome:
     """Read a signed payload that arrived on a topic before, such as from the log of a channel."""
     return _read(data, _Arrival(topic, 0, None, False, False))
 
 
-def _read(data: bytes, arrival: _Arrival) -> Received | Refused:
+def _read(data: bytes, arrival: _Arrival) -> Outcome:
     signed = unwrap(data)
-    if isinstance(signed, Refused):
+    if not isinstance(signed, SignedPayload):
         return signed
     match signed.payload:
         case ChatMessage() | EditMessage() | DeleteMessage() | PinMessage() | EmojiReaction():

@@ -17,6 +17,7 @@ from typing import Final
 from reliable_channel.wire_profile import NIM, CodecError, HistoryEntry, Message, WireProfile
 
 from . import status_pb2
+from .application import message_id
 from .chats import COMMUNITY_ID_LENGTH, Community
 from .keys import PublicKey, keccak256
 from .topics import Topic
@@ -141,7 +142,7 @@ def what_is_forged(sds: SdsArrival, topic: Topic, author: PublicKey | None) -> s
     if sds.sender_id and (author is None or sds.sender_id != author.hex):
         return f"its SDS sender is {sds.sender_id[:150]!r}, and it is of {author and author.hex}"
     # Under another's id it would keep that message from being taken.
-    if sds.content is not None and sds.message_id != sds_message_id("", 0, sds.content):
+    if sds.content is not None and not _proves_itself(sds.message_id, sds.content, author):
         return f"its SDS id {sds.message_id[:150]!r} is not that of its content"
     return None
 
@@ -187,6 +188,15 @@ def _is_of(topic: Topic, channel_id: str) -> bool:
         return topic == Community.parse(channel_id).requests_topic
     except ValueError:
         return False
+
+
+def _proves_itself(sds_id: str, content: bytes, author: PublicKey | None) -> bool:
+    """Whether an id is made of the content. status-go takes the hash of it; a proposed change takes
+    the Status message id, which hashes author and content."""
+    ids = [sds_message_id("", 0, content)]
+    if author is not None:
+        ids.append(message_id(author, content))
+    return sds_id in ids
 
 
 def _with_hints(message: Message, change: Callable[[bytes], bytes | None]) -> Message:

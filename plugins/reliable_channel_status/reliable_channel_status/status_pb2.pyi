@@ -58,7 +58,7 @@ Global___SegmentMessage: _TypeAlias = SegmentMessage  # noqa: Y015
 
 @_typing.final
 class ProtocolMessage(_message.Message):
-    """53/WAKU2-X3DH; of encrypted messages only that they are there is read."""
+    """53/WAKU2-X3DH; of encrypted messages only whom they are for is read."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
@@ -69,14 +69,15 @@ class ProtocolMessage(_message.Message):
         KEY_FIELD_NUMBER: _builtins.int
         VALUE_FIELD_NUMBER: _builtins.int
         key: _builtins.str
-        value: _builtins.bytes
+        @_builtins.property
+        def value(self) -> Global___EncryptedMessageProtocol: ...
         def __init__(
             self,
             *,
             key: _builtins.str = ...,
-            value: _builtins.bytes = ...,
+            value: Global___EncryptedMessageProtocol | None = ...,
         ) -> None: ...
-        _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+        _HasFieldArgType: _TypeAlias = _typing.Literal["value", b"value"]  # noqa: Y015
         def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
         _ClearFieldArgType: _TypeAlias = _typing.Literal["key", b"key", "value", b"value"]  # noqa: Y015
         def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
@@ -88,12 +89,12 @@ class ProtocolMessage(_message.Message):
     installation_id: _builtins.str
     public_message: _builtins.bytes
     @_builtins.property
-    def encrypted_message(self) -> _containers.ScalarMap[_builtins.str, _builtins.bytes]: ...
+    def encrypted_message(self) -> _containers.MessageMap[_builtins.str, Global___EncryptedMessageProtocol]: ...
     def __init__(
         self,
         *,
         installation_id: _builtins.str = ...,
-        encrypted_message: _abc.Mapping[_builtins.str, _builtins.bytes] | None = ...,
+        encrypted_message: _abc.Mapping[_builtins.str, Global___EncryptedMessageProtocol] | None = ...,
         public_message: _builtins.bytes = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
@@ -103,6 +104,27 @@ class ProtocolMessage(_message.Message):
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
 Global___ProtocolMessage: _TypeAlias = ProtocolMessage  # noqa: Y015
+
+@_typing.final
+class EncryptedMessageProtocol(_message.Message):
+    """Its other fields (X3DH_header 1, DR_header 2, payload 3, DH_header 101) are for one device."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    HASH_RATCHET_HEADER_FIELD_NUMBER: _builtins.int
+    hash_ratchet_header: _builtins.bytes
+    def __init__(
+        self,
+        *,
+        hash_ratchet_header: _builtins.bytes = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["hash_ratchet_header", b"hash_ratchet_header"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___EncryptedMessageProtocol: _TypeAlias = EncryptedMessageProtocol  # noqa: Y015
 
 @_typing.final
 class ApplicationMetadataMessage(_message.Message):

@@ -23,13 +23,14 @@ REMEMBERED_KEYS: Final = 4096
 CLUSTER_ID: Final = 16
 """Of Status in 51/WAKU2-RELAY-SHARDING."""
 DEFAULT_SHARD: Final = PubsubTopic(CLUSTER_ID, 32)
-"""Where status-go of 2024 puts communities."""
+"""Where Status clients write; those from 2.42 on listen to nothing else."""
 NON_PROTECTED_SHARD: Final = PubsubTopic(CLUSTER_ID, 64)
-"""Where status-go of 2024 puts what needs no signed shard, such as contact codes."""
+"""Where clients before 2.40 write requests to join and other control messages."""
 CONTROL_SHARD: Final = PubsubTopic(CLUSTER_ID, 128)
-"""56/STATUS-COMMUNITIES: descriptions and membership of all communities."""
+"""Of 56/STATUS-COMMUNITIES, for descriptions and membership. No released client writes there, and
+since April 2026 none listens."""
 CONTENT_SHARD: Final = PubsubTopic(CLUSTER_ID, 256)
-"""56/STATUS-COMMUNITIES: what users write in all communities."""
+"""Of 56/STATUS-COMMUNITIES, for what users write; as unused as `CONTROL_SHARD`."""
 
 _CONTENT_TOPIC: Final = re.compile(r"/waku/1/0x([0-9a-f]{8})/rfc26")
 

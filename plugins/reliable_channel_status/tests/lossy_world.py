@@ -104,7 +104,7 @@ def converse(members: Sequence[Member], *, seed: int, minutes: int, store: bool)
 
         options = NodeOptions(
             cluster_id=16,
-            shards=(128, 256),
+            shards=(32, 64),
             static_sharding=True,
             store=store,
             client_idle_s=1e9,

@@ -87,7 +87,7 @@ def refusals(kit: StatusTestKit) -> dict[str, int]:
         (lambda m: replace(m, payload=m.payload[:10]), "not_for_us"),
         (lambda m: replace(m, payload=bytes([m.payload[0] ^ 1]) + m.payload[1:]), "not_for_us"),
         (lambda m: replace(m, payload=Random(1).randbytes(500)), "not_for_us"),
-        (lambda m: replace(m, version=0), "not_version_1"),
+        (lambda m: replace(m, version=2), "unknown_version"),
         (
             lambda m: replace(m, payload=seal_symmetric(b"\xff\x00", TOPIC.key, MALLORY)),
             "malformed_message",
@@ -101,7 +101,16 @@ def refusals(kit: StatusTestKit) -> dict[str, int]:
             "not_for_us",
         ),
     ],
-    ids=["truncated", "short", "changed", "noise", "clear", "no message", "unsigned", "wrong key"],
+    ids=[
+        "truncated",
+        "short",
+        "changed",
+        "noise",
+        "version",
+        "no message",
+        "unsigned",
+        "wrong key",
+    ],
 )
 def test_broken_and_forged_envelopes_are_refused(
     kit: StatusTestKit, change: Callable[[WakuMessage], WakuMessage], reason: str
@@ -223,7 +232,7 @@ def test_two_bots_of_this_make_fall_silent() -> None:
                 await bot.serve(Surroundings(key=key, memory=memory, client=client, now_ms=now_ms))
 
         async def main() -> list[int]:
-            options = NodeOptions(cluster_id=16, shards=(128, 256), static_sharding=True)
+            options = NodeOptions(cluster_id=16, shards=(32, 64), static_sharding=True)
             options = replace(options, now_ns=lambda: now_ms() * 1_000_000)
             async with EmbeddedNode(options) as node, anyio.create_task_group() as tasks:
                 for bot in bots:
@@ -231,7 +240,7 @@ def test_two_bots_of_this_make_fall_silent() -> None:
                 await anyio.sleep(1)
                 message = ChatMessage(clock=now_ms(), timestamp=now_ms(), text="hi", chat_id=CHAT)
                 sealed = Sealer(MALLORY).seal(message, TOPIC, now_ms())
-                node.publish("/waku/2/rs/16/256", sealed.messages[0])
+                node.publish("/waku/2/rs/16/32", sealed.messages[0])
                 said = []
                 for _ in range(2):
                     await anyio.sleep(30)

@@ -19,7 +19,7 @@ from status_world import ALICE, COMMUNITY, GENERAL, OTHER
 
 from reliable_channel.state import MemoryStateStore
 from reliable_channel_status import (
-    CONTENT_SHARD,
+    DEFAULT_SHARD,
     BridgeMessage,
     ChatMessage,
     DeleteMessage,
@@ -128,7 +128,7 @@ def hook(**fields: Any) -> dict[str, Any]:
 def test_webhook() -> None:
     async def main() -> list[BridgeMessage | None]:
         store = MemoryStateStore()
-        options = NodeOptions(cluster_id=16, shards=(128, 256), static_sharding=True)
+        options = NodeOptions(cluster_id=16, shards=(32, 64), static_sharding=True)
         async with EmbeddedNode(options) as node:
             async with webhook(node, store) as sender:
                 for request, status in WRONG:
@@ -144,7 +144,7 @@ def test_webhook() -> None:
             async with WakuClient(NODE, transport=httpx.ASGITransport(app=node.app)) as client:
                 opener, topic = Opener([COMMUNITY.universal_topic]), COMMUNITY.universal_topic
                 query = StoreQuery(
-                    content_topics=(topic.content_topic,), pubsub_topic=str(CONTENT_SHARD)
+                    content_topics=(topic.content_topic,), pubsub_topic=str(DEFAULT_SHARD)
                 )
                 return [
                     outcome.payload.bridge_message

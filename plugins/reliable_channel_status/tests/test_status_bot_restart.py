@@ -24,6 +24,7 @@ from reliable_channel.state import (
 )
 from reliable_channel.sync_core import Changes
 from reliable_channel_status import (
+    DEFAULT_SHARD,
     ChatMessage,
     Opener,
     PrivateKey,
@@ -43,12 +44,12 @@ from reliable_channel_status.bot import (
     StatusBot,
     StatusTestKit,
 )
-from waku import PubsubTopic, StoreQuery, WakuClient, WakuMessage
+from waku import StoreQuery, WakuClient, WakuMessage
 from waku.errors import NodeFailure
 from waku.node import EmbeddedNode, NodeOptions, serve_node
 
 TOPIC = COMMUNITY.universal_topic
-SHARD = str(PubsubTopic(16, 256))
+SHARD = str(DEFAULT_SHARD)
 
 
 def new_bot(answers: int = 1, reliability: Reliability = "plain") -> StatusBot:
@@ -371,7 +372,7 @@ def test_a_killed_process_repeats_and_misses_nothing(
         asked[signed.message_id] = text
 
     async def main() -> None:
-        options = NodeOptions(cluster_id=16, shards=(128, 256), static_sharding=True)
+        options = NodeOptions(cluster_id=16, shards=(32, 64), static_sharding=True)
         urls: list[str] = []
         up = anyio.Event()
 

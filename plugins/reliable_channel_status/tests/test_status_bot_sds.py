@@ -33,6 +33,7 @@ from reliable_channel_status import (
     CommunityMember,
     CommunityRequestToJoin,
     Opener,
+    Payload,
     PrivateKey,
     Received,
     RefusalReason,
@@ -44,6 +45,7 @@ from reliable_channel_status import (
     Topic,
     from_protocol,
     keccak256,
+    message_id,
     open_symmetric,
     sds_message_id,
     seal_ecies,
@@ -65,7 +67,7 @@ from waku import WakuMessage, message_hash
 from waku.node import NodeOptions
 
 SEEDS = (1, 2)
-SHARD = "/waku/2/rs/16/256"
+SHARD = "/waku/2/rs/16/32"
 SAID = 12
 
 
@@ -442,6 +444,7 @@ def test_what_is_not_forged_is_taken() -> None:
         (message(), ALICE),
         (message(sender_id=""), ALICE),  # status-go
         (message(), MALLORY),  # she has it broadcast again, for somebody who missed it
+        (message(message_id=GOOD.message_id), ALICE),  # as status-go once proposed
         (message(b"nonsense"), ALICE),
     ):
         (outcome,) = arrives(sds, key)
@@ -459,6 +462,7 @@ def test_what_is_not_forged_is_taken() -> None:
         (message(sender_id=MALLORY.public_key.hex), ALICE),
         (message(sender_id=MALLORY.public_key.hex), MALLORY),
         (message(message_id="0x" + "00" * 32), ALICE),
+        (message(message_id=message_id(MALLORY.public_key, GOOD.data)), MALLORY),
         (message(channel_id="0x" + "02" * 33), ALICE),
         (message(channel_id=CHAT_ID), ALICE),
         (message(channel_id=""), ALICE),
@@ -474,6 +478,23 @@ def test_what_is_forged_is_refused(sds: Message, key: PrivateKey) -> None:
         kit.publish(sealed)
         assert kit.bot.watch.counts["refused", "forged_sds"] == 1
         assert kit.user("Alice").asks("!ping") == "pong"
+
+
+@pytest.mark.parametrize("kind", ["description", "request to join"])
+def test_what_newer_clients_wrap_in_sds_without_a_protocol_message_is_read(kind: str) -> None:
+    """They wrap whatever belongs to a community; some of it has no `ProtocolMessage` around it."""
+    payload: Payload = CommunityDescription(clock=1)
+    topic, key = COMMUNITY.description_topic, OWNER
+    if kind == "request to join":
+        payload = CommunityRequestToJoin(clock=1, community_id=OWNER.public_key.compressed)
+        topic, key = COMMUNITY.requests_topic, ALICE
+    data = SdsWrapper(COMMUNITY.id).wrap(wrap(payload, key).data, NOW_MS)
+    envelope = seal_symmetric(data, topic.key, key)
+    if kind == "request to join":
+        envelope = seal_ecies(data, OWNER.public_key, key)
+    sealed = WakuMessage(envelope, topic.content_topic, 0, NOW_MS * 1_000_000)
+    (outcome,) = Opener([topic], private_keys=[OWNER]).receive(sealed, NOW_MS)
+    assert isinstance(outcome, Received) and outcome.payload == payload
 
 
 @given(st.binary(max_size=300))

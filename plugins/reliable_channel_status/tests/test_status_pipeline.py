@@ -31,9 +31,11 @@ from reliable_channel_status import (
     CommunityRequestToJoin,
     DeleteMessage,
     EmojiReaction,
+    Ignored,
     ImageFormat,
     ImageMessage,
     Opener,
+    Outcome,
     Payload,
     PayloadType,
     PinMessage,
@@ -43,6 +45,7 @@ from reliable_channel_status import (
     RefusalReason,
     Refused,
     Sealer,
+    SignedPayload,
     StatusType,
     StatusUpdate,
     Topic,
@@ -209,7 +212,6 @@ def test_other_peoples_topics_and_keys() -> None:
     outcome = refused(same_topic, elsewhere)
     assert outcome.reason is RefusalReason.NOT_FOR_US
     assert "no key opens them" in outcome.detail
-    assert refused(replace(message, version=0)).reason is RefusalReason.NOT_VERSION_1
 
 
 def test_topics_come_and_go() -> None:
@@ -260,11 +262,64 @@ def test_a_payload_without_protocol_layer_is_read_too() -> None:
     assert to_protocol(description) == description.data
 
 
-def test_what_is_encrypted_for_group_keys_is_told() -> None:
-    message = status_pb2.ProtocolMessage(
-        installation_id="i", encrypted_message={"none": b"\x1a\x01x"}
-    )
-    assert refused(enveloped(message.SerializeToString())).reason is RefusalReason.ENCRYPTED
+@pytest.mark.parametrize(
+    ("encrypted", "reason"),
+    [
+        (b"\x1a\x01x", RefusalReason.DIRECT_MESSAGE_NOT_SUPPORTED),
+        (b"\xaa\x06\x01x", RefusalReason.DIRECT_MESSAGE_NOT_SUPPORTED),
+        (b"\xb2\x06\x01x", RefusalReason.ENCRYPTED),
+    ],
+    ids=["payload", "DH_header", "HR_header"],
+)
+def test_what_is_encrypted_is_named_by_whom_it_is_for(
+    encrypted: bytes, reason: RefusalReason
+) -> None:
+    one = status_pb2.EncryptedMessageProtocol.FromString(encrypted)
+    message = status_pb2.ProtocolMessage(installation_id="i", encrypted_message={"none": one})
+    assert refused(enveloped(message.SerializeToString())).reason is reason
+
+
+@pytest.mark.parametrize("version", [0, 1, None])
+def test_versions_0_and_1_and_none_are_read_alike(version: int | None) -> None:
+    """Clients from 2.40 on send 0, older ones 1, and some gateways leave it out."""
+    (message,) = sealed(said()).messages
+    (arrived,) = Opener([TOPIC]).receive(replace(message, version=version), NOW_MS)
+    assert isinstance(arrived, Received) and arrived.payload == said()
+
+
+def test_a_version_that_no_client_writes_is_refused() -> None:
+    (message,) = sealed(said()).messages
+    outcome = refused(replace(message, version=2))
+    assert outcome.reason is RefusalReason.UNKNOWN_VERSION
+    assert outcome.detail == "version is 2; Status clients write 0 or 1"
+
+
+def test_version_1_is_sent_and_0_by_option() -> None:
+    assert [m.version for m in Sealer(ALICE).seal(said(), TOPIC, NOW_MS).messages] == [1]
+    later = Sealer(ALICE, waku_version=0).seal(said(), TOPIC, NOW_MS)
+    assert [m.version for m in later.messages] == [0]
+    assert opened(later).payload == said()
+    with pytest.raises(ValueError, match=r"`waku_version` must be 0 or 1 \(got 2\)"):
+        Sealer(ALICE, waku_version=2)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    "payload_type",
+    [
+        PayloadType.CONTACT_CODE_ADVERTISEMENT,
+        PayloadType.CHAT_IDENTITY,
+        PayloadType.COMMUNITY_PUBLIC_SHARD_INFO,
+    ],
+    ids=lambda payload_type: payload_type.name,
+)
+def test_what_clients_broadcast_about_themselves_is_ignored_by_name(
+    payload_type: PayloadType,
+) -> None:
+    outcome = _rewrapped(said(), type=payload_type)
+    assert isinstance(outcome, Ignored)
+    assert (outcome.payload_type, outcome.signer) == (payload_type, ALICE.public_key)
+    forged = _rewrapped(said(), type=payload_type, signature=b"\x01" * 64)
+    assert isinstance(forged, Refused) and forged.reason is RefusalReason.BAD_SIGNATURE
 
 
 def test_a_malformed_envelope_is_told() -> None:
@@ -280,7 +335,7 @@ def test_what_is_no_message_is_told(plain: bytes) -> None:
     assert refused(enveloped(plain)).reason is RefusalReason.MALFORMED_MESSAGE
 
 
-def _rewrapped(payload: Payload, **changes: object) -> Received | Refused:
+def _rewrapped(payload: Payload, **changes: object) -> Outcome:
     """What Mallory makes of something that Alice signed, without her key."""
     message = status_pb2.ApplicationMetadataMessage.FromString(wrap(payload, ALICE).data)
     for name, value in changes.items():
@@ -316,7 +371,7 @@ def test_the_type_is_not_signed_but_a_payload_of_another_type_is_refused() -> No
 def test_another_wrapping_is_another_id_and_the_same_fingerprint() -> None:
     signed = wrap(said(), ALICE)
     again = unwrap(signed.data + b"\xf8\x07\x01")
-    assert not isinstance(again, Refused)
+    assert isinstance(again, SignedPayload)
     assert again.message_id != signed.message_id
     assert again.fingerprint == signed.fingerprint
 

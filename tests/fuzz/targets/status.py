@@ -29,11 +29,11 @@ from reliable_channel_status import (
     PublicKey,
     Reaction,
     Received,
-    Refused,
     Role,
     SdsArrival,
     SdsWrapper,
     Sealer,
+    SignedPayload,
     decode_payload,
     encode_payload,
     mention,
@@ -118,7 +118,7 @@ def _payload(data: bytes) -> None:
 def _message(data: bytes) -> None:
     """Who is told as the author has signed: Alice but one payload."""
     outcome = unwrap(data)
-    if isinstance(outcome, Refused):
+    if not isinstance(outcome, SignedPayload):
         return
     assert outcome.data == data
     assert outcome.signer != ALICE.public_key or encode_payload(SAID) in data

@@ -1,7 +1,7 @@
 """What carries a community's SDS channel: the bot's own link, so that one reader reads the node.
 
 Around an SDS message there are the same layers as around a plain one: `ProtocolMessage`, segments,
-the signed and sealed envelope, a Waku message of version 1.
+the signed and sealed envelope, a Waku message.
 """
 
 import struct
@@ -24,7 +24,7 @@ from waku import WakuMessage, message_hash
 from waku.errors import BadRequest, WakuError
 
 from ..chats import Community
-from ..pipeline import WAKU_VERSION, Opener, Sealer
+from ..pipeline import Opener, Sealer
 from ..sds import SdsArrival
 from ..topics import Topic
 from .link import NS_PER_MS, Fetched, Link
@@ -93,7 +93,7 @@ class CommunityCarrier:
                 message = WakuMessage(
                     part,
                     self._community.universal_topic.content_topic,
-                    version=WAKU_VERSION,
+                    version=self._sealer.waku_version,
                     timestamp=envelope.timestamp_ns,
                     ephemeral=envelope.ephemeral,
                 )

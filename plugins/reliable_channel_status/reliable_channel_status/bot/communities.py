@@ -72,7 +72,7 @@ class Communities:
                 str(options.shard),
                 community,
                 [topic for topic in session.rooms.topics if topic.id.startswith(community.id)],
-                Sealer(key),
+                Sealer(key, waku_version=options.waku_version),
                 session.now_ms,
                 self._note,
             )

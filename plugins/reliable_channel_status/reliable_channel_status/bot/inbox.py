@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from ..community_payloads import CommunityRequestToJoin, CommunityRequestToLeave
 from ..conversation import Applied, Conversation
 from ..keys import PrivateKey
-from ..outcomes import Received, RefusalReason, Refused
+from ..outcomes import Ignored, Received, RefusalReason, Refused
 from ..payloads import ChatPayload
 from ..pipeline import Opener
 from ..sds import SdsArrival
@@ -57,6 +57,8 @@ class Inbox:
             for outcome in self._opener.receive(one.message, now_ms):
                 if isinstance(outcome, Refused):
                     self._refused(outcome)
+                elif isinstance(outcome, Ignored):
+                    self._session.watch.count("ignored", outcome.payload_type.name)
                 else:
                     received.append(outcome)
             for sds in self._sds:

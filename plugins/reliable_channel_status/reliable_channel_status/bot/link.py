@@ -137,6 +137,10 @@ class Link:
         """Those of some messages that are of interest and were not here before."""
         return [one for one in fetched if self._is_new(one)]
 
+    def is_on(self, shard: str) -> bool:
+        """Whether the link subscribes to a shard."""
+        return shard in self._shards
+
     async def publish(self, shard: str, message: WakuMessage) -> None:
         """Publish; the message does not come back to us as new.
 

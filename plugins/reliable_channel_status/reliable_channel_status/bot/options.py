@@ -7,7 +7,8 @@ from typing import Final, Literal, TypeAlias, get_args
 from waku import PubsubTopic
 
 from ..chats import Derivation
-from ..topics import CONTENT_SHARD, CONTROL_SHARD
+from ..pipeline import WakuVersion, checked_version
+from ..topics import DEFAULT_SHARD, NON_PROTECTED_SHARD
 from .limits import RateLimit
 from .loops import LoopLimits
 
@@ -15,6 +16,7 @@ Reliability: TypeAlias = Literal["plain", "sds"]
 
 FOR_USERS: Final = RateLimit(5, 10_000)
 FOR_CHANNELS: Final = RateLimit(20, 10_000)
+_MAY_BE_0: Final = ("metrics_port", "confirm_ms", "waku_version")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -37,10 +39,13 @@ class BotOptions:
     judges by it what became of all messages."""
     derivation: Derivation = "universal"
     """On which topic the bot writes into channels; it listens to both."""
-    shard: PubsubTopic = CONTENT_SHARD
-    """Where the bot writes, and listens. status-go of 2024: `DEFAULT_SHARD`."""
-    also_listen: tuple[PubsubTopic, ...] = (CONTROL_SHARD,)
-    """Descriptions and requests to join travel there."""
+    shard: PubsubTopic = DEFAULT_SHARD
+    """The shard where the bot writes and listens: 32, like all Status clients."""
+    also_listen: tuple[PubsubTopic, ...] = (NON_PROTECTED_SHARD,)
+    """Further shards to listen to: clients before 2.40 write requests to join on 64."""
+    waku_version: WakuVersion = 1
+    """The `version` of the Waku messages that the bot sends. All clients read 1; 0 is what clients
+    from 2.40 on send, and those before 2.38 drop it. The bot reads both."""
     history_ms: int = 86_400_000
     """How far back Store is asked at the start, so that edits, answers and pins of older messages
     are understood. What was said before the bot's first start is not answered."""
@@ -68,9 +73,10 @@ class BotOptions:
     def __post_init__(self) -> None:
         for option in fields(self):
             value = getattr(self, option.name)
-            lowest = 0 if option.name in ("metrics_port", "confirm_ms") else 1
+            lowest = 0 if option.name in _MAY_BE_0 else 1
             if isinstance(value, int) and value < lowest:
                 raise ValueError(f"{option.name} is {value}; it must be positive")
+        checked_version(self.waku_version)
         if self.reliability not in get_args(Reliability):
             raise ValueError(f"reliability is {self.reliability!r}; it is 'plain' or 'sds'")
         if self.journals is not None and self.reliability != "sds":

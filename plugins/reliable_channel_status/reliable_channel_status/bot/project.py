@@ -70,7 +70,7 @@ README: Final = """# {name}
     python -m pytest    # without any node
     python bot.py       # WAKU_NODE=http://127.0.0.1:8645: an nwaku or go-waku node of cluster 16
 
-`reliable-channel node --cluster-id 16 --num-shards 257` is a node to try it with.
+`reliable-channel node --cluster-id 16 --num-shards 65` is a node to try it with.
 
 `bot.key` is who the bot is, `bot.db` what it remembers: keep both, and show the first to nobody.
 """

@@ -226,6 +226,8 @@ class Running:
                 return
         if not said.is_sealed:
             memory.reroute(said, str(self._options.shard), self._session.without_sds(said))
+        elif not self._link.is_on(said.route):  # the bot was on another shard before its restart
+            memory.reroute(said, str(self._options.shard), said.messages)
         for message in said.messages:
             await self._link.publish(said.route, message)
         memory.published(said, to_confirm=self._confirmer.is_on)

@@ -16,7 +16,7 @@ from ..community_payloads import CommunityDescription, CommunityRequestToJoinRes
 from ..enums import Role
 from ..keys import PrivateKey, PublicKey
 from ..mentions import mention, mentions
-from ..outcomes import MessageId, Received, Refused
+from ..outcomes import MessageId, Received, SignedPayload
 from ..payloads import ChatMessage, ChatPayload
 from ..pipeline import Outgoing, Sealer
 from ..recent import Recent
@@ -71,9 +71,10 @@ class Session:
         """Set when there is something to publish; whoever waited puts a new one here."""
         self._options = options
         self._key = surroundings.key
-        self._sealer = Sealer(self._key)
+        version = options.waku_version
+        self._sealer = Sealer(self._key, waku_version=version)
         key = surroundings.community_key
-        self._community_sealer = Sealer(key) if key else None
+        self._community_sealer = Sealer(key, waku_version=version) if key else None
         self._guard = LoopGuard(options.loops)
         self._moderators = frozenset(moderators)
         self._descriptions: dict[Community, tuple[int, frozenset[PublicKey]]] = {}
@@ -126,7 +127,7 @@ class Session:
         """What was to go through an SDS channel, sealed to go without."""
         (carried,) = said.messages
         signed = unwrap(carried.payload)
-        assert not isinstance(signed, Refused)  # the bot signed it
+        assert isinstance(signed, SignedPayload)  # the bot signed it
         assert isinstance(signed.payload, ChatPayload)
         chat_id = signed.payload.chat_id
         room = self.rooms.find(chat_id)  # None where the bot has left since

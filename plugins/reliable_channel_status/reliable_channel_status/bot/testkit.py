@@ -19,7 +19,7 @@ import anyio
 import httpx
 
 from reliable_channel.state import MemoryStateStore, StateStore
-from waku import WakuClient, WakuMessage, message_hash
+from waku import PubsubTopic, WakuClient, WakuMessage, message_hash
 from waku.node import EmbeddedNode, NodeOptions
 
 from ..application import wrap
@@ -191,9 +191,11 @@ class StatusTestKit:
         """Somebody in the chats; the same name is the same person."""
         return KitUser(self, name, key or key_of(name))
 
-    def publish(self, message: WakuMessage, *, settle: bool = True) -> None:
-        """Publish any Waku message where the bot listens."""
-        self._do(self._client.relay_publish(self._shard, message))
+    def publish(
+        self, message: WakuMessage, *, shard: PubsubTopic | None = None, settle: bool = True
+    ) -> None:
+        """Publish any Waku message: where the bot writes, or on another shard."""
+        self._do(self._client.relay_publish(str(shard or self._shard), message))
         self._news.set()
         if settle:
             self.wait()
