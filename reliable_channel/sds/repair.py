@@ -15,8 +15,9 @@ from .changes import NO_RECORDER, Recorder, Row, Table
 from .incoming import reference, reference_row
 from .message import HistoryEntry
 from .options import RepairOptions
+from .owned_timetable import OwnedTimetable
 from .repair_budget import RepairBudget
-from .shares import Shares, in_turn
+from .shares import in_turn
 from .timetable import Timetable
 
 REPAIR_REQUESTS: Final = Table(
@@ -101,6 +102,8 @@ class _Wanted:
 
     entry: HistoryEntry
     since_ms: int
+    referrer_id: str
+    """The participant who referred to it; of several, the one with the fewest entries."""
     attempts: int = 0
     heard: set[str] = field(default_factory=set)
     """Who else asked for it since we did; no more than there are attempts."""
@@ -121,9 +124,7 @@ class OutgoingRepairBuffer:
         self._options = options
         self._timers = timers
         self._wanted: dict[str, _Wanted] = {}
-        self._timetable = Timetable()
-        self._shares = Shares()
-        """Of the entries, by who referred to them."""
+        self._timetable = OwnedTimetable()
         self._resting: OrderedDict[str, int] = OrderedDict()
         """Since when an entry has no attempts left, the longest rested first."""
 
@@ -137,29 +138,33 @@ class OutgoingRepairBuffer:
         `MOST_REST` times t_max, and then starts over: those who could answer may be reachable
         again. So an outage takes about its own length to recover from, and a message that is lost
         for good costs little. An entry without a sender is not asked for, as nobody may answer
-        (guide, edge case 4). A full buffer lets go of the entry that has rested longest, else of
-        the one due last of those that whoever fills it most referred to.
-        DIVERGES: js-waku's lets go of the one due last, whoever brought it.
+        (guide, edge case 4).
+
+        A full buffer evicts the entry that has rested longest, else the one due last of those whose
+        referrers fill it most: of all, the new one included. Were room made first, each new entry
+        would evict one that waits, which comes back with a later T_req when it is referred to
+        again, and evicts another; then none is ever due.
+        DIVERGES: js-waku evicts the one due last, whoever referred to it.
         """
         message_id = entry.message_id
         if not entry.sender_id or self._rests(message_id, now_ms):
             return
         if message_id in self._timetable:
-            self._shares.claim(message_id, referrer_id)
+            if self._timetable.claim(message_id, referrer_id):
+                self._wanted[message_id].referrer_id = referrer_id
             return
         before = self._wanted.get(message_id)
         self.remove(message_id)
-        if len(self._wanted) >= self._options.buffer_size:
-            self.remove(next(iter(self._resting)) if self._resting else self._last_of_heaviest())
         since_ms = min(before.since_ms, now_ms) if before else now_ms
-        self._wanted[message_id] = _Wanted(entry, since_ms)
-        self._shares.add(message_id, referrer_id)
+        self._wanted[message_id] = _Wanted(entry, since_ms, referrer_id)
         self._plan(message_id, now_ms)
+        if len(self._wanted) > self._options.buffer_size:
+            resting = next(iter(self._resting), None)
+            self.remove(resting or self._timetable.first_to_evict())
 
     def remove(self, message_id: str) -> None:
         """Forget an entry: it was received."""
         if self._wanted.pop(message_id, None) is not None:
-            self._shares.remove(message_id)
             self._timetable.remove(message_id)
             self._resting.pop(message_id, None)
             self._recorder.delete(REPAIR_REQUESTS, message_id)
@@ -173,7 +178,7 @@ class OutgoingRepairBuffer:
         due = self._timetable.until(now_ms, len(self._timetable))
         most = self._options.max_requests_per_message
         if len(due) > most:
-            due = in_turn(due, self._shares.owner_of)[:most]
+            due = in_turn(due, self._timetable.owner_of)[:most]
         return [self._wanted[message_id].entry for message_id in due]
 
     def is_due(self, now_ms: int) -> bool:
@@ -214,10 +219,6 @@ class OutgoingRepairBuffer:
         """T_req by message id."""
         return dict(self._timetable.due_ms)
 
-    def _last_of_heaviest(self) -> str:
-        heaviest, owner_of = self._shares.heaviest(), self._shares.owner_of
-        return next(i for i in self._timetable.last_first() if owner_of(i) == heaviest)
-
     def _count_attempt(self, message_id: str, now_ms: int) -> None:
         self._timetable.remove(message_id)
         wanted = self._wanted[message_id]
@@ -236,10 +237,11 @@ class OutgoingRepairBuffer:
         return 0 <= now_ms - spent_ms < min(wanted_ms, MOST_REST * self._options.t_max_ms)
 
     def _plan(self, message_id: str, now_ms: int) -> None:
-        self._timetable.add(
-            message_id,
-            self._timers.t_req(self._participant_id, message_id, now_ms, self._options),
-        )
+        options = self._options
+        due_ms = self._timers.t_req(self._participant_id, message_id, now_ms, options)
+        # Never beyond what `drop_expired` takes for a clock set back: it would plan without end.
+        due_ms = min(due_ms, now_ms + options.t_max_ms)
+        self._timetable.add(message_id, due_ms, self._wanted[message_id].referrer_id)
         self._record(message_id)
 
     def restore(self, rows: Iterable[Row]) -> None:
@@ -249,10 +251,9 @@ class OutgoingRepairBuffer:
             assert isinstance(since_ms, int) and isinstance(attempts, int)
             assert isinstance(referrer_id, str)
             entry = reference(row)
-            self._shares.add(entry.message_id, referrer_id)
-            self._wanted[entry.message_id] = _Wanted(entry, since_ms, attempts)
+            self._wanted[entry.message_id] = _Wanted(entry, since_ms, referrer_id, attempts)
             if isinstance(t_req_ms, int):
-                self._timetable.add(entry.message_id, t_req_ms)
+                self._timetable.add(entry.message_id, t_req_ms, referrer_id)
             elif isinstance(resting_since_ms, int):
                 self._resting[entry.message_id] = resting_since_ms
 
@@ -265,7 +266,7 @@ class OutgoingRepairBuffer:
             wanted.attempts,
             self._timetable.due_ms.get(message_id),
             self._resting.get(message_id),
-            self._shares.owner_of(message_id),
+            wanted.referrer_id,
         )
 
 
@@ -298,7 +299,7 @@ class IncomingRepairBuffer:
         whether one was planned.
 
         Nothing is planned for a message of another response group, nor twice, nor beyond the
-        budget; a full buffer lets go of the answer that is due last.
+        budget; a full buffer evicts the answer due last, which may be the new one.
         """
         message_id, sender_id = entry.message_id, entry.sender_id or ""
         groups = self._options.num_response_groups
@@ -308,15 +309,15 @@ class IncomingRepairBuffer:
             return False
         if not self.budget.spend(requester_id, message_id, size_bytes, now_ms):
             return False
-        if len(self._timetable) >= self._options.buffer_size and (last := self._timetable.last()):
-            self.remove(last[1])
         self._paid[message_id] = requester_id, size_bytes
         due_ms = self._timers.t_resp(
             self._participant_id, sender_id, message_id, now_ms, self._options
         )
         self._timetable.add(message_id, due_ms)
         self._recorder.put(REPAIR_RESPONSES, message_id, due_ms)
-        return True
+        if len(self._timetable) > self._options.buffer_size and (last := self._timetable.last()):
+            self.remove(last[1])
+        return message_id in self._timetable
 
     def remove(self, message_id: str) -> None:
         """Forget a request: somebody else answered, and that costs the requester nothing."""

@@ -1,9 +1,11 @@
 """What is due when, by message id."""
 
-from collections.abc import Iterator
 from itertools import islice
 
 from sortedcontainers import SortedList
+
+Key = tuple[int, int, str]
+"""When an id is due, a running number, the id."""
 
 
 class Timetable:
@@ -11,8 +13,8 @@ class Timetable:
 
     def __init__(self) -> None:
         self.due_ms: dict[str, int] = {}
-        self._order: SortedList[tuple[int, int, str]] = SortedList()
-        self._keys: dict[str, tuple[int, int, str]] = {}
+        self._order: SortedList[Key] = SortedList()
+        self._keys: dict[str, Key] = {}
         self._added = 0
 
     def __contains__(self, message_id: str) -> bool:
@@ -41,10 +43,6 @@ class Timetable:
     def last(self) -> tuple[int, str] | None:
         """The one that is due last, after its time."""
         return (self._order[-1][0], self._order[-1][2]) if self._order else None
-
-    def last_first(self) -> Iterator[str]:
-        """All ids, the one due last first."""
-        return (message_id for _, _, message_id in reversed(self._order))
 
     def until(self, now_ms: int, most: int) -> list[str]:
         """The first ids that are due by `now_ms`."""

@@ -77,6 +77,10 @@ def draw_scenario(seed: int) -> Scenario:
     kinds = _Faults(draw, participants, span_ms, has_store=store is not None)
     faults = tuple(sorted(kinds.some(), key=lambda fault: fault.at_ms))
     parameters = _parameters(draw)
+    if draw.chance(0.25) and (latecomer := kinds.latecomer()):
+        # Much is missing at once, and little of it fits (`tests/sim/regressions.py`).
+        faults = tuple(sorted((*faults, latecomer), key=lambda fault: fault.at_ms))
+        parameters = replace(parameters, repair_buffer_size=draw.one_of((20, 4, 4)))
     if any(isinstance(fault, Hostile) for fault in faults):
         # Cycles that do not fit the buffer come, make room and come again for as long as Store has
         # them (seed 30093 before this line).
@@ -216,6 +220,12 @@ class _Faults:
         for who in self._take(3):
             at_ms = self._draw.below(self._span_ms)
             yield Join(at_ms, who) if self._draw.chance(0.5) else Leave(at_ms, who)
+
+    def latecomer(self) -> Join | None:
+        """One participant who joins when nearly all is written, if anybody is free."""
+        taken = self._take(1)
+        at_ms = self._span_ms - self._draw.below(self._span_ms // 4)
+        return Join(at_ms, taken[0]) if taken else None
 
     def _attacks(self) -> Iterator[Fault]:
         for attack in self._draw.some_of(tuple(Attack), 1, 3):

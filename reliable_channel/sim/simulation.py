@@ -173,7 +173,11 @@ class Simulation:
     # -- looks at the whole group ------------------------------------------------------------------
 
     def is_quiet(self) -> bool:
-        """Whether all know the same and nobody waits for anything."""
+        """Whether all know the same and nobody waits for anything.
+
+        What a core delivered and has not on disk yet is not known to its watch: a log that is
+        longer than the watch's is not at rest.
+        """
         present = self._present()
         first = present[0].watch if present else None
         for participant in present:
@@ -183,6 +187,7 @@ class Simulation:
             if (
                 watch.knowledge != first.knowledge
                 or len(watch.window) != len(first.window)
+                or len(watch.window) != len(core.log)
                 or core.outgoing_buffer.entries
                 or core.is_missing_something
                 or core.incoming_buffer.parked

@@ -14,6 +14,7 @@ from reliable_channel.sds.repair import (
     MOST_REST,
     IncomingRepairBuffer,
     OutgoingRepairBuffer,
+    RepairTimers,
     in_response_group,
     repair_hash,
     response_groups,
@@ -157,6 +158,39 @@ def test_a_full_buffer_lets_go_of_the_entry_due_last() -> None:
     assert set(made.planned()) == {f"m{i}" for i in range(20)} - {latest} | {"new"}
 
 
+def test_a_new_entry_that_is_due_last_is_the_one_to_go() -> None:
+    made, ids = outgoing(buffer_size=4), sorted((f"m{i}" for i in range(9)), key=_t_req_of)
+    for message_id in ids:
+        made.want(entry(message_id), 0)
+    assert set(made.planned()) == set(ids[:4])
+
+
+def _t_req_of(message_id: str) -> int:
+    return t_req("me", message_id, 0, OPTIONS)
+
+
+def test_references_to_more_than_fits_leave_the_first_ones_where_they_are() -> None:
+    """A sync message every ten seconds refers to all sixteen; before, each of those that found no
+    room evicted one that waited, and none was ever due."""
+    made = outgoing(buffer_size=4)
+    asked = set[str]()
+    for now_ms in range(0, 20 * MINUTE, 10 * SECOND):
+        for i in range(16):
+            if f"m{i}" not in asked:
+                made.want(entry(f"m{i}"), now_ms, f"p{i % 8}")
+        for due in made.due(now_ms):
+            asked.add(due.message_id)
+            made.remove(due.message_id)
+    assert asked == {f"m{i}" for i in range(16)}
+
+
+def test_among_equally_heavy_referrers_the_entry_due_last_goes() -> None:
+    made = outgoing(buffer_size=4)
+    for i in range(16):
+        made.want(entry(f"m{i}"), 0, f"p{i}")
+    assert set(made.planned()) == set(sorted((f"m{i}" for i in range(16)), key=_t_req_of)[:4])
+
+
 def test_a_full_buffer_lets_go_of_spent_entries_first() -> None:
     made = outgoing(2, buffer_size=2, max_request_attempts=1)
     made.asked(["m0"], 100)
@@ -249,6 +283,15 @@ def test_an_entry_beyond_t_max_is_planned_anew() -> None:
     assert made.planned() == {"near": near, "far": t_req("me", "far", 0, OPTIONS)}
 
 
+def test_a_formula_beyond_t_max_is_cut_to_it() -> None:
+    # Else `drop_expired` would take each new T_req for that of a clock set back, without end.
+    timers = RepairTimers(lambda *_: 10**9, t_resp, in_response_group)
+    made = OutgoingRepairBuffer("me", OPTIONS, timers)
+    made.want(entry("m"), 0)
+    made.drop_expired(0)
+    assert made.planned() == {"m": OPTIONS.t_max_ms}
+
+
 def test_t_min_may_equal_t_max() -> None:
     made = outgoing(1, t_min_ms=50, t_max_ms=50)
     assert made.next_deadline_ms() == 50
@@ -282,9 +325,16 @@ def test_a_request_is_answered_once() -> None:
 def test_a_full_buffer_lets_go_of_the_answer_due_last() -> None:
     made = incoming(20, buffer_size=20)
     latest = max(made.planned(), key=made.planned().__getitem__)
-    made.request(entry("new"), 0)
+    assert made.request(entry("new"), 0)
     assert len(made) == 20
     assert latest not in made.planned() and "new" in made.planned()
+
+
+def test_a_new_answer_that_is_due_last_is_the_one_to_go() -> None:
+    ids = sorted((f"m{i}" for i in range(9)), key=lambda i: t_resp("me", "sender", i, 0, OPTIONS))
+    made = incoming(buffer_size=4)
+    assert [made.request(entry(message_id), 0) for message_id in ids] == 4 * [True] + 5 * [False]
+    assert set(made.planned()) == set(ids[:4])
 
 
 def test_nobody_answers_a_request_without_a_sender() -> None:

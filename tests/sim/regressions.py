@@ -56,4 +56,69 @@ FOUND = {
         '"parameters":{"bloom_capacity":200,"max_retry_attempts":2,"log_window_entries":8,'
         '"repair_buffer_size":20},"durable":[0,1,2,3]}'
     ),
+    # A full buffer of repair requests made room before a new entry was planned, so that each new one
+    # evicted one that waited; that one came back with a later T_req at the next sync message and
+    # evicted another, and none was ever due. Now the new entry is planned first, and among all, of all
+    # owners who have the most, the one due last goes. Ten of 3,000 seeds ended so.
+    "a full request buffer lets its entries become due, seed 7400168": (
+        '{"seed":7400168,"participants":9,"writes":[[1473411,4],[1473411,4],[1893411,6],'
+        '[2313411,5],[2733561,0]],"faults":[{"kind":"join","at_ms":4548112,"who":7}],'
+        '"conditions":{"latency":[1,1000,1],"loss":0.6},"store":null,'
+        '"parameters":{"max_retry_attempts":0,"sync_min_interval_ms":10000,'
+        '"incoming_messages":20,"repair_buffer_size":4},"commit_ms":2000,"durable":[0,3,8]}'
+    ),
+    "a full request buffer lets its entries become due, seed 7400328": (
+        '{"seed":7400328,"participants":8,"writes":[[34006,6],[34156,7],[40471,4],[42476,1],'
+        '[42481,0],[44481,3]],"faults":[{"kind":"crash","at_ms":82175,"until_ms":87175,'
+        '"who":3}],"store":null,"parameters":{"retry_interval_ms":5000,"max_retry_attempts":2,'
+        '"sync_min_interval_ms":10000,"log_window_entries":8,"repair_buffer_size":4},'
+        '"commit_ms":3,"durable":[5]}'
+    ),
+    "a full request buffer lets its entries become due, seed 7400470": (
+        '{"seed":7400470,"participants":8,"writes":[[277,3],[477,3],[40477,5],[42477,1],[82477,'
+        "1],[82677,3],[122677,2],[122877,1],[123077,5],[163077,1],[165077,7],[167077,3],"
+        "[167277,7],[169277,3],[171277,1],[171477,1],[171677,7],[171877,3],[173877,2],[213877,"
+        "3],[460277,5],[460477,5],[460677,1],[500877,7],[540877,2],[542877,3],[622877,1]],"
+        '"faults":[],"conditions":{"latency":[1,1000,1],"loss":0.9,"duplication":0.2},'
+        '"store":{"answer":[20,200,1]},"parameters":{"max_retry_attempts":0,'
+        '"sync_min_interval_ms":10000,"log_window_entries":8,"repair_buffer_size":4},'
+        '"commit_ms":50,"durable":[0,1,2,3,4,6,7],"publish_ms":1000}'
+    ),
+    "a full request buffer lets its entries become due, seed 7400520": (
+        '{"seed":7400520,"participants":6,"writes":[[2978,2],[5133,5],[5133,4],[7133,3],[7283,'
+        '2]],"faults":[{"kind":"crash","at_ms":88626,"until_ms":688626,"who":1}],"store":null,'
+        '"parameters":{"bloom_capacity":20,"max_retry_attempts":2,"sync_min_interval_ms":10000,'
+        '"incoming_messages":4,"log_window_entries":8,"repair_buffer_size":4},"commit_ms":3,'
+        '"durable":[0,4,5],"publish_ms":1000}'
+    ),
+    "a full request buffer lets its entries become due, seed 7401014": (
+        '{"seed":7401014,"participants":6,"writes":[[1084443,5],[1124443,5],[1124443,5],'
+        '[1164443,5],[1164743,5]],"faults":[{"kind":"crash","at_ms":2278532,"until_ms":2283532,'
+        '"who":3}],"store":null,"parameters":{"retry_interval_ms":5000,'
+        '"sync_min_interval_ms":10000,"repair_buffer_size":4},"commit_ms":2000,"durable":[0,1,'
+        "2,4,5]}"
+    ),
+    "a full request buffer lets its entries become due, seed 7401574": (
+        '{"seed":7401574,"participants":6,"writes":[],"faults":[{"kind":"crash",'
+        '"at_ms":1948883,"until_ms":2548883,"who":4},{"kind":"hostile","at_ms":2389971,'
+        '"attack":"forged_sender","count":20}],"store":null,"parameters":{"bloom_capacity":200,'
+        '"sync_min_interval_ms":10000,"repair_buffer_size":4},"commit_ms":50,"durable":[0,1,3,'
+        "4]}"
+    ),
+    "a full request buffer lets its entries become due, seed 7402304": (
+        '{"seed":7402304,"participants":6,"writes":[[420733,3],[422733,3],[842733,5],[844733,'
+        '0],[844883,3]],"faults":[{"kind":"join","at_ms":1059298,"who":4}],'
+        '"conditions":{"loss":0.3},"store":null,"parameters":{"retry_interval_ms":5000,'
+        '"max_retry_attempts":0,"sync_min_interval_ms":10000,'
+        '"timeout_for_lost_messages_ms":60000,"repair_buffer_size":4},"commit_ms":2000,'
+        '"durable":[0,1,2,3,4,5]}'
+    ),
+    # The simulation's own: a group counted as quiet while a message was delivered and not on disk
+    # yet, which others did not have. Drawn by seed 7401293.
+    "what is not on disk yet is not at rest": (
+        '{"seed":7401293,"participants":3,"writes":[[2725,0],[2730,0],[2735,0],[4885,0],[9040,'
+        '0],[9340,0]],"faults":[{"kind":"leave","at_ms":28676,"who":0},{"kind":"join",'
+        '"at_ms":29797,"who":1}],"conditions":{"latency":[50,20000,4],"loss":0.3},"store":null,'
+        '"commit_ms":2000,"durable":[0,1,2]}'
+    ),
 }
