@@ -56,10 +56,10 @@ FOUND = {
         '"parameters":{"bloom_capacity":200,"max_retry_attempts":2,"log_window_entries":8,'
         '"repair_buffer_size":20},"durable":[0,1,2,3]}'
     ),
-    # A full buffer of repair requests made room before a new entry was planned, so that each new one
-    # evicted one that waited; that one came back with a later T_req at the next sync message and
-    # evicted another, and none was ever due. Now the new entry is planned first, and among all, of all
-    # owners who have the most, the one due last goes. Ten of 3,000 seeds ended so.
+    # A full buffer of repair requests made room before a new entry was planned, so that each new
+    # one evicted one that waited; that one came back with a later T_req at the next sync message
+    # and evicted another, and none was ever due. Now the new entry is planned first, and of all
+    # entries of all owners who have the most the one due last goes. Ten of 3,000 seeds ended so.
     "a full request buffer lets its entries become due, seed 7400168": (
         '{"seed":7400168,"participants":9,"writes":[[1473411,4],[1473411,4],[1893411,6],'
         '[2313411,5],[2733561,0]],"faults":[{"kind":"join","at_ms":4548112,"who":7}],'
