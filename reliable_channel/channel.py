@@ -235,8 +235,7 @@ class ReliableChannel:
         made = replace(options or ChannelOptions(), **values)
         profile = make_wire_profile(self._plugins, made.wire_profile)
         named = profile.name if PROFILES.get(profile.name) is profile else profile
-        values = {**values, "wire_profile": named}
-        return replace(options or ChannelOptions.of_profile(named), **values)
+        return replace(made, wire_profile=named)
 
     @staticmethod
     def sync(

@@ -4,6 +4,7 @@ of `peer`.
 Names and defaults are those of the Reliable Channel API as js-waku has it, where it has them.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass, fields, replace
 from typing import Final, Literal, Self, TypedDict, get_args
 
@@ -92,16 +93,27 @@ class OptionValues(TypedDict, total=False):
     rate_limit_epoch_period_s: int
 
 
+class FamilyInt(int):
+    """A default that is replaced where `wire_profile` names a family with another one."""
+
+
+class FamilyFloat(float):
+    """The same for a float."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ChannelOptions:
     """How a channel behaves. Every value is checked at construction.
+
+    What is not given is the default of the `wire_profile`, also after `dataclasses.replace`.
 
     Raises:
         ValueError: a value outside what its option allows; the text names the option and the range.
     """
 
-    sync_min_interval_ms: int = 30_000
-    """The interval in which the whole channel sends about one sync message; 0 sends none."""
+    sync_min_interval_ms: int = FamilyInt(30_000)
+    """The interval in which the whole channel sends about one sync message; 0 sends none, as by
+    default in `nim`: nim-sds would take them for content."""
     sync_schedule: SyncScheduleName = "suppressed"
     """`suppressed` keeps to that whatever the group's size; `js-waku` sends as many as there are
     participants."""
@@ -138,19 +150,19 @@ class ChannelOptions:
     timeout_for_lost_messages_ms: int = 300_000
     """Wait before a missing message counts as lost; 0 waits for ever, as js-waku does by default,
     and then one message that is lost for good blocks the channel for good."""
-    causal_history_size: int = 200
-    """Earlier messages that each message refers to. Few (LIP 173 has 2) need a Store to recover
-    all."""
+    causal_history_size: int = FamilyInt(200)
+    """Earlier messages that each message refers to; 10 in `nim`. Few (LIP 173 has 2) need a Store
+    to recover all."""
     possible_acks_threshold: int = 2
     """Participants whose bloom filter must hold a message before it counts as acknowledged."""
-    bloom_capacity: int = 10_000
+    bloom_capacity: int = FamilyInt(10_000)
     """Messages that a bloom filter holds; equal for all participants."""
-    bloom_error_rate: float = 0.001
+    bloom_error_rate: float = FamilyFloat(0.001)
     """Its false positives when full; equal for all participants."""
-    repair_t_min_ms: int = 30_000
+    repair_t_min_ms: int = FamilyInt(30_000)
     """Earliest time after which other participants are asked for a missing message."""
-    repair_t_max_ms: int = 120_000
-    """Latest time; also the span over which answers spread."""
+    repair_t_max_ms: int = FamilyInt(120_000)
+    """Latest time, 300,000 in `nim`; also the span over which answers spread."""
     repair_sweep_interval_ms: int = 5_000
     """At most one sync message within it is sent for requests alone."""
     num_response_groups: int = 1
@@ -171,8 +183,9 @@ class ChannelOptions:
     """Messages that are broadcast again for one requester."""
     repair_requester_answer_bytes_per_minute: int = 4 * 1024 * 1024
     """The same in bytes."""
-    max_lamport_ahead_ms: int = DAY_MS
-    """How far ahead of local time a message's Lamport timestamp may be."""
+    max_lamport_ahead_ms: int = FamilyInt(DAY_MS)
+    """How far ahead of local time a message's Lamport timestamp may be; 365 days in `nim`, whose
+    clocks run ahead by a second with each message beyond one a second."""
     max_message_bytes: int = MAX_MESSAGE_BYTES
     """How long an encoded message may be: by default what passes every node."""
     log_limit: int = 1_000_000
@@ -202,11 +215,13 @@ class ChannelOptions:
 
     wire_profile: WireProfileName = "spec"
     """The dialect that is sent: `spec` for js-waku, `nim` for nim-sds (status-go, logos-delivery),
-    or one that a plugin knows. The first two are understood in any case.
-    `ChannelOptions.of_profile` has the defaults of each family."""
+    or one that a plugin knows. The first two are understood in any case. It brings the defaults
+    of its family: of `nim` `causal_history_size=10`, `repair_t_max_ms=300_000`,
+    `max_lamport_ahead_ms` of 365 days and `sync_min_interval_ms=0`."""
     segmentation: SegmentationName = "profile"
-    """How payloads are cut into segments: `none`, one of the layouts, or as the `profile` has it
-    (`spec` none, `nim` its own). A payload beyond a Waku message needs one, at all participants."""
+    """How payloads are cut into segments: `none`, one of the layouts for every payload, or as the
+    `profile` has it (`spec` none; `nim` its own, for payloads beyond `segment_size_bytes` only,
+    while shorter ones go bare). A payload beyond a Waku message needs one, at all participants."""
     encryption_order: EncryptionOrder = "profile"
     """What a given encryption seals: whole SDS messages (`sds-then-encrypt`), their contents alone
     (`encrypt-then-sds`), or as the `profile` has it (both of them whole messages, as published).
@@ -226,6 +241,10 @@ class ChannelOptions:
     """The epoch; equal to the network's."""
 
     def __post_init__(self) -> None:
+        if (family := self._family()) is not None:
+            for name, option_of in _OF_FAMILY.items():
+                if isinstance(value := getattr(self, name), (FamilyInt, FamilyFloat)):
+                    object.__setattr__(self, name, type(value)(option_of(family)))
         for name, (least, most) in _WHOLE_NUMBERS.items():
             _check_whole_number(name, getattr(self, name), least, most)
         rate = self.bloom_error_rate
@@ -265,20 +284,15 @@ class ChannelOptions:
 
     @classmethod
     def of_profile(cls, wire_profile: WireProfileName) -> Self:
-        """The defaults of a dialect's family where they differ from the others'."""
-        if wire_profile == "spec":
-            return cls()
-        made = cls(wire_profile=wire_profile)
-        sds = made.profile.options
-        return replace(
-            made,
-            causal_history_size=sds.causal_history_size,
-            bloom_capacity=sds.bloom.capacity,
-            bloom_error_rate=sds.bloom.error_rate,
-            max_lamport_ahead_ms=sds.max_lamport_ahead_ms,
-            repair_t_min_ms=sds.repair.t_min_ms,
-            repair_t_max_ms=sds.repair.t_max_ms,
-        )
+        """The defaults of a dialect's family."""
+        return cls(wire_profile=wire_profile)
+
+    def _family(self) -> SdsOptions | None:
+        """The options of the dialect's family; None for the name of one that a plugin knows, which
+        a channel looks up."""
+        given = self.wire_profile
+        profile = PROFILES.get(given) if isinstance(given, str) else given
+        return profile.options if isinstance(profile, WireProfile) else None
 
     @property
     def profile(self) -> WireProfile:
@@ -296,6 +310,11 @@ class ChannelOptions:
         if self.segmentation == "profile":
             return self.profile.segmentation
         return None if self.segmentation == "none" else self.segmentation
+
+    @property
+    def segments_every_payload(self) -> bool:
+        """Whether payloads that fit one message are wrapped in a segment as well."""
+        return self.segmentation != "profile"
 
     @property
     def encrypts_contents_alone(self) -> bool:
@@ -366,6 +385,17 @@ class ChannelOptions:
             ),
         )
 
+
+_OF_FAMILY: Final[dict[str, Callable[[SdsOptions], float]]] = {
+    "sync_min_interval_ms": lambda sds: sds.sync_min_interval_ms,
+    "causal_history_size": lambda sds: sds.causal_history_size,
+    "bloom_capacity": lambda sds: sds.bloom.capacity,
+    "bloom_error_rate": lambda sds: sds.bloom.error_rate,
+    "repair_t_min_ms": lambda sds: sds.repair.t_min_ms,
+    "repair_t_max_ms": lambda sds: sds.repair.t_max_ms,
+    "max_lamport_ahead_ms": lambda sds: sds.max_lamport_ahead_ms,
+}
+"""What a family chooses, and where its profile has it."""
 
 _MAY_BE_0 = frozenset(
     {

@@ -389,6 +389,7 @@ def _segmentation(options: ChannelOptions) -> Segmentation:
         return NoSegmentation()
     return Segments(
         layout,
+        every_payload=options.segments_every_payload,
         segment_size_bytes=options.segment_size_bytes,
         max_payload_bytes=options.max_payload_bytes,
         reconstruction_timeout_ms=options.segment_reconstruction_timeout_ms,

@@ -93,12 +93,16 @@ class NoSegmentation:
 
 
 class Segments:
-    """Payloads in segments of one layout; segments of every known layout are put together."""
+    """Payloads in segments of one layout; segments of every known layout are put together.
+
+    Unless `every_payload` is wrapped, one that fits a message goes bare.
+    """
 
     def __init__(
         self,
         layout: SegmentLayout,
         *,
+        every_payload: bool,
         segment_size_bytes: int,
         max_payload_bytes: int,
         reconstruction_timeout_ms: int,
@@ -107,6 +111,7 @@ class Segments:
         chunk_bytes = layout.chunk_size_bytes(segment_size_bytes)
         most = -(-max_payload_bytes // chunk_bytes) + SEGMENTS_SPARE
         self._max_payload_bytes = max_payload_bytes
+        self._max_bare_bytes = 0 if every_payload else segment_size_bytes
         self._segmenter = Segmenter(
             layout, segment_size_bytes=segment_size_bytes, max_total_segments=most
         )
@@ -123,13 +128,15 @@ class Segments:
         )
 
     def split(self, payload: bytes) -> list[bytes]:
-        """Cut a payload; a short one is wrapped all the same.
+        """Cut a payload, unless it fits a message and would not be taken for a segment there.
 
         Raises:
             ContentTooLong: the payload is longer than `max_payload_bytes`.
         """
         if not payload:
             return [payload]  # the core says why not
+        if len(payload) <= self._max_bare_bytes and sniff(payload, self._layouts) is None:
+            return [payload]
         if len(payload) > self._max_payload_bytes:
             raise ContentTooLong(
                 f"{len(payload)} bytes; max_payload_bytes is {self._max_payload_bytes}"

@@ -48,7 +48,8 @@ class WireProfile:
     """Whether ephemeral messages can be expressed."""
     refers_to_syncs: bool = False
     """Whether peers take sync messages for messages without content and so put them into their
-    causal histories, where they must be known to be no messages that anybody waits for."""
+    causal histories, where they must be known to be no messages that anybody waits for. None is
+    sent then, not for repair requests either, unless `sync_min_interval_ms` is given."""
     max_content_bytes: int | None = None
     """The content that peers take at most, where that is bounded."""
     segmentation: object = None
@@ -87,6 +88,8 @@ NIM: Final = WireProfile(
     repair_timers=NIM_TIMERS,
     options=SdsOptions(
         causal_history_size=10,
+        # Peers would put sync messages into their histories, in place of what others refer to.
+        sync_min_interval_ms=0,
         # The clock of nim-sds runs ahead by a second with each message beyond one a second, so a
         # day is 86,400 honest messages.
         max_lamport_ahead_ms=365 * DAY_MS,

@@ -85,6 +85,8 @@ class SdsProtocol:
             state, self._delivery, self._listen_to, signing if require_signatures else None
         )
         self._repair_sync_not_before_ms = 0
+        self._sends_syncs = bool(options.sync_min_interval_ms) or not profile.refers_to_syncs
+        """Else requests ride on content alone."""
         self._recorded_clock: int | None = None
         self._trim_at_ms = now_ms
         # Open to read; only the core writes.
@@ -185,7 +187,7 @@ class SdsProtocol:
 
     def next_deadline_ms(self) -> int | None:
         """When `on_deadline` must be called next, or None while there is nothing to wait for."""
-        request_ms = self.repair_requests.next_deadline_ms()
+        request_ms = self.repair_requests.next_deadline_ms() if self._sends_syncs else None
         if request_ms is not None:
             request_ms = max(request_ms, self._repair_sync_not_before_ms)
         deadlines = (
@@ -209,7 +211,11 @@ class SdsProtocol:
         if sweep_at_ms is not None and sweep_at_ms <= now_ms:
             self.sweep_incoming(now_ms)
         # SDS-R, Periodic Sync: a due request is sent whether or not others sent a sync lately.
-        asks = self.repair_requests.is_due(now_ms) and self._repair_sync_not_before_ms <= now_ms
+        asks = (
+            self._sends_syncs
+            and self.repair_requests.is_due(now_ms)
+            and self._repair_sync_not_before_ms <= now_ms
+        )
         if asks or (sync_at_ms is not None and sync_at_ms <= now_ms):
             self._state.sync_timer.restart(Heard.OWN_SYNC, now_ms)
             self.send_sync(now_ms)
@@ -225,6 +231,11 @@ class SdsProtocol:
             self.outgoing_buffer.remove([entry.message_id])
             self.counters.delivery_failed += 1
             reason = f"no acknowledgement after it was sent {entry.attempts} times"
+            if self.profile.refers_to_syncs:
+                reason += (
+                    "; in this dialect participants acknowledge with their next message only, so "
+                    "others may have it"
+                )
             self._state.tell(DeliveryFailed(entry.message_id, entry.attempts, reason))
 
     def sweep_incoming(self, now_ms: int) -> list[HistoryEntry]:

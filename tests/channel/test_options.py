@@ -2,13 +2,16 @@
 
 import ast
 import inspect
-from dataclasses import fields
+import json
+import pickle
+from dataclasses import asdict, fields, replace
 from typing import Any
 
 import pytest
 
 from reliable_channel import ChannelOptions, ReliableChannel
 from reliable_channel.options import OPTION_NAMES, OptionValues
+from reliable_channel.sds.options import DAY_MS
 from reliable_channel.transport import MemoryNetwork
 
 WHOLE_NUMBERS = [field.name for field in fields(ChannelOptions) if field.type is int]
@@ -182,3 +185,44 @@ def test_a_filter_that_would_fill_the_message_is_refused() -> None:
 def test_a_wrong_argument_is_named(name: str, wrong: object) -> None:
     with pytest.raises(ValueError, match=rf"^{name} is "):
         make(**{name: wrong})
+
+
+NIM_FAMILY = {
+    "causal_history_size": 10,
+    "max_lamport_ahead_ms": 365 * DAY_MS,
+    "repair_t_max_ms": 300_000,
+    "sync_min_interval_ms": 0,
+}
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        {"wire_profile": "nim"},
+        {"options": ChannelOptions(wire_profile="nim")},
+        {"options": ChannelOptions(history="none"), "wire_profile": "nim"},
+        {"options": ChannelOptions.of_profile("nim")},
+    ],
+    ids=["keyword", "options", "both", "of_profile"],
+)
+def test_a_profile_brings_the_limits_of_its_family_however_it_is_named(
+    arguments: dict[str, Any],
+) -> None:
+    options = make(**arguments).options
+    assert {name: getattr(options, name) for name in NIM_FAMILY} == NIM_FAMILY
+
+
+def test_what_is_given_stands_in_any_family() -> None:
+    # 200 is what `spec` has by default: given is given.
+    options = make(
+        options=ChannelOptions(causal_history_size=200), wire_profile="nim", repair_t_max_ms=40_000
+    ).options
+    assert (options.causal_history_size, options.repair_t_max_ms) == (200, 40_000)
+    assert options.max_lamport_ahead_ms == 365 * DAY_MS
+
+
+def test_a_family_is_left_as_it_was_entered() -> None:
+    assert replace(ChannelOptions(wire_profile="nim"), wire_profile="spec") == ChannelOptions()
+    copied = pickle.loads(pickle.dumps(ChannelOptions(wire_profile="nim")))
+    assert replace(copied, wire_profile="spec") == ChannelOptions()
+    assert json.loads(json.dumps(asdict(ChannelOptions())))["causal_history_size"] == 200

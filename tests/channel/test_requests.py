@@ -1,6 +1,7 @@
 """Requests of one and of many segments: what the application hears."""
 
 import hashlib
+from typing import Any
 
 import anyio
 import pytest
@@ -17,7 +18,8 @@ from reliable_channel import (
     SendingMessage,
     SendProgress,
 )
-from reliable_channel.segmentation import sniff
+from reliable_channel.sds import NIM
+from reliable_channel.segmentation import NIM_SEGMENTATION, Segmenter, sniff
 from reliable_channel.transport import MemoryNetwork
 
 from .world import listening, make_channel, spied
@@ -129,15 +131,43 @@ async def test_a_request_of_which_a_segment_is_refused_fails_once() -> None:
     assert failed[0].request_id == request.request_id
 
 
-async def test_the_nim_profile_wraps_every_payload_and_marks_it() -> None:
+NIM_OPTIONS = ChannelOptions(wire_profile="nim")
+
+
+async def nim_contents(payload: bytes, **values: Any) -> list[bytes]:
+    """Contents on the wire, in order, of a payload that arrived whole at another participant."""
     network = MemoryNetwork()
-    options = ChannelOptions.of_profile("nim")
-    alice = make_channel(network.transport(), "alice", options=options)
-    bob = make_channel(network.transport(), "bob", options=options)
+    alice = make_channel(network.transport(), "alice", options=NIM_OPTIONS, **values)
+    bob = make_channel(network.transport(), "bob", options=NIM_OPTIONS)
     async with alice, listening(bob) as heard:
-        await alice.send(b"hello")
-        assert (await heard.first(MessageReceived)).content == b"hello"
-    (stored,) = network.store.values()
-    assert stored.meta == b"RELIABLE-CHANNEL-API/1"
-    assert options.causal_history_size == 10
-    assert sniff(bob._used().engine.core.log.last(1)[0].content) is not None
+        await alice.send(payload)
+        assert (await heard.first(MessageReceived)).content == payload
+    assert {stored.meta for stored in network.store.values()} == {b"RELIABLE-CHANNEL-API/1"}
+    return [NIM.codec.decode(each.payload).content or b"" for each in network.store.values()]
+
+
+async def test_a_payload_that_fits_a_message_of_nim_is_bare() -> None:
+    # What logos-delivery and status-go hand to the application is the content as it is.
+    assert await nim_contents(b"hello") == [b"hello"]
+    largest = payload(ChannelOptions().segment_size_bytes)
+    assert await nim_contents(largest) == [largest]
+
+
+async def test_a_longer_payload_of_nim_goes_in_segments() -> None:
+    contents = await nim_contents(payload(ChannelOptions().segment_size_bytes + 1))
+    assert len(contents) == 2
+    assert all(sniff(content) for content in contents)
+
+
+async def test_every_payload_of_nim_is_wrapped_where_the_user_asks() -> None:
+    (content,) = await nim_contents(b"hello", segmentation="nim-segmentation")
+    assert sniff(content) is not None
+
+
+async def test_a_bare_payload_that_looks_like_a_segment_is_wrapped() -> None:
+    # Else its receiver would unwrap it, and hand out something else.
+    (inner,) = Segmenter(NIM_SEGMENTATION).split(b"hello")
+    (content,) = await nim_contents(inner)
+    outer = sniff(content)
+    assert outer is not None
+    assert outer.payload == inner

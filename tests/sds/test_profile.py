@@ -18,11 +18,13 @@ from reliable_channel.sds import (
 from reliable_channel.sds.errors import ContentTooLong, NotInDialect
 from reliable_channel.sds.events import (
     BloomFilterIgnored,
+    DeliveryFailed,
     MessageAcknowledged,
     MessageMissing,
     MessagePossiblyAcknowledged,
     MessageReceived,
     MessageRejected,
+    Outgoing,
     OutgoingKind,
     RejectionReason,
     RepairSent,
@@ -319,3 +321,48 @@ def test_a_sync_message_of_the_specification_is_referred_to_by_nobody() -> None:
     alice = participant()
     alice.receive(forge("s", content=None), NOW_MS)
     assert alice.receive(forge("m", after=["s"]), NOW_MS).outcome is Outcome.PARKED
+
+
+# -- what nim-sds would take for content is not sent ------------------------------------------------
+
+
+def quiet_hour(core: SdsProtocol) -> list[Outgoing]:
+    """What a participant broadcasts in an hour in which nothing is said."""
+    said: list[Outgoing] = []
+    while (due_ms := core.next_deadline_ms()) is not None and due_ms < NOW_MS + 60 * MINUTE:
+        core.on_deadline(due_ms)
+        said += core.outgoing()
+    return said
+
+
+def test_a_quiet_participant_of_nim_sends_no_sync_message() -> None:
+    core = SdsProtocol("c", "a", now_ms=NOW_MS, random=lambda: 0.5, profile=NIM)
+    core.receive(forged("m", after=["gone"], channel="c"), NOW_MS)
+    assert core.repair_requests.planned()
+    assert quiet_hour(core) == []
+
+
+def test_a_repair_request_of_nim_rides_on_content() -> None:
+    alice = nim(sync_min_interval_ms=0)
+    alice.receive(forged("m", after=["gone"]), NOW_MS)
+    (due_ms,) = alice.repair_requests.planned().values()
+    asking = decode(send(alice, b"by the way", due_ms))
+    assert [entry.message_id for entry in asking.repair_request] == ["gone"]
+
+
+def test_a_group_of_this_library_alone_may_ask_for_sync_messages() -> None:
+    alice = nim(sync_min_interval_ms=30_000)
+    alice.receive(forged("m", after=["gone"]), NOW_MS)
+    kinds = {outgoing.kind for outgoing in quiet_hour(alice)}
+    assert kinds == {OutgoingKind.SYNC}
+
+
+def test_last_words_to_a_quiet_group_of_nim_fail_and_say_why() -> None:
+    alice = nim(sync_min_interval_ms=0, max_retry_attempts=2)
+    send(alice, b"good night")
+    while (due_ms := alice.next_deadline_ms()) is not None:
+        alice.on_deadline(due_ms)
+        for outgoing in list(alice.outgoing()):
+            alice.dispatched(outgoing.message_id, due_ms)
+    failed = only(events(alice, DeliveryFailed))
+    assert "acknowledge with their next message only, so others may have it" in failed.reason
