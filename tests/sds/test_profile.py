@@ -323,7 +323,7 @@ def test_a_sync_message_of_the_specification_is_referred_to_by_nobody() -> None:
     assert alice.receive(forge("m", after=["s"]), NOW_MS).outcome is Outcome.PARKED
 
 
-# -- what nim-sds would take for content is not sent ------------------------------------------------
+# -- what nim-sds would take for content is not sent -----------------------------------------------
 
 
 def quiet_hour(core: SdsProtocol) -> list[Outgoing]:
