@@ -31,7 +31,7 @@ def _options() -> Iterator[str]:
     yield from ("", "| option | default | meaning |", "|---|---|---|")
     texts = attribute_docstrings(ChannelOptions)
     for field in fields(ChannelOptions):
-        default = f"{field.default:,}" if isinstance(field.default, int) and field.type is int else str(field.default)
+        default = f"{field.default:,}" if field.type is int else str(field.default)
         yield f"| `{field.name}` | {default} | {texts[field.name]} |"
 
 
