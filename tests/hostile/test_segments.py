@@ -21,6 +21,7 @@ PAYLOAD = bytes(range(256)) * 2_000
 def stage() -> Segments:
     return Segments(
         NIM_SEGMENTATION,
+        every_payload=True,
         segment_size_bytes=100 * KIB,
         max_payload_bytes=16 * MIB,
         reconstruction_timeout_ms=600_000,
