@@ -28,6 +28,7 @@ from .events import (
     EphemeralDropped,
     EphemeralReceived,
     Event,
+    EventsMissed,
     HistoryEntry,
     MessageAcknowledged,
     MessageForged,
@@ -43,6 +44,7 @@ from .events import (
     ObserverSlow,
     PayloadDropped,
     RateLimitReached,
+    ReaderFellBehind,
     ReceiveProgress,
     RejectionReason,
     RepairBudgetReached,
@@ -60,10 +62,11 @@ from .events import (
     TopicHealthChanged,
     TransportDegraded,
     TransportRecovered,
+    UnconfirmedDropped,
 )
 from .hub import ChannelHub
 from .options import ChannelOptions
-from .runtime import ChannelStatistics, SyncStatus
+from .runtime import ChannelStatistics, EventReader, Follower, SyncStatus
 from .sds.log import LogEntry
 from .transport.base import NodeHealth
 
@@ -83,6 +86,9 @@ __all__ = [
     "EphemeralDropped",
     "EphemeralReceived",
     "Event",
+    "EventReader",
+    "EventsMissed",
+    "Follower",
     "HistoryEntry",
     "LogEntry",
     "MessageAcknowledged",
@@ -103,6 +109,7 @@ __all__ = [
     "PayloadDropped",
     "PluginError",
     "RateLimitReached",
+    "ReaderFellBehind",
     "ReceiveProgress",
     "RejectionReason",
     "ReliableChannel",
@@ -131,4 +138,5 @@ __all__ = [
     "TopicHealthChanged",
     "TransportDegraded",
     "TransportRecovered",
+    "UnconfirmedDropped",
 ]

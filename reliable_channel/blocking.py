@@ -3,8 +3,8 @@
 The channel runs in an event loop of its own in a thread of its own; each call here waits for it.
 """
 
-from collections.abc import Iterator, Sequence
-from contextlib import ExitStack
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, suppress
 from functools import partial
 from types import TracebackType
 from typing import Any, Self
@@ -15,7 +15,7 @@ from anyio.from_thread import BlockingPortal, start_blocking_portal
 from .channel import ReliableChannel, Request
 from .errors import ChannelClosed
 from .events import Event
-from .runtime import ChannelStatistics
+from .runtime import ChannelStatistics, EventReader, Follower
 from .sds.log import LogEntry
 
 
@@ -71,23 +71,35 @@ class BlockingReliableChannel:
         """
         return self._opened().call(self._channel.send_ephemeral, payload)
 
-    def events(self, *, timeout_s: float | None = None, confirm: bool = True) -> Iterator[Event]:
-        """Iterate over what happens; ends when nothing happened for `timeout_s`, or at close.
+    def events(
+        self, *, timeout_s: float | None = None, confirm: bool = True
+    ) -> "BlockingEventReader":
+        """Iterate over events; ends when nothing happened for `timeout_s`, or at close.
 
-        Confirms as `ReliableChannel.events` does.
+            with channel.events() as events:
+                for event in events:
+                    ...
+
+        A plain `for event in channel.events()` does the same; `with` closes the reader also where
+        you leave the loop early. Readers confirm and fall behind as `ReliableChannel.events` says.
 
         Raises:
             ChannelClosed: the channel is not open.
         """
-        portal, stream = self._opened(), self._channel.events(confirm=confirm)
+        reader = self._opened().call(partial(self._channel.events, confirm=confirm))
+        return BlockingEventReader(self._opened, reader, timeout_s)
 
-        async def following() -> Event | None:
-            with anyio.move_on_after(timeout_s):
-                return await anext(stream, None)
-            return None
+    def follow(
+        self, *, last: int | None = None, timeout_s: float | None = None
+    ) -> "BlockingFollower":
+        """Read the log, or its newest `last` entries, then live events, as
+        `ReliableChannel.follow`. Use it in `with`.
 
-        while (event := portal.call(following)) is not None:
-            yield event
+        Raises:
+            ChannelClosed: the channel is not open.
+        """
+        follower = self._opened().call(partial(self._channel.follow, last=last))
+        return BlockingFollower(self._opened, follower, timeout_s)
 
     def confirm(self, event: Event) -> None:
         """Say that an event was handled, as `ReliableChannel.confirm`."""
@@ -109,3 +121,64 @@ class BlockingReliableChannel:
         if self._portal is None:
             raise ChannelClosed("the channel is not open: use it inside `with`")
         return self._portal
+
+
+class BlockingEventReader(Iterator[Event]):
+    """Events of a channel for code without an event loop; as `EventReader`."""
+
+    def __init__(
+        self,
+        opened: Callable[[], BlockingPortal],
+        events: EventReader | Follower,
+        timeout_s: float | None,
+    ) -> None:
+        self._opened = opened
+        self._events = events
+        self._timeout_s = timeout_s
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    def __next__(self) -> Event:
+        """Confirm the event before, and wait for the next one.
+
+        Raises:
+            ChannelClosed: the channel is not open.
+        """
+        if (event := self._opened().call(self._following)) is None:
+            raise StopIteration
+        return event
+
+    def close(self) -> None:
+        """End the reader: the channel keeps no events for it."""
+        with suppress(ChannelClosed):
+            self._opened().call(self._events.aclose)
+
+    async def _following(self) -> Event | None:
+        with anyio.move_on_after(self._timeout_s):
+            return await anext(self._events, None)
+        return None
+
+
+class BlockingFollower(BlockingEventReader):
+    """A snapshot of the log, and the events after it; as `Follower`."""
+
+    _events: Follower
+
+    def __enter__(self) -> Self:
+        """Make the snapshot."""
+        self._opened().call(self._events.__aenter__)
+        return self
+
+    @property
+    def snapshot(self) -> Sequence[LogEntry]:
+        """Own and delivered messages in the order of the log, each with its whole payload."""
+        return self._events.snapshot

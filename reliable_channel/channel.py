@@ -41,6 +41,8 @@ from .runtime import (
     Budget,
     BudgetFile,
     ChannelStatistics,
+    EventReader,
+    Follower,
     Journal,
     Kept,
     Observers,
@@ -362,20 +364,47 @@ class ReliableChannel:
         await anyio.lowlevel.checkpoint()
         return message_id
 
-    def events(self, *, confirm: bool = True) -> AsyncIterator[Event]:
-        """Iterate over what happens, until the channel is closed.
+    def events(self, *, confirm: bool = True) -> EventReader:
+        """Iterate over events until the channel is closed.
 
-        Each iterator gets every event from its start on, and first what nobody has read by then.
+            async with channel.events() as events:
+                async for event in events:
+                    ...
 
-        With `state`, asking for the next event confirms that the one before was handled: messages
-        and reports that were not confirmed are told again after a restart, messages as
-        `redelivered`. With `confirm=False` an iterator confirms nothing: for those who only watch,
-        and for those who call `confirm` themselves.
+        A plain `async for event in channel.events()` does the same. `async with` closes the reader
+        also where you leave the loop early; without it a reader that you keep counts as slow.
+
+        Each reader gets every event from this call on, and first those that no reader has read. A
+        slow reader never stops the channel: more than `event_buffer_limit` events behind, it gets
+        one `EventsMissed` with the number of events that it does not get, and continues with
+        messages and reports from the log (up to the newest 100,000).
+
+        With `state`, asking for the next event confirms the one before. Messages and reports that
+        are not confirmed are emitted again after a restart, messages as `redelivered`. A reader
+        with `confirm=False` confirms nothing: to watch only, or to call `confirm` yourself.
 
         Raises:
             ChannelClosed: the channel was never opened.
         """
         return self._used().events(confirm=confirm)
+
+    def follow(self, *, last: int | None = None) -> Follower:
+        """Read the log, or its newest `last` entries, then live events: for a web page, say.
+
+            async with channel.follow(last=100) as follower:
+                for entry in follower.snapshot:
+                    ...
+                async for event in follower:
+                    ...
+
+        A message is in the snapshot or comes as an event: without a gap, and never in both. Own
+        messages are in the snapshot only. A follower confirms nothing, and takes no events away
+        from `events()`. Like every reader, it gets `EventsMissed` when it is too slow.
+
+        Raises:
+            ChannelClosed: the channel was never opened.
+        """
+        return self._used().follow(last)
 
     async def confirm(self, event: Event) -> None:
         """Say that an event was handled, so that it is not told again after a restart; returns once

@@ -42,6 +42,7 @@ __all__ = [
     "EphemeralDropped",
     "EphemeralReceived",
     "Event",
+    "EventsMissed",
     "HistoryEntry",
     "MessageAcknowledged",
     "MessageForged",
@@ -57,6 +58,7 @@ __all__ = [
     "ObserverSlow",
     "PayloadDropped",
     "RateLimitReached",
+    "ReaderFellBehind",
     "ReceiveProgress",
     "RejectionReason",
     "RepairBudgetReached",
@@ -75,6 +77,7 @@ __all__ = [
     "TopicHealthChanged",
     "TransportDegraded",
     "TransportRecovered",
+    "UnconfirmedDropped",
     "record",
 ]
 
@@ -296,6 +299,41 @@ class ObserverSlow:
     took_ms: int
 
 
+@dataclass(frozen=True, slots=True)
+class EventsMissed:
+    """This reader fell behind and does not get some events; messages and reports follow all the
+    same, up to the newest 100,000. Emitted to that reader alone, at most once each time it falls
+    behind."""
+
+    wire_name: ClassVar[str] = "events_missed"
+    count: int
+    messages: int
+    """Messages and reports among them. 0 unless the reader is more than 100,000 of them behind:
+    then read `channel.log()`, or start again with `channel.follow()`."""
+
+
+@dataclass(frozen=True, slots=True)
+class ReaderFellBehind:
+    """Readers of `events()` do not read fast enough, or left their loop without being closed.
+
+    The channel and its other readers go on. Emitted again only after such a reader has caught up.
+    """
+
+    wire_name: ClassVar[str] = "reader_fell_behind"
+    readers: int
+    unread: int
+    """Events that the slowest of them has not read."""
+
+
+@dataclass(frozen=True, slots=True)
+class UnconfirmedDropped:
+    """With `state`: so many messages and reports are unconfirmed that the oldest of them will not
+    be emitted again after a restart. The messages stay in the log."""
+
+    wire_name: ClassVar[str] = "unconfirmed_dropped"
+    count: int
+
+
 Event = (
     SdsEvent
     | SendingMessage
@@ -317,6 +355,9 @@ Event = (
     | StateRecovered
     | ObserverSetAside
     | ObserverSlow
+    | EventsMissed
+    | ReaderFellBehind
+    | UnconfirmedDropped
 )
 
 _HEX_FIELDS = frozenset({"message_hash", "payload_hash", "retrieval_hint"})

@@ -210,8 +210,8 @@ class ChannelOptions:
     repair_requests_limit: int = MAX_REQUESTS_PER_MESSAGE
     """Messages that one message may ask for; it is refused beyond."""
     event_buffer_limit: int = 10_000
-    """Events that wait for a reader of `events()`; a slow reader then slows down receiving, and
-    until there is a reader the oldest events are dropped."""
+    """Events in memory for readers of `events()`. A reader further behind never stops the channel:
+    it gets messages and reports from the log, and one `events_missed` for the rest."""
 
     wire_profile: WireProfileName = "spec"
     """The dialect that is sent: `spec` for js-waku, `nim` for nim-sds (status-go, logos-delivery),

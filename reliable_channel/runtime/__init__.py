@@ -1,6 +1,8 @@
 """The async driver of a channel: owns one core, its timers, outbox and retrieval. AnyIO: asyncio
 and trio."""
 
+from .event_stream import EventReader
+from .follower import Follower
 from .inner_stages import inner_chain
 from .journal import Journal
 from .kept import Kept, kept_in
@@ -16,6 +18,8 @@ __all__ = [
     "Budget",
     "BudgetFile",
     "ChannelStatistics",
+    "EventReader",
+    "Follower",
     "Journal",
     "Kept",
     "Observers",

@@ -20,6 +20,7 @@ from ..events import (
     RateLimitReached,
     RejectionReason,
     SendingMessage,
+    UnconfirmedDropped,
 )
 from ..repairs import Repairs
 from ..sds import Arrival, Outcome
@@ -79,6 +80,7 @@ class Engine:
         keeper: StateKeeper | None = None,
         recorder: Recorder = NO_RECORDER,
         observers: Observers | None = None,
+        warn: Callable[[Event], None] = lambda event: None,
     ) -> None:
         self.core = core
         self._repairs = repairs
@@ -93,6 +95,7 @@ class Engine:
         self._keeper = keeper
         self._recorder = recorder
         self._observers = observers
+        self._warn = warn
         self._unconfirmed = None if keeper is None else Unconfirmed(recorder)
         self._requests = Requests(recorder)
         self._idempotency = Idempotency(recorder)
@@ -228,11 +231,6 @@ class Engine:
         if self._unconfirmed is not None and self._unconfirmed.confirm(event):
             self._let_out([])
 
-    def forget(self, event: Event) -> None:
-        """Nobody read an event in time: it is told again after the next start."""
-        if self._unconfirmed is not None:
-            self._unconfirmed.forget(event)
-
     def restore(self, tables: Tables) -> None:
         """Begin with what the runtime recorded before a restart; the core has begun with its
         own."""
@@ -321,6 +319,8 @@ class Engine:
             if self._journal is not None and isinstance(event, MessageReceived):
                 told.append(Logged.delivered(event, self.core.log.evicted))
             told += self._telling.meaning(event)
+        if self._unconfirmed is not None and (dropped := self._unconfirmed.newly_dropped()):
+            told.append(UnconfirmedDropped(dropped))
         self._let_out(told, list(self.core.outgoing()))
         self._wake()
 
@@ -340,6 +340,7 @@ class Engine:
                 continue
             if self._journal is not None:
                 self._journal.event(event, now_ms)
+            self._warn(event)
             if self._observers is not None:
                 for failure in self._observers.tell(event, now_ms):
                     self.emit(failure)

@@ -1,144 +1,259 @@
-"""Events on their way to the application."""
+"""Events on their way to the application: one buffer, and a place in it for each reader.
+
+Nothing here waits for a reader. The buffer has the newest events; a reader that falls behind it
+gets messages and reports from the backlog, and one `EventsMissed` for the rest.
+"""
 
 from collections import deque
 from collections.abc import AsyncIterator, Callable
-from typing import Self
+from types import TracebackType
+from typing import Final, NamedTuple, Self
+from weakref import WeakSet
 
 import anyio
 
-from ..events import Event
+from ..events import Event, EventsMissed
+from .backlog import LASTING, Backlog, content_bytes
+from .pulse import Pulse
+
+BUFFER_LIMIT_BYTES: Final = 64 * 1024 * 1024
+"""Content in the buffer; beyond, the oldest events leave it early."""
 
 
-class _Reader:
-    """What one iteration over `events()` has not read yet."""
+class Place(NamedTuple):
+    """A place in the stream: so many events come before it, and so many of them are lasting."""
 
-    def __init__(self, queue: deque[Event]) -> None:
-        self.queue = queue
-        self.changed = anyio.Event()
+    events: int = 0
+    lasting: int = 0
 
 
 class EventStream:
-    """Hands every event to every reader, in order, and lets a slow reader slow down the source.
+    """Keeps every event until each reader has read it, up to the limits.
 
-    While there is no reader, the newest `limit` events are kept for the next one.
+    Events that no reader has read yet are kept for the next one.
+
+    Args:
+        limit: events in the buffer.
+        backlog: takes the lasting events that leave the buffer unread.
+        confirm: called with each event that a confirming reader has handled.
+        fell_behind: called when readers fall behind the buffer, with how many they are and the most
+            events that one has not read; again for one that had caught up.
     """
 
-    confirm: Callable[[Event], object] | None = None
-    """Told of each event that a confirming reader has gone beyond."""
-    forget: Callable[[Event], object] | None = None
-    """Told of each event that nobody read in time."""
-
-    def __init__(self, limit: int) -> None:
+    def __init__(
+        self,
+        limit: int,
+        backlog: Backlog,
+        *,
+        confirm: Callable[[Event], object] = lambda event: None,
+        fell_behind: Callable[[int, int], object] = lambda readers, unread: None,
+    ) -> None:
+        self.confirm: Final = confirm
         self.dropped = 0
-        """Events that nobody read and that had to make room."""
+        """Events that made room before every reader had read them."""
         self._limit = limit
-        self._unread: deque[Event] = deque()
-        self._readers: list[_Reader] = []
-        self._drained = anyio.Event()
+        self._backlog = backlog
+        self._fell_behind = fell_behind
+        self._buffer: deque[Event] = deque()
+        self._buffer_bytes = 0
+        self._start = Place()
+        """Of the buffer's first event."""
+        self._end = Place()
+        self._unread = Place()
+        """The first event that no reader has read; followers do not count."""
+        self._readers: WeakSet[EventReader] = WeakSet()
+        # Weak, so that an abandoned iterator keeps no events; nothing else depends on it.
+        self._changed = Pulse()
         self._closed = False
 
     def emit(self, event: Event) -> None:
-        """Queue an event for every reader."""
-        if not self._readers:
-            self._keep([event])
-        for reader in self._readers:
-            reader.queue.append(event)
-            reader.changed.set()
+        """Add an event for every reader."""
+        self._trim()
+        self._buffer.append(event)
+        self._buffer_bytes += content_bytes(event)
+        self._end = _after(self._end, event)
+        while len(self._buffer) > self._limit or (
+            self._buffer_bytes > BUFFER_LIMIT_BYTES and len(self._buffer) > 1
+        ):
+            self._shelve_oldest()
+        self._changed.fire()
+        self._notice_slow_readers()
 
-    async def writable(self) -> None:
-        """Wait while a reader is more than the limit behind."""
-        while any(len(reader.queue) > self._limit for reader in self._readers) and not self._closed:
-            if self._drained.is_set():
-                self._drained = anyio.Event()
-            await self._drained.wait()
+    def read(self, *, confirm: bool = True) -> "EventReader":
+        """A reader of all events from now on, and first of those that nobody has read."""
+        return self._join(EventReader(self, self._unread, confirm=confirm, claims=True))
 
-    async def room(self) -> None:
-        """Wait while more than the limit is unread, be there a reader or not."""
-        while len(self._unread) >= self._limit and not self._closed:
-            if self._drained.is_set():
-                self._drained = anyio.Event()
-            await self._drained.wait()
-        await self.writable()
+    def follow(self) -> "EventReader":
+        """A reader of all events from now on, which leaves unread ones to others."""
+        return self._join(EventReader(self, self._end, confirm=False, claims=False))
 
-    def read(self, *, confirm: bool = True) -> AsyncIterator[Event]:
-        """Iterate over events until the channel closes; what nobody has read comes first.
-
-        A confirming reader has handled an event when it asks for the next one.
-        """
-        return _Iteration(self, confirm)
+    def leave(self, reader: "EventReader") -> None:
+        """Keep nothing for a reader that was closed, and end its waiting."""
+        self._readers.discard(reader)
+        self._trim()
+        self._changed.fire()
 
     def close(self) -> None:
-        """Let every reader finish once it has read what is queued."""
+        """Let every reader finish once it has read what is there."""
         self._closed = True
-        self._drained.set()
-        for reader in self._readers:
-            reader.changed.set()
+        self._changed.fire()
 
-    def join(self) -> _Reader:
-        """Add a reader."""
-        reader = _Reader(self._unread)
-        self._unread = deque()
-        self._readers.append(reader)
-        self._drained.set()
-        return reader
+    @property
+    def behind(self) -> int:
+        """Events that the slowest reader has not read."""
+        return max((self._end.events - r.place.events for r in self._readers), default=0)
 
-    def leave(self, reader: _Reader) -> None:
-        """Remove a reader; what the last one did not read waits for the next."""
-        self._readers.remove(reader)
-        if not self._readers:
-            self._keep(reader.queue)
-        self._drained.set()
-
-    async def next(self, reader: _Reader) -> Event:
+    async def next(self, reader: "EventReader") -> Event:
         """Wait for a reader's next event.
 
         Raises:
-            StopAsyncIteration: the channel was closed and all is read.
+            StopAsyncIteration: the reader was closed, or the channel was and all is read.
         """
-        while not reader.queue:
-            if self._closed:
+        while reader.place.events == self._end.events:
+            reader.is_slow = False
+            if self._closed or reader.is_closed:
                 raise StopAsyncIteration
-            reader.changed = anyio.Event()
-            await reader.changed.wait()
-        self._drained.set()
-        return reader.queue.popleft()
+            self._trim()
+            await self._changed.wait()
+        if reader.place.events < self._start.events:
+            await anyio.lowlevel.checkpoint()  # a long way to catch up, perhaps from disk
+            if (event := self._from_backlog(reader)) is not None:
+                return event
+        event = self._buffer[reader.place.events - self._start.events]
+        reader.place = _after(reader.place, event)
+        self._claim(reader)
+        return event
 
-    def _keep(self, events: "deque[Event] | list[Event]") -> None:
-        self._unread.extend(events)
-        while len(self._unread) > self._limit:
-            event = self._unread.popleft()
-            self.dropped += 1
-            if self.forget is not None:
-                self.forget(event)
+    def _join(self, reader: "EventReader") -> "EventReader":
+        self._readers.add(reader)
+        return reader
+
+    def _claim(self, reader: "EventReader") -> None:
+        if reader.claims:
+            self._unread = max(self._unread, reader.place)
+
+    def _from_backlog(self, reader: "EventReader") -> Event | None:
+        """The next event of a reader behind the buffer; None where the buffer has it."""
+        event = None
+        while event is None and self._account(reader) < len(self._backlog):
+            place = reader.place.lasting - self._first_kept
+            event = self._backlog.event(place)
+            if event is None or not reader.missed:
+                reader.place = Place(self._backlog.number(place) + 1, reader.place.lasting + 1)
+            if event is None:
+                reader.missed += 1
+                reader.missed_lasting += 1
+        if event is None:
+            reader.place = self._start
+        if reader.missed:
+            event = EventsMissed(reader.missed, reader.missed_lasting)
+            reader.missed = reader.missed_lasting = 0
+        self._claim(reader)
+        return event
+
+    def _account(self, reader: "EventReader") -> int:
+        """Count what left the buffer and the backlog since a reader's last look; return its place
+        in the backlog."""
+        if reader.accounted < self._start:
+            begin = max(reader.place, reader.accounted)
+            lasting = self._start.lasting - begin.lasting
+            reader.missed += self._start.events - begin.events - lasting
+            reader.accounted = self._start
+        if (dropped := self._first_kept - reader.place.lasting) > 0:
+            reader.missed += dropped
+            reader.missed_lasting += dropped
+            reader.place = Place(reader.place.events, self._first_kept)
+        return reader.place.lasting - self._first_kept
+
+    @property
+    def _first_kept(self) -> int:
+        """Lasting events before the first one in the backlog."""
+        return self._start.lasting - len(self._backlog)
+
+    def _trim(self) -> None:
+        """Let go of what every reader has read."""
+        needed = min((r.place.events for r in self._readers), default=self._unread.events)
+        needed = min(needed, self._unread.events)
+        self._backlog.forget_before(needed)
+        while self._start.events < needed:
+            self._take_oldest()
+
+    def _take_oldest(self) -> Event:
+        event = self._buffer.popleft()
+        self._buffer_bytes -= content_bytes(event)
+        self._start = _after(self._start, event)
+        return event
+
+    def _shelve_oldest(self) -> None:
+        number = self._start.events
+        event = self._take_oldest()
+        self.dropped += self._backlog.add(number, event) if isinstance(event, LASTING) else 1
+
+    def _notice_slow_readers(self) -> None:
+        slow = [
+            reader
+            for reader in self._readers
+            if reader.place.events < self._start.events and not reader.is_slow
+        ]
+        for reader in slow:
+            reader.is_slow = True
+        if slow:
+            slowest = min(reader.place.events for reader in slow)
+            self._fell_behind(len(slow), self._end.events - slowest)
 
 
-class _Iteration:
-    """One iteration over events. Leaving its loop ends it.
+class EventReader(AsyncIterator[Event]):
+    """Events of a channel in their order, until the channel or the reader is closed.
 
-    No generator: one that is left halfway is resented by trio, and takes what it did not read to
-    its grave.
+    Iterate over it with `async for`. In `async with`, it is closed at the end of the block, also
+    where the loop was left earlier. A reader must not be used by two tasks at once.
     """
 
-    def __init__(self, stream: EventStream, confirm: bool) -> None:
+    def __init__(self, stream: EventStream, place: Place, *, confirm: bool, claims: bool) -> None:
+        self.place = place
+        self.accounted = place
+        """Up to here it is counted what the reader missed."""
+        self.missed = 0
+        self.missed_lasting = 0
+        self.is_slow = False
+        self.claims: Final = claims
+        """Whether an event that this reader has read is read."""
         self._stream = stream
-        self._reader: _Reader | None = None
         self._confirm = confirm
         self._given: Event | None = None
+        self.is_closed = False
 
     def __aiter__(self) -> Self:
         return self
 
     async def __anext__(self) -> Event:
-        if self._reader is None:
-            self._reader = self._stream.join()
-        if self._given is not None and self._stream.confirm is not None:
+        """Confirm the event before, and wait for the next one."""
+        if self._given is not None:
             self._stream.confirm(self._given)
         self._given = None
-        event = await self._stream.next(self._reader)
+        if self.is_closed:
+            raise StopAsyncIteration
+        event = await self._stream.next(self)
         if self._confirm:
             self._given = event
         return event
 
-    def __del__(self) -> None:
-        if self._reader is not None:
-            self._stream.leave(self._reader)
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        await self.aclose()
+
+    async def aclose(self) -> None:
+        """End the reader: the channel keeps no events for it. The last event stays unconfirmed."""
+        self._given, self.is_closed = None, True
+        self._stream.leave(self)
+
+
+def _after(place: Place, event: Event) -> Place:
+    return Place(place.events + 1, place.lasting + isinstance(event, LASTING))

@@ -58,7 +58,7 @@ class InnerStages:
                 await self._changed.wait()
             event, number = self._delivered[0]
             try:
-                parcel = await self._stages.inward(Parcel(event.content))
+                content = await self._opened(event.content)
             except Foreign as error:
                 engine.unopened(
                     MessageRejected(
@@ -67,8 +67,18 @@ class InnerStages:
                     number,
                 )
             else:
-                engine.opened(replace(event, content=parcel.payload), number)
+                engine.opened(replace(event, content=content), number)
             self._delivered.popleft()
+
+    async def open(self, content: bytes) -> bytes | None:
+        """Open the content of a log entry; None where the key does not open it."""
+        try:
+            return await self._opened(content)
+        except Foreign:
+            return None
+
+    async def _opened(self, content: bytes) -> bytes:
+        return (await self._stages.inward(Parcel(content))).payload
 
 
 def inner_chain(encryption: Encryption | None) -> InnerStages | None:

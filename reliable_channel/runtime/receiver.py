@@ -8,7 +8,6 @@ from ..transport.base import Transport, TransportError
 from .backoff import Backoff
 from .confirmation import Confirmation
 from .engine import Engine
-from .event_stream import EventStream
 from .health import Health
 from .intake import Intake
 from .retrieval import Retriever
@@ -25,7 +24,6 @@ class Receiver:
         health: Health,
         retriever: Retriever,
         confirmation: Confirmation,
-        stream: EventStream,
         random: Callable[[], float],
     ) -> None:
         self._engine = engine
@@ -34,7 +32,6 @@ class Receiver:
         self._health = health
         self._retriever = retriever
         self._confirmation = confirmation
-        self._stream = stream
         self._backoff = Backoff(random)
         self._last_look_ms = engine.now_ms()
 
@@ -57,7 +54,4 @@ class Receiver:
                 self._retriever.catch_up(self._last_look_ms)
             self._last_look_ms = self._engine.now_ms()
             self._engine.looked(self._last_look_ms)
-            # A slow reader of events slows us down here; what the node's cache then drops, Store
-            # has.
-            await self._stream.writable()
             await self._engine.writable()

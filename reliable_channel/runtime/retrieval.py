@@ -10,7 +10,6 @@ from ..store_queries import ByHash, ByTime, Query, StoreQueries
 from ..transport.base import Received, StoreUnavailable, Transport
 from .backoff import Backoff
 from .engine import Engine
-from .event_stream import EventStream
 from .health import Health
 from .intake import Intake
 
@@ -24,7 +23,6 @@ class Retriever:
         intake: Intake,
         transport: Transport,
         health: Health,
-        stream: EventStream,
         backoff: Backoff,
         repairs: Repairs,
     ) -> None:
@@ -32,7 +30,6 @@ class Retriever:
         self._intake = intake
         self._transport = transport
         self._health = health
-        self._stream = stream
         self._backoff = backoff
         self._queries = StoreQueries(engine.core, engine.now_ms, repairs)
         self._changed = anyio.Event()
@@ -87,7 +84,6 @@ class Retriever:
             async for page in pages:
                 await self._deliver(page)
                 await anyio.lowlevel.checkpoint()
-                await self._stream.writable()
                 await self._engine.writable()
 
     async def _deliver(self, messages: Sequence[Received]) -> None:

@@ -1,6 +1,7 @@
 """One channel at work: the core, its timer, and the tasks around it."""
 
-from collections.abc import AsyncIterator, Callable
+import logging
+from collections.abc import Callable
 from copy import copy
 from dataclasses import asdict
 from random import Random
@@ -10,7 +11,7 @@ from typing import Final
 import anyio
 from anyio.abc import TaskGroup
 
-from ..events import Event
+from ..events import Event, ReaderFellBehind, UnconfirmedDropped
 from ..options import ChannelOptions
 from ..policies import Policies
 from ..repairs import Repairs
@@ -23,11 +24,13 @@ from ..state import StateCorrupt
 from ..steady_clock import SteadyClock
 from ..sync_core import SyncCore, SyncSetting
 from ..transport.base import Transport, has_store, nodes_of
+from .backlog import Backlog
 from .backoff import Backoff
 from .confirmation import Confirmation
 from .dispatcher import CONCURRENCY, Dispatcher
 from .engine import Engine
-from .event_stream import EventStream
+from .event_stream import EventReader, EventStream
+from .follower import Follower
 from .health import Health, watch_nodes
 from .idempotency import Accepted
 from .inner_stages import InnerStages
@@ -49,9 +52,13 @@ RESTART_MARGIN_MS: Final = 600_000
 may have been stored later, or stamped by a clock that is behind."""
 DAMAGE: Final = (ArithmeticError, AssertionError, LookupError, TypeError, ValueError)
 """What rows raise that a disk changed in a way that SQLite cannot notice."""
+OWED_AT_ONCE: Final = 100
+"""Unconfirmed events that are emitted at a start before other tasks have their turn."""
 JOINING_MS: Final = 60_000
 """How long a newcomer takes unknown references for messages from before it joined: two rounds of
 sync messages, in which everybody's history is heard."""
+
+_LOG: Final = logging.getLogger("reliable_channel")
 
 
 class Runtime:
@@ -89,7 +96,13 @@ class Runtime:
         elapsed_ns = monotonic_ns if now_ns is time_ns else lambda: 0
         self._now_ns = now_ns = SteadyClock(now_ns, elapsed_ns)
         self._random = random.random
-        self._stream = EventStream(options.event_buffer_limit)
+        self._name = f"channel {channel_id!r}, participant {sender_id!r}"
+        self._stream = EventStream(
+            options.event_buffer_limit,
+            Backlog(self._content),
+            confirm=lambda event: self.engine.confirm(event),
+            fell_behind=lambda readers, unread: self.engine.emit(ReaderFellBehind(readers, unread)),
+        )
         self._outbox = Outbox()
         self._deadline_changed = anyio.Event()
         recorder = NO_RECORDER if kept is None else Recorder()
@@ -133,11 +146,11 @@ class Runtime:
             keeper=None if kept is None else kept.keeper,
             recorder=recorder,
             observers=observers,
+            warn=self._warn,
         )
         self._inner = inner
         self._recorder = recorder
         if kept is not None:
-            self._stream.confirm, self._stream.forget = self.engine.confirm, self.engine.forget
             kept.keeper.tell = self.engine.emit
             budget = StateBudget(recorder, kept.saved.tables)
         self.sync_status = SyncStatusWatch(self._sync_status)
@@ -157,7 +170,6 @@ class Runtime:
             self._intake,
             transport,
             self._health,
-            self._stream,
             Backoff(random.random),
             repairs,
         )
@@ -230,11 +242,12 @@ class Runtime:
         tasks.start_soon(self._listen, tasks, name="reliable_channel.listener")
 
     async def _listen(self, tasks: TaskGroup) -> None:
-        """Tell what is owed from before a restart, so that nothing new overtakes it; then listen
-        and look into Store."""
+        """Emit what is unconfirmed from before a restart, so that nothing new overtakes it; then
+        listen and ask Store."""
         if self._kept is not None:
-            for _ in self.engine.owed(self._kept.saved.tables):
-                await self._stream.room()
+            for number, _ in enumerate(self.engine.owed(self._kept.saved.tables)):
+                if number % OWED_AT_ONCE == 0:
+                    await anyio.lowlevel.checkpoint()
         receiver = Receiver(
             self.engine,
             self._intake,
@@ -242,7 +255,6 @@ class Runtime:
             self._health,
             self._retriever,
             self._confirmation,
-            self._stream,
             self._random,
         )
         if self._asks_store:
@@ -257,9 +269,19 @@ class Runtime:
         """Wait until the transport has taken all that was accepted."""
         await self._outbox.drained()
 
-    def events(self, *, confirm: bool = True) -> AsyncIterator[Event]:
+    def events(self, *, confirm: bool = True) -> EventReader:
         """Iterate over events until the channel closes."""
         return self._stream.read(confirm=confirm)
+
+    def follow(self, last: int | None) -> Follower:
+        """The log, or its newest entries, and the events after it."""
+        log = self.engine.core.log
+        return Follower(
+            list(log if last is None else log.last(last)),
+            self._stream.follow(),
+            _segmentation(self.options),
+            None if self._inner is None else self._inner.open,
+        )
 
     def close(self) -> None:
         """Let the readers of events finish.
@@ -280,6 +302,30 @@ class Runtime:
         log = self.engine.core.log
         return [self._whole(entry) for entry in (log if last is None else log.last(last))]
 
+    def _content(self, message_id: str) -> bytes | None:
+        """The payload of a message in the log, if it is whole in one segment."""
+        entry = self.engine.core.log.get(message_id)
+        return None if entry is None else self.segmentation.whole(entry.content)
+
+    def _warn(self, event: Event) -> None:
+        """Log what the application should know even where it does not look at events."""
+        match event:
+            case ReaderFellBehind(readers=readers, unread=unread):
+                text = (
+                    f"{readers} reader(s) of events() fell behind, the slowest by {unread} events "
+                    f"(event_buffer_limit is {self.options.event_buffer_limit}); the channel goes "
+                    "on, and messages follow from the log. Handle events faster, or close readers "
+                    "that you left: `async with channel.events() as events`"
+                )
+            case UnconfirmedDropped(count=count):
+                text = (
+                    f"{count} messages and reports were never confirmed, and will not be emitted "
+                    "again after a restart. Read events(), or open the channel without state"
+                )
+            case _:
+                return
+        _LOG.warning("%s: %s", self._name, text)
+
     def _whole(self, entry: LogEntry) -> LogEntry:
         content = self.segmentation.whole(entry.content)
         if content is entry.content:
@@ -298,6 +344,7 @@ class Runtime:
             health=self._health.status,
             topic_health=self._health.topic,
             nodes=nodes_of(self._transport),
+            events_unread=self._stream.behind,
         )
 
     def _rejoin(self, now_ms: int) -> int:

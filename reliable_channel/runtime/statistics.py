@@ -42,6 +42,7 @@ class ChannelStatistics:
     waiting_to_be_sent: int
     """Messages that the transport has not taken yet."""
     events_dropped: int
+    """Events that made room before every reader had read them, or any."""
     degraded: tuple[str, ...]
     """Which of `send`, `receive` and `store` do not work at the moment."""
     health: ConnectionStatus = "connected"
@@ -50,3 +51,5 @@ class ChannelStatistics:
     """Whether what others send arrives through enough nodes, through fewer, or not at all."""
     nodes: tuple[NodeHealth, ...] = ()
     """How each node does."""
+    events_unread: int = 0
+    """Events that the slowest reader has not read yet."""

@@ -1,7 +1,7 @@
-"""What the application was told, or is about to be, and has not confirmed.
+"""Messages and reports that the application has not confirmed yet.
 
-A message that was delivered, and a report of what became of one, is owed until the application says
-that it has handled it; after a crash what is owed is told again.
+They are emitted again after a restart. The table is bounded: where nobody confirms anything, the
+oldest are dropped from it.
 """
 
 import json
@@ -29,25 +29,31 @@ UNCONFIRMED: Final = Table(
 """In the order of telling. A message's content stands in the log."""
 
 UNCONFIRMED_LIMIT: Final = 100_000
-"""Events that wait for their confirmation in memory; the oldest beyond can be confirmed only after
-the next start, which tells them again."""
+"""Unconfirmed deliveries and reports; beyond, the oldest are dropped, a tenth at a time."""
 Report = MessageAcknowledged | DeliveryFailed | SendFailed | MessageLost
 """What became of a message, told once."""
 REPORTS: Final = (MessageAcknowledged, DeliveryFailed, SendFailed, MessageLost)
 _BY_NAME: Final[dict[str, type[Report]]] = {kind.wire_name: kind for kind in REPORTS}
 
 
+Key = tuple[str, str] | Event
+"""An event by its kind and message id, or itself where it has none; it may be a copy."""
+
+
 class Unconfirmed:
-    """Numbers what is owed, and remembers which event accounts for which numbers."""
+    """Numbers deliveries and reports, and remembers which event confirms which numbers."""
 
     def __init__(self, recorder: Recorder) -> None:
         self._recorder = recorder
         self._last = 0
-        self._owed: OrderedDict[int, tuple[Event, tuple[int, ...]]] = OrderedDict()
-        """By the identity of the event, which is kept so that it stays one."""
+        self._numbers: OrderedDict[Key, tuple[int, ...]] = OrderedDict()
+        """What the confirmation of an event confirms, oldest event first."""
+        self._rows = 0
+        """Numbers in all of these."""
+        self._dropped = 0
 
     def __len__(self) -> int:
-        return len(self._owed)
+        return len(self._numbers)
 
     def delivered(self, event: MessageReceived) -> int:
         """A message is delivered: number it."""
@@ -66,26 +72,24 @@ class Unconfirmed:
         self.account(event, (self._number(event.message_id, told),))
 
     def account(self, event: Event, numbers: tuple[int, ...]) -> None:
-        """An event is about to be told that accounts for deliveries."""
-        if numbers:
-            self._owed[id(event)] = event, numbers
-            if len(self._owed) > UNCONFIRMED_LIMIT:
-                self._owed.popitem(last=False)
+        """An event is about to be emitted that accounts for deliveries."""
+        if not numbers:
+            return
+        key = _key(event)
+        self._numbers[key] = self._numbers.get(key, ()) + numbers
+        self._rows += len(numbers)
+        if self._rows > UNCONFIRMED_LIMIT:
+            self._drop_oldest(self._rows - UNCONFIRMED_LIMIT + UNCONFIRMED_LIMIT // 10)
 
     def confirm(self, event: Event) -> bool:
-        """The application has handled an event; return whether it was owed."""
-        _, numbers = self._owed.pop(id(event), (None, ()))
-        for number in numbers:
-            self._recorder.delete(UNCONFIRMED, number)
+        """The application has handled an event; return whether it was unconfirmed."""
+        numbers = self._numbers.pop(_key(event), ())
+        self._forget(numbers)
         return bool(numbers)
 
-    def forget(self, event: Event) -> None:
-        """Nobody read an event in time: it stays owed, until the next start."""
-        self._owed.pop(id(event), None)
-
     def restore(self, rows: Sequence[Row], log: MessageLog) -> Iterator[tuple[Event, int]]:
-        """What is owed from before a restart, in order, with its numbers. Messages that retention
-        has trimmed meanwhile are left out."""
+        """What is unconfirmed from before a restart, in order, with its numbers. Messages that
+        retention has trimmed meanwhile are left out."""
         for number, message_id, told in sorted(rows, key=lambda row: int(row[0] or 0)):
             assert isinstance(number, int)
             assert isinstance(message_id, str) and isinstance(told, str)
@@ -102,6 +106,28 @@ class Unconfirmed:
         self._last += 1
         self._recorder.put(UNCONFIRMED, self._last, message_id, json.dumps(told))
         return self._last
+
+    def newly_dropped(self) -> int:
+        """How many deliveries and reports were dropped unconfirmed since the last call."""
+        dropped, self._dropped = self._dropped, 0
+        return dropped
+
+    def _drop_oldest(self, rows: int) -> None:
+        while rows > 0 and self._numbers:
+            _, numbers = self._numbers.popitem(last=False)
+            self._forget(numbers)
+            rows -= len(numbers)
+            self._dropped += len(numbers)
+
+    def _forget(self, numbers: tuple[int, ...]) -> None:
+        self._rows -= len(numbers)
+        for number in numbers:
+            self._recorder.delete(UNCONFIRMED, number)
+
+
+def _key(event: Event) -> Key:
+    message_id = getattr(event, "message_id", None)
+    return (event.wire_name, message_id) if isinstance(message_id, str) else event
 
 
 def _redelivered(entry: LogEntry, values: dict[str, object]) -> MessageReceived:

@@ -2,7 +2,13 @@
 
 import pytest
 
-from reliable_channel import ChannelClosed, EmptyContent, MessageSent, ReliableChannel
+from reliable_channel import (
+    ChannelClosed,
+    EmptyContent,
+    MessageSent,
+    ReliableChannel,
+    SendingMessage,
+)
 
 
 def test_send_and_read_without_async() -> None:
@@ -32,3 +38,26 @@ def test_leaving_a_loop_over_events_loses_none() -> None:
 def test_wrong_arguments_fail_at_construction() -> None:
     with pytest.raises(ValueError, match="retry_interval_ms"):
         ReliableChannel.sync(channel_id="x", sender_id="a", retry_interval_ms=0)
+
+
+def test_a_reader_is_closed_at_the_end_of_its_block() -> None:
+    with ReliableChannel.sync(channel_id="script", sender_id="alice") as channel:
+        channel.send(b"one")
+        with channel.events(timeout_s=5) as events:
+            assert next(events).wire_name == "sending_message"
+        assert list(events) == []
+        with channel.events(timeout_s=0.5) as events:
+            assert any(isinstance(event, MessageSent) for event in events)
+    with pytest.raises(ChannelClosed):
+        next(events)
+    events.close()
+
+
+def test_a_follower_has_the_log_and_what_comes_after_it() -> None:
+    with ReliableChannel.sync("memory://follow", channel_id="script", sender_id="alice") as alice:
+        alice.send(b"one")
+        with alice.follow(timeout_s=5) as follower:
+            assert [entry.content for entry in follower.snapshot] == [b"one"]
+            request = alice.send(b"two")
+            sending = next(event for event in follower if isinstance(event, SendingMessage))
+            assert sending == SendingMessage(request.message_id, request.request_id)
