@@ -1,6 +1,7 @@
 """Reliable channels over Waku: every participant ends up with the same messages in the same causal
 order."""
 
+from ._version import __version__ as __version__
 from .channel import ReliableChannel, Request
 from .errors import (
     ChannelClosed,
@@ -66,8 +67,10 @@ from .events import (
 )
 from .hub import ChannelHub
 from .options import ChannelOptions
+from .program import run
 from .runtime import ChannelStatistics, EventReader, Follower, SyncStatus
 from .sds.log import LogEntry
+from .terminal_text import printable
 from .transport.base import NodeHealth
 
 __all__ = [
@@ -139,4 +142,6 @@ __all__ = [
     "TransportDegraded",
     "TransportRecovered",
     "UnconfirmedDropped",
+    "printable",
+    "run",
 ]

@@ -6,7 +6,7 @@ from contextlib import suppress
 
 import anyio
 import typer
-from rich.markup import escape
+from rich.text import Text
 
 from ..channel import ReliableChannel
 from ..errors import SdsError
@@ -21,8 +21,10 @@ from ..events import (
     TransportDegraded,
     TransportRecovered,
 )
+from ..program import run
+from ..terminal_text import printable, printable_name
 from .channel_flags import ChannelArguments, with_channel_flags
-from .console import out, terminal_restored
+from .console import out, show, terminal_restored
 from .personal import personal_channel
 
 COLOURS = ("cyan", "magenta", "green", "yellow", "blue", "red")
@@ -39,19 +41,28 @@ def register(app: typer.Typer) -> None:
 def chat(arguments: ChannelArguments) -> None:
     """Chat in a terminal. What you type is sent line by line; a tick says that somebody has it."""
     with terminal_restored():
-        anyio.run(_main, arguments)
+        try:
+            run(_main, arguments)
+        finally:
+            if sys.stdin.isatty() and sys.stdout.isatty():
+                print()  # noqa: T201 - the shell's prompt begins a line of its own
 
 
 async def _main(arguments: ChannelArguments) -> None:
     async with personal_channel(arguments) as channel, anyio.create_task_group() as tasks:
         out.print(
-            f"channel [bold]{escape(channel.channel_id)}[/] on {escape(channel.content_topic)}, "
-            f"you are [bold]{escape(channel.sender_id)}[/]; Ctrl-D leaves"
+            Text.assemble(
+                "channel ",
+                (printable(channel.channel_id), "bold"),
+                f" on {printable(channel.content_topic)}, you are ",
+                (printable_name(channel.sender_id), "bold"),
+                "; Ctrl-D leaves",
+            ),
+            soft_wrap=True,
         )
         for entry in channel.log(last=EARLIER):
             clock = time.strftime("%H:%M", time.localtime(entry.lamport_timestamp / 1000))
-            text = escape(entry.content.decode(errors="replace"))
-            out.print(f"[dim]{clock} {escape(entry.sender_id)} {text}[/]")
+            show(Text(f"{clock} {printable_name(entry.sender_id)} {_text(entry.content)}", "dim"))
         texts: dict[str, str] = {}
         tasks.start_soon(_show_events, channel, texts)
         await _read_lines(channel, texts)
@@ -72,9 +83,9 @@ async def _read_lines(channel: ReliableChannel, texts: dict[str, str]) -> None:
         try:
             request = await channel.send(line.encode())
         except SdsError as error:
-            _print_above(f"[red]not sent: {escape(str(error))}[/]")
+            _print_above(Text(f"not sent: {error}", "red"))
         else:
-            texts[request.message_id] = line
+            texts[request.message_id] = printable(line)
 
 
 async def _show_events(channel: ReliableChannel, texts: dict[str, str]) -> None:
@@ -83,32 +94,40 @@ async def _show_events(channel: ReliableChannel, texts: dict[str, str]) -> None:
             _print_above(line)
 
 
-def _line(event: Event, texts: dict[str, str]) -> str | None:
+def _line(event: Event, texts: dict[str, str]) -> Text | None:
     match event:
         case MessageReceived(sender_id=sender, content=content, missing=missing):
-            colour = COLOURS[sum(sender.encode()) % len(COLOURS)]
-            gap = f" [dim]({len(missing)} earlier message(s) lost)[/]" if missing else ""
-            text = escape(content.decode(errors="replace"))
-            return f"[dim]{time.strftime('%H:%M')}[/] [{colour}]{escape(sender)}[/] {text}{gap}"
+            return Text.assemble(
+                (time.strftime("%H:%M"), "dim"),
+                " ",
+                (printable_name(sender), COLOURS[sum(sender.encode()) % len(COLOURS)]),
+                f" {_text(content)}",
+                (f" ({len(missing)} earlier message(s) lost)" if missing else "", "dim"),
+            )
         case MessageAcknowledged(message_id=message_id, acknowledged_by=by):
-            return f"[dim]✓ {escape(by)} has: {escape(texts.pop(message_id, ''))}[/]"
+            return Text(f"✓ {printable_name(by)} has: {texts.pop(message_id, '')}", "dim")
         case SendFailed(reason=reason) | DeliveryFailed(reason=reason):
-            return f"[red]✗ {escape(texts.pop(event.message_id, ''))}: {escape(reason)}[/]"
+            return Text(f"✗ {texts.pop(event.message_id, '')}: {printable(reason)}", "red")
         case MessageLost(sender_id=lost_sender):
-            return f"[red]a message of {escape(lost_sender or 'somebody')} is lost[/]"
+            author = printable_name(lost_sender) if lost_sender else "somebody"
+            return Text(f"a message of {author} is lost", "red")
         case StateDegraded(reason=reason):
-            return f"[yellow]this chat is kept in memory alone: {escape(reason)}[/]"
+            return Text(f"this chat is kept in memory alone: {printable(reason)}", "yellow")
         case TransportDegraded(component=component, reason=reason):
-            return f"[yellow]{component} does not work: {escape(reason)}[/]"
+            return Text(f"{component} does not work: {printable(reason)}", "yellow")
         case TransportRecovered(component=component):
-            return f"[green]{component} works again[/]"
+            return Text(f"{component} works again", "green")
     return None
 
 
-def _print_above(line: str) -> None:
+def _text(content: bytes) -> str:
+    return printable(content.decode(errors="replace"))
+
+
+def _print_above(line: Text) -> None:
     """Print without tearing the line that is being typed."""
     if not (sys.stdin.isatty() and sys.stdout.isatty()):
-        out.print(line)
+        show(line)
         return
     typed = ""
     with suppress(ImportError):
@@ -116,6 +135,6 @@ def _print_above(line: str) -> None:
 
         typed = readline.get_line_buffer()
     sys.stdout.write("\r\x1b[K")
-    out.print(line)
+    show(line)
     sys.stdout.write(PROMPT + typed)
     sys.stdout.flush()

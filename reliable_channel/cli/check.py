@@ -10,6 +10,7 @@ import typer
 from rich.progress import Progress
 
 from ..pipeline.findings import PROMISES, SETTLE_MS, Audit
+from ..terminal_text import printable
 from .console import err, out, say
 
 if TYPE_CHECKING:
@@ -43,7 +44,7 @@ def check(
             paths, settle_ms=settle_ms, progress=lambda participant: progress.advance(task)
         )
     if as_json:
-        out.print_json(verdict.to_json())
+        out.print_json(verdict.to_json(), ensure_ascii=True)
     else:
         tell(verdict)
     raise typer.Exit(0 if verdict.holds else 1)
@@ -80,4 +81,5 @@ def tell(verdict: "Verdict") -> None:
 
 def _say(text: str, style: str | None = None) -> None:
     """Print one line; ids are cut short, as what they begin with tells them apart."""
-    say(LONG_ID.sub(r"\1…", text), style=style)
+    # Journals have names and texts of any participant in them.
+    say(LONG_ID.sub(r"\1…", printable(text)), style=style)

@@ -1,39 +1,39 @@
 """Consoles, and how errors look to a person."""
 
+import logging
+import os
 import sys
 import termios
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 
 from rich.console import Console
-from rich.markup import escape
+from rich.text import Text
 
-from waku.node import ArchiveError
-
-from ..errors import ReliableChannelError, SdsError, StateError
+from ..terminal_text import printable
+from .exit_codes import ERRORS, ExitCode, code_of
 
 out = Console()
 err = Console(stderr=True)
+INDENT = "    "
 
 
 @contextmanager
 def errors() -> Iterator[None]:
-    """Turn expected errors into one line on standard error and exit status 2."""
+    """Turn expected errors into a line each on standard error, and the first one's exit status."""
+    status = ExitCode.DONE
     try:
         yield
-    except* (
-        ReliableChannelError,
-        SdsError,
-        StateError,
-        ArchiveError,
-        ValueError,
-        OSError,
-    ) as group:
-        for error in _leaves(group):
-            err.print(f"[bold red]error:[/] {escape(str(error))}", highlight=False, soft_wrap=True)
-        sys.exit(2)
+    except* tuple(kind for kind, _ in ERRORS) as group:
+        found = list(leaves(group))
+        # Several tasks may fail for one reason.
+        for text in dict.fromkeys(str(error) or type(error).__name__ for error in found):
+            fail(text)
+        status = code_of(found[0])
     except* KeyboardInterrupt:
-        sys.exit(130)
+        status = status or ExitCode.INTERRUPTED
+    if status:
+        sys.exit(status)
 
 
 def say(text: str, *, style: str | None = None) -> None:
@@ -42,8 +42,49 @@ def say(text: str, *, style: str | None = None) -> None:
 
 
 def warn(text: str) -> None:
-    """Say on standard error what goes on without."""
-    err.print(f"[bold yellow]warning:[/] {escape(text)}", highlight=False, soft_wrap=True)
+    """Print on standard error what the command goes on without."""
+    _complain("warning:", "bold yellow", text)
+
+
+def fail(text: str) -> None:
+    """Print on standard error why the command cannot do its job, in one line."""
+    _complain("error:", "bold red", text)
+
+
+def _complain(label: str, style: str, text: str) -> None:
+    # A node's own words may be part of the text.
+    err.print(Text.assemble((label, style), " ", printable(text)), soft_wrap=True)
+
+
+class PrintableFormatter(logging.Formatter):
+    """Log lines as errors are printed: a node's own words may be part of them."""
+
+    def formatMessage(self, record: logging.LogRecord) -> str:
+        """The message as one line."""
+        return printable(super().formatMessage(record))
+
+
+def show(line: Text) -> None:
+    """Print a line of a conversation.
+
+    Where it is wider than the terminal, its other rows are indented: none of them can pass for
+    a line of somebody else.
+    """
+    if not out.is_terminal:
+        out.print(line, soft_wrap=True)
+        return
+    first, *others = line.wrap(out, max(_columns() - len(INDENT), 1), overflow="fold")
+    out.print(first, soft_wrap=True)
+    for row in others:
+        out.print(Text(INDENT) + row, soft_wrap=True)
+
+
+def _columns() -> int:
+    """The terminal's own width, where `COLUMNS` in the environment promises more."""
+    with suppress(OSError):
+        if own := os.get_terminal_size(out.file.fileno()).columns:
+            return min(own, out.width)
+    return out.width
 
 
 @contextmanager
@@ -60,9 +101,10 @@ def terminal_restored() -> Iterator[None]:
         termios.tcsetattr(sys.stdin, termios.TCSADRAIN, found)
 
 
-def _leaves(group: BaseExceptionGroup[BaseException]) -> Iterator[BaseException]:
+def leaves(group: BaseExceptionGroup[BaseException]) -> Iterator[BaseException]:
+    """The exceptions of a group and of the groups in it."""
     for error in group.exceptions:
         if isinstance(error, BaseExceptionGroup):
-            yield from _leaves(error)
+            yield from leaves(error)
         else:
             yield error

@@ -4,11 +4,14 @@ import json
 import time
 from typing import Annotated
 
-import anyio
 import typer
+from rich.text import Text
 
 from ..events import MessageReceived, record
+from ..program import run
+from ..terminal_text import printable, printable_name
 from .channel_flags import ChannelArguments, with_channel_flags
+from .console import show
 from .personal import personal_channel
 
 
@@ -26,7 +29,11 @@ def listen(
         int, typer.Option(min=0, help="Stop after so many messages; 0 for never.")
     ] = 0,
 ) -> None:
-    """Print the messages of a channel in causal order as they are delivered."""
+    """Print the messages of a channel in causal order as they are delivered, one a line.
+
+    Control characters, newlines and bidirectional overrides are printed as escapes; `--json` has
+    every byte. Ends in good order at SIGTERM.
+    """
 
     async def main() -> None:
         seen = 0
@@ -37,9 +44,10 @@ def listen(
                     at_ms = time.time_ns() // 1_000_000
                     typer.echo(json.dumps(record(event, at_ms)))
                 elif isinstance(event, MessageReceived):
-                    typer.echo(f"{event.sender_id}: {event.content.decode(errors='replace')}")
+                    text = printable(event.content.decode(errors="replace"))
+                    show(Text(f"{printable_name(event.sender_id)}: {text}"))
                 seen += received
                 if count and seen >= count:
                     return
 
-    anyio.run(main)
+    run(main)

@@ -8,9 +8,15 @@ import typer
 
 from ..channel import ReliableChannel, Request
 from ..events import DeliveryFailed, MessageAcknowledged, MessageSent, SendFailed
+from ..program import run
+from ..terminal_text import printable_name
 from .channel_flags import ChannelArguments, with_channel_flags
-from .console import err
+from .console import err, fail
+from .exit_codes import ExitCode
 from .personal import personal_channel
+
+DISPATCH_TIMEOUT_S = 10.0
+"""For the node to take the message, where --wait is 0."""
 
 
 def register(app: typer.Typer) -> None:
@@ -26,34 +32,45 @@ def send(
         typer.Option(min=0, help="Seconds to wait for an acknowledgement; 0 only dispatches."),
     ] = 0.0,
 ) -> None:
-    """Send one message. Exit status 1 when it was refused, or not acknowledged within --wait."""
+    """Send one message and print its id.
+
+    The exit status is 1 when it was refused, or not acknowledged within --wait, and 3 when no node
+    took it.
+    """
     payload = sys.stdin.buffer.read() if text == "-" else text.encode()
 
-    async def main() -> bool:
+    async def main() -> ExitCode:
         async with personal_channel(arguments) as channel:
             request = await channel.send(payload)
             typer.echo(request.message_id)
-            return await _settled(channel, request, wait)
+            return await _outcome(channel, request, wait)
 
-    if not anyio.run(main):
-        raise typer.Exit(1)
+    code = run(main)
+    raise typer.Exit(ExitCode.TERMINATED if code is None else code)
 
 
-async def _settled(channel: ReliableChannel, request: Request, wait_s: float) -> bool:
+async def _outcome(channel: ReliableChannel, request: Request, wait_s: float) -> ExitCode:
     """Wait until the message is dispatched, or acknowledged when there is time for that."""
-    with anyio.move_on_after(wait_s or 10):
+    is_dispatched = False
+    with anyio.move_on_after(wait_s or DISPATCH_TIMEOUT_S):
         async for event in channel.events():
             match event:
-                case MessageSent(message_id=request.message_id) if not wait_s:
-                    return True
+                case MessageSent(message_id=request.message_id):
+                    is_dispatched = True
+                    if not wait_s:
+                        return ExitCode.DONE
                 case MessageAcknowledged(message_id=request.message_id):
-                    err.print(f"acknowledged by {event.acknowledged_by}", style="dim", markup=False)
-                    return True
+                    by = printable_name(event.acknowledged_by)
+                    err.print(f"acknowledged by {by}", style="dim", markup=False)
+                    return ExitCode.DONE
                 case (
                     SendFailed(message_id=request.message_id, reason=reason)
                     | DeliveryFailed(message_id=request.message_id, reason=reason)
                 ):
-                    err.print(f"failed: {reason}", style="red", markup=False)
-                    return False
-    err.print("not acknowledged in time" if wait_s else "not dispatched in time", style="red")
-    return False
+                    fail(reason)
+                    return ExitCode.FAILED
+    if not is_dispatched:
+        fail("no node took the message in time")
+        return ExitCode.NO_NODE
+    fail(f"nobody acknowledged the message within {wait_s:g} s; a longer --wait may help")
+    return ExitCode.FAILED

@@ -10,14 +10,14 @@ import subprocess
 import sys
 import termios
 import threading
-import time
 from base64 import b64encode
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any, Self
 
 PROGRAM = [sys.executable, "-m", "reliable_channel"]
-TIMEOUT_S = 30
+TIMEOUT_S = 600
+"""A guard against hangs; no result depends on it."""
 
 
 class Peer:
@@ -116,8 +116,9 @@ class Node:
 class Terminal:
     """A process in a terminal of its own, and somebody who types."""
 
-    def __init__(self, command: list[str]) -> None:
+    def __init__(self, command: list[str], *, columns: int = 80) -> None:
         self._ours, self._theirs = pty.openpty()
+        termios.tcsetwinsize(self._theirs, (25, columns))
         self.process = subprocess.Popen(
             command,
             stdin=self._theirs,
@@ -126,17 +127,22 @@ class Terminal:
             preexec_fn=_heed_interrupts,
         )
         self._shown = ""
+        self.screen = ""
+        """All that was written to it, byte for byte."""
 
     def type(self, text: str) -> None:
         os.write(self._ours, text.encode())
 
     def until(self, wanted: str) -> None:
         """Read on until the screen shows what is wanted after what was wanted last."""
-        ends_s = time.monotonic() + TIMEOUT_S
         while wanted not in self._shown:
-            readable, _, _ = select.select([self._ours], [], [], ends_s - time.monotonic())
-            assert readable, f"the terminal shows {self._shown!r}, not {wanted!r}"
-            self._shown += os.read(self._ours, 4096).decode(errors="replace")
+            if not select.select([self._ours], [], [], 1)[0]:
+                alive = self.process.poll() is None
+                assert alive, f"the terminal shows {self._shown!r}, not {wanted!r}"
+                continue
+            written = os.read(self._ours, 4096).decode(errors="replace")
+            self._shown += written
+            self.screen += written
         self._shown = self._shown.split(wanted, 1)[1]
 
     def echoes(self) -> bool:

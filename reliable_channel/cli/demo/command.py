@@ -13,8 +13,10 @@ import anyio
 import typer
 from rich.live import Live
 
-from ..console import err, out
-from .processes import DemoError, PeerProcess, complaint, node_address, started
+from ...program import run
+from ..console import fail, leaves, out
+from ..exit_codes import ExitCode
+from .processes import DemoError, PeerProcess, node_address, started
 from .view import NEXT, progress, summary
 
 NAMES: Final = ("alice", "bob", "carol", "dave", "erin")
@@ -23,6 +25,9 @@ LONER: Final = "erin"
 WITHOUT_STORE: Final = ("carol", "dave")
 """Those who recover through other participants alone, so that repair has something to show."""
 CHANNEL: Final = "demo"
+ANSWER_TIMEOUT_S: Final = 10
+"""For the participants' last words, once the time of the demo is over."""
+MORE_TIME: Final = "more time may help: --timeout"
 QUICK: Final = {
     "sync-min-interval-ms": 2_000,
     "retry-interval-ms": 4_000,
@@ -59,18 +64,15 @@ def demo(
     """Watch five processes agree on one log though the network loses 30 % and cuts one off."""
     seed = randbelow(1_000_000) if seed is None else seed
     story = Story(messages, loss, seed, journals)
+    is_over = False
     try:
-        equal = anyio.run(story.run, timeout)
+        is_over = run(story.run, timeout) or False
     except* DemoError as group:
-        for error in group.exceptions:
-            err.print(str(error), style="red", markup=False)
-        equal = False
-    if not equal:
-        err.print(
-            f"[bold red]the logs still differ after {timeout:.0f} s[/] (seed {seed}); "
-            "more time may help: --timeout"
-        )
-        raise typer.Exit(1)
+        # Where the node ends, so do the participants: the first reason is the reason.
+        fail(f"{next(leaves(group))} (seed {seed})")
+        raise typer.Exit(ExitCode.FAILED) from None
+    if not is_over:
+        raise typer.Exit(ExitCode.TERMINATED)
     program = sys.argv[0] if os.sep in sys.argv[0] else "reliable-channel"
     program = "reliable-channel" if program.endswith("__main__.py") else os.path.relpath(program)
     out.print(NEXT.format(program=program, seed=seed), soft_wrap=True)
@@ -89,7 +91,11 @@ class Story:
         self._headline = "starting a Waku node and five participants"
 
     async def run(self, timeout_s: float) -> bool:
-        """Tell it; return whether all logs were equal at the end."""
+        """Run it, and return True once all logs are equal.
+
+        Raises:
+            DemoError: they are not, and why.
+        """
         total = self._messages * len(NAMES)
         began_s = anyio.current_time()
         async with AsyncExitStack() as stack, anyio.create_task_group() as tasks:
@@ -101,10 +107,13 @@ class Story:
                     await self._wait_until_equal(total)
                 live.update(progress(self._peers, total, self._headline))
             took_s = anyio.current_time() - began_s
-            equal = await self._tell(total, took_s)
-            await self._each(PeerProcess.stop)
+            if not self._has_started():
+                raise DemoError(f"{self._headline}: not done after {timeout_s:g} s; {MORE_TIME}")
+            await self._show(total, took_s)
+            with anyio.move_on_after(ANSWER_TIMEOUT_S):
+                await self._each(PeerProcess.stop)
             tasks.cancel_scope.cancel()
-        return equal
+        return True
 
     async def _start(self, stack: AsyncExitStack, tasks: anyio.abc.TaskGroup) -> None:
         node = await stack.enter_async_context(started("node", "--port", "0"))
@@ -119,10 +128,7 @@ class Story:
             tasks.start_soon(peer.listen)
             self._peers.append(peer)
         for peer in self._peers:
-            with anyio.move_on_after(20):
-                await peer.ready.wait()
-            if not peer.ready.is_set():
-                raise DemoError(f"{peer.name} did not start: {await complaint(peer.process)}")
+            await peer.ready.wait()
 
     def _flags(self, address: str, number: int, name: str) -> list[str]:
         options: dict[str, object] = {
@@ -179,19 +185,37 @@ class Story:
             len({peer.digest for peer in self._peers}) == 1
         )
 
-    async def _tell(self, total: int, took_s: float) -> bool:
-        if len(self._peers) < len(NAMES):
-            raise DemoError("there was not enough time to start all participants")
-        await self._each(PeerProcess.refresh)
+    def _has_started(self) -> bool:
+        return len(self._peers) == len(NAMES) and all(peer.ready.is_set() for peer in self._peers)
+
+    async def _show(self, total: int, took_s: float) -> None:
+        """Print what happened to each participant.
+
+        Raises:
+            DemoError: the logs differ.
+        """
+        with anyio.move_on_after(ANSWER_TIMEOUT_S) as waiting:
+            await self._each(PeerProcess.refresh)
+        if waiting.cancelled_caught:
+            raise DemoError(f"the participants do not answer within {ANSWER_TIMEOUT_S} s")
         out.print()
         out.print(summary(self._peers))
-        equal = self._equal(total)
-        if equal:
-            out.print(
-                f"[bold green]All {len(NAMES)} logs are equal[/]: {total} messages in one order, "
-                f"after {took_s:.1f} s (seed {self._seed})\n  sha256 {self._peers[0].digest}\n"
-            )
-        return equal
+        if not self._equal(total):
+            raise DemoError(self._difference(total, took_s))
+        out.print(
+            f"[bold green]All {len(NAMES)} logs are equal[/]: {total} messages in one order, "
+            f"after {took_s:.1f} s (seed {self._seed})\n  sha256 {self._peers[0].digest}\n"
+        )
+
+    def _difference(self, total: int, took_s: float) -> str:
+        """Why the logs are not equal."""
+        if (sent := sum(peer.sent for peer in self._peers)) < total:
+            return f"only {sent} of {total} messages were sent after {took_s:.0f} s; {MORE_TIME}"
+        worst = min(self._peers, key=lambda peer: peer.log_length)
+        if worst.log_length < total:
+            has = f"{worst.name} has only {worst.log_length} of {total} messages"
+            return f"{has} after {took_s:.0f} s; {MORE_TIME}"
+        return f"the logs differ though every participant has {total} messages"
 
     async def _draw(self, live: Live, total: int) -> None:
         while True:

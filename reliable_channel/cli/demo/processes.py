@@ -5,7 +5,7 @@ import subprocess
 import sys
 from base64 import b64encode
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from typing import Any, Final
 
 import anyio
@@ -13,7 +13,6 @@ from anyio.abc import Process
 from anyio.streams.text import TextReceiveStream
 
 PROGRAM: Final = (sys.executable, "-m", "reliable_channel")
-READY_TIMEOUT_S: Final = 20
 
 
 class DemoError(RuntimeError):
@@ -37,11 +36,13 @@ class PeerProcess:
         self._answered = anyio.Event()
         self.ready = anyio.Event()
         self.stopped = anyio.Event()
+        self._is_leaving = False
 
     async def command(self, op: str, **values: object) -> None:
-        """Write a command."""
+        """Write a command. Where the process has ended, `listen` raises why."""
         assert self.process.stdin is not None
-        await self.process.stdin.send((json.dumps({"op": op, **values}) + "\n").encode())
+        with suppress(anyio.BrokenResourceError, anyio.ClosedResourceError):
+            await self.process.stdin.send((json.dumps({"op": op, **values}) + "\n").encode())
 
     async def say(self, text: str) -> None:
         """Send a message to the channel."""
@@ -54,23 +55,29 @@ class PeerProcess:
         self._answered = anyio.Event()
         await self.command("log")
         await self.command("statistics")
-        with anyio.fail_after(10):
-            await self._answered.wait()
+        await self._answered.wait()
 
     async def stop(self) -> None:
         """Let the participant leave, and wait for that."""
+        self._is_leaving = True
         await self.command("stop")
-        with anyio.move_on_after(5):
-            await self.stopped.wait()
+        await self.stopped.wait()
 
     async def listen(self) -> None:
-        """Follow what the participant tells."""
+        """Follow what the participant tells.
+
+        Raises:
+            DemoError: its process ended before `stop`.
+        """
         assert self.process.stdout is not None
         rest = ""
         async for chunk in TextReceiveStream(self.process.stdout):
             *lines, rest = (rest + chunk).split("\n")
             for line in lines:
                 self._take(json.loads(line))
+        self.stopped.set()
+        if not self._is_leaving:
+            raise DemoError(f"{self.name} {await ending(self.process)}")
 
     def _take(self, told: dict[str, Any]) -> None:
         match told["event"]:
@@ -121,17 +128,15 @@ async def node_address(process: Process) -> str:
     """
     assert process.stdout is not None
     text = ""
-    with anyio.move_on_after(READY_TIMEOUT_S):
-        async for chunk in TextReceiveStream(process.stdout):
-            text += chunk
-            if "\n" in text:
-                return text.split("\n")[0].removeprefix("listening on ").strip()
-    raise DemoError(f"the node did not start: {text}{await complaint(process)}")
+    async for chunk in TextReceiveStream(process.stdout):
+        text += chunk
+        if "\n" in text:
+            return text.split("\n")[0].removeprefix("listening on ").strip()
+    raise DemoError(f"the node {await ending(process)}")
 
 
-async def complaint(process: Process) -> str:
-    """What a process wrote on standard error so far."""
+async def ending(process: Process) -> str:
+    """How a process ended whose output is at its end: its exit status and its last words."""
     assert process.stderr is not None
-    with anyio.move_on_after(0.5):
-        return (await process.stderr.receive()).decode(errors="replace").strip()
-    return ""
+    words = "".join([chunk async for chunk in TextReceiveStream(process.stderr)]).strip()
+    return f"ended with exit status {await process.wait()}: {words or 'it printed no reason'}"

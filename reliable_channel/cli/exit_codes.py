@@ -1,0 +1,47 @@
+"""The exit status of every command, and which error leads to which."""
+
+from enum import IntEnum
+from typing import Final
+
+from waku.node import ArchiveError
+
+from ..errors import ChannelUnavailable, ReliableChannelError, SdsError, StateError
+
+
+class ExitCode(IntEnum):
+    """What a command's exit status means."""
+
+    meaning: str
+
+    def __new__(cls, status: int, meaning: str) -> "ExitCode":
+        """A status with its meaning, as help and documentation show it."""
+        code = int.__new__(cls, status)
+        code._value_ = status
+        code.meaning = meaning
+        return code
+
+    DONE = 0, "done; also `listen`, `chat`, `peer` and `node` after SIGTERM"
+    FAILED = 1, "the answer is no: not acknowledged, a promise broken, logs that differ"
+    USAGE = 2, "wrong usage: an unknown flag, a value outside its limits, an unusable message"
+    NO_NODE = 3, "no node: it does not answer, or took no message in time"
+    UNUSABLE = 4, "something on this machine cannot be used: state, file, port, key, plugin"
+    DEFECT = 70, "a defect of this program; the traceback says where"
+    INTERRUPTED = 130, "interrupted (Ctrl-C)"
+    TERMINATED = 143, "`send`, `demo`: SIGTERM came before the result"
+
+
+ERRORS: Final[tuple[tuple[type[Exception], ExitCode], ...]] = (
+    (ChannelUnavailable, ExitCode.NO_NODE),
+    (SdsError, ExitCode.USAGE),
+    (StateError, ExitCode.UNUSABLE),
+    (ReliableChannelError, ExitCode.UNUSABLE),
+    (ArchiveError, ExitCode.UNUSABLE),
+    (OSError, ExitCode.UNUSABLE),
+    (ValueError, ExitCode.USAGE),
+)
+"""Expected errors, the first that fits: one line on standard error rather than a traceback."""
+
+
+def code_of(error: BaseException) -> ExitCode:
+    """The exit status for an expected error."""
+    return next(code for kind, code in ERRORS if isinstance(error, kind))

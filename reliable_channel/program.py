@@ -1,0 +1,65 @@
+"""Running a program that has channels open, so that a signal closes them."""
+
+import signal
+from collections.abc import Awaitable, Callable
+from typing import Final, TypeVar, TypeVarTuple
+
+import anyio
+
+STOP_SIGNALS: Final = (signal.SIGINT, signal.SIGTERM)
+
+Result = TypeVar("Result")
+Arguments = TypeVarTuple("Arguments")
+
+
+def run(
+    main: Callable[[*Arguments], Awaitable[Result]],
+    *arguments: *Arguments,
+    backend: str = "asyncio",
+) -> Result | None:
+    """Run an asynchronous program; SIGINT and SIGTERM cancel it, so that its channels close.
+
+    Takes the place of `anyio.run`, under which SIGTERM ends the process at once. Service managers
+    and containers stop a program with SIGTERM. Call it from the main thread. A second signal does
+    not wait for anything. Signals that the process ignores stay ignored.
+
+    Returns:
+        What `main` returns, or None where SIGTERM ended it.
+
+    Raises:
+        KeyboardInterrupt: SIGINT (Ctrl-C) ended it.
+    """
+
+    async def call() -> Result:
+        return await main(*arguments)
+
+    return anyio.run(_until_signal, call, backend=backend)
+
+
+async def _until_signal(call: Callable[[], Awaitable[Result]]) -> Result | None:
+    result: Result | None = None
+    failure: Exception | None = None
+    received: list[signal.Signals] = []
+    heeded = [each for each in STOP_SIGNALS if signal.getsignal(each) != signal.SIG_IGN]
+
+    async def heed(*, task_status: anyio.abc.TaskStatus[None]) -> None:
+        with anyio.open_signal_receiver(*heeded) as signals:
+            task_status.started()
+            async for number in signals:
+                received.append(number)
+                break
+        tasks.cancel_scope.cancel()
+
+    async with anyio.create_task_group() as tasks:
+        if heeded:
+            await tasks.start(heed)
+        try:
+            result = await call()
+        except Exception as error:  # raised below as it is, not in the group of these two tasks
+            failure = error
+        tasks.cancel_scope.cancel()
+    if failure is not None:
+        raise failure
+    if signal.SIGINT in received:
+        raise KeyboardInterrupt
+    return result

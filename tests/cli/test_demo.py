@@ -1,0 +1,90 @@
+"""The demo: that it ends well, and that it names one reason where it does not."""
+
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import anyio
+import pytest
+
+from reliable_channel.cli.demo.processes import ending
+from reliable_channel.cli.exit_codes import ExitCode
+
+from .processes import PROGRAM
+
+ENVIRONMENT = {**os.environ, "COLUMNS": "140", "NO_COLOR": "1"}
+FOR_EVER = "100000"
+
+
+def _demo(*flags: str) -> subprocess.CompletedProcess[str]:
+    command = [*PROGRAM, "demo", *flags]
+    return subprocess.run(command, capture_output=True, text=True, check=False, env=ENVIRONMENT)
+
+
+@pytest.mark.slow
+def test_it_ends_with_equal_logs(tmp_path: Path) -> None:
+    flags = ["--messages", "6", "--seed", "1", "--journals", str(tmp_path), "--timeout", FOR_EVER]
+    result = _demo(*flags)
+    assert result.returncode == 0, result.stdout + result.stderr
+    assert "All 5 logs are equal" in result.stdout
+    assert "What to try next" in result.stdout
+    assert len(list(tmp_path.glob("*.jsonl"))) == 5
+
+
+def test_too_little_time_to_start_is_one_reason() -> None:
+    result = _demo("--timeout", "0.05", "--seed", "1")
+    assert result.returncode == ExitCode.FAILED
+    assert result.stderr == (
+        "error: starting a Waku node and five participants: not done after 0.05 s; more time may "
+        "help: --timeout (seed 1)\n"
+    )
+
+
+@pytest.mark.parametrize(("words", "shown"), [("no key", "no key"), ("", "it printed no reason")])
+@pytest.mark.anyio
+async def test_a_process_that_ends_is_quoted(words: str, shown: str, anyio_backend: str) -> None:
+    code = f"import sys; sys.stderr.write({words!r}); sys.exit(4)"
+    async with await anyio.open_process([sys.executable, "-c", code]) as process:
+        assert await ending(process) == f"ended with exit status 4: {shown}"
+
+
+def test_a_participant_that_is_killed_is_named(tmp_path: Path) -> None:
+    command = [*PROGRAM, "demo", "--timeout", FOR_EVER, "--seed", "1", "--messages", "500"]
+    with subprocess.Popen(
+        [*command, "--journals", str(tmp_path)],
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.PIPE,
+        text=True,
+        env=ENVIRONMENT,
+    ) as process:
+        os.kill(_child(process, "carol"), signal.SIGKILL)
+        _, complaint = process.communicate()
+    assert process.returncode == ExitCode.FAILED
+    assert complaint == "error: carol ended with exit status -9: it printed no reason (seed 1)\n"
+
+
+def test_sigterm_ends_its_processes_too() -> None:
+    command = [*PROGRAM, "demo", "--timeout", FOR_EVER, "--messages", "500"]
+    with subprocess.Popen(command, stdout=subprocess.DEVNULL, env=ENVIRONMENT) as process:
+        participant = _child(process, "erin")
+        process.terminate()
+        assert process.wait() == ExitCode.TERMINATED
+    with pytest.raises(ProcessLookupError):
+        os.kill(participant, 0)
+
+
+def _child(process: subprocess.Popen[Any], name: str) -> int:
+    """The process of a participant, once it runs."""
+    while True:
+        assert process.poll() is None
+        for entry in Path("/proc").glob("[0-9]*"):
+            try:
+                arguments = (entry / "cmdline").read_bytes().split(b"\0")
+                parent = (entry / "stat").read_text().rsplit(")", 1)[1].split()[1]
+            except OSError:  # it has ended
+                continue
+            if parent == str(process.pid) and name.encode() in arguments:
+                return int(entry.name)

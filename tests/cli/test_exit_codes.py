@@ -1,0 +1,151 @@
+"""What the exit status of a command says."""
+
+import logging
+import signal
+import subprocess
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from reliable_channel import ChannelUnavailable, __version__
+from reliable_channel.cli.console import PrintableFormatter, errors
+from reliable_channel.cli.exit_codes import ExitCode
+from reliable_channel.cli.main import command_line
+
+from .processes import PROGRAM, Node
+from .test_commands import address, flags
+
+__all__ = ["address"]  # a fixture
+
+PAGE = Path(__file__).parents[2] / "docs" / "command-line.md"
+NOWHERE = "http://127.0.0.1:9"
+
+
+def _status(*arguments: str) -> int:
+    """How a command ends, in this process."""
+    with pytest.raises(SystemExit) as end, errors():
+        command_line()(list(arguments))
+    return int(str(end.value.code or 0))
+
+
+def test_a_message_that_was_sent(address: str) -> None:
+    assert _status("send", "hello", *flags(address, "sent", "alice")) == ExitCode.DONE
+
+
+def test_a_message_that_nobody_acknowledged(
+    address: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    # Alone in the channel, however long it waits; the node takes the message before.
+    waiting = _status("send", "hello", "--wait", "5", *flags(address, "lonely", "alice"))
+    assert waiting == ExitCode.FAILED
+    assert capsys.readouterr().err == (
+        "error: nobody acknowledged the message within 5 s; a longer --wait may help\n"
+    )
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ("dance",),
+        ("send", "--dance"),
+        ("send", "hello", "--wait", "soon", "--sender-id", "alice"),
+        ("send", "", "--sender-id", "alice", "--node", "memory://usage"),
+        ("listen", "--sender-id", "bob", "--causal-history-size", "5000"),
+        ("listen", "--sender-id", "bob", "--node", "gopher://x"),
+    ],
+    ids=" ".join,
+)
+def test_wrong_usage(arguments: tuple[str, ...]) -> None:
+    assert _status(*arguments) == ExitCode.USAGE
+
+
+@pytest.mark.parametrize("command", [("send", "hello"), ("listen",), ("chat",)], ids=" ".join)
+def test_no_node(command: tuple[str, ...], capsys: pytest.CaptureFixture[str]) -> None:
+    assert _status(*command, *flags(NOWHERE, "x", "alice")) == ExitCode.NO_NODE
+    complaint = capsys.readouterr().err
+    assert "127.0.0.1:9" in complaint
+    assert complaint.count("\n") == 1
+
+
+def test_errors_with_words_of_others_are_one_line_without_control_characters(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    with pytest.raises(SystemExit), errors():
+        raise ChannelUnavailable("the node answers 500: \n\x1b]0;title\x07\u202e")
+    assert capsys.readouterr().err == (
+        "error: the node answers 500: \\n\\x1b]0;title\\x07\\u202e\n"
+    )
+
+
+def test_log_lines_with_words_of_others_have_no_control_characters() -> None:
+    words = ("a node\nalice: yes\x1b]0;title\x07",)
+    record = logging.LogRecord("waku", logging.WARNING, "here", 1, "%s refuses", words, None)
+    assert PrintableFormatter().format(record) == ("a node\\nalice: yes\\x1b]0;title\\x07 refuses")
+
+
+def test_tasks_that_fail_for_one_reason_name_it_once(capsys: pytest.CaptureFixture[str]) -> None:
+    reasons = [ChannelUnavailable("no node"), ChannelUnavailable("no node"), TimeoutError()]
+    with pytest.raises(SystemExit) as end, errors():
+        raise ExceptionGroup("tasks", [ExceptionGroup("more", reasons)])
+    assert end.value.code == ExitCode.NO_NODE
+    assert capsys.readouterr().err == "error: no node\nerror: TimeoutError\n"
+
+
+@pytest.mark.parametrize(
+    "state",
+    ["sqlite:///{}/no/such/directory.db", "sqlite:///{}/foreign.db"],
+    ids=["gone", "foreign"],
+)
+def test_state_that_cannot_be_used(state: str, address: str, tmp_path: Path) -> None:
+    (tmp_path / "foreign.db").write_bytes(b"no database" * 100)
+    (tmp_path / "no").touch()
+    kept = ["--state", state.format(tmp_path)]
+    assert _status("send", "hello", *flags(address, "x", "alice"), *kept) == ExitCode.UNUSABLE
+
+
+def test_sigterm_before_the_answer(address: str) -> None:
+    command = [*PROGRAM, "send", "hello", "--wait", "3600", *flags(address, "patient", "alice")]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        assert process.stdout.readline()
+        process.send_signal(signal.SIGTERM)
+        assert process.wait() == ExitCode.TERMINATED
+
+
+def test_sigint_while_listening(address: str) -> None:
+    heed: Callable[[], object] = lambda: signal.signal(signal.SIGINT, signal.SIG_DFL)  # noqa: E731
+    subprocess.run(
+        [*PROGRAM, "send", "hello", *flags(address, "int", "alice")],
+        check=True,
+        capture_output=True,
+    )
+    command = [*PROGRAM, "listen", *flags(address, "int", "bob")]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, preexec_fn=heed) as process:
+        assert process.stdout is not None
+        assert process.stdout.readline() == "alice: hello\n"
+        process.send_signal(signal.SIGINT)
+        assert process.wait() == ExitCode.INTERRUPTED
+
+
+def test_a_taken_port(address: str) -> None:
+    assert _status("node", "--port", address.rsplit(":", 1)[1]) == ExitCode.UNUSABLE
+
+
+def test_a_node_that_is_told_to_stop() -> None:
+    with Node() as node:
+        node.process.terminate()
+        assert node.process.wait() == ExitCode.DONE
+
+
+def test_the_page_and_the_help_list_every_status(capsys: pytest.CaptureFixture[str]) -> None:
+    assert _status("--help") == 0
+    page, shown = PAGE.read_text(), " ".join(capsys.readouterr().out.split())
+    for code in ExitCode:
+        assert f"| {code.value} | {code.meaning} |" in page
+        assert f"{code.value}: {code.meaning}" in shown
+
+
+def test_the_version(capsys: pytest.CaptureFixture[str]) -> None:
+    assert _status("--version") == 0
+    assert capsys.readouterr().out == f"reliable-channel {__version__}\n"

@@ -1,0 +1,91 @@
+"""Programs that a signal ends."""
+
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import anyio
+import pytest
+
+from reliable_channel import run
+
+PROGRAM = """
+import sys
+import anyio
+from reliable_channel import ReliableChannel, run
+
+async def main():
+    async with ReliableChannel(
+        "memory://p", channel_id="c", sender_id="alice", state=sys.argv[1], journal=sys.argv[2]
+    ) as channel:
+        await channel.send(b"last words")
+        print("open", flush=True)
+        try:
+            async for event in channel.events():
+                pass
+        finally:
+            print("cancelled", flush=True)
+    raise AssertionError("it goes on after the signal")
+
+print(run(main, backend=sys.argv[3]))
+"""
+
+
+@pytest.mark.parametrize("backend", ["asyncio", "trio"])
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_a_signal_closes_the_channels_of_a_program(
+    backend: str, number: signal.Signals, tmp_path: Path
+) -> None:
+    files = f"sqlite:///{tmp_path}/alice.db", str(tmp_path / "alice.jsonl")
+    with subprocess.Popen(
+        [sys.executable, "-c", PROGRAM, *files, backend],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        preexec_fn=_heed_interrupts,
+    ) as process:
+        assert process.stdout is not None and process.stderr is not None
+        assert process.stdout.readline() == "open\n"
+        process.send_signal(number)
+        told, complaint = process.communicate()
+    if number is signal.SIGTERM:
+        assert (process.returncode, told, complaint) == (0, "cancelled\nNone\n", "")
+    else:
+        assert told == "cancelled\n"
+        assert complaint.rstrip().endswith("KeyboardInterrupt")
+    assert '"message_sent"' in (tmp_path / "alice.jsonl").read_text()
+
+
+def _heed_interrupts() -> None:
+    """Where the tests run in the background, interrupts are ignored."""
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+
+
+def test_a_program_that_ends_returns_its_result() -> None:
+    async def double(number: int) -> int:
+        await anyio.lowlevel.checkpoint()
+        return 2 * number
+
+    assert run(double, 21) == 42
+
+
+def test_an_error_is_raised_as_it_is() -> None:
+    async def fail() -> None:
+        raise LookupError("mine")
+
+    before = signal.getsignal(signal.SIGTERM)
+    with pytest.raises(LookupError, match="mine"):
+        run(fail)
+    assert signal.getsignal(signal.SIGTERM) == before
+
+
+def test_ignored_signals_stay_ignored() -> None:
+    async def main() -> object:
+        return signal.getsignal(signal.SIGTERM)
+
+    before = signal.signal(signal.SIGTERM, signal.SIG_IGN)
+    try:
+        assert run(main) == signal.SIG_IGN
+    finally:
+        signal.signal(signal.SIGTERM, before)
