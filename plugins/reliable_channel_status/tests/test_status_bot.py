@@ -83,7 +83,7 @@ def test_a_command_is_called_by_mention_and_help_is_there(bot: StatusBot) -> Non
         assert alice.asks(f"{mention(kit.public_key)} add 2 3") == "5"
         assert alice.asks("!add 2") == "3"
         assert alice.asks("!add x") == (
-            "a is 'x', which is no number. Usage: !add <a: number> [b: number]"
+            "`a` must be a number (got 'x'). Usage: !add <a: number> [b: number]"
         )
         assert alice.asks("!help") == "!add <a: number> [b: number] — Adds two numbers."
         assert alice.asks("!help add").endswith("Adds two numbers.")
@@ -201,13 +201,13 @@ def test_users_and_channels_have_limits(bot: StatusBot) -> None:
         return "pong"
 
     with StatusTestKit(bot) as kit:
-        asked = [kit.user("Alice").says("!ping", settle=False) for _ in range(7)]
+        asked = [kit.user("Alice").says("!ping", settle=False) for _ in range(12)]
         kit.wait()
-        assert sum(len(kit.answers(one)) for one in asked) == 5
+        assert sum(len(kit.answers(one)) for one in asked) == 10
         others = [kit.user(f"user {n}").says("!ping", settle=False) for n in range(20)]
         kit.wait()
-        assert sum(len(kit.answers(one)) for one in others) == 15 + 2  # 1 s gives 2 more
-        assert bot.watch.counts["rate_limited", ""] == 2 + 3
+        assert sum(len(kit.answers(one)) for one in others) == 10 + 2  # 1 s gives 2 more
+        assert bot.watch.counts["rate_limited", ""] == 2 + 8
         kit.wait(10)
         assert kit.user("Alice").asks("!ping") == "pong"
 
@@ -383,7 +383,9 @@ def test_logs_name_what_happened_and_no_text(
         raise RuntimeError("on purpose")
 
     with caplog.at_level(logging.DEBUG, "reliable_channel_status.bot"), StatusTestKit(bot) as kit:
-        assert kit.user("Alice").asks("!fail secret") == "'secret' is too much. Usage: !fail"
+        assert kit.user("Alice").asks("!fail secret") == (
+            "I do not understand 'secret' at the end. Usage: !fail"
+        )
         assert kit.user("Alice").asks("!fail") == "!fail failed."
     (record,) = [r for r in caplog.records if r.__dict__.get("event") == "handler_failed"]
     assert record.__dict__["fields"] == {"handler": "fail", "why": "RuntimeError('on purpose')"}

@@ -14,6 +14,7 @@ from status_world import COMMUNITY, GENERAL, MALLORY, OTHER
 from reliable_channel.state import MemoryStateStore
 from reliable_channel_status import (
     ChatMessage,
+    DeleteMessage,
     EditMessage,
     Payload,
     Sealer,
@@ -25,6 +26,7 @@ from reliable_channel_status import (
 from reliable_channel_status.bot import (
     BotMemory,
     BotOptions,
+    BotTexts,
     Edit,
     LoopLimits,
     Message,
@@ -202,12 +204,111 @@ def test_two_bots_that_answer_each_other_are_stopped() -> None:
         for _ in range(50):
             *_, answer = [m for m in kit.heard if m.signer == kit.public_key]
             said = other.says("I answer everything", to=answer.message_id)
-        assert len(kit.said()) == LoopLimits().turns
+        *answers, announcement = kit.said()
+        assert len(answers) == LoopLimits().turns
+        assert announcement.text == (
+            "I stop answering another bot here for 10 minutes: 8 times in a row we answered each "
+            "other within a second, as two bots do. Commands still work."
+        )
         assert kit.answers(said) == []
         assert bot.watch.counts["loops_stopped", ""] == 1
         assert kit.user("Alice").asks("hi") == "you said 2 letters", "others are answered"
         kit.wait(LoopLimits().silence_ms / 1000)
         assert other.asks("hello again") == "you said 11 letters"
+
+
+@pytest.mark.parametrize("pause_s", [1, 2, 3])
+def test_commands_that_people_call_one_after_the_other_are_all_answered(pause_s: int) -> None:
+    """They were taken for a loop: 8 of 30 were answered, and the bot said nothing about it."""
+    with StatusTestKit(new_bot()) as kit:
+        alice, asked = kit.user("Alice"), []
+        for _ in range(30):
+            asked.append(alice.says("!ping", settle=False))
+            kit.wait(pause_s)
+        assert [kit.answers(one) for one in asked] == [["pong"]] * 30
+        assert kit.bot.watch.counts["loops_stopped", ""] == 0
+
+
+def test_in_a_loop_commands_work_and_handlers_run_to_their_end() -> None:
+    bot, ended = new_bot(), []
+
+    @bot.on_message
+    async def moderate(message: Message) -> None:
+        if "!" in message.text:
+            return
+        warning = await message.reply("do not write this")
+        await message.channel.edit(warning, "really, do not write this")
+        await message.delete()
+        ended.append(message.message_id)
+
+    with StatusTestKit(bot) as kit:
+        spammer = kit.user("spammer")
+        written = [spammer.says("spam") for _ in range(30)]
+        deleted = [
+            received.payload.message_id
+            for received in kit.heard
+            if isinstance(received.payload, DeleteMessage)
+        ]
+        assert ended == deleted == written, "no handler is ended, no deletion withheld"
+        turns = LoopLimits().turns
+        texts = [message.text for message in kit.said()]
+        assert len(texts) == turns + 1 and texts[:turns] == ["do not write this"] * turns
+        assert texts[turns].startswith("I stop answering spammer here for 10 minutes")
+        edits = [one for one in kit.heard if isinstance(one.payload, EditMessage)]
+        assert len(edits) == turns, "what was withheld is not edited"
+        assert bot.watch.counts["answers_withheld", ""] == 30 - turns
+        assert bot.watch.counts["handlers_failed", "moderate"] == 0
+        assert spammer.asks("!ping") == "pong", "commands are not withheld"
+
+
+def test_a_loop_of_commands_ends_by_the_limit_of_calls() -> None:
+    """Another bot that answers everything by calling a command is stopped, too."""
+    bot = new_bot()
+
+    @bot.on_message
+    async def echo(message: Message) -> str:
+        return "you said " + message.text
+
+    with StatusTestKit(bot) as kit:
+        other = kit.user("another bot")
+        for _ in range(100):
+            other.says("!ping", settle=False)
+            kit.wait(0.3)
+        assert bot.watch.counts["loops_stopped", ""] == 1
+        before = len(kit.said())
+        other.says("hello")
+        assert len(kit.said()) == before
+
+
+def test_what_a_bot_says_of_itself_is_said_in_the_words_of_its_author() -> None:
+    texts = BotTexts(
+        loop_stopped="{user}, genug!", not_permitted="{command}: nein", failed="{command}: Fehler"
+    )
+    bot = StatusBot(
+        node="http://node",
+        community=COMMUNITY,
+        channels=[GENERAL],
+        options=BotOptions(texts=texts, loops=LoopLimits(turns=1)),
+    )
+
+    @bot.on_message
+    async def echo(message: Message) -> str | None:
+        return None if message.text.startswith("!") else "answer"
+
+    @bot.command("secret", allow=[])
+    async def secret(message: Message) -> None: ...
+
+    @bot.command("fail")
+    async def fail(message: Message) -> None:
+        raise ZeroDivisionError
+
+    with StatusTestKit(bot) as kit:
+        alice = kit.user("Alice")
+        assert alice.asks("!secret") == "!secret: nein"
+        assert alice.asks("!fail") == "!fail: Fehler"
+        alice.says("hello")
+        alice.says("hello")
+        assert kit.said()[-1].text == "Alice, genug!"
 
 
 def test_two_bots_of_this_make_fall_silent() -> None:
@@ -250,7 +351,8 @@ def test_two_bots_of_this_make_fall_silent() -> None:
             return said
 
         before, after = runner.run(main())
-    assert before == after <= 2 * (LoopLimits().turns + 1)
+    announced = sum(bot.watch.counts["loops_stopped", ""] for bot in bots)
+    assert before == after <= 2 * (LoopLimits().turns + 1) + announced
     assert sum(bot.watch.counts["loops_stopped", ""] for bot in bots) >= 1
 
 

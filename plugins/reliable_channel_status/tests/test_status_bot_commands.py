@@ -1,6 +1,7 @@
 """How commands are read from texts, and how often they may be called: pure."""
 
 from contextlib import suppress
+from dataclasses import fields
 from enum import Enum
 from typing import Any, Literal
 
@@ -10,10 +11,11 @@ from hypothesis import strategies as st
 from status_world import ALICE, BOB
 
 from reliable_channel_status import ChatMessage, PublicKey, mention
-from reliable_channel_status.bot import LoopLimits, RateLimit, UsageError
+from reliable_channel_status.bot import BotTexts, LoopLimits, RateLimit, UsageError
 from reliable_channel_status.bot.commands import Command, help_text, split
 from reliable_channel_status.bot.limits import Buckets
 from reliable_channel_status.bot.loops import LoopGuard
+from reliable_channel_status.bot.texts import GIVEN
 
 
 class Color(Enum):
@@ -65,20 +67,71 @@ def test_arguments_are_read(
 @pytest.mark.parametrize(
     ("function", "text", "why"),
     [
-        (remind, "", "minutes is missing"),
-        (remind, "soon", "minutes is 'soon', which is no number"),
-        (remind, "5 perhaps", "loud is 'perhaps', which is no yes|no"),
-        (paint, "green thin", "color is 'green', which is no red|blue"),
-        (paint, "red", "how is missing"),
-        (invite, "@0x04ff", "user is '@0x04ff', which is no @user"),
-        (invite, f"{BOB.public_key} " + "x " * 201, "201 words"),
-        (wait, "inf", "seconds is 'inf', which is no number"),
-        (wait, "1 2", "'2' is too much"),
+        (remind, "", "`minutes` is missing"),
+        (remind, "soon", "`minutes` must be a number (got 'soon')"),
+        (remind, "2.5", "`minutes` must be a whole number (got '2.5')"),
+        (remind, "5 perhaps", "`loud` must be yes or no (got 'perhaps')"),
+        (paint, "green thin", "`color` must be one of red, blue (got 'green')"),
+        (paint, "red", "`how` is missing"),
+        (invite, "@0x04ff", "`user` must be a mention of a user or a public key (got '@0x04ff')"),
+        (invite, f"{BOB.public_key} " + "x " * 201, "A command can have 200 words (got 201)"),
+        (wait, "inf", "`seconds` must be a number (got 'inf')"),
+        (wait, "1 2", "I do not understand '2' at the end"),
+        (wait, "x" * 60, f"`seconds` must be a number (got '{'x' * 50}')"),
     ],
 )
 def test_what_does_not_fit_is_explained(function: Any, text: str, why: str) -> None:
-    with pytest.raises(UsageError, match=why.replace("|", r"\|")):
+    with pytest.raises(UsageError) as raised:
         command(function).read(text)
+    assert str(raised.value) == raised.value.text(BotTexts()) == why
+
+
+GERMAN = BotTexts(
+    missing="`{parameter}` fehlt",
+    not_a_number="`{parameter}` muss eine Zahl sein, nicht {got}",
+    number="Zahl",
+    command_line="{usage}: {about}",
+    no_such_command="Unbekannt: {got}",
+    no_commands="Es gibt keine Befehle.",
+)
+
+
+def test_every_text_can_be_replaced() -> None:
+    with pytest.raises(UsageError) as raised:
+        command(wait).read("soon")
+    assert raised.value.text(GERMAN) == "`seconds` muss eine Zahl sein, nicht 'soon'"
+    assert command(wait).usage("!", GERMAN) == "!wait [seconds: Zahl]"
+    known = {"remind": command(remind)}
+    assert help_text(known, "!", "", GERMAN).endswith(": Reminds you.")
+    assert help_text(known, "!", "x", GERMAN) == "Unbekannt: 'x'"
+    assert help_text({}, "!", "", GERMAN) == "Es gibt keine Befehle."
+
+
+@pytest.mark.parametrize(
+    ("texts", "why"),
+    [
+        ({"failed": "{nonsense}"}, "`failed` must be a template with {command} (got '{nonsense}')"),
+        ({"failed": "{command"}, "`failed` must be a template with {command} (got '{command')"),
+        ({"failed": "{}"}, "`failed` must be a template with {command} (got '{}')"),
+        ({"number": "{n}"}, "`number` must be a template with no names in braces (got '{n}')"),
+        ({"usage": "{usage.x}"}, "`usage` must be a template with {problem}, {usage} (got "),
+        ({"missing": " "}, "`missing` must be a text (got ' ')"),
+        ({"missing": None}, "`missing` must be a text (got None)"),
+    ],
+)
+def test_a_text_that_cannot_be_filled_in_is_refused_at_once(
+    texts: dict[str, Any], why: str
+) -> None:
+    with pytest.raises(ValueError, match="must be a") as raised:
+        BotTexts(**texts)
+    assert str(raised.value).startswith(why)
+
+
+def test_every_text_is_given_what_its_table_says() -> None:
+    for field in fields(BotTexts):
+        given = dict.fromkeys(GIVEN.get(field.name, ()), "…")
+        assert BotTexts().render(field.name, **given)
+    assert set(GIVEN) < {field.name for field in fields(BotTexts)}
 
 
 @given(st.sampled_from([remind, paint, invite, wait]), st.text())
@@ -154,45 +207,68 @@ def test_few_buckets_are_remembered() -> None:
 
 
 PAIR = ("chat", ALICE.public_key)
-LIMITS = LoopLimits(turns=3, reflex_ms=1_000, answer_ms=5_000, silence_ms=60_000)
+LIMITS = LoopLimits(turns=3, reflex_ms=1_000, silence_ms=60_000)
 
 
-def exchange(guard: LoopGuard, start_ms: int, pause_ms: int, turns: int, answers: bool) -> int:
-    """How many turns of two who react after a pause pass before a loop is found."""
+def rounds(
+    guard: LoopGuard, start_ms: int, *, theirs_ms: int, ours_ms: int, most: int = 30
+) -> int | None:
+    """How many rounds pass before a loop is found, or None; each side takes so long to answer."""
     now_ms = start_ms
-    for turn in range(turns):
+    guard.heard(PAIR, now_ms)
+    for number in range(1, most + 1):
+        now_ms += ours_ms
         guard.answered(PAIR, now_ms)
-        now_ms += pause_ms
-        if guard.heard(PAIR, now_ms, answers_ours=answers):
+        now_ms += theirs_ms
+        if guard.heard(PAIR, now_ms):
             assert guard.is_silent(PAIR, now_ms + 59_999)
             assert not guard.is_silent(PAIR, now_ms + 60_000)
-            return turn + 1
-    return turns + 1
+            return number
+    return None
 
 
-def test_reactions_in_a_row_are_a_loop_and_pauses_are_none() -> None:
-    assert exchange(LoopGuard(LIMITS), 0, 900, 10, answers=False) == 3
-    assert exchange(LoopGuard(LIMITS), 0, 4_000, 10, answers=True) == 3
-    assert exchange(LoopGuard(LIMITS), 0, 4_000, 10, answers=False) == 11
-    assert exchange(LoopGuard(LIMITS), 0, 6_000, 10, answers=True) == 11
+@pytest.mark.parametrize(
+    ("theirs_ms", "ours_ms", "found"),
+    [(900, 50, 3), (1_000, 1_000, 3), (1_001, 50, None), (50, 1_001, None), (3_000, 50, None)],
+)
+def test_only_rounds_with_both_answers_within_a_second_are_a_loop(
+    theirs_ms: int, ours_ms: int, found: int | None
+) -> None:
+    assert rounds(LoopGuard(LIMITS), 0, theirs_ms=theirs_ms, ours_ms=ours_ms) == found
 
 
 def test_a_pause_begins_the_count_anew_and_silence_ends() -> None:
     guard = LoopGuard(LIMITS)
-    assert exchange(guard, 0, 900, 2, answers=False) == 3
-    assert not guard.heard(PAIR, 10_000, answers_ours=False)
-    assert exchange(guard, 20_000, 900, 10, answers=False) == 3
-    assert exchange(guard, 100_000, 900, 10, answers=False) == 3
+    assert rounds(guard, 0, theirs_ms=900, ours_ms=50, most=2) is None
+    assert not guard.heard(PAIR, 10_000)
+    assert rounds(guard, 20_000, theirs_ms=900, ours_ms=50) == 3
+    assert rounds(guard, 100_000, theirs_ms=900, ours_ms=50) == 3
+
+
+def test_several_messages_in_a_round_neither_count_nor_hide_the_loop() -> None:
+    guard, found = LoopGuard(LIMITS), []
+    for now_ms in range(0, 4_000, 1_000):
+        found += [guard.heard(PAIR, now_ms), guard.heard(PAIR, now_ms + 10)]
+        guard.answered(PAIR, now_ms + 200)
+        guard.answered(PAIR, now_ms + 300)
+    assert found == [False] * 6 + [True, False]
 
 
 def test_who_was_never_answered_is_in_no_loop() -> None:
     guard = LoopGuard(LIMITS)
-    assert not any(guard.heard(PAIR, now_ms, answers_ours=True) for now_ms in range(100))
+    assert not any(guard.heard(PAIR, now_ms) for now_ms in range(100))
+
+
+def test_few_exchanges_are_remembered() -> None:
+    guard = LoopGuard(LIMITS, remembered=1)
+    assert rounds(guard, 0, theirs_ms=1, ours_ms=1) == 3
+    guard.heard(("other chat", ALICE.public_key), 10)
+    assert not guard.is_silent(PAIR, 11)
 
 
 @pytest.mark.parametrize("limits", [{"turns": 0}, {"silence_ms": 0}])
 def test_limits_that_are_none_are_refused(limits: dict[str, int]) -> None:
-    with pytest.raises(ValueError, match="at least 1"):
+    with pytest.raises(ValueError, match=r"must be at least 1 \(got 0\)"):
         LoopLimits(**limits)
     with pytest.raises(ValueError, match="no limit"):
         RateLimit(0, 1)

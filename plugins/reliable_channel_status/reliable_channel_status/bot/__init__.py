@@ -3,7 +3,6 @@
 from .bot import NotRunning, StatusBot
 from .commands import UsageError
 from .happenings import (
-    AnswerRefused,
     Channel,
     Edit,
     JoinRequest,
@@ -17,12 +16,13 @@ from .metrics import MetricsUnavailable
 from .options import BotOptions, Reliability
 from .session import Surroundings
 from .testkit import KitUser, StatusTestKit
+from .texts import BotTexts
 from .watching import JsonLines
 
 __all__ = [
-    "AnswerRefused",
     "BotMemory",
     "BotOptions",
+    "BotTexts",
     "Channel",
     "Edit",
     "JoinRequest",

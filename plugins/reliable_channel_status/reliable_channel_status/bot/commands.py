@@ -16,17 +16,46 @@ from dataclasses import dataclass
 from typing import Any, Final, Literal, TypeAlias, Union, get_args, get_origin, get_type_hints
 
 from ..keys import PublicKey
+from .texts import ENGLISH, BotTexts
 
 Handler: TypeAlias = Callable[..., Awaitable[Any]]
 Convert: TypeAlias = Callable[[str], Any]
 
 MAX_WORDS: Final = 200
+SHOWN: Final = 50
+"""Characters that are repeated of what somebody wrote."""
 _YES: Final = ("yes", "true", "on", "1")
 _NO: Final = ("no", "false", "off", "0")
 
 
 class UsageError(ValueError):
-    """A text does not fit a command; the text says what is wrong, and how the command is used."""
+    """A text does not fit a command.
+
+    Args:
+        problem: the name of a text of `BotTexts`.
+        given: what that text is filled in with.
+    """
+
+    def __init__(self, problem: str, **given: Any) -> None:
+        super().__init__(ENGLISH.render(problem, **given))
+        self.problem = problem
+        self.given = given
+
+    def text(self, texts: BotTexts) -> str:
+        """What is wrong, in a bot's own words."""
+        return texts.render(self.problem, **self.given)
+
+
+@dataclass(frozen=True, slots=True)
+class Reads:
+    """How a word becomes a value."""
+
+    convert: Convert
+    meaning: str
+    """The name of the text for what it takes; empty where `choices` are named."""
+    problem: str
+    """The name of the text for a word that it cannot read."""
+    choices: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,18 +63,16 @@ class Parameter:
     """One parameter of a command."""
 
     name: str
-    convert: Convert
-    meaning: str
-    """What it takes, for a person: `number`, `@user`, `a|b`."""
+    reads: Reads
     default: Any
     """`inspect.Parameter.empty` where it must be given."""
     kind: Literal["one", "many", "rest"]
 
-    @property
-    def usage(self) -> str:
+    def usage(self, texts: BotTexts = ENGLISH) -> str:
         """`<minutes: number>`, or in brackets where it may be left out."""
         dots = "…" if self.kind != "one" else ""
-        text = f"{self.name}: {self.meaning}{dots}"
+        meaning = "|".join(self.reads.choices) or texts.render(self.reads.meaning)
+        text = f"{self.name}: {meaning}{dots}"
         is_needed = self.default is inspect.Parameter.empty and self.kind != "many"
         return f"<{text}>" if is_needed else f"[{text}]"
 
@@ -82,9 +109,9 @@ class Command:
             next(iter((inspect.getdoc(handler) or "").splitlines()), ""),
         )
 
-    def usage(self, prefix: str) -> str:
+    def usage(self, prefix: str, texts: BotTexts = ENGLISH) -> str:
         """How it is called."""
-        return " ".join([f"{prefix}{self.name}", *(p.usage for p in self.parameters)])
+        return " ".join([f"{prefix}{self.name}", *(p.usage(texts) for p in self.parameters)])
 
     def read(self, text: str) -> tuple[list[Any], dict[str, Any]]:
         """The arguments for the handler, after its first, from what follows the name.
@@ -106,7 +133,7 @@ class Command:
                 word, text = _word(text)
                 positional.append(_value(parameter, word))
         if text.strip():
-            raise UsageError(f"{text.strip()[:50]!r} is too much")
+            raise UsageError("too_much", got=_got(text.strip()))
         return positional, named
 
 
@@ -131,15 +158,29 @@ def split(text: str, prefix: str) -> tuple[str, str] | None:
     return name.lower(), "".join(rest)
 
 
-def help_text(commands: Mapping[str, Command], prefix: str, name: str = "") -> str:
+def help_text(
+    commands: Mapping[str, Command], prefix: str, name: str = "", texts: BotTexts = ENGLISH
+) -> str:
     """What all commands do in a line each, or how one is used."""
     if name:
         command = commands.get(name.removeprefix(prefix).lower())
         if command is None:
-            return f"There is no command {name[:50]!r}; {prefix}help tells those that are."
-        return "\n".join(filter(None, [command.usage(prefix), inspect.getdoc(command.handler)]))
-    lines = [f"{c.usage(prefix)}{' — ' if c.about else ''}{c.about}" for c in commands.values()]
-    return "\n".join(lines)
+            return texts.render("no_such_command", got=_got(name), prefix=prefix)
+        about = inspect.getdoc(command.handler)
+        return "\n".join(filter(None, [command.usage(prefix, texts), about]))
+    if not commands:
+        return texts.render("no_commands")
+    return "\n".join(_line(command, prefix, texts) for command in commands.values())
+
+
+def _line(command: Command, prefix: str, texts: BotTexts) -> str:
+    usage, about = command.usage(prefix, texts), command.about
+    return texts.render("command_line", usage=usage, about=about) if about else usage
+
+
+def _got(text: str) -> str:
+    """What somebody wrote, quoted and not longer than a line."""
+    return repr(text[:SHOWN])
 
 
 def _parameter(handler: Handler, parameter: inspect.Parameter, annotation: Any) -> Parameter:
@@ -156,20 +197,23 @@ def _parameter(handler: Handler, parameter: inspect.Parameter, annotation: Any) 
             f"{_called(handler)}: {parameter.name} is annotated as {annotation!r}; a text becomes "
             "str, int, float, bool, PublicKey, an Enum, a Literal, or one of these or None"
         )
-    return Parameter(parameter.name, *found, parameter.default, kind)
+    return Parameter(parameter.name, found, parameter.default, kind)
 
 
-def _converter(annotation: Any) -> tuple[Convert, str] | None:
+def _converter(annotation: Any) -> Reads | None:
     if get_origin(annotation) in (Union, types.UnionType):  # `int | None = None`
         members = [a for a in get_args(annotation) if a is not type(None)]
         return _converter(members[0]) if len(members) == 1 else None
     if get_origin(annotation) is Literal:
         choices = {str(choice).lower(): choice for choice in get_args(annotation)}
-        return lambda word: choices[word.lower()], "|".join(choices)
+        return _choice(choices)
     if isinstance(annotation, type) and issubclass(annotation, enum.Enum):
-        members_by_name = {member.name.lower(): member for member in annotation}
-        return lambda word: members_by_name[word.lower()], "|".join(members_by_name)
+        return _choice({member.name.lower(): member for member in annotation})
     return _SIMPLE.get(annotation)
+
+
+def _choice(choices: Mapping[str, Any]) -> Reads:
+    return Reads(lambda word: choices[word.lower()], "", "not_a_choice", tuple(choices))
 
 
 def _yes_or_no(word: str) -> bool:
@@ -187,30 +231,45 @@ def _number(word: str) -> float:
     return number
 
 
+def _whole_number(word: str) -> int:
+    try:
+        return int(word)
+    except ValueError:
+        _number(word)
+        raise _NotWhole(word) from None
+
+
+class _NotWhole(ValueError):
+    """A number, and not a whole one."""
+
+
 def _user(word: str) -> PublicKey:
     return PublicKey.parse(word.removeprefix("@"))
 
 
-_SIMPLE: Final[dict[Any, tuple[Convert, str]]] = {
-    str: (str, "text"),
-    int: (int, "number"),
-    float: (_number, "number"),
-    bool: (_yes_or_no, "yes|no"),
-    PublicKey: (_user, "@user"),
+_SIMPLE: Final[dict[Any, Reads]] = {
+    str: Reads(str, "text", "missing"),
+    int: Reads(_whole_number, "number", "not_a_number"),
+    float: Reads(_number, "number", "not_a_number"),
+    bool: Reads(_yes_or_no, "", "not_yes_or_no", ("yes", "no")),
+    PublicKey: Reads(_user, "user", "not_a_user"),
 }
 
 
 def _value(parameter: Parameter, word: str) -> Any:
     if not word:
         if parameter.default is inspect.Parameter.empty:
-            raise UsageError(f"{parameter.name} is missing")
+            raise UsageError("missing", parameter=parameter.name)
         return parameter.default
+    reads = parameter.reads
     try:
-        return parameter.convert(word)
-    except (ValueError, KeyError):
-        raise UsageError(
-            f"{parameter.name} is {word[:50]!r}, which is no {parameter.meaning}"
-        ) from None
+        return reads.convert(word)
+    except (ValueError, KeyError) as error:
+        problem = "not_a_whole_number" if isinstance(error, _NotWhole) else reads.problem
+        given = {"parameter": parameter.name, "got": _got(word)}
+        if reads.problem == "not_a_choice":
+            given["choices"] = ", ".join(reads.choices)
+        raise UsageError(problem, **given) from None
 
 
 def _word(text: str) -> tuple[str, str]:
@@ -227,7 +286,7 @@ def _words(text: str) -> list[str]:
     except ValueError:  # an apostrophe
         words = text.split()
     if len(words) > MAX_WORDS:
-        raise UsageError(f"{len(words)} words are more than {MAX_WORDS}")
+        raise UsageError("too_many_words", limit=MAX_WORDS, count=len(words))
     return words
 
 

@@ -22,7 +22,6 @@ from .commands import UsageError, help_text, split
 from .handlers import BotCommand, EventHandler, Handlers, Kind
 from .happenings import (
     AboutMessage,
-    AnswerRefused,
     Edit,
     Happening,
     JoinRequest,
@@ -121,10 +120,6 @@ class Dispatcher:
         if room is None or after is None or after.is_deleted:
             return []
         pair = payload.chat_id, received.signer
-        answered = self._inbox.conversation.message(payload.response_to)
-        is_ours = answered is not None and answered.author == self._session.public_key
-        if heard.is_live:  # what comes from Store was not said in reaction to anything of now
-            self._session.heard(pair, answers_ours=is_ours)
 
         def make(turn: Turn) -> Message:
             return Message(
@@ -137,19 +132,21 @@ class Dispatcher:
             )
 
         calls = self._of("message", make)
-        if payload.content_type not in _SAID_BY_PEOPLE:
-            return calls
-        asked = self._asked(after.text)
-        is_mention = self._session.public_key in mentions(after.text)
-        is_call = asked is not None or (is_mention and "mention" in self._handlers.events)
-        if not is_call:
-            return calls
-        if self._session.is_silent(pair) or not self._within_limits(pair, heard):
-            return [*calls, ("not answered", _nothing)]
-        if asked is not None:
+        is_by_people = payload.content_type in _SAID_BY_PEOPLE
+        asked = self._asked(after.text) if is_by_people else None
+        mentioned = self._of("mention", make) if is_by_people and self._is_me(after.text) else []
+        is_allowed = bool(asked or mentioned) and self._within_limits(pair, heard)
+        if asked is not None and is_allowed:  # and so no round of a loop
             name, command, rest = asked
             return [*calls, (name, lambda turn: self._command(make(turn), name, command, rest))]
-        return calls + self._of("mention", make)
+        if heard.is_live:  # what comes from Store was not said in reaction to anything of now
+            self._session.heard(pair, room)
+        if is_allowed:
+            return calls + mentioned
+        return [*calls, ("not answered", _nothing)] if asked or mentioned else calls
+
+    def _is_me(self, text: str) -> bool:
+        return self._session.public_key in mentions(text)
 
     def _of_change(self, heard: Heard, payload: EditMessage | EmojiReaction) -> list[Call]:
         received = heard.received
@@ -214,30 +211,31 @@ class Dispatcher:
     async def _command(
         self, message: Message, name: str, asked: BotCommand | None, rest: str
     ) -> None:
-        prefix = self._options.prefix
+        message.turn.answers = None  # answers to commands are no rounds of a loop
+        prefix, texts = self._options.prefix, self._options.texts
         if asked is None:
             commands = self._handlers.commands.values()
             allowed = {c.command.name: c.command for c in commands if self._may(c, message)}
-            text = help_text(allowed, prefix, rest.strip())
-            await message.reply(text or "There are no commands.")
+            await message.reply(help_text(allowed, prefix, rest.strip(), texts))
             return
         if not self._may(asked, message):
             self._session.watch.count("not_permitted", name)
-            await message.reply(f"You may not use {prefix}{name}.")
+            await message.reply(texts.render("not_permitted", command=f"{prefix}{name}"))
             return
         command = asked.command
         try:
             positional, named = command.read(rest)
         except UsageError as error:
-            await message.reply(f"{error}. Usage: {command.usage(prefix)}")
+            usage = command.usage(prefix, texts)
+            await message.reply(texts.render("usage", problem=error.text(texts), usage=usage))
             return
         given = message if command.first is Message else message.payload
         try:
             result = await command.handler(given, *positional, **named)
-        except (AnswerRefused, StateError):
+        except StateError:
             raise
         except Exception:
-            await message.reply(f"{prefix}{name} failed.")
+            await message.reply(texts.render("failed", command=f"{prefix}{name}"))
             raise
         await _answer(message, result)
 

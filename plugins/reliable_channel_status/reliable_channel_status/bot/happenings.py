@@ -21,10 +21,6 @@ if TYPE_CHECKING:
     from .session import Session
 
 
-class AnswerRefused(RuntimeError):
-    """The bot does not answer somebody, as a loop was found; the handler ends here."""
-
-
 @dataclass(slots=True, eq=False)
 class Turn:
     """One run of one function: it numbers what it says, so that a second run says nothing twice."""
@@ -90,8 +86,10 @@ class AboutMessage(InRoom):
     async def reply(self, text: str = "", *, image: bytes | None = None) -> MessageId:
         """Answer the message, so that clients show both together.
 
+        Where the author and the bot were found to answer each other without end, the answer is
+        withheld: nobody gets it, and the id is one that nobody knows.
+
         Raises:
-            AnswerRefused: the author and the bot go round in circles.
             OutboxFull: the node has been away for too long.
         """
         return await self.channel.send(text, image=image, response_to=self.message_id)
@@ -174,6 +172,9 @@ class Channel:
     ) -> MessageId:
         """Say something. It is on disk when this returns, and on its way.
 
+        An answer to somebody with whom the bot is in a loop is withheld (`LoopLimits`); its id is
+        then one that nobody knows.
+
         Args:
             text: may be empty beside an image or a bridged message.
             image: PNG, JPEG, GIF or WebP.
@@ -184,29 +185,35 @@ class Channel:
 
         Raises:
             ValueError: no text, or more than 4096 characters; no image of a known kind.
-            AnswerRefused: the author of what is being handled and the bot go round in circles.
             OutboxFull: the node has been away for too long.
         """
         session, pair = self.turn.session, self.turn.answers
-        if pair is not None and pair[0] == self.room.chat_id:
-            session.check_loop(pair)
-        return self._say(sayings.message(self.room, text, image, bridged, response_to), once)
+        make = sayings.message(self.room, text, image, bridged, response_to)
+        is_answer = pair is not None and pair[0] == self.room.chat_id
+        if pair is not None and is_answer and not session.may_answer(pair):
+            return session.withhold(self.room, make)
+        return self._say(make, once)
 
     async def edit(self, message_id: str, text: str) -> None:
         """Give a message of the bot another text."""
-        self._say(sayings.edit(self.room, message_id, text))
+        self._change(message_id, sayings.edit(self.room, message_id, text))
 
     async def delete(self, message_id: str) -> None:
         """Delete a message; clients obey if it is the bot's, or the bot a moderator."""
-        self._say(sayings.deletion(self.room, message_id))
+        self._change(message_id, sayings.deletion(self.room, message_id))
 
     async def pin(self, message_id: str, *, pinned: bool = True) -> None:
         """Pin a message; clients obey if the bot may pin."""
-        self._say(sayings.pin(self.room, message_id, pinned))
+        self._change(message_id, sayings.pin(self.room, message_id, pinned))
 
     async def react(self, message_id: str, reaction: Reaction, *, retracted: bool = False) -> None:
         """React to a message, or take a reaction back."""
-        self._say(sayings.reaction(self.room, message_id, reaction, retracted))
+        self._change(message_id, sayings.reaction(self.room, message_id, reaction, retracted))
+
+    def _change(self, message_id: str, make: Make) -> None:
+        """Say something about a message, unless nobody else has that, as it was withheld."""
+        if not self.turn.session.was_withheld(message_id):
+            self._say(make)
 
     def _say(self, make: Make, once: str | None = None) -> MessageId:
         key = self.turn.once() if once is None else f"once {self.room.chat_id} {once}"

@@ -8,7 +8,7 @@ import anyio
 
 from reliable_channel.state import StateError
 
-from .happenings import CURRENT_TURN, AnswerRefused, Turn
+from .happenings import CURRENT_TURN, Turn
 from .watching import Watch
 
 Call: TypeAlias = tuple[str, Callable[[Turn], Awaitable[Any]]]
@@ -42,8 +42,6 @@ class Isolation:
         with anyio.move_on_after(timeout_s) as scope:
             try:
                 await call(turn)
-            except AnswerRefused as error:
-                watch.log("answer_refused", logging.WARNING, handler=name, why=str(error))
             except StateError:
                 raise  # a bot that cannot remember would repeat itself
             except Exception as error:  # whatever it is, it is the author's

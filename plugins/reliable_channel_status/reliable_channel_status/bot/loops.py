@@ -1,10 +1,10 @@
 """Two bots that answer each other for ever: noticed, and stopped on this side. Pure.
 
-What gives a loop away is that the other one *reacts*: each of its messages follows ours at once, or
-answers ours soon. People pause or talk about something else; then the count begins anew.
+What gives a loop away is speed on both sides: each answers the other within a second, again and
+again. People do not, and a slower loop floods nobody; what calls a command is not counted at all.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import Final, TypeAlias
 
 from ..keys import PublicKey
@@ -14,6 +14,7 @@ Pair: TypeAlias = tuple[str, PublicKey]
 """A chat and somebody in it."""
 
 REMEMBERED: Final = 10_000
+LONG_AGO: Final = -(2**63)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -25,57 +26,70 @@ class LoopLimits:
     """
 
     turns: int = 8
-    """So many of the other's messages in a row that came as reactions."""
-    reflex_ms: int = 5_000
-    """Whoever writes within this time of our message reacts to it."""
-    answer_ms: int = 60_000
-    """Whoever answers a message of ours (`response_to`) within this time reacts to it."""
+    """Rounds in a row after which an exchange is a loop."""
+    reflex_ms: int = 1_000
+    """A round counts if the bot answered the other, and the other then the bot, each within this
+    time."""
     silence_ms: int = 600_000
-    """So long the bot does not answer that user in that chat."""
+    """For this long the bot does not answer that user in that chat, except to commands."""
 
     def __post_init__(self) -> None:
-        if min(self.turns, self.reflex_ms, self.answer_ms, self.silence_ms) < 1:
-            raise ValueError("each limit of LoopLimits is at least 1")
+        for limit in fields(self):
+            if (value := getattr(self, limit.name)) < 1:
+                raise ValueError(f"`{limit.name}` must be at least 1 (got {value})")
 
 
 @dataclass(slots=True)
 class _Exchange:
-    answered_ms: int
+    heard_ms: int = LONG_AGO
+    answered_ms: int = LONG_AGO
+    is_answered: bool = False
+    """Whether the bot answered since it heard the other last."""
+    was_quick: bool = False
+    """Whether its last answer came within a second."""
     turns: int = 0
-    silent_until_ms: int = 0
+    silent_until_ms: int = LONG_AGO
 
 
 class LoopGuard:
-    """Counts turns between the bot and each other user of each chat."""
+    """Counts rounds between the bot and each other user of each chat."""
 
     def __init__(self, limits: LoopLimits, *, remembered: int = REMEMBERED) -> None:
         self._limits = limits
         self._exchanges: Recent[Pair, _Exchange] = Recent(remembered)
 
-    def heard(self, pair: Pair, now_ms: int, *, answers_ours: bool) -> bool:
+    def heard(self, pair: Pair, now_ms: int) -> bool:
         """Take note of another's message; return whether it is the one that makes a loop."""
-        exchange = self._exchanges.get(pair)
-        if exchange is None or now_ms < exchange.silent_until_ms:
+        exchange = self._exchange(pair)
+        is_answered = exchange.is_answered
+        last_ms = exchange.answered_ms if is_answered else exchange.heard_ms
+        exchange.heard_ms, exchange.is_answered = now_ms, False
+        if now_ms < exchange.silent_until_ms:
             return False
-        waited_ms = now_ms - exchange.answered_ms
-        limits = self._limits
-        if waited_ms > (limits.answer_ms if answers_ours else limits.reflex_ms):
+        if now_ms - last_ms > self._limits.reflex_ms or (is_answered and not exchange.was_quick):
             exchange.turns = 0
             return False
+        if not is_answered:  # a second message in the same round
+            return False
         exchange.turns += 1
-        if exchange.turns < limits.turns:
+        if exchange.turns < self._limits.turns:
             return False
         exchange.turns = 0
-        exchange.silent_until_ms = now_ms + limits.silence_ms
+        exchange.silent_until_ms = now_ms + self._limits.silence_ms
         return True
 
     def answered(self, pair: Pair, now_ms: int) -> None:
         """Take note that the bot answered somebody."""
-        exchange = self._exchanges.get(pair) or _Exchange(now_ms)
-        exchange.answered_ms = now_ms
-        self._exchanges.renew(pair, exchange)
+        exchange = self._exchange(pair)
+        exchange.was_quick = now_ms - exchange.heard_ms <= self._limits.reflex_ms
+        exchange.answered_ms, exchange.is_answered = now_ms, True
 
     def is_silent(self, pair: Pair, now_ms: int) -> bool:
         """Whether the bot does not answer that user there, as a loop was found."""
         exchange = self._exchanges.get(pair)
         return exchange is not None and now_ms < exchange.silent_until_ms
+
+    def _exchange(self, pair: Pair) -> _Exchange:
+        exchange = self._exchanges.get(pair) or _Exchange()
+        self._exchanges.renew(pair, exchange)
+        return exchange

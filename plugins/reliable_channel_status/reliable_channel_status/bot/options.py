@@ -11,10 +11,12 @@ from ..pipeline import WakuVersion, checked_version
 from ..topics import DEFAULT_SHARD, NON_PROTECTED_SHARD
 from .limits import RateLimit
 from .loops import LoopLimits
+from .texts import ENGLISH, BotTexts
 
 Reliability: TypeAlias = Literal["plain", "sds"]
 
-FOR_USERS: Final = RateLimit(5, 10_000)
+FOR_USERS: Final = RateLimit(10, 10_000)
+"""A command a second, for as long as somebody likes."""
 FOR_CHANNELS: Final = RateLimit(20, 10_000)
 _MAY_BE_0: Final = ("metrics_port", "confirm_ms", "waku_version")
 
@@ -54,6 +56,9 @@ class BotOptions:
     channel_limit: RateLimit = FOR_CHANNELS
     """The same for each channel."""
     loops: LoopLimits = field(default_factory=LoopLimits)
+    """When the bot stops answering somebody who answers it without end."""
+    texts: BotTexts = ENGLISH
+    """What the bot says of itself to users, such as how a command is used."""
     handler_timeout_ms: int = 30_000
     handlers_at_once: int = 32
     confirm_ms: int = 60_000

@@ -21,13 +21,13 @@ from ..payloads import ChatMessage, ChatPayload
 from ..pipeline import Outgoing, Sealer
 from ..recent import Recent
 from ..rules import invalid
-from .happenings import AnswerRefused, JoinRequest
+from .happenings import JoinRequest
 from .link import NS_PER_MS
 from .loops import LoopGuard, Pair
-from .memory import BotMemory, Said
+from .memory import BotMemory, OutboxFull, Said
 from .options import BotOptions
 from .rooms import Room, Rooms
-from .sayings import Make
+from .sayings import Make, message
 from .watching import Watch
 
 REMEMBERED_NAMES: Final = 10_000
@@ -76,6 +76,7 @@ class Session:
         key = surroundings.community_key
         self._community_sealer = Sealer(key, waku_version=version) if key else None
         self._guard = LoopGuard(options.loops)
+        self._withheld: Recent[MessageId, None] = Recent(REMEMBERED_SENT)
         self._moderators = frozenset(moderators)
         self._descriptions: dict[Community, tuple[int, frozenset[PublicKey]]] = {}
         self._names: Recent[PublicKey, str] = Recent(REMEMBERED_NAMES)
@@ -94,17 +95,21 @@ class Session:
         if (before := self.memory.said(once)) is not None:
             return before
         now_ms = self.now_ms()
-        payload = make(self.memory.clock(room.chat_id).next(now_ms), now_ms)
-        if isinstance(payload, ChatMessage) and not payload.display_name:
-            payload = replace(payload, display_name=self._options.display_name)
-        if why := invalid(payload):
-            raise ValueError(f"{type(payload).__name__}: {why}")
+        payload = self._payload(room, make, now_ms)
         self.memory.keep_clock(room.chat_id)
         if room.community is None or self._options.reliability == "plain":
             return self._send(once, self._sealer.seal(payload, room.topic, now_ms))
         signed = wrap(payload, self._key)
         carried = WakuMessage(signed.data, room.topic.content_topic, timestamp=now_ms * NS_PER_MS)
         return self._send(once, Outgoing(signed, (carried,)), room.community.id)
+
+    def _payload(self, room: Room, make: Make, now_ms: int) -> ChatPayload:
+        payload = make(self.memory.clock(room.chat_id).next(now_ms), now_ms)
+        if isinstance(payload, ChatMessage) and not payload.display_name:
+            payload = replace(payload, display_name=self._options.display_name)
+        if why := invalid(payload):
+            raise ValueError(f"{type(payload).__name__}: {why}")
+        return payload
 
     def answer_join_request(self, request: JoinRequest, *, accepted: bool) -> None:
         """Tell a requester, sealed for nobody else."""
@@ -156,26 +161,47 @@ class Session:
 
     # -- loops ------------------------------------------------------------------------------------
 
-    def heard(self, pair: Pair, *, answers_ours: bool) -> None:
-        """Take note of another's message, and of the loop that it may close."""
-        if self._guard.heard(pair, self.now_ms(), answers_ours=answers_ours):
-            chat_id, user = pair
-            self.watch.count("loops_stopped")
-            self.watch.log("loop_stopped", logging.WARNING, chat=chat_id, user=user.hex)
+    def heard(self, pair: Pair, room: Room) -> None:
+        """Take note of another's message, and of the loop that it may close: it is announced."""
+        if not self._guard.heard(pair, self.now_ms()):
+            return
+        chat_id, user = pair
+        limits = self._options.loops
+        self.watch.count("loops_stopped")
+        self.watch.log("loop_stopped", logging.WARNING, chat=chat_id, user=user.hex)
+        text = self._options.texts.render(
+            "loop_stopped",
+            user=self.name_of(user),
+            minutes=-(-limits.silence_ms // 60_000),
+            rounds=limits.turns,
+        )
+        try:
+            self.say(room, message(room, text), f"loop {chat_id} {user.hex} {self.now_ms()}")
+        except (OutboxFull, ValueError) as error:
+            self.watch.log("loop_not_announced", logging.WARNING, why=str(error))
 
-    def is_silent(self, pair: Pair) -> bool:
-        """Whether somebody is not answered in a chat, as a loop was found."""
-        return self._guard.is_silent(pair, self.now_ms())
+    def may_answer(self, pair: Pair) -> bool:
+        """Take note of an answer; False if none may go out, as a loop was found."""
+        if self._guard.is_silent(pair, self.now_ms()):
+            return False
+        self._guard.answered(pair, self.now_ms())
+        return True
 
-    def check_loop(self, pair: Pair) -> None:
-        """Take note of an answer.
+    def withhold(self, room: Room, make: Make) -> MessageId:
+        """Do not say something; return the id that it would have had.
 
         Raises:
-            AnswerRefused: a loop was found.
+            ValueError: the payload is none that clients take.
         """
-        if self.is_silent(pair):
-            raise AnswerRefused(f"{pair[1].hex} and the bot answer each other without end")
-        self._guard.answered(pair, self.now_ms())
+        signed = wrap(self._payload(room, make, self.now_ms()), self._key)
+        self._withheld.renew(signed.message_id, None)
+        self.watch.count("answers_withheld")
+        self.watch.log("answer_withheld", chat=room.chat_id)
+        return signed.message_id
+
+    def was_withheld(self, message_id: str) -> bool:
+        """Whether nobody else knows of a message, as it was withheld."""
+        return message_id in self._withheld
 
     # -- people -----------------------------------------------------------------------------------
 

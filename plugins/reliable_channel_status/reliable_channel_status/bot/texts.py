@@ -1,0 +1,96 @@
+"""What a bot says of itself to users: each text can be replaced, such as by a translation. Pure."""
+
+from dataclasses import dataclass, fields
+from typing import Any, Final
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BotTexts:
+    """The texts, as templates of `str.format`; each may leave out what it is given.
+
+    Raises:
+        ValueError: a text names what it is not given, or is no template.
+    """
+
+    missing: str = "`{parameter}` is missing"
+    """A command was called without a parameter that it needs. Given: parameter."""
+    not_a_number: str = "`{parameter}` must be a number (got {got})"
+    """Given: parameter, got."""
+    not_a_whole_number: str = "`{parameter}` must be a whole number (got {got})"
+    """Given: parameter, got."""
+    not_yes_or_no: str = "`{parameter}` must be yes or no (got {got})"
+    """Given: parameter, got."""
+    not_a_user: str = "`{parameter}` must be a mention of a user or a public key (got {got})"
+    """Given: parameter, got."""
+    not_a_choice: str = "`{parameter}` must be one of {choices} (got {got})"
+    """Given: parameter, choices, got."""
+    too_much: str = "I do not understand {got} at the end"
+    """More words than the command takes. Given: got."""
+    too_many_words: str = "A command can have {limit} words (got {count})"
+    """Given: limit, count."""
+    usage: str = "{problem}. Usage: {usage}"
+    """Answers a command that was called wrongly, with one of the texts above as problem. Given:
+    problem, usage."""
+    text: str = "text"
+    """What a parameter takes, in the usage of a command. Given: nothing."""
+    number: str = "number"
+    """The same. Given: nothing."""
+    user: str = "@user"
+    """The same. Given: nothing."""
+    command_line: str = "{usage} — {about}"
+    """A line of `help`. Given: usage, about."""
+    no_commands: str = "There are no commands."
+    """Given: nothing."""
+    no_such_command: str = "There is no command {got}. {prefix}help lists the commands."
+    """Given: got, prefix."""
+    not_permitted: str = "You may not use {command}."
+    """Given: command."""
+    failed: str = "{command} failed."
+    """Given: command."""
+    loop_stopped: str = (
+        "I stop answering {user} here for {minutes} minutes: {rounds} times in a row we answered each "
+        "other within a second, as two bots do. Commands still work."
+    )
+    """Said once when a loop was found. Given: user, minutes, rounds."""
+
+    def __post_init__(self) -> None:
+        for field in fields(self):
+            _check(field.name, getattr(self, field.name), GIVEN.get(field.name, ()))
+
+    def render(self, name: str, **given: Any) -> str:
+        """The text of a name, filled in."""
+        text: str = getattr(self, name)
+        return text.format(**given)
+
+
+GIVEN: Final[dict[str, tuple[str, ...]]] = {
+    "missing": ("parameter",),
+    "not_a_number": ("parameter", "got"),
+    "not_a_whole_number": ("parameter", "got"),
+    "not_yes_or_no": ("parameter", "got"),
+    "not_a_user": ("parameter", "got"),
+    "not_a_choice": ("parameter", "choices", "got"),
+    "too_much": ("got",),
+    "too_many_words": ("limit", "count"),
+    "usage": ("problem", "usage"),
+    "command_line": ("usage", "about"),
+    "no_such_command": ("got", "prefix"),
+    "not_permitted": ("command",),
+    "failed": ("command",),
+    "loop_stopped": ("user", "minutes", "rounds"),
+}
+"""What each template is given; the others are given nothing."""
+
+
+def _check(name: str, text: Any, given: tuple[str, ...]) -> None:
+    if not isinstance(text, str) or not text.strip():
+        raise ValueError(f"`{name}` must be a text (got {text!r})")
+    allowed = ", ".join(f"{{{one}}}" for one in given) or "no names in braces"
+    try:
+        text.format(**dict.fromkeys(given, ""))
+    except (ValueError, IndexError, KeyError, AttributeError) as error:
+        raise ValueError(f"`{name}` must be a template with {allowed} (got {text!r})") from error
+
+
+ENGLISH: Final = BotTexts()
+"""The default texts."""
