@@ -48,8 +48,8 @@ class BotTexts:
     failed: str = "{command} failed."
     """Given: command."""
     loop_stopped: str = (
-        "I stop answering {user} here for {minutes} minutes: {rounds} times in a row we answered each "
-        "other within a second, as two bots do. Commands still work."
+        "I stop answering {user} here for {minutes} minutes: {rounds} times in a row we answered "
+        "each other within a second, as two bots do. Commands still work."
     )
     """Said once when a loop was found. Given: user, minutes, rounds."""
 
