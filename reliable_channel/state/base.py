@@ -19,6 +19,16 @@ class Identity:
 
 
 @dataclass(frozen=True, slots=True)
+class RolledBack:
+    """A state lacks what was written to it."""
+
+    reason: str
+    """What is missing, why, and from which file."""
+    missing_writes: int | None
+    """How many transactions; None where that is not known."""
+
+
+@dataclass(frozen=True, slots=True)
 class Saved:
     """What a store holds when it is opened."""
 
@@ -26,6 +36,8 @@ class Saved:
     """The rows of each small table by the table's name."""
     newest: Sequence[LogEntry]
     """The newest entries of the log, oldest first."""
+    rolled_back: RolledBack | None = None
+    """Where the store finds that it lacks something that was written."""
 
 
 class Archive(LogArchive, Protocol):

@@ -1,30 +1,35 @@
 """State in an SQLite file: WAL, one writing connection in the writer's thread, and one for reading
-the log in the channel's (`sqlite_archive.py`)."""
+the log in the channel's (`sqlite_archive.py`).
 
+What the file is checked for, and against: `schema.py` (tables), `rows.py` (checksums),
+`continuity.py` (whether anything is missing), `ownership.py` (who else uses it).
+"""
+
+import os
 import sqlite3
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from itertools import pairwise
 from pathlib import Path
 from typing import Final, Literal, get_args
-
-from filelock import FileLock, Timeout
 
 from ..sds.changes import Changes, Row, Table, Value
 from ..sds.log import LogEntry
 from ..sds.options import LOG_WINDOW_ENTRIES
 from . import schema
 from .base import Identity, Saved
-from .errors import (
-    StateCorrupt,
-    StateError,
-    StateInUse,
-    StateMismatch,
-    StateUnavailable,
-    StateVersionTooNew,
-)
-from .sqlite_archive import BUSY_TIMEOUT_S, ENTRY_COLUMNS, SqliteArchive, id_hash, state_error
+from .continuity import Continuity, check_in_place
+from .errors import StateError, StateMismatch, StateUnavailable, StateVersionTooNew
+from .ownership import Ownership, inode_of
+from .rows import CHECKSUM, checksum, damaged, verified
+from .schema import ENTRY_COLUMNS
+from .sqlite_archive import BUSY_TIMEOUT_S, SqliteArchive, id_hash, log_entries, state_error
 
 Durability = Literal["process", "power"]
 _SYNCHRONOUS: Final[dict[Durability, str]] = {"process": "NORMAL", "power": "FULL"}
 WRITER_CACHE_KIB: Final = 16_384
+WAL_BYTES: Final = 8 * 1024 * 1024
+"""A write-ahead log that grew larger gives its room back as soon as it is begun anew."""
 
 
 class SqliteStateStore:
@@ -40,11 +45,17 @@ class SqliteStateStore:
     def __init__(self, path: Path, *, durability: Durability = "process") -> None:
         if durability not in get_args(Durability):
             raise ValueError(f"durability is {durability!r}; allowed are 'process' and 'power'")
-        self.path = path
+        # SQLite puts the WAL beside what a symbolic link leads to; so do we with all else.
+        self.path = Path(os.path.realpath(path))
+        self._wal = Path(f"{self.path}-wal")
         self._durability: Durability = durability
-        self._lock = FileLock(f"{path}.lock", thread_local=False)
+        self._ownership = Ownership(self.path)
+        self._continuity = Continuity(self.path)
         self._connection: sqlite3.Connection | None = None
+        self._wal_inode: tuple[int, int] | None = None
         self._tables: set[str] = set()
+        self.epoch = 0
+        """How often a reader has had to begin anew."""
 
     def open(self, identity: Identity) -> Saved:
         """Open or begin the file.
@@ -53,72 +64,97 @@ class SqliteStateStore:
             StateInUse, StateUnavailable, StateCorrupt, StateMismatch, StateVersionTooNew: the text
                 says what to do.
         """
+        self._ownership.take()
         try:
-            self._lock.acquire(timeout=0)
-        except Timeout:
-            raise StateInUse(
-                f"{self.path} is in use; a state has one owner at a time: stop the other process, "
-                "or give this one a state of its own"
-            ) from None
-        except OSError as error:
-            raise StateUnavailable(f"{self.path} cannot be opened: {error}") from error
-        try:
-            self._connection = self._connect()
-            self._check(self._connection, identity)
-            return self._load(self._connection)
-        except (sqlite3.Error, UnicodeDecodeError) as error:
-            self.close()
-            raise state_error(self.path, error) from error
-        except StateError:
-            self.close()
+            with self._errors():
+                return self._open(identity)
+        except BaseException:
+            self._release()
             raise
 
     def write(self, changes: Changes) -> None:
         """Write all in one transaction.
 
         Raises:
-            StateUnavailable, StateCorrupt: nothing was written.
+            StateUnavailable, StateCorrupt, StateInUse: nothing was written.
         """
-        connection = self._opened()
-        try:
-            connection.execute("BEGIN IMMEDIATE")
-            created = self._write(connection, changes)
-            connection.execute("COMMIT")
-            self._tables |= created
-        except (sqlite3.Error, OverflowError) as error:
-            if connection.in_transaction:
-                connection.execute("ROLLBACK")
-            raise state_error(self.path, error) from error
+        with self._errors():
+            connection = self._in_place()
+            try:
+                connection.execute("BEGIN IMMEDIATE")
+                created = self._write(connection, changes)
+                self._continuity.count(connection)
+                connection.execute("COMMIT")
+            except BaseException:
+                if connection.in_transaction:
+                    connection.execute("ROLLBACK")
+                raise
+        self._tables |= created
+        self._continuity.committed()
 
     def archive(self) -> "SqliteArchive":
         """The log for reading."""
-        return SqliteArchive(self.path)
+        return SqliteArchive(self.path, lambda: self.epoch)
 
     def close(self) -> None:
         """Close the file; twice does nothing."""
         if self._connection is not None:
+            # A disk that fails now: the next start finds the file as after a crash.
+            with suppress(sqlite3.Error, StateError):
+                check_in_place(self.path, self._ownership.inode)
+                self._continuity.end(self._connection)
+        self._release()
+
+    def _release(self) -> None:
+        if self._connection is not None:
             self._connection.close()
             self._connection = None
-        self._lock.release()
+        self._continuity.close()
+        self._ownership.release()
+
+    def _open(self, identity: Identity) -> Saved:
+        had_wal = self._wal.exists()
+        if self.path.stat().st_size:
+            self._check_header()
+        self._connection = connection = self._connect()
+        schema.check_ours(connection, self.path)  # again: what the header lacked may be in the WAL
+        is_new = not schema.version(connection)
+        if not is_new:
+            self._check_version(connection)
+            schema.check_whole(connection, self.path)
+        connection.execute("PRAGMA journal_mode = WAL").fetchone()
+        schema.migrate(connection)
+        self._check_identity(connection, identity)
+        tables, newest = self._load(connection)
+        rolled_back = self._continuity.begin(connection, is_new=is_new, had_wal=had_wal)
+        self._wal_inode = inode_of(self._wal)
+        return Saved(tables, newest, rolled_back)
+
+    def _check_header(self) -> None:
+        """See that the file is ours without a change to it, or to what lies beside it."""
+        uri = f"{self.path.as_uri()}?mode=ro&immutable=1"
+        header = sqlite3.connect(uri, uri=True)
+        try:
+            schema.check_ours(header, self.path)
+        finally:
+            header.close()
 
     def _connect(self) -> sqlite3.Connection:
         connection = sqlite3.connect(self.path, timeout=BUSY_TIMEOUT_S, isolation_level=None)
-        connection.execute("PRAGMA journal_mode = WAL").fetchone()
         connection.execute(f"PRAGMA synchronous = {_SYNCHRONOUS[self._durability]}")
         connection.execute(f"PRAGMA cache_size = -{WRITER_CACHE_KIB}")
+        connection.execute(f"PRAGMA journal_size_limit = {WAL_BYTES}")
         return connection
 
-    def _check(self, connection: sqlite3.Connection, identity: Identity) -> None:
+    def _check_version(self, connection: sqlite3.Connection) -> None:
         written_by = schema.version(connection)
         if written_by > len(schema.MIGRATIONS):
             raise StateVersionTooNew(
                 f"{self.path} has version {written_by} and this package knows up to "
                 f"{len(schema.MIGRATIONS)}: use the newer one that wrote it"
             )
-        (application,) = connection.execute("PRAGMA application_id").fetchone()
-        if written_by and application != schema.APPLICATION_ID:
-            raise StateCorrupt(f"{self.path} is a database of something else; give another path")
-        schema.migrate(connection)
+
+    def _check_identity(self, connection: sqlite3.Connection, identity: Identity) -> None:
         found = connection.execute("SELECT * FROM identity").fetchone()
         ours = (identity.channel_id, identity.sender_id, identity.wire_profile)
         if found is None:
@@ -132,15 +168,53 @@ class SqliteStateStore:
             )
             raise StateMismatch(f"{self.path} belongs to {differ}; give another path")
 
-    def _load(self, connection: sqlite3.Connection) -> Saved:
-        tables = dict(schema.small_tables(connection))
+    def _load(self, connection: sqlite3.Connection) -> tuple[dict[str, list[Row]], list[LogEntry]]:
+        tables = dict(schema.small_tables(connection, self.path))
         self._tables = set(tables)
-        newest = connection.execute(
-            f"SELECT {ENTRY_COLUMNS} FROM log "
+        rows = connection.execute(
+            f"SELECT {ENTRY_COLUMNS}, {CHECKSUM} FROM log "
             "ORDER BY lamport_timestamp DESC, message_id DESC LIMIT ?",
             (LOG_WINDOW_ENTRIES,),
         ).fetchall()
-        return Saved(tables, [LogEntry(*row) for row in reversed(newest)])
+        newest = log_entries(self.path, rows[::-1])
+        if any(one.key >= other.key for one, other in pairwise(newest)):
+            raise damaged(self.path, "its log is not in order")
+        return tables, newest
+
+    def _in_place(self) -> sqlite3.Connection:
+        """The connection, once the file and its WAL are seen to lie where they were."""
+        if self._ownership.inode is None:
+            raise StateUnavailable(f"{self.path} is not open")
+        check_in_place(self.path, self._ownership.inode)
+        if self._connection is None:
+            self._connection = self._connect()
+            self._connection.execute("SELECT COUNT(*) FROM sqlite_schema")  # makes the WAL
+            self._wal_inode = inode_of(self._wal)
+        if inode_of(self._wal) != self._wal_inode:
+            self._save_lost_wal(self._connection)
+        return self._connection
+
+    def _save_lost_wal(self, connection: sqlite3.Connection) -> None:
+        """Bring into the file what stands in a WAL that was deleted: it is still open here. A new
+        one is begun with the next write, for which readers must begin anew as well."""
+        (is_busy, *_) = connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
+        if not is_busy:
+            self.epoch += 1
+            connection.close()
+            self._connection = None
+        raise StateUnavailable(
+            f"{self._wal} was deleted or replaced while it was in use; what was written is "
+            f"{'not safe yet' if is_busy else 'safe in the file itself'}"
+        )
+
+    @contextmanager
+    def _errors(self) -> Iterator[None]:
+        try:
+            yield
+        except (sqlite3.Error, UnicodeDecodeError, OverflowError) as error:
+            raise state_error(self.path, error) from error
+        except OSError as error:
+            raise StateUnavailable(f"{self.path} cannot be used: {error}") from error
 
     def _write(self, connection: sqlite3.Connection, changes: Changes) -> set[str]:
         """Write, and return the names of tables that were not there before."""
@@ -150,14 +224,11 @@ class SqliteStateStore:
                 [(id_hash(message_id), message_id) for message_id in changes.removed],
             )
         connection.executemany(
-            f"INSERT INTO log ({ENTRY_COLUMNS}, id_hash) VALUES (?, ?, ?, ?, ?, ?)",
-            [(*row, id_hash(row[0])) for row in changes.entries.values()],
+            f"INSERT INTO log ({ENTRY_COLUMNS}, id_hash, {CHECKSUM}) VALUES (?, ?, ?, ?, ?, ?, ?)",
+            [(*row, id_hash(row[0]), checksum("log", row)) for row in changes.entries.values()],
         )
-        if changes.hints:
-            connection.executemany(
-                "UPDATE log SET retrieval_hint = ? WHERE id_hash = ? AND message_id = ?",
-                [(hint, id_hash(i), i) for i, hint in changes.hints.items()],
-            )
+        for message_id, hint in changes.hints.items():
+            self._write_hint(connection, message_id, hint)
         if changes.trimmed_below is not None:
             lamport_timestamp, message_id = changes.trimmed_below
             connection.execute(
@@ -171,20 +242,35 @@ class SqliteStateStore:
             if table.name in created:
                 schema.create_small_table(connection, table)
             _write_rows(connection, table, put, deleted)
+        if created:
+            schema.seal(connection)
         return created
 
-    def _opened(self) -> sqlite3.Connection:
-        if self._connection is None:
-            raise StateUnavailable(f"{self.path} is not open")
-        return self._connection
+    def _write_hint(self, connection: sqlite3.Connection, message_id: str, hint: bytes) -> None:
+        """Give an entry its retrieval hint, and the checksum that it has with that."""
+        found = connection.execute(
+            f"SELECT entry, {ENTRY_COLUMNS}, {CHECKSUM} FROM log "
+            "WHERE id_hash = ? AND message_id = ?",
+            (id_hash(message_id), message_id),
+        ).fetchone()
+        if found is not None:
+            place, *row = found
+            ((*values, _),) = verified(self.path, "log", [row])
+            connection.execute(
+                f"UPDATE log SET retrieval_hint = ?, {CHECKSUM} = ? WHERE entry = ?",
+                (hint, checksum("log", (*values, hint)), place),
+            )
 
 
 def _write_rows(
     connection: sqlite3.Connection, table: Table, put: list[Row], deleted: list[tuple[Value]]
 ) -> None:
     if put:
-        places = ", ".join("?" * len(table.columns))
-        connection.executemany(f"INSERT OR REPLACE INTO {table.name} VALUES ({places})", put)
+        places = ", ".join("?" * (len(table.columns) + 1))
+        connection.executemany(
+            f"INSERT OR REPLACE INTO {table.name} VALUES ({places})",
+            [(*row, checksum(table.name, row)) for row in put],
+        )
     if deleted:
         key = table.columns[0][0]
         connection.executemany(f"DELETE FROM {table.name} WHERE {key} = ?", deleted)

@@ -1,20 +1,22 @@
 """The log of an SQLite state file, for reading beside the one who writes it."""
 
 import sqlite3
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from hashlib import sha256
 from pathlib import Path
 from typing import Any, Final
 
 from ..sds.changes import LogKey, Value
 from ..sds.log import LogEntry
-from .errors import StateCorrupt, StateError, StateUnavailable
+from .errors import StateError, StateUnavailable
+from .rows import CHECKSUM, damaged, verified
+from .schema import ENTRY_COLUMNS
 
-ENTRY_COLUMNS: Final = "message_id, sender_id, lamport_timestamp, content, retrieval_hint"
 BUSY_TIMEOUT_S: Final = 2.0
 READER_CACHE_KIB: Final = 4_096
 _PAGE_ENTRIES: Final = 1_000
-_DAMAGED: Final = (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB)
+_DAMAGED: Final = (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB, sqlite3.SQLITE_ERROR)
+"""Our statements are right: one that a file's tables do not fit means that these are not ours."""
 _IN_ORDER: Final = "ORDER BY lamport_timestamp, message_id"
 
 
@@ -25,17 +27,19 @@ class SqliteArchive:
         StateError: in each look-up; the file cannot be read.
     """
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, epoch: Callable[[], int] = lambda: 0) -> None:
         self._path = path
+        self._epoch = epoch
+        self._begun_in = 0
         self._connection: sqlite3.Connection | None = None
 
     def get(self, message_id: str) -> LogEntry | None:
         """The entry of an id, or None."""
-        rows = self._read(
-            f"SELECT {ENTRY_COLUMNS} FROM log WHERE id_hash = :hash AND message_id = :id",
+        found = self._entries(
+            "id_hash = :hash AND message_id = :id",
             {"hash": id_hash(message_id), "id": message_id},
         )
-        return LogEntry(*rows[0]) if rows else None
+        return found[0] if found else None
 
     def entries(self, start: LogKey | None, end: LogKey) -> Iterator[LogEntry]:
         """The entries from `start` up to and without `end`, in log order.
@@ -45,14 +49,11 @@ class SqliteArchive:
         after = start
         while True:
             where, values = _between(after, end)
-            page = self._read(
-                f"SELECT {ENTRY_COLUMNS} FROM log WHERE {where} {_IN_ORDER} LIMIT {_PAGE_ENTRIES}",
-                values,
-            )
-            yield from (LogEntry(*row) for row in page)
+            page = self._entries(f"{where} {_IN_ORDER} LIMIT {_PAGE_ENTRIES}", values)
+            yield from page
             if len(page) < _PAGE_ENTRIES:
                 return
-            after = (page[-1][2], page[-1][0] + "\0")
+            after = (page[-1].lamport_timestamp, page[-1].message_id + "\0")
 
     def count(self, start: LogKey | None, end: LogKey) -> int:
         """How many these are."""
@@ -65,6 +66,10 @@ class SqliteArchive:
             self._connection.close()
             self._connection = None
 
+    def _entries(self, where: str, values: Mapping[str, Value]) -> list[LogEntry]:
+        rows = self._read(f"SELECT {ENTRY_COLUMNS}, {CHECKSUM} FROM log WHERE {where}", values)
+        return log_entries(self._path, rows)
+
     def _read(self, statement: str, values: Mapping[str, Value]) -> list[tuple[Any, ...]]:
         try:
             return self._reader().execute(statement, dict(values)).fetchall()
@@ -72,7 +77,10 @@ class SqliteArchive:
             raise state_error(self._path, error) from error
 
     def _reader(self) -> sqlite3.Connection:
+        if self._begun_in != self._epoch():
+            self.close()
         if self._connection is None:
+            self._begun_in = self._epoch()
             self._connection = sqlite3.connect(
                 f"{self._path.absolute().as_uri()}?mode=ro",
                 uri=True,
@@ -100,6 +108,15 @@ def _between(start: LogKey | None, end: LogKey) -> tuple[str, dict[str, Value]]:
     return " AND ".join(where), values
 
 
+def log_entries(path: Path, rows: Sequence[tuple[Any, ...]]) -> list[LogEntry]:
+    """Entries from their rows.
+
+    Raises:
+        StateCorrupt: one is damaged.
+    """
+    return [LogEntry(*row) for row in verified(path, "log", rows)]  # type: ignore[arg-type]
+
+
 def id_hash(message_id: str) -> int:
     """What the index over ids holds."""
     return int.from_bytes(sha256(message_id.encode()).digest()[:8], signed=True)
@@ -112,10 +129,7 @@ def state_error(path: Path, error: Exception) -> StateError:
     # Python tells text that is no UTF-8 in two ways, neither of them with a code of SQLite's.
     undecodable = isinstance(error, UnicodeDecodeError) or "decode to UTF-8" in str(error)
     if code in _DAMAGED or undecodable:
-        return StateCorrupt(
-            f"{path} is damaged or no state ({error}); move it away and start without it, or bring "
-            "back a copy"
-        )
+        return damaged(path, str(error))
     return StateUnavailable(
         f"{path} cannot be used ({error}); check free space, permissions and other users"
     )

@@ -1,0 +1,190 @@
+"""Whether a state file is what its owner left behind.
+
+A file counts its transactions. The count also stands beside it, in `<path>.commits`, which is
+written after each transaction and outlives the process as the file does. A file that counts fewer
+was set back: by a copy that was restored, a write-ahead log (WAL) that was deleted or cut short,
+or a power failure. Without the count beside it, a file that was not closed and has no WAL was
+copied, or lost its WAL.
+"""
+
+import os
+import sqlite3
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from secrets import token_hex
+from zlib import crc32
+
+from ..sds.changes import Value
+from .base import RolledBack
+from .errors import StateInUse, StateUnavailable
+from .ownership import PRIVATE_FILE, inode_of
+from .rows import checksum, verified
+
+TABLE = "state_file"
+
+
+@dataclass(frozen=True, slots=True)
+class _Count:
+    """How many transactions which file has been through."""
+
+    file_id: str
+    commits: int
+
+    @property
+    def line(self) -> bytes:
+        what = f"{self.file_id} {self.commits:020}"
+        return f"{what} {crc32(what.encode()):08x}\n".encode()
+
+
+class Continuity:
+    """Counts the transactions of a file that is open."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._beside = Path(f"{path}.commits")
+        self._descriptor: int | None = None
+        self._count = _Count("", 0)
+
+    def begin(
+        self, connection: sqlite3.Connection, *, is_new: bool, had_wal: bool
+    ) -> RolledBack | None:
+        """Begin to count; return what the file lacks of what was written to it."""
+        found = values(connection, self._path)
+        beside = self._read()
+        if "file_id" in found:
+            self._count = _Count(str(found["file_id"]), int(found["commits"] or 0))
+            lacks = self._lacks(beside, left_open=not found["closed"] and not had_wal)
+        else:
+            self._count = _Count(token_hex(8), 0)
+            lacks = self._gone(beside) if is_new and beside is not None else None
+        connection.execute("BEGIN IMMEDIATE")
+        for name, value in (
+            ("file_id", self._count.file_id),
+            ("commits", self._count.commits),
+            ("closed", 0),
+        ):
+            put(connection, name, value)
+        self.count(connection)
+        connection.execute("COMMIT")
+        # From now on the file itself says that it is open, whatever becomes of its WAL.
+        connection.execute("PRAGMA wal_checkpoint(PASSIVE)").fetchone()
+        with suppress(OSError):  # without it less is noticed, and nothing is lost
+            flags = os.O_RDWR | os.O_CREAT
+            self._descriptor = os.open(self._beside, flags, PRIVATE_FILE)
+        self.committed()
+        return lacks
+
+    def count(self, connection: sqlite3.Connection) -> None:
+        """Count the transaction that is under way.
+
+        Raises:
+            StateInUse: somebody else wrote since the last one.
+        """
+        before, now = self._count.commits, self._count.commits + 1
+        changed = connection.execute(
+            f"UPDATE {TABLE} SET value = ?, row_checksum = ? WHERE name = 'commits' AND value = ?",
+            (now, checksum(TABLE, ("commits", now)), before),
+        )
+        if changed.rowcount != 1:
+            raise StateInUse(
+                f"{self._path} was written by somebody else meanwhile; a state has one owner at a "
+                "time: stop the other one, then start again"
+            )
+
+    def committed(self) -> None:
+        """The transaction that was counted is written."""
+        self._count = _Count(self._count.file_id, self._count.commits + 1)
+        if self._descriptor is not None:
+            with suppress(OSError):
+                os.pwrite(self._descriptor, self._count.line, 0)
+
+    def end(self, connection: sqlite3.Connection) -> None:
+        """Note that the file is closed as it should be."""
+        connection.execute("BEGIN IMMEDIATE")
+        put(connection, "closed", 1)
+        self.count(connection)
+        connection.execute("COMMIT")
+        self.committed()
+
+    def close(self) -> None:
+        """Stop counting; twice does nothing."""
+        if self._descriptor is not None:
+            os.close(self._descriptor)
+            self._descriptor = None
+
+    def _read(self) -> _Count | None:
+        try:
+            line = self._beside.read_bytes()
+            file_id, commits, _ = line.decode().split()
+            count = _Count(file_id, int(commits))
+        except (OSError, ValueError):
+            return None
+        return count if count.line == line else None
+
+    def _gone(self, beside: _Count) -> RolledBack:
+        return RolledBack(
+            f"{self._path} was used before and is gone, with all of its {beside.commits} writes",
+            beside.commits,
+        )
+
+    def _lacks(self, beside: _Count | None, *, left_open: bool) -> RolledBack | None:
+        if beside is None:
+            if not left_open:
+                return None
+            if self._path.stat().st_nlink > 1:
+                raise StateUnavailable(
+                    f"{self._path} was left open under another name (it is hard linked), and its "
+                    "newest changes lie beside that one: open it under that name"
+                )
+            return RolledBack(
+                f"{self._path} was not closed and has no -wal file beside it: it is a copy that "
+                "was made while it was in use, or its -wal was deleted; what was written later is "
+                "missing",
+                None,
+            )
+        if beside.file_id != self._count.file_id:
+            return RolledBack(
+                f"{self._path} was replaced: another state file was used here before "
+                f"({beside.commits} writes)",
+                None,
+            )
+        if (missing := beside.commits - self._count.commits) > 0:
+            return RolledBack(
+                f"{self._path} lacks the last {missing} writes: an older copy was restored, its "
+                "-wal was deleted or cut short, or power failed",
+                missing,
+            )
+        return None
+
+
+def check_in_place(path: Path, opened: tuple[int, int] | None) -> None:
+    """See that a file that is open still lies where it was opened.
+
+    Raises:
+        StateUnavailable: it was deleted or replaced.
+    """
+    found = inode_of(path)
+    if found != opened:
+        what = "deleted" if found is None else "replaced by another file"
+        raise StateUnavailable(
+            f"{path} was {what} while it was in use: put it back, or start again with what is there"
+        )
+
+
+def values(connection: sqlite3.Connection, path: Path) -> dict[Value, Value]:
+    """What the file notes of itself.
+
+    Raises:
+        StateCorrupt: a row is damaged.
+    """
+    rows = connection.execute(f"SELECT * FROM {TABLE}").fetchall()
+    return {name: value for name, value in verified(path, TABLE, rows)}  # noqa: C416 - for mypy
+
+
+def put(connection: sqlite3.Connection, name: str, value: Value) -> None:
+    """Note something of the file, in a transaction."""
+    connection.execute(
+        f"INSERT OR REPLACE INTO {TABLE} VALUES (?, ?, ?)",
+        (name, value, checksum(TABLE, (name, value))),
+    )

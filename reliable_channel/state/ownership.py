@@ -1,0 +1,102 @@
+"""One owner at a time: of the file, whatever name it is opened under.
+
+Within a process the device and inode of open files are noted. Between processes the file itself is
+locked, where the system keeps that lock apart from those of SQLite (Linux), and in any case a file
+`<path>.lock` beside it.
+"""
+
+import os
+import sys
+from pathlib import Path
+from threading import Lock
+from typing import Final
+
+from filelock import FileLock, Timeout
+
+from .errors import StateInUse, StateUnavailable
+
+if sys.platform == "linux":
+    from fcntl import LOCK_EX, LOCK_NB, flock
+
+PRIVATE_FILE: Final = 0o600
+PRIVATE_DIRECTORY: Final = 0o700
+Inode = tuple[int, int]
+"""Device and inode: one for each file, however many names it has."""
+
+_open: set[Inode] = set()
+_guard: Final = Lock()
+
+
+class Ownership:
+    """The right to use a file, for as long as it is held.
+
+    While it is held nothing else in this process may open and close the file: that would release
+    the locks of SQLite, which belong to the process.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._beside = FileLock(f"{path}.lock", mode=PRIVATE_FILE, thread_local=False)
+        self._descriptor: int | None = None
+        self.inode: Inode | None = None
+        """The file that is owned."""
+
+    def take(self) -> None:
+        """Take the file; make it, readable to nobody else, where it is not there.
+
+        Raises:
+            StateInUse: somebody has it open, under this name or another one.
+            StateUnavailable: it cannot be opened or made.
+        """
+        try:
+            self._path.parent.mkdir(mode=PRIVATE_DIRECTORY, parents=True, exist_ok=True)
+            self._beside.acquire(timeout=0)
+            self._note(inode_of(self._path))
+            # Before it is open: closing it again would release the locks of another channel here.
+            self._descriptor = os.open(self._path, os.O_RDWR | os.O_CREAT, PRIVATE_FILE)
+            if self.inode is None:
+                self._note(inode_of(self._path))
+            if sys.platform == "linux":
+                flock(self._descriptor, LOCK_EX | LOCK_NB)
+        except (Timeout, BlockingIOError):
+            self.release()
+            raise self._in_use() from None
+        except OSError as error:
+            self.release()
+            raise StateUnavailable(f"{self._path} cannot be opened: {error}") from error
+        except StateInUse:
+            self.release()
+            raise
+
+    def release(self) -> None:
+        """Give it back; twice does nothing."""
+        if self._descriptor is not None:
+            os.close(self._descriptor)
+            self._descriptor = None
+        if self.inode is not None:
+            _open.discard(self.inode)
+            self.inode = None
+        self._beside.release()
+
+    def _note(self, inode: Inode | None) -> None:
+        with _guard:
+            if inode in _open:
+                raise self._in_use()
+            if inode is not None:
+                _open.add(inode)
+                self.inode = inode
+
+    def _in_use(self) -> StateInUse:
+        return StateInUse(
+            f"{self._path} is in use; a state has one owner at a time: stop the other process or "
+            "close the other channel, or give this one a state of its own"
+        )
+
+
+def inode_of(path: Path) -> Inode | None:
+    """Which file lies at a path; None where there is none."""
+    try:
+        found = path.stat()
+    except FileNotFoundError:
+        return None
+    return found.st_dev, found.st_ino

@@ -1,0 +1,51 @@
+"""Rows of a state file, each with a checksum: a bit that a disk flipped is found and not served."""
+
+from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
+from typing import Final
+from zlib import crc32
+
+from ..sds.changes import Row, Value
+from .errors import StateCorrupt
+
+CHECKSUM: Final = "row_checksum"
+"""The last column of every table whose rows have one."""
+
+
+def checksum(table: str, row: Sequence[Value]) -> int:
+    """A crc32 of the table's name and of type, length and bytes of each value.
+
+    It finds every flipped bit, and a row that stands in another table or under another key.
+    """
+    parts = [table.encode()]
+    for value in row:
+        if isinstance(value, str):
+            kind, data = b"s", value.encode()
+        elif isinstance(value, int):
+            kind, data = b"i", b"%d" % value
+        elif value is None:
+            kind, data = b"n", b""
+        else:
+            kind, data = b"b", value
+        parts += (b"%b%d:" % (kind, len(data)), data)
+    return crc32(b"".join(parts))
+
+
+def verified(path: Path, table: str, rows: Iterable[Row]) -> Iterator[Row]:
+    """The rows without their checksums.
+
+    Raises:
+        StateCorrupt: one does not fit its checksum.
+    """
+    for *values, found in rows:
+        if checksum(table, values) != found:
+            raise damaged(path, f"a row of {table!r} does not fit its checksum")
+        yield tuple(values)
+
+
+def damaged(path: Path, why: str) -> StateCorrupt:
+    """The error for a file that cannot be trusted."""
+    return StateCorrupt(
+        f"{path} is damaged or no state ({why}); move it away and start without it, or bring back "
+        "a copy"
+    )
