@@ -71,6 +71,7 @@ __all__ = [
     "SendingMessage",
     "StateDegraded",
     "StateRecovered",
+    "StateRolledBack",
     "SyncReceived",
     "SyncSent",
     "TopicHealth",
@@ -242,6 +243,18 @@ class StateRecovered:
     """Log entries that had to make room in memory meanwhile, and were not written."""
 
 
+@dataclass(frozen=True, slots=True)
+class StateRolledBack:
+    """The channel's state is older than what was written to it. The channel starts from what is
+    there: idempotency keys and confirmations that are missing from it are forgotten."""
+
+    wire_name: ClassVar[str] = "state_rolled_back"
+    reason: str
+    """Which file, and what may have happened to it."""
+    missing_writes: int | None
+    """Transactions that are missing; None where that is not known."""
+
+
 ConnectionStatus = Literal["connected", "partially_connected", "disconnected"]
 
 
@@ -353,6 +366,7 @@ Event = (
     | NodeHealthChanged
     | StateDegraded
     | StateRecovered
+    | StateRolledBack
     | ObserverSetAside
     | ObserverSlow
     | EventsMissed

@@ -11,7 +11,7 @@ from typing import Final
 import anyio
 from anyio.abc import TaskGroup
 
-from ..events import Event, ReaderFellBehind, UnconfirmedDropped
+from ..events import Event, ReaderFellBehind, StateRolledBack, UnconfirmedDropped
 from ..options import ChannelOptions
 from ..policies import Policies
 from ..repairs import Repairs
@@ -194,6 +194,8 @@ class Runtime:
         try:
             self.engine.core.restore(saved.tables, saved.newest, self.engine.now_ms())
             self._enter()
+            if (lacks := saved.rolled_back) is not None:
+                self.engine.emit(StateRolledBack(lacks.reason, lacks.missing_writes))
             self.engine.restore(saved.tables)
         except DAMAGE as error:
             raise StateCorrupt(

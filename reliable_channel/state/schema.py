@@ -21,8 +21,8 @@ ENTRY_COLUMNS: Final = "message_id, sender_id, lamport_timestamp, content, retri
 """What the checksum of a log entry covers."""
 _NOT_SMALL: Final = ("identity", "log", continuity.TABLE)
 """The tables that are not small ones of the core or the runtime."""
-WHOLE_CHECK_BYTES: Final = 32 * 1024 * 1024
-"""A file of at most this size is checked whole when it is opened: some 0.2 s."""
+WHOLE_CHECK_BYTES: Final = 16 * 1024 * 1024
+"""A file of at most this size is checked whole when it is opened: at most some 0.2 s."""
 
 
 def _create(connection: sqlite3.Connection) -> None:

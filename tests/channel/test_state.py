@@ -12,6 +12,7 @@ import anyio
 import pytest
 
 from reliable_channel import (
+    ConnectionStatusChanged,
     DeliveryFailed,
     MessageAcknowledged,
     MessageReceived,
@@ -22,6 +23,7 @@ from reliable_channel import (
     StateInUse,
     StateMismatch,
     StateRecovered,
+    StateRolledBack,
 )
 from reliable_channel.sds.changes import Changes
 from reliable_channel.sds.wire import SpecCodec
@@ -397,3 +399,23 @@ async def test_what_a_real_disk_refuses_is_written_when_it_works_again(
         log = channel.log()
     async with world.alice() as again:
         assert [entry.row for entry in again.log()] == [entry.row for entry in log]
+
+
+async def test_an_older_copy_of_the_state_is_told(anyio_backend_name: str, tmp_path: Path) -> None:
+    if anyio_backend_name == "trio":
+        return  # its time is virtual here, and a disk's is real
+    path = tmp_path / "state.db"
+    world = World(SqliteStateStore(path))
+    async with world.alice() as channel:
+        await channel.send(b"first")
+    copy = path.read_bytes()
+    async with world.alice() as channel:
+        await channel.send(b"second", idempotency_key="second")
+    path.write_bytes(copy)
+    async with listening(world.alice()) as alice:
+        told = await alice.first(StateRolledBack)
+        assert told.missing_writes
+        assert str(path) in told.reason
+    async with listening(world.alice()) as alice:
+        await alice.first(ConnectionStatusChanged)
+        assert not alice.of(StateRolledBack)
