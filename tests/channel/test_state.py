@@ -12,7 +12,6 @@ import anyio
 import pytest
 
 from reliable_channel import (
-    ConnectionStatusChanged,
     DeliveryFailed,
     MessageAcknowledged,
     MessageReceived,
@@ -416,6 +415,7 @@ async def test_an_older_copy_of_the_state_is_told(anyio_backend_name: str, tmp_p
         told = await alice.first(StateRolledBack)
         assert told.missing_writes
         assert str(path) in told.reason
-    async with listening(world.alice()) as alice:
-        await alice.first(ConnectionStatusChanged)
+    async with listening(channel := world.alice()) as alice:
+        await channel.send(b"third")
+        await alice.first(MessageSent)
         assert not alice.of(StateRolledBack)
