@@ -114,7 +114,7 @@ def join(
                 yield from _done(whose, outcome)
     for begun in reassembler.pending:
         counts = len(begun.chunks), begun.data_segment_count
-        what = (*_messages(begun.tokens), begun.payload_hash, *counts)
+        what = (*_messages(begun.all_tokens), begun.payload_hash, *counts)
         yield (*whose, *what, None, _missing(begun))
 
 

@@ -17,7 +17,7 @@ from ..policies import Policies
 from ..repairs import Repairs
 from ..sds.archive import NO_ARCHIVE
 from ..sds.changes import NO_RECORDER, Recorder
-from ..sds.log import LogEntry
+from ..sds.log import LogEntry, MessageLog
 from ..segmentation import LAYOUTS, SegmentLayout
 from ..signing import Signing
 from ..state import StateCorrupt
@@ -131,7 +131,8 @@ class Runtime:
             retrieve_frequency_ms=options.retrieve_frequency_ms,
             has_store=asks_store,
         )
-        self.segmentation = _segmentation(options)
+        # What was sealed inside SDS stands sealed in the log.
+        self.segmentation = _segmentation(options, None if inner else core.log)
         self.engine = Engine(
             core,
             repairs,
@@ -430,7 +431,11 @@ class Runtime:
                 await self._deadline_changed.wait()
 
 
-def _segmentation(options: ChannelOptions) -> Segmentation:
+def _segmentation(options: ChannelOptions, log: MessageLog | None) -> Segmentation:
+    def content_of(message_id: str) -> bytes | None:
+        entry = None if log is None else log.get(message_id)
+        return None if entry is None else entry.content
+
     layout = options.segment_layout
     if isinstance(layout, str):
         layout = next((known for known in LAYOUTS if known.name == layout), None)
@@ -442,4 +447,5 @@ def _segmentation(options: ChannelOptions) -> Segmentation:
         segment_size_bytes=options.segment_size_bytes,
         max_payload_bytes=options.max_payload_bytes,
         reconstruction_timeout_ms=options.segment_reconstruction_timeout_ms,
+        content_of=None if log is None else content_of,
     )

@@ -1,8 +1,9 @@
 """The outermost stage: long payloads leave as segments, and arrive as payloads (LIP 173,
 Segmentation)."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
+from functools import partial
 from typing import Final, NamedTuple, Protocol
 
 from ..errors import ContentTooLong
@@ -92,10 +93,18 @@ class NoSegmentation:
         return ()
 
 
+class _Place(NamedTuple):
+    """Where a segment is: the number of its delivery, and its message in the log."""
+
+    number: int
+    message_id: str
+
+
 class Segments:
     """Payloads in segments of one layout; segments of every known layout are put together.
 
-    Unless `every_payload` is wrapped, one that fits a message goes bare.
+    Unless `every_payload` is wrapped, one that fits a message goes bare. With `content_of`, which
+    reads a message's content by its id, segments that had to make room are read again.
     """
 
     def __init__(
@@ -106,6 +115,7 @@ class Segments:
         segment_size_bytes: int,
         max_payload_bytes: int,
         reconstruction_timeout_ms: int,
+        content_of: Callable[[str], bytes | None] | None = None,
     ) -> None:
         self._layouts = (layout, *(other for other in LAYOUTS if other.name != layout.name))
         chunk_bytes = layout.chunk_size_bytes(segment_size_bytes)
@@ -124,7 +134,8 @@ class Segments:
                 max_sender_buffered_bytes=max(
                     room.max_sender_buffered_bytes, 2 * max_payload_bytes
                 ),
-            )
+            ),
+            None if content_of is None else partial(_recalled, content_of),
         )
 
     def split(self, payload: bytes) -> list[bytes]:
@@ -152,7 +163,8 @@ class Segments:
         if segment is None:
             yield Told(received, (number,))
             return
-        for outcome in self._reassembler.add(received.sender_id, segment, now_ms, number):
+        place = _Place(number, received.message_id)
+        for outcome in self._reassembler.add(received.sender_id, segment, now_ms, place):
             if isinstance(outcome, PayloadReassembled):
                 yield Told(replace(received, content=outcome.payload), _numbers(outcome.tokens))
             elif isinstance(outcome, Discarded):
@@ -181,7 +193,12 @@ def _told(outcome: SegmentOutcome) -> Told:
 
 
 def _numbers(tokens: tuple[object, ...]) -> tuple[int, ...]:
-    return tuple(token for token in tokens if isinstance(token, int))
+    return tuple(token.number for token in tokens if isinstance(token, _Place))
+
+
+def _recalled(content_of: Callable[[str], bytes | None], place: object) -> bytes | None:
+    assert isinstance(place, _Place)
+    return content_of(place.message_id)
 
 
 def _event(outcome: SegmentOutcome) -> Event:

@@ -10,7 +10,7 @@ class SetDropReason(Enum):
     EXPIRED = "expired"
     """No further segment came in time."""
     EVICTED = "evicted"
-    """A limit was reached, and this set had waited longest."""
+    """A limit was reached, and this set was the first to go."""
     HASH_MISMATCH = "hash_mismatch"
     """All segments are here, and what they make is not what the hash says."""
     MALFORMED = "malformed"

@@ -1,5 +1,6 @@
 """Putting payloads together again (LIP 243, Receiving)."""
 
+from collections.abc import Callable
 from dataclasses import dataclass, fields
 from typing import Final
 
@@ -23,7 +24,8 @@ MIB: Final = 1024 * 1024
 class ReassemblyLimits:
     """What is kept of incomplete payloads, and for how long.
 
-    The bounds that nim-segmentation has for everybody together are those of one sender here.
+    The bound that nim-segmentation has for everybody together is that of one sender here. It counts
+    payloads, too; here a payload counts as the bytes that it takes.
 
     Raises:
         ValueError: a limit below 1.
@@ -36,14 +38,10 @@ class ReassemblyLimits:
     """Segments of one payload; equal for all participants."""
     max_segment_bytes: int = 150 * 1024
     """Payload of one segment; Waku carries no more."""
-    max_segment_sets: int = 400
-    """Incomplete payloads; the least recently updated one of the sender with most makes room."""
     max_buffered_bytes: int = 64 * MIB
-    """The same in bytes, overhead included."""
-    max_sender_segment_sets: int = 100
-    """Incomplete payloads of one sender; its least recently updated one makes room."""
+    """Memory of all incomplete payloads, overhead included: some 30,000 that have just begun."""
     max_sender_buffered_bytes: int = 32 * MIB
-    """The same in bytes; holds 256 segments of nim-segmentation's size."""
+    """The same of one sender; holds 256 segments of nim-segmentation's size."""
 
     def __post_init__(self) -> None:
         for limit in fields(self):
@@ -60,15 +58,25 @@ class Reassembler:
 
     Segments of different senders never mix, even with equal hashes. Whether `sender_id` is true is
     for the caller to know: nothing is authenticated here. `now_ms` must not go back.
+
+    Args:
+        limits: what is kept.
+        recall: reads a segment again, encoded, by the token that came with it; None where it cannot
+            be read any more. With it, a set whose chunks had to make room is still put together
+            when its last segment arrives. Each segment must then come with a token.
     """
 
-    def __init__(self, limits: ReassemblyLimits | None = None) -> None:
+    def __init__(
+        self,
+        limits: ReassemblyLimits | None = None,
+        recall: Callable[[object], bytes | None] | None = None,
+    ) -> None:
         self.limits = limits or ReassemblyLimits()
+        self._recall = recall
         self.pending = SegmentSets(
-            max_sets=self.limits.max_segment_sets,
             max_bytes=self.limits.max_buffered_bytes,
-            max_sender_sets=self.limits.max_sender_segment_sets,
             max_sender_bytes=self.limits.max_sender_buffered_bytes,
+            keeps_outlines=recall is not None,
         )
         """The incomplete payloads."""
 
@@ -104,7 +112,7 @@ class Reassembler:
         if segment_set.is_complete:
             # Before room is made: what arrives whole pushes nothing out.
             self.pending.take(segment_set)
-            outcomes.append(_finish(segment_set))
+            outcomes.append(self._finish(segment_set))
         else:
             evicted = self.pending.make_room(sender_id)
             outcomes.extend(_dropped(each, SetDropReason.EVICTED) for each in evicted)
@@ -121,6 +129,30 @@ class Reassembler:
         return [
             _dropped(each, SetDropReason.EXPIRED) for each in self.pending.take_idle_since(until_ms)
         ]
+
+    def _finish(self, segment_set: SegmentSet) -> PayloadReassembled | SegmentSetDropped:
+        if not self._has_all(segment_set):
+            return _dropped(segment_set, SetDropReason.EVICTED)
+        payload = segment_set.join()
+        if segment_set.payload_length not in (None, len(payload)):
+            return _dropped(segment_set, SetDropReason.MALFORMED)
+        if payload_hash(payload) != segment_set.payload_hash:
+            return _dropped(segment_set, SetDropReason.HASH_MISMATCH)
+        return PayloadReassembled(
+            payload, segment_set.payload_hash, segment_set.sender_id, segment_set.all_tokens
+        )
+
+    def _has_all(self, segment_set: SegmentSet) -> bool:
+        """Read again the chunks that were let go; return whether all are here."""
+        for index, chunk in segment_set.chunks.items():
+            if chunk is None:
+                assert self._recall is not None
+                data = self._recall(segment_set.tokens[index])
+                segment = None if data is None else sniff(data)
+                if segment is None:
+                    return False
+                segment_set.chunks[index] = segment.payload
+        return True
 
     def _review(self, segment: Segment) -> tuple[DiscardReason, str] | None:
         """Say why a segment cannot be kept, whatever is here already."""
@@ -153,17 +185,6 @@ class Reassembler:
         return None
 
 
-def _finish(segment_set: SegmentSet) -> PayloadReassembled | SegmentSetDropped:
-    payload = segment_set.join()
-    if segment_set.payload_length not in (None, len(payload)):
-        return _dropped(segment_set, SetDropReason.MALFORMED)
-    if payload_hash(payload) != segment_set.payload_hash:
-        return _dropped(segment_set, SetDropReason.HASH_MISMATCH)
-    return PayloadReassembled(
-        payload, segment_set.payload_hash, segment_set.sender_id, tuple(segment_set.tokens)
-    )
-
-
 def _progress(segment_set: SegmentSet) -> SegmentProgress:
     return SegmentProgress(
         segment_set.payload_hash,
@@ -180,7 +201,7 @@ def _dropped(segment_set: SegmentSet, reason: SetDropReason) -> SegmentSetDroppe
         reason,
         len(segment_set.chunks),
         segment_set.data_segment_count,
-        tuple(segment_set.tokens),
+        segment_set.all_tokens,
     )
 
 

@@ -1,6 +1,7 @@
 """Requests of one and of many segments: what the application hears."""
 
 import hashlib
+from functools import partial
 from typing import Any
 
 import anyio
@@ -18,8 +19,9 @@ from reliable_channel import (
     SendingMessage,
     SendProgress,
 )
+from reliable_channel.runtime import segments
 from reliable_channel.sds import NIM
-from reliable_channel.segmentation import NIM_SEGMENTATION, Segmenter, sniff
+from reliable_channel.segmentation import NIM_SEGMENTATION, ReassemblyLimits, Segmenter, sniff
 from reliable_channel.transport import MemoryNetwork
 
 from .world import listening, make_channel, spied
@@ -171,3 +173,26 @@ async def test_a_bare_payload_that_looks_like_a_segment_is_wrapped() -> None:
     outer = sniff(content)
     assert outer is not None
     assert outer.payload == inner
+
+
+async def test_segments_that_had_to_make_room_are_read_from_the_log_again(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    # All segments of the first payload are acknowledged; what was acknowledged is delivered.
+    room = partial(ReassemblyLimits, max_buffered_bytes=1, max_sender_buffered_bytes=1)
+    monkeypatch.setattr(segments, "ReassemblyLimits", room)
+    network, size = MemoryNetwork(), 30_000
+    alice = make_channel(network.transport(), "alice", options=ChannelOptions())
+    options = segmenting(segment_size_bytes=1_000, max_payload_bytes=size)
+    bob = make_channel(network.transport(), "bob", options=options)
+    split = Segmenter(NIM_SEGMENTATION, segment_size_bytes=1_000).split
+    payloads = [bytes([n]) + payload(size - 1) for n in range(3)]
+    *first, last = split(payloads[0])
+    async with alice, listening(bob) as heard:
+        for each in [*first, *split(payloads[1])[:-1], *split(payloads[2])[:-1]]:
+            await alice.send(each)
+        await heard.until(lambda: len(bob.log()) == 3 * len(first))
+        sets = bob._used().segmentation._reassembler.pending  # type: ignore[attr-defined]
+        assert [None in each.chunks.values() for each in sets] == [True, False, False]
+        await alice.send(last)
+        assert (await heard.first(MessageReceived)).content == payloads[0]

@@ -315,7 +315,7 @@ def test_a_payload_can_be_sent_again_after_it_expired() -> None:
     assert payloads(give(reassembler, segments)) == [PAYLOAD]
 
 
-@pytest.mark.parametrize("name", ["max_segment_sets", "reconstruction_timeout_ms"])
+@pytest.mark.parametrize("name", ["max_buffered_bytes", "reconstruction_timeout_ms"])
 def test_limits_are_checked(name: str) -> None:
     with pytest.raises(ValueError, match=f"{name} is 0; allowed is at least 1"):
         ReassemblyLimits(**{name: 0})

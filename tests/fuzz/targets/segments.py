@@ -18,9 +18,7 @@ from ..target import Target, joined, records
 LIMITS: Final = ReassemblyLimits(
     max_total_segments=8,
     max_segment_bytes=512,
-    max_segment_sets=4,
     max_buffered_bytes=8_000,
-    max_sender_segment_sets=2,
     max_sender_buffered_bytes=4_000,
 )
 _UNSET_FIELDS_BYTES: Final = 8
@@ -41,21 +39,32 @@ def _segment(data: bytes) -> None:
 
 def _payloads(data: bytes) -> None:
     """Each record is a segment of one of four senders; buffers keep to their limits, a payload that
-    is given out has the hash it was announced with, and nothing stays for ever."""
-    reassembler = Reassembler(LIMITS)
+    is given out has the hash it was announced with, and nothing stays for ever. Likewise where
+    what had to make room can be read again, and then no less is given out."""
+    assert _given_out(data, Reassembler(LIMITS)) <= _given_out(data, None)
+
+
+def _given_out(data: bytes, reassembler: Reassembler | None) -> int:
+    log: list[bytes] = []
+    if reassembler is None:
+        reassembler = Reassembler(LIMITS, lambda token: log[int(str(token))])
     arrived = given_out = 0
     for now_ms, record in enumerate(records(data)):
         arrived += len(record)
         sender_id = str(record[-1] & 3) if record else ""
-        for outcome in reassembler.receive(sender_id, record[:-1], now_ms):
+        log.append(record[:-1])
+        segment = sniff(record[:-1])
+        if segment is None:
+            continue
+        for outcome in reassembler.add(sender_id, segment, now_ms, len(log) - 1):
             if isinstance(outcome, PayloadReassembled):
                 assert payload_hash(outcome.payload) == outcome.payload_hash
                 given_out += len(outcome.payload)
-        assert reassembler.pending.count <= LIMITS.max_segment_sets
         assert reassembler.pending.size_bytes <= LIMITS.max_buffered_bytes
     assert given_out <= arrived
     reassembler.on_deadline(len(data) + LIMITS.reconstruction_timeout_ms)
     assert reassembler.next_deadline_ms() is None
+    return given_out
 
 
 def _segments() -> Iterator[list[bytes]]:

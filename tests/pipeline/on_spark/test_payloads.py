@@ -23,6 +23,7 @@ from reliable_channel.segmentation import (
     SegmentLayout,
     payload_hash,
 )
+from reliable_channel.segmentation.segment_sets import SEGMENT_OVERHEAD_BYTES, SET_OVERHEAD_BYTES
 
 from ..test_real_channels import Group
 
@@ -89,7 +90,8 @@ def test_what_is_not_whole_says_why() -> None:
 def test_what_a_participant_would_not_keep_is_not_kept() -> None:
     """However often a first segment comes: the oldest incomplete payloads make room."""
     first = segments(LONG)[0]
-    rows = joined(sent([first] * 5), ReassemblyLimits(max_sender_segment_sets=2))
+    set_bytes = SET_OVERHEAD_BYTES + SEGMENT_OVERHEAD_BYTES + len(first)
+    rows = joined(sent([first] * 5), ReassemblyLimits(max_sender_buffered_bytes=2 * set_bytes))
     whys = [str(row[6])[:10] for row in rows]
     assert whys == ["evicted", "evicted", "evicted", "incomplete", "incomplete"]
 
