@@ -282,7 +282,7 @@ class Runtime:
         return Follower(
             list(log if last is None else log.last(last)),
             self._stream.follow(),
-            _segmentation(self.options),
+            _segmentation(self.options, None if self._inner else log),
             None if self._inner is None else self._inner.open,
         )
 
