@@ -90,7 +90,8 @@ class StatusBot:
         )
         self.rooms = Rooms()
         """Where the bot is."""
-        self._handlers = Handlers()
+        self.handlers = Handlers()
+        """Its functions."""
         self._session: Session | None = None
         self._running: Running | None = None
         if community is not None:
@@ -130,7 +131,7 @@ class StatusBot:
         """
 
         def declare(function: Function) -> Function:
-            self._handlers.add_command(name, function, allow)
+            self.handlers.add_command(name, function, allow)
             return function
 
         return declare
@@ -162,7 +163,7 @@ class StatusBot:
 
     def task(self, function: Function) -> Function:
         """Run a function once, from when the bot has read the history until it ends."""
-        self._handlers.jobs.append(Job(function.__qualname__, function, None))
+        self.handlers.jobs.append(Job(function.__qualname__, function, None))
         return function
 
     def every(self, *, seconds: float) -> Callable[[Function], Function]:
@@ -175,13 +176,13 @@ class StatusBot:
             raise ValueError(f"{seconds} seconds are no interval")
 
         def declare(function: Function) -> Function:
-            self._handlers.jobs.append(Job(function.__qualname__, function, seconds))
+            self.handlers.jobs.append(Job(function.__qualname__, function, seconds))
             return function
 
         return declare
 
     def _on(self, kind: Kind, function: Function) -> Function:
-        self._handlers.add_event(kind, function)
+        self.handlers.add_event(kind, function)
         return function
 
     # -- while it runs ----------------------------------------------------------------------------
@@ -242,6 +243,11 @@ class StatusBot:
         """
         self._now().memory.keep(name, value)
 
+    @property
+    def is_busy(self) -> bool:
+        """Whether the bot runs and one of its functions has not ended yet."""
+        return self._running is not None and self._running.is_busy
+
     def _now(self) -> Session:
         if self._session is None:
             raise NotRunning("the bot is not running; do this in a handler, a task or a schedule")
@@ -293,7 +299,7 @@ class StatusBot:
         self._session = Session(
             surroundings, self.rooms, self.options, self._moderators, self.watch
         )
-        self._running = Running(self._session, surroundings, self._handlers, self.options)
+        self._running = Running(self._session, surroundings, self.handlers, self.options)
         try:
             with served(self.watch, self.options.metrics_port):
                 await self._running.run()

@@ -37,6 +37,8 @@ from .options import BotOptions
 from .session import Session
 
 HELP: Final = "help"
+NOT_ANSWERED: Final = "not answered"
+"""Stands for the functions of a call that was beyond a limit."""
 _SAID_BY_PEOPLE: Final = (ContentType.TEXT_PLAIN, ContentType.EMOJI, ContentType.IMAGE)
 
 
@@ -60,6 +62,11 @@ class Dispatcher:
         self._of_channels = Buckets(options.channel_limit)
         self._slots = anyio.Semaphore(options.handlers_at_once)
         self._pending: dict[bytes, int] = {}
+
+    @property
+    def is_busy(self) -> bool:
+        """Whether a function has not ended yet."""
+        return bool(self._pending)
 
     @property
     def handled_until_ms(self) -> int:
@@ -143,7 +150,7 @@ class Dispatcher:
             self._session.heard(pair, room)
         if is_allowed:
             return calls + mentioned
-        return [*calls, ("not answered", _nothing)] if asked or mentioned else calls
+        return [*calls, (NOT_ANSWERED, _nothing)] if asked or mentioned else calls
 
     def _is_me(self, text: str) -> bool:
         return self._session.public_key in mentions(text)

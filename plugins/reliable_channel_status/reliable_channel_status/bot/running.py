@@ -72,6 +72,11 @@ class Running:
         self.started = anyio.Event()
         """Set once the node is there and the history read, as far as Store has it."""
 
+    @property
+    def is_busy(self) -> bool:
+        """Whether a function has not ended yet."""
+        return self._dispatcher.is_busy
+
     def stop(self) -> None:
         """Take no more events; let functions end and messages go out, for a limited time."""
         self._stopping.set()

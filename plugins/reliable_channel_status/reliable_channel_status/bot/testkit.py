@@ -9,8 +9,9 @@ hour passes at once, and the bot's own key, state and node are left alone.
 """
 
 import asyncio
+from collections import Counter
 from collections.abc import Coroutine
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from hashlib import sha256
 from types import TracebackType
 from typing import Any, Final, Self, TypeVar
@@ -36,10 +37,12 @@ from . import sayings
 from .bot import StatusBot
 from .link import NS_PER_MS
 from .memory import BotMemory
+from .missing import why_unanswered
 from .rooms import Room
 from .sayings import Make
 from .session import Surroundings
 from .virtual_time import VirtualTimeLoop
+from .watching import Watch
 
 START_MS: Final = 1_700_000_000_000
 SETTLE_S: Final = 1.0
@@ -56,6 +59,20 @@ T = TypeVar("T")
 def key_of(name: str) -> PrivateKey:
     """The key of somebody in a test: the same for the same name, and known to everybody."""
     return PrivateKey(sha256(f"StatusTestKit {name}".encode()).digest())
+
+
+@dataclass(frozen=True, slots=True)
+class Mark:
+    """A moment of a test."""
+
+    logged: int
+    ran: Counter[str]
+    heard: int
+
+
+def _runs(watch: Watch) -> Counter[str]:
+    """How often each function ended."""
+    return Counter({of: n for (name, of), n in watch.counts.items() if name == "handlers_run"})
 
 
 class StatusTestKit:
@@ -215,6 +232,31 @@ class StatusTestKit:
         """What the bot answered to a message."""
         return [message.text for message in self.said() if message.response_to == message_id]
 
+    def mark(self) -> "Mark":
+        """A moment, for `why_unanswered`."""
+        watch = self.bot.watch
+        return Mark(watch.logged, _runs(watch), len(self.heard))
+
+    def why_unanswered(self, text: str, since: "Mark") -> str:
+        """Why the bot did not answer a message that was written after a moment."""
+        if self._task is None:
+            return "the bot does not run; call kit.start()"
+        watch = self.bot.watch
+        return why_unanswered(
+            text,
+            bot=self.public_key,
+            handlers=self.bot.handlers,
+            options=self.bot.options,
+            logged=watch.since(since.logged),
+            ran=_runs(watch) - since.ran,
+            said=[
+                received.payload
+                for received in self.heard[since.heard :]
+                if received.signer == self.public_key
+            ],
+            is_pending=self.bot.is_busy,
+        )
+
     def room(self, channel: str | None = None) -> Room:
         """A chat of the bot: the first one, unless it is named."""
         if channel is not None:
@@ -320,14 +362,16 @@ class KitUser:
         """Write a message and return the text of the bot's answer.
 
         Raises:
-            AssertionError: there is none within a minute of virtual time.
+            AssertionError: there is none within a minute of virtual time; it says why.
         """
+        since = self._kit.mark()
         message_id = self.says(text, channel=channel, to=to)
         for _ in range(round(ANSWER_S / SETTLE_S)):
             if answers := self._kit.answers(message_id):
                 return answers[0]
             self._kit.wait()
-        raise AssertionError(f"the bot did not answer {text!r} of {self.name}")
+        why = self._kit.why_unanswered(text, since)
+        raise AssertionError(f"the bot did not answer {text!r} of {self.name}: {why}")
 
     def edits(self, message_id: str, text: str, *, channel: str | None = None) -> None:
         """Give a message another text."""

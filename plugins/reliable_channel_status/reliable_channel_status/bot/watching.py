@@ -7,10 +7,24 @@ as one JSON object a line. Texts of messages and keys are not logged.
 import json
 import logging
 import time
-from collections import Counter
+from collections import Counter, deque
+from dataclasses import dataclass
 from typing import Any, Final
 
 LOG: Final = logging.getLogger("reliable_channel_status.bot")
+
+
+REMEMBERED: Final = 200
+"""Log records that `Watch.since` can return."""
+
+
+@dataclass(frozen=True, slots=True)
+class Logged:
+    """One log record."""
+
+    number: int
+    event: str
+    fields: dict[str, Any]
 
 
 class Watch:
@@ -19,6 +33,9 @@ class Watch:
     def __init__(self) -> None:
         self.counts: Counter[tuple[str, str]] = Counter()
         """By name and by what of: `("refused", "not_for_us")`."""
+        self.logged = 0
+        """Log records so far."""
+        self._records: deque[Logged] = deque(maxlen=REMEMBERED)
         self.metrics_url: str | None = None
         """Where Prometheus finds the counts while the bot runs with a `metrics_port`."""
 
@@ -30,9 +47,15 @@ class Watch:
         self, event: str, level: int = logging.INFO, *, error: bool = False, **fields: object
     ) -> None:
         """Write a record; with `error` the exception that is being handled as well."""
+        self.logged += 1
+        self._records.append(Logged(self.logged, event, fields))
         text = " ".join([event, *(f"{name}={value!r}" for name, value in fields.items())])
         extra = {"event": event, "fields": fields}
         LOG.log(level, "%s", text, extra=extra, exc_info=error)
+
+    def since(self, logged: int) -> list[Logged]:
+        """The records after the first so many, as far as they are remembered."""
+        return [record for record in self._records if record.number > logged]
 
 
 class JsonLines(logging.Formatter):

@@ -1,0 +1,87 @@
+"""Why a bot did not answer: from what it logged and which of its functions ran, for its author."""
+
+from collections import Counter
+from collections.abc import Sequence
+from typing import Final
+
+from ..keys import PublicKey
+from ..mentions import mentions
+from ..payloads import ChatMessage, Payload
+from .commands import split
+from .dispatch import HELP, NOT_ANSWERED
+from .handlers import Handlers
+from .options import BotOptions
+from .watching import Logged
+
+EVENTS: Final = {
+    "refused": "the message was refused as {reason}: {detail}",
+    "rate_limited": "the call was beyond `user_limit` or `channel_limit`",
+    "handler_failed": "`{handler}` failed with {why}",
+    "handler_timed_out": "`{handler}` did not end within {timeout_s} s (`handler_timeout_ms`)",
+    "answer_withheld": "the answer was withheld, as user and bot were in a loop (`loops`)",
+    "node_away": "the node failed: {why}",
+    "publish_failed": "the node did not take what the bot said: {why}",
+    "unpublishable": "the node refused what the bot said: {why}",
+}
+"""What these log records mean for somebody who waits for an answer."""
+
+
+def why_unanswered(
+    text: str,
+    *,
+    bot: PublicKey,
+    handlers: Handlers,
+    options: BotOptions,
+    logged: Sequence[Logged],
+    ran: Counter[str],
+    said: Sequence[Payload],
+    is_pending: bool,
+) -> str:
+    """Why a message was not answered.
+
+    Args:
+        text: of the message.
+        bot: who should have answered.
+        handlers: the bot's functions.
+        options: of the bot.
+        logged: what it logged since the message.
+        ran: how often each function ended since then.
+        said: what the bot said since then.
+        is_pending: whether a function has not ended yet.
+    """
+    found = [EVENTS[one.event].format(**one.fields) for one in logged if one.event in EVENTS]
+    if found:
+        return "; ".join(dict.fromkeys(found))
+    names = [f"`{name}`" for name, times in ran.items() if times and name != NOT_ANSWERED]
+    if is_pending:
+        return "a function that was called has not ended yet"
+    if names:
+        return f"{' and '.join(names)} ran and {_instead(said)}"
+    return _not_called(text, bot, handlers, options.prefix)
+
+
+def _instead(said: Sequence[Payload]) -> str:
+    """What functions did that did not answer."""
+    texts = [repr(one.text) for one in said if isinstance(one, ChatMessage)]
+    if texts:
+        return f"said {', '.join(texts)}, not as an answer to it; use message.reply() or kit.said()"
+    if said:
+        return f"sent {type(said[-1]).__name__} but no text; see kit.heard"
+    return "said nothing; return a text or await message.reply()"
+
+
+def _not_called(text: str, bot: PublicKey, handlers: Handlers, prefix: str) -> str:
+    """Why no function was called."""
+    called = split(text, prefix)
+    if called is not None and called[0] not in (*handlers.commands, HELP):
+        known = ", ".join(f"{prefix}{name}" for name in (*handlers.commands, HELP))
+        return f"there is no command {prefix}{called[0]}; the bot has {known}"
+    if called is None and "message" not in handlers.events:
+        is_mention = bot in mentions(text)
+        if not (is_mention and "mention" in handlers.events):
+            more = " and no @bot.on_mention" if is_mention else ""
+            return (
+                f"it calls no command (they begin with {prefix!r}), "
+                f"and the bot has no @bot.on_message{more}"
+            )
+    return "no function was called: the bot did not hear it, had answered it before, or wrote it itself"
