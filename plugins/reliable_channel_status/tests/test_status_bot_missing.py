@@ -142,7 +142,7 @@ def test_a_function_that_has_not_ended() -> None:
 
 def test_a_bot_that_does_not_run_and_one_that_talks_to_itself() -> None:
     with StatusTestKit(new_bot()) as kit:
-        with pytest.raises(AssertionError, match="no function was called: .* or wrote it itself"):
+        with pytest.raises(AssertionError, match=r"no function was called: .* or wrote it itself"):
             kit.user("me", kit.key).asks("!ping")
         kit.stop()
         with pytest.raises(AssertionError, match=r"does not run; call kit\.start\(\)"):

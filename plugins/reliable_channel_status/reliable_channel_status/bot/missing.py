@@ -84,4 +84,4 @@ def _not_called(text: str, bot: PublicKey, handlers: Handlers, prefix: str) -> s
                 f"it calls no command (they begin with {prefix!r}), "
                 f"and the bot has no @bot.on_message{more}"
             )
-    return "no function was called: the bot did not hear it, had answered it before, or wrote it itself"
+    return "no function was called: the bot did not hear it, or knew it already, or wrote it itself"
