@@ -162,11 +162,12 @@ def _entries(channel: ReliableChannel) -> list[dict[str, object]]:
 
 async def _tell_events(channel: ReliableChannel, told: dict[str, MessageReceived] | None) -> None:
     async for event in channel.events(confirm=told is None):
+        # Written first: a harness that is gone must be told again of what it never read.
+        _write(record(event, _now_ms()))
         if told is not None and isinstance(event, MessageReceived):
             told[event.message_id] = event
         elif told is not None:
             await channel.confirm(event)
-        _write(record(event, _now_ms()))
 
 
 async def _stop_on_signal(

@@ -1,19 +1,27 @@
 """Channels of people, whose state is kept where nobody has to name a place."""
 
+import os
+import shutil
+import sys
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import ExitStack, asynccontextmanager
+from pathlib import Path
+from typing import Final
 
 import typer
+from filelock import FileLock, Timeout
 
 from ..channel import ReliableChannel
 from ..errors import StateInUse
 from .channel_flags import ChannelArguments
 from .console import err
 
-PERSONAL_STATE = (
-    f"sqlite:///{typer.get_app_dir('reliable-channel')}/{{channel_id}}/{{sender_id}}.db"
-)
-"""Where people's channels are kept when they do not say."""
+_NAME: Final = "reliable-channel"
+
+
+def personal_state() -> str:
+    """Where people's channels are kept when they do not say."""
+    return f"sqlite:///{_data_directory()}/{{channel_id}}/{{sender_id}}.db"
 
 
 @asynccontextmanager
@@ -23,7 +31,8 @@ async def personal_channel(arguments: ChannelArguments) -> AsyncIterator[Reliabl
     The place nobody named belongs to the first of a person's commands; another one at the same time
     goes without, which is enough to say something.
     """
-    channel = arguments.channel(default_state=PERSONAL_STATE)
+    default = personal_state() if arguments.common["state"] is None else None
+    channel = arguments.channel(default_state=default)
     try:
         await channel.open()
     except StateInUse:
@@ -41,3 +50,38 @@ async def personal_channel(arguments: ChannelArguments) -> AsyncIterator[Reliabl
         yield channel
     finally:
         await channel.aclose()
+
+
+def _data_directory() -> Path:
+    """Where the platform keeps data of applications; what an earlier version kept where settings
+    are moves there once."""
+    if sys.platform in ("darwin", "win32"):
+        return Path(typer.get_app_dir(_NAME, roaming=False))
+    # An address that is not absolute is to be ignored (XDG Base Directory Specification).
+    given = Path(os.environ.get("XDG_DATA_HOME", ""))
+    directory = (given if given.is_absolute() else Path.home() / ".local" / "share") / _NAME
+    earlier = Path(typer.get_app_dir(_NAME))
+    if not earlier.is_dir() or directory.exists():
+        return directory
+    try:
+        _move(earlier, directory)
+    except (Timeout, OSError) as error:
+        why = "it is in use" if isinstance(error, Timeout) else str(error)
+        err.print(f"state stays in {earlier} for now: {why}", style="dim", markup=False)
+        return earlier
+    err.print(f"state moved from {earlier} to {directory}", style="dim", markup=False)
+    return directory
+
+
+def _move(earlier: Path, directory: Path) -> None:
+    """Move a directory in which nobody has a state open.
+
+    Raises:
+        Timeout: somebody has.
+        OSError: it cannot be moved.
+    """
+    with ExitStack() as held:
+        for path in earlier.rglob("*.db"):
+            held.enter_context(FileLock(f"{path}.lock", timeout=0))
+        directory.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        shutil.move(earlier, directory)

@@ -1,11 +1,19 @@
 """From a URL to a state store."""
 
+from hashlib import sha256
 from pathlib import Path
+from typing import Final
 from urllib.parse import parse_qsl, quote, unquote, urlsplit
 
 from .base import StateStore
 from .memory import MemoryStateStore
 from .sqlite import Durability, SqliteStateStore
+
+LONGEST_NAME: Final = 250
+"""Bytes of a name in a path: file systems take 255, less the `.lock` beside a file. (Where that is
+the longest one beside it; a longer one, `.commits`, may fail: then less is noticed.)"""
+_LONGEST_VALUE: Final = 100
+"""Bytes of a channel or sender id where a name would become too long."""
 
 
 def memory_store(url: str, channel_id: str, sender_id: str) -> StateStore | None:
@@ -18,8 +26,8 @@ def memory_store(url: str, channel_id: str, sender_id: str) -> StateStore | None
 def sqlite_store(url: str, channel_id: str, sender_id: str) -> StateStore | None:
     """`sqlite:///path`, or `sqlite:////path` for an absolute one; `?durability=power` as well.
 
-    `{channel_id}` and `{sender_id}` in the path stand for those of the channel, so that one URL
-    serves many.
+    `{channel_id}` and `{sender_id}` in the path stand for those of the channel, percent-encoded, so
+    that one URL serves many; ids that make a name too long end in a hash.
 
     Raises:
         ValueError: it is not of that form.
@@ -34,7 +42,31 @@ def sqlite_store(url: str, channel_id: str, sender_id: str) -> StateStore | None
             f"state is {url!r}; allowed is sqlite:///relative/path or sqlite:////absolute/path, "
             "with ?durability=power to outlive a loss of power"
         )
-    for name, value in (("{channel_id}", channel_id), ("{sender_id}", sender_id)):
-        path = path.replace(name, quote(value, safe=""))
+    path = "/".join(_expanded(name, channel_id, sender_id) for name in path.split("/"))
     kind: Durability = "power" if durability == "power" else "process"
     return SqliteStateStore(Path(path), durability=kind)
+
+
+def _expanded(name: str, channel_id: str, sender_id: str) -> str:
+    """One name of a path, with ids in place of what stands for them."""
+    values = {"{channel_id}": _quoted(channel_id), "{sender_id}": _quoted(sender_id)}
+    for shorten in (str, _shortened):
+        made = name
+        for placeholder, value in values.items():
+            made = made.replace(placeholder, shorten(value))
+        if len(made.encode()) <= LONGEST_NAME:
+            break
+    return made
+
+
+def _quoted(value: str) -> str:
+    """An id as a part of a name that leads nowhere else: `.` and `..` are directories."""
+    return quote(value, safe="") if value.strip(".") else value.replace(".", "%2E")
+
+
+def _shortened(value: str) -> str:
+    """An id by its beginning and a hash; `%s` is in no id that was quoted."""
+    if len(value) <= _LONGEST_VALUE:
+        return value
+    end = f"%sha256-{sha256(value.encode()).hexdigest()[:32]}"
+    return value[: _LONGEST_VALUE - len(end)] + end
