@@ -36,7 +36,7 @@ QUICK: Final = ChannelOptions(
     causal_history_size=20,
     bloom_capacity=200,
 )
-"""Everything a thousand times faster than usual, for tests that run in real time as well."""
+"""Everything a thousand times faster than usual, for tests that run in real time."""
 
 E = TypeVar("E")
 
