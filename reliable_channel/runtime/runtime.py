@@ -45,7 +45,7 @@ from .retrieval import Retriever
 from .segments import NoSegmentation, Segmentation, Segments
 from .stages import Stages
 from .statistics import ChannelStatistics
-from .sync_status import SyncStatus, SyncStatusWatch
+from .sync_status import SyncState, SyncStatus, SyncStatusWatch
 
 RESTART_MARGIN_MS: Final = 600_000
 """How far before its last look a participant that starts again asks Store: what was on its way then
@@ -404,11 +404,16 @@ class Runtime:
 
     def _sync_status(self) -> SyncStatus:
         progress = self.engine.core.progress()
+        if progress.missing:
+            state: SyncState = "syncing"
+        else:
+            state = "different" if progress.different_from else "synced"
         return SyncStatus(
-            state="syncing" if progress.missing else "synced",
+            state=state,
             received=progress.received,
             missing=progress.missing,
             lost=progress.lost,
+            different_from=progress.different_from,
         )
 
     def _wake(self) -> None:

@@ -8,18 +8,28 @@ import anyio
 
 from .pulse import Pulse
 
+SyncState = Literal["synced", "syncing", "different"]
+
 
 @dataclass(frozen=True, slots=True)
 class SyncStatus:
-    """A snapshot. `synced` with lost messages is possible: nobody waits for these any more."""
+    """A snapshot. `synced` with lost messages is possible: nobody waits for these any more.
 
-    state: Literal["synced", "syncing"]
+    `different` means that nothing is missing as far as this participant knows, and that another
+    participant's log differs all the same: one of both lacks messages that nobody refers to any
+    more. That is noticed between participants of this SDK in the `spec` dialect, some minutes after
+    the messages were sent.
+    """
+
+    state: SyncState
     received: int
     """Messages of others that were delivered."""
     missing: int
     """Messages known by reference alone, and those that wait for them."""
     lost: int
     """Messages that were given up and have not come since."""
+    different_from: tuple[str, ...] = ()
+    """Participants whose logs differ and stay so, 16 at most."""
 
 
 class SyncStatusWatch:

@@ -262,6 +262,36 @@ class RepairSent:
     message_id: str
 
 
+@dataclass(frozen=True, slots=True)
+class LogDiffers:
+    """Another participant's log differs from this one, and stays so: one of both lacks messages
+    that nobody refers to any more.
+
+    Emitted once until the logs of all participants agree again (`LogAgrees`); the sync status says
+    `different` meanwhile. Logs are compared without their newest five minutes.
+    """
+
+    wire_name: ClassVar[str] = "log_differs"
+    sender_id: str
+    """The participant whose log was compared."""
+    since_ms: int
+    """The first Lamport timestamp of the range in which the logs differ."""
+    until_ms: int
+    """The first one after it."""
+    count_here: int
+    """Messages in the range in this log."""
+    count_there: int
+    """Messages in the range in the other log."""
+
+
+@dataclass(frozen=True, slots=True)
+class LogAgrees:
+    """The logs that differed are equal now, or their participants have not been heard for an
+    hour."""
+
+    wire_name: ClassVar[str] = "log_agrees"
+
+
 SdsEvent = (
     MessagePossiblyAcknowledged
     | MessageAcknowledged
@@ -279,4 +309,6 @@ SdsEvent = (
     | RepairRequestReceived
     | RepairBudgetReached
     | RepairSent
+    | LogDiffers
+    | LogAgrees
 )

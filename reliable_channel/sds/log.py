@@ -17,6 +17,7 @@ from sortedcontainers import SortedList
 from .archive import LOG_BLOCKS, NO_ARCHIVE, ArchiveBlocks, LogArchive
 from .changes import CHANNEL, NO_RECORDER, LogKey, LogRow, Recorder, Row, Table, Tables
 from .ids import RecentIds
+from .log_root import LogSums
 from .options import LOG_WINDOW_ENTRIES
 
 EVICTED_IDS: Final = 10_000
@@ -88,6 +89,8 @@ class MessageLog:
         """Entries that left the log since the start of the process."""
         self.horizon: LogKey | None = None
         """The newest key that was evicted: what lies at or below it is too old to enter again."""
+        self.sums = LogSums()
+        """What the log is compared by."""
         self.entries: dict[str, LogEntry] = {}
         """Those in memory by message id, for look-ups; in no order that means anything."""
         self._order: SortedList[LogKey] = SortedList()
@@ -119,6 +122,7 @@ class MessageLog:
         kept."""
         order, blocks, key = self._order, self._blocks, entry.key
         self._recorder.log(entry.row)
+        self.sums.add(key)
         if blocks.total and order and key < order[0]:
             return blocks.insert(entry, self._archive)
         at_end = not order or key > order[-1]
@@ -154,6 +158,7 @@ class MessageLog:
             entry = self._archive.get(message_id)
             assert entry is not None
             self._blocks.remove(entry)
+        self.sums.remove(entry.key)
         self._recorder.remove(message_id)
         return entry
 
@@ -211,6 +216,12 @@ class MessageLog:
         self.horizon = horizon
         if newest:
             self._blocks.restore(blocks, self._archive, newest[0].key)
+        if horizon is not None:
+            self.sums.forget_until(horizon[0])
+        if self._blocks.total:
+            self.sums.forget_until(newest[0].lamport_timestamp)
+        for key in self._order:
+            self.sums.add(key)
 
     def restore_from(self, tables: Tables, newest: Sequence[LogEntry]) -> None:
         """Begin as before a restart, with what a recorder was told and the newest entries, oldest
@@ -264,6 +275,7 @@ class MessageLog:
     def _evicted(self, key: LogKey) -> None:
         # A message may have waited until it was older than the horizon; that must not move it back.
         self.horizon = max(self.horizon or key, key)
+        self.sums.forget_until(self.horizon[0])
         self._evicted_ids.add(key[1])
         self.evicted += 1
 

@@ -5,6 +5,8 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import overload
 
+from .log_root import LogRoot
+
 
 @dataclass(frozen=True, slots=True)
 class HistoryEntry:
@@ -84,6 +86,9 @@ class Message:
     content: bytes | None = None
     signature: bytes | None = None
     """A proof of `sender_id`, where one is given (`signing.py`); the last field on the wire."""
+
+    log_root: LogRoot | None = None
+    """What the sender's log is compared by, in sync messages of this SDK alone."""
 
     @property
     def kind(self) -> MessageKind | None:

@@ -140,6 +140,8 @@ class Behaviour:
     """Whether an own message that is not in the log is taken as anybody's."""
     threshold_fits_group: bool = True
     """Whether `possible_acks_threshold` is lowered to the number of other participants heard."""
+    compare_logs: bool = True
+    """Whether sync messages carry the root of the log, where the dialect has a field for it."""
 
 
 JS_WAKU: Final = Behaviour(
@@ -148,6 +150,7 @@ JS_WAKU: Final = Behaviour(
     sync_without_history=False,
     adopt_own_messages=False,
     threshold_fits_group=False,
+    compare_logs=False,
 )
 
 

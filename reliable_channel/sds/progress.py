@@ -13,3 +13,5 @@ class Progress:
     """Messages known by reference alone, and those that wait for them."""
     lost: int
     """Messages that were given up and have not come since."""
+    different_from: tuple[str, ...] = ()
+    """Participants whose logs differ from the own one, and stay so."""

@@ -323,6 +323,7 @@ class SdsProtocol:
             received=self.counters.delivered,
             missing=len(buffer.missing) + len(buffer.parked),
             lost=len(buffer.lost),
+            different_from=self._state.comparison.different_from,
         )
 
     def statistics(self) -> SdsStatistics:

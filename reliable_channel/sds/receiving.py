@@ -201,6 +201,8 @@ class Receiver:
         missing_for_ms = state.incoming_buffer.missing_for_ms(message.message_id, now_ms)
         state.tell(SyncReceived(message.message_id, message.sender_id))
         state.counters.syncs_received += 1
+        if message.log_root is not None and (event := state.comparison.review(message, now_ms)):
+            state.tell(event)
         if profile.refers_to_syncs and not self._has_taken(message.message_id):
             # Others wait for it, as it may wait for others, and they may ask for it.
             state.repair_requests.remove(message.message_id)

@@ -10,6 +10,7 @@ from .errors import (
 from .events import OutgoingKind, RepairRequested, SyncSent
 from .ids import IdFunction
 from .log import LogEntry
+from .log_root import LogRoot
 from .message import Message
 from .signing import Signing, sign_message
 from .state import ChannelState
@@ -145,6 +146,7 @@ class Sender:
             bloom_filter=bytes(state.bloom_filter),
             repair_request=requests,
             content=content,
+            log_root=self._root(now_ms) if content is None else None,
         )
         data = self._signed(state.profile.codec.assemble(message, state.causal_tail.encoded()))
         if content is not None:
@@ -155,6 +157,10 @@ class Sender:
             state.tell(RepairRequested(asked, message_id))
             state.counters.repairs_requested += len(asked)
         return data
+
+    def _root(self, now_ms: int) -> LogRoot | None:
+        state = self._state
+        return state.comparison.root(now_ms) if state.options.behaviour.compare_logs else None
 
     def _signed(self, data: bytes) -> bytes:
         return data if self._signing is None else sign_message(self._signing, data)

@@ -8,6 +8,7 @@ from .archive import NO_ARCHIVE, LogArchive
 from .bloom import RollingBloomFilter
 from .causal_history import CausalTail
 from .changes import NO_RECORDER, Recorder, Table
+from .comparison import LogComparison
 from .events import Outgoing, OutgoingKind, SdsEvent
 from .ids import RecentIds
 from .incoming import IncomingBuffer, MissingEntry
@@ -77,6 +78,7 @@ class ChannelState:
         self.incoming_buffer = IncomingBuffer(lost_limit=limits.missing_entries, recorder=recorder)
         timers, repair = profile.repair_timers, options.repair
         self.joining = Joining(limits.missing_entries, recorder)
+        self.comparison = LogComparison(self.log, self.joining)
         self.repair_requests = OutgoingRepairBuffer(sender_id, repair, timers, recorder)
         self.repair_responses = IncomingRepairBuffer(sender_id, repair, timers, recorder)
         self.repair_cache = RepairCache(repair.cache_bytes if repair.enabled else 0, recorder)

@@ -31,6 +31,9 @@ class Heard(Enum):
 class SyncSchedule(Protocol):
     """A rule for the next sync message."""
 
+    patience: int
+    """After how many times the delay content alone puts a sync off no more; 0 for never."""
+
     def delay_ms(self, heard: Heard) -> int:
         """How long to wait from now, in milliseconds."""
         ...
@@ -46,7 +49,8 @@ class SuppressedSchedule:
     few would be drawn again and again.
     """
 
-    _PATIENCE: Final = {Heard.CONTENT: 0.5, Heard.OWN_CONTENT: 0.75, Heard.OWN_SYNC: 2.0}
+    _SHARES: Final = {Heard.CONTENT: 0.5, Heard.OWN_CONTENT: 0.75, Heard.OWN_SYNC: 2.0}
+    patience = 10
 
     DEAD_SHARE: Final = 0.8
     DRAW_SHARE: Final = 0.4
@@ -60,7 +64,7 @@ class SuppressedSchedule:
 
     def delay_ms(self, heard: Heard) -> int:
         """Dead time, then an exponentially skewed draw."""
-        interval = self._interval_ms * self._PATIENCE.get(heard, 1.0)
+        interval = self._interval_ms * self._SHARES.get(heard, 1.0)
         bound = self.GROUP_SIZE_BOUND
         uniform = 1 / bound + self._random() * (1 - 1 / bound)
         skewed = 1 + math.log(uniform) / math.log(bound)
@@ -72,6 +76,7 @@ class JsWakuSchedule:
     sync."""
 
     _MULTIPLIER: Final = {Heard.CONTENT: 0.5, Heard.OWN_SYNC: 2.0}
+    patience = 0
 
     def __init__(self, interval_ms: int, random: Random) -> None:
         self._interval_ms = interval_ms
@@ -91,14 +96,25 @@ def make_schedule(name: str, interval_ms: int, random: Random) -> SyncSchedule |
 
 
 class SyncTimer:
-    """When this participant sends its next sync message."""
+    """When this participant sends its next sync message.
+
+    Content puts it off, but not without end: sync messages alone carry the roots by which logs are
+    compared, and a busy channel would have none.
+    """
 
     def __init__(self, schedule: SyncSchedule | None) -> None:
         self.due_ms: int | None = None
         """None where no sync messages are sent."""
         self._schedule = schedule
+        self._latest_ms = 0
 
     def restart(self, heard: Heard, now_ms: int) -> None:
         """Wait anew, as long as the schedule says after what was heard."""
-        if self._schedule is not None:
-            self.due_ms = now_ms + self._schedule.delay_ms(heard)
+        if (schedule := self._schedule) is None:
+            return
+        delay_ms = schedule.delay_ms(heard)
+        self.due_ms = now_ms + delay_ms
+        if heard not in (Heard.CONTENT, Heard.OWN_CONTENT):
+            self._latest_ms = now_ms + schedule.patience * delay_ms
+        elif schedule.patience:
+            self.due_ms = min(self.due_ms, max(now_ms, self._latest_ms))

@@ -316,3 +316,17 @@ def test_a_signature_is_found_only_at_the_end() -> None:
     assert signed_part(data, b"other") is None
     assert signed_part(data + b"\0", b"signature") is None
     assert signed_part(with_signature(b"", b""), b"") == b""
+
+
+def test_a_signature_covers_the_root_of_the_log() -> None:
+    alice, bob = signer("alice"), signer("bob")
+    send(alice, b"1")
+    sync(alice)
+    later_ms = NOW_MS + 600_000
+    said = sync(alice, later_ms)
+    message = decode(said)
+    assert message.log_root is not None and message.signature is not None
+    assert bob.receive(said.data, later_ms).outcome is Outcome.SYNC
+    changed = replace(message, log_root=replace(message.log_root, count=7))
+    arrival = bob.receive(SPEC.codec.encode(changed), later_ms)
+    assert arrival.reason is RejectionReason.UNPROVEN_SENDER

@@ -9,7 +9,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from reliable_channel.sds.events import MessageAcknowledged, MessageMissing, OutgoingKind
-from reliable_channel.sds.sync import Heard, JsWakuSchedule, SuppressedSchedule, SyncSchedule
+from reliable_channel.sds.sync import (
+    Heard,
+    JsWakuSchedule,
+    SuppressedSchedule,
+    SyncSchedule,
+    SyncTimer,
+    make_schedule,
+)
 
 from .world import MINUTE, SECOND, Weather, World, participant
 
@@ -185,3 +192,26 @@ def test_a_newcomer_makes_itself_heard(schedule: str) -> None:
     assert due_ms is not None
     core.on_deadline(due_ms)
     assert [o.kind for o in core.outgoing()] == [OutgoingKind.SYNC]
+
+
+def test_content_puts_a_sync_off_for_some_minutes_and_no_longer() -> None:
+    """Sync messages alone carry what logs are compared by; a busy channel needs one now and
+    then."""
+    timer = SyncTimer(make_schedule("suppressed", 30_000, lambda: 0.5))
+    timer.restart(Heard.SYNC, 0)
+    now_ms = 0
+    while (timer.due_ms or 0) > now_ms:
+        now_ms += 1_000
+        timer.restart(Heard.CONTENT, now_ms)
+    assert 0.8 <= now_ms / 300_000 <= 1.2
+    timer.restart(Heard.OWN_SYNC, now_ms)
+    timer.restart(Heard.CONTENT, now_ms + 1_000)
+    assert (timer.due_ms or 0) > now_ms + 10_000
+
+
+def test_the_schedule_of_js_waku_stays_as_it_is() -> None:
+    timer = SyncTimer(make_schedule("js-waku", 30_000, lambda: 0.5))
+    timer.restart(Heard.SYNC, 0)
+    for now_ms in range(0, 3_600_000, 5_000):
+        timer.restart(Heard.CONTENT, now_ms)
+        assert timer.due_ms == now_ms + 7_500

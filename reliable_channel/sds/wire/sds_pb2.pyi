@@ -15,10 +15,10 @@ import builtins as _builtins
 import sys
 import typing as _typing
 
-if sys.version_info >= (3, 10):
-    from typing import TypeAlias as _TypeAlias
+if sys.version_info >= (3, 11):
+    from typing import TypeAlias as _TypeAlias, Never as _Never
 else:
-    from typing_extensions import TypeAlias as _TypeAlias
+    from typing_extensions import TypeAlias as _TypeAlias, Never as _Never
 
 DESCRIPTOR: _descriptor.FileDescriptor
 
@@ -55,6 +55,39 @@ class HistoryEntry(_message.Message):
 Global___HistoryEntry: _TypeAlias = HistoryEntry  # noqa: Y015
 
 @_typing.final
+class LogRoot(_message.Message):
+    """What stands in a log from second `start` up to and without second `end` of Lamport time."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    START_FIELD_NUMBER: _builtins.int
+    END_FIELD_NUMBER: _builtins.int
+    COUNT_FIELD_NUMBER: _builtins.int
+    FINGERPRINT_FIELD_NUMBER: _builtins.int
+    start: _builtins.int
+    end: _builtins.int
+    count: _builtins.int
+    fingerprint: _builtins.bytes
+    """The first 16 bytes of sha256(sum of sha256("<lamport_timestamp> <message_id>") over all
+    messages, modulo 2^256, as 32 bytes big-endian, then the count as 8 bytes big-endian).
+    """
+    def __init__(
+        self,
+        *,
+        start: _builtins.int = ...,
+        end: _builtins.int = ...,
+        count: _builtins.int = ...,
+        fingerprint: _builtins.bytes = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["count", b"count", "end", b"end", "fingerprint", b"fingerprint", "start", b"start"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___LogRoot: _TypeAlias = LogRoot  # noqa: Y015
+
+@_typing.final
 class Message(_message.Message):
     DESCRIPTOR: _descriptor.Descriptor
 
@@ -66,6 +99,7 @@ class Message(_message.Message):
     BLOOM_FILTER_FIELD_NUMBER: _builtins.int
     REPAIR_REQUEST_FIELD_NUMBER: _builtins.int
     CONTENT_FIELD_NUMBER: _builtins.int
+    LOG_ROOT_FIELD_NUMBER: _builtins.int
     SIGNATURE_FIELD_NUMBER: _builtins.int
     sender_id: _builtins.str
     message_id: _builtins.str
@@ -81,6 +115,12 @@ class Message(_message.Message):
     def causal_history(self) -> _containers.RepeatedCompositeFieldContainer[Global___HistoryEntry]: ...
     @_builtins.property
     def repair_request(self) -> _containers.RepeatedCompositeFieldContainer[Global___HistoryEntry]: ...
+    @_builtins.property
+    def log_root(self) -> Global___LogRoot:
+        """Not of the specification: what the log of a sync message's sender is compared by
+        (docs/comparison.md). Peers that do not know the number skip it.
+        """
+
     def __init__(
         self,
         *,
@@ -92,11 +132,12 @@ class Message(_message.Message):
         bloom_filter: _builtins.bytes | None = ...,
         repair_request: _abc.Iterable[Global___HistoryEntry] | None = ...,
         content: _builtins.bytes | None = ...,
+        log_root: Global___LogRoot | None = ...,
         signature: _builtins.bytes | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["_bloom_filter", b"_bloom_filter", "_content", b"_content", "_lamport_timestamp", b"_lamport_timestamp", "_signature", b"_signature", "bloom_filter", b"bloom_filter", "content", b"content", "lamport_timestamp", b"lamport_timestamp", "signature", b"signature"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_bloom_filter", b"_bloom_filter", "_content", b"_content", "_lamport_timestamp", b"_lamport_timestamp", "_log_root", b"_log_root", "_signature", b"_signature", "bloom_filter", b"bloom_filter", "content", b"content", "lamport_timestamp", b"lamport_timestamp", "log_root", b"log_root", "signature", b"signature"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_bloom_filter", b"_bloom_filter", "_content", b"_content", "_lamport_timestamp", b"_lamport_timestamp", "_signature", b"_signature", "bloom_filter", b"bloom_filter", "causal_history", b"causal_history", "channel_id", b"channel_id", "content", b"content", "lamport_timestamp", b"lamport_timestamp", "message_id", b"message_id", "repair_request", b"repair_request", "sender_id", b"sender_id", "signature", b"signature"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_bloom_filter", b"_bloom_filter", "_content", b"_content", "_lamport_timestamp", b"_lamport_timestamp", "_log_root", b"_log_root", "_signature", b"_signature", "bloom_filter", b"bloom_filter", "causal_history", b"causal_history", "channel_id", b"channel_id", "content", b"content", "lamport_timestamp", b"lamport_timestamp", "log_root", b"log_root", "message_id", b"message_id", "repair_request", b"repair_request", "sender_id", b"sender_id", "signature", b"signature"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     _WhichOneofReturnType__bloom_filter: _TypeAlias = _typing.Literal["bloom_filter"]  # noqa: Y015
     _WhichOneofArgType__bloom_filter: _TypeAlias = _typing.Literal["_bloom_filter", b"_bloom_filter"]  # noqa: Y015
@@ -104,6 +145,8 @@ class Message(_message.Message):
     _WhichOneofArgType__content: _TypeAlias = _typing.Literal["_content", b"_content"]  # noqa: Y015
     _WhichOneofReturnType__lamport_timestamp: _TypeAlias = _typing.Literal["lamport_timestamp"]  # noqa: Y015
     _WhichOneofArgType__lamport_timestamp: _TypeAlias = _typing.Literal["_lamport_timestamp", b"_lamport_timestamp"]  # noqa: Y015
+    _WhichOneofReturnType__log_root: _TypeAlias = _typing.Literal["log_root"]  # noqa: Y015
+    _WhichOneofArgType__log_root: _TypeAlias = _typing.Literal["_log_root", b"_log_root"]  # noqa: Y015
     _WhichOneofReturnType__signature: _TypeAlias = _typing.Literal["signature"]  # noqa: Y015
     _WhichOneofArgType__signature: _TypeAlias = _typing.Literal["_signature", b"_signature"]  # noqa: Y015
     @_typing.overload
@@ -112,6 +155,8 @@ class Message(_message.Message):
     def WhichOneof(self, oneof_group: _WhichOneofArgType__content) -> _WhichOneofReturnType__content | None: ...
     @_typing.overload
     def WhichOneof(self, oneof_group: _WhichOneofArgType__lamport_timestamp) -> _WhichOneofReturnType__lamport_timestamp | None: ...
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__log_root) -> _WhichOneofReturnType__log_root | None: ...
     @_typing.overload
     def WhichOneof(self, oneof_group: _WhichOneofArgType__signature) -> _WhichOneofReturnType__signature | None: ...
 

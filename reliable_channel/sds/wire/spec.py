@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Final
 
 from google.protobuf.message import DecodeError
 
+from ..log_root import FINGERPRINT_BYTES, LogRoot
 from ..message import HistoryEntry, LazyHistory, Message
 from . import sds_pb2
 from .codec import MAX_MESSAGE_BYTES, CodecError, check_counts, check_ids
@@ -50,6 +51,7 @@ class SpecCodec:
             tuple(map(_entry, raw.repair_request)) if raw.repair_request else (),
             raw.content if has("content") else None,
             raw.signature if has("signature") else None,
+            _root(raw.log_root) if has("log_root") else None,
         )
 
     def parse(self, data: bytes) -> sds_pb2.Message:
@@ -98,6 +100,7 @@ class SpecCodec:
         tail = sds_pb2.Message(
             bloom_filter=message.bloom_filter,
             content=message.content,
+            log_root=_raw_root(message.log_root),
             signature=message.signature,
         )
         _fill(tail.repair_request, message.repair_request)
@@ -116,6 +119,21 @@ def _entry(raw: sds_pb2.HistoryEntry) -> HistoryEntry:
         raw.message_id,
         raw.retrieval_hint if has("retrieval_hint") else None,
         raw.sender_id if has("sender_id") else None,
+    )
+
+
+def _root(raw: sds_pb2.LogRoot) -> LogRoot | None:
+    """A root; None where it is none, which is no reason to refuse the rest."""
+    if len(raw.fingerprint) != FINGERPRINT_BYTES:
+        return None
+    return LogRoot(raw.start, raw.end, raw.count, raw.fingerprint)
+
+
+def _raw_root(root: LogRoot | None) -> sds_pb2.LogRoot | None:
+    if root is None:
+        return None
+    return sds_pb2.LogRoot(
+        start=root.start, end=root.end, count=root.count, fingerprint=root.fingerprint
     )
 
 

@@ -1,0 +1,52 @@
+"""A log that differs though nobody is missing anything: told by events and the sync status."""
+
+from dataclasses import replace
+
+import anyio
+import trio
+from trio.testing import MockClock
+
+from reliable_channel import LogAgrees, LogDiffers
+from reliable_channel.transport import MemoryNetwork
+
+from .world import QUICK, listening, make_channel
+
+HIDING = replace(
+    QUICK,
+    causal_history_size=1,
+    sync_min_interval_ms=30_000,
+    max_retry_attempts=0,
+    retrieval_strategy="none",
+    timeout_for_lost_messages_ms=10_000,
+)
+"""What is two messages back is referred to no more, and nobody is asked for what is missing."""
+
+
+def test_both_notice() -> None:
+    trio.run(_both_notice, clock=MockClock(autojump_threshold=0))
+
+
+async def _both_notice() -> None:
+    network = MemoryNetwork()
+    alice = make_channel(network.transport(), "alice", options=HIDING)
+    bob = make_channel(network.transport(), "bob", options=HIDING, drop_incoming=0)
+    async with listening(alice) as told_alice, listening(bob) as told_bob:
+        bob.cut_off(True)
+        for n in range(3):
+            await alice.send(b"%d" % n)
+            await anyio.sleep(1)
+        bob.cut_off(False)
+        await alice.send(b"last")
+        await anyio.sleep(60)
+        assert bob.sync_status.state == "synced"
+        assert bob.sync_status.lost == 1
+        await anyio.sleep(15 * 60)
+        assert (bob.sync_status.state, bob.sync_status.different_from) == ("different", ("alice",))
+        assert (alice.sync_status.state, alice.sync_status.different_from) == (
+            "different",
+            ("bob",),
+        )
+        (noticed,) = told_bob.of(LogDiffers)
+        assert (noticed.sender_id, noticed.count_here, noticed.count_there) == ("alice", 1, 4)
+        assert len(told_alice.of(LogDiffers)) == 1
+        assert told_alice.of(LogAgrees) == told_bob.of(LogAgrees) == []
