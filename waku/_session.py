@@ -37,10 +37,13 @@ CLOSE_GRACE_S: Final = 1.0
 
 
 class Flavour(Enum):
-    """Which family a node belongs to, where the families need different requests."""
+    """The software of a node, where it needs other requests than the rest."""
 
     NWAKU = auto()
+    """nwaku, and logos-delivery, its successor."""
     GO_WAKU = auto()
+    EMBEDDED = auto()
+    """Our own node: nwaku's requests and answers, and subscriptions of each client apart."""
 
 
 class Repeat(Enum):
@@ -142,7 +145,9 @@ class Session:
         self._max_answer_bytes = max_answer_bytes
         self._closed = False
         self.flavour: Flavour | None = None
-        """Known once an answer gave it away."""
+        """Known once the node was asked (`Api.flavour`)."""
+        self.store_flavour: Flavour | None = None
+        """Whose Store answers look like this node's; known from the first one."""
 
     async def call(self, request: Request, read: Callable[[Answer], T]) -> T:
         """Send a request, repeat it as its kind allows, and read the answer.

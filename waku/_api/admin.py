@@ -81,7 +81,7 @@ class AdminApi(Api):
             NodeFailure: go-waku, the same.
         """
         addresses = list(multiaddrs)
-        if await self.flavour() is Flavour.NWAKU:
+        if await self.flavour() is not Flavour.GO_WAKU:
             await self._add(addresses)
             return
         about = {"shards": list(shards), "protocols": list(protocols)}

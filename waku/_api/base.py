@@ -12,10 +12,14 @@ from waku._session import Answer, Flavour, Repeat, Request, Session
 from waku.errors import EndpointMissing
 from waku.models import Rejected, WakuMessage
 
-__all__ = ["Api", "confirmation", "in_path"]
+__all__ = ["EMBEDDED_AGENT", "Api", "confirmation", "in_path", "version_text"]
 
 T = TypeVar("T")
 
+EMBEDDED_AGENT = "py-waku-"
+"""How the version of an embedded node begins."""
+VERSION_LIMIT = 200
+"""Characters of a version at most; a page of something else is longer."""
 REPORTED_ITEMS = 20
 """Unreadable items of one answer that are reported one by one; a list may hold 100,000 of them."""
 _CONFIRMATIONS = frozenset({"", "OK", "true", "null"})
@@ -33,10 +37,10 @@ class Api:
         self._request_numbers = count(1)
 
     async def flavour(self) -> Flavour:
-        """Return which family the node belongs to, asking it once if no answer has told yet.
+        """Return the node's software; the node is asked once.
 
-        A store answer tells by its keys. Otherwise `GET /version` does: nwaku has it, go-waku
-        answers 404 (it has only `/debug/v1/version`).
+        `GET /version` shows it: nwaku and logos-delivery answer their version, our own node begins
+        it with `py-waku`, and go-waku answers 404 (it has only `/debug/v1/version`).
 
         Raises:
             WakuError: the node could not be asked.
@@ -44,7 +48,7 @@ class Api:
         if self._session.flavour is None:
             request = Request("flavour", "GET", "/version", Repeat.SAFE)
             try:
-                self._session.flavour = await self._session.call(request, lambda _: Flavour.NWAKU)
+                self._session.flavour = await self._session.call(request, _flavour)
             except EndpointMissing:
                 self._session.flavour = Flavour.GO_WAKU
         return self._session.flavour
@@ -69,6 +73,19 @@ class Api:
         if bad > REPORTED_ITEMS:
             self._on_rejected(Rejected(call, f"so are {bad - REPORTED_ITEMS} more items", None))
         return good
+
+
+def version_text(answer: Answer) -> str:
+    """Read a version: plain text (nwaku) or a JSON string (go-waku)."""
+    text = answer.text.strip()
+    if not text or len(text) > VERSION_LIMIT or not text.isprintable() or text[0] in "<{[":
+        raise ValueError("expected a version")
+    return _json.text(answer.json()) if text.startswith('"') else text
+
+
+def _flavour(answer: Answer) -> Flavour:
+    ours = version_text(answer).startswith(EMBEDDED_AGENT)
+    return Flavour.EMBEDDED if ours else Flavour.NWAKU
 
 
 def confirmation(answer: Answer) -> None:

@@ -32,7 +32,7 @@ class StoreApi(Api):
 
     The families write hashes and cursors differently: nwaku in hex, go-waku in URL-safe base64. A
     query without either goes out at once; one with either asks for the node's family first, unless
-    an earlier answer told (`Api.flavour`).
+    an earlier answer of Store has shown it.
     """
 
     async def store(self, query: StoreQuery) -> StorePage:
@@ -43,7 +43,7 @@ class StoreApi(Api):
             CursorExpired: start again without a cursor.
             BadRequest: a combination the node does not take (see `StoreQuery`).
         """
-        flavour = self._session.flavour
+        flavour = self._session.store_flavour or self._session.flavour
         if flavour is None and (query.hashes or query.cursor is not None):
             flavour = await self.flavour()
         request = Request("store", "GET", PATH, Repeat.SAFE, params=_params(query, flavour))
@@ -115,9 +115,9 @@ class StoreApi(Api):
     def _page(self, answer: Answer) -> StorePage:
         fields = _json.object_of(answer.json())
         if "status_code" in fields:
-            self._session.flavour = Flavour.GO_WAKU
+            self._session.store_flavour = Flavour.GO_WAKU
         elif "statusCode" in fields:
-            self._session.flavour = Flavour.NWAKU
+            self._session.store_flavour = Flavour.NWAKU
         elif "messages" not in fields:
             raise ValueError("expected a store answer")
         status = _json.field(fields, "statusCode", "status_code")

@@ -14,6 +14,7 @@ from waku.node import (
     admin_api,
     debug_api,
     filter_api,
+    go_waku_api,
     lightpush_api,
     mesh_api,
     openapi,
@@ -53,18 +54,19 @@ class NodeApp:
         self._node = node
         options = node.options
         self._max_body_bytes = max(MAX_BODY_BYTES, 2 * options.max_message_bytes)
-        self.router: Final = Router(
-            (
-                *debug_api.ROUTES,
-                *(relay_api.ROUTES if options.relay else ()),
-                *lightpush_api.ROUTES,
-                *filter_api.ROUTES,
-                *store_api.ROUTES,
-                *(admin_api.ROUTES if options.admin else ()),
-                *mesh_api.ROUTES,
-                *openapi.ROUTES,
-            )
+        routes = (
+            *debug_api.ROUTES,
+            *(relay_api.ROUTES if options.relay else ()),
+            *lightpush_api.ROUTES,
+            *filter_api.ROUTES,
+            *store_api.ROUTES,
+            *(admin_api.ROUTES if options.admin else ()),
+            *mesh_api.ROUTES,
+            *openapi.ROUTES,
         )
+        if options.behave_as == "go-waku":
+            routes = go_waku_api.in_go_waku_terms(routes)
+        self.router: Final = Router(routes)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer one request (ASGI)."""

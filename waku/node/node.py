@@ -13,6 +13,7 @@ import anyio
 import httpx
 from anyio.abc import TaskGroup
 
+from waku._api.base import EMBEDDED_AGENT
 from waku.models import WakuMessage
 from waku.node.clients import Client, Clients
 from waku.node.envelope import MAX_META_BYTES, Envelope, encoded_size
@@ -21,7 +22,7 @@ from waku.node.identity import NodeAddress, new_peer_id
 from waku.node.mesh import Mesh, PeerInfo
 from waku.node.options import NodeOptions
 from waku.node.protocols import RELAY, protocols_of
-from waku.node.relay import Relay
+from waku.node.relay_behaviours import RELAYS
 from waku.node.remote import AcceptedPeer, DialFailed, DialledPeer
 from waku.node.sharding import NoShard, Sharding
 from waku.node.store import Archive
@@ -72,17 +73,18 @@ class EmbeddedNode:
         self.options: Final = options or NodeOptions()
         options = self.options
         self.peer_id: Final = options.peer_id or new_peer_id()
+        relay = RELAYS[options.behave_as]
         self.listen_addresses = options.listen_addresses
         self.clients: Final = Clients(
             peer_id=self.peer_id,
-            cache_capacity=options.cache_capacity,
+            cache_capacity=max(options.cache_capacity, relay.least_capacity),
             max_clients=options.max_clients,
             idle_s=options.client_idle_s,
             now_ns=options.now_ns,
             on_drop=self._forget_client,
         )
         self._sharding = Sharding(options.cluster_id, options.num_shards)
-        self.relay: Final = Relay(
+        self.relay: Final = relay(
             self.clients.unnamed,
             options.pubsub_topics if options.relay else (),
             self._shard_or_none,
@@ -106,7 +108,8 @@ class EmbeddedNode:
     @property
     def agent(self) -> str:
         """What the node calls itself."""
-        return f"py-waku-{_version()}"
+        ours = f"{EMBEDDED_AGENT}{_version()}"
+        return f"v0.37.1-beta as {ours}" if self.options.behave_as == "nwaku" else ours
 
     @property
     def info(self) -> PeerInfo:
@@ -218,7 +221,7 @@ class EmbeddedNode:
         self.archive.trim(before_ns=before_ns)
 
     def _deliver(self, envelope: Envelope) -> None:
-        if self.relay.follows(envelope.pubsub_topic):
+        if self.relay.takes(envelope.pubsub_topic):
             self.relay.deliver(envelope)
             self.filter.deliver(envelope)
             self.archive_only(envelope)

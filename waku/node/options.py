@@ -6,10 +6,13 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Literal
 
 from waku.topics import MAX_INDEX, PubsubTopic
 
-__all__ = ["NodeOptions"]
+__all__ = ["Behaviour", "NodeOptions"]
+
+Behaviour = Literal["nwaku", "go-waku"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -33,6 +36,8 @@ class NodeOptions:
     store: bool = True
     lightpush: bool = True
     admin: bool = True
+    behave_as: Behaviour | None = None
+    """Treat subscriptions as that node does, unkindly; for tests of clients (`docs/node.md`)."""
     self_service: bool = True
     """Serve the node's own light clients. DIVERGES: nwaku looks for another node, and a lone one
     answers every light push and filter subscription with 503."""
@@ -72,6 +77,8 @@ class NodeOptions:
     """The node's clock: nanoseconds since 1970."""
 
     def __post_init__(self) -> None:
+        if self.behave_as not in (None, "nwaku", "go-waku"):
+            raise ValueError(f"`behave_as` must be 'nwaku' or 'go-waku' (got {self.behave_as!r})")
         PubsubTopic(self.cluster_id, max((self.num_shards - 1, *(self.shards or ()))))
         positive = (
             "num_shards",

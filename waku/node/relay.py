@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Callable, Collection, Iterable, Iterator
+from typing import ClassVar
 
 from waku.node.clients import Client, TopicMap
 from waku.node.envelope import Envelope
@@ -22,6 +23,9 @@ class Relay:
         pubsub_topics: what it follows from the start.
         shard_of: the pubsub topic of a content topic, None if there is none (static sharding).
     """
+
+    least_capacity: ClassVar[int] = 0
+    """Unread messages that a client's cache has room for, whatever the options say."""
 
     def __init__(
         self,
@@ -44,6 +48,10 @@ class Relay:
     def follows(self, pubsub_topic: str) -> bool:
         """Tell whether messages of a pubsub topic are taken."""
         return bool(self._pubsub.clients_of(pubsub_topic)) or pubsub_topic in self._content_shards
+
+    def takes(self, pubsub_topic: str) -> bool:
+        """Whether a message of a pubsub topic is delivered and stored now."""
+        return self.follows(pubsub_topic)
 
     def subscribe(self, client: Client, pubsub_topic: str) -> None:
         """Keep what comes on a pubsub topic for a client."""
@@ -81,10 +89,13 @@ class Relay:
 
     def deliver(self, envelope: Envelope) -> None:
         """Put a message into the caches of those who want it; the cost is their number."""
-        message = envelope.message
+        for client in self._readers(envelope):
+            client.relay_cache.add(envelope.hash, envelope.pubsub_topic, envelope.message)
+
+    def _readers(self, envelope: Envelope) -> Iterator[Client]:
+        """The clients that want a message, each once."""
         by_pubsub = self._pubsub.clients_of(envelope.pubsub_topic)
-        for client in by_pubsub:
-            client.relay_cache.add(envelope.hash, envelope.pubsub_topic, message)
-        for client in self._content.clients_of(message.content_topic):
+        yield from by_pubsub
+        for client in self._content.clients_of(envelope.message.content_topic):
             if client not in by_pubsub:
-                client.relay_cache.add(envelope.hash, envelope.pubsub_topic, message)
+                yield client

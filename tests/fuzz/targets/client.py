@@ -64,6 +64,7 @@ class _Says:
 
     def __init__(self, status: int, body: bytes) -> None:
         self.flavour: Flavour | None = None
+        self.store_flavour: Flavour | None = None
         self._status, self._body = status, body
 
     async def call(self, request: Request, read: Callable[[Answer], T]) -> T:
