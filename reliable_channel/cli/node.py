@@ -7,6 +7,7 @@ import anyio
 import typer
 
 from waku.node import NodeOptions, serve
+from waku.node.options import Behaviour
 
 from .console import err
 
@@ -33,6 +34,10 @@ def node(
     cache_capacity: Annotated[
         int, typer.Option(help="Messages kept for a reader before the oldest are dropped.")
     ] = 50,
+    behave_as: Annotated[
+        Behaviour | None,
+        typer.Option(help="Treat subscriptions as unkindly as that node does, to test clients."),
+    ] = None,
 ) -> None:
     """Run a Waku node for development and tests: the REST API of nwaku, a message store, no
     network."""
@@ -41,6 +46,7 @@ def node(
         num_shards=num_shards,
         cache_capacity=cache_capacity,
         store_path=store or ":memory:",
+        behave_as=behave_as,
     )
 
     def started(address: str) -> None:

@@ -9,6 +9,7 @@ from typing import Final, Literal
 import anyio
 import httpx
 
+from waku._session import Flavour
 from waku.client import WakuClient
 from waku.errors import (
     EndpointMissing,
@@ -25,6 +26,7 @@ from waku.models import StoreEntry, StoreQuery, WakuMessage
 from waku.topics import PubsubTopic, pubsub_topic_for
 
 from .base import Batch, Envelope, Received, Source, StoreUnavailable, TransportError
+from .hearing import Hearing
 from .polling import AdaptivePolling
 
 Service = Literal["auto", "relay", "light"]
@@ -121,6 +123,11 @@ class WakuTransport:
         self._lost: str | None = None
         """Why there has to be a new subscription: until there is one, nodes that know nothing of it
         any more answer each look with nothing."""
+        self._is_suspect = False
+        """Something should have come through the subscription, and did not."""
+        self._hearing = Hearing()
+        self._deaf: str | None = None
+        """Why nothing arrives, until something does."""
 
     async def open(self) -> None:
         """Subscribe, through relay or filter as the node has it; what the service node refuses for
@@ -135,11 +142,12 @@ class WakuTransport:
             await self._subscribe()
 
     async def aclose(self) -> None:
-        """Unsubscribe, if the node still answers, and close the connections."""
+        """Unsubscribe, where that is nobody else's loss, and close the connections."""
         with anyio.move_on_after(1, shield=True), suppress(WakuError):
             if self._subscribed:
                 self._subscribed = False
-                await self._unsubscribe()
+                if await self._is_ours_to_end():
+                    await self._unsubscribe()
         with anyio.move_on_after(1, shield=True):
             await self._client.aclose()
 
@@ -155,16 +163,37 @@ class WakuTransport:
         message = self._message(
             envelope.payload, envelope.timestamp_ns, envelope.ephemeral, envelope.meta
         )
-        with _translated():
-            if self._service == "light":
-                await self._light_push(message)
-            elif self.settings.pubsub_topic is None:
-                await self._client.relay_auto_publish(message)
-            else:
-                await self._client.relay_publish(self._shard, message)
+        self._hearing.publishing(envelope.message_hash, self._monotonic())
+        try:
+            with _translated():
+                await self._dispatch(message)
+        except BaseException:
+            self._hearing.not_published(envelope.message_hash)
+            raise
+
+    async def _dispatch(self, message: WakuMessage) -> None:
+        if self._service == "light":
+            await self._light_push(message)
+        elif self.settings.pubsub_topic is None:
+            await self._client.relay_auto_publish(message)
+        else:
+            await self._publish_on_shard(message)
+
+    async def _publish_on_shard(self, message: WakuMessage) -> None:
+        try:
+            await self._client.relay_publish(self._shard, message)
+        except NotSubscribed as error:  # the node left the shard: nothing arrives, either
+            self._lost = f"the node had left the shard: {error}"
+            raise TransportError(f"{error}; subscribing to the shard again") from error
 
     async def receive(self) -> Batch:
-        """Look into the node's cache when it is time, and subscribe again where the node forgot."""
+        """Look into the node's cache when it is time; subscribe again where the node forgot, and
+        revive a subscription that is deaf.
+
+        Raises:
+            TransportError: the node does not answer; or the subscription is deaf, until something
+                comes.
+        """
         await anyio.sleep(self._interval_ms / 1000)
         self._interval_ms = self.settings.poll_max_interval_ms
         messages: list[WakuMessage] = []
@@ -174,21 +203,48 @@ class WakuTransport:
                     messages = await self._look()
                 except _FORGOTTEN as error:
                     self._lost = f"the node had forgotten the subscription: {error}"
+                else:
+                    if self._is_suspect and not messages:
+                        self._lost = "the subscription seemed dead and was renewed"
             if self._lost is not None:
-                await self._subscribe()
-                gap, self._lost = self._lost, None
+                await self._subscribe_again()
+                gap, self._lost, self._deaf = self._lost, None, None
                 return Batch([], gap)
+        return await self._heard(messages)
+
+    async def _heard(self, messages: Sequence[WakuMessage]) -> Batch:
+        """Make a batch of what a look brought."""
         now_s = self._monotonic()
         elapsed_ms = 1000 * (now_s - self._last_look_s) if self._last_look_s is not None else 0
         self._last_look_s = now_s
         self._interval_ms = self._polling.next_interval_ms(len(messages), elapsed_ms)
         full = self._polling.overflow_suspected(len(messages))
+        gap = f"the cache held {len(messages)} messages" if full else ""
         received = [
             self._received(message, message_hash(self._shard, message), Source.LIVE)
             for message in messages
             if self._is_ours(message)
         ]
-        return Batch(received, gap=f"the cache held {len(messages)} messages" if full else "")
+        if messages:
+            self._hearing.heard((message.message_hash for message in received), now_s)
+            gap, self._deaf, self._is_suspect = self._deaf or gap, None, False
+        elif (silent_s := self._hearing.deaf_for_s(now_s)) is not None:
+            await self._revive(silent_s)
+        if self._deaf is not None:
+            raise TransportError(self._deaf)
+        return Batch(received, gap)
+
+    async def _revive(self, silent_s: float) -> None:
+        """Make the subscription anew, as nothing comes through it."""
+        unheard = self._hearing.unheard
+        self._hearing.revived()
+        self._deaf = (
+            f"the subscription is deaf: nothing came for {silent_s:.0f} s, not even {unheard} "
+            f"messages that were published here; subscribed anew, attempt {self._hearing.revivals}"
+        )
+        self._is_suspect = True
+        with _translated():
+            await self._subscribe_again()
 
     async def by_hash(self, hashes: Sequence[bytes]) -> list[Received]:
         """Fetch by Waku message hash."""
@@ -227,8 +283,17 @@ class WakuTransport:
         raise StoreUnavailable(f"no end after {MAX_PAGES} pages of Store; ask another Store")
 
     def renew(self) -> None:
-        """Subscribe again at the next look."""
-        self._lost = "the subscription seemed dead and was renewed"
+        """Subscribe anew at the next look, unless that brings something."""
+        self._is_suspect = True
+
+    async def _subscribe_again(self) -> None:
+        """Subscribe; end a suspect subscription first, as nwaku ignores a subscription to a content
+        topic that it knows, though it has left the shard."""
+        if self._is_suspect and self._service == "relay":
+            with suppress(WakuError):
+                await self._unsubscribe()
+        await self._subscribe()
+        self._is_suspect = False
 
     async def _subscribe(self) -> None:
         if self.settings.service in ("auto", "relay"):
@@ -255,7 +320,22 @@ class WakuTransport:
             await self._client.filter_unsubscribe([self.settings.content_topic], self._shard)
         elif self.settings.pubsub_topic is None:
             await self._client.relay_auto_unsubscribe([self.settings.content_topic])
-        # A static shard stays subscribed: others on this node may read it.
+        else:
+            await self._client.relay_unsubscribe([self._shard])
+
+    async def _is_ours_to_end(self) -> bool:
+        """Whether ending the subscription at close takes nothing from others on the node.
+
+        nwaku leaves the whole shard for a content topic, and go-waku for a static shard: relay,
+        filter and Store stop for everybody. But a content topic that nobody reads any more stops
+        go-waku at 1,000 messages.
+        """
+        if self._service == "light":
+            return True
+        flavour = await self._client.flavour()
+        if flavour is Flavour.GO_WAKU:
+            return self.settings.pubsub_topic is None
+        return flavour is Flavour.EMBEDDED
 
     async def _look(self) -> list[WakuMessage]:
         if self._service == "light":

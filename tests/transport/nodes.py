@@ -15,6 +15,7 @@ from anyio.abc import TaskStatus
 from reliable_channel.transport import WakuTransport
 from reliable_channel.transport.waku import WakuSettings
 from waku.node import EmbeddedNode, NodeOptions, serve_node
+from waku.node.options import Behaviour
 
 CONTENT_TOPIC: Final = "/reliable-channel/1/general/proto"
 STATIC_SHARD: Final = "/waku/2/rs/1/3"
@@ -61,10 +62,17 @@ class Line(httpx.AsyncBaseTransport):
         self.requests.clear()
 
 
+class Mode:
+    """How the nodes of a test behave; the fixture `mode` sets it."""
+
+    behave_as: Behaviour | None = None
+
+
 @asynccontextmanager
 async def line(**options: Any) -> AsyncIterator[Line]:
-    """A line to a new node."""
+    """A line to a new node, which behaves as the test's mode says."""
     it = Line()
+    options.setdefault("behave_as", Mode.behave_as)
     async with EmbeddedNode(NodeOptions(**options)) as node:
         it.connect(node)
         yield it

@@ -25,7 +25,7 @@ from waku.node import EmbeddedNode
 
 from .nodes import CONTENT_TOPIC, Line, answering, joined, line, over, served
 
-pytestmark = pytest.mark.anyio
+pytestmark = [pytest.mark.anyio, pytest.mark.usefixtures("mode")]
 
 
 def channel(

@@ -25,7 +25,7 @@ from tests.channel.world import QUICK, Told, listening, make_channel, now_ns
 from .nodes import STATIC_SHARD, answering, failing, line, over
 from .test_waku import every_way
 
-pytestmark = pytest.mark.anyio
+pytestmark = [pytest.mark.anyio, pytest.mark.usefixtures("mode")]
 
 
 def channel_over(transport: WakuTransport, sender_id: str, **values: Any) -> Any:
@@ -172,6 +172,7 @@ async def test_an_unreadable_message_of_others_on_the_topic_is_no_harm() -> None
             await stranger.aclose()
 
 
+@pytest.mark.parametrize("mode", [None], indirect=True)
 @pytest.mark.parametrize("way", [{}, {"service": "light"}, {"pubsub_topic": STATIC_SHARD}])
 async def test_200_messages_a_second_are_all_received_without_store(
     way: dict[str, Any], virtual_time: None
@@ -198,6 +199,7 @@ async def test_200_messages_a_second_are_all_received_without_store(
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize("mode", [None], indirect=True)
 @pytest.mark.parametrize("anyio_backend", ["asyncio"])
 async def test_200_messages_a_second_in_real_time_are_all_received() -> None:
     count = 2_000

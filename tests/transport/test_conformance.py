@@ -5,7 +5,6 @@ from contextlib import asynccontextmanager
 from itertools import count
 from os import getpid
 
-import httpx
 import pytest
 
 from reliable_channel.testing.transport_suite import MakeTransport, TransportSuite
@@ -18,7 +17,8 @@ from reliable_channel.transport import (
     WakuSettings,
     WakuTransport,
 )
-from waku.node import EmbeddedNode, NodeOptions
+
+from .nodes import line
 
 _ports = count(20_000 + getpid() % 20_000)
 """Other tests on this machine have other groups."""
@@ -41,12 +41,12 @@ class TestMemory(TransportSuite):
 
 # httpx leaves a generator behind where a request is cancelled.
 @pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
+@pytest.mark.usefixtures("mode")
 class TestWaku(TransportSuite):
     @asynccontextmanager
     async def network(self) -> AsyncIterator[MakeTransport]:
-        async with EmbeddedNode(NodeOptions()) as node:
-            app = httpx.ASGITransport(app=node.app)
-            yield lambda settings: WakuTransport("http://node", settings, http_transport=app)
+        async with line() as it:
+            yield lambda settings: WakuTransport("http://node", settings, http_transport=it)
 
 
 class TestMulticast(TransportSuite):

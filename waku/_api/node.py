@@ -11,6 +11,7 @@ from waku.models import Health, NodeInfo, ProtocolHealth
 
 __all__ = ["NodeApi"]
 
+
 class NodeApi(Api):
     """The calls that every node answers, whatever protocols it runs."""
 

@@ -1,0 +1,198 @@
+"""A shard that its node leaves: never by our doing, noticed where others did it, and revived."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Any
+
+import anyio
+import pytest
+
+from reliable_channel import (
+    NodeHealthChanged,
+    ReliableChannel,
+    TransportDegraded,
+    TransportRecovered,
+)
+from reliable_channel.transport import PoolTransport, TransportError, WakuTransport
+from reliable_channel.transport.connect import default_content_topic
+from reliable_channel.transport.waku import WakuSettings
+from tests.channel.world import Told, listening, now_ns
+from waku import StoreQuery, WakuClient
+from waku.node.options import Behaviour
+
+from .nodes import STATIC_SHARD, Line, joined, line
+
+pytestmark = [pytest.mark.anyio, pytest.mark.usefixtures("mode")]
+
+MESSAGES = [b"%d" % number for number in range(40)]
+X, Y = default_content_topic("x"), default_content_topic("y")
+WHAT_WAS_FOUND_AND_DONE = {
+    None: ("the subscription is deaf: nothing came for", "subscribed anew"),
+    STATIC_SHARD: ("Node not subscribed to topic", "subscribing to the shard again"),
+}
+every_service = pytest.mark.parametrize("service", ["relay", "light"])
+every_sharding = pytest.mark.parametrize("pubsub_topic", [None, STATIC_SHARD])
+
+
+def channel_on(
+    *lines: Line, channel_id: str = "y", sender_id: str = "alice", **settings: Any
+) -> ReliableChannel:
+    topic = WakuSettings(default_content_topic(channel_id), **settings)
+    ways = [
+        WakuTransport(f"http://{number}", topic, http_transport=it)
+        for number, it in enumerate(lines)
+    ]
+    return ReliableChannel(
+        transport=PoolTransport(ways),
+        channel_id=channel_id,
+        sender_id=sender_id,
+        now_ns=now_ns,
+        seed=1,
+    )
+
+
+@asynccontextmanager
+async def application_on(it: Line) -> AsyncIterator[WakuClient]:
+    async with WakuClient("http://node", transport=it) as client:
+        yield client
+
+
+async def stored(it: Line) -> int:
+    async with application_on(it) as client:
+        return len((await client.store(StoreQuery(content_topics=(Y,), page_size=100))).entries)
+
+
+async def silence(it: Line, pubsub_topic: str | None) -> None:
+    """What another application does with a topic of its own, or with the shard."""
+    async with application_on(it) as client:
+        if pubsub_topic is None:
+            await client.relay_auto_subscribe([X])
+            await client.relay_auto_unsubscribe([X])
+        else:
+            await client.relay_unsubscribe([pubsub_topic])
+
+
+async def all_received(told: Told, *, within_s: float) -> None:
+    await told.until(lambda: len(told.contents) >= len(MESSAGES), within_s=within_s)
+    assert sorted(told.contents) == sorted(MESSAGES)
+
+
+@every_service
+@every_sharding
+async def test_closing_a_channel_takes_nothing_from_another_on_the_same_node(
+    virtual_time: None, service: str, pubsub_topic: str | None
+) -> None:
+    way = {"service": service, "pubsub_topic": pubsub_topic}
+    async with joined(2) as (a, b):
+        x = channel_on(a, channel_id="x", **way)
+        here, there = channel_on(a, **way), channel_on(b, sender_id="bob", **way)
+        async with listening(here) as told, there:
+            async with x:
+                await x.send(b"bye")
+            before = await stored(a)
+            for payload in MESSAGES:
+                await there.send(payload)
+            await all_received(told, within_s=10)
+            assert here.statistics().transport.received_live >= len(MESSAGES)
+            assert await stored(a) >= before + len(MESSAGES)
+            assert not told.of(TransportDegraded)
+
+
+@every_sharding
+async def test_another_application_s_delete_is_noticed_and_undone(
+    virtual_time: None, mode: Behaviour | None, pubsub_topic: str | None
+) -> None:
+    way = {"pubsub_topic": pubsub_topic}
+    async with joined(2) as (a, b):
+        here, there = channel_on(a, **way), channel_on(b, sender_id="bob", **way)
+        async with listening(here) as told, there:
+            await there.send(b"before")
+            await told.until(lambda: told.contents == [b"before"])
+            told.events.clear()
+            await silence(a, pubsub_topic)
+            for payload in MESSAGES:
+                await there.send(payload)
+            await all_received(told, within_s=300)
+            if mode == "nwaku":
+                degraded = told.of(TransportDegraded)[0]
+                assert degraded.component == ("send" if pubsub_topic else "receive")
+                for reason in WHAT_WAS_FOUND_AND_DONE[pubsub_topic]:
+                    assert reason in degraded.reason
+                changed = told.of(NodeHealthChanged)[0]
+                assert changed.address == "http://0"
+                assert changed.state == ("failing" if pubsub_topic else "unsubscribed")
+                await told.first(TransportRecovered, within_s=120)
+            else:
+                assert not told.of(TransportDegraded)
+            live = here.statistics().transport.received_live
+            await there.send(b"after")
+            await told.until(lambda: told.contents[-1] == b"after", within_s=2)
+            assert here.statistics().transport.received_live > live
+
+
+@pytest.mark.parametrize("mode", ["nwaku"], indirect=True)
+async def test_a_node_that_had_left_the_shard_before_the_start_is_revived(
+    virtual_time: None,
+) -> None:
+    async with joined(2) as (a, b):
+        async with application_on(a) as client:  # our own earlier life: the node knows the topic
+            await client.relay_auto_subscribe([Y])
+        await silence(a, None)
+        here, there = channel_on(a), channel_on(b, sender_id="bob")
+        async with listening(here) as told, there:
+            for payload in MESSAGES:
+                await there.send(payload)
+            await all_received(told, within_s=300)
+
+
+@pytest.mark.parametrize("mode", ["nwaku"], indirect=True)
+async def test_where_another_node_hears_the_topic_stays_healthy(virtual_time: None) -> None:
+    async with joined(2) as (a, b):
+        here, there = channel_on(a, b), channel_on(b, sender_id="bob")
+        async with listening(here) as told, there:
+            await silence(a, None)
+            for payload in MESSAGES:
+                await there.send(payload)
+            await all_received(told, within_s=10)
+            await told.until(lambda: told.of(NodeHealthChanged), within_s=300)
+            assert "deaf" in told.of(NodeHealthChanged)[0].reason
+            assert not told.of(TransportDegraded)
+
+
+@pytest.mark.parametrize("mode", ["nwaku"], indirect=True)
+async def test_what_cannot_be_revived_is_tried_ever_more_rarely(virtual_time: None) -> None:
+    way = WakuTransport("http://0", WakuSettings(Y), http_transport=(it := Line()))
+    async with line() as node:
+        it.connect(node.node)
+        await way.open()
+        failures = set()
+        for number in range(360):
+            await silence(node, None)  # again and again
+            envelope = way.envelope(b"%d" % number, timestamp_ns=now_ns(), ephemeral=True)
+            await way.publish(envelope)
+            try:
+                await way.receive()
+            except TransportError as error:
+                failures.add(str(error))
+            await anyio.sleep(10)
+        assert 5 <= len(failures) <= 10  # after 15, 30, 60 … 600 s, in an hour
+        assert it.asked("DELETE", "/relay") == len(failures)
+        await way.aclose()
+
+
+async def test_a_quiet_channel_costs_no_request_beside_its_looks(virtual_time: None) -> None:
+    async with line() as it:
+        async with listening(channel_on(it)) as told:
+            await anyio.sleep(5)
+            it.forget()
+            await anyio.sleep(150)
+            beside = [
+                request.url.path
+                for request in it.requests
+                if "/relay/v1/auto/messages" not in request.url.path
+                and "/store/" not in request.url.path
+            ]
+            assert beside == []
+            assert not told.of(TransportDegraded)
