@@ -84,7 +84,7 @@ async def all_received(told: Told, *, within_s: float) -> None:
 async def test_closing_a_channel_takes_nothing_from_another_on_the_same_node(
     virtual_time: None, service: str, pubsub_topic: str | None
 ) -> None:
-    way = {"service": service, "pubsub_topic": pubsub_topic}
+    way: dict[str, Any] = {"service": service, "pubsub_topic": pubsub_topic}
     async with joined(2) as (a, b):
         x = channel_on(a, channel_id="x", **way)
         here, there = channel_on(a, **way), channel_on(b, sender_id="bob", **way)
@@ -104,7 +104,7 @@ async def test_closing_a_channel_takes_nothing_from_another_on_the_same_node(
 async def test_another_application_s_delete_is_noticed_and_undone(
     virtual_time: None, mode: Behaviour | None, pubsub_topic: str | None
 ) -> None:
-    way = {"pubsub_topic": pubsub_topic}
+    way: dict[str, Any] = {"pubsub_topic": pubsub_topic}
     async with joined(2) as (a, b):
         here, there = channel_on(a, **way), channel_on(b, sender_id="bob", **way)
         async with listening(here) as told, there:

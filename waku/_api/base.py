@@ -12,14 +12,12 @@ from waku._session import Answer, Flavour, Repeat, Request, Session
 from waku.errors import EndpointMissing
 from waku.models import Rejected, WakuMessage
 
-__all__ = ["EMBEDDED_AGENT", "Api", "confirmation", "in_path", "version_text"]
+__all__ = ["EMBEDDED_AGENT", "Api", "confirmation", "in_path"]
 
 T = TypeVar("T")
 
 EMBEDDED_AGENT = "py-waku-"
 """How the version of an embedded node begins."""
-VERSION_LIMIT = 200
-"""Characters of a version at most; a page of something else is longer."""
 REPORTED_ITEMS = 20
 """Unreadable items of one answer that are reported one by one; a list may hold 100,000 of them."""
 _CONFIRMATIONS = frozenset({"", "OK", "true", "null"})
@@ -75,16 +73,8 @@ class Api:
         return good
 
 
-def version_text(answer: Answer) -> str:
-    """Read a version: plain text (nwaku) or a JSON string (go-waku)."""
-    text = answer.text.strip()
-    if not text or len(text) > VERSION_LIMIT or not text.isprintable() or text[0] in "<{[":
-        raise ValueError("expected a version")
-    return _json.text(answer.json()) if text.startswith('"') else text
-
-
 def _flavour(answer: Answer) -> Flavour:
-    ours = version_text(answer).startswith(EMBEDDED_AGENT)
+    ours = answer.text.startswith(EMBEDDED_AGENT)
     return Flavour.EMBEDDED if ours else Flavour.NWAKU
 
 

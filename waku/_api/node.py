@@ -5,11 +5,14 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from waku import _json
-from waku._api.base import Api, version_text
+from waku._api.base import Api
 from waku._session import Answer, Repeat, Request
 from waku.models import Health, NodeInfo, ProtocolHealth
 
 __all__ = ["NodeApi"]
+
+VERSION_LIMIT = 200
+"""Characters of a version at most; a page of something else is longer."""
 
 
 class NodeApi(Api):
@@ -23,7 +26,7 @@ class NodeApi(Api):
     async def version(self) -> str:
         """Return the node's version; go-waku built without one says `-`."""
         request = Request("version", "GET", "/debug/v1/version", Repeat.SAFE)
-        return await self._session.call(request, version_text)
+        return await self._session.call(request, _version)
 
     async def health(self) -> Health:
         """Return the health of the node and of each protocol (nwaku).
@@ -43,6 +46,14 @@ def _info(answer: Answer) -> NodeInfo:
         ),
         enr_uri=_json.optional_text(_json.field(fields, "enrUri", "enr_uri")) or "",
     )
+
+
+def _version(answer: Answer) -> str:
+    """Read plain text (nwaku) or a JSON string (go-waku)."""
+    text = answer.text.strip()
+    if not text or len(text) > VERSION_LIMIT or not text.isprintable() or text[0] in "<{[":
+        raise ValueError("expected a version")
+    return _json.text(answer.json()) if text.startswith('"') else text
 
 
 def _health(answer: Answer) -> Health:
