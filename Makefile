@@ -62,7 +62,7 @@ fuzz: $(READY) ## every decoder, for FUZZ_SECONDS=600 in all; ARGS="sds_spec" fu
 vectors: $(READY) ## the golden vectors of other implementations
 	@$(BIN)/python -m tests.vectors tests/vectors/data/js-waku tests/vectors/data/waku \
 		tests/vectors/data/nim-sds tests/vectors/data/mvds tests/vectors/data/svs \
-		tests/vectors/data/status tests/vectors/data/status-real
+		tests/vectors/data/status tests/vectors/data/status-real tests/vectors/data/libp2p
 
 interop: $(READY) ## other implementations, real ones: js-waku and Waku nodes in containers (FULL=1: all cells), MVDS, SVS, a Status bot
 	@INTEROP_FULL=$(FULL) $(BIN)/python -m pytest interop -s $(ARGS)
@@ -91,6 +91,7 @@ proto: $(READY) ## generate the protobuf modules from proto/
 	@$(call protoc,sds,reliable_channel/sds/wire)
 	@$(call protoc,nim_sds,reliable_channel/sds/wire)
 	@$(call protoc,segmentation,reliable_channel/segmentation)
+	@$(call protoc,libp2p,waku/libp2p)
 	@$(call protoc,mvds,plugins/reliable_channel_mvds/reliable_channel_mvds)
 	@$(call protoc,mvds_later,plugins/reliable_channel_mvds/reliable_channel_mvds)
 	@$(call protoc,mvds_channel,plugins/reliable_channel_mvds/reliable_channel_mvds/channel)

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
-from . import codec, mvds, nim, primitives, scenarios, status, status_real, svs, waku
+from . import codec, libp2p, mvds, nim, primitives, scenarios, status, status_real, svs, waku
 from .case import Result
 
 Check = Callable[[Any], Iterator[Result]]
@@ -27,6 +27,7 @@ CHECKS: dict[str, Check] = {
     "waku_message_hash": waku.check_waku_message_hash,
     "autosharding": waku.check_autosharding,
     "waku_vectors": waku.check_waku_vectors,
+    **libp2p.CHECKS,
 }
 
 

@@ -190,6 +190,23 @@ PLANTED_SVS = [
 ]
 
 
+PLANTED_LIBP2P = [
+    ("multiaddrs", 0, _set("expected", "047f00000106ea61")),
+    ("peer_ids", 1, _set("expected.signature", "00" * 70)),
+    ("peer_ids", 6, _set("expected.peer_id", "QmRAmdzWS5mEoXaxyJjwZ2iR7WCWnaNHNS8p6NwEGspJy8")),
+    ("noise_cacophony", 0, _set("expected.handshake_hash", "00" * 32)),
+    ("noise_cacophony", 1, _set("expected.messages.3.ciphertext", "00" * 31)),
+    ("noise_libp2p_fixed", 1, _set("expected.transport.0.by_responder", "00" * 30)),
+    ("noise_sessions", 4, _set("expected.remote_static", "00" * 32)),
+    ("noise_sessions", 0, _set("input.muxers_in_noise_payload", False)),
+    ("muxer_sessions", 0, _set("expected.events.1.2", "00")),
+    ("muxer_sessions", 6, _set("expected.events.0.1", -3)),
+    ("multistream", 0, _set("expected.answer_lines.1", "na")),
+    ("multistream_raw", 2, _set("expected.dialogue.3.1", "00")),
+    ("messages_identify", 0, _set("expected.agentVersion", "other")),
+]
+
+
 @pytest.mark.parametrize(("kind", "plant"), PLANTED)
 def test_a_planted_error_is_found(kind: str, plant: Callable[[Any], None], tmp_path: Path) -> None:
     assert _differences("js-waku", kind, plant, tmp_path) == 1
@@ -242,6 +259,13 @@ def test_a_planted_error_of_mvds_is_found(
     section: str, case: int, plant: Callable[[Any], None], tmp_path: Path
 ) -> None:
     assert _differences("mvds", "mvds", lambda d: plant(d[section][case]), tmp_path) == 1
+
+
+@pytest.mark.parametrize(("kind", "case", "plant"), PLANTED_LIBP2P)
+def test_a_planted_error_of_libp2p_is_found(
+    kind: str, case: int, plant: Callable[[Any], None], tmp_path: Path
+) -> None:
+    assert _differences("libp2p", kind, lambda d: plant(d[case]), tmp_path) == 1
 
 
 @pytest.mark.parametrize(("section", "case", "plant"), PLANTED_SVS)

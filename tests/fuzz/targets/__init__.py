@@ -3,10 +3,38 @@
 from typing import Final
 
 from ..target import Target
-from . import client, mvds, node, plugins, sds_codecs, sds_core, segments, status, svs, texts
+from . import (
+    client,
+    libp2p,
+    mvds,
+    node,
+    plugins,
+    sds_codecs,
+    sds_core,
+    segments,
+    status,
+    svs,
+    texts,
+)
 
+MODULES: Final = (
+    *(sds_codecs, sds_core, segments, client, node, texts, plugins),
+    *(svs, mvds, status, libp2p),
+)
 TARGETS: Final[dict[str, Target]] = {
     target.name: target
-    for module in (sds_codecs, sds_core, segments, client, node, texts, plugins, svs, mvds, status)
+    for module in (
+        sds_codecs,
+        sds_core,
+        segments,
+        client,
+        node,
+        texts,
+        plugins,
+        svs,
+        mvds,
+        status,
+        libp2p,
+    )
     for target in module.TARGETS
 }

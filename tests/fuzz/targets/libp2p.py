@@ -1,0 +1,111 @@
+"""libp2p: notations, and whole connections that are given anything at each stage."""
+
+from collections.abc import Iterator
+from typing import Final
+
+from waku.libp2p import Connection, InvalidInput, Libp2pError, Multiaddr, PeerId, PublicKey
+from waku.libp2p.connection import MUXERS
+from waku.libp2p.multistream import MULTISTREAM, line
+
+from ...waku.libp2p.pair import DIALLER, LISTENER, Pair, events
+from ..target import Target, joined, records
+
+ADDRESSES: Final = (
+    "/ip4/127.0.0.1/tcp/60000",
+    f"/dns4/a.example/tcp/8000/wss/p2p/{LISTENER.peer_id}",
+    f"/ip6/::1/tcp/1/ws/p2p/{DIALLER.peer_id}",
+    "/ip4/1.2.3.4/tcp/443/tls/sni/a.example/ws",
+)
+
+
+def addresses() -> Iterator[bytes]:
+    """What honest peers write, in both forms."""
+    for text in ADDRESSES:
+        yield text.encode()
+        yield Multiaddr.parse(text).encode()
+    yield DIALLER.public_key.encoded
+    yield str(DIALLER.peer_id).encode()
+
+
+def _address(data: bytes) -> None:
+    """An address, a key or a peer id is what it was written as, or it is refused."""
+    try:
+        address = Multiaddr.decode(data)
+        assert Multiaddr.decode(address.encode()) == address
+        assert Multiaddr.parse(str(address)) == address
+    except InvalidInput:
+        pass
+    try:
+        assert str(Multiaddr.parse(data.decode("utf-8", "replace")))
+    except InvalidInput:
+        pass
+    try:
+        assert PeerId.parse(str(peer := PeerId.parse(data.decode("utf-8", "replace")))) == peer
+    except InvalidInput:
+        pass
+    try:
+        PublicKey(data).verify(b"message", b"signature")
+    except InvalidInput:
+        pass
+
+
+def raw_sessions() -> Iterator[bytes]:
+    """What a dialler says before there is any encryption."""
+    pair = Pair()
+    yield joined([pair.dialler.data_to_send()])
+    yield joined([line(MULTISTREAM), line("/tls/1.0.0"), line("/noise")])
+    yield joined([b"GET / HTTP/1.1\r\n\r\n"])
+
+
+def _raw(data: bytes) -> None:
+    """A listener that hears anything from a socket ends the connection, and nothing else."""
+    listener = Pair().listener
+    _feed(listener, data)
+    assert listener.remote is None
+    assert not events(listener)
+
+
+def muxed_sessions() -> Iterator[bytes]:
+    """What a dialler says to each muxer behind the encryption."""
+    for number, muxer in enumerate(MUXERS):
+        pair = Pair(dialler_muxers=(muxer,))
+        pair.pump()
+        stream_id = pair.dialler.open_stream(["/echo/1"], 0)
+        pair.dialler.send(stream_id, b"hello" * 50)
+        pair.dialler.end(stream_id)
+        assert pair.dialler._muxer is not None
+        yield bytes([number]) + joined([pair.dialler._muxer.data_to_send()])
+
+
+def _muxed(data: bytes) -> None:
+    """A member that passed the handshake and then sends anything: bounded, and named."""
+    if not data:
+        return
+    pair = Pair(dialler_muxers=(MUXERS[data[0] % len(MUXERS)],))
+    pair.pump()
+    events(pair.listener)
+    session = pair.dialler._noise
+    for record in records(data[1:]):
+        try:
+            pair.listener.receive(session.encrypt(record), 0)
+        except Libp2pError:
+            break
+        events(pair.listener)
+        pair.listener.data_to_send()
+    assert pair.listener.stream_count <= 1_024
+
+
+def _feed(connection: Connection, data: bytes) -> None:
+    for record in records(data):
+        try:
+            connection.receive(record, 0)
+        except Libp2pError:
+            return
+        connection.data_to_send()
+
+
+TARGETS: Final = (
+    Target("libp2p_address", _address, addresses),
+    Target("libp2p_raw", _raw, raw_sessions),
+    Target("libp2p_muxed", _muxed, muxed_sessions),
+)

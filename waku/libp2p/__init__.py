@@ -1,0 +1,60 @@
+"""The part of libp2p that Waku needs, without I/O: bytes and the time go in, bytes and events out.
+
+    varint base58 keys multiaddr      notation
+    multistream noise muxer           the layers of a connection: yamux and mplex are its muxers
+    connection                        all of them together, as one side of one connection
+
+https://github.com/libp2p/specs. The comments' T numbers are the list of traps in docs/libp2p.md.
+Needs the extra `[libp2p]` (`cryptography`).
+"""
+
+from .connection import (
+    Connected,
+    Connection,
+    ConnectionEvent,
+    GoneAway,
+    Received,
+    RemoteEnded,
+    StreamAgreed,
+    StreamReset,
+    StreamWritable,
+)
+from .errors import (
+    HandshakeFailed,
+    InvalidInput,
+    Libp2pError,
+    LimitExceeded,
+    PeerViolation,
+    ProtocolNotSupported,
+)
+from .keys import KeyType, PeerId, PrivateKey, PublicKey
+from .limits import Limits
+from .multiaddr import DialTarget, Multiaddr
+from .noise import RemoteIdentity, StaticKeys
+
+__all__ = [
+    "Connected",
+    "Connection",
+    "ConnectionEvent",
+    "DialTarget",
+    "GoneAway",
+    "HandshakeFailed",
+    "InvalidInput",
+    "KeyType",
+    "Libp2pError",
+    "LimitExceeded",
+    "Limits",
+    "Multiaddr",
+    "PeerId",
+    "PeerViolation",
+    "PrivateKey",
+    "ProtocolNotSupported",
+    "PublicKey",
+    "Received",
+    "RemoteEnded",
+    "RemoteIdentity",
+    "StaticKeys",
+    "StreamAgreed",
+    "StreamReset",
+    "StreamWritable",
+]

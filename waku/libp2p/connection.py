@@ -1,0 +1,399 @@
+"""A whole libp2p connection without I/O: negotiation, noise, a muxer, streams with protocols.
+
+Bytes of the socket go in (`receive`) and come out (`data_to_send`); `next_event` says what
+happened. The stack is built bottom up:
+
+    multistream (/noise) → noise → muxer, agreed in noise or by multistream → streams,
+    each of which begins with multistream
+
+Connection establishment: https://github.com/libp2p/specs/blob/master/connections/README.md
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from . import multistream, muxer
+from .errors import HandshakeFailed, PeerViolation, ProtocolNotSupported
+from .keys import PeerId, PrivateKey
+from .limits import Limits
+from .mplex import Mplex
+from .muxer import Muxer
+from .noise import NoiseSession, RemoteIdentity, StaticKeys
+from .noise.session import NOISE
+from .yamux import Yamux
+
+__all__ = [
+    "MUXERS",
+    "Connected",
+    "Connection",
+    "ConnectionEvent",
+    "GoneAway",
+    "Received",
+    "RemoteEnded",
+    "StreamAgreed",
+    "StreamReset",
+    "StreamWritable",
+]
+
+MUXERS: Final = (Yamux.protocol, Mplex.protocol)
+"""Muxers in order of preference: yamux has flow control."""
+_MUXERS: Final[dict[str, type[Muxer]]] = {Yamux.protocol: Yamux, Mplex.protocol: Mplex}
+
+
+@dataclass(frozen=True, slots=True)
+class Connected:
+    """The peer proved who it is, and streams may be opened."""
+
+    remote: RemoteIdentity
+    muxer: str
+
+
+@dataclass(frozen=True, slots=True)
+class StreamAgreed:
+    """Both sides agreed what a stream speaks."""
+
+    stream_id: int
+    protocol: str
+    by_peer: bool
+
+
+GoneAway = muxer.GoneAway
+Received = muxer.Received
+RemoteEnded = muxer.RemoteEnded
+StreamReset = muxer.StreamReset
+StreamWritable = muxer.StreamWritable
+
+ConnectionEvent = (
+    Connected | StreamAgreed | Received | RemoteEnded | StreamReset | StreamWritable | GoneAway
+)
+
+
+@dataclass(frozen=True, slots=True)
+class _Negotiation:
+    side: multistream.Dialler | multistream.Listener
+    by_peer: bool
+
+
+class Connection:
+    """One connection, as either side of it.
+
+    A violation by the peer raises from `receive`; the connection is over then, and what
+    `data_to_send` still returns may be sent before the socket is closed.
+    """
+
+    def __init__(
+        self,
+        *,
+        dialler: bool,
+        identity: PrivateKey,
+        keys: StaticKeys,
+        now_ms: int,
+        expected: PeerId | None = None,
+        muxers: Sequence[str] = MUXERS,
+        muxers_in_noise: bool = True,
+        supports: Callable[[str], bool] = lambda _: False,
+        limits: Limits | None = None,
+    ) -> None:
+        """Args:
+            dialler: whether this side opened the socket.
+            identity: own libp2p key.
+            keys: fresh X25519 keys, for this connection alone.
+            now_ms: the time, on any clock that does not go back.
+            expected: the peer that must answer; None for any.
+            muxers: the muxers to agree to, in order of preference.
+            muxers_in_noise: offer them in the handshake, which saves a round trip (T4).
+            supports: whether a stream of the peer may speak a protocol.
+            limits: bounds; None for the defaults.
+
+        Raises:
+            ValueError: no muxer, or an unknown one.
+        """
+        if not muxers or set(muxers) - set(_MUXERS):
+            raise ValueError(f"`muxers` must be some of {', '.join(_MUXERS)} (got {muxers!r})")
+        self.remote: RemoteIdentity | None = None
+        """The peer; None until its identity is proven."""
+        self._limits = limits or Limits()
+        self._dialler = dialler
+        self._muxers = tuple(muxers)
+        self._muxers_in_noise = muxers_in_noise
+        self._supports = supports
+        self._out = bytearray()
+        self._events: deque[ConnectionEvent] = deque()
+        self._noise = NoiseSession(
+            initiator=dialler,
+            identity=identity,
+            keys=keys,
+            expected=expected,
+            muxers=self._muxers if muxers_in_noise else (),
+        )
+        self._negotiation = self._first_negotiation([NOISE])
+        self._muxer: Muxer | None = None
+        self._streams: dict[int, _Negotiation] = {}
+        self._negotiating_by_peer = 0
+        self._deadlines: deque[tuple[int, int]] = deque()
+        """When streams must have agreed, and which; in order, as all have the same time."""
+        self._handshake_deadline_ms = now_ms + self._limits.handshake_ms
+        self._heard_ms = now_ms
+        if dialler:
+            # The first noise message may follow the wish without an answer (T3).
+            self._collect_negotiation()
+            self._out += self._noise.data_to_send()
+
+    # Bytes
+
+    def receive(self, data: bytes, now_ms: int) -> None:
+        """Take bytes of the socket.
+
+        Raises:
+            PeerViolation: the peer broke a rule, failed to prove its identity, or passed a limit.
+            ProtocolNotSupported: the peer has no common secure channel or muxer.
+        """
+        self._heard_ms = now_ms
+        if self._negotiation is not None and self.remote is None:
+            data = self._negotiate(self._negotiation, data)
+            if self._negotiation is not None:
+                return
+        plaintext = self._noise.receive(data)
+        if self._muxer is None:
+            plaintext = self._agree_on_muxer(plaintext)
+        if self._muxer is not None and plaintext:
+            self._muxer.receive(plaintext)
+            self._take_muxer_events(now_ms)
+
+    def data_to_send(self) -> bytes:
+        """Return and forget the bytes for the socket."""
+        self._out += self._noise.data_to_send()
+        if self._muxer is not None:
+            plaintext = self._muxer.data_to_send()
+            if plaintext:
+                self._out += self._noise.encrypt(plaintext)
+        data = bytes(self._out)
+        self._out.clear()
+        return data
+
+    def next_event(self) -> ConnectionEvent | None:
+        """Return the oldest event that was not handed out yet."""
+        return self._events.popleft() if self._events else None
+
+    # Streams
+
+    def open_stream(self, protocols: Sequence[str], now_ms: int) -> int:
+        """Open a stream that speaks the first of `protocols` that the peer supports.
+
+        What is sent before `StreamAgreed` goes out at once where there is one protocol to choose
+        from; the peer resets the stream if it refuses. With several it must wait.
+
+        Raises:
+            PeerViolation: the numbers of streams are used up.
+        """
+        assert self._muxer is not None, "streams can be opened after `Connected`"
+        stream_id = self._muxer.open_stream()
+        self._negotiate_stream(
+            stream_id, multistream.Dialler(protocols, self._limits), now_ms, by_peer=False
+        )
+        return stream_id
+
+    def send(self, stream_id: int, data: bytes) -> None:
+        """Send bytes on a stream."""
+        if self._muxer is not None:
+            self._muxer.send(stream_id, data)
+
+    def end(self, stream_id: int) -> None:
+        """Send nothing more on a stream."""
+        if self._muxer is not None:
+            self._muxer.end(stream_id)
+
+    def reset(self, stream_id: int) -> None:
+        """Drop a stream."""
+        if self._muxer is not None:
+            self._forget_negotiation(stream_id)
+            self._muxer.reset(stream_id)
+
+    def consumed(self, stream_id: int, size_bytes: int) -> None:
+        """Say that received bytes left their buffer, so that the peer may send more."""
+        if self._muxer is not None:
+            self._muxer.consumed(stream_id, size_bytes)
+
+    def waiting_bytes(self, stream_id: int) -> int:
+        """Bytes of a stream that wait for the peer's credit."""
+        return 0 if self._muxer is None else self._muxer.waiting_bytes(stream_id)
+
+    @property
+    def stream_count(self) -> int:
+        """Streams that are open in at least one direction."""
+        return 0 if self._muxer is None else self._muxer.stream_count
+
+    # Time
+
+    @property
+    def next_deadline_ms(self) -> int:
+        """When `on_deadline` wants to be called, if nothing happens before."""
+        if self._muxer is None:
+            return self._handshake_deadline_ms
+        idle = self._heard_ms + self._limits.idle_ms
+        return min(idle, self._deadlines[0][0]) if self._deadlines else idle
+
+    def on_deadline(self, now_ms: int) -> None:
+        """Reset streams whose negotiation takes too long.
+
+        Raises:
+            PeerViolation: the handshake took too long, or the peer has been silent too long.
+        """
+        if self._muxer is None:
+            if now_ms >= self._handshake_deadline_ms:
+                raise HandshakeFailed(f"no connection within {self._limits.handshake_ms} ms")
+            return
+        if now_ms >= self._heard_ms + self._limits.idle_ms:
+            raise PeerViolation(f"not a byte for {self._limits.idle_ms} ms")
+        while self._deadlines and self._deadlines[0][0] <= now_ms:
+            _, stream_id = self._deadlines.popleft()
+            if stream_id in self._streams:
+                self._drop(stream_id, f"no protocol within {self._limits.negotiation_ms} ms")
+
+    # Inside
+
+    def _first_negotiation(
+        self, protocols: Sequence[str]
+    ) -> multistream.Dialler | multistream.Listener | None:
+        if self._dialler:
+            return multistream.Dialler(protocols, self._limits)
+        return multistream.Listener(protocols.__contains__, self._limits)
+
+    def _collect_negotiation(self) -> None:
+        """Pass on what the negotiation of the connection wants to send."""
+        assert self._negotiation is not None
+        data = self._negotiation.data_to_send()
+        self._out += self._noise.encrypt(data) if self._noise.is_established else data
+
+    def _negotiate(self, side: multistream.Dialler | multistream.Listener, data: bytes) -> bytes:
+        """Feed the negotiation; return what lies behind it once it is over."""
+        side.receive(data)
+        self._collect_negotiation()
+        if side.protocol is None:
+            return b""
+        self._negotiation = None
+        return side.rest
+
+    def _agree_on_muxer(self, plaintext: bytes) -> bytes:
+        """Start the muxer as soon as both sides know it; return the bytes for it."""
+        if not self._noise.is_established:
+            return b""
+        if self.remote is None:
+            self.remote = self._noise.remote
+            assert self.remote is not None
+            self._out += self._noise.data_to_send()
+            if self._muxers_in_noise and self.remote.muxers:
+                self._start_muxer(self._common_muxer(self.remote.muxers))
+                return plaintext
+            self._negotiation = self._first_negotiation(self._muxers)
+            self._collect_negotiation()
+        if not plaintext:
+            return b""
+        assert self._negotiation is not None
+        side = self._negotiation
+        rest = self._negotiate(side, plaintext)
+        if side.protocol is not None:
+            self._start_muxer(side.protocol)
+        return rest
+
+    def _common_muxer(self, remote: tuple[str, ...]) -> str:
+        """The initiator's first that the responder has (T4)."""
+        first, second = (self._muxers, remote) if self._dialler else (remote, self._muxers)
+        for name in first:
+            if name in second and name in _MUXERS:
+                return name
+        raise ProtocolNotSupported(self._muxers)
+
+    def _start_muxer(self, name: str) -> None:
+        assert self.remote is not None
+        self._muxer = _MUXERS[name](dialler=self._dialler, limits=self._limits)
+        self._events.append(Connected(self.remote, name))
+
+    def _take_muxer_events(self, now_ms: int) -> None:
+        """Pass on what happened on streams that the application knows; negotiate on the others."""
+        assert self._muxer is not None
+        dropped: set[int] = set()
+        while (event := self._muxer.next_event()) is not None:
+            if isinstance(event, GoneAway):
+                self._events.append(event)
+            elif event.stream_id in dropped:
+                continue  # what came behind the bytes for which it was reset
+            elif isinstance(event, muxer.StreamOpened):
+                if not self._stream_of_peer(event.stream_id, now_ms):
+                    dropped.add(event.stream_id)
+            elif event.stream_id not in self._streams:
+                self._events.append(event)
+            elif not self._negotiate_further(event):
+                dropped.add(event.stream_id)
+
+    def _stream_of_peer(self, stream_id: int, now_ms: int) -> bool:
+        if self._negotiating_by_peer >= self._limits.negotiating_streams:
+            self.reset(stream_id)
+            return False
+        self._negotiating_by_peer += 1
+        listener = multistream.Listener(self._supports, self._limits)
+        self._negotiate_stream(stream_id, listener, now_ms, by_peer=True)
+        return True
+
+    def _negotiate_stream(
+        self,
+        stream_id: int,
+        side: multistream.Dialler | multistream.Listener,
+        now_ms: int,
+        *,
+        by_peer: bool,
+    ) -> None:
+        self._streams[stream_id] = _Negotiation(side, by_peer)
+        self._deadlines.append((now_ms + self._limits.negotiation_ms, stream_id))
+        self.send(stream_id, side.data_to_send())
+
+    def _negotiate_further(
+        self, event: Received | RemoteEnded | StreamReset | StreamWritable
+    ) -> bool:
+        """Whether the stream lives on."""
+        match event:
+            case Received(stream_id, data):
+                return self._negotiate_with(stream_id, data)
+            case RemoteEnded(stream_id):
+                self._drop(stream_id, "the peer ended it before a protocol was agreed")
+                return False
+            case StreamReset(stream_id, reason):
+                self._drop(stream_id, reason)
+                return False
+            case StreamWritable():
+                return True
+
+    def _negotiate_with(self, stream_id: int, data: bytes) -> bool:
+        negotiation = self._streams[stream_id]
+        side = negotiation.side
+        try:
+            side.receive(data)
+        except (PeerViolation, ProtocolNotSupported) as error:
+            # One stream's bad negotiation does not end the connection (T3).
+            self._drop(stream_id, str(error))
+            return False
+        self.send(stream_id, side.data_to_send())
+        rest = side.rest if side.protocol is not None else b""
+        self.consumed(stream_id, len(data) - len(rest))
+        if side.protocol is not None:
+            self._forget_negotiation(stream_id)
+            self._events.append(StreamAgreed(stream_id, side.protocol, negotiation.by_peer))
+            if rest:
+                self._events.append(Received(stream_id, rest))
+        return True
+
+    def _drop(self, stream_id: int, reason: str) -> None:
+        """Reset a stream that did not agree; the application hears only of its own."""
+        negotiation = self._streams[stream_id]
+        self.reset(stream_id)
+        if not negotiation.by_peer:
+            self._events.append(StreamReset(stream_id, reason))
+
+    def _forget_negotiation(self, stream_id: int) -> None:
+        negotiation = self._streams.pop(stream_id, None)
+        if negotiation is not None and negotiation.by_peer:
+            self._negotiating_by_peer -= 1

@@ -1,0 +1,109 @@
+"""mplex 6.7: streams without flow control, the only muxer of stock js-waku.
+
+https://github.com/libp2p/specs/blob/master/mplex/README.md
+
+Both sides count from 0 (T6), so a stream that the peer opened as n is number -(n + 1) here.
+"""
+
+from __future__ import annotations
+
+from typing import ClassVar, Final
+
+from . import varint
+from .errors import InvalidInput, LimitExceeded, PeerViolation
+from .limits import Limits
+from .muxer import MuxedStream, Muxer
+
+__all__ = ["Mplex"]
+
+_NEW, _MESSAGE, _CLOSE, _RESET = 0, 2, 4, 6
+"""Flags of the side that opened the stream; the other side's are one less (there is no -1)."""
+_FLAGS: Final = 8
+_PIECE_BYTES: Final = 64 * 1024
+"""Data leave in frames of at most this size, so that streams take turns on a slow link."""
+
+
+class Mplex(Muxer):
+    """The streams of one connection."""
+
+    protocol: ClassVar[str] = "/mplex/6.7.0"
+
+    def __init__(self, *, dialler: bool, limits: Limits) -> None:
+        super().__init__(dialler=dialler, limits=limits)
+        self._next_id = 0
+        self._next_of_peer = 0
+
+    def open_stream(self) -> int:
+        """Open a stream; its name is its number, as go-libp2p does it."""
+        stream_id = self._next_id
+        self._next_id += 1
+        self._streams[stream_id] = MuxedStream(by_peer=False)
+        name = str(stream_id).encode()
+        self._out += varint.encode(stream_id * _FLAGS + _NEW) + varint.prefixed(name)
+        return stream_id
+
+    def _take_frame(self, start: int) -> int | None:
+        try:
+            header = varint.decode(self._received, start)
+            size = None if header is None else varint.decode(self._received, header[1])
+        except InvalidInput as error:
+            raise PeerViolation(f"an mplex header: {error}") from error
+        if header is None or size is None:
+            return None
+        length, begin = size
+        if length > self._limits.frame_bytes:
+            raise LimitExceeded("frame_bytes", self._limits.frame_bytes, f"a frame of {length}")
+        if begin + length > len(self._received):
+            return None
+        number, flag = divmod(header[0], _FLAGS)
+        data = bytes(memoryview(self._received)[begin : begin + length])
+        self._frame(number, flag, data)
+        return begin + length
+
+    def _frame(self, number: int, flag: int, data: bytes) -> None:
+        if flag == _NEW:
+            self._open_by_peer(number)
+            return
+        if flag == 7:
+            raise PeerViolation("an mplex frame with the unknown flag 7")
+        by_opener = flag % 2 == 0
+        stream_id = -(number + 1) if by_opener else number
+        kind = flag if by_opener else flag + 1
+        stream = self._streams.get(stream_id)
+        if stream is None:
+            return  # normal after a reset
+        if kind == _RESET:
+            self._peer_reset(stream_id)
+        elif kind == _CLOSE:
+            self._peer_ended(stream_id, stream)
+        elif stream.remote_ended:
+            raise PeerViolation(f"data on stream {stream_id}, which the peer had ended")
+        elif data:
+            self._deliver(stream_id, stream, data)
+
+    def _open_by_peer(self, number: int) -> None:
+        if number < self._next_of_peer:
+            raise PeerViolation(f"the peer opens stream {number} again")
+        self._next_of_peer = number + 1
+        self._peer_opens(-(number + 1), MuxedStream(by_peer=True))
+
+    def _send(self, stream_id: int, stream: MuxedStream, data: bytes) -> None:
+        header = self._header(stream_id, _MESSAGE)
+        for begin in range(0, len(data), _PIECE_BYTES):
+            self._out += header
+            self._out += varint.prefixed(data[begin : begin + _PIECE_BYTES])
+
+    def _end(self, stream_id: int, stream: MuxedStream) -> None:
+        self._out += self._header(stream_id, _CLOSE) + b"\0"
+
+    def _write_reset(self, stream_id: int) -> None:
+        self._write_control(self._header(stream_id, _RESET) + b"\0")
+
+    def _give_credit(self, stream_id: int, stream: MuxedStream, size_bytes: int) -> None:
+        pass  # mplex has no flow control
+
+    @staticmethod
+    def _header(stream_id: int, kind: int) -> bytes:
+        if stream_id >= 0:
+            return varint.encode(stream_id * _FLAGS + kind)
+        return varint.encode(-(stream_id + 1) * _FLAGS + kind - 1)

@@ -1,0 +1,128 @@
+"""multistream-select 1.0: which protocol a connection or a stream speaks.
+
+https://github.com/multiformats/multistream-select
+
+Two objects without I/O, one a side: `receive` takes bytes, `data_to_send` gives bytes, and once
+`protocol` is known, `rest` is what the peer already sent of that protocol.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Final
+
+from . import varint
+from .errors import LimitExceeded, PeerViolation, ProtocolNotSupported
+from .limits import Limits
+
+__all__ = ["MULTISTREAM", "Dialler", "Listener"]
+
+MULTISTREAM: Final = "/multistream/1.0.0"
+_NOT_AVAILABLE: Final = "na"
+
+
+def line(text: str) -> bytes:
+    """A line: its length, the text, a newline."""
+    return varint.prefixed(text.encode() + b"\n")
+
+
+class _Side:
+    """What both sides share: lines in, lines out."""
+
+    protocol: str | None = None
+    """The protocol that both sides agreed to."""
+
+    def __init__(self, limits: Limits) -> None:
+        self._reader = varint.MessageReader(limits.multistream_line_bytes, "multistream_line_bytes")
+        self._out = bytearray()
+        self._greeted = False
+
+    def data_to_send(self) -> bytes:
+        """Return and forget the bytes for the peer."""
+        data = bytes(self._out)
+        self._out.clear()
+        return data
+
+    @property
+    def rest(self) -> bytes:
+        """Bytes that the peer sent behind the negotiation."""
+        return self._reader.rest
+
+    def receive(self, data: bytes) -> None:
+        """Take bytes of the peer, none after the protocol is known.
+
+        Raises:
+            PeerViolation: the bytes are not of multistream-select.
+            ProtocolNotSupported: the peer refused the last protocol that was offered.
+        """
+        self._reader.feed(data)
+        while self.protocol is None and (text := self._next_line()) is not None:
+            if not self._greeted:
+                if text != MULTISTREAM:
+                    raise PeerViolation(f"the peer greets with {text[:60]!r}, not {MULTISTREAM}")
+                self._greeted = True
+            else:
+                self._heard(text)
+
+    def _next_line(self) -> str | None:
+        try:
+            message = self._reader.next_message()
+        except LimitExceeded:
+            raise
+        except ValueError as error:
+            raise PeerViolation(f"not a line of multistream: {error}") from error
+        if message is None:
+            return None
+        if message[-1:] != b"\n":
+            raise PeerViolation("a line of multistream does not end with a newline")
+        return message[:-1].decode("utf-8", "replace")
+
+    def _heard(self, text: str) -> None:
+        raise NotImplementedError
+
+
+class Dialler(_Side):
+    """The side that asks, for one protocol after the other.
+
+    Greeting and the first wish leave in one flight, which saves a round trip; go-libp2p, nim-libp2p
+    and js-libp2p all take it (T3).
+    """
+
+    def __init__(self, protocols: Sequence[str], limits: Limits) -> None:
+        super().__init__(limits)
+        self._offered = tuple(protocols)
+        self._wishes = list(protocols)
+        self._out += line(MULTISTREAM) + line(self._wishes[0])
+
+    def _heard(self, text: str) -> None:
+        wish = self._wishes[0]
+        if text == wish:
+            self.protocol = wish
+        elif text == _NOT_AVAILABLE:
+            del self._wishes[0]
+            if not self._wishes:
+                raise ProtocolNotSupported(self._offered)
+            self._out += line(self._wishes[0])
+        else:
+            raise PeerViolation(f"asked for {wish!r}, the peer answers {text[:60]!r}")
+
+
+class Listener(_Side):
+    """The side that is asked."""
+
+    def __init__(self, supports: Callable[[str], bool], limits: Limits) -> None:
+        super().__init__(limits)
+        self._supports = supports
+        self._lines_left = limits.multistream_lines
+        self._max_lines = limits.multistream_lines
+        self._out += line(MULTISTREAM)
+
+    def _heard(self, text: str) -> None:
+        self._lines_left -= 1
+        if self._supports(text):
+            self.protocol = text
+            self._out += line(text)
+        elif self._lines_left:
+            self._out += line(_NOT_AVAILABLE)
+        else:
+            raise LimitExceeded("multistream_lines", self._max_lines, "one more wish")

@@ -1,0 +1,194 @@
+"""libp2p's secure channel: frames, identity payloads, and the muxers offered in them.
+
+https://github.com/libp2p/specs/blob/master/noise/README.md
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from struct import Struct
+from typing import Final
+
+from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey
+from google.protobuf.message import DecodeError
+
+from ..errors import HandshakeFailed, InvalidInput
+from ..keys import PeerId, PrivateKey, PublicKey
+from ..libp2p_pb2 import NoiseHandshakePayload
+from .handshake import HandshakeState
+from .symmetric import TAG_BYTES, CipherState
+
+__all__ = ["NOISE", "NoiseSession", "RemoteIdentity", "StaticKeys"]
+
+NOISE: Final = "/noise"
+_SIGNED_PREFIX: Final = b"noise-libp2p-static-key:"
+_LENGTH: Final = Struct(">H")
+MAX_MESSAGE_BYTES: Final = 65_535
+MAX_PLAINTEXT_BYTES: Final = MAX_MESSAGE_BYTES - TAG_BYTES
+
+MAX_MUXERS: Final = 16
+"""Muxers of a peer's list that are read; the rest is ignored."""
+
+
+@dataclass(frozen=True, slots=True)
+class StaticKeys:
+    """The X25519 keys of one handshake, from injected randomness."""
+
+    static: X25519PrivateKey
+    ephemeral: X25519PrivateKey
+
+    @classmethod
+    def from_random(cls, random_bytes: bytes) -> StaticKeys:
+        """Make both keys of 64 fresh random bytes."""
+        if len(random_bytes) != 64:
+            raise InvalidInput(f"64 random bytes are needed (got {len(random_bytes)})")
+        return cls(
+            X25519PrivateKey.from_private_bytes(random_bytes[:32]),
+            X25519PrivateKey.from_private_bytes(random_bytes[32:]),
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class RemoteIdentity:
+    """Who the peer proved to be."""
+
+    public_key: PublicKey
+    static_key: bytes
+    muxers: tuple[str, ...]
+    """Muxers that the peer offers in its payload; empty where it sent no list."""
+
+    @property
+    def peer_id(self) -> PeerId:
+        """The peer's id."""
+        return self.public_key.peer_id
+
+
+class NoiseSession:
+    """One side of the secure channel.
+
+    `receive` takes bytes of the peer and returns plaintext; `data_to_send` gives the handshake's
+    bytes; `encrypt` works once `remote` is known.
+    """
+
+    def __init__(
+        self,
+        *,
+        initiator: bool,
+        identity: PrivateKey,
+        keys: StaticKeys,
+        expected: PeerId | None = None,
+        muxers: tuple[str, ...] = (),
+    ) -> None:
+        """Args:
+        initiator: whether this side dialled.
+        identity: own libp2p key.
+        keys: fresh X25519 keys.
+        expected: the peer that was dialled; another one fails the handshake (T13).
+        muxers: offered in the payload (T4); empty to negotiate by multistream.
+        """
+        self.remote: RemoteIdentity | None = None
+        """The peer; None until its identity is proven."""
+        self._handshake = HandshakeState(
+            initiator=initiator, static=keys.static, ephemeral=keys.ephemeral
+        )
+        static = keys.static.public_key().public_bytes_raw()
+        self._payload = _encode_payload(identity, static, muxers)
+        self._expected = expected
+        self._ciphers: tuple[CipherState, CipherState] | None = None
+        self._received = bytearray()
+        self._out = bytearray()
+        if initiator:
+            self._write(b"")
+
+    @property
+    def handshake_hash(self) -> bytes:
+        """What names this session; both sides have the same."""
+        return self._handshake.handshake_hash
+
+    @property
+    def is_established(self) -> bool:
+        """Whether both sides have proven who they are and messages may flow."""
+        return self._ciphers is not None
+
+    def data_to_send(self) -> bytes:
+        """Return and forget the bytes for the peer."""
+        data = bytes(self._out)
+        self._out.clear()
+        return data
+
+    def receive(self, data: bytes) -> bytes:
+        """Take bytes of the peer; return what they say in plaintext.
+
+        Raises:
+            HandshakeFailed: the peer is not who was expected, or not in order.
+            PeerViolation: a message fails authentication.
+        """
+        self._received += data
+        out = bytearray()
+        start = 0
+        while (message := self._message_at(start)) is not None:
+            start += _LENGTH.size + len(message)
+            if self._ciphers is not None:
+                out += self._ciphers[1].decrypt(message)
+            else:
+                self._read_handshake(message)
+        del self._received[:start]
+        return bytes(out)
+
+    def _message_at(self, start: int) -> bytes | None:
+        if len(self._received) - start < _LENGTH.size:
+            return None
+        (length,) = _LENGTH.unpack_from(self._received, start)
+        begin = start + _LENGTH.size
+        if len(self._received) - begin < length:
+            return None
+        return bytes(memoryview(self._received)[begin : begin + length])
+
+    def encrypt(self, plaintext: bytes) -> bytes:
+        """Encrypt for the peer, in as many messages as needed."""
+        assert self._ciphers is not None
+        cipher = self._ciphers[0]
+        out = bytearray()
+        for begin in range(0, len(plaintext), MAX_PLAINTEXT_BYTES):
+            sealed = cipher.encrypt(plaintext[begin : begin + MAX_PLAINTEXT_BYTES])
+            out += _LENGTH.pack(len(sealed))
+            out += sealed
+        return bytes(out)
+
+    def _read_handshake(self, message: bytes) -> None:
+        payload = self._handshake.read_message(message)
+        if self._handshake.knows_remote_static:
+            self._identify(payload)
+        if self._handshake.writes_next:
+            self._write(self._payload)
+        if self._handshake.is_finished:
+            self._ciphers = self._handshake.split()
+
+    def _write(self, payload: bytes) -> None:
+        message = self._handshake.write_message(payload)
+        self._out += _LENGTH.pack(len(message)) + message
+
+    def _identify(self, payload: bytes) -> None:
+        static = self._handshake.remote_static
+        try:
+            read = NoiseHandshakePayload.FromString(payload)
+            key = PublicKey(read.identity_key)
+            valid = key.verify(_SIGNED_PREFIX + static, read.identity_sig)
+        except (DecodeError, InvalidInput) as error:
+            raise HandshakeFailed(f"the peer's identity: {error}") from error
+        if not valid:
+            raise HandshakeFailed("the peer does not own the identity key that it shows")
+        if self._expected is not None and key.peer_id != self._expected:
+            raise HandshakeFailed(f"dialled {self._expected}, and {key.peer_id} answered")
+        muxers = tuple(read.extensions.stream_muxers[:MAX_MUXERS])
+        self.remote = RemoteIdentity(key, static, muxers)
+
+
+def _encode_payload(identity: PrivateKey, static: bytes, muxers: tuple[str, ...]) -> bytes:
+    payload = NoiseHandshakePayload(
+        identity_key=identity.public_key.encoded,
+        identity_sig=identity.sign(_SIGNED_PREFIX + static),
+    )
+    if muxers:
+        payload.extensions.stream_muxers.extend(muxers)
+    return payload.SerializeToString()

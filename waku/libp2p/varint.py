@@ -1,0 +1,98 @@
+"""Unsigned LEB128 as libp2p has it: at most nine bytes, and the shortest form alone.
+
+https://github.com/multiformats/unsigned-varint
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from .errors import InvalidInput, LimitExceeded
+
+__all__ = ["MAX_BYTES", "MessageReader", "decode", "encode", "prefixed"]
+
+MAX_BYTES: Final = 9
+_MORE: Final = 0x80
+
+_SMALL: Final = tuple(bytes([n]) for n in range(_MORE))
+
+
+def encode(value: int) -> bytes:
+    """Encode `value`, which must be between 0 and 2^63 - 1."""
+    if value < _MORE:
+        return _SMALL[value]
+    out = bytearray()
+    while value >= _MORE:
+        out.append(value & 0x7F | _MORE)
+        value >>= 7
+    out.append(value)
+    return bytes(out)
+
+
+def decode(data: bytes | bytearray | memoryview, offset: int = 0) -> tuple[int, int] | None:
+    """Return the value and the offset behind it, or None where more bytes are needed.
+
+    Raises:
+        InvalidInput: longer than nine bytes, or not the shortest form.
+    """
+    value = 0
+    for count in range(MAX_BYTES):
+        if offset + count >= len(data):
+            return None
+        byte = data[offset + count]
+        value |= (byte & 0x7F) << (7 * count)
+        if byte < _MORE:
+            if not byte and count:
+                raise InvalidInput("a varint that is not in its shortest form")
+            return value, offset + count + 1
+    raise InvalidInput(f"a varint of more than {MAX_BYTES} bytes")
+
+
+def prefixed(message: bytes) -> bytes:
+    """Return `message` behind its length, as Waku's request and response streams carry it."""
+    return encode(len(message)) + message
+
+
+class MessageReader:
+    """Cuts a byte stream into messages that each follow their length.
+
+    It keeps at most one message and its length: `feed` raises before it buffers more than
+    `max_bytes` of a message.
+    """
+
+    def __init__(self, max_bytes: int, limit: str = "max_bytes") -> None:
+        self._max_bytes = max_bytes
+        self._limit = limit
+        self._buffer = bytearray()
+        self._start = 0
+
+    def feed(self, data: bytes) -> None:
+        """Append received bytes."""
+        if self._start:
+            del self._buffer[: self._start]
+            self._start = 0
+        self._buffer += data
+
+    def next_message(self) -> bytes | None:
+        """Return the next whole message, or None.
+
+        Raises:
+            InvalidInput: the length is not a varint.
+            LimitExceeded: the announced length is above the bound.
+        """
+        header = decode(self._buffer, self._start)
+        if header is None:
+            return None
+        length, begin = header
+        if length > self._max_bytes:
+            raise LimitExceeded(self._limit, self._max_bytes, f"a message of {length} bytes")
+        end = begin + length
+        if end > len(self._buffer):
+            return None
+        self._start = end
+        return bytes(memoryview(self._buffer)[begin:end])
+
+    @property
+    def rest(self) -> bytes:
+        """The bytes behind the last whole message."""
+        return bytes(memoryview(self._buffer)[self._start :])

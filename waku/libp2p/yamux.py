@@ -1,0 +1,168 @@
+"""yamux 1.0: streams with flow control.
+
+https://github.com/hashicorp/yamux/blob/master/spec.md,
+https://github.com/libp2p/specs/blob/master/yamux/README.md
+"""
+
+from __future__ import annotations
+
+from struct import Struct
+from typing import ClassVar, Final
+
+from .errors import LimitExceeded, PeerViolation
+from .limits import Limits
+from .muxer import GoneAway, MuxedStream, Muxer, StreamWritable
+
+__all__ = ["INITIAL_WINDOW_BYTES", "Yamux"]
+
+INITIAL_WINDOW_BYTES: Final = 256 * 1024
+_MAX_WINDOW: Final = 2**32 - 1
+
+_HEADER: Final = Struct(">BBHII")
+_VERSION: Final = 0
+_DATA, _WINDOW_UPDATE, _PING, _GO_AWAY = range(4)
+_SYN, _ACK, _FIN, _RST = 1, 2, 4, 8
+_SESSION: Final = 0
+_NORMAL_TERMINATION: Final = 0
+
+
+def _frame(kind: int, flags: int, stream_id: int, length: int) -> bytes:
+    return _HEADER.pack(_VERSION, kind, flags, stream_id, length)
+
+
+class Yamux(Muxer):
+    """The streams of one connection; the dialler's have odd numbers."""
+
+    protocol: ClassVar[str] = "/yamux/1.0.0"
+
+    def __init__(self, *, dialler: bool, limits: Limits) -> None:
+        super().__init__(dialler=dialler, limits=limits)
+        self._next_id = 1 if dialler else 2
+        self._highest_of_peer = 0
+
+    def open_stream(self) -> int:
+        """Open a stream: a window update with SYN (T5)."""
+        stream_id = self._next_id
+        if stream_id > _MAX_WINDOW - 2:
+            raise PeerViolation("the stream numbers are used up; open a new connection")
+        self._next_id += 2
+        self._streams[stream_id] = _new_stream(by_peer=False)
+        self._out += _frame(_WINDOW_UPDATE, _SYN, stream_id, 0)
+        return stream_id
+
+    def go_away(self) -> None:
+        """Announce that this side opens and takes no more streams."""
+        self._out += _frame(_GO_AWAY, 0, _SESSION, _NORMAL_TERMINATION)
+
+    def _take_frame(self, start: int) -> int | None:
+        if len(self._received) - start < _HEADER.size:
+            return None
+        header: tuple[int, int, int, int, int] = _HEADER.unpack_from(self._received, start)
+        version, kind, flags, stream_id, length = header
+        if version != _VERSION:
+            raise PeerViolation(f"yamux version {version} instead of {_VERSION}")
+        begin = start + _HEADER.size
+        if kind != _DATA:
+            self._control(kind, flags, stream_id, length)
+            return begin
+        if length > self._limits.frame_bytes:
+            raise LimitExceeded("frame_bytes", self._limits.frame_bytes, f"a frame of {length}")
+        end: int = begin + length
+        if end > len(self._received):
+            return None
+        stream = self._stream_of(stream_id, flags)
+        if stream is not None and length:
+            self._data(stream_id, stream, bytes(memoryview(self._received)[begin:end]))
+        self._closing_flags(stream_id, flags)
+        return end
+
+    def _control(self, kind: int, flags: int, stream_id: int, length: int) -> None:
+        if kind == _WINDOW_UPDATE:
+            stream = self._stream_of(stream_id, flags)
+            if stream is not None and length:
+                self._more_credit(stream_id, stream, length)
+            self._closing_flags(stream_id, flags)
+        elif kind == _PING:
+            if flags & _SYN:
+                self._write_control(_frame(_PING, _ACK, _SESSION, length))
+        elif kind == _GO_AWAY:
+            self._events.append(GoneAway(length))
+        else:
+            raise PeerViolation(f"a yamux frame of the unknown type {kind}")
+
+    def _stream_of(self, stream_id: int, flags: int) -> MuxedStream | None:
+        """The frame's stream; None for one that is gone, which is normal after a reset (T5)."""
+        if not flags & _SYN:
+            if stream_id == _SESSION:
+                raise PeerViolation("a yamux frame of a stream names the session")
+            return self._streams.get(stream_id)
+        if stream_id == _SESSION or (stream_id % 2 == 1) == self._dialler:
+            raise PeerViolation(f"the peer opens stream {stream_id}, a number of this side")
+        if stream_id <= self._highest_of_peer:
+            raise PeerViolation(f"the peer opens stream {stream_id} again")
+        self._highest_of_peer = stream_id
+        if self._peer_opens(stream_id, _new_stream(by_peer=True)):
+            self._write_control(_frame(_WINDOW_UPDATE, _ACK, stream_id, 0))
+        return self._streams.get(stream_id)
+
+    def _closing_flags(self, stream_id: int, flags: int) -> None:
+        if flags & _RST:
+            self._peer_reset(stream_id)
+        elif flags & _FIN and (stream := self._streams.get(stream_id)) is not None:
+            self._peer_ended(stream_id, stream)
+
+    def _data(self, stream_id: int, stream: MuxedStream, data: bytes) -> None:
+        if stream.remote_ended:
+            raise PeerViolation(f"data on stream {stream_id}, which the peer had ended")
+        if len(data) > stream.receive_window:
+            raise PeerViolation(
+                f"{len(data)} bytes on stream {stream_id}, whose window is {stream.receive_window}"
+            )
+        stream.receive_window -= len(data)
+        self._deliver(stream_id, stream, data)
+
+    def _give_credit(self, stream_id: int, stream: MuxedStream, size_bytes: int) -> None:
+        stream.credit += size_bytes
+        if stream.credit >= INITIAL_WINDOW_BYTES // 2 and not stream.remote_ended:
+            stream.receive_window += stream.credit
+            self._out += _frame(_WINDOW_UPDATE, 0, stream_id, stream.credit)
+            stream.credit = 0
+
+    def _more_credit(self, stream_id: int, stream: MuxedStream, size_bytes: int) -> None:
+        stream.send_window = min(stream.send_window + size_bytes, _MAX_WINDOW)
+        if stream.waiting:
+            self._send_waiting(stream_id, stream)
+            if not stream.waiting:
+                self._events.append(StreamWritable(stream_id))
+
+    def _send(self, stream_id: int, stream: MuxedStream, data: bytes) -> None:
+        stream.waiting += data
+        self._send_waiting(stream_id, stream)
+
+    def _send_waiting(self, stream_id: int, stream: MuxedStream) -> None:
+        size = min(len(stream.waiting), stream.send_window)
+        if size:
+            self._out += _frame(_DATA, 0, stream_id, size)
+            self._out += stream.waiting[:size]
+            del stream.waiting[:size]
+            stream.send_window -= size
+        if stream.local_ended and not stream.waiting:
+            self._write_fin(stream_id, stream)
+
+    def _end(self, stream_id: int, stream: MuxedStream) -> None:
+        # FIN waits behind data that waits for credit (T5).
+        if not stream.waiting:
+            self._write_fin(stream_id, stream)
+
+    def _write_fin(self, stream_id: int, stream: MuxedStream) -> None:
+        self._out += _frame(_WINDOW_UPDATE, _FIN, stream_id, 0)
+        self._forget_if_over(stream_id, stream)
+
+    def _write_reset(self, stream_id: int) -> None:
+        self._write_control(_frame(_WINDOW_UPDATE, _RST, stream_id, 0))
+
+
+def _new_stream(*, by_peer: bool) -> MuxedStream:
+    return MuxedStream(
+        by_peer, receive_window=INITIAL_WINDOW_BYTES, send_window=INITIAL_WINDOW_BYTES
+    )
