@@ -300,7 +300,7 @@ class ReliableChannel:
             stack.callback(runtime.close)
             runtime.begin()
             if kept is not None:
-                stack.push_async_callback(kept.keeper.flush)
+                stack.push_async_callback(partial(kept.keeper.flush, at_once=True))
             tasks = await stack.enter_async_context(anyio.create_task_group())
             stack.callback(tasks.cancel_scope.cancel)
             runtime.start(tasks)
@@ -346,6 +346,8 @@ class ReliableChannel:
             EncryptionFailed: with `encryption_order="encrypt-then-sds"`; nothing was sent.
             OutgoingBufferFull: too many own messages are unacknowledged; send again later.
             ChannelClosed: the channel is not open.
+            StateUnavailable, StateCorrupt: the state cannot be written; nothing was sent, and the
+                key, if any, is free again. `on_state_failure="accept"` accepts it in memory.
             ValueError: the key is no text of 1 to 1024 characters.
         """
         if idempotency_key is not None:

@@ -29,6 +29,7 @@ EncryptionOrder = Literal["profile", "sds-then-encrypt", "encrypt-then-sds"]
 ENCRYPTION_ORDERS: Final = get_args(EncryptionOrder)[1:]
 """What a profile may have."""
 HistoryName = Literal["all", "since", "none"]
+StateFailure = Literal["raise", "accept"]
 SegmentationName = Literal["profile", "none", "nim-segmentation", "lip-243-v0.1"]
 
 
@@ -81,6 +82,7 @@ class OptionValues(TypedDict, total=False):
     participants_limit: int
     unknown_references_limit: int
     repair_requests_limit: int
+    on_state_failure: StateFailure
     event_buffer_limit: int
     wire_profile: WireProfileName
     segmentation: SegmentationName
@@ -209,6 +211,10 @@ class ChannelOptions:
     """Unknown messages that one message may refer to; it is refused beyond."""
     repair_requests_limit: int = MAX_REQUESTS_PER_MESSAGE
     """Messages that one message may ask for; it is refused beyond."""
+    on_state_failure: StateFailure = "raise"
+    """What `send` does while the state cannot be written, as on a full disk: `raise`
+    `StateUnavailable` and send nothing, or `accept` the message in memory, where it is lost if the
+    process ends before the state can be written again."""
     event_buffer_limit: int = 10_000
     """Events in memory for readers of `events()`. A reader further behind never stops the channel:
     it gets messages and reports from the log, and one `events_missed` for the rest."""
@@ -445,5 +451,6 @@ _WORDS = {
     "history": get_args(HistoryName),
     "encryption_order": get_args(EncryptionOrder),
     "segmentation": get_args(SegmentationName),
+    "on_state_failure": get_args(StateFailure),
 }
 """What each option that is a word allows."""

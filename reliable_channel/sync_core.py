@@ -45,6 +45,7 @@ __all__ = [
     "Table",
     "Tables",
     "Value",
+    "Withdrawing",
 ]
 
 
@@ -70,6 +71,21 @@ class SyncSetting:
     (`SyncCore.wanted`)."""
     has_store: bool = True
     """Whether there is a Store, and it is asked; else other participants are all there is."""
+
+
+@runtime_checkable
+class Withdrawing(Protocol):
+    """A core that can take back what was accepted a moment ago.
+
+    Where the state cannot be written, `ReliableChannel.send` raises, and the message must not go
+    out. With a core without this, the message that found the failure is accepted in memory; later
+    ones are refused before the core gets them.
+    """
+
+    def withdraw(self, message_id: str) -> None:
+        """Forget an own message that nobody has seen or heard of: it was not handed out yet, nor
+        was anything that refers to it."""
+        ...
 
 
 @runtime_checkable

@@ -9,7 +9,7 @@ import typer
 from rich.text import Text
 
 from ..channel import ReliableChannel
-from ..errors import SdsError
+from ..errors import SdsError, StateError
 from ..events import (
     DeliveryFailed,
     Event,
@@ -82,7 +82,7 @@ async def _read_lines(channel: ReliableChannel, texts: dict[str, str]) -> None:
             continue
         try:
             request = await channel.send(line.encode())
-        except SdsError as error:
+        except (SdsError, StateError) as error:
             _print_above(Text(f"not sent: {error}", "red"))
         else:
             texts[request.message_id] = printable(line)

@@ -6,6 +6,7 @@ handing on what the core wants told and broadcast.
 
 from collections import OrderedDict
 from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from random import Random
 from typing import Final
 from uuid import UUID
@@ -22,11 +23,13 @@ from ..events import (
     SendingMessage,
     UnconfirmedDropped,
 )
+from ..options import StateFailure
 from ..repairs import Repairs
 from ..sds import Arrival, Outcome
 from ..sds.changes import CHANNEL, NO_RECORDER, Recorder, Tables
-from ..sds.events import Outgoing, OutgoingKind
-from ..sync_core import SyncCore
+from ..sds.events import Outgoing, OutgoingKind, SyncSent
+from ..state import StateError
+from ..sync_core import SyncCore, Withdrawing
 from ..transport.base import Envelope, Received, Source
 from .event_stream import EventStream
 from .idempotency import SENDS, Accepted, Idempotency
@@ -81,6 +84,7 @@ class Engine:
         recorder: Recorder = NO_RECORDER,
         observers: Observers | None = None,
         warn: Callable[[Event], None] = lambda event: None,
+        on_state_failure: StateFailure = "accept",
     ) -> None:
         self.core = core
         self._repairs = repairs
@@ -96,6 +100,9 @@ class Engine:
         self._recorder = recorder
         self._observers = observers
         self._warn = warn
+        self._refuses_unwritten = on_state_failure == "raise"
+        self._can_withdraw = self._refuses_unwritten and isinstance(core, Withdrawing)
+        self._steps = self._without_syncs_through = 0
         self._unconfirmed = None if keeper is None else Unconfirmed(recorder)
         self._requests = Requests(recorder)
         self._idempotency = Idempotency(recorder)
@@ -119,6 +126,16 @@ class Engine:
         self._check_room(len(segments))
         return segments
 
+    def check_writable(self) -> None:
+        """See that what is accepted now can be written.
+
+        Raises:
+            StateUnavailable, StateCorrupt: it cannot.
+        """
+        failure = None if self._keeper is None else self._keeper.failure
+        if failure is not None and self._refuses_unwritten:
+            raise _refusal(failure)
+
     def accepted_before(self, idempotency_key: str | None) -> Accepted | None:
         """What was accepted under this key already."""
         return self._idempotency.get(idempotency_key)
@@ -138,7 +155,12 @@ class Engine:
         accepted = Accepted(request_id, tuple(message_ids))
         self._idempotency.add(idempotency_key, accepted)
         self._requests.accepted(request_id, message_ids)
-        self._settle(SendingMessage(message_ids[0], request_id), *logged)
+        refuse = partial(self._withdraw, accepted, idempotency_key)
+        self._settle(
+            SendingMessage(message_ids[0], request_id),
+            *logged,
+            refuse=refuse if self._can_withdraw else None,
+        )
         return accepted
 
     def send_ephemeral(self, content: bytes, refusal: str | None = None) -> str:
@@ -294,6 +316,18 @@ class Engine:
         """Tell the application and the journal."""
         self._let_out([event])
 
+    def _withdraw(self, accepted: Accepted, key: str | None, failure: StateError) -> None:
+        """Take back an own message that could not be written: it was not let out, nor was anything
+        that refers to it. Of the steps that wait, sync messages may."""
+        self._idempotency.discard(key)
+        self._requests.withdrawn(accepted.message_ids)
+        assert isinstance(self.core, Withdrawing)
+        for message_id in accepted.message_ids:
+            self.core.withdraw(message_id)
+        accepted.failure = _refusal(failure)
+        self._without_syncs_through = self._steps
+        self._settle()
+
     def _check_room(self, messages: int) -> None:
         """Refuse a message of which only a part would find room in the outgoing buffer."""
         if messages > 1 and messages > self.core.room:
@@ -310,8 +344,11 @@ class Engine:
                 entry, log.position(entry), log.evicted, first_segment_id=first_segment_id
             )
 
-    def _settle(self, *events: Event | Logged) -> None:
-        """End a step: tell what happened, and hand on what is to be broadcast."""
+    def _settle(
+        self, *events: Event | Logged, refuse: Callable[[StateError], None] | None = None
+    ) -> None:
+        """End a step: tell what happened, and hand on what is to be broadcast; or `refuse` it,
+        where it cannot be written."""
         self._repairs.step()
         told: list[Event | Logged] = list(events)
         for event in self.core.events():
@@ -321,15 +358,30 @@ class Engine:
             told += self._telling.meaning(event)
         if self._unconfirmed is not None and (dropped := self._unconfirmed.newly_dropped()):
             told.append(UnconfirmedDropped(dropped))
-        self._let_out(told, list(self.core.outgoing()))
+        self._let_out(told, list(self.core.outgoing()), refuse)
         self._wake()
 
-    def _let_out(self, events: Sequence[Event | Logged], outgoing: Sequence[Outgoing] = ()) -> None:
+    def _let_out(
+        self,
+        events: Sequence[Event | Logged],
+        outgoing: Sequence[Outgoing] = (),
+        refuse: Callable[[StateError], None] | None = None,
+    ) -> None:
         """Tell and broadcast, once what led to it outlives the process."""
         if self._keeper is None:
             self._release(events, outgoing)
-        else:
-            self._keeper.submit(self.core.changes(), lambda: self._release(events, outgoing))
+            return
+        self._steps += 1
+        release = partial(self._release_step, self._steps, events, outgoing)
+        self._keeper.submit(self.core.changes(), release, refuse)
+
+    def _release_step(
+        self, step: int, events: Sequence[Event | Logged], outgoing: Sequence[Outgoing]
+    ) -> None:
+        if step <= self._without_syncs_through:
+            events = [event for event in events if not isinstance(event, SyncSent)]
+            outgoing = [each for each in outgoing if each.kind is not OutgoingKind.SYNC]
+        self._release(events, outgoing)
 
     def _release(self, events: Sequence[Event | Logged], outgoing: Sequence[Outgoing]) -> None:
         now_ms = self.now_ms()
@@ -357,3 +409,8 @@ class Engine:
             self.counters.received_live += 1
             waited_ms = arrival.missing_for_ms
             self.counters.repaired += new and waited_ms is not None and waited_ms >= REORDERED_MS
+
+
+def _refusal(failure: StateError) -> StateError:
+    """What a `send` raises that could not be written."""
+    return type(failure)(f"nothing was sent, since the state cannot be written: {failure}")

@@ -3,10 +3,11 @@
 import json
 from collections import OrderedDict
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Final
 
 from ..sds.changes import Recorder, Row, Table
+from ..state import StateError
 
 SENDS: Final = Table(
     "sends",
@@ -21,12 +22,14 @@ KEYS_REMEMBERED: Final = 100_000
 """The oldest are forgotten beyond."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Accepted:
     """What became of a `send`: its request, and the ids of its segments."""
 
     request_id: str
     message_ids: tuple[str, ...]
+    failure: StateError | None = field(default=None, compare=False)
+    """Why it was not accepted after all: it could not be written."""
 
 
 class Idempotency:
@@ -51,6 +54,11 @@ class Idempotency:
         self._recorder.put(SENDS, key, self._number, accepted.request_id, message_ids)
         if len(self._accepted) > KEYS_REMEMBERED:
             self._recorder.delete(SENDS, self._accepted.popitem(last=False)[0])
+
+    def discard(self, key: str | None) -> None:
+        """What was accepted under a key was withdrawn."""
+        if key is not None and self._accepted.pop(key, None) is not None:
+            self._recorder.delete(SENDS, key)
 
     def restore(self, rows: Iterable[Row]) -> None:
         """Begin with the keys from before a restart."""

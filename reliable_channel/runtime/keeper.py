@@ -1,12 +1,14 @@
 """Writes each step of a channel to its state store before anything of the step is let out.
 
 Steps that end while a write is under way are written together in the next one. What is let out,
-events and messages for the transport, keeps the order of the steps.
+events and messages for the transport, keeps the order of the steps. A step that may be refused, as
+that of an accepted message, is refused rather than let out where it could not be written.
 """
 
 from collections import deque
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
 from typing import Final, TypeVar, TypeVarTuple, Unpack
 
 import anyio
@@ -26,6 +28,13 @@ ENTRIES_AT_RISK: Final = 200_000
 """Log entries that are kept for a disk that may come back; the oldest are given up beyond."""
 
 
+@dataclass(frozen=True, slots=True)
+class _Step:
+    changes: Changes
+    release: Callable[[], None]
+    refuse: Callable[[StateError], None] | None
+
+
 class StateKeeper:
     """Owns a state store and the one thread that uses it.
 
@@ -41,7 +50,7 @@ class StateKeeper:
         self._now_ms = now_ms
         self._backoff = backoff
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="reliable_channel.state")
-        self._waiting: deque[tuple[Changes, Callable[[], None]]] = deque()
+        self._waiting: deque[_Step] = deque()
         self._unwritten = Changes()
         self._archive: ArchiveOverlay | None = None
         self._submitted = 0
@@ -51,6 +60,11 @@ class StateKeeper:
         self._degraded_since_ms: int | None = None
         self._retry_at_ms: int | None = None
         self._told_reading = False
+        self._last_failure: StateError | None = None
+        self._refused_through = 0
+        """Later steps may refer to a refused one, so those that waited then are refused with it."""
+        self.failure: StateError | None = None
+        """Why the store cannot be written at the moment."""
         self.given_up = 0
         """Log entries that were never written, and no longer will be."""
 
@@ -73,8 +87,14 @@ class StateKeeper:
         """Messages and rows that the store does not have."""
         return len(self._unwritten.entries) + len(self._unwritten.rows)
 
-    def submit(self, changes: Changes, release: Callable[[], None]) -> None:
-        """Have a step written, then `release` called."""
+    def submit(
+        self,
+        changes: Changes,
+        release: Callable[[], None],
+        refuse: Callable[[StateError], None] | None = None,
+    ) -> None:
+        """Have a step written, then `release` called; or `refuse`, where there is one and the step
+        could not be written."""
         self._submitted += 1
         if not changes and not self._waiting and self._released == self._submitted - 1:
             self._released += 1
@@ -82,7 +102,7 @@ class StateKeeper:
             return
         assert self._archive is not None
         self._archive.add(changes)
-        self._waiting.append((changes, release))
+        self._waiting.append(_Step(changes, release, refuse))
         self._came.set()
 
     async def written(self) -> None:
@@ -104,19 +124,26 @@ class StateKeeper:
             await self._wait()
             await self.flush()
 
-    async def flush(self) -> None:
-        """Write what waits, and let it out."""
+    async def flush(self, *, at_once: bool = False) -> None:
+        """Write what waits, and let it out; `at_once` even while a failing store is let rest."""
         steps = len(self._waiting)
-        for changes, _ in self._waiting:
-            self._unwritten.add(changes)
-        if self._unwritten and not self._is_resting():
+        for step in self._waiting:
+            self._unwritten.add(step.changes)
+        if self._unwritten and not self._is_resting(at_once):
             await self._write()
         self._check_reading()
         for _ in range(steps):
-            _, release = self._waiting.popleft()
-            self._released += 1
-            release()
+            self._finish(self._waiting.popleft())
         self._went.set()
+
+    def _finish(self, step: _Step) -> None:
+        self._released += 1
+        failure = self.failure or self._last_failure
+        is_written = self.failure is None and self._released > self._refused_through
+        if is_written or step.refuse is None or failure is None:
+            step.release()
+        else:
+            step.refuse(failure)
 
     async def aclose(self) -> None:
         """Close the store; what is still at risk by then is lost."""
@@ -136,10 +163,12 @@ class StateKeeper:
         with anyio.move_on_after(wait_s):
             await self._came.wait()
 
-    def _is_resting(self) -> bool:
+    def _is_resting(self, at_once: bool) -> bool:
         if self._degraded_since_ms is None:
             return False
-        return self._retry_at_ms is None or self._now_ms() < self._retry_at_ms
+        if self._retry_at_ms is None:
+            return True
+        return not at_once and self._now_ms() < self._retry_at_ms
 
     async def _write(self) -> None:
         changes, self._unwritten = self._unwritten, Changes()
@@ -154,7 +183,7 @@ class StateKeeper:
         self._archive.remove(changes)
         if self._degraded_since_ms is not None:
             self.tell(StateRecovered(self._now_ms() - self._degraded_since_ms, self.given_up))
-            self._degraded_since_ms = self._retry_at_ms = None
+            self._degraded_since_ms = self._retry_at_ms = self.failure = None
         self._backoff.reset()
 
     def _check_reading(self) -> None:
@@ -166,6 +195,8 @@ class StateKeeper:
 
     def _failed(self, error: StateError) -> None:
         assert self._archive is not None
+        self.failure = self._last_failure = error
+        self._refused_through = self._submitted
         entries = self._unwritten.entries
         while len(entries) > ENTRIES_AT_RISK:
             oldest = next(iter(entries))

@@ -44,7 +44,7 @@ async def kept_in(
     Raises:
         StateError: it cannot be used.
     """
-    keeper = StateKeeper(store, now_ms, Backoff(random, first_ms=1_000, most_ms=60_000))
+    keeper = StateKeeper(store, now_ms, Backoff(random, first_ms=1_000, most_ms=10_000))
     saved, archive = await keeper.open(identity)
     try:
         yield Kept(keeper, saved, archive)

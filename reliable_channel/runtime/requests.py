@@ -61,6 +61,12 @@ class Requests:
         self._recorder.put(REQUESTS, request_id, json.dumps(request.message_ids))
         self._record(request)
 
+    def withdrawn(self, message_ids: Sequence[str]) -> None:
+        """A request was taken back before anything of it went out."""
+        for message_id in message_ids:
+            if message_id in self._by_message:
+                self._settle(message_id)
+
     def sent(self, message_id: str, message_hash: bytes) -> Iterator[MessageSent | SendProgress]:
         """A message went out for the first time."""
         request = self._by_message.get(message_id)

@@ -145,6 +145,7 @@ class Runtime:
             wake=self._wake,
             deliver=None if inner is None else inner.delivered,
             keeper=None if kept is None else kept.keeper,
+            on_state_failure=options.on_state_failure,
             recorder=recorder,
             observers=observers,
             warn=self._warn,
@@ -367,10 +368,15 @@ class Runtime:
         return max(window_start_ms, wanted_from_ms)
 
     async def send(self, payload: bytes, idempotency_key: str | None = None) -> Accepted:
-        """Accept a message, unless one was under this key before."""
+        """Accept a message, unless one was under this key before.
+
+        Raises:
+            StateError: it cannot be written, and is not accepted.
+        """
         accepted = self.engine.accepted_before(idempotency_key)
         if accepted is None:
             segments = self.engine.split(payload)
+            self.engine.check_writable()
             if self._inner is None or not payload:
                 accepted = self.engine.send(segments, idempotency_key)
             else:
@@ -378,6 +384,8 @@ class Runtime:
                     sealed = await self._inner.seal(segments)
                     accepted = self.engine.send(sealed, idempotency_key)
         await self.engine.recorded()
+        if accepted.failure is not None:
+            raise accepted.failure
         return accepted
 
     async def send_ephemeral(self, content: bytes) -> str:

@@ -150,6 +150,15 @@ class SdsProtocol:
         """
         self.outgoing_buffer.remove([message_id])
 
+    def withdraw(self, message_id: str) -> None:
+        """Forget an own message that nobody has seen or heard of.
+
+        It stays in the bloom filter, which costs nothing but a bit: no other message has its id.
+        """
+        self.outgoing_buffer.remove([message_id])
+        self._sender.withdraw(message_id)
+        self.counters.sent -= 1
+
     def resend(self, message_id: str, now_ms: int) -> None:
         """Broadcast an unacknowledged own message again, the same bytes."""
         self._sender.resend(message_id, now_ms)

@@ -127,6 +127,13 @@ class Sender:
         if retrieval_hint is not None:
             self._state.set_retrieval_hint(message_id, retrieval_hint)
 
+    def withdraw(self, message_id: str) -> None:
+        """Forget an own message that never went out."""
+        if self._undispatched.pop(message_id, None) is None:
+            self._state.forget(message_id)
+        else:
+            self._state.repair_cache.discard(message_id)
+
     def resend(self, message_id: str, now_ms: int) -> None:
         """Broadcast an unacknowledged own message again, the same bytes; its clock steps as for a
         new one."""

@@ -112,7 +112,8 @@ class ChannelState:
             self.repair_requests.want(entry, now_ms, referrer_id)
 
     def forget(self, message_id: str) -> LogEntry:
-        """Take a message that turned out to be forged out of all that is kept or passed on."""
+        """Take a message that turned out to be forged, or was withdrawn, out of all that is kept or
+        passed on."""
         self.repair_responses.remove(message_id)
         self.repair_cache.discard(message_id)
         self.causal_tail.forget(message_id)

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import sqlite3
+import subprocess
 from collections.abc import AsyncIterator, Iterator
-from contextlib import asynccontextmanager, closing, contextmanager
+from contextlib import asynccontextmanager, closing, contextmanager, suppress
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -14,6 +15,7 @@ import pytest
 from reliable_channel import (
     DeliveryFailed,
     MessageAcknowledged,
+    MessageMissing,
     MessageReceived,
     MessageSent,
     OutgoingBufferFull,
@@ -308,7 +310,7 @@ class Failing(MemoryStateStore):
 
 async def test_a_full_disk_is_told_and_the_channel_goes_on() -> None:
     world = World(state := Failing())
-    channel = world.alice()
+    channel = world.alice(on_state_failure="accept")
     async with world.bob() as bob, listening(channel) as alice:
         state.error = StateUnavailable("the disk is full")
         await channel.send(b"in memory alone")
@@ -325,7 +327,7 @@ async def test_a_full_disk_is_told_and_the_channel_goes_on() -> None:
 
 async def test_a_damaged_file_is_left_alone() -> None:
     world = World(state := Failing())
-    channel = world.alice()
+    channel = world.alice(on_state_failure="accept")
     async with listening(channel) as alice:
         state.error = StateCorrupt("damaged")
         await channel.send(b"in memory alone")
@@ -336,6 +338,122 @@ async def test_a_damaged_file_is_left_alone() -> None:
         assert not alice.of(StateRecovered)
     async with world.alice() as again:
         assert not again.log()
+
+
+async def test_a_full_disk_refuses_what_is_sent_and_nobody_hears_of_it() -> None:
+    world = World(state := Failing())
+    channel = world.alice()
+    async with world.bob() as bob, listening(channel) as alice:
+        await channel.send(b"first")
+        state.error = StateUnavailable("the disk is full")
+        for _ in range(2):  # the one that finds out, and one that comes later
+            with pytest.raises(StateUnavailable, match=r"nothing was sent.*the disk is full"):
+                await channel.send(b"refused", idempotency_key="refused")
+        await alice.first(StateDegraded)
+        assert [entry.content for entry in channel.log()] == [b"first"]
+        assert not channel.statistics().waiting_to_be_sent
+        state.error = None
+        await alice.first(StateRecovered)
+        await channel.send(b"refused", idempotency_key="refused")
+        await channel.send(b"last")
+        await bob.until(lambda: b"last" in bob.contents)
+        assert bob.contents == [b"first", b"refused", b"last"]
+        assert not bob.of(MessageMissing)
+        await alice.until(lambda: len(alice.of(MessageAcknowledged)) == 3)
+        digest = channel.log_digest()
+    async with world.alice() as again:
+        assert again.log_digest() == digest
+        assert [entry.content for entry in again.log()] == [b"first", b"refused", b"last"]
+
+
+async def test_what_waits_behind_a_write_that_fails_is_refused_with_it() -> None:
+    """They refer to one another, and so do sync messages that were made meanwhile."""
+    world = World(state := Failing())
+    channel = world.alice(sync_min_interval_ms=1)
+    refused = 0
+
+    async def send(number: int) -> None:
+        nonlocal refused
+        try:
+            await channel.send(b"%d" % number, idempotency_key=f"{number}")
+        except StateUnavailable:
+            refused += 1
+
+    async with world.bob() as bob, listening(channel) as alice:
+        await channel.send(b"first")
+        for round_ in range(5):
+            state.error = StateUnavailable("the disk is full")
+            async with anyio.create_task_group() as tasks:
+                for number in range(10):
+                    tasks.start_soon(send, 100 * round_ + number)
+            state.error = None
+            await alice.until(lambda: len(alice.of(StateRecovered)) > round_)  # noqa: B023
+        assert refused == 50
+        await channel.send(b"last")
+        await bob.until(lambda: b"last" in bob.contents)
+        assert bob.contents == [b"first", b"last"]
+        assert not bob.of(MessageMissing)
+
+
+async def test_a_damaged_state_refuses_what_is_sent() -> None:
+    world = World(state := Failing())
+    channel = world.alice()
+    async with listening(channel):
+        state.error = StateCorrupt("a bit flipped")
+        for _ in range(2):
+            with pytest.raises(StateCorrupt, match="a bit flipped"):
+                await channel.send(b"refused")
+            state.error = None
+        assert not channel.log()
+
+
+async def test_a_disk_with_room_again_is_written_at_the_close_at_the_latest() -> None:
+    world = World(state := Failing())
+    channel = world.alice(on_state_failure="accept")
+    async with listening(channel) as alice:
+        state.error = StateUnavailable("the disk is full")
+        await channel.send(b"in memory alone")
+        await alice.first(StateDegraded)
+        state.error = None
+    async with world.alice() as again:
+        assert [entry.content for entry in again.log()] == [b"in memory alone"]
+
+
+@pytest.fixture
+def small_disk(tmp_path: Path) -> Iterator[Path]:
+    """A file system of 1 MiB, where this process may make one."""
+    mounted = subprocess.run(
+        ["mount", "-t", "tmpfs", "-o", "size=1m", "tmpfs", tmp_path], capture_output=True
+    )
+    if mounted.returncode:
+        pytest.skip("needs the right to mount a file system")
+    yield tmp_path
+    subprocess.run(["umount", "--lazy", tmp_path], check=True)
+
+
+async def test_a_file_system_that_is_really_full(anyio_backend_name: str, small_disk: Path) -> None:
+    if anyio_backend_name == "trio":
+        return  # its time is virtual here, and a disk's is real
+    world = World(SqliteStateStore(small_disk / "state.db"))
+    ballast, sent = small_disk / "ballast", []
+    channel = world.alice()
+    async with world.bob() as bob, listening(channel) as alice:
+        await channel.send(b"first")
+        with suppress(OSError), ballast.open("wb", buffering=0) as file:
+            while True:
+                file.write(bytes(4_096))
+        with pytest.raises(StateUnavailable, match="full"):
+            for number in range(1_000):
+                content = b"%d " % number + bytes(5_000)
+                await channel.send(content)
+                sent.append(content)
+        ballast.unlink()
+        await alice.first(StateRecovered)
+        await channel.send(b"last")
+        await bob.until(lambda: b"last" in bob.contents)
+        assert bob.contents == [b"first", *sent, b"last"]
+    async with world.alice() as again:
+        assert [entry.content for entry in again.log()] == [b"first", *sent, b"last"]
 
 
 class Disk:
@@ -382,7 +500,7 @@ async def test_what_a_real_disk_refuses_is_written_when_it_works_again(
         return  # its time is virtual here, and a disk's is real
     disk = Disk(tmp_path)
     world = World(disk.store)
-    channel = world.alice()
+    channel = world.alice(on_state_failure="accept")
     async with world.bob() as bob, listening(channel) as alice:
         # The connection is the writer's: between two writes it may be borrowed.
         disk.store._connection = sqlite3.connect(

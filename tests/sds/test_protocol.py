@@ -450,3 +450,22 @@ def test_equal_inputs_make_equal_bytes() -> None:
         return [outgoing.data for outgoing in alice.outgoing()]
 
     assert run() == run()
+
+
+@pytest.mark.parametrize("logs", ["on_send", "on_dispatch"])
+def test_a_message_that_is_withdrawn_is_referred_to_by_nothing(logs: str) -> None:
+    behaviour = Behaviour(log_own_message=logs)  # type: ignore[arg-type]
+    alice, bob = participant("alice", behaviour=behaviour), participant("bob")
+    first = send(alice, b"first")
+    alice.dispatched(first.message_id, NOW_MS)
+    taken_back = send(alice, b"taken back")
+    alice.withdraw(taken_back.message_id)
+    assert taken_back.message_id not in alice.log
+    assert taken_back.message_id not in alice.unacknowledged
+    second = send(alice, b"second")
+    alice.dispatched(second.message_id, NOW_MS)
+    assert list(decode(second).causal_ids) == [first.message_id]
+    for message in (first, second):
+        assert bob.receive(message.data, NOW_MS).outcome is Outcome.DELIVERED
+    assert bob.log.digest() == alice.log.digest()
+    assert alice.counters.sent == 2
