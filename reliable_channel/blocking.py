@@ -1,22 +1,27 @@
 """`ReliableChannel` without `async`, for scripts and notebooks: a thin layer over AnyIO's portal.
 
-The channel runs in an event loop of its own in a thread of its own; each call here waits for it.
+The channel runs in an event loop and a thread of its own; each call here waits for it. Channels
+without a node share one, so that they meet.
 """
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, suppress
 from functools import partial
 from types import TracebackType
-from typing import Any, Self
+from typing import Any, Final, Self
 
 import anyio
-from anyio.from_thread import BlockingPortal, start_blocking_portal
+from anyio.from_thread import BlockingPortal, BlockingPortalProvider, start_blocking_portal
 
 from .channel import ReliableChannel, Request
 from .errors import ChannelClosed
 from .events import Event
 from .runtime import ChannelStatistics, EventReader, Follower
 from .sds.log import LogEntry
+
+_SHARED_LOOP: Final = BlockingPortalProvider()
+"""The event loop of all channels without a node, as long as there are any: they share a node, and a
+node belongs to one loop."""
 
 
 class BlockingReliableChannel:
@@ -39,7 +44,8 @@ class BlockingReliableChannel:
 
     def __enter__(self) -> Self:
         with ExitStack() as stack:
-            self._portal = stack.enter_context(start_blocking_portal())
+            portal = start_blocking_portal() if self._channel.has_node else _SHARED_LOOP
+            self._portal = stack.enter_context(portal)
             stack.enter_context(self._portal.wrap_async_context_manager(self._channel))
             self._exit = stack.pop_all()
         return self

@@ -105,8 +105,9 @@ class ReliableChannel:
         node: the address of a Waku node's REST API, or of several, of which each stands in for the
             others; or the URL of another network: `udp+multicast://239.1.2.3:5007` for a LAN
             without any node, `memory://name` within a process, or what a plugin knows. Where None,
-            the channel brings its own embedded node, which is enough to try things out in one
-            process.
+            the channel uses an embedded node that it shares with the other channels of its event
+            loop that have none: enough to try things out, but nobody outside hears them. A
+            warning in the log repeats that.
         channel_id: the channel; equal for all participants.
         sender_id: this participant; must be unique in the channel.
         content_topic: where the channel lives on Waku; made from the channel id where None.
@@ -115,6 +116,9 @@ class ReliableChannel:
         service: `relay`, `light` (light push and filter), or `auto`: relay where the node offers
             it.
         store_peer: multiaddress of the Store node that the node asks; nwaku finds one by itself.
+        wait_for_node: open although no node answers: the channel accepts messages, emits
+            `transport_degraded` and `node_health_changed`, and starts as soon as one does. Where
+            False, opening raises `ChannelUnavailable`.
         transport: another transport in place of a node.
         encryption: seals what goes out and opens what comes in; what it cannot open is for others.
             A text is the URL of one that a plugin makes.
@@ -163,6 +167,7 @@ class ReliableChannel:
         num_shards: int = 8,
         service: Service = "auto",
         store_peer: str | None = None,
+        wait_for_node: bool = False,
         transport: Transport | None = None,
         encryption: Encryption | str | None = None,
         signing: Signing | None = None,
@@ -194,6 +199,7 @@ class ReliableChannel:
         )
         self._settings.shard  # noqa: B018 - a malformed topic fails here, not at the first message
         self._nodes = checked_addresses(node)
+        self._wait_for_node = wait_for_node
         self._given_transport = transport
         self._transports = [] if transport is not None else self._make_transports()
         reached = [transport] if transport is not None else self._transports
@@ -254,6 +260,12 @@ class ReliableChannel:
         from .blocking import BlockingReliableChannel
 
         return BlockingReliableChannel(node, channel_id=channel_id, sender_id=sender_id, **keywords)
+
+    @property
+    def has_node(self) -> bool:
+        """Whether a node or a transport was given; without one, only channels of this process
+        hear each other."""
+        return bool(self._nodes) or self._given_transport is not None
 
     async def open(self) -> None:
         """Connect, subscribe and start; `async with` calls it.
@@ -486,7 +498,11 @@ class ReliableChannel:
             if not transports:
                 transports = [await embedded_transport(self._settings, stack)]
             # One node is a pool too, which knows how it does.
-            transport = PoolTransport(transports, redundancy=self.options.redundancy)
+            transport = PoolTransport(
+                transports,
+                redundancy=self.options.redundancy,
+                wait_for_node=self._wait_for_node,
+            )
         if self._drop_incoming is not None:
             transport = self._lossy = LossyTransport(
                 transport, drop_incoming=self._drop_incoming, seed=self.seed

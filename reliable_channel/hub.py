@@ -30,6 +30,7 @@ class ChannelHub:
         node: the address of a Waku node's REST API, or of several, of which each stands in for the
             others.
         redundancy: how many of several nodes take a message at once; an option of all channels.
+        wait_for_node: open channels although no node answers, as `ReliableChannel` does.
         settings: `pubsub_topic`, `cluster_id`, `num_shards`, `service` and `store_peer`, as
             `ReliableChannel` has them.
 
@@ -38,7 +39,12 @@ class ChannelHub:
     """
 
     def __init__(
-        self, node: str | Sequence[str], *, redundancy: int = REDUNDANCY, **settings: Any
+        self,
+        node: str | Sequence[str],
+        *,
+        redundancy: int = REDUNDANCY,
+        wait_for_node: bool = False,
+        **settings: Any,
     ) -> None:
         self._nodes = checked_addresses(node)
         if not self._nodes:
@@ -46,6 +52,7 @@ class ChannelHub:
         for url in self._nodes:
             _to_waku_node(url, WakuSettings(default_content_topic("hub")))
         self._redundancy = ChannelOptions(redundancy=redundancy).redundancy
+        self._wait_for_node = wait_for_node
         self._settings = settings
         self._profiles = dict(PROFILES)
         self._hub = Hub(self._connect, lambda data: channel_of(data, self._profiles.values()))
@@ -86,7 +93,9 @@ class ChannelHub:
     def _connect(self, content_topic: str) -> Transport:
         settings = WakuSettings(content_topic, **self._settings)
         transports = [_to_waku_node(url, settings) for url in self._nodes]
-        return PoolTransport(transports, redundancy=self._redundancy)
+        return PoolTransport(
+            transports, redundancy=self._redundancy, wait_for_node=self._wait_for_node
+        )
 
 
 def channel_of(

@@ -68,6 +68,16 @@ _COMMON: dict[str, tuple[Any, Any]] = {
         ],
         None,
     ),
+    "wait_for_node": (
+        Annotated[
+            bool | None,
+            typer.Option(
+                "--wait-for-node/--no-wait-for-node",
+                help="Start although no node answers, and go on trying; `peer` does.",
+            ),
+        ],
+        None,
+    ),
     "state": (
         Annotated[
             str | None,
@@ -131,13 +141,19 @@ class ChannelArguments:
     options: dict[str, Any]
     """Those that were given."""
 
-    def channel(self, *, default_state: str | None = None) -> ReliableChannel:
+    def channel(
+        self, *, default_state: str | None = None, wait_for_node: bool = False
+    ) -> ReliableChannel:
         """The channel they describe.
 
         Raises:
             ValueError: an option outside what is allowed.
         """
-        common = self.common | {"state": self.common["state"] or default_state}
+        waits = self.common["wait_for_node"]
+        common = self.common | {
+            "state": self.common["state"] or default_state,
+            "wait_for_node": wait_for_node if waits is None else waits,
+        }
         return ReliableChannel(**self.options, **common)
 
 

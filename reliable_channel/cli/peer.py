@@ -48,7 +48,7 @@ def peer(
 
 
 async def _main(arguments: ChannelArguments, manual_confirm: bool) -> None:
-    channel = arguments.channel()
+    channel = arguments.channel(wait_for_node=True)
     told: dict[str, MessageReceived] | None = {} if manual_confirm else None
     # The teller outlives the channel: closing it may have failures to tell.
     async with anyio.create_task_group() as telling, channel, anyio.create_task_group() as tasks:

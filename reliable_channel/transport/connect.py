@@ -1,13 +1,14 @@
-"""The transports that are built in, by their URLs; without one, an embedded node of its own."""
+"""The transports that are built in, by their URLs; without one, the process's embedded node."""
 
+import logging
 import re
 from collections.abc import Sequence
 from contextlib import AsyncExitStack
-
-import httpx
+from typing import Final
 
 from .memory import MemoryTransport, named_transport
 from .multicast import MulticastTransport
+from .shared_node import shared_node
 from .waku import Service, WakuSettings, WakuTransport
 
 __all__ = [
@@ -21,6 +22,8 @@ __all__ = [
     "multicast_transport",
     "waku_transport",
 ]
+
+_log: Final = logging.getLogger("reliable_channel")
 
 
 def default_content_topic(channel_id: str) -> str:
@@ -90,14 +93,15 @@ def multicast_transport(url: str, settings: WakuSettings) -> MulticastTransport 
 
 
 async def embedded_transport(settings: WakuSettings, stack: AsyncExitStack) -> WakuTransport:
-    """A way into an embedded node that lives as long as `stack`."""
-    # A web server's worth of imports that only those pay for who bring no node.
-    from waku.node import EmbeddedNode, NodeOptions
-
-    options = NodeOptions(cluster_id=settings.cluster_id, num_shards=settings.num_shards)
-    node = await stack.enter_async_context(EmbeddedNode(options))
-    app = httpx.ASGITransport(app=node.app)
-    return WakuTransport("http://embedded", settings, http_transport=app)
+    """A way into the embedded node that all channels without a node share, as long as `stack`
+    lasts."""
+    _log.warning(
+        "channel on %s has no `node`: it meets other channels of this process that have none, and "
+        "nobody outside hears it; give the address of a node, such as http://127.0.0.1:8645",
+        settings.content_topic,
+    )
+    node = await stack.enter_async_context(shared_node(settings))
+    return WakuTransport("http://embedded", settings, http_transport=node)
 
 
 def _scheme(url: str) -> str:

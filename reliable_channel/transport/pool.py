@@ -58,6 +58,8 @@ class PoolTransport:
         transports: a way through each node; the pool opens and closes them.
         redundancy: how many nodes a message goes to.
         retry_s: how long a node that failed is passed over at first.
+        wait_for_node: open although no node answers, and go on trying; `receive` and `publish`
+            raise until one does.
 
     Raises:
         ValueError: no node, or a redundancy below 1.
@@ -69,6 +71,7 @@ class PoolTransport:
         *,
         redundancy: int = REDUNDANCY,
         retry_s: float = RETRY_S,
+        wait_for_node: bool = False,
     ) -> None:
         if not transports:
             raise ValueError("transports is empty; a pool has at least one node")
@@ -80,6 +83,9 @@ class PoolTransport:
         ]
         self._redundancy = redundancy
         self._retry_s = retry_s
+        self._wait_for_node = wait_for_node
+        self._hopeless: set[Node] = set()
+        """Nodes that will refuse the same settings again."""
         self._seen = RecentHashes()
         self._gaps: list[_Gap] = []
         self._exit: AsyncExitStack | None = None
@@ -94,7 +100,7 @@ class PoolTransport:
 
     async def open(self) -> None:
         """Connect to all nodes; one that answers is enough, and the others are tried again in the
-        background."""
+        background. With `wait_for_node` none has to, unless all refuse for good."""
         if self._exit is not None:
             return
         async with AsyncExitStack() as stack:
@@ -105,6 +111,7 @@ class PoolTransport:
             stack.enter_context(self._arrivals)
             tasks = await stack.enter_async_context(anyio.create_task_group())
             stack.callback(tasks.cancel_scope.cancel)
+            self._hopeless.clear()
             for node in self._nodes:
                 node.begin()
                 tasks.start_soon(self._listen, node, arrived, name="reliable_channel.pool")
@@ -113,7 +120,8 @@ class PoolTransport:
                     break
                 self._tried = anyio.Event()
                 await self._tried.wait()
-            else:
+            waits = self._wait_for_node and len(self._hopeless) < len(self._nodes)
+            if waits or any(node.open for node in self._nodes):
                 self._exit = stack.pop_all()
                 return
         raise TransportError(f"none of the nodes can be used: {self._errors('receive')}")
@@ -278,6 +286,8 @@ class PoolTransport:
                 try:
                     await node.transport.open()
                 except TransportError as error:
+                    if not error.retryable:
+                        self._hopeless.add(node)
                     await self._failed(node, arrived, error)
                 else:
                     node.open = True

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from reliable_channel import ChannelHub, ChannelUnavailable, MessageSent, ReliableChannel
+from reliable_channel import ChannelHub, ChannelUnavailable, ReliableChannel
 from reliable_channel.transport.connect import (
     WakuSettings,
     checked_address,
@@ -14,7 +14,6 @@ from reliable_channel.transport.connect import (
     multicast_transport,
     waku_transport,
 )
-from tests.channel.world import listening
 from waku.topics import ContentTopic
 
 pytestmark = pytest.mark.anyio
@@ -93,14 +92,6 @@ def test_a_list_of_addresses_has_one_at_least_and_nothing_else() -> None:
         checked_addresses(["http://a", "b"])
     with pytest.raises(ValueError, match=r"^node is 'memory://x'; allowed for a hub"):
         ChannelHub(["http://a", "memory://x"])
-
-
-async def test_without_an_address_the_channel_brings_a_node_of_its_own() -> None:
-    channel = ReliableChannel(channel_id="general", sender_id="alice")
-    async with listening(channel) as told:
-        await channel.send(b"hello")
-        await told.first(MessageSent)
-        assert channel.statistics().transport.published == 1
 
 
 async def test_a_node_that_nobody_serves_is_named_when_opening_fails(virtual_time: None) -> None:

@@ -1,0 +1,50 @@
+"""The embedded node that channels without `node=` share: they meet there, and nobody else does."""
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import httpx
+from anyio.lowlevel import RunVar
+
+from .waku import WakuSettings
+
+if TYPE_CHECKING:
+    from waku.node import EmbeddedNode
+
+
+@dataclass(slots=True)
+class _Shared:
+    """A node and the number of channels that use it."""
+
+    node: "EmbeddedNode"
+    users: int = 0
+
+
+_nodes: RunVar[dict[tuple[int, int], _Shared]] = RunVar("reliable_channel_nodes")
+"""By cluster and number of shards, for each event loop: a node belongs to one."""
+
+
+@asynccontextmanager
+async def shared_node(settings: WakuSettings) -> AsyncIterator[httpx.AsyncBaseTransport]:
+    """Reach the node of this event loop; the first user makes it, and it ends with the last."""
+    # A web server's worth of imports that only those pay for who bring no node.
+    from waku.node import EmbeddedNode, NodeOptions
+
+    nodes = _nodes.get({})
+    _nodes.set(nodes)
+    network = settings.cluster_id, settings.num_shards
+    if network not in nodes:
+        options = NodeOptions(cluster_id=settings.cluster_id, num_shards=settings.num_shards)
+        nodes[network] = _Shared(EmbeddedNode(options))
+    shared = nodes[network]
+    shared.users += 1
+    try:
+        yield httpx.ASGITransport(app=shared.node.app)
+    finally:
+        shared.users -= 1
+        if not shared.users:
+            del nodes[network]
+            # Never entered: it dials nobody, so it has no tasks, and any user may end it.
+            await shared.node.__aexit__(None, None, None)
