@@ -59,6 +59,7 @@ from .envelope import (
 )
 from .key_file import KeyFileError, needs_passphrase, read_key, write_key
 from .keys import PrivateKey, PublicKey, SymmetricKey, keccak256, recover
+from .membership import ethereum_address, join_request, wallet_of, why_refused
 from .mentions import EVERYONE, mention, mentions, mentions_everyone
 from .outcomes import Ignored, MessageId, Received, RefusalReason, Refused, SignedPayload
 from .payloads import (
@@ -177,8 +178,10 @@ __all__ = [
     "content_topic",
     "decode_payload",
     "encode_payload",
+    "ethereum_address",
     "from_protocol",
     "invalid",
+    "join_request",
     "keccak256",
     "mention",
     "mentions",
@@ -201,6 +204,8 @@ __all__ = [
     "to_protocol",
     "topic_bytes",
     "unwrap",
+    "wallet_of",
+    "why_refused",
     "wrap",
     "write_key",
 ]

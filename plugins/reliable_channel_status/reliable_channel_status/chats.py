@@ -29,17 +29,18 @@ class Community:
     @classmethod
     def parse(cls, text: str) -> Self:
         """The community of an id, or of its public key: in hex, compressed or not, with `0x` or
-        not, or `zQ3sh…`, as a link `https://status.app/c#zQ3sh…` ends.
+        not, or `zQ3sh…`; or of an invite link `https://status.app/c/…#zQ3sh…`.
 
         Raises:
-            ValueError: it is no public key.
+            ValueError: it is no public key, or a link without one.
         """
+        is_link = text.startswith("https://")
         try:
-            return cls(PublicKey.parse(text))
+            return cls(PublicKey.parse(text.partition("#")[2] if is_link else text))
         except ValueError as error:
             raise ValueError(
                 f"community {text[:150]!r}: {error}; "
-                "its id is 0x02… or 0x03… and 64 digits, or zQ3sh…"
+                "its id is 0x02… or 0x03… and 64 digits, or zQ3sh…, as an invite link ends"
             ) from None
 
     @property

@@ -6,11 +6,14 @@ from .happenings import (
     Channel,
     Edit,
     JoinRequest,
+    MembershipChange,
     Message,
     ReactionChange,
 )
+from .kit_owner import KitOwner
 from .limits import RateLimit
 from .loops import LoopLimits
+from .membership import Standing
 from .memory import BotMemory, OutboxFull
 from .metrics import MetricsUnavailable
 from .options import BotOptions, Reliability
@@ -27,8 +30,10 @@ __all__ = [
     "Edit",
     "JoinRequest",
     "JsonLines",
+    "KitOwner",
     "KitUser",
     "LoopLimits",
+    "MembershipChange",
     "Message",
     "MetricsUnavailable",
     "NotRunning",
@@ -36,6 +41,7 @@ __all__ = [
     "RateLimit",
     "ReactionChange",
     "Reliability",
+    "Standing",
     "StatusBot",
     "StatusTestKit",
     "Surroundings",

@@ -30,6 +30,7 @@ from ..keys import PublicKey
 from ..outcomes import MessageId
 from .handlers import Allow, Handlers, Job, Kind
 from .happenings import CURRENT_TURN, Channel, Turn
+from .membership import Standing
 from .memory import BotMemory
 from .metrics import served
 from .options import BotOptions
@@ -156,6 +157,23 @@ class StatusBot:
         """Call a function with each `JoinRequest`; needs `community_key_file`."""
         return self._on("join_request", function)
 
+    def on_joined(self, function: Function) -> Function:
+        """Call a function with a `MembershipChange` when the bot has become a member."""
+        return self._on("joined", function)
+
+    def on_rejected(self, function: Function) -> Function:
+        """Call a function with a `MembershipChange` when the owner does not let the bot in."""
+        return self._on("rejected", function)
+
+    def on_kicked(self, function: Function) -> Function:
+        """Call a function with a `MembershipChange` when the bot is no longer a member."""
+        return self._on("kicked", function)
+
+    def on_not_a_member(self, function: Function) -> Function:
+        """Call a function with a `MembershipChange` when a community is found not to list the bot:
+        its clients drop what the bot says."""
+        return self._on("not_a_member", function)
+
     def on_payload(self, function: Function) -> Function:
         """Call a function with each `Received` of any type, the bot's own too, such as an
         archiver needs them."""
@@ -208,6 +226,43 @@ class StatusBot:
         if turn is None or turn.session is not session:  # in a program with tasks of its own
             turn = Turn(session, f"elsewhere {uuid4()}")
         return Channel(session.rooms.named(name), turn)
+
+    def standing(self, community: str | Community) -> Standing:
+        """Where the bot stands in a community, such as `member` or `requested`.
+
+        Raises:
+            NotRunning: before `run`.
+            ValueError: it is no community, or none of the bot's.
+        """
+        return self._now().memberships.standing(self._own(community))
+
+    async def request_to_join(self, community: str | Community) -> None:
+        """Ask again to be let in, such as after being rejected or having left.
+
+        Raises:
+            NotRunning: before `run`.
+            ValueError: it is no community, or none of the bot's.
+            OutboxFull: the node has been away for too long.
+        """
+        self._now().request_to_join(self._own(community))
+
+    async def leave(self, community: str | Community) -> None:
+        """Be a member no more. The bot does not ask to be let in again, after a restart neither,
+        until `request_to_join`.
+
+        Raises:
+            NotRunning: before `run`.
+            ValueError: it is no community, or none of the bot's.
+            OutboxFull: the node has been away for too long.
+        """
+        self._now().leave(self._own(community))
+
+    def _own(self, community: str | Community) -> Community:
+        if isinstance(community, str):
+            community = Community.parse(community)
+        if community not in self.rooms.communities:
+            raise ValueError(f"the bot is not in {community}; call join() before it runs")
+        return community
 
     def name_of(self, user: PublicKey) -> str:
         """What somebody was called last; else the start of the key.

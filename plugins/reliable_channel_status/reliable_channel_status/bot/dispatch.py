@@ -13,6 +13,7 @@ from anyio.abc import TaskGroup
 
 from reliable_channel.state import StateError
 
+from ..chats import Community
 from ..community_payloads import CommunityRequestToJoin
 from ..enums import ContentType, Reaction
 from ..mentions import mention, mentions
@@ -25,6 +26,7 @@ from .happenings import (
     Edit,
     Happening,
     JoinRequest,
+    MembershipChange,
     Message,
     ReactionChange,
     Turn,
@@ -77,10 +79,13 @@ class Dispatcher:
         """Start the functions for an event; wait while too many run."""
         fingerprint = heard.received.signed.fingerprint
         memory = self._session.memory
-        if memory.was_handled(fingerprint) or heard.clock_ms < memory.answers_since_ms:
+        if memory.was_handled(fingerprint):
             return
-        calls = self._calls(heard)
+        calls = self._of_membership(heard)  # of which old descriptions tell as well
+        if heard.clock_ms >= memory.answers_since_ms:
+            calls += self._calls(heard)
         if not calls:
+            self._keep_membership(heard)
             return
         await self._slots.acquire()
         self._pending[fingerprint] = heard.clock_ms
@@ -92,10 +97,15 @@ class Dispatcher:
             for name, call in calls:
                 turn = Turn(self._session, f"{fingerprint.hex()} {name}", _pair(heard))
                 await self._isolation.run(name, call, turn)
+            self._keep_membership(heard)
             self._session.memory.handled(fingerprint, heard.clock_ms)
         finally:
             del self._pending[fingerprint]
             self._slots.release()
+
+    def _keep_membership(self, heard: Heard) -> None:
+        if heard.membership is not None:
+            self._session.memberships.keep(Community(heard.received.signer))
 
     # -- which functions --------------------------------------------------------------------------
 
@@ -185,6 +195,16 @@ class Dispatcher:
                 before=before,
                 after=after,
             ),
+        )
+
+    def _of_membership(self, heard: Heard) -> list[Call]:
+        if heard.membership is None:
+            return []
+        received = heard.received
+        community = Community(received.signer)
+        return self._of(
+            heard.membership,
+            lambda turn: MembershipChange(received=received, turn=turn, community=community),
         )
 
     def _of(self, kind: Kind, make: Callable[[Turn], Happening]) -> list[Call]:

@@ -8,7 +8,7 @@ from ..keys import PublicKey
 from ..outcomes import Received
 from ..payloads import ChatMessage
 from .commands import Command, Handler, signature
-from .happenings import Edit, JoinRequest, Message, ReactionChange
+from .happenings import Edit, JoinRequest, MembershipChange, Message, ReactionChange
 
 Allow: TypeAlias = (
     Literal["moderators"] | Iterable[PublicKey | str] | Callable[[PublicKey], bool] | None
@@ -18,7 +18,18 @@ Allow: TypeAlias = (
 MESSAGE_FORMS: Final = (ChatMessage, Message)
 """What handlers of messages may ask for by annotating their first parameter."""
 
-Kind: TypeAlias = Literal["message", "mention", "edit", "reaction", "join_request", "payload"]
+Kind: TypeAlias = Literal[
+    "message",
+    "mention",
+    "edit",
+    "reaction",
+    "join_request",
+    "payload",
+    "joined",
+    "rejected",
+    "kicked",
+    "not_a_member",
+]
 GIVEN: Final[dict[Kind, tuple[type, ...]]] = {
     "message": MESSAGE_FORMS,
     "mention": MESSAGE_FORMS,
@@ -26,6 +37,10 @@ GIVEN: Final[dict[Kind, tuple[type, ...]]] = {
     "reaction": (ReactionChange,),
     "join_request": (JoinRequest,),
     "payload": (Received,),
+    "joined": (MembershipChange,),
+    "rejected": (MembershipChange,),
+    "kicked": (MembershipChange,),
+    "not_a_member": (MembershipChange,),
 }
 """What handlers of each kind of event are given."""
 

@@ -6,6 +6,7 @@ from contextvars import ContextVar
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
+from ..chats import Community
 from ..conversation import MessageState
 from ..enums import Reaction
 from ..keys import PublicKey
@@ -152,6 +153,14 @@ class JoinRequest(Happening):
         """Tell the requester. Who is let in stands in the description, which the owner publishes
         after that."""
         self.turn.session.answer_join_request(self, accepted=accepted)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MembershipChange(Happening):
+    """The bot was let into a community, refused or removed, or is no member of it; `received` is
+    the owner's description or answer."""
+
+    community: Community
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,15 +4,21 @@ import logging
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
-from ..community_payloads import CommunityRequestToJoin, CommunityRequestToLeave
+from ..chats import Community
+from ..community_payloads import (
+    CommunityRequestToJoin,
+    CommunityRequestToJoinResponse,
+    CommunityRequestToLeave,
+)
 from ..conversation import Applied, Conversation
 from ..keys import PrivateKey
 from ..outcomes import Ignored, Received, RefusalReason, Refused
 from ..payloads import ChatPayload
-from ..pipeline import Opener
+from ..pipeline import Opener, read_again
 from ..sds import SdsArrival
 from ..topics import Topic
 from .link import Fetched
+from .membership import Change
 from .session import Session
 
 _ORDINARY = (RefusalReason.REPEATED, RefusalReason.UNKNOWN_TOPIC)
@@ -29,6 +35,8 @@ class Heard:
     """When, by the author's signed clock; by the Waku message where that is no time."""
     is_live: bool
     """Whether it just arrived, rather than from Store."""
+    membership: Change | None = None
+    """What it changed about the bot's membership."""
 
 
 class Inbox:
@@ -59,8 +67,11 @@ class Inbox:
                     self._refused(outcome)
                 elif isinstance(outcome, Ignored):
                     self._session.watch.count("ignored", outcome.payload_type.name)
+                elif outcome.is_private and isinstance(outcome.payload, ChatPayload):
+                    # Nobody else hears it, so that it must not count as said in its chat.
+                    self._refused(_direct(outcome))
                 else:
-                    received.append(outcome)
+                    received += [outcome, *_enclosed(outcome)]
             for sds in self._sds:
                 self.on_sds(sds, one.message_hash)
             self._sds.clear()
@@ -89,7 +100,8 @@ class Inbox:
         if isinstance(payload, ChatPayload):
             self._session.memory.clock(payload.chat_id).observe(payload.clock)
         self._session.learn(received)
-        return Heard(received, outcome, clock_ms(received), is_live)
+        membership = self._session.memberships.observe(received)
+        return Heard(received, outcome, clock_ms(received), is_live, membership)
 
     def _refused(self, refused: Refused) -> None:
         self._session.watch.count("refused", refused.reason.value)
@@ -101,6 +113,24 @@ class Inbox:
                 detail=refused.detail,
                 signer=refused.signer and refused.signer.hex,
             )
+
+
+def _direct(received: Received) -> Refused:
+    detail = f"{type(received.payload).__name__}: it was sealed for the bot alone"
+    return Refused(
+        RefusalReason.DIRECT_MESSAGE_NOT_SUPPORTED, detail, received.signer, received.message_id
+    )
+
+
+def _enclosed(received: Received) -> list[Received]:
+    """The description that an owner's answer brings, so that nobody has to wait for it."""
+    payload = received.payload
+    if not isinstance(payload, CommunityRequestToJoinResponse):
+        return []
+    topic = Community(received.signer).description_topic
+    outcome = read_again(payload.community_description_protocol_message, topic)
+    is_owners = isinstance(outcome, Received) and outcome.signer == received.signer
+    return [outcome] if isinstance(outcome, Received) and is_owners else []
 
 
 def clock_ms(received: Received) -> int:

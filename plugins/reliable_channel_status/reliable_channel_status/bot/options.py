@@ -18,7 +18,7 @@ Reliability: TypeAlias = Literal["plain", "sds"]
 FOR_USERS: Final = RateLimit(10, 10_000)
 """A command a second, for as long as somebody likes."""
 FOR_CHANNELS: Final = RateLimit(20, 10_000)
-_MAY_BE_0: Final = ("metrics_port", "confirm_ms", "waku_version")
+_MAY_BE_0: Final = ("metrics_port", "confirm_ms", "request_membership", "waku_version")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -48,6 +48,9 @@ class BotOptions:
     waku_version: WakuVersion = 1
     """The `version` of the Waku messages that the bot sends. All clients read 1; 0 is what clients
     from 2.40 on send, and those before 2.38 drop it. The bot reads both."""
+    request_membership: bool = True
+    """Whether the bot asks to be let into a community whose description does not list it: clients
+    drop what others than members write."""
     history_ms: int = 86_400_000
     """How far back Store is asked at the start, so that edits, answers and pins of older messages
     are understood. What was said before the bot's first start is not answered."""

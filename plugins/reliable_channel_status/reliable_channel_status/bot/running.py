@@ -2,6 +2,7 @@
 
 import logging
 from collections.abc import Sequence
+from contextlib import aclosing
 from typing import Final
 from uuid import uuid4
 
@@ -11,6 +12,7 @@ from anyio.abc import TaskGroup
 from reliable_channel import ContentTooLong, OutgoingBufferFull
 from waku.errors import BadRequest, WakuError
 
+from ..chats import partitioned_topic
 from .communities import Communities
 from .confirming import Confirmer
 from .dispatch import Dispatcher
@@ -18,7 +20,7 @@ from .handlers import Handlers, Job
 from .happenings import Turn
 from .inbox import Heard, Inbox
 from .isolation import Isolation
-from .link import Fetched, Link
+from .link import NS_PER_MS, Fetched, Link
 from .memory import Said
 from .options import BotOptions
 from .session import Session, Surroundings
@@ -34,6 +36,8 @@ HEARD_EVERY_MS: Final = 5_000
 """How often it is written down up to when everything was heard."""
 LOOKS: Final = 2
 """How often a time is looked at in Store, while all is well: it may store late."""
+DESCRIPTIONS_MS: Final = 30 * 86_400_000
+"""How far back Store is searched for a community's description: what Status' nodes keep."""
 OVERLAP_MS: Final = 60_000
 """What is asked of Store beside the time in question: clocks differ."""
 
@@ -48,7 +52,8 @@ class Running:
         self._options = options
         self._handlers = handlers
         topics = list(session.rooms.topics)
-        keys = []
+        topics.append(partitioned_topic(session.public_key))  # where owners answer requests to join
+        keys = [surroundings.key]
         if surroundings.community_key is not None:
             keys.append(surroundings.community_key)
             topics += [community.requests_topic for community in session.rooms.communities]
@@ -169,11 +174,30 @@ class Running:
         try:
             async for page in self._link.history(since_ms - OVERLAP_MS, now_ms + OVERLAP_MS):
                 await self._take(page, functions, is_live=False)
+            if not self._has_history:
+                await self._look_for_descriptions(functions, now_ms)
         except WakuError as error:
             self._session.watch.log("history_unavailable", logging.WARNING, why=str(error))
             self._history_due_ms = now_ms + HISTORY_RETRY_MS
         else:
             self._has_history, self._history_due_ms, self._asked_ms = True, None, now_ms
+
+    async def _look_for_descriptions(self, functions: TaskGroup, now_ms: int) -> None:
+        """Ask Store for older descriptions of communities of which the history has none: owners
+        publish them when something changes."""
+        link, memberships = self._link, self._session.memberships
+        for community in memberships.undescribed:
+            topics = [community.description_topic.content_topic]
+            start_ns = (now_ms - DESCRIPTIONS_MS) * NS_PER_MS
+            end_ns = (now_ms + OVERLAP_MS) * NS_PER_MS
+            for shard in map(str, (self._options.shard, *self._options.also_listen)):
+                async with aclosing(link.stored(shard, topics, start_ns, end_ns)) as pages:
+                    async for page in pages:
+                        await self._take(link.new(page), functions, is_live=False)
+        for community in memberships.undescribed:
+            self._session.watch.log(
+                "description_not_found", logging.WARNING, community=community.id
+            )
 
     async def _take(
         self, messages: Sequence[Fetched], functions: TaskGroup, *, is_live: bool

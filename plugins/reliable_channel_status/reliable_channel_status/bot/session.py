@@ -12,9 +12,15 @@ from waku import WakuClient, WakuMessage
 
 from ..application import unwrap, wrap
 from ..chats import Community, partitioned_topic
-from ..community_payloads import CommunityDescription, CommunityRequestToJoinResponse
+from ..community_payloads import (
+    CommunityDescription,
+    CommunityRequestToJoin,
+    CommunityRequestToJoinResponse,
+    CommunityRequestToLeave,
+)
 from ..enums import Role
 from ..keys import PrivateKey, PublicKey
+from ..membership import join_request
 from ..mentions import mention, mentions
 from ..outcomes import MessageId, Received, SignedPayload
 from ..payloads import ChatMessage, ChatPayload
@@ -24,6 +30,7 @@ from ..rules import invalid
 from .happenings import JoinRequest
 from .link import NS_PER_MS
 from .loops import LoopGuard, Pair
+from .membership import Memberships
 from .memory import BotMemory, OutboxFull, Said
 from .options import BotOptions
 from .rooms import Room, Rooms
@@ -78,6 +85,14 @@ class Session:
         self._guard = LoopGuard(options.loops)
         self._withheld: Recent[MessageId, None] = Recent(REMEMBERED_SENT)
         self._moderators = frozenset(moderators)
+        self.memberships = Memberships(
+            self.public_key,
+            rooms.communities,
+            self.memory,
+            watch,
+            self.now_ms,
+            self.request_to_join if options.request_membership else None,
+        )
         self._descriptions: dict[Community, tuple[int, frozenset[PublicKey]]] = {}
         self._names: Recent[PublicKey, str] = Recent(REMEMBERED_NAMES)
         self._sent: Recent[str, MessageId] = Recent(REMEMBERED_SENT)
@@ -127,6 +142,43 @@ class Session:
         self._send(
             once, self._community_sealer.seal(response, topic, now_ms, receiver=request.author)
         )
+
+    def request_to_join(self, community: Community) -> None:
+        """Ask the owner of a community to be let in.
+
+        Raises:
+            KeyError: the bot does not know the community.
+            OutboxFull: too much waits for the node.
+        """
+        request = join_request(
+            self._key, community, self.now_ms(), display_name=self._options.display_name
+        )
+        self._to_owner(community, request)
+        self.memberships.requested(community)
+
+    def leave(self, community: Community) -> None:
+        """Tell the owner of a community that the bot is no member any more.
+
+        Raises:
+            KeyError: the bot does not know the community.
+            OutboxFull: too much waits for the node.
+        """
+        leaving = CommunityRequestToLeave(
+            clock=self.now_ms() // 1000, community_id=community.public_key.compressed
+        )
+        self._to_owner(community, leaving)
+        self.memberships.left(community)
+
+    def _to_owner(
+        self, community: Community, payload: CommunityRequestToJoin | CommunityRequestToLeave
+    ) -> None:
+        """Send something to the owner on each shard: which one the owner listens to is unknown."""
+        self.memberships.standing(community)
+        signed, now_ms = wrap(payload, self._key), self.now_ms()
+        owner, topic = community.public_key, community.requests_topic
+        for shard in dict.fromkeys((self._options.shard, *self._options.also_listen)):
+            outgoing = self._sealer.seal_signed(signed, topic, now_ms, receiver=owner)
+            self._send(f"{signed.message_id} on {shard}", outgoing, str(shard))
 
     def without_sds(self, said: Said) -> tuple[WakuMessage, ...]:
         """What was to go through an SDS channel, sealed to go without."""

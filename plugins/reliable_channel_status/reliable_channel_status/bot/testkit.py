@@ -10,7 +10,7 @@ hour passes at once, and the bot's own key, state and node are left alone.
 
 import asyncio
 from collections import Counter
-from collections.abc import Coroutine
+from collections.abc import Coroutine, Sequence
 from dataclasses import dataclass, replace
 from hashlib import sha256
 from types import TracebackType
@@ -26,15 +26,16 @@ from waku.node import EmbeddedNode, NodeOptions
 from ..application import wrap
 from ..chats import Community
 from ..community_payloads import CommunityRequestToJoin
-from ..enums import Reaction
+from ..enums import Access, Reaction
 from ..keys import PrivateKey, PublicKey
 from ..outcomes import MessageId, Received
 from ..payloads import ChatMessage, Payload
 from ..pipeline import Opener, Outgoing, Sealer
 from ..sds import SdsArrival, SdsWrapper
-from ..topics import CLUSTER_ID
+from ..topics import CLUSTER_ID, DEFAULT_SHARD, NON_PROTECTED_SHARD
 from . import sayings
 from .bot import StatusBot
+from .kit_owner import KitOwner
 from .link import NS_PER_MS
 from .memory import BotMemory
 from .missing import why_unanswered
@@ -105,17 +106,19 @@ class StatusTestKit:
         self._runner = asyncio.Runner(loop_factory=VirtualTimeLoop)
         self._loop = self._runner.get_loop()
         options = node or NodeOptions(cache_capacity=100_000, client_idle_s=FOR_EVER_S)
-        shards = tuple(s.shard for s in (bot.options.shard, *bot.options.also_listen))
+        shards = tuple(dict.fromkeys((bot.options.shard, *bot.options.also_listen)))
         self.node = EmbeddedNode(
             replace(
                 options,
                 cluster_id=CLUSTER_ID,
-                shards=shards,
+                shards=tuple(one.shard for one in shards),
                 static_sharding=True,
                 now_ns=lambda: self.now_ms() * 1_000_000,
             )
         )
         self._shard = str(bot.options.shard)
+        self._shards = [str(one) for one in shards]
+        self._owners: list[KitOwner] = []
         self._client = self._new_client()
         self._opener = Opener(bot.rooms.topics, on_sds=self._heard_sds)
         self._task: asyncio.Task[None] | None = None
@@ -144,11 +147,18 @@ class StatusTestKit:
         """
         self._do(asyncio.sleep(seconds))
 
+    def run(self, coroutine: Coroutine[Any, Any, T]) -> T:
+        """Await something of the running bot, such as `bot.leave(…)`; what follows has happened
+        when this returns."""
+        result = self._do(coroutine)
+        self.wait()
+        return result
+
     # -- the bot ----------------------------------------------------------------------------------
 
     def __enter__(self) -> Self:
         self._node_task = self._loop.create_task(self._run_node())
-        self._runner.run(self._client.relay_subscribe([self._shard]))
+        self._runner.run(self._client.relay_subscribe(self._shards))
         self.start()
         return self
 
@@ -207,6 +217,18 @@ class StatusTestKit:
     def user(self, name: str, key: PrivateKey | None = None) -> "KitUser":
         """Somebody in the chats; the same name is the same person."""
         return KitUser(self, name, key or key_of(name))
+
+    def owner(
+        self,
+        key: PrivateKey,
+        *,
+        access: Access = Access.AUTO_ACCEPT,
+        shards: Sequence[PubsubTopic] = (DEFAULT_SHARD, NON_PROTECTED_SHARD),
+    ) -> KitOwner:
+        """The owner of a community, who has its key and lets in and refuses as clients do."""
+        owner = KitOwner(self, key, self.bot.rooms.topics, access=access, shards=shards)
+        self._owners.append(owner)
+        return owner
 
     def publish(
         self, message: WakuMessage, *, shard: PubsubTopic | None = None, settle: bool = True
@@ -318,20 +340,26 @@ class StatusTestKit:
 
     def _do(self, coroutine: Coroutine[Any, Any, T]) -> T:
         result = self._runner.run(coroutine)
-        for message in self._runner.run(self._client.relay_messages(self._shard)):
-            digest = message_hash(self._shard, message)
-            if digest in self._hashes:  # nodes of a network relay it once
-                continue
-            self._hashes.add(digest)
+        for shard in self._shards if self._owners else (self._shard,):
+            for message in self._runner.run(self._client.relay_messages(shard)):
+                digest = message_hash(shard, message)
+                if digest not in self._hashes:  # nodes of a network relay it once
+                    self._hashes.add(digest)
+                    self._hear(message, shard)
+        if self._task is not None and self._task.done():
+            self._task.result()
+        return result
+
+    def _hear(self, message: WakuMessage, shard: str) -> None:
+        if shard == self._shard:
             self.relayed.append(message)
             for outcome in self._opener.receive(message, self.now_ms()):
                 # What is published again is the same to clients.
                 if isinstance(outcome, Received) and outcome.message_id not in self._ids:
                     self._ids.add(outcome.message_id)
                     self.heard.append(outcome)
-        if self._task is not None and self._task.done():
-            self._task.result()
-        return result
+        for owner in self._owners:
+            owner.hear(message, shard)
 
     def _new_client(self) -> WakuClient:
         return WakuClient("http://node", transport=httpx.ASGITransport(app=self.node.app))

@@ -1,0 +1,144 @@
+"""Whether a bot is a member of its communities: clients drop what others than members write.
+
+Only the owner's description counts, which lists all members; the one with the highest clock. A bot
+that it does not list asks to be let in, and waits for the description that does.
+"""
+
+import logging
+from collections.abc import Callable, Iterable
+from dataclasses import asdict, dataclass
+from typing import Final, Literal, TypeAlias
+
+from ..chats import Community
+from ..community_payloads import CommunityDescription, CommunityRequestToJoinResponse
+from ..keys import PublicKey
+from ..outcomes import Received
+from .memory import BotMemory
+from .watching import Watch
+
+Standing: TypeAlias = Literal[
+    "unknown", "not_a_member", "requested", "member", "rejected", "kicked", "left"
+]
+"""Where a bot stands: `unknown` until a description is read, `requested` until it is answered."""
+
+Change: TypeAlias = Literal["joined", "rejected", "kicked", "not_a_member"]
+"""What a payload changed."""
+
+REQUEST_AGAIN_MS: Final = 7 * 86_400_000
+"""Owners' clients forget a request after a week."""
+
+
+@dataclass(slots=True)
+class _Place:
+    """What is known of one community."""
+
+    clock: int = 0
+    """Of the description that counts."""
+    standing: Standing = "unknown"
+    requested_ms: int = 0
+
+
+class Memberships:
+    """Where the bot stands in each of its communities; kept over a restart.
+
+    Args:
+        public_key: the bot.
+        communities: its communities.
+        memory: keeps what is known.
+        watch: logs what changes.
+        now_ms: milliseconds since 1970.
+        request: sends a request to join; None to send none.
+    """
+
+    def __init__(
+        self,
+        public_key: PublicKey,
+        communities: Iterable[Community],
+        memory: BotMemory,
+        watch: Watch,
+        now_ms: Callable[[], int],
+        request: Callable[[Community], None] | None,
+    ) -> None:
+        self._me = public_key.hex
+        self._memory = memory
+        self._watch = watch
+        self._now_ms = now_ms
+        self._request = request
+        self._places = {
+            community: _Place(**(memory.note(_name(community)) or {})) for community in communities
+        }
+
+    def standing(self, community: Community) -> Standing:
+        """Where the bot stands in a community of its own.
+
+        Raises:
+            KeyError: it is none of its own.
+        """
+        return self._places[community].standing
+
+    @property
+    def undescribed(self) -> tuple[Community, ...]:
+        """The communities of which no description was read yet, in this life or an earlier one."""
+        return tuple(community for community, place in self._places.items() if not place.clock)
+
+    def observe(self, received: Received) -> Change | None:
+        """Take note of a description, or of the owner's answer; return what changed."""
+        community, payload = Community(received.signer), received.payload
+        place = self._places.get(community)
+        change: Change | None = None
+        if place is None:
+            return None
+        if isinstance(payload, CommunityDescription) and payload.clock > place.clock:
+            place.clock = payload.clock
+            change = self._described(community, place, is_member=self._me in payload.members)
+        elif isinstance(payload, CommunityRequestToJoinResponse):
+            if not payload.accepted and received.is_private and place.standing == "requested":
+                place.standing = change = "rejected"
+        if change is not None:
+            level = logging.INFO if change == "joined" else logging.WARNING
+            self._watch.count("membership_changes", change)
+            self._watch.log(change, level, community=community.id)
+        return change
+
+    def keep(self, community: Community) -> None:
+        """Write down what is known of a community; after its functions have ended, as they run
+        again otherwise."""
+        self._memory.keep(_name(community), asdict(self._places[community]))
+
+    def requested(self, community: Community) -> None:
+        """Take note of a request that is on its way."""
+        place = self._places[community]
+        place.standing, place.requested_ms = "requested", self._now_ms()
+        self.keep(community)
+
+    def left(self, community: Community) -> None:
+        """Take note that the bot left."""
+        self._places[community].standing = "left"
+        self.keep(community)
+
+    def _described(self, community: Community, place: _Place, *, is_member: bool) -> Change | None:
+        before = place.standing
+        if before == "left":  # the owner may not have read of it yet
+            return None
+        if is_member:
+            place.standing = "member"
+            return None if before == "member" else "joined"
+        if before == "member":
+            place.standing = "kicked"
+            return "kicked"
+        if before in ("unknown", "not_a_member"):
+            place.standing = "not_a_member"
+            self._ask(community)
+            return "not_a_member" if before == "unknown" else None
+        if before == "requested" and self._now_ms() - place.requested_ms > REQUEST_AGAIN_MS:
+            self._ask(community)
+        return None
+
+    def _ask(self, community: Community) -> None:
+        if self._request is not None:
+            self._request(community)
+
+
+def _name(community: Community) -> str:
+    """The note in the bot's memory."""
+    return f"membership {community.id}"
