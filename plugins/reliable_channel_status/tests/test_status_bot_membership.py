@@ -274,6 +274,23 @@ def test_no_request_is_sent_where_none_is_wanted() -> None:
             member.bot.standing(Community(ALICE.public_key))
 
 
+def test_a_request_that_finds_no_room_waits_for_the_next_description(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    member = Member()
+    with StatusTestKit(member.bot) as kit:
+        owner = kit.owner(OWNER)
+        with monkeypatch.context() as patch:
+            patch.setattr("reliable_channel_status.bot.memory.UNPUBLISHED", 0)
+            owner.publishes()
+            kit.wait(2)
+        assert (member.told, list(owner.members)) == (["not_a_member"], [])
+        owner.publishes()
+        kit.wait(2)
+        assert list(owner.members) == [kit.public_key]
+    assert member.told == ["not_a_member", "joined"]
+
+
 def response(accepted: bool, data: bytes = b"") -> CommunityRequestToJoinResponse:
     return CommunityRequestToJoinResponse(
         clock=NOW_MS,

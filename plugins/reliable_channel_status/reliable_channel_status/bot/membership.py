@@ -13,7 +13,7 @@ from ..chats import Community
 from ..community_payloads import CommunityDescription, CommunityRequestToJoinResponse
 from ..keys import PublicKey
 from ..outcomes import Received
-from .memory import BotMemory
+from .memory import BotMemory, OutboxFull
 from .watching import Watch
 
 Standing: TypeAlias = Literal[
@@ -135,8 +135,14 @@ class Memberships:
         return None
 
     def _ask(self, community: Community) -> None:
-        if self._request is not None:
+        if self._request is None:
+            return
+        try:
             self._request(community)
+        except OutboxFull as error:  # the next description is another chance
+            self._watch.log(
+                "not_requested", logging.WARNING, community=community.id, why=str(error)
+            )
 
 
 def _name(community: Community) -> str:
