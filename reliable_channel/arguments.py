@@ -1,13 +1,19 @@
 """Checks of what a channel is given, so that a mistake is named where it was made and not at the
 first message."""
 
+from collections.abc import Iterable
+from difflib import get_close_matches
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 from pluggy import PluginManager
 
-from .plugin_answers import state_store
+from .encryption import Encryption
+from .options import OPTION_NAMES, ChannelOptions
+from .plugin_answers import make_encryption, state_store
+from .signing import Signing, check_own_name
 from .state import StateStore
+from .transport import Transport
 
 MAX_META_BYTES: Final = 64
 """What a Waku message takes beside its payload (14/WAKU2-MESSAGE)."""
@@ -60,15 +66,100 @@ def checked_seed(value: object) -> int | None:
     raise ValueError(f"seed is {value!r}; allowed is a whole number")
 
 
-def checked_marker(value: bytes | None) -> bytes | None:
+def checked_marker(value: object) -> bytes | None:
     """What is attached to each message, or None.
 
     Raises:
-        ValueError: it is too long.
+        ValueError: it is too long, or not bytes.
     """
-    if value is not None and len(value) > MAX_META_BYTES:
+    if value is None:
+        return None
+    if not isinstance(value, bytes):
+        raise ValueError(f"`marker` must be bytes (got {_kind(value)})")
+    if len(value) > MAX_META_BYTES:
         raise ValueError(f"marker has {len(value)} bytes; at most {MAX_META_BYTES} are allowed")
     return value
+
+
+def checked_payload(value: object) -> bytes:
+    """A payload as bytes.
+
+    Raises:
+        TypeError: it is not bytes, or like bytes.
+    """
+    try:
+        return bytes(memoryview(value))  # type: ignore[arg-type]
+    except TypeError:
+        advice = "; encode it: send(text.encode())" if isinstance(value, str) else ""
+        raise TypeError(f"`payload` must be bytes (got {_kind(value)}){advice}") from None
+
+
+def checked_options(options: object, names: Iterable[str]) -> ChannelOptions:
+    """The given options, or the defaults; `names` are options that are given one by one.
+
+    Raises:
+        ValueError: it is not a `ChannelOptions`.
+        TypeError: there is no option of such a name.
+    """
+    if options is not None and not isinstance(options, ChannelOptions):
+        raise ValueError(
+            f"`options` must be a ChannelOptions (got {_kind(options)}); write "
+            "options=ChannelOptions(retry_interval_ms=5000), or retry_interval_ms=5000 without it"
+        )
+    for name in names:
+        if name not in OPTION_NAMES:
+            close = get_close_matches(name, OPTION_NAMES, 1)
+            advice = f"; did you mean `{close[0]}`?" if close else ""
+            raise TypeError(f"there is no argument or option `{name}`{advice}")
+    return options or ChannelOptions()
+
+
+def checked_transport(value: object) -> Transport | None:
+    """A transport, or None.
+
+    Raises:
+        ValueError: it has not the methods of one.
+    """
+    if value is None or (isinstance(value, Transport) and not isinstance(value, type)):
+        return value
+    raise ValueError(
+        f"`transport` must have the methods of reliable_channel.transport.Transport (got "
+        f"{_kind(value)}); give the address of a node as `node`"
+    )
+
+
+def checked_encryption(
+    manager: PluginManager, value: object, channel_id: str, sender_id: str
+) -> Encryption | None:
+    """An encryption, or None.
+
+    Raises:
+        ValueError: it is neither a URL that a plugin knows nor an encryption.
+    """
+    if isinstance(value, str):
+        return make_encryption(manager, value, channel_id, sender_id)
+    if value is None or (isinstance(value, Encryption) and not isinstance(value, type)):
+        return value
+    raise ValueError(
+        f"`encryption` must be a URL, or have async methods `encrypt` and `decrypt` (got "
+        f"{_kind(value)}); reliable_channel.encryption.EncryptionPair makes one of two functions"
+    )
+
+
+def checked_signing(value: Any, sender_id: str, *, required: bool) -> Signing | None:
+    """A signing that proves `sender_id`, or None.
+
+    Raises:
+        ValueError: it is not one, or does not; or there is none and signatures are required.
+    """
+    if value is None:
+        if required:
+            raise ValueError("`require_signatures` needs `signing`, which is None")
+        return None
+    if isinstance(value, type) or not all(map(callable, _methods(value, "sign", "verify"))):
+        raise ValueError(f"`signing` must have methods `sign` and `verify` (got {_kind(value)})")
+    check_own_name(value, sender_id)
+    return value  # type: ignore[no-any-return]
 
 
 def checked_state(
@@ -99,3 +190,12 @@ def _is_text(value: str) -> bool:
     except UnicodeEncodeError:
         return False
     return True
+
+
+def _methods(value: object, *names: str) -> list[object]:
+    return [getattr(value, name, None) for name in names]
+
+
+def _kind(value: object) -> str:
+    """What somebody gave, for an error text."""
+    return f"the class {value.__name__}" if isinstance(value, type) else type(value).__name__

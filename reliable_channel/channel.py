@@ -9,24 +9,28 @@ from pathlib import Path
 from random import Random
 from secrets import randbits
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Final, Self, Unpack
+from typing import TYPE_CHECKING, Any, Final, NoReturn, Self, Unpack
 
 import anyio
 
 from .arguments import (
+    checked_encryption,
     checked_marker,
     checked_name,
+    checked_options,
     checked_path,
+    checked_payload,
     checked_seed,
     checked_share,
+    checked_signing,
     checked_state,
+    checked_transport,
 )
 from .encryption import Encryption
 from .errors import ChannelClosed, ChannelUnavailable
 from .events import Event
 from .options import ChannelOptions, OptionValues
 from .plugin_answers import (
-    make_encryption,
     make_id_function,
     make_repair_policy,
     make_retry_policy,
@@ -54,7 +58,7 @@ from .runtime import (
 )
 from .sds.log import LogEntry
 from .sds.profile import PROFILES
-from .signing import Signing, check_own_name
+from .signing import Signing
 from .state import Identity, StateStore
 from .transport import (
     LossyTransport,
@@ -200,7 +204,7 @@ class ReliableChannel:
         self._settings.shard  # noqa: B018 - a malformed topic fails here, not at the first message
         self._nodes = checked_addresses(node)
         self._wait_for_node = wait_for_node
-        self._given_transport = transport
+        self._given_transport = checked_transport(transport)
         self._transports = [] if transport is not None else self._make_transports()
         reached = [transport] if transport is not None else self._transports
         if reached and not any(map(has_store, reached)):
@@ -212,13 +216,9 @@ class ReliableChannel:
         )
         self._drop_incoming = checked_share("drop_incoming", drop_incoming)
         marker = checked_marker(self.options.profile.marker if marker is None else marker)
-        if signing is not None:
-            check_own_name(signing, sender_id)
-        elif require_signatures:
-            raise ValueError("require_signatures is True; allowed is that with a signing only")
-        self._signing, self._require_signatures = signing, require_signatures
-        if isinstance(encryption, str):
-            encryption = make_encryption(self._plugins, encryption, channel_id, sender_id)
+        self._signing = checked_signing(signing, sender_id, required=require_signatures)
+        self._require_signatures = require_signatures
+        encryption = checked_encryption(self._plugins, encryption, channel_id, sender_id)
         inside = self.options.encrypts_contents_alone
         self._inner_encryption = encryption if inside else None
         self._stages = chain(
@@ -240,7 +240,7 @@ class ReliableChannel:
         Raises:
             ValueError, PluginError: as the constructor.
         """
-        made = replace(options or ChannelOptions(), **values)
+        made = replace(checked_options(options, values), **values)
         profile = make_wire_profile(self._plugins, made.wire_profile)
         named = profile.name if PROFILES.get(profile.name) is profile else profile
         return replace(made, wire_profile=named)
@@ -344,6 +344,15 @@ class ReliableChannel:
     ) -> None:
         await self.aclose()
 
+    def __enter__(self) -> NoReturn:
+        raise TypeError(
+            "write `async with ReliableChannel(…)`, or, without async, "
+            "`with ReliableChannel.sync(…)`"
+        )
+
+    def __exit__(self, *exc_info: object) -> None:
+        """Never called: `__enter__` raises."""
+
     async def send(self, payload: bytes, *, idempotency_key: str | None = None) -> Request:
         """Accept a message for every participant.
 
@@ -361,10 +370,11 @@ class ReliableChannel:
             StateUnavailable, StateCorrupt: the state cannot be written; nothing was sent, and the
                 key, if any, is free again. `on_state_failure="accept"` accepts it in memory.
             ValueError: the key is no text of 1 to 1024 characters.
+            TypeError: the payload is not bytes; encode a text.
         """
         if idempotency_key is not None:
             checked_name("idempotency_key", idempotency_key)
-        accepted = await self._opened().send(bytes(memoryview(payload)), idempotency_key)
+        accepted = await self._opened().send(checked_payload(payload), idempotency_key)
         await anyio.lowlevel.checkpoint()
         return Request(accepted.request_id, accepted.message_ids)
 
@@ -374,7 +384,7 @@ class ReliableChannel:
         Raises:
             EmptyContent, ContentTooLong, ChannelClosed: as `send`.
         """
-        message_id = await self._opened().send_ephemeral(bytes(memoryview(payload)))
+        message_id = await self._opened().send_ephemeral(checked_payload(payload))
         await anyio.lowlevel.checkpoint()
         return message_id
 

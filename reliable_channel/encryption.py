@@ -9,8 +9,10 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from typing import Protocol, runtime_checkable
 
+from .sds.errors import ReliableChannelError
 
-class DecryptionFailed(Exception):
+
+class DecryptionFailed(ReliableChannelError):
     """These bytes are not for us, or were tampered with: which of the two cannot be told."""
 
 

@@ -1,22 +1,24 @@
-"""What `ReliableChannel` raises. Expected outcomes (lost, refused, not acknowledged) are events
-instead.
+"""What `ReliableChannel` raises: `except ReliableChannelError` catches all of it. Wrong arguments
+raise `ValueError` or `TypeError` where they are given. Expected outcomes (lost, refused, not
+acknowledged) are events instead. Transports, encryptions and signings raise `TransportError`,
+`DecryptionFailed` and `NotProven` to the channel, which have the same root.
 
 ReliableChannelError
-├── EncryptionFailed    the given encryption raised something; nothing was sent
-├── ChannelClosed       the channel is not open: use it inside `async with`
-├── ChannelUnavailable  it could not be opened: the node does not answer, or not as a node does
-└── PluginError         a plugin failed, or returned what it may not; the text names it
-StateError              the state given with `state=` cannot be used
-├── StateUnavailable    it cannot be read or written now
-├── StateInUse          another process has it open
-├── StateMismatch       it belongs to another channel, sender or dialect
-├── StateVersionTooNew  a newer version of this package wrote it
-└── StateCorrupt        it is no state, or a damaged one
-SdsError                what `send` refuses
-├── EmptyContent
-├── ContentTooLong
-├── MessageIdInUse
-└── OutgoingBufferFull
+├── EncryptionFailed        the given encryption raised something; nothing was sent
+├── ChannelClosed           the channel is not open: use it inside `async with`
+├── ChannelUnavailable      it could not be opened: the node does not answer, or not as a node does
+├── PluginError             a plugin failed, or returned what it may not; the text names it
+├── StateError              the state given with `state=` cannot be used
+│   ├── StateUnavailable    it cannot be read or written now
+│   ├── StateInUse          another process has it open
+│   ├── StateMismatch       it belongs to another channel, sender or dialect
+│   ├── StateVersionTooNew  a newer version of this package wrote it
+│   └── StateCorrupt        it is no state, or a damaged one
+└── SdsError                `send` refuses the message
+    ├── EmptyContent
+    ├── ContentTooLong
+    ├── MessageIdInUse
+    └── OutgoingBufferFull
 """
 
 from .sds.errors import (
@@ -24,6 +26,7 @@ from .sds.errors import (
     EmptyContent,
     MessageIdInUse,
     OutgoingBufferFull,
+    ReliableChannelError,
     SdsError,
 )
 from .state.errors import (
@@ -53,10 +56,6 @@ __all__ = [
     "StateUnavailable",
     "StateVersionTooNew",
 ]
-
-
-class ReliableChannelError(Exception):
-    """Root of what the facade raises itself."""
 
 
 class EncryptionFailed(ReliableChannelError):

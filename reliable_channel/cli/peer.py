@@ -21,7 +21,7 @@ import anyio
 import typer
 
 from ..channel import ReliableChannel
-from ..errors import ReliableChannelError, SdsError, StateError
+from ..errors import ReliableChannelError
 from ..events import MessageReceived, record
 from .channel_flags import ChannelArguments, with_channel_flags
 
@@ -79,7 +79,7 @@ async def _obey_line(
         await _perform(channel, command, ref, told)
     except KeyError as error:
         _say("error", ref=ref, reason=f"the command lacks {error}")
-    except (ValueError, TypeError, SdsError, StateError, ReliableChannelError) as error:
+    except (ValueError, TypeError, ReliableChannelError) as error:
         _say("error", ref=ref, reason=str(error))
     return True
 

@@ -1,15 +1,20 @@
 """What the core refuses to send. What it refuses to receive is an event, never an exception.
 
-SdsError
-├── EmptyContent
-├── ContentTooLong
-├── MessageIdInUse
-├── NotInDialect
-└── OutgoingBufferFull
+ReliableChannelError    root of all errors of the SDK; here, as the core imports nothing of ours
+└── SdsError
+    ├── EmptyContent
+    ├── ContentTooLong
+    ├── MessageIdInUse
+    ├── NotInDialect
+    └── OutgoingBufferFull
 """
 
 
-class SdsError(Exception):
+class ReliableChannelError(Exception):
+    """Root of all errors that the SDK raises. Wrong arguments are `ValueError` or `TypeError`."""
+
+
+class SdsError(ReliableChannelError):
     """Root of what the core raises."""
 
 

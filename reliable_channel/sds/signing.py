@@ -11,6 +11,7 @@ know.
 from hashlib import sha256
 from typing import Final, Protocol
 
+from .errors import ReliableChannelError
 from .message import Message
 from .wire.signature import signed_part, with_signature
 
@@ -19,7 +20,7 @@ SIGNATURE_DOMAIN: Final = b"reliable-channel signed message 1\0"
 proves nothing here, nor one made here anything elsewhere."""
 
 
-class NotProven(Exception):
+class NotProven(ReliableChannelError):
     """A signature does not show that a message comes from its `sender_id`; the text says why."""
 
 

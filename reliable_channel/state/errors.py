@@ -8,8 +8,10 @@ StateError              the state cannot be used; the text says which file and w
 └── StateCorrupt        it is no state, or a damaged one; retrying will not help
 """
 
+from ..sds.errors import ReliableChannelError
 
-class StateError(Exception):
+
+class StateError(ReliableChannelError):
     """Root of what state stores raise."""
 
     retryable = False

@@ -10,10 +10,12 @@ from typing import Final, Literal, Protocol, runtime_checkable
 
 import anyio
 
+from ..sds.errors import ReliableChannelError
+
 HASH_BYTES: Final = 32
 
 
-class TransportError(Exception):
+class TransportError(ReliableChannelError):
     """The transport could not do what it was asked; `retryable` says whether the same may work
     later."""
 

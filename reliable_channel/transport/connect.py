@@ -38,11 +38,14 @@ def checked_address(url: str) -> str:
     Raises:
         ValueError: it is none.
     """
-    if not isinstance(url, str) or not re.match(r"[A-Za-z][A-Za-z0-9+.-]*://[^\s]", url):
-        raise ValueError(
-            f"node is {url!r}; allowed is an http or https address, or the URL of another network"
-        )
-    return url
+    if isinstance(url, str) and re.match(r"[A-Za-z][A-Za-z0-9+.-]*://[^\s]", url):
+        return url
+    is_host = isinstance(url, str) and re.fullmatch(r"[\w.-]+(:\d+)?", url)
+    advice = f"; write 'http://{url}'" if is_host else ""
+    raise ValueError(
+        "`node` must be an http or https address, or the URL of another network "
+        f"(got {url!r}){advice}"
+    )
 
 
 def checked_addresses(node: str | Sequence[str] | None) -> tuple[str, ...]:

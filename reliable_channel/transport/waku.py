@@ -13,6 +13,7 @@ from waku._session import Flavour
 from waku.client import WakuClient
 from waku.errors import (
     EndpointMissing,
+    InvalidTopic,
     LocalError,
     NodeFailure,
     NoPeers,
@@ -83,13 +84,17 @@ class WakuSettings:
         """The pubsub topic, which takes part in each message's hash.
 
         Raises:
-            InvalidTopic: a topic is not what Waku takes for one; also a `ValueError`.
+            ValueError: a topic is not what Waku takes for one.
         """
-        if self.pubsub_topic is not None:
-            return str(PubsubTopic.parse(self.pubsub_topic))
-        return pubsub_topic_for(
-            self.content_topic, cluster_id=self.cluster_id, num_shards=self.num_shards
-        )
+        try:
+            if self.pubsub_topic is not None:
+                return str(PubsubTopic.parse(self.pubsub_topic))
+            return pubsub_topic_for(
+                self.content_topic, cluster_id=self.cluster_id, num_shards=self.num_shards
+            )
+        except InvalidTopic as error:
+            name = "content_topic" if self.pubsub_topic is None else "pubsub_topic"
+            raise ValueError(f"`{name}`, `cluster_id` or `num_shards`: {error}") from error
 
 
 class WakuTransport:

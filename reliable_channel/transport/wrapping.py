@@ -21,7 +21,7 @@ class Wrapping:
     """Writes and reads the messages of one content topic.
 
     Raises:
-        InvalidTopic: a topic is not what Waku takes for one; also a `ValueError`.
+        ValueError: a topic is not what Waku takes for one.
     """
 
     def __init__(self, settings: WakuSettings) -> None:

@@ -38,7 +38,7 @@ def test_an_address_is_taken_as_it_is(address: str) -> None:
 
 @pytest.mark.parametrize("wrong", ["", "localhost:8645", "127.0.0.1", "http://", "//x", " ", 5])
 def test_what_is_no_address_is_refused(wrong: Any) -> None:
-    with pytest.raises(ValueError, match=r"^node is .*; allowed is an http or https address"):
+    with pytest.raises(ValueError, match=r"^`node` must be an http or https address"):
         checked_address(wrong)
 
 
@@ -88,7 +88,7 @@ def test_several_addresses_make_a_pool_and_each_counts_once() -> None:
 def test_a_list_of_addresses_has_one_at_least_and_nothing_else() -> None:
     with pytest.raises(ValueError, match=r"^node is an empty list"):
         checked_addresses([])
-    with pytest.raises(ValueError, match=r"^node is 'b'; allowed is an http"):
+    with pytest.raises(ValueError, match=r"^`node` must be an http.* \(got 'b'\)"):
         checked_addresses(["http://a", "b"])
     with pytest.raises(ValueError, match=r"^node is 'memory://x'; allowed for a hub"):
         ChannelHub(["http://a", "memory://x"])

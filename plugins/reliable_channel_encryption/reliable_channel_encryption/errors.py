@@ -8,8 +8,10 @@ What cannot be opened is `reliable_channel.encryption.DecryptionFailed`, and a k
 cannot be used is a `ValueError`.
 """
 
+from reliable_channel.errors import ReliableChannelError
 
-class EncryptionError(Exception):
+
+class EncryptionError(ReliableChannelError):
     """Root of what sealing raises."""
 
 

@@ -7,8 +7,10 @@ MvdsError
 └── NodeFull        a limit is reached; the text says which
 """
 
+from reliable_channel.errors import ReliableChannelError
 
-class MvdsError(Exception):
+
+class MvdsError(ReliableChannelError):
     """Root of what a node raises."""
 
 

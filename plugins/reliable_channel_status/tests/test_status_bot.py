@@ -359,6 +359,8 @@ def test_functions_that_cannot_be_told_are_refused(bot: StatusBot, function: Any
     ("make", "why"),
     [
         (lambda: new_bot(community="0x02"), "community"),
+        (lambda: StatusBot(node="x"), r"^`node` must be .*'x'\); write 'http://127.0.0.1:8645'"),
+        (lambda: StatusBot(node="localhost:8645"), r"^`node` must be the address"),
         (lambda: new_bot(channels=["general"]), "uuid"),
         (lambda: new_bot(channels=[]), "channels is empty"),
         (lambda: new_bot(moderators=["Bob"]), "public key"),

@@ -8,8 +8,10 @@ SvsError
 └── ForwarderError      the forwarder is away or refused a registration
 """
 
+from reliable_channel.errors import ReliableChannelError
 
-class SvsError(Exception):
+
+class SvsError(ReliableChannelError):
     """Root of what this package raises."""
 
     retryable = False

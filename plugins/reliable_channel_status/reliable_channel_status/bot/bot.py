@@ -12,6 +12,7 @@ bot.run()
 
 import logging
 import os
+import re
 import signal
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable
@@ -21,6 +22,7 @@ from uuid import uuid4
 
 import anyio
 
+from reliable_channel import ReliableChannelError
 from reliable_channel.state import MemoryStateStore, SqliteStateStore, StateError, StateStore
 from waku import WakuClient
 
@@ -44,7 +46,7 @@ BESIDE_THE_KEY: Final = "beside the key"
 Function = TypeVar("Function", bound=Callable[..., Awaitable[Any]])
 
 
-class NotRunning(RuntimeError):
+class NotRunning(ReliableChannelError, RuntimeError):
     """The bot can speak only while it runs."""
 
 
@@ -64,7 +66,7 @@ class StatusBot:
         options: see `BotOptions`.
 
     Raises:
-        ValueError: a community, channel or key that is none.
+        ValueError: an address, community, channel or key that is none.
     """
 
     def __init__(
@@ -82,7 +84,7 @@ class StatusBot:
         self.options = options or BotOptions()
         self.watch = Watch()
         """Counts, and what is logged."""
-        self._node = node
+        self._node = _checked_node(node)
         self._key_file = Path(key_file)
         self._state = self._key_file.with_suffix(".db") if state == BESIDE_THE_KEY else state
         self._community_key_file = community_key_file and Path(community_key_file)
@@ -384,6 +386,20 @@ class StatusBot:
             return MemoryStateStore()
         file = Path(self._state)
         return SqliteStateStore(file.with_name(f"{file.stem}.{community.id}{file.suffix}"))
+
+
+def _checked_node(node: object) -> str:
+    """The address of a node.
+
+    Raises:
+        ValueError: it is not an http or https address.
+    """
+    if isinstance(node, str) and re.match(r"https?://[^/?#\s]", node):
+        return node
+    raise ValueError(
+        f"`node` must be the address of a Waku node's REST API (got {node!r}); write "
+        "'http://127.0.0.1:8645'"
+    )
 
 
 def _first_state_error(group: ExceptionGroup) -> StateError | None:
