@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import AsyncGenerator, Sequence
+from contextlib import aclosing
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
@@ -19,7 +21,15 @@ from reliable_channel import (
     ReliableChannelError,
     SendFailed,
 )
-from reliable_channel.transport import Envelope, TransportError, WakuSettings, WakuTransport
+from reliable_channel.transport import (
+    Batch,
+    Envelope,
+    Received,
+    TransportError,
+    WakuSettings,
+    WakuTransport,
+)
+from waku import WakuMessage
 from waku.node import EmbeddedNode
 
 from .config import NodeConfig
@@ -36,14 +46,18 @@ UNCONFIRMED: Final = 10_000
 class NodeTransport(WakuTransport):
     """Waku through a node of this process; holds messages back while nobody is there to take them.
 
-    The node would deliver them to itself, and pass them on to nobody who comes later.
+    The node would deliver them to itself, and pass them on to nobody who comes later. Whatever it
+    brings to a channel, `messaging` tells first.
     """
 
-    def __init__(self, node: EmbeddedNode, settings: WakuSettings, *, has_store: bool) -> None:
+    def __init__(
+        self, node: EmbeddedNode, settings: WakuSettings, messaging: Messaging, *, has_store: bool
+    ) -> None:
         http = httpx.ASGITransport(app=node.app)
         super().__init__(IN_PROCESS, settings, http_transport=http)
         self.has_store = has_store
         self._node = node
+        self._messaging = messaging
 
     async def publish(self, envelope: Envelope) -> None:
         """Publish where another node follows the topic.
@@ -53,7 +67,40 @@ class NodeTransport(WakuTransport):
         """
         if not self._node.mesh.followers(self.settings.shard):
             raise TransportError("NoPeersToPublish")
+        self._messaging.own(envelope.message_hash)
         await super().publish(envelope)
+
+    async def receive(self) -> Batch:
+        """Bring what came, after it was told as received."""
+        batch = await super().receive()
+        if batch.messages:
+            await self._messaging.read(self.settings.content_topic)
+            self._tell(batch.messages)
+        return batch
+
+    async def by_hash(self, hashes: Sequence[bytes]) -> list[Received]:
+        """Bring what Store has, after it was told as received."""
+        found = await super().by_hash(hashes)
+        self._tell(found)
+        return found
+
+    async def by_time(self, start_ns: int, end_ns: int) -> AsyncGenerator[list[Received], None]:
+        """Bring what Store has, after it was told as received."""
+        async with aclosing(super().by_time(start_ns, end_ns)) as pages:
+            async for page in pages:
+                self._tell(page)
+                yield page
+
+    def _tell(self, messages: Sequence[Received]) -> None:
+        """Tell what messaging has not read: what came through filter, or from Store."""
+        for received in messages:
+            message = WakuMessage(
+                received.payload,
+                self.settings.content_topic,
+                timestamp=received.timestamp_ns,
+                meta=received.meta,
+            )
+            self._messaging.tell(received.message_hash, message)
 
 
 @dataclass(slots=True)
@@ -177,7 +224,10 @@ class Channels:
             state = f"sqlite:///{config.storage_path}/{{channel_id}}-{{sender_id}}.db"
         return ReliableChannel(
             transport=NodeTransport(
-                self._node, settings, has_store=config.store and config.reliability
+                self._node,
+                settings,
+                self._messaging,
+                has_store=config.store and config.reliability,
             ),
             channel_id=channel_id,
             sender_id=sender_id,

@@ -76,7 +76,9 @@ class Messaging:
         self._tell = tell
         self._client = WakuClient(IN_PROCESS, transport=httpx.ASGITransport(app=node.app))
         self._tasks: TaskGroup | None = None
-        self._seen = RecentHashes(RECENT)
+        self._known = RecentHashes(RECENT)
+        """Messages that were told, and own ones, which never are."""
+        self._reading = anyio.Lock()
 
     async def run(self, *, task_status: TaskStatus[None] = anyio.TASK_STATUS_IGNORED) -> None:
         """Read and send until cancelled."""
@@ -125,7 +127,31 @@ class Messaging:
         self._tasks.start_soon(self._deliver, request_id, stamped)
         return request_id
 
+    def own(self, digest: bytes) -> None:
+        """This node sends a message: it is not told as received when it comes back."""
+        self._known.add(digest)
+
     # -- what comes -------------------------------------------------------------------------------
+
+    async def read(self, content_topic: str) -> None:
+        """Tell what has come on a content topic so far; returns when all of it is told.
+
+        A channel calls this before it takes what it was brought, so that `message_received` comes
+        before the `channel_message_received` that it belongs to.
+        """
+        async with self._reading:
+            try:
+                messages = await self._client.relay_auto_messages(content_topic)
+            except NotSubscribed:
+                return  # unsubscribed meanwhile
+            for message in messages:
+                shard = shard_of(message.content_topic, self._config)
+                self.tell(message_hash(shard, message), message)
+
+    def tell(self, digest: bytes, message: WakuMessage) -> None:
+        """Tell a message of others, once."""
+        if self._known.add(digest):
+            self._tell(message_received(digest, message))
 
     async def _follow(self, *content_topics: str) -> None:
         # An edge node has nothing to read from: only its own process could serve it filter.
@@ -135,24 +161,15 @@ class Messaging:
     async def _keep_reading(self) -> NoReturn:
         while True:
             for topic in list(self._topics) if self._config.relay else ():
-                try:
-                    messages = await self._client.relay_auto_messages(topic)
-                except NotSubscribed:
-                    continue  # unsubscribed meanwhile
-                for message in messages:
-                    self._received(message)
+                await self.read(topic)
             await anyio.sleep(LOOK_S)
-
-    def _received(self, message: WakuMessage) -> None:
-        digest = message_hash(shard_of(message.content_topic, self._config), message)
-        if self._seen.add(digest):
-            self._tell(message_received(digest, message))
 
     # -- what goes --------------------------------------------------------------------------------
 
     async def _deliver(self, request_id: str, message: WakuMessage) -> None:
         shard = shard_of(message.content_topic, self._config)
         digest = message_hash(shard, message)
+        self.own(digest)
         with anyio.move_on_after(WINDOW_S) as window:
             try:
                 while not await self._propagate(shard, message):  # noqa: ASYNC110 - peers come and go

@@ -5,6 +5,7 @@ Where theirs waits ten seconds for what may not come, these let a later message 
 """
 
 import re
+from base64 import b64decode
 from collections.abc import Callable
 
 import pytest
@@ -159,10 +160,41 @@ def test_an_exchange_keeps_its_order_and_says_so_on_the_wire(member: Starter) ->
     say(alice, b"m3")
     assert to_bob.delivers(b"m1", b"m3")
     assert to_bob.hears(b"m3")
-    first, _, third = to_bob.envelopes()
+    first, third = to_bob.envelopes()
     own_id, *history = re.findall(rb"[0-9a-f]{64}", third)
     assert re.findall(rb"[0-9a-f]{64}", first)[0] in history
     assert own_id not in history
+
+
+@pytest.mark.conformance("RC08")
+def test_a_message_is_received_before_its_channel_delivers_it(member: Starter) -> None:
+    """The suite looks for the envelope as soon as the channel delivers."""
+    bob, to_bob = member("bob")
+    alice, to_alice = member("alice", join=bob)
+    for number in range(20):
+        say(alice, b"ping %d." % number)
+        assert to_bob.delivers(*(b"ping %d." % n for n in range(number + 1)))
+        say(bob, b"pong %d." % number)
+        assert to_alice.delivers(*(b"pong %d." % n for n in range(number + 1)))
+    for told, others in ((to_bob, b"ping"), (to_alice, b"pong")):
+        content = re.compile(others + rb" \d+\.")
+        heard: set[bytes] = set()
+        for event in told.events:
+            if event["eventType"] == "message_received":
+                heard.update(content.findall(bytes(event["message"]["payload"])))
+            if event["eventType"] == "channel_message_received":
+                assert b64decode(event["payload"]) in heard
+
+
+def test_own_messages_are_not_received(member: Starter) -> None:
+    bob, to_bob = member("bob")
+    alice, to_alice = member("alice", join=bob)
+    say(alice, b"through the channel")
+    alice.send_message(message(b"through messaging")).unwrap()
+    assert to_bob.hears(b"through the channel") and to_bob.hears(b"through messaging")
+    say(bob, b"answer")
+    assert to_alice.hears(b"answer")
+    assert not any(b"through" in envelope for envelope in to_alice.envelopes())
 
 
 @pytest.mark.conformance("RC09")
