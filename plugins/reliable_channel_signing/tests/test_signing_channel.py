@@ -142,5 +142,5 @@ async def test_a_signing_that_does_not_prove_its_own_sender_is_refused() -> None
 
 
 async def test_demanding_needs_something_that_verifies() -> None:
-    with pytest.raises(ValueError, match="require_signatures is True"):
+    with pytest.raises(ValueError, match="`require_signatures` needs `signing`"):
         ReliableChannel(channel_id="general", sender_id="alice", require_signatures=True)
