@@ -38,6 +38,27 @@ def node(
         Behaviour | None,
         typer.Option(help="Treat subscriptions as unkindly as that node does, to test clients."),
     ] = None,
+    allow_host: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="Name under which clients call this node, such as host.docker.internal; local"
+            " names need none."
+        ),
+    ] = None,
+    allow_origin: Annotated[
+        list[str] | None,
+        typer.Option(help="Web page that may call, such as https://app.example; * is any."),
+    ] = None,
+    token: Annotated[
+        str | None,
+        typer.Option(
+            envvar="RELIABLE_CHANNEL_NODE_TOKEN",
+            help="Answer only who sends it: clients write http://:TOKEN@host:port.",
+        ),
+    ] = None,
+    admin: Annotated[
+        bool, typer.Option(help="Serve /admin/v1, through which clients join other nodes.")
+    ] = True,
 ) -> None:
     """Run a Waku node for development and tests: the REST API of nwaku, a message store, no
     network."""
@@ -47,6 +68,10 @@ def node(
         cache_capacity=cache_capacity,
         store_path=store or ":memory:",
         behave_as=behave_as,
+        allow_hosts=tuple(allow_host or ()),
+        allow_origins=tuple(allow_origin or ()),
+        token=token,
+        admin=admin,
     )
 
     def started(address: str) -> None:

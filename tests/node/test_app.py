@@ -14,7 +14,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from waku.node import EmbeddedNode, NodeOptions
-from waku.node.app import MAX_BODY_BYTES
 from waku.node.bodies import BadBase64, BadBody, read_json, relay_message
 from waku.node.http import Request
 from waku.node.identity import BadAddress, NodeAddress, is_peer_id, new_peer_id
@@ -97,7 +96,7 @@ async def test_size_limits(http: httpx.AsyncClient) -> None:
 
 
 async def test_a_body_beyond_the_limit_is_not_read(node: EmbeddedNode) -> None:
-    parts = [b" " * MAX_BODY_BYTES, b" ", b"not asked for"]
+    parts = [b" " * NodeOptions().body_limit_bytes, b" ", b"not asked for"]
     sent: list[MutableMapping[str, Any]] = []
 
     async def receive() -> dict[str, Any]:

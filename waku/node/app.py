@@ -9,6 +9,8 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, MutableMapping
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
+import anyio
+
 from waku.client import CLIENT_ID_HEADER
 from waku.node import (
     admin_api,
@@ -21,6 +23,7 @@ from waku.node import (
     relay_api,
     store_api,
 )
+from waku.node.access import Access
 from waku.node.http import HTML, NOT_FOUND, Answer, Request, Router, parse_query
 
 if TYPE_CHECKING:
@@ -32,19 +35,23 @@ Scope: TypeAlias = MutableMapping[str, Any]
 Receive: TypeAlias = Callable[[], Awaitable[MutableMapping[str, Any]]]
 Send: TypeAlias = Callable[[MutableMapping[str, Any]], Awaitable[None]]
 
-MAX_BODY_BYTES: Final = 1024 * 1024
-"""nwaku's limit, and enough for every request that it would take."""
 MAX_CLIENT_ID_CHARACTERS: Final = 128
 
 _CLIENT_ID: Final = CLIENT_ID_HEADER.lower().encode()
 _NO_CONTENT_TYPE: Final = Answer(400, b"Invalid content type", HTML)
 _TOO_LARGE: Final = Answer.text(413, "")
+_TOO_SLOW: Final = Answer.text(408, "The body of the request took too long")
+_CLOSING: Final = (_TOO_LARGE, _TOO_SLOW)
+"""Answers after which the rest of the body is not waited for."""
 _BAD_CLIENT_ID: Final = Answer.text(400, f"{CLIENT_ID_HEADER}: at most 128 characters")
-_BAD_ORIGIN: Final = Answer(403, b"Origin not allowed", HTML)
 
 
 class BodyTooLarge(Exception):
     """The body of a request exceeds the limit."""
+
+
+class Disconnected(Exception):
+    """The caller went away in the middle of a body."""
 
 
 class NodeApp:
@@ -53,7 +60,8 @@ class NodeApp:
     def __init__(self, node: EmbeddedNode) -> None:
         self._node = node
         options = node.options
-        self._max_body_bytes = max(MAX_BODY_BYTES, 2 * options.max_message_bytes)
+        self._access = Access(options)
+        self._options = options
         routes = (
             *debug_api.ROUTES,
             *(relay_api.ROUTES if options.relay else ()),
@@ -73,19 +81,17 @@ class NodeApp:
         if scope["type"] != "http":
             raise RuntimeError(f"an embedded node answers HTTP, not {scope['type']}")
         headers = dict(scope["headers"])
-        origin: bytes | None = headers.get(b"origin")
-        allowed = self._allows(origin)
-        answer = await self._answer(scope, headers, receive) if allowed else _BAD_ORIGIN
+        method = scope["method"]
+        answer = self._access.refusal(method, scope.get("server"), headers)
+        if answer is None:
+            answer = await self._answer(scope, headers, receive)
         answer_headers = [
             (b"content-type", answer.content_type.encode()),
             (b"content-length", str(len(answer.body)).encode()),
+            *self._access.answer_headers(method, headers),
         ]
-        if allowed and origin is not None and self._node.options.allow_origins:
-            answer_headers += [
-                (b"access-control-allow-origin", origin),
-                (b"access-control-allow-headers", b"Content-Type"),
-                (b"vary", b"Origin"),
-            ]
+        if answer in _CLOSING:
+            answer_headers.append((b"connection", b"close"))
         await send(
             {"type": "http.response.start", "status": answer.status, "headers": answer_headers}
         )
@@ -97,10 +103,16 @@ class NodeApp:
         if found is None:
             return NOT_FOUND
         route, path_values = found
-        try:
-            body = await _read_body(receive, self._max_body_bytes)
-        except BodyTooLarge:
-            return _TOO_LARGE
+        body: bytes | None = None
+        with anyio.move_on_after(self._options.request_timeout_s):
+            try:
+                body = await _read_body(receive, self._options.body_limit_bytes)
+            except BodyTooLarge:
+                return _TOO_LARGE
+            except Disconnected:
+                return _TOO_SLOW  # nobody reads it
+        if body is None:
+            return _TOO_SLOW
         content_type = headers.get(b"content-type")
         if body and content_type is None:
             return _NO_CONTENT_TYPE
@@ -118,18 +130,14 @@ class NodeApp:
         )
         return await route.handler(self._node, request)
 
-    def _allows(self, origin: bytes | None) -> bool:
-        origins = self._node.options.allow_origins
-        if origin is None or not origins:
-            return True
-        return "*" in origins or origin.decode("latin-1") in origins
-
 
 async def _read_body(receive: Receive, limit: int) -> bytes:
     parts: list[bytes] = []
     size = 0
     while True:
         event = await receive()
+        if event["type"] == "http.disconnect":
+            raise Disconnected
         part: bytes = event.get("body", b"")
         size += len(part)
         if size > limit:

@@ -6,10 +6,10 @@ The embedded node speaks no libp2p; it uses the notation so that clients see wha
 from __future__ import annotations
 
 import secrets
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from ipaddress import ip_address
 from typing import Final
-from urllib.parse import urlsplit
+from urllib.parse import unquote, urlsplit
 
 import httpx
 
@@ -33,10 +33,12 @@ class NodeAddress:
     peer_id: str | None = None
     path: str = ""
     scheme: str = "http"
+    token: str | None = field(default=None, repr=False, compare=False)
+    """What the node there wants every request to carry; no part of `url`, which is logged."""
 
     @classmethod
     def parse(cls, text: str) -> NodeAddress:
-        """Read `http://host:port` or `/ip4/<host>/tcp/<port>[/http][/p2p/<peer id>]`.
+        """Read `http://[:token@]host:port` or `/ip4/<host>/tcp/<port>[/http][/p2p/<peer id>]`.
 
         Raises:
             BadAddress: the text is neither; its message is nwaku's where it has one.
@@ -73,8 +75,9 @@ class NodeAddress:
             host, port = url.hostname, url.port
         except ValueError as error:
             raise BadAddress(f"{text!r}: {error}") from error
-        default_port = 443 if url.scheme == "https" else 80
-        return cls(host or "", port or default_port, None, url.path.rstrip("/"), url.scheme)
+        port = port or (443 if url.scheme == "https" else 80)
+        token = None if url.password is None else unquote(url.password)
+        return cls(host or "", port, None, url.path.rstrip("/"), url.scheme, token)
 
     @property
     def url(self) -> str:

@@ -13,6 +13,11 @@ __all__ = ["Link", "Mesh", "PeerInfo", "SeenSet"]
 SEEN_TTL_NS: Final = 120 * 1_000_000_000
 """As in nwaku: two minutes after, a message that is published again travels again."""
 SEEN_CAPACITY: Final = 200_000
+MAX_TEXT: Final = 256
+"""Characters of each text by which a node introduces itself."""
+MAX_PROTOCOLS: Final = 64
+MAX_SHARDS: Final = 1024
+"""Of a node's shards, which serve for display alone, no more are noted."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,14 +54,11 @@ class PeerInfo:
                 "protocols": [*protocols],
                 "shards": [*shards],
                 "agent": str(agent),
-            } if peer_id:
-                return cls(
-                    peer_id,
-                    multiaddr,
-                    tuple(str(protocol) for protocol in protocols),
-                    tuple(shard for shard in shards if isinstance(shard, int)),
-                    agent,
-                )
+            } if peer_id and len(protocols) <= MAX_PROTOCOLS:
+                names = tuple(str(protocol) for protocol in protocols)
+                if max(map(len, (peer_id, multiaddr, agent, *names))) <= MAX_TEXT:
+                    known = tuple(s for s in shards[:MAX_SHARDS] if isinstance(s, int))
+                    return cls(peer_id, multiaddr, names, known, agent)
         raise ValueError("not the account of a node")
 
 

@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, Final
 import anyio
 
 from waku.node.bodies import read_json
-from waku.node.envelope import Envelope
 from waku.node.http import Answer, Request, Route
 from waku.node.identity import NodeAddress
 from waku.node.mesh import PeerInfo
-from waku.node.remote import POLL_S, AcceptedPeer
+from waku.node.mesh_client import POLL_S, envelopes_of
+from waku.node.remote import AcceptedPeer
 
 if TYPE_CHECKING:
     from waku.node.node import EmbeddedNode
@@ -51,8 +51,13 @@ async def take(node: EmbeddedNode, request: Request) -> Answer:
     with anyio.move_on_after(min(_number(request, "waitMs") / 1000, POLL_S)):
         await peer.outbox.wait()
     peer.heard()
-    batch, last = peer.outbox.batch()
-    return Answer.json({"messages": [envelope.to_json() for envelope in batch], "last": last})
+    limit = _number(request, "maxBytes")
+    while True:
+        batch, last = peer.outbox.batch()
+        answer = Answer.json({"messages": [one.to_json() for one in batch], "last": last})
+        if not (limit and batch and len(answer.body) > limit):
+            return answer
+        peer.outbox.drop_first()  # a message that the other node takes from nobody
 
 
 async def give(node: EmbeddedNode, request: Request) -> Answer:
@@ -60,7 +65,7 @@ async def give(node: EmbeddedNode, request: Request) -> Answer:
     try:
         match read_json(request):
             case {"peerId": str(peer_id), "messages": [*messages]}:
-                envelopes = [Envelope.from_json(message) for message in messages]
+                envelopes = envelopes_of(messages)
             case _:
                 return Answer.text(400, "peerId and messages are expected")
     except ValueError as error:
@@ -102,7 +107,7 @@ ROUTES: Final = (
         "Take the messages that wait for a node",
         "mesh",
         answer="MeshMessages",
-        query=("peerId", "after", "waitMs"),
+        query=("peerId", "after", "waitMs", "maxBytes"),
         failures={404: "the node did not say hello"},
     ),
     Route(

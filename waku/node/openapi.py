@@ -142,6 +142,7 @@ QUERY: Final[dict[str, _Schema]] = {
     "endTime": {**_TIMESTAMP, "description": "nanoseconds since 1970, inclusive"},
     "hashes": {**_TEXT, "description": "in hex, separated by commas"},
     "includeData": {**_TEXT, "description": "true: messages, not only their hashes"},
+    "maxBytes": {**_INTEGER, "description": "the longest answer that the asking node takes"},
     "pageSize": {**_INTEGER, "description": "default 20, at most 100"},
     "peerAddr": {**_TEXT, "description": "multiaddress of the node to ask"},
     "peerId": {**_TEXT, "description": "who asks"},
@@ -152,7 +153,9 @@ QUERY: Final[dict[str, _Schema]] = {
 
 ANY_FAILURES: Final = {
     400: f"`{CLIENT_ID_HEADER}` longer than 128 characters, or a body without a content type",
-    403: "a web page of an origin that is not allowed",
+    401: "the node's token is missing",
+    403: "a web page of an origin that is not allowed, or a `Host` that is not a name of the node",
+    408: "the body took too long",
     413: "the body is too long",
 }
 """What every operation may answer, before it is asked at all (`app.py`)."""

@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+import re
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Literal
+from typing import Final, Literal
 
 from waku.topics import MAX_INDEX, PubsubTopic
 
 __all__ = ["Behaviour", "NodeOptions"]
 
 Behaviour = Literal["nwaku", "go-waku"]
+
+MIB: Final = 1024 * 1024
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -52,10 +55,26 @@ class NodeOptions:
     """Time without a request after which a client's subscriptions and caches are dropped."""
     peer_queue_capacity: int = 10_000
     """Messages that wait for a joined node which is slow or away; the oldest give way."""
+    peer_queue_capacity_bytes: int = 64 * MIB
+    """Bytes of payload and topic that wait for a joined node; the oldest give way."""
+    peer_timeout_s: float = 5.0
+    """Time that a joined node has to begin an answer, and as much again to end it."""
+    max_body_bytes: int = MIB
+    """Limit of a request's body, and of a joined node's answer: nwaku's. Where two messages of the
+    greatest size need more, that."""
+    max_connections: int = 500
+    """Connections at a time; beyond it the one that has waited longest with half a request, or
+    none, gives way. Fewer where the process may not have so many files open."""
+    request_timeout_s: float = 10.0
+    """Time that the head of a request may take, and its body again; then the connection is
+    closed."""
 
     store_path: str | Path = ":memory:"
     store_capacity: int = 1_000_000
     """Messages that the store keeps; the oldest give way."""
+    store_capacity_bytes: int | None = None
+    """Bytes that the store takes with its indexes; the oldest messages give way. None is 256 MiB
+    in memory, and no limit in a file."""
     store_retention_s: float | None = None
     """Age from which the store forgets messages; None keeps them."""
     store_timestamp_tolerance_s: float | None = None
@@ -68,7 +87,15 @@ class NodeOptions:
     """How far back a joining node asks the other's store on their first contact."""
 
     allow_origins: tuple[str, ...] = ()
-    """Origins of web pages that may call; `*` is any. Empty: the header is not looked at."""
+    """Origins of web pages that may call, such as `https://app.example`; `*` is any. Empty: none
+    may. DIVERGES: without origins nwaku answers every page."""
+    allow_hosts: tuple[str, ...] = ()
+    """Names beside the local ones under which the node is called, as in `Host`; `*` is any. What
+    arrives at a loopback address must name one, as a foreign web page cannot. Elsewhere IP
+    addresses and names without a dot are taken as well."""
+    token: str | None = field(default=None, repr=False)
+    """What every request must carry, as `Authorization: Bearer` or in `http://:token@host:port`;
+    None asks for none."""
     peer_id: str | None = None
     """Name of the node among its peers; None makes one up."""
     listen_addresses: tuple[str, ...] = ()
@@ -87,14 +114,42 @@ class NodeOptions:
             "max_clients",
             "client_idle_s",
             "peer_queue_capacity",
+            "peer_queue_capacity_bytes",
+            "peer_timeout_s",
+            "max_connections",
+            "request_timeout_s",
             "store_capacity",
             "redial_min_s",
         )
         for name in positive:
             if getattr(self, name) <= 0:
                 raise ValueError(f"{name} must be positive, not {getattr(self, name)}")
+        if self.max_body_bytes < MIB:
+            raise ValueError(f"`max_body_bytes` must be at least {MIB} (got {self.max_body_bytes})")
+        if self.store_capacity_bytes is not None and self.store_capacity_bytes < MIB:
+            raise ValueError(
+                f"`store_capacity_bytes` must be at least {MIB}, or None"
+                f" (got {self.store_capacity_bytes})"
+            )
+        for origin in self.allow_origins:
+            if not re.fullmatch(r"\*|null|[a-z][a-z0-9+.-]*://[^/?#\s]+", origin, re.IGNORECASE):
+                raise ValueError(
+                    f"`allow_origins` must be like https://app.example, or * (got {origin!r})"
+                )
+        for host in self.allow_hosts:
+            if not host or re.search(r"[/@\[\]\s]|^[^:]*:[^:]*$", host):
+                raise ValueError(
+                    f"`allow_hosts` must be names without scheme and port, or * (got {host!r})"
+                )
+        if self.token is not None and not re.fullmatch(r"[!-~]+", self.token):
+            raise ValueError("`token` must be visible ASCII characters, at least one")
         if self.num_shards > MAX_INDEX:
             raise ValueError(f"num_shards must be at most {MAX_INDEX}, not {self.num_shards}")
+
+    @property
+    def body_limit_bytes(self) -> int:
+        """The limit of a body in both directions."""
+        return max(self.max_body_bytes, 2 * self.max_message_bytes)
 
     @property
     def pubsub_topics(self) -> tuple[str, ...]:
