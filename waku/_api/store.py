@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import binascii
 from base64 import urlsafe_b64encode
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncGenerator, Sequence
 from dataclasses import replace
 
 from waku import _failures, _json
@@ -51,7 +51,7 @@ class StoreApi(Api):
 
     async def store_all(
         self, query: StoreQuery, *, max_pages: int = MAX_PAGES
-    ) -> AsyncIterator[StoreEntry]:
+    ) -> AsyncGenerator[StoreEntry, None]:
         """Yield the entries of all pages, each message once.
 
         A lost cursor starts the query again, up to three times, without repeating entries.
