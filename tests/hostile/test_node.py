@@ -8,6 +8,7 @@ from __future__ import annotations
 import gzip
 import json
 from collections.abc import AsyncIterator, Awaitable, Callable
+from typing import Any
 
 import anyio
 import httpx
@@ -229,3 +230,43 @@ async def test_a_joined_node_that_drips_is_left(path: str, virtual_time: None) -
         await anyio.sleep(60)
     first, second, *_ = dripping.asked_at
     assert second - first < 30
+
+
+async def test_a_body_that_drips_has_a_deadline(virtual_time: None) -> None:
+    """Of a request to an embedded node, whatever serves it."""
+    sent: list[Any] = []
+
+    async def receive() -> dict[str, Any]:
+        await anyio.sleep(1)
+        return {"type": "http.request", "body": b" ", "more_body": True}
+
+    async def send(event: Any) -> None:
+        sent.append(event)
+
+    scope = {"type": "http", "method": "POST", "raw_path": b"/relay/v1/auto/messages"}
+    async with EmbeddedNode() as node:
+        started = anyio.current_time()
+        await node.app({**scope, "query_string": b"", "headers": []}, receive, send)
+        assert anyio.current_time() - started == node.options.request_timeout_s
+    assert sent[0]["status"] == 408 and (b"connection", b"close") in sent[0]["headers"]
+
+
+async def test_a_request_whose_caller_leaves_is_not_acted_upon() -> None:
+    """What had come of the body was taken for the whole."""
+    parts: list[dict[str, Any]] = [
+        {"type": "http.request", "body": b"[", "more_body": True},
+        {"type": "http.request", "body": b'"/waku/2/rs/1/0"]', "more_body": True},
+        {"type": "http.disconnect"},
+    ]
+
+    async def receive() -> dict[str, Any]:
+        return parts.pop(0)
+
+    async def send(event: Any) -> None:
+        pass
+
+    headers = [(b"content-type", b"application/json"), (b"waku-client-id", b"gone")]
+    scope = {"type": "http", "method": "POST", "raw_path": b"/relay/v1/subscriptions"}
+    async with EmbeddedNode() as node:
+        await node.app({**scope, "query_string": b"", "headers": headers}, receive, send)
+        assert len(node.clients) == 0

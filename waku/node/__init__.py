@@ -5,7 +5,7 @@
 
 from waku.node.envelope import Envelope
 from waku.node.identity import BadAddress, NodeAddress
-from waku.node.node import EmbeddedNode, PublishRefused
+from waku.node.node import EmbeddedNode, PublishRefused, StoreUnavailable
 from waku.node.options import NodeOptions
 from waku.node.remote import DialFailed
 from waku.node.server import CannotListen, serve, serve_node
@@ -21,6 +21,7 @@ __all__ = [
     "NodeAddress",
     "NodeOptions",
     "PublishRefused",
+    "StoreUnavailable",
     "serve",
     "serve_node",
 ]

@@ -29,12 +29,17 @@ async def version(node: EmbeddedNode, request: Request) -> Answer:
 
 
 async def health(node: EmbeddedNode, request: Request) -> Answer:
-    """GET /health."""
+    """GET /health; a store that could not be written is tried again."""
+    archive = node.archive
+    if archive is not None and archive.problem is not None:
+        archive.check()
     protocols = [
         {name: status} if description is None else {name: status, "desc": description}
         for name, (status, description) in protocols_health(node).items()
     ]
-    return Answer.json({"nodeHealth": "READY", "protocolsHealth": protocols})
+    ready = archive is None or archive.problem is None  # else nothing can be published
+    state = "READY" if ready else "NOT_READY"
+    return Answer.json({"nodeHealth": state, "protocolsHealth": protocols})
 
 
 def protocols_health(node: EmbeddedNode) -> dict[str, Status]:
@@ -60,7 +65,7 @@ def protocols_health(node: EmbeddedNode) -> dict[str, Status]:
         "Lightpush": lightpush,
         "Legacy Lightpush": lightpush,
         "Filter": filter_,
-        "Store": _READY if options.store else _NOT_MOUNTED,
+        "Store": _store_health(node),
         "Legacy Store": _NOT_MOUNTED,
         "Peer Exchange": _NOT_MOUNTED,
         "Rendezvous": _NOT_MOUNTED,
@@ -84,6 +89,12 @@ def _relay_health(node: EmbeddedNode) -> Status:
     if node.options.self_service or node.relay_peers():
         return _READY
     return "NOT_READY", "No connected peers"
+
+
+def _store_health(node: EmbeddedNode) -> Status:
+    if node.archive is None:
+        return _NOT_MOUNTED
+    return _READY if node.archive.problem is None else ("NOT_READY", node.archive.problem)
 
 
 def _no_store_peers(name: str) -> str:

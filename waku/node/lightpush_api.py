@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final
 from waku.models import WakuMessage
 from waku.node.bodies import BadBase64, BadBody, closed_object, read_json, relay_message, text
 from waku.node.http import OK, Answer, Request, Route
-from waku.node.node import PublishRefused
+from waku.node.node import PublishRefused, StoreUnavailable
 from waku.node.sharding import NoShard
 
 if TYPE_CHECKING:
@@ -83,6 +83,8 @@ def push(service: EmbeddedNode, pubsub_topic: str, message: WakuMessage) -> int:
         if not itself and not service.mesh.followers(pubsub_topic):
             raise PushRefused(505, "No peers for topic, skipping publish")
         taken = service.publish(pubsub_topic, message, unfollowed=True) + itself
+    except StoreUnavailable as error:
+        raise PushRefused(503, str(error)) from error
     except PublishRefused as error:
         raise PushRefused(500, str(error)) from error
     if not taken:
@@ -117,7 +119,7 @@ ROUTES: Final = (
         failures={
             400: "not a push request",
             500: "no pubsub topic with static sharding, or too large",
-            503: "no service node",
+            503: "no service node, or the message cannot be stored",
             505: "nobody takes messages of the topic",
         },
         failure="PushAnswer",

@@ -130,11 +130,14 @@ class Mesh:
         self._deliver(envelope)
         return self._pass_on(envelope, source=None) if self._seen.add(envelope.hash) else 0
 
-    def receive(self, envelope: Envelope, source: str) -> None:
-        """Take a message from a link: deliver it and pass it on, the first time."""
-        if self._seen.add(envelope.hash):
-            self._deliver(envelope)
-            self._pass_on(envelope, source)
+    def receive(self, envelope: Envelope, source: str) -> bool:
+        """Take a message from a link: deliver it and pass it on, the first time; return whether it
+        is that."""
+        if not self._seen.add(envelope.hash):
+            return False
+        self._deliver(envelope)
+        self._pass_on(envelope, source)
+        return True
 
     def followers(self, pubsub_topic: str) -> int:
         """Return how many connected peers follow a topic."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from contextlib import suppress
 from dataclasses import replace
 from functools import cached_property
 from importlib import metadata
@@ -25,12 +26,12 @@ from waku.node.protocols import RELAY, protocols_of
 from waku.node.relay_behaviours import RELAYS
 from waku.node.remote import AcceptedPeer, DialFailed, DialledPeer
 from waku.node.sharding import NoShard, Sharding
-from waku.node.store import Archive
+from waku.node.store import Archive, ArchiveUnavailable
 
 if TYPE_CHECKING:
     from waku.node.app import NodeApp
 
-__all__ = ["EmbeddedNode", "PublishRefused"]
+__all__ = ["EmbeddedNode", "PublishRefused", "StoreUnavailable"]
 
 NS_PER_S: Final = 1_000_000_000
 MAX_ACCEPTED_PEERS: Final = 256
@@ -38,6 +39,10 @@ MAX_ACCEPTED_PEERS: Final = 256
 
 class PublishRefused(ValueError):
     """The node does not publish a message; the text is nwaku's."""
+
+
+class StoreUnavailable(PublishRefused):
+    """The node cannot keep a message in its store, and so does not publish it; try again later."""
 
 
 class EmbeddedNode:
@@ -95,7 +100,13 @@ class EmbeddedNode:
         self._to_dial = [NodeAddress.parse(address) for address in join]
         self._tasks: TaskGroup | None = None
         self.archive: Final = (
-            Archive(options.store_path, capacity=options.store_capacity) if options.store else None
+            Archive(
+                options.store_path,
+                capacity=options.store_capacity,
+                capacity_bytes=options.store_limit_bytes,
+            )
+            if options.store
+            else None
         )
 
     @cached_property
@@ -172,6 +183,7 @@ class EmbeddedNode:
 
         Raises:
             PublishRefused: too large, or a topic that is not followed.
+            StoreUnavailable: it cannot be kept, and so goes to nobody.
         """
         if not unfollowed and not self.relay.follows(pubsub_topic):
             raise PublishRefused(f"Node not subscribed to topic: {pubsub_topic}")
@@ -180,7 +192,13 @@ class EmbeddedNode:
             message = replace(message, timestamp=self.options.now_ns())
         if len(message.meta) > MAX_META_BYTES:
             return 0  # no node could decode it; nwaku does not notice, and its peers drop it
-        return self.mesh.publish(Envelope.of(pubsub_topic, message))
+        envelope = Envelope.of(pubsub_topic, message)
+        if self.relay.takes(pubsub_topic):
+            try:
+                self._keep(envelope)
+            except ArchiveUnavailable as error:
+                raise StoreUnavailable(f"{error}; free some space and send it again") from error
+        return self.mesh.publish(envelope)
 
     def check_size(self, message: WakuMessage) -> None:
         """Do nothing for a message that can be published.
@@ -193,11 +211,15 @@ class EmbeddedNode:
             raise PublishRefused(f"Message size exceeded maximum of {limit} bytes")
 
     def receive(self, envelope: Envelope, source: str) -> None:
-        """Take a message from a link; a repeat is ignored, and so is what nobody may publish."""
-        if not self.options.relay or len(envelope.message.meta) > MAX_META_BYTES:
+        """Take a message from a link; a repeat is ignored, and so is what nobody may publish.
+
+        Where it cannot be stored, clients and other nodes get it all the same.
+        """
+        if not self.options.relay or not self._is_publishable(envelope.message):
             return
-        if encoded_size(envelope.message) <= self.options.max_message_bytes:
-            self.mesh.receive(envelope, source)
+        if self.mesh.receive(envelope, source) and self.relay.takes(envelope.pubsub_topic):
+            with suppress(ArchiveUnavailable):  # the archive has logged it
+                self._keep(envelope)
 
     def shard_for(self, content_topic: str) -> str:
         """Return the pubsub topic on which a content topic travels in this cluster.
@@ -208,7 +230,21 @@ class EmbeddedNode:
         return self._sharding.pubsub_topic_of(content_topic)
 
     def archive_only(self, envelope: Envelope) -> None:
-        """Keep a message in the store, if it is one to keep; tell nobody."""
+        """Keep a message of another node's store, if it is one to keep; tell nobody."""
+        if self._is_publishable(envelope.message):
+            with suppress(ArchiveUnavailable):
+                self._keep(envelope)
+
+    def _is_publishable(self, message: WakuMessage) -> bool:
+        size_bytes = encoded_size(message)
+        return len(message.meta) <= MAX_META_BYTES and size_bytes <= self.options.max_message_bytes
+
+    def _keep(self, envelope: Envelope) -> None:
+        """Put a message into the store, if it is one to keep.
+
+        Raises:
+            ArchiveUnavailable: it is, and cannot be kept.
+        """
         options, message = self.options, envelope.message
         if self.archive is None or message.ephemeral:
             return
@@ -224,7 +260,6 @@ class EmbeddedNode:
         if self.relay.takes(envelope.pubsub_topic):
             self.relay.deliver(envelope)
             self.filter.deliver(envelope)
-            self.archive_only(envelope)
 
     # -- other nodes ------------------------------------------------------------------------------
 

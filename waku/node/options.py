@@ -152,6 +152,12 @@ class NodeOptions:
         return max(self.max_body_bytes, 2 * self.max_message_bytes)
 
     @property
+    def store_limit_bytes(self) -> int | None:
+        """The limit of the store in bytes, None where there is none."""
+        in_memory = str(self.store_path) == ":memory:"
+        return self.store_capacity_bytes or (256 * MIB if in_memory else None)
+
+    @property
     def pubsub_topics(self) -> tuple[str, ...]:
         """The pubsub topics that the node follows from the start."""
         shards = range(self.num_shards) if self.shards is None else self.shards

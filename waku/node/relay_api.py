@@ -16,7 +16,7 @@ from waku.node.bodies import (
 )
 from waku.node.envelope import relay_json
 from waku.node.http import NOT_FOUND, OK, Answer, Request, Route
-from waku.node.node import PublishRefused
+from waku.node.node import PublishRefused, StoreUnavailable
 from waku.node.sharding import NoShard
 from waku.topics import InvalidTopic, PubsubTopic
 
@@ -64,7 +64,7 @@ async def publish(node: EmbeddedNode, request: Request) -> Answer:
     except (BadBody, BadBase64) as error:
         return Answer.text(400, str(error))
     except PublishRefused as error:
-        return Answer.text(400, f"Failed to publish: {error}")
+        return _not_published(error)
     return OK
 
 
@@ -112,13 +112,18 @@ async def auto_publish(node: EmbeddedNode, request: Request) -> Answer:
     except NoShard as error:
         return Answer.text(400, f"Failed to publish. Autosharding error: {error}")
     except PublishRefused as error:
-        return Answer.text(400, f"Failed to publish: {error}")
+        return _not_published(error)
     return OK
 
 
 async def options(node: EmbeddedNode, request: Request) -> Answer:
     """OPTIONS of every relay path: what a browser asks before a request across origins."""
     return OK
+
+
+def _not_published(error: PublishRefused) -> Answer:
+    status = 503 if isinstance(error, StoreUnavailable) else 400
+    return Answer.text(status, f"Failed to publish: {error}")
 
 
 def _messages(found: list[WakuMessage] | None, unknown: Answer) -> Answer:
@@ -162,6 +167,7 @@ def _is_static_shard(topic: str) -> bool:
 
 
 _UNDECODABLE: Final = "the body is not what is expected"
+_NOT_STORED: Final = "the message cannot be stored, and so went to nobody"
 _SUBSCRIPTIONS: Final = "/relay/v1/subscriptions"
 _MESSAGES: Final = "/relay/v1/messages/{pubsubTopic}"
 _AUTO_SUBSCRIPTIONS: Final = "/relay/v1/auto/subscriptions"
@@ -202,7 +208,7 @@ ROUTES: Final = (
         "Publish a message on a pubsub topic",
         "relay",
         body="RelayMessage",
-        failures={400: "not subscribed, too large, or not a message"},
+        failures={400: "not subscribed, too large, or not a message", 503: _NOT_STORED},
     ),
     Route(
         "POST",
@@ -238,7 +244,7 @@ ROUTES: Final = (
         "Publish a message on the shard of its content topic",
         "relay (auto)",
         body="RelayMessage",
-        failures={400: "no shard, too large, or not a message"},
+        failures={400: "no shard, too large, or not a message", 503: _NOT_STORED},
     ),
     *(
         Route("OPTIONS", path, options, "Answer a browser's preflight", "relay")

@@ -12,6 +12,7 @@ from typing import Final
 import anyio
 import uvicorn
 
+from waku.node.connections import BACKLOG, Connections
 from waku.node.identity import NodeAddress
 from waku.node.node import EmbeddedNode
 from waku.node.options import NodeOptions
@@ -22,7 +23,6 @@ LATE_TURNS: Final = 5
 """Turns of the event loop in which a connection may still come after the listener was closed."""
 GRACE_S: Final = 2
 """How long requests under way may take when the server stops."""
-BACKLOG: Final = 1024
 STOP_SIGNALS: Final = (signal.SIGINT, signal.SIGTERM)
 
 
@@ -124,6 +124,8 @@ async def _serve(
         server_header=False,
         date_header=False,
         timeout_graceful_shutdown=GRACE_S,
+        http=Connections(node.options).protocol,  # type: ignore[arg-type]
+        backlog=BACKLOG,
     )
 
     def up() -> None:

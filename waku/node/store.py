@@ -5,21 +5,32 @@ Sources: 13/WAKU2-STORE v3, and nwaku's archive for what the text leaves open.
 
 from __future__ import annotations
 
+import logging
 import sqlite3
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager, suppress
 from itertools import chain
 from pathlib import Path
 from typing import Final
 
 from waku.models import StoreEntry, StorePage, StoreQuery, WakuMessage
 
-__all__ = ["DEFAULT_PAGE_SIZE", "MAX_PAGE_SIZE", "Archive", "ArchiveError", "CursorNotFound"]
+__all__ = [
+    "DEFAULT_PAGE_SIZE",
+    "MAX_PAGE_SIZE",
+    "Archive",
+    "ArchiveError",
+    "ArchiveUnavailable",
+    "CursorNotFound",
+]
 
 DEFAULT_PAGE_SIZE: Final = 20
 MAX_PAGE_SIZE: Final = 100
 SCHEMA_VERSION: Final = 1
 TRIM_INTERVAL: Final = 256
 """Messages between two looks at capacity and age, so that their cost does not count."""
+TRIM_BYTES: Final = 1024 * 1024
+"""Bytes of messages after which the next look comes at the latest."""
 
 _SCHEMA: Final = """
 CREATE TABLE message (
@@ -36,6 +47,12 @@ CREATE INDEX message_by_time ON message (timestamp, hash);
 CREATE INDEX message_by_content_topic ON message (content_topic, timestamp, hash);
 """
 _COLUMNS: Final = "hash, timestamp, pubsub_topic, content_topic, payload, meta, version, proof"
+_INSERT: Final = f"INSERT OR IGNORE INTO message ({_COLUMNS}) VALUES (?, ?, ?, ?, ?, ?, ?, ?)"
+
+_PROBE: Final = b""
+"""A hash that no message has."""
+
+_log = logging.getLogger("waku.node.store")
 
 _Value = str | int | bytes
 _Row = tuple[bytes, int, str, str, bytes, bytes, int, bytes]
@@ -43,6 +60,10 @@ _Row = tuple[bytes, int, str, str, bytes, bytes, int, bytes]
 
 class ArchiveError(Exception):
     """The archive cannot be opened."""
+
+
+class ArchiveUnavailable(ArchiveError):
+    """The archive cannot be read or written now: a full disk, or one that fails."""
 
 
 class CursorNotFound(LookupError):
@@ -55,18 +76,36 @@ class Archive:
     It is used from one task at a time. A query looks at about a page of rows for each content
     topic, however much is stored.
 
+    Args:
+        path: of the SQLite file, or `:memory:`.
+        capacity: messages to keep.
+        capacity_bytes: bytes to take, indexes included; None takes what there is.
+
     Raises:
         ArchiveError: the file is not an archive, or a newer version wrote it.
     """
 
-    def __init__(self, path: str | Path = ":memory:", *, capacity: int = 1_000_000) -> None:
+    def __init__(
+        self,
+        path: str | Path = ":memory:",
+        *,
+        capacity: int = 1_000_000,
+        capacity_bytes: int | None = None,
+    ) -> None:
         self.capacity = capacity
+        self.capacity_bytes = capacity_bytes
+        self.problem: str | None = None
+        """Why the last write failed; None where it did not."""
+        self._failed_bytes = 0
         self._until_trim = min(TRIM_INTERVAL, capacity)
+        self._bytes_until_trim = TRIM_BYTES
         try:
             # Opened in one thread and used in another is fine: only one uses it at a time.
             self._db = sqlite3.connect(path, isolation_level=None, check_same_thread=False)
             self._prepare(path)
+            self._db.execute("DELETE FROM message WHERE hash = ?", (_PROBE,))  # of a killed process
             self._count: int = self._db.execute("SELECT count(*) FROM message").fetchone()[0]
+            self._page_bytes = self._pragma("page_size")
         except sqlite3.Error as error:
             raise ArchiveError(f"cannot open the message store {str(path)!r}: {error}") from error
 
@@ -92,49 +131,105 @@ class Archive:
     def __len__(self) -> int:
         return self._count
 
+    @property
+    def size_bytes(self) -> int:
+        """Bytes that messages and indexes take."""
+        return (self._pragma("page_count") - self._pragma("freelist_count")) * self._page_bytes
+
     def insert(self, message_hash: bytes, pubsub_topic: str, message: WakuMessage) -> None:
-        """Keep a message; one that is kept already stays as it is."""
-        inserted = self._db.execute(
-            f"INSERT OR IGNORE INTO message ({_COLUMNS}) VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
-            (
-                message_hash,
-                message.timestamp,
-                pubsub_topic,
-                message.content_topic,
-                message.payload,
-                message.meta,
-                message.version or 0,
-                message.proof,
-            ),
+        """Keep a message; one that is kept already stays as it is.
+
+        Raises:
+            ArchiveUnavailable: it is not kept.
+        """
+        row = (
+            message_hash,
+            message.timestamp,
+            pubsub_topic,
+            message.content_topic,
+            message.payload,
+            message.meta,
+            message.version or 0,
+            message.proof,
         )
-        self._count += inserted.rowcount
+        size_bytes = len(message.payload) + len(message.meta) + len(message.proof)
+        with self._writing(size_bytes):
+            self._count += self._db.execute(_INSERT, row).rowcount
         self._until_trim -= 1
+        self._bytes_until_trim -= size_bytes
+
+    def check(self) -> None:
+        """Write as much as failed last, remove it again, and note in `problem` how that ended."""
+        probe = (_PROBE, 0, "", "", bytes(self._failed_bytes), b"", 0, b"")
+        with suppress(ArchiveUnavailable), self._writing(self._failed_bytes):
+            self._db.execute(_INSERT, probe)
+            self._db.execute("DELETE FROM message WHERE hash = ?", (_PROBE,))
 
     def trim(self, *, before_ns: int | None) -> None:
         """Forget what is older than `before_ns` and what exceeds the capacity, every now and then.
 
-        Called after each insertion; does nothing most of the time.
+        Called after each insertion; does nothing most of the time. What cannot be forgotten now is
+        left for the next time.
         """
-        if self._until_trim > 0:
+        if self._until_trim > 0 and self._bytes_until_trim > 0:
             return
         self._until_trim = min(TRIM_INTERVAL, self.capacity)
-        if before_ns is not None:
-            self._delete("timestamp < ?", before_ns)
-        excess = self._count - self.capacity
-        if excess > 0:
+        self._bytes_until_trim = TRIM_BYTES
+        with suppress(ArchiveUnavailable), self._writing():
+            if before_ns is not None:
+                self._delete("timestamp < ?", before_ns)
+            self._delete_oldest(self._count - self.capacity)
+            while self.capacity_bytes is not None and self._count:
+                excess = self.size_bytes - self.capacity_bytes
+                if excess <= 0:
+                    return
+                self._delete_oldest(max(1, self._count * excess // self.size_bytes))
+
+    def _delete_oldest(self, number: int) -> None:
+        if number > 0:
             oldest = "SELECT hash FROM message ORDER BY timestamp, hash LIMIT ?"
-            self._delete(f"hash IN ({oldest})", excess)
+            self._delete(f"hash IN ({oldest})", number)
 
     def _delete(self, condition: str, value: int) -> None:
         deleted = self._db.execute(f"DELETE FROM message WHERE {condition}", (value,))
         self._count -= deleted.rowcount
+
+    @contextmanager
+    def _writing(self, size_bytes: int = 0) -> Iterator[None]:
+        """Note how a write of some bytes ends; the log gets a line for each change.
+
+        Raises:
+            ArchiveUnavailable: it failed.
+        """
+        try:
+            yield
+        except sqlite3.Error as error:
+            text = f"the message store cannot be written: {error}"
+            if self.problem is None:
+                _log.error("%s; nothing is published until it can", text)
+            self.problem, self._failed_bytes = text, size_bytes
+            raise ArchiveUnavailable(text) from error
+        if self.problem is not None:
+            _log.warning("the message store can be written again")
+            self.problem = None
+
+    def _pragma(self, name: str) -> int:
+        value: int = self._db.execute(f"PRAGMA {name}").fetchone()[0]
+        return value
 
     def query(self, query: StoreQuery) -> StorePage:
         """Return one page, oldest message first, whichever end the pages start from.
 
         Raises:
             CursorNotFound: the cursor names no message that is kept.
+            ArchiveUnavailable: the file cannot be read.
         """
+        try:
+            return self._query(query)
+        except sqlite3.Error as error:
+            raise ArchiveUnavailable(f"the message store cannot be read: {error}") from error
+
+    def _query(self, query: StoreQuery) -> StorePage:
         size = min(query.page_size or DEFAULT_PAGE_SIZE, MAX_PAGE_SIZE)
         conditions, values = self._conditions(query)
         # One look a content topic, each along its index and a page long; merged, the first page

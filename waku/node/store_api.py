@@ -13,7 +13,13 @@ from waku.node.envelope import relay_json
 from waku.node.http import Answer, Request, Route
 from waku.node.identity import BadAddress, NodeAddress
 from waku.node.lightpush_api import NO_SERVICE
-from waku.node.store import DEFAULT_PAGE_SIZE, MAX_PAGE_SIZE, Archive, CursorNotFound
+from waku.node.store import (
+    DEFAULT_PAGE_SIZE,
+    MAX_PAGE_SIZE,
+    Archive,
+    ArchiveUnavailable,
+    CursorNotFound,
+)
 
 if TYPE_CHECKING:
     from waku.node.node import EmbeddedNode
@@ -61,6 +67,8 @@ def _page(archive: Archive, query: StoreQuery, request_id: str) -> Answer:
         page = archive.query(query)
     except CursorNotFound:
         return Answer.text(500, f"{problem}DRIVER_ERROR: cursor not found")
+    except ArchiveUnavailable as error:
+        return Answer.text(500, f"{problem}DRIVER_ERROR: {error}")
     return Answer.json(_page_json(page, request_id))
 
 
@@ -203,7 +211,7 @@ ROUTES: Final = (
         failures={
             400: "a parameter cannot be read",
             412: "no store node",
-            500: "the cursor is not known",
+            500: "the cursor is not known, or the store cannot be read",
         },
     ),
     Route(

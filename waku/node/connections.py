@@ -1,0 +1,182 @@
+"""How many connections the server has, and how long one may take over a request.
+
+uvicorn waits for the rest of a request for ever, and takes connections until the process can open
+no more files: 1,500 half requests made a node unreachable, and each failure to accept another
+wrote to the log.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable
+from itertools import chain
+from typing import TYPE_CHECKING, Any, Final
+
+import h11
+from uvicorn.protocols.http.h11_impl import H11Protocol
+
+if TYPE_CHECKING:
+    from waku.node.options import NodeOptions
+
+__all__ = ["BACKLOG", "Connections"]
+
+BACKLOG: Final = 128
+"""Connections that wait to be accepted, and that are accepted at once."""
+FILES_OF_OTHERS: Final = 64
+"""Open files that the process has beside the server's: its store, log and joined nodes."""
+FEWEST_CONNECTIONS: Final = 16
+REPORT_INTERVAL_S: Final = 60.0
+"""Between two lines of the log about connections that were ended."""
+
+_log = logging.getLogger("waku.node.server")
+
+
+class Connections:
+    """The connections of one server, in order of how long they have waited for a request.
+
+    When there are too many, the one gives way that has waited for longest without ever having sent
+    a request; if there is none, the one that has waited for longest since its last one. Those whose
+    request is being answered stay; if all are, the newest is refused.
+    """
+
+    def __init__(self, options: NodeOptions) -> None:
+        self.limit: Final = min(options.max_connections, _files_allowed())
+        self.timeout_s: Final = options.request_timeout_s
+        self._open = 0
+        self._new: dict[Connection, None] = {}
+        self._idle: dict[Connection, None] = {}
+        self._ended: dict[str, int] = {}
+        self._reported_at_s: float | None = None
+
+    def protocol(self, *arguments: Any, **named: Any) -> Connection:
+        """Return the protocol of a new connection; what uvicorn calls."""
+        return Connection(self, *arguments, **named)
+
+    def opened(self, connection: Connection) -> None:
+        """Count a connection, and end another where there are too many."""
+        self._open += 1
+        if self._open > self.limit:
+            next(chain(self._new, self._idle, (connection,))).end("too many connections")
+
+    def closed(self, connection: Connection) -> None:
+        """Count it no longer."""
+        self._open -= 1
+        self.works(connection)
+
+    def waits(self, connection: Connection, *, used: bool) -> None:
+        """Note that the next request of a connection is to come; `used`: it had one before."""
+        (self._idle if used else self._new)[connection] = None
+
+    def works(self, connection: Connection) -> None:
+        """Note that a request of it is being answered."""
+        self._new.pop(connection, None)
+        self._idle.pop(connection, None)
+
+    def note(self, reason: str, now_s: float) -> None:
+        """Count what was ended; the log gets a line a minute, however many there are."""
+        self._ended[reason] = self._ended.get(reason, 0) + 1
+        if self._reported_at_s is None or now_s - self._reported_at_s >= REPORT_INTERVAL_S:
+            ended = ", ".join(f"{count} {why}" for why, count in self._ended.items())
+            _log.warning("connections ended: %s", ended)
+            self._ended.clear()
+            self._reported_at_s = now_s
+
+
+class Connection(H11Protocol):
+    """uvicorn's protocol with a time limit for the head of a request, and for taking an answer.
+
+    The time between the two is the application's, which has limits of its own.
+    """
+
+    def __init__(self, connections: Connections, *arguments: Any, **named: Any) -> None:
+        super().__init__(*arguments, **named)
+        self.logger = _Quiet(self.logger, self._malformed)  # type: ignore[assignment]
+        self._connections = connections
+        self._timer: asyncio.TimerHandle | None = None
+        self._unsent_bytes = 0
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+        super().connection_made(transport)
+        self._connections.opened(self)
+        if not transport.is_closing():
+            self._watch()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self._stop_timer()
+        self._connections.closed(self)
+        super().connection_lost(exc)
+
+    def data_received(self, data: bytes) -> None:
+        super().data_received(data)
+        self._watch()
+
+    def on_response_complete(self) -> None:
+        self._at_work()
+        super().on_response_complete()
+        self._watch()
+
+    def end(self, reason: str) -> None:
+        """Close the connection at once, without an answer."""
+        self._connections.works(self)
+        self._connections.note(reason, self.loop.time())
+        self.transport.abort()
+
+    def _watch(self) -> None:
+        """Run the timer but for the time between the head of a request and its answer."""
+        answered = self.cycle is not None and self.cycle.response_complete
+        if self.conn.their_state is not h11.IDLE and not answered:
+            self._at_work()
+        elif self._timer is None:
+            self._connections.waits(self, used=answered)
+            self._start_timer()
+
+    def _at_work(self) -> None:
+        self._stop_timer()
+        self._connections.works(self)
+
+    def _start_timer(self) -> None:
+        self._unsent_bytes = self.transport.get_write_buffer_size()
+        self._timer = self.loop.call_later(self._connections.timeout_s, self._too_slow)
+
+    def _stop_timer(self) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+
+    def _too_slow(self) -> None:
+        unsent_bytes = self.transport.get_write_buffer_size()
+        if 0 < unsent_bytes < self._unsent_bytes:
+            self._start_timer()  # an answer is being taken, over a slow line
+        else:
+            self.end("too slow")
+
+    def _malformed(self) -> None:
+        self._connections.note("not HTTP", self.loop.time())
+
+
+class _Quiet(logging.LoggerAdapter[logging.Logger]):
+    """uvicorn's log without the warnings that callers can cause as often as they like."""
+
+    def __init__(self, logger: logging.Logger, counted: Callable[[], None]) -> None:
+        super().__init__(logger, {})
+        self._counted = counted
+
+    @property
+    def level(self) -> int:
+        return self.logger.level
+
+    def warning(self, msg: object, *arguments: object, **named: Any) -> None:
+        self._counted()
+
+
+def _files_allowed() -> int:
+    """How many connections leave room for the other files of the process."""
+    try:
+        import resource
+    except ImportError:  # Windows has no such limit
+        return 1 << 20
+    allowed, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if allowed == resource.RLIM_INFINITY:
+        return 1 << 20
+    return max(FEWEST_CONNECTIONS, allowed - BACKLOG - FILES_OF_OTHERS)
