@@ -217,7 +217,8 @@ class EmbeddedNode:
         """
         if not self.options.relay or not self._is_publishable(envelope.message):
             return
-        if self.mesh.receive(envelope, source) and self.relay.takes(envelope.pubsub_topic):
+        takes = self.relay.takes(envelope.pubsub_topic)
+        if self.mesh.receive(envelope, source) and takes:
             with suppress(ArchiveUnavailable):  # the archive has logged it
                 self._keep(envelope)
 
