@@ -2,8 +2,9 @@
 the machine is.
 
 Where every task waits, the clock jumps to the next deadline. While a thread is at work (the state
-writer, say) it stands still, as in a world in which threads take no time. Real sockets have what
-was sent over loopback at once; what needs longer belongs into real time.
+writer, say) it stands still, as in a world in which threads take no time. Where there are sockets,
+the kernel has a moment to carry what was sent over loopback before each jump; a server in another
+process belongs into real time.
 """
 
 import asyncio
@@ -15,10 +16,17 @@ from contextlib import contextmanager
 from typing import Any, Final
 
 import pytest
+import trio
 from trio.testing import MockClock
 
 STEP_S: Final = 0.001
 """Real time after which it is looked again whether a thread is done."""
+
+CARRYING_S: Final = 0.02
+"""Real time in which the kernel carries bytes from one socket to the other."""
+
+OWN_SOCKETS: Final = 1
+"""By which signals and threads wake a loop."""
 
 Backend = tuple[str, dict[str, Any]]
 
@@ -62,12 +70,19 @@ threads = _Threads()
 def _virtual_clock() -> MockClock:
     """Trio's. Its class is final."""
     clock = MockClock(autojump_threshold=0)
-    jump = clock._autojump
+    jump, has_waited = clock._autojump, False
 
     def jump_unless_busy() -> None:
+        nonlocal has_waited
+        io = trio.lowlevel.current_statistics().io_statistics
+        sockets = io.tasks_waiting_read + io.tasks_waiting_write - OWN_SOCKETS  # type: ignore[union-attr]
         if threads.busy:
             time.sleep(STEP_S)
+        elif sockets > 0 and not has_waited:
+            has_waited = True  # and the loop looks at its sockets again
+            time.sleep(CARRYING_S)
         else:
+            has_waited = False
             jump()
 
     clock._autojump = jump_unless_busy  # type: ignore[method-assign]
@@ -98,7 +113,9 @@ class _JumpingSelector(selectors.DefaultSelector):
     def select(self, timeout: float | None = None) -> list[tuple[selectors.SelectorKey, int]]:
         if timeout is None or timeout <= 0:
             return super().select(timeout)
-        if ready := super().select(STEP_S if threads.busy else 0):
+        sockets = len(self.get_map()) - OWN_SOCKETS
+        patience_s = STEP_S if threads.busy else CARRYING_S if sockets > 0 else 0
+        if ready := super().select(patience_s):
             return ready
         if not threads.busy:
             self._loop.jump(timeout)
