@@ -8,6 +8,7 @@ process belongs into real time.
 """
 
 import asyncio
+import math
 import selectors
 import time
 from collections.abc import Iterator
@@ -36,6 +37,15 @@ def backend(name: str) -> Backend:
     if name == "asyncio":
         return name, {"loop_factory": VirtualLoop}
     return name, {"clock": _virtual_clock()}
+
+
+def limit_s(within_s: float) -> float:
+    """A limit in virtual time; none in real time, where a machine may take as long as it likes."""
+    try:
+        virtual = isinstance(asyncio.get_running_loop(), VirtualLoop)
+    except RuntimeError:
+        virtual = isinstance(trio.lowlevel.current_clock(), MockClock)
+    return within_s if virtual else math.inf
 
 
 class _Threads:
@@ -75,7 +85,7 @@ def _virtual_clock() -> MockClock:
     def jump_unless_busy() -> None:
         nonlocal has_waited
         io = trio.lowlevel.current_statistics().io_statistics
-        sockets = io.tasks_waiting_read + io.tasks_waiting_write - OWN_SOCKETS  # type: ignore[union-attr]
+        sockets = io.tasks_waiting_read + io.tasks_waiting_write - OWN_SOCKETS
         if threads.busy:
             time.sleep(STEP_S)
         elif sockets > 0 and not has_waited:

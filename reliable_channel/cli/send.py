@@ -43,13 +43,13 @@ def send(
         async with personal_channel(arguments) as channel:
             request = await channel.send(payload)
             typer.echo(request.message_id)
-            return await _outcome(channel, request, wait)
+            return await outcome(channel, request, wait)
 
     code = run(main)
     raise typer.Exit(ExitCode.TERMINATED if code is None else code)
 
 
-async def _outcome(channel: ReliableChannel, request: Request, wait_s: float) -> ExitCode:
+async def outcome(channel: ReliableChannel, request: Request, wait_s: float) -> ExitCode:
     """Wait until the message is dispatched, or acknowledged when there is time for that."""
     is_dispatched = False
     with anyio.move_on_after(wait_s or DISPATCH_TIMEOUT_S):

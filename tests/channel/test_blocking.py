@@ -14,8 +14,8 @@ from reliable_channel import (
 def test_send_and_read_without_async() -> None:
     with ReliableChannel.sync(channel_id="script", sender_id="alice") as channel:
         request = channel.send(b"hello")
-        names = [event.wire_name for event in channel.events(timeout_s=0.5)]
-        assert "message_sent" in names
+        assert any(isinstance(event, MessageSent) for event in channel.events())
+        assert len(list(channel.events(timeout_s=0.01))) < 100, "it ends"
         assert [entry.content for entry in channel.log()] == [b"hello"]
         assert channel.statistics().sds.counters.sent == 1
         assert len(channel.log_digest()) == 64
@@ -30,9 +30,9 @@ def test_send_and_read_without_async() -> None:
 def test_leaving_a_loop_over_events_loses_none() -> None:
     with ReliableChannel.sync(channel_id="script", sender_id="alice") as channel:
         channel.send(b"one")
-        first = next(channel.events(timeout_s=5))
+        first = next(channel.events())
         assert first.wire_name == "sending_message"
-        assert any(isinstance(event, MessageSent) for event in channel.events(timeout_s=0.5))
+        assert any(isinstance(event, MessageSent) for event in channel.events())
 
 
 def test_wrong_arguments_fail_at_construction() -> None:
@@ -43,10 +43,10 @@ def test_wrong_arguments_fail_at_construction() -> None:
 def test_a_reader_is_closed_at_the_end_of_its_block() -> None:
     with ReliableChannel.sync(channel_id="script", sender_id="alice") as channel:
         channel.send(b"one")
-        with channel.events(timeout_s=5) as events:
+        with channel.events() as events:
             assert next(events).wire_name == "sending_message"
         assert list(events) == []
-        with channel.events(timeout_s=0.5) as events:
+        with channel.events() as events:
             assert any(isinstance(event, MessageSent) for event in events)
     with pytest.raises(ChannelClosed):
         next(events)
@@ -56,7 +56,7 @@ def test_a_reader_is_closed_at_the_end_of_its_block() -> None:
 def test_a_follower_has_the_log_and_what_comes_after_it() -> None:
     with ReliableChannel.sync("memory://follow", channel_id="script", sender_id="alice") as alice:
         alice.send(b"one")
-        with alice.follow(timeout_s=5) as follower:
+        with alice.follow() as follower:
             assert [entry.content for entry in follower.snapshot] == [b"one"]
             request = alice.send(b"two")
             sending = next(event for event in follower if isinstance(event, SendingMessage))

@@ -17,6 +17,7 @@ from reliable_channel.transport import (
     MemoryTransport,
     Transport,
 )
+from tests.virtual_time import limit_s
 
 EPOCH_NS: Final = 1_700_000_000_000_000_000
 CHANNEL_ID: Final = "general"
@@ -83,7 +84,7 @@ class Told:
 
     async def until(self, holds: Callable[[], object], *, within_s: float = 20) -> None:
         """Wait until something holds, looking after each event."""
-        with anyio.fail_after(within_s):
+        with anyio.fail_after(limit_s(within_s)):
             while not holds():
                 await self._changed.wait()
 

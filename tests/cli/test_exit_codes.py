@@ -6,12 +6,18 @@ import subprocess
 from collections.abc import Callable
 from pathlib import Path
 
+import anyio
 import pytest
 
-from reliable_channel import ChannelUnavailable, __version__
+from reliable_channel import ChannelOptions, ChannelUnavailable, __version__
 from reliable_channel.cli.console import PrintableFormatter, errors
 from reliable_channel.cli.exit_codes import ExitCode
 from reliable_channel.cli.main import command_line
+from reliable_channel.cli.send import outcome
+from reliable_channel.transport import LossyTransport, MemoryNetwork
+from reliable_channel.transport.base import Envelope, TransportError
+from tests.channel.world import make_channel
+from tests.virtual_time import backend
 
 from .processes import PROGRAM, Node
 from .test_commands import address, flags
@@ -33,15 +39,35 @@ def test_a_message_that_was_sent(address: str) -> None:
     assert _status("send", "hello", *flags(address, "sent", "alice")) == ExitCode.DONE
 
 
-def test_a_message_that_nobody_acknowledged(
-    address: str, capsys: pytest.CaptureFixture[str]
+class Away(LossyTransport):
+    """Goes away once the channel is open."""
+
+    async def publish(self, envelope: Envelope) -> None:
+        raise TransportError("it is away")
+
+
+@pytest.mark.parametrize(
+    ("is_away", "wait_s", "code", "words"),
+    [
+        (False, 0, ExitCode.DONE, ""),
+        (False, 60, ExitCode.FAILED, "nobody acknowledged the message within 60 s; a longer"),
+        (True, 60, ExitCode.NO_NODE, "no node took the message in time"),
+        (True, 0, ExitCode.NO_NODE, "no node took the message in time"),
+    ],
+)
+def test_a_message_to_nobody(
+    is_away: bool, wait_s: float, code: ExitCode, words: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    # Alone in the channel, however long it waits; the node takes the message before.
-    waiting = _status("send", "hello", "--wait", "5", *flags(address, "lonely", "alice"))
-    assert waiting == ExitCode.FAILED
-    assert capsys.readouterr().err == (
-        "error: nobody acknowledged the message within 5 s; a longer --wait may help\n"
-    )
+    async def main() -> ExitCode:
+        transport = (Away if is_away else LossyTransport)(
+            MemoryNetwork().transport(), drop_incoming=0, seed=0
+        )
+        async with make_channel(transport, "alice", options=ChannelOptions()) as channel:
+            return await outcome(channel, await channel.send(b"hello"), wait_s)
+
+    name, options = backend("asyncio")
+    assert anyio.run(main, backend=name, backend_options=options) == code
+    assert words in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(

@@ -119,7 +119,8 @@ class Participant(Killable):
         self.log: list[str] | None = None
         """Message ids, once they were asked for and told."""
         self.log_length: int | None = None
-        self._asked = 0
+        self.asked = 0
+        """How many messages."""
 
     async def start(self) -> None:
         """Start, and ask again for what was not answered in the life before."""
@@ -131,8 +132,8 @@ class Participant(Killable):
 
     async def send(self) -> None:
         """Ask for a message, whether or not the process lives."""
-        self._asked += 1
-        key = f"{self.name} {self._asked}"
+        self.asked += 1
+        key = f"{self.name} {self.asked}"
         self.unknown[key] = f"message {key}"
         await self._ask(key, self.unknown[key])
 

@@ -17,7 +17,7 @@ SEED = 5
 
 
 @pytest.mark.slow
-@pytest.mark.timeout(300)
+@pytest.mark.timeout(1_800)
 def test_killed_at_random_moments_the_group_loses_nothing(tmp_path: Path) -> None:
     async def story() -> Outcome:
         return await run(tmp_path, kills=KILLS, seed=SEED)

@@ -134,7 +134,7 @@ def serving(options: NodeOptions) -> Iterator[ServedNode]:
     thread = threading.Thread(target=anyio.run, args=(serve,), daemon=True)
     thread.start()
     try:
-        served.url = urls.get(timeout=10)
+        served.url = urls.get(timeout=600)
         yield served
     finally:
         stop.set()

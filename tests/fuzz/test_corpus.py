@@ -27,6 +27,10 @@ def test_the_corpus_holds(name: str) -> None:
             raise
 
 
+GUARD_S = 600
+"""A search ends at its first finding."""
+
+
 def test_every_target_has_a_corpus_and_seeds() -> None:
     assert {file.stem for file in FOLDER.glob("*.txt")} == set(TARGETS)
     for target in TARGETS.values():
@@ -44,7 +48,7 @@ def _planted(data: bytes) -> None:
 
 def test_a_planted_defect_is_found_blindly(tmp_path: Path) -> None:
     target = Target("planted", _planted, lambda: [b"abc\xfedef"])
-    tried = search.blindly(target, 20, tmp_path, seed=1)
+    tried = search.blindly(target, GUARD_S, tmp_path, seed=1)
     (found,) = tmp_path.glob("crash-*")
     assert tried > 1
     assert b"\xff\xff" in found.read_bytes()
@@ -60,7 +64,7 @@ def check(data):
     assert data[:1] != b"~", "planted"
 
 targets.TARGETS["planted"] = Target("planted", check, lambda: [b"a"], (b"~",))
-search.with_coverage("planted", 20, Path({folder!r}))
+search.with_coverage("planted", 600, Path({folder!r}))
 """
 
 

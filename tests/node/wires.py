@@ -59,9 +59,8 @@ class Wires(httpx.AsyncBaseTransport):
 
 async def until(condition: Callable[[], bool]) -> None:
     """Return as soon as other tasks have made something true."""
-    with anyio.fail_after(10):
-        while not condition():
-            await anyio.lowlevel.checkpoint()
+    while not condition():
+        await anyio.lowlevel.checkpoint()
 
 
 def message(number: int, *, ephemeral: bool = False, timestamp: int = 0) -> WakuMessage:

@@ -227,7 +227,6 @@ def compare(*arguments: str, **environment: str) -> tuple[int, str, str]:
         env={**os.environ, "RELIABLE_CHANNEL_PLUGINS": "mvds,svs", **environment},
         capture_output=True,
         text=True,
-        timeout=55,
         check=False,
     )
     return done.returncode, done.stdout, done.stderr

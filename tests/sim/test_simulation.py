@@ -30,7 +30,6 @@ def test_equal_seeds_are_equal_in_other_processes_with_other_hashes() -> None:
             capture_output=True,
             text=True,
             check=True,
-            timeout=50,
         ).stdout.splitlines()
         for hash_seed in ("0", "4242")
     ]

@@ -7,6 +7,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -106,7 +107,7 @@ def test_a_sweep_that_was_killed_goes_on_to_the_same_digest(tmp_path: Path, jobs
     killed = subprocess.Popen(
         [sys.executable, "-m", "tests.sweep.killed", str(tmp_path), jobs], start_new_session=True
     )
-    assert killed.wait(timeout=50) == -signal.SIGKILL
+    assert killed.wait() == -signal.SIGKILL
     wait_for_group_to_end(killed.pid)
     there = read_results(tmp_path)
     assert there.keys() < {run.id for run in RUNS}
@@ -116,14 +117,10 @@ def test_a_sweep_that_was_killed_goes_on_to_the_same_digest(tmp_path: Path, jobs
 
 def wait_for_group_to_end(group: int) -> None:
     """The workers of who was killed end by themselves."""
-    deadline = time.monotonic() + 20
-    while time.monotonic() < deadline:
-        try:
+    with suppress(ProcessLookupError):
+        while True:
             os.killpg(group, 0)
-        except ProcessLookupError:
-            return
-        time.sleep(0.05)
-    raise AssertionError("workers outlive their parent")
+            time.sleep(0.05)
 
 
 def test_the_page_has_questions_that_nobody_asked_as_well(tmp_path: Path) -> None:

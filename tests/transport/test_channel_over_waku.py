@@ -198,24 +198,6 @@ async def test_200_messages_a_second_are_all_received_without_store(
             assert alice.log_digest() == bob.log_digest()
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("mode", [None], indirect=True)
-@pytest.mark.parametrize("anyio_backend", ["asyncio"])
-async def test_200_messages_a_second_in_real_time_are_all_received() -> None:
-    count = 2_000
-    options = ChannelOptions(causal_history_size=20)
-    async with line() as it:
-        alice, bob = (channel_over(over(it), name, options=options) for name in ("alice", "bob"))
-        async with alice, listening(bob) as told:
-            started_s = anyio.current_time()
-            for number in range(count):
-                await alice.send(b"%d" % number)
-                await anyio.sleep(max(0, started_s + (number + 1) / 200 - anyio.current_time()))
-            await told.until(lambda: len(told.contents) == count)
-            assert told.contents == [b"%d" % number for number in range(count)]
-            assert alice.log_digest() == bob.log_digest()
-
-
 async def test_quick_options_are_quick_over_a_node_too() -> None:
     async with line() as it:
         alice, bob = (channel_over(over(it), name, options=QUICK) for name in ("alice", "bob"))

@@ -61,9 +61,8 @@ class Told:
         return [event.content for event in self.events if isinstance(event, MessageReceived)]
 
     async def until(self, kind: type[Event], count: int = 1) -> None:
-        with anyio.fail_after(50):
-            while not self.has(kind, count):
-                await self._told.wait()
+        while not self.has(kind, count):
+            await self._told.wait()
 
 
 @asynccontextmanager

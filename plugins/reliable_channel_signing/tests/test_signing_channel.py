@@ -4,7 +4,6 @@ from collections.abc import AsyncIterator, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
 from typing import Any, TypeVar
 
-import anyio
 import pytest
 
 from reliable_channel import (
@@ -56,10 +55,9 @@ def named(name: str, *, key: str = "", **known: list[str]) -> dict[str, Any]:
 
 
 async def first(channel: ReliableChannel, kind: type[E]) -> E:
-    with anyio.fail_after(20):
-        async for event in channel.events():
-            if isinstance(event, kind):
-                return event
+    async for event in channel.events():
+        if isinstance(event, kind):
+            return event
     raise AssertionError("the channel closed")
 
 

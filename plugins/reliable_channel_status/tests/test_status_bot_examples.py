@@ -107,7 +107,7 @@ async def webhook(node: EmbeddedNode, store: MemoryStateStore) -> AsyncIterator[
     transport = httpx.ASGITransport(app=node.app)
     async with (
         WakuClient(NODE, transport=transport) as client,
-        httpx.AsyncClient(base_url=url, headers=HEADERS, timeout=20) as sender,
+        httpx.AsyncClient(base_url=url, headers=HEADERS, timeout=None) as sender,
         anyio.create_task_group() as tasks,
     ):
         around = Surroundings(key=ALICE, memory=memory, client=client, now_ms=now_ms)

@@ -416,15 +416,13 @@ def _expected(asked: dict[str, str]) -> dict[str, list[str]]:
 
 
 async def _until_answered(client: WakuClient, key: PrivateKey, asked: dict[str, str]) -> None:
-    with anyio.fail_after(30):
-        while await _answered(client, key) != _expected(asked):  # noqa: ASYNC110
-            await anyio.sleep(0.3)
+    while await _answered(client, key) != _expected(asked):  # noqa: ASYNC110
+        await anyio.sleep(0.3)
 
 
 async def _until(condition: Callable[[], bool]) -> None:
-    with anyio.fail_after(30):
-        while not condition():  # noqa: ASYNC110 - it is another process
-            await anyio.sleep(0.1)
+    while not condition():  # noqa: ASYNC110 - it is another process
+        await anyio.sleep(0.1)
 
 
 def _started(folder: Path) -> int:
