@@ -42,16 +42,18 @@ class Hearing:
         """The node did not take it."""
         self._unheard.pop(message_hash, None)
 
-    def heard(self, message_hashes: Iterable[bytes], now_s: float) -> None:
-        """Note that something came, and the hashes of what may be ours; the cost is their
-        number."""
+    def heard(self, message_hashes: Iterable[bytes], now_s: float) -> int:
+        """Note that something came, and the hashes of what may be ours; return how many are. The
+        cost is their number."""
         late = sum(now_s - since_s > PATIENCE_S for since_s in self._unheard.values())
-        if any(digest in self._unheard for digest in message_hashes):
+        own = sum(digest in self._unheard for digest in message_hashes)
+        if own:
             self._gives_back = True
         elif late >= LEAST_UNHEARD:
             self._gives_back = False
         self._unheard.clear()
         self._patience_s, self.revivals = PATIENCE_S, 0
+        return own
 
     def deaf_for_s(self, now_s: float) -> float | None:
         """How long nothing has come, where that means deaf; else None."""

@@ -29,6 +29,7 @@ from waku.topics import PubsubTopic, pubsub_topic_for
 from .base import Batch, Envelope, Received, Source, StoreUnavailable, TransportError
 from .hearing import Hearing
 from .polling import AdaptivePolling
+from .relay_peers import RelayPeers
 
 Service = Literal["auto", "relay", "light"]
 
@@ -131,6 +132,7 @@ class WakuTransport:
         self._is_suspect = False
         """Something should have come through the subscription, and did not."""
         self._hearing = Hearing()
+        self._relay_peers = RelayPeers(self._client, self._shard)
         self._deaf: str | None = None
         """Why nothing arrives, until something does."""
 
@@ -230,13 +232,16 @@ class WakuTransport:
             for message in messages
             if self._is_ours(message)
         ]
+        own = 0
         if messages:
-            self._hearing.heard((message.message_hash for message in received), now_s)
+            own = self._hearing.heard((message.message_hash for message in received), now_s)
             gap, self._deaf, self._is_suspect = self._deaf or gap, None, False
         elif (silent_s := self._hearing.deaf_for_s(now_s)) is not None:
             await self._revive(silent_s)
-        if self._deaf is not None:
-            raise TransportError(self._deaf)
+        if self._service == "relay":
+            await self._relay_peers.check(len(messages) > own, now_s)
+        if reason := self._deaf or self._relay_peers.reason:
+            raise TransportError(reason)
         return Batch(received, gap)
 
     async def _revive(self, silent_s: float) -> None:

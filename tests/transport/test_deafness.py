@@ -196,3 +196,42 @@ async def test_a_quiet_channel_costs_no_request_beside_its_looks(virtual_time: N
             ]
             assert beside == []
             assert not told.of(TransportDegraded)
+
+
+async def test_a_node_that_loses_its_relay_peers_is_named_until_it_has_one(
+    virtual_time: None,
+) -> None:
+    """It gives own messages back, and its Store has them: nothing else shows it."""
+    async with joined(2) as (a, b):
+        assert a.node is not None and b.node is not None
+        here, there = channel_on(a), channel_on(b, sender_id="bob")
+        async with listening(here) as told, there:
+            await there.send(b"before")
+            await told.until(lambda: told.contents == [b"before"])
+            await anyio.sleep(1)
+            a.node.leave(b.node)
+            await here.send(b"hello?")
+            degraded = await told.first(TransportDegraded, within_s=300)
+            assert "no relay peer on /waku/2/rs/1/" in degraded.reason
+            assert "it had 1" in degraded.reason
+            await anyio.sleep(120)
+            assert not told.of(TransportRecovered)
+            a.node.join(b.node)
+            await there.send(b"after")
+            await told.first(TransportRecovered, within_s=120)
+            await told.until(lambda: b"after" in told.contents, within_s=120)
+
+
+async def test_a_lone_node_and_a_busy_channel_are_asked_for_relay_peers_once_at_most(
+    virtual_time: None,
+) -> None:
+    async with line() as it:
+        here = channel_on(it)
+        async with listening(here) as told:
+            async with channel_on(it, sender_id="bob") as there:
+                for number in range(30):
+                    await there.send(b"%d" % number)
+                    await anyio.sleep(1)
+            await anyio.sleep(150)  # bob left; the silence is nobody's fault
+            assert it.asked("GET", "/admin/v1/peers") <= 2  # one for each of the two
+            assert not told.of(TransportDegraded)
