@@ -50,8 +50,8 @@ class LogComparison:
         self._differing_since_ms: int | None = None
         """When the first of the roots came that have differed without exception since."""
         self._asked_start: int | None = None
-        """Where a range began that differed, if later than ours: its sender can compare no larger
-        one."""
+        """Where the last range heard began, if later than ours: its sender can compare no larger
+        one, neither to notice a difference nor its end."""
         self._was_asked = False
         """Whether the last root was of such a range."""
 
@@ -91,8 +91,8 @@ class LogComparison:
             self._suspects.pop(sync.sender_id, None)
         else:
             self._suspect(sync.sender_id, root, lamport, now_ms)
-            if root.start > self._start:
-                self._asked_start = root.start
+        if root.start > self._start:
+            self._asked_start = root.start
         self._clear(now_ms)
         if bool(self.different_from) is was_different:
             return None
@@ -142,5 +142,7 @@ class LogComparison:
         """The second after the newest message; that of the message itself where it is not over, as
         Lamport timestamps may run ahead of the time and then new messages fall into it, too."""
         newest = self._log.last(1)
-        second = newest[0].lamport_timestamp // SECOND_MS if newest else 0
+        if not newest:
+            return 0
+        second = newest[0].lamport_timestamp // SECOND_MS
         return second + 1 if (second + 1) * SECOND_MS <= now_ms else second

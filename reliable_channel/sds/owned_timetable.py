@@ -57,6 +57,16 @@ class OwnedTimetable(Timetable):
         rank: _Rank = self._ranks[-1]
         return rank[1][2]
 
+    def has_no_place(self, due_ms: int, owner: str) -> bool:
+        """Whether `first_to_evict` would be an entry that was added now; there must be others."""
+        most, last, heaviest = self._ranks[-1]
+        own_last = self._of_owner[owner][-1] if owner in self._of_owner else None
+        is_own_last: bool = own_last is None or due_ms >= own_last[0]
+        if owner == heaviest or self.weight_of(owner) == most:
+            return is_own_last
+        is_last: bool = due_ms >= last[0]
+        return self.weight_of(owner) + 1 == most and is_own_last and is_last
+
     def _give(self, message_id: str, owner: str) -> None:
         entries = self._of_owner.get(owner)
         if entries is None:

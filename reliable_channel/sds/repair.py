@@ -155,9 +155,13 @@ class OutgoingRepairBuffer:
             return
         before = self._wanted.get(message_id)
         self.remove(message_id)
+        is_full = len(self._wanted) >= self._options.buffer_size
+        due_ms = self._t_req(message_id, now_ms)
+        if is_full and not self._resting and self._timetable.has_no_place(due_ms, referrer_id):
+            return
         since_ms = min(before.since_ms, now_ms) if before else now_ms
         self._wanted[message_id] = _Wanted(entry, since_ms, referrer_id)
-        self._plan(message_id, now_ms)
+        self._plan(message_id, due_ms)
         if len(self._wanted) > self._options.buffer_size:
             resting = next(iter(self._resting), None)
             self.remove(resting or self._timetable.first_to_evict())
@@ -213,7 +217,7 @@ class OutgoingRepairBuffer:
         """Plan anew what lies beyond `now + t_max` (guide, edge case 2): the clock was set back."""
         while (last := self._timetable.last()) and last[0] > now_ms + self._options.t_max_ms:
             self._timetable.remove(last[1])
-            self._plan(last[1], now_ms)
+            self._plan(last[1], self._t_req(last[1], now_ms))
 
     def planned(self) -> dict[str, int]:
         """T_req by message id."""
@@ -224,7 +228,7 @@ class OutgoingRepairBuffer:
         wanted = self._wanted[message_id]
         wanted.attempts += 1
         if wanted.attempts < self._options.max_request_attempts:
-            self._plan(message_id, now_ms)
+            self._plan(message_id, self._t_req(message_id, now_ms))
         else:
             self._resting[message_id] = now_ms
             self._record(message_id)
@@ -236,11 +240,13 @@ class OutgoingRepairBuffer:
         wanted_ms = spent_ms - self._wanted[message_id].since_ms
         return 0 <= now_ms - spent_ms < min(wanted_ms, MOST_REST * self._options.t_max_ms)
 
-    def _plan(self, message_id: str, now_ms: int) -> None:
+    def _t_req(self, message_id: str, now_ms: int) -> int:
         options = self._options
         due_ms = self._timers.t_req(self._participant_id, message_id, now_ms, options)
         # Never beyond what `drop_expired` takes for a clock set back: it would plan without end.
-        due_ms = min(due_ms, now_ms + options.t_max_ms)
+        return min(due_ms, now_ms + options.t_max_ms)
+
+    def _plan(self, message_id: str, due_ms: int) -> None:
         self._timetable.add(message_id, due_ms, self._wanted[message_id].referrer_id)
         self._record(message_id)
 

@@ -81,6 +81,14 @@ def draw_scenario(seed: int) -> Scenario:
         # Much is missing at once, and little of it fits (`tests/sim/regressions.py`).
         faults = tuple(sorted((*faults, latecomer), key=lambda fault: fault.at_ms))
         parameters = replace(parameters, repair_buffer_size=draw.one_of((20, 4, 4)))
+    if draw.chance(0.1):
+        # What is lost for long is referred to no more: logs may differ, but not in silence. Of an
+        # archived log a restart compares the window alone.
+        parameters = replace(
+            parameters,
+            causal_history_size=draw.one_of((1, 3, 10)),
+            log_window_entries=Parameters().log_window_entries,
+        )
     if any(isinstance(fault, Hostile) for fault in faults):
         # Cycles that do not fit the buffer come, make room and come again for as long as Store has
         # them (seed 30093 before this line).

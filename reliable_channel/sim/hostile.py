@@ -2,10 +2,12 @@
 
 from collections import OrderedDict
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from random import Random
 from typing import Final
 
 from ..sds import HistoryEntry, Message, SdsOptions, WireProfile
+from ..sds.log_root import FINGERPRINT_BYTES, LogRoot
 from ..sds.wire import CodecError
 from .ledger import Ledger
 from .network import Network, Packet, packet
@@ -50,6 +52,7 @@ class Attacker:
             Attack.CYCLE: self._cycle,
             Attack.REQUEST_STORM: self._request_storm,
             Attack.FORGED_SENDER: self._forged_sender,
+            Attack.FALSE_ROOT: self._false_root,
         }
 
     def hear(self, arrived: Packet) -> None:
@@ -107,6 +110,13 @@ class Attacker:
     def _forged_sender(self) -> Iterator[Message]:
         for message, _ in self._some_heard(1):
             yield self._message(sender=message.sender_id)
+
+    def _false_root(self) -> Iterator[Message]:
+        random, end = self._random.random, self._timeline.now_ms // 1_000
+        fingerprint = bytes(int(random() * 256) for _ in range(FINGERPRINT_BYTES))
+        start = int(random() * end) if self._made % 2 else 0
+        root = LogRoot(start, end, int(random() * 100), fingerprint)
+        yield replace(self._message(content=None), log_root=root)
 
     def _some_heard(self, count: int) -> list[tuple[Message, Packet]]:
         heard = list(self._heard.values())

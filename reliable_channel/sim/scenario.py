@@ -161,6 +161,7 @@ class Attack(Enum):
     CYCLE = "cycle"
     REQUEST_STORM = "request_storm"
     FORGED_SENDER = "forged_sender"
+    FALSE_ROOT = "false_root"
     REPLAY = "replay"
     GARBAGE = "garbage"
 

@@ -29,6 +29,9 @@ OFTEN_CHECKED: Final = 100
 """In a larger group only once, at the end."""
 LOOK_EVERY_MS: Final = 5_000
 """After the faults, this often is looked whether all is quiet."""
+EQUAL: Final = "in the end all logs are equal"
+NOTICED: Final = "a log that differs is noticed"
+AGREED: Final = "equal logs are not called different"
 AFTERMATH_MS: Final = 120_000
 """How long a group that is quiet must stay as it is."""
 
@@ -161,9 +164,7 @@ class Simulation:
             if self.timeline.now_ms - began_ms > self.scenario.settle_within_ms:
                 hours = self.scenario.settle_within_ms / 3_600_000
                 detail = f"not {hours:g} hours after the last fault: {self._differences()}"
-                raise InvariantViolated(
-                    "in the end all logs are equal", "all", self.ledger.now_ms(), "", detail
-                )
+                raise InvariantViolated(self._end(), "all", self.ledger.now_ms(), "", detail)
             self._run(LOOK_EVERY_MS)
         return self.timeline.now_ms - began_ms
 
@@ -173,27 +174,61 @@ class Simulation:
     # -- looks at the whole group ------------------------------------------------------------------
 
     def is_quiet(self) -> bool:
-        """Whether all know the same and nobody waits for anything.
+        """Whether nobody waits for anything, and all logs are equal, or nobody takes a log for
+        equal that is not, where equal ones are not promised."""
+        return self._is_at_rest() and (
+            self._are_equal() or not (self._must_be_equal() or self._unnoticed())
+        )
+
+    def _is_at_rest(self) -> bool:
+        """Whether nobody waits for anything.
 
         What a core delivered and has not on disk yet is not known to its watch: a log that is
         longer than the watch's is not at rest.
         """
-        present = self._present()
-        first = present[0].watch if present else None
-        for participant in present:
+        for participant in self._present():
             core, watch = participant.core, participant.watch
             assert core is not None
-            assert first is not None
             if (
-                watch.knowledge != first.knowledge
-                or len(watch.window) != len(first.window)
-                or len(watch.window) != len(core.log)
+                len(watch.window) != len(core.log)
                 or core.outgoing_buffer.entries
                 or core.is_missing_something
                 or core.incoming_buffer.parked
             ):
                 return False
         return True
+
+    def _are_equal(self) -> bool:
+        return len({(p.watch.knowledge, len(p.watch.window)) for p in self._present()}) <= 1
+
+    def _must_be_equal(self) -> bool:
+        """Whether each message refers to all before it, so that none can be lost unnoticed."""
+        return self.scenario.parameters.causal_history_size >= Parameters().causal_history_size
+
+    def _unnoticed(self) -> list[str]:
+        """Those who do not know that their log differs from another one."""
+        present = self._present()
+        return [
+            participant.name
+            for participant in present
+            if participant.core is not None
+            and not participant.core.progress().different_from
+            and any(other.watch.knowledge != participant.watch.knowledge for other in present)
+        ]
+
+    def _mistaken(self) -> list[str]:
+        """Those who take an equal log for a different one."""
+        present = self._present()
+        knowledge = {participant.name: participant.watch.knowledge for participant in present}
+        return [
+            participant.name
+            for participant in present
+            if participant.core is not None
+            and any(
+                knowledge.get(name) == participant.watch.knowledge
+                for name in participant.core.progress().different_from
+            )
+        ]
 
     def check(self) -> None:
         """Compare whole logs: of each participant with what it told, and of those who know the same
@@ -225,11 +260,11 @@ class Simulation:
 
     def _check_end(self) -> None:
         present = self._present()
-        if not self.is_quiet():
-            raise InvariantViolated(
-                "in the end all logs are equal", "all", self.ledger.now_ms(), "", "not for long"
-            )
-        everywhere = set(present[0].watch.window) if present else set()
+        # Whose logs differ may go on finding messages.
+        if not self.is_quiet() if self._must_be_equal() else self._unnoticed():
+            raise InvariantViolated(self._end(), "all", self.ledger.now_ms(), "", "not for long")
+        self._check_mistakes()
+        somewhere = {i for participant in present for i in participant.watch.window}
         for participant in present:
             participant.watch.check_settled()
         for participant in self.participants:
@@ -237,7 +272,7 @@ class Simulation:
                 core = participant.core
                 entry = core.log.get(message_id) if core else None
                 record = entry and self.ledger.get(message_id, entry.content)
-                if record and record.holders and message_id not in everywhere:
+                if record and record.holders and message_id not in somewhere:
                     raise InvariantViolated(
                         "what is acknowledged stays",
                         participant.name,
@@ -245,6 +280,20 @@ class Simulation:
                         message_id,
                         "the logs do not have it",
                     )
+
+    def _end(self) -> str:
+        """What must hold in the end."""
+        return EQUAL if self._must_be_equal() else NOTICED
+
+    def _check_mistakes(self) -> None:
+        """Nobody takes an equal log for a different one for long: whoever was different says how
+        it is now when its turn to say something comes."""
+        began_ms = self.timeline.now_ms
+        while mistaken := self._mistaken():
+            if self.timeline.now_ms - began_ms > 2 * self.scenario.settle_within_ms:
+                detail = "it says that an equal log is different"
+                raise InvariantViolated(AGREED, mistaken[0], self.ledger.now_ms(), "", detail)
+            self._run(LOOK_EVERY_MS)
 
     def _present(self) -> list[_Watched]:
         return [participant for participant in self.participants if participant.core is not None]
@@ -258,6 +307,7 @@ class Simulation:
             lines.append(
                 f"{participant.name} has {waits.log_length}, misses {waits.missing}, parks "
                 f"{waits.incoming}, unacknowledged {waits.outgoing}"
+                + (", and says that logs differ" if core.progress().different_from else "")
             )
         return "; ".join(lines[:20])
 

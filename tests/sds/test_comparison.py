@@ -225,6 +225,31 @@ def test_one_who_joined_late_compares_what_it_wants_alone() -> None:
     talk(alice, carol, now_ms=later_ms + 30 * MINUTE, rounds=6)
     assert alice.progress().different_from == ("carol",)
     assert carol.progress().different_from == ("alice",)
+    for entry in list(alice.log)[1:]:
+        data = alice._state.held(entry.message_id)
+        assert data is not None
+        carol.receive(data, later_ms + 40 * MINUTE)
+    talk(alice, carol, now_ms=later_ms + 41 * MINUTE, rounds=4)
+    assert alice.progress().different_from == carol.progress().different_from == ()
+
+
+def test_who_compares_less_hears_when_the_other_has_caught_up() -> None:
+    """Carol started again and compares what is new since; it was alice who lacked a message."""
+    alice, carol = participant("alice"), participant("carol")
+    joined_ms = NOW_MS + 10 * MINUTE
+    carol.join(joined_ms, wanted_from=joined_ms, presume_ms=0)
+    hidden = send(carol, b"hidden", joined_ms)
+    give(alice, send(carol, b"1", joined_ms + SECOND), now_ms=joined_ms + SECOND)
+    later_ms = joined_ms + 20 * MINUTE
+    alice.sweep_incoming(later_ms)
+    for core in (alice, carol):
+        sync(core, later_ms)
+    later_ms += MINUTE + SETTLED_MS
+    talk(alice, carol, now_ms=later_ms, rounds=6)
+    assert carol.progress().different_from == ("alice",)
+    give(alice, hidden, now_ms=later_ms + 10 * MINUTE)
+    talk(alice, carol, now_ms=later_ms + 11 * MINUTE, rounds=4)
+    assert carol.progress().different_from == ()
 
 
 def test_what_the_log_has_let_go_is_not_compared() -> None:

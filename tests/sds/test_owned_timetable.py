@@ -55,8 +55,10 @@ def test_it_agrees_with_counting_anew(steps: list[tuple[str, int, int, bool]]) -
         message_id = f"k{number}"
         if message_id not in model:
             added += 1
+            has_no_place = bool(model) and timetable.has_no_place(due_ms, owner)
             timetable.add(message_id, due_ms, owner)
             model[message_id] = due_ms, added, owner
+            assert has_no_place is (len(model) > 1 and timetable.first_to_evict() == message_id)
         elif claims:
             weights = Counter(entry[2] for entry in model.values())
             is_lighter = weights[owner] < weights[model[message_id][2]]

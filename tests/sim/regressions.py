@@ -113,6 +113,27 @@ FOUND = {
         '"timeout_for_lost_messages_ms":60000,"repair_buffer_size":4},"commit_ms":2000,'
         '"durable":[0,1,2,3,4,5]}'
     ),
+    "a full request buffer lets its entries become due, seed 7402305": (
+        '{"seed":7402305,"participants":9,"writes":[[2910,4],[4910,0],[5060,1],[5210,7],[45210,'
+        '6]],"faults":[{"kind":"crash","at_ms":272937,"until_ms":277937,"who":8}],"store":null,'
+        '"parameters":{"bloom_capacity":20,"max_retry_attempts":0,"sync_min_interval_ms":10000,'
+        '"repair_buffer_size":4},"commit_ms":2000,"durable":[0,6],"publish_ms":1000}'
+    ),
+    "a full request buffer lets its entries become due, seed 7402320": (
+        '{"seed":7402320,"participants":5,"writes":[[1128015,4],[1550015,3],[2930015,2],'
+        '[2932015,4],[3356015,2]],"faults":[{"kind":"crash","at_ms":3113177,"until_ms":3713177,'
+        '"who":0}],"store":null,"parameters":{"retry_interval_ms":5000,"max_retry_attempts":0,'
+        '"sync_min_interval_ms":10000,"repair_buffer_size":4},"commit_ms":3,"durable":[1,2,3,'
+        '4],"publish_ms":1000}'
+    ),
+    "a full request buffer lets its entries become due, seed 7402833": (
+        '{"seed":7402833,"participants":5,"writes":[[166655,2],[167055,2],[209255,2],[249255,'
+        '2],[291455,2],[291655,2]],"faults":[{"kind":"crash","at_ms":516324,"until_ms":516424,'
+        '"who":2}],"store":null,"parameters":{"bloom_capacity":200,"max_retry_attempts":0,'
+        '"sync_min_interval_ms":10000,"timeout_for_lost_messages_ms":60000,'
+        '"incoming_messages":4,"log_window_entries":8,"repair_buffer_size":4},"commit_ms":3,'
+        '"durable":[0,4],"publish_ms":1000}'
+    ),
     # The simulation's own: a group counted as quiet while a message was delivered and not on disk
     # yet, which others did not have. Drawn by seed 7401293.
     "what is not on disk yet is not at rest": (
