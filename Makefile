@@ -92,6 +92,7 @@ proto: $(READY) ## generate the protobuf modules from proto/
 	@$(call protoc,nim_sds,reliable_channel/sds/wire)
 	@$(call protoc,segmentation,reliable_channel/segmentation)
 	@$(call protoc,libp2p,waku/libp2p)
+	@$(call protoc,waku_libp2p,waku/p2p)
 	@$(call protoc,mvds,plugins/reliable_channel_mvds/reliable_channel_mvds)
 	@$(call protoc,mvds_later,plugins/reliable_channel_mvds/reliable_channel_mvds)
 	@$(call protoc,mvds_channel,plugins/reliable_channel_mvds/reliable_channel_mvds/channel)

@@ -6,7 +6,19 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
-from . import codec, libp2p, mvds, nim, primitives, scenarios, status, status_real, svs, waku
+from . import (
+    codec,
+    libp2p,
+    mvds,
+    nim,
+    primitives,
+    scenarios,
+    status,
+    status_real,
+    svs,
+    waku,
+    waku_libp2p,
+)
 from .case import Result
 
 Check = Callable[[Any], Iterator[Result]]
@@ -28,6 +40,7 @@ CHECKS: dict[str, Check] = {
     "autosharding": waku.check_autosharding,
     "waku_vectors": waku.check_waku_vectors,
     **libp2p.CHECKS,
+    **waku_libp2p.CHECKS,
 }
 
 

@@ -204,6 +204,13 @@ PLANTED_LIBP2P = [
     ("multistream", 0, _set("expected.answer_lines.1", "na")),
     ("multistream_raw", 2, _set("expected.dialogue.3.1", "00")),
     ("messages_identify", 0, _set("expected.agentVersion", "other")),
+    ("messages_metadata", 0, _set("expected.shards", [0, 1])),
+    ("messages_lightpush_2", 1, _set("expected.response.is_success", False)),
+    ("messages_lightpush_3", 1, _set("expected.status_code", 420)),
+    ("messages_filter_subscribe", 0, _set("expected.content_topics.1", "/other/1/x/proto")),
+    ("messages_filter_push", 0, _set("expected.waku_message.payload", "00")),
+    ("messages_store", 1, _set("expected.messages.0.message_hash", "00" * 32)),
+    ("messages_store", 0, _set("expected.include_data", False)),
 ]
 
 

@@ -1,0 +1,238 @@
+"""Waku's protobuf messages, from and to the values of `waku.models`.
+
+What a peer wrote is checked here: every decoder raises `InvalidInput` and nothing else.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final, TypeVar
+
+from google.protobuf.message import DecodeError, Message
+
+from waku.libp2p.errors import InvalidInput
+from waku.models import HASH_BYTES, StoreEntry, StorePage, StoreQuery, WakuMessage
+
+from . import waku_libp2p_pb2 as pb
+from .protocols import MAX_PAGE_ENTRIES
+
+__all__ = [
+    "Answer",
+    "FilterRequest",
+    "Metadata",
+    "decode_answer",
+    "decode_light_push_2_answer",
+    "decode_metadata",
+    "decode_push",
+    "decode_store_answer",
+    "encode_filter_request",
+    "encode_light_push",
+    "encode_light_push_2",
+    "encode_metadata",
+    "encode_store_query",
+]
+
+FilterRequest = pb.FilterSubscribeRequest.FilterSubscribeType
+"""What a filter request asks for: `SUBSCRIBE`, `UNSUBSCRIBE_ALL`, …"""
+
+OK: Final = 200
+MAX_SHARDS: Final = 65_536
+
+_M = TypeVar("_M", bound=Message)
+
+
+@dataclass(frozen=True, slots=True)
+class Metadata:
+    """The network that a peer belongs to (66/WAKU2-METADATA)."""
+
+    cluster_id: int | None
+    """None where the peer names none."""
+    shards: frozenset[int] = frozenset()
+    """Empty where the peer names none, as js-waku does."""
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """The status of a request, in the protocol's numbers, which resemble those of HTTP."""
+
+    request_id: str
+    status: int
+    text: str = ""
+    relay_peer_count: int = 0
+    """Of light push v3: relay peers that the message was passed to."""
+
+    def is_for(self, request_id: str) -> bool:
+        """Whether this answers the request; nwaku refuses without its id (T16)."""
+        return self.request_id == request_id or (self.status != OK and not self.request_id)
+
+
+def encode_metadata(metadata: Metadata) -> bytes:
+    """Write the shards in both notations: readers know one or the other (T12)."""
+    shards = sorted(metadata.shards)
+    return pb.Metadata(
+        cluster_id=metadata.cluster_id, shards=shards, shards_packed=shards
+    ).SerializeToString()
+
+
+def decode_metadata(data: bytes) -> Metadata:
+    """Read a peer's metadata.
+
+    Raises:
+        InvalidInput: not metadata, or more shards than there are.
+    """
+    message = _parse(pb.Metadata, data)
+    cluster_id = message.cluster_id if message.HasField("cluster_id") else None
+    shards = (*message.shards, *message.shards_packed)
+    if len(shards) > 2 * MAX_SHARDS:
+        raise InvalidInput(f"metadata with {len(shards)} shards")
+    return Metadata(cluster_id, frozenset(shards))
+
+
+def encode_light_push(
+    request_id: str, message: WakuMessage, pubsub_topic: str | None = None
+) -> bytes:
+    """A request of light push v3."""
+    return pb.LightpushRequest(
+        request_id=request_id, pubsub_topic=pubsub_topic, message=_to_proto(message)
+    ).SerializeToString()
+
+
+def encode_light_push_2(request_id: str, message: WakuMessage, pubsub_topic: str) -> bytes:
+    """A request of light push v2."""
+    request = pb.PushRequest(pubsub_topic=pubsub_topic, message=_to_proto(message))
+    return pb.PushRPC(request_id=request_id, request=request).SerializeToString()
+
+
+def encode_filter_request(
+    request_id: str,
+    kind: pb.FilterSubscribeRequest.FilterSubscribeType.ValueType,
+    pubsub_topic: str | None = None,
+    content_topics: Sequence[str] = (),
+) -> bytes:
+    """A request of filter v2; a ping and `UNSUBSCRIBE_ALL` name no topics."""
+    return pb.FilterSubscribeRequest(
+        request_id=request_id,
+        filter_subscribe_type=kind,
+        pubsub_topic=pubsub_topic,
+        content_topics=content_topics,
+    ).SerializeToString()
+
+
+def decode_answer(data: bytes) -> Answer:
+    """Read an answer of light push v3 or of filter, whose fields are the same.
+
+    Raises:
+        InvalidInput: not an answer.
+    """
+    message = _parse(pb.LightpushResponse, data)
+    return Answer(
+        message.request_id, message.status_code, message.status_desc, message.relay_peer_count
+    )
+
+
+def decode_light_push_2_answer(data: bytes) -> tuple[str, bool, str]:
+    """Read an answer of light push v2: request id, success, text.
+
+    Raises:
+        InvalidInput: not an answer.
+    """
+    message = _parse(pb.PushRPC, data)
+    if not message.HasField("response"):
+        raise InvalidInput("an answer of light push v2 without a response")
+    return message.request_id, message.response.is_success, message.response.info
+
+
+def decode_push(data: bytes) -> tuple[str | None, WakuMessage]:
+    """Read a message that a filter service pushes, and its pubsub topic.
+
+    Raises:
+        InvalidInput: no message.
+    """
+    push = _parse(pb.MessagePush, data)
+    if not push.HasField("waku_message"):
+        raise InvalidInput("a filter push without a message")
+    topic = push.pubsub_topic if push.HasField("pubsub_topic") else None
+    return topic, _from_proto(push.waku_message)
+
+
+def encode_store_query(request_id: str, query: StoreQuery) -> bytes:
+    """A request of Store v3; absent times and 0 are the same to every peer (T16)."""
+    return pb.StoreQueryRequest(
+        request_id=request_id,
+        include_data=query.include_data,
+        pubsub_topic=query.pubsub_topic,
+        content_topics=query.content_topics,
+        time_start=query.start_time_ns,
+        time_end=query.end_time_ns,
+        message_hashes=query.hashes,
+        pagination_cursor=query.cursor,
+        pagination_forward=query.ascending,
+        pagination_limit=query.page_size,
+    ).SerializeToString()
+
+
+def decode_store_answer(data: bytes) -> tuple[Answer, StorePage]:
+    """Read an answer of Store v3: its status, and the page, empty where the status is bad.
+
+    Raises:
+        InvalidInput: no answer, a hash or cursor that is not 32 bytes, or too many messages.
+    """
+    message = _parse(pb.StoreQueryResponse, data)
+    answer = Answer(message.request_id, message.status_code, message.status_desc)
+    if answer.status != OK:
+        return answer, StorePage(())
+    if len(message.messages) > MAX_PAGE_ENTRIES:
+        raise InvalidInput(
+            f"a page of {len(message.messages)} messages; allowed are {MAX_PAGE_ENTRIES}"
+        )
+    entries = tuple(map(_entry, message.messages))
+    # go-waku and js-waku leave an absent cursor out, others write it empty.
+    cursor = _hash(message.pagination_cursor) if message.pagination_cursor else None
+    return answer, StorePage(entries, cursor, answer.request_id)
+
+
+def _entry(item: pb.WakuMessageKeyValue) -> StoreEntry:
+    return StoreEntry(
+        _hash(item.message_hash),
+        _from_proto(item.message) if item.HasField("message") else None,
+        item.pubsub_topic if item.HasField("pubsub_topic") else None,
+    )
+
+
+def _hash(data: bytes) -> bytes:
+    if len(data) != HASH_BYTES:
+        raise InvalidInput(f"a hash or cursor has {HASH_BYTES} bytes (got {len(data)})")
+    return data
+
+
+def _to_proto(message: WakuMessage) -> pb.WakuMessage:
+    """Optional fields are left out where they are empty, as js-waku and go-waku do."""
+    return pb.WakuMessage(
+        payload=message.payload,
+        content_topic=message.content_topic,
+        version=message.version or None,
+        timestamp=message.timestamp or None,
+        meta=message.meta or None,
+        rate_limit_proof=message.proof or None,
+        ephemeral=message.ephemeral or None,
+    )
+
+
+def _from_proto(message: pb.WakuMessage) -> WakuMessage:
+    return WakuMessage(
+        payload=message.payload,
+        content_topic=message.content_topic,
+        version=message.version if message.HasField("version") else None,
+        timestamp=message.timestamp,
+        meta=message.meta,
+        ephemeral=message.ephemeral,
+        proof=message.rate_limit_proof,
+    )
+
+
+def _parse(kind: type[_M], data: bytes) -> _M:
+    try:
+        return kind.FromString(data)
+    except DecodeError as error:
+        raise InvalidInput(f"not a {kind.DESCRIPTOR.name}: {error}") from error

@@ -1,0 +1,38 @@
+"""Names and limits of Waku's protocols over libp2p."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from waku.models import HASH_BYTES
+
+__all__ = [
+    "FILTER_PUSH",
+    "FILTER_SUBSCRIBE",
+    "LIGHT_PUSH_2",
+    "LIGHT_PUSH_3",
+    "METADATA",
+    "STORE_3",
+]
+
+LIGHT_PUSH_2: Final = "/vac/waku/lightpush/2.0.0-beta1"
+LIGHT_PUSH_3: Final = "/vac/waku/lightpush/3.0.0"
+FILTER_SUBSCRIBE: Final = "/vac/waku/filter-subscribe/2.0.0-beta1"
+FILTER_PUSH: Final = "/vac/waku/filter-push/2.0.0-beta1"
+STORE_3: Final = "/vac/waku/store-query/3.0.0"
+METADATA: Final = "/vac/waku/metadata/1.0.0"
+
+MAX_MESSAGE_BYTES: Final = 150 * 1024
+"""The limit of nwaku and go-waku unless configured, on the encoded message."""
+MAX_PUSH_BYTES: Final = MAX_MESSAGE_BYTES + 64 * 1024
+"""nwaku's bound of a light push or filter push: the message, its topic, a request id."""
+MAX_ANSWER_BYTES: Final = 64 * 1024
+"""Answers that carry a status and a sentence, and metadata."""
+MAX_PAGE_ENTRIES: Final = 100
+"""Messages a page of a Store, of every implementation."""
+MAX_PAGE_BYTES: Final = MAX_PAGE_ENTRIES * (MAX_MESSAGE_BYTES + 64 * 1024)
+"""nwaku's bound of a page (`MaxRpcSize` of Store)."""
+MAX_CONTENT_TOPICS: Final = 100
+"""Content topics of one filter request, of nwaku and go-waku."""
+MAX_HASHES: Final = MAX_PAGE_BYTES // MAX_PAGE_ENTRIES // HASH_BYTES
+"""More hashes do not fit into one query."""
