@@ -105,7 +105,7 @@ class Delivery:
                             HistoryEntry(dependency), "it waits for a message that waits for it"
                         )
         self.sweep_at_ms = None
-        if buffer.parked or buffer.missing or state.joining.presumed:
+        if buffer.parked or buffer.missing or buffer.unseen or state.joining.presumed:
             self.plan_sweep(now_ms)
         return [missing.entry for missing in buffer.missing.values()]
 

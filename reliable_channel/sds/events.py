@@ -152,6 +152,18 @@ class MessageLost:
 
 
 @dataclass(frozen=True, slots=True)
+class ReferencesDropped:
+    """References to unknown messages were dropped to make room; nobody waits for these messages
+    until they are referred to again. One event for all that a step drops of a sender's."""
+
+    wire_name: ClassVar[str] = "references_dropped"
+    sender_id: str
+    """The participant whose messages referred to them."""
+    count: int
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
 class MessageRejected:
     """Something that arrived was refused and left no trace."""
 
@@ -299,6 +311,7 @@ SdsEvent = (
     | MessageReceived
     | MessageMissing
     | MessageLost
+    | ReferencesDropped
     | MessageRejected
     | MessageForged
     | BloomFilterIgnored

@@ -1,7 +1,7 @@
 """Message ids. The specification only asks that they are unique."""
 
 from collections import OrderedDict
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, KeysView
 from hashlib import sha256
 from typing import Final
 
@@ -70,6 +70,10 @@ class RecentIds:
 
     def __len__(self) -> int:
         return len(self._ids)
+
+    def known(self, message_ids: KeysView[str]) -> set[str]:
+        """Those of the ids that are remembered."""
+        return message_ids & self._ids.keys()
 
     def add(self, message_id: str) -> None:
         """Remember an id."""

@@ -1,23 +1,27 @@
 """The buffer of messages with unmet causal dependencies (LIP 109, Periodic Incoming Buffer Sweep).
 
 Three tables: messages that wait ("parked"), ids that somebody waits for, and ids known by reference
-alone ("missing"). A message whose dependency is parked waits for that message's delivery, not for
-its arrival.
+alone, which are looked for ("missing") or wait for their turn ("unseen"). A message whose
+dependency is parked waits for that message's delivery, not for its arrival.
 """
 
 from collections import OrderedDict
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from typing import Final
 
 from .changes import NO_RECORDER, Recorder, Row, Table
 from .message import HistoryEntry, Message
 from .shares import Shares
+from .unseen import Batch, UnseenReferences
 
 REFERENCE_BYTES: Final = 400
 """Charged for each dependency that a message waits for, on top of its own bytes: two bytes on the
 wire are enough for a reference, and here it takes a string and its places in two tables."""
 
+MOST_NAMED: Final = 200
+"""References of a message that are named one by one when all are given up; of more only the number
+is said."""
 PARKED: Final = Table(
     "parked_messages",
     (
@@ -109,7 +113,11 @@ class IncomingBuffer:
         self.parked_sizes = Shares()
         self.references = Shares()
         """Of those that are missing, by who referred to them."""
+        self.unseen = UnseenReferences(recorder)
+        """References that are not looked for yet."""
         self._dependants: dict[str, dict[str, None]] = {}
+        """Waiting messages by what they wait for, but for what stands in their own batch of unseen
+        references."""
         self._lost_limit = lost_limit
 
     def park(self, parked: ParkedMessage) -> None:
@@ -130,8 +138,18 @@ class IncomingBuffer:
         self.size_bytes += parked.size_bytes
         self.parked_counts.add(message_id, message.sender_id)
         self.parked_sizes.add(message_id, message.sender_id, parked.size_bytes)
-        for dependency in parked.unmet:
+        for dependency in self._listed(parked):
             self._dependants.setdefault(dependency, {})[message_id] = None
+
+    def _listed(self, parked: ParkedMessage) -> set[str]:
+        """What a message waits for by the table of dependants."""
+        batch = self.unseen.carried_by(parked.message.message_id)
+        return parked.unmet if batch is None else parked.unmet.difference(batch.ids)
+
+    @property
+    def reference_count(self) -> int:
+        """What counts towards the limit of missing messages."""
+        return len(self.missing) + self.unseen.size
 
     def note_missing(self, entry: HistoryEntry, now_ms: int, referrer_id: str = "") -> bool:
         """Remember that a message is missing; return whether that is news.
@@ -144,6 +162,7 @@ class IncomingBuffer:
             return False
         if message_id in self.parked:
             return False
+        self._seen(message_id)
         self.missing[message_id] = missing = MissingEntry(entry, now_ms, referrer_id)
         self.references.add(message_id, referrer_id)
         self._recorder.put(MISSING, *missing.row)
@@ -151,7 +170,7 @@ class IncomingBuffer:
 
     def missing_for_ms(self, message_id: str, now_ms: int) -> int | None:
         """How long a message has been missing; None where nobody misses it."""
-        missing = self.missing.get(message_id)
+        missing = self.missing.get(message_id) or self.unseen.get(message_id)
         return None if missing is None else now_ms - missing.since_ms
 
     def arrived(self, message_id: str) -> None:
@@ -174,6 +193,49 @@ class IncomingBuffer:
             self._recorder.delete(LOST, self.lost.popitem(last=False)[0])
         return self._release(message_id, entry)
 
+    def forget_missing(self, message_id: str) -> list[ParkedMessage]:
+        """Stop waiting for a message to make room, and look for it when it is referred to again:
+        return those that waited for it alone."""
+        entry = self.missing[message_id].entry
+        self._found(message_id)
+        return self._release(message_id, entry)
+
+    def forget_unseen(self, batch: Batch) -> tuple[list[ParkedMessage], int]:
+        """The same for a batch of references; return how many were dropped, too.
+
+        Those that other messages wait for as well stay, as references of these messages' senders:
+        else a flooder who is first to name what others miss would have it dropped with its own.
+        """
+        unseen, of_others = self.unseen, {} if batch.is_handed_on else self._of_others(batch)
+        unseen.drop(batch)
+        for referrer_id, ids in of_others.items():
+            unseen.hand_on(batch, referrer_id, ids)
+            for message_id in ids:
+                del batch.ids[message_id]
+                if batch.is_parked:
+                    self._dependants[message_id][batch.carrier_id] = None
+        if batch.is_handed_on:
+            ready = [p for i in batch.ids for p in self._release(i, HistoryEntry(i))]
+            return ready, len(batch.ids)
+        parked = self.parked.get(batch.carrier_id) if batch.is_parked else None
+        if parked is None:
+            return [], len(batch.ids)
+        parked.unmet.difference_update(batch.ids)
+        if len(batch.ids) <= MOST_NAMED:
+            parked.lost.extend(map(HistoryEntry, batch.ids))
+        return ([] if parked.unmet else [parked]), len(batch.ids)
+
+    def _of_others(self, batch: Batch) -> dict[str, dict[str, int]]:
+        """The references of a batch that other messages wait for, by a sender of these."""
+        found: dict[str, dict[str, int]] = {}
+        if not (shared := batch.ids.keys() & self._dependants.keys()):
+            return found
+        for message_id in filter(shared.__contains__, batch.ids):
+            waiting = self.parked[next(iter(self._dependants[message_id]))]
+            owned = found.setdefault(waiting.message.sender_id, {})
+            owned[message_id] = batch.ids[message_id]
+        return found
+
     def take(self, message_id: str) -> ParkedMessage:
         """Remove a message that is about to be delivered."""
         parked = self.parked.pop(message_id)
@@ -185,8 +247,12 @@ class IncomingBuffer:
 
     def evict(self, message_id: str) -> ParkedMessage:
         """Remove a message that waits: to make room, or as it was forged."""
-        parked = self.take(message_id)
-        for dependency in parked.unmet:
+        parked = self.parked[message_id]
+        listed = self._listed(parked)
+        self.take(message_id)
+        if batch := self.unseen.carried_by(message_id):
+            self.unseen.drop(batch)
+        for dependency in listed:
             waiting = self._dependants[dependency]
             del waiting[message_id]
             if not waiting:
@@ -201,15 +267,45 @@ class IncomingBuffer:
             self.references.add(entry.entry.message_id, entry.referrer_id)
         self.lost = OrderedDict((entry.message_id, entry) for entry in map(reference, lost))
 
-    def restore_parked(self, messages: Iterable[ParkedMessage]) -> None:
-        """Begin with the messages that waited before a restart, their causal histories whole."""
+    def restore_parked(
+        self,
+        messages: Iterable[ParkedMessage],
+        unseen: Iterable[Row],
+        is_known: Callable[[str], bool],
+    ) -> None:
+        """Begin with the messages that waited before a restart, their causal histories whole.
+
+        Where a message had references that were not looked for, all of its that are not known
+        otherwise count as such: it will be seen which stand in the log.
+        """
         waiting = sorted(messages, key=lambda parked: parked.arrived_ms)
         known = {parked.message.message_id for parked in waiting} | self.missing.keys()
+        since_ms = {row[0]: row[1] for row in unseen}
         for parked in waiting:
-            history = {entry.message_id: entry for entry in parked.message.causal_history}
-            parked.unmet = (history.keys() & known) - {parked.message.message_id}
+            message, message_id = parked.message, parked.message.message_id
+            history = {entry.message_id: entry for entry in message.causal_history}
+            parked.unmet = (history.keys() & known) - {message_id}
             parked.lost = [entry for i, entry in history.items() if i in self.lost]
+            if isinstance(noted_ms := since_ms.get(message_id), int):
+                self._restore_unseen(parked, noted_ms, is_known)
             self._wait(parked)
+
+    def _restore_unseen(
+        self, parked: ParkedMessage, since_ms: int, is_known: Callable[[str], bool]
+    ) -> None:
+        message, history = parked.message, parked.message.causal_history
+        ids = {}
+        for index, message_id in enumerate(message.causal_ids):
+            if message_id and message_id not in parked.unmet and message_id != message.message_id:
+                if message_id in self.unseen:
+                    parked.unmet.add(message_id)
+                elif message_id not in self.lost and not is_known(message_id):
+                    ids[message_id] = index
+        if ids:
+            parked.unmet.update(ids)
+            size = len(parked.data) // REFERENCE_BYTES
+            about = (message.message_id, True, message.sender_id, "", since_ms)
+            self.unseen.add(Batch(*about, ids, lambda: history, size))
 
     def overdue(self, now_ms: int, timeout_ms: int) -> list[HistoryEntry]:
         """The entries that have been missing for longer than `timeout_ms`."""
@@ -232,6 +328,8 @@ class IncomingBuffer:
         # message would cost the square of a chain's length.
         waits_for_missing = set[str]()
         stack = [dependency for dependency in self._dependants if dependency not in self.parked]
+        stack += (carriers := self.unseen.carriers())
+        waits_for_missing.update(carriers)
         while stack:
             for dependant in self._dependants.get(stack.pop(), ()):
                 if dependant not in waits_for_missing:
@@ -239,12 +337,20 @@ class IncomingBuffer:
                     stack.append(dependant)
         return in_log_order(p for p in overdue if p.message.message_id not in waits_for_missing)
 
+    def _seen(self, message_id: str) -> None:
+        """A reference does not wait for its turn any more: its message is listed as any other."""
+        batch = self.unseen.remove(message_id)
+        if batch is not None and batch.is_parked:
+            self._dependants.setdefault(message_id, {})[batch.carrier_id] = None
+
     def _found(self, message_id: str) -> None:
+        self._seen(message_id)
         if self.missing.pop(message_id, None) is not None:
             self.references.remove(message_id)
             self._recorder.delete(MISSING, message_id)
 
     def _release(self, message_id: str, lost: HistoryEntry | None) -> list[ParkedMessage]:
+        self._seen(message_id)
         ready = []
         for dependant in self._dependants.pop(message_id, ()):
             parked = self.parked[dependant]

@@ -8,6 +8,7 @@ that one is delivered when it is found, an earlier one is dropped.
 """
 
 from collections import OrderedDict
+from collections.abc import KeysView
 from typing import Final
 
 from .changes import CHANNEL, NO_RECORDER, Recorder, Row, Table, Tables
@@ -43,12 +44,23 @@ class Joining:
         """Whether a message is from before what was asked for."""
         return lamport_timestamp < self.wanted_from
 
+    def presumes(self, now_ms: int) -> bool:
+        """Whether unknown references are taken for earlier messages now."""
+        return now_ms < self._presume_until_ms
+
+    def __contains__(self, message_id: str) -> bool:
+        return message_id in self.presumed or message_id in self._settled
+
+    def known(self, message_ids: KeysView[str]) -> set[str]:
+        """Those of the ids that were taken for earlier messages."""
+        return message_ids & self.presumed.keys() | self._settled.known(message_ids)
+
     def is_earlier(self, entry: HistoryEntry, now_ms: int) -> bool:
         """Whether nobody need wait for a reference; presumes so while joining."""
         message_id = entry.message_id
-        if message_id in self.presumed or message_id in self._settled:
+        if message_id in self:
             return True
-        if now_ms >= self._presume_until_ms:
+        if not self.presumes(now_ms):
             return False
         self.presumed[message_id] = missing = MissingEntry(entry, now_ms)
         self._recorder.put(PRESUMED, *missing.row)

@@ -169,7 +169,9 @@ class MessageLog:
     def is_settled(self, message_id: str) -> bool:
         """Whether nobody need wait for a message that is not in memory: it was delivered, or was
         here and let go."""
-        return message_id in self._evicted_ids or self._archive.get(message_id) is not None
+        if message_id in self._evicted_ids:
+            return True
+        return self._blocks.total > 0 and self._archive.get(message_id) is not None
 
     def forget_before(self, lamport_timestamp: int) -> None:
         """Let go of what is older, in an archive by whole blocks."""

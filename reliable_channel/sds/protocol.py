@@ -17,6 +17,7 @@ from .archive import NO_ARCHIVE, LogArchive
 from .changes import CHANNEL, NO_RECORDER, Changes, Recorder, Tables
 from .delivery import Delivery
 from .events import DeliveryFailed, Outgoing, OutgoingKind, RepairSent, SdsEvent
+from .following import References
 from .ids import IdFunction
 from .incoming import MissingEntry
 from .log import LogEntry
@@ -81,8 +82,13 @@ class SdsProtocol:
         self._sender = Sender(state, id_function or profile.id_function, random, signing)
         self._delivery = Delivery(state)
         self._listen_to = understood(profile) if listen_to is None else tuple(listen_to)
+        self._references = References(state, self._delivery)
         self._receiver = Receiver(
-            state, self._delivery, self._listen_to, signing if require_signatures else None
+            state,
+            self._delivery,
+            self._references,
+            self._listen_to,
+            signing if require_signatures else None,
         )
         self._repair_sync_not_before_ms = 0
         self._sends_syncs = bool(options.sync_min_interval_ms) or not profile.refers_to_syncs
@@ -103,6 +109,7 @@ class SdsProtocol:
         restore(self._state, tables, newest, now_ms, self._listen_to)
         if self.is_missing_something or self.incoming_buffer.parked:
             self._delivery.plan_sweep(now_ms)
+            self._references.follow(now_ms)
 
     # -- inputs ------------------------------------------------------------------------------------
 
@@ -203,6 +210,7 @@ class SdsProtocol:
             self._trim_at_ms if self.options.retention_ms else None,
             self._state.sync_timer.due_ms,
             self._delivery.sweep_at_ms,
+            self._references.due_ms,
             request_ms,
             self.outgoing_buffer.next_deadline_ms(),
             self.repair_responses.next_deadline_ms(),
@@ -216,6 +224,8 @@ class SdsProtocol:
             self.log.forget_before(now_ms - self.options.retention_ms)
         self.sweep_outgoing(now_ms)
         self.sweep_repair(now_ms)
+        if (follow_ms := self._references.due_ms) is not None and follow_ms <= now_ms:
+            self._references.follow(now_ms)
         sweep_at_ms, sync_at_ms = self._delivery.sweep_at_ms, self._state.sync_timer.due_ms
         if sweep_at_ms is not None and sweep_at_ms <= now_ms:
             self.sweep_incoming(now_ms)
@@ -249,6 +259,8 @@ class SdsProtocol:
 
     def sweep_incoming(self, now_ms: int) -> list[HistoryEntry]:
         """Deliver what is ready, give up what is overdue, and return what is still missing."""
+        if timeout_ms := self.options.timeout_for_lost_messages_ms:
+            self._references.expire(now_ms, timeout_ms)
         return self._delivery.sweep(now_ms)
 
     def sweep_repair(self, now_ms: int) -> list[str]:
@@ -330,7 +342,7 @@ class SdsProtocol:
         buffer = self.incoming_buffer
         return Progress(
             received=self.counters.delivered,
-            missing=len(buffer.missing) + len(buffer.parked),
+            missing=len(buffer.missing) + len(buffer.unseen) + len(buffer.parked),
             lost=len(buffer.lost),
             different_from=self._state.comparison.different_from,
         )
@@ -344,7 +356,7 @@ class SdsProtocol:
             log_evicted=self.log.evicted,
             outgoing=len(self.outgoing_buffer),
             incoming=len(self.incoming_buffer.parked),
-            missing=len(self.incoming_buffer.missing),
+            missing=len(self.incoming_buffer.missing) + len(self.incoming_buffer.unseen),
             lost_entries=len(self.incoming_buffer.lost),
             repair_requests=len(self.repair_requests),
             repair_responses=len(self.repair_responses),

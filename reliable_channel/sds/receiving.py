@@ -8,17 +8,17 @@ from .events import (
     EphemeralReceived,
     MessageAcknowledged,
     MessageForged,
-    MessageMissing,
     MessageRejected,
     RejectionReason,
     SyncReceived,
 )
+from .following import References
 from .ids import is_proven, js_waku_id
 from .incoming import ParkedMessage, charge_bytes
 from .log import LogEntry
 from .message import HistoryEntry, Message, MessageKind
 from .profile import WireProfile
-from .references import excess, unknown_references
+from .references import Unknown, excess, unknown_references
 from .repair_review import RepairReview
 from .signing import NotProven, Signing, check_signature
 from .state import ChannelState
@@ -59,6 +59,7 @@ class Receiver:
         self,
         state: ChannelState,
         delivery: Delivery,
+        references: References,
         listen_to: tuple[WireProfile, ...],
         proof: Signing | None = None,
     ) -> None:
@@ -66,6 +67,7 @@ class Receiver:
         self._delivery = delivery
         self._listen_to = listen_to
         self._repair_review = RepairReview(state)
+        self._references = references
         self._proof = proof
 
     def receive(
@@ -127,8 +129,11 @@ class Receiver:
         if ahead_ms > state.options.max_lamport_ahead_ms:
             detail = f"lamport_timestamp {lamport} is {ahead_ms} ms ahead of local time"
             return self._reject(RejectionReason.LAMPORT_TOO_FAR_AHEAD, detail, message)
-        unknown, requests = unknown_references(message, state.log), message.repair_request
-        if (unknown or requests) and (too_much := excess(unknown, requests, state.options.limits)):
+        room = self._references.room(self._payer(message), now_ms)
+        unknown = unknown_references(message, state.log, room)
+        if (unknown or message.repair_request) and (
+            too_much := excess(message, unknown, state.log, state.options.limits)
+        ):
             return self._reject(RejectionReason.EXCESSIVE_REFERENCES, too_much, message)
         if message.sender_id != state.sender_id:
             self._review(message, profile, now_ms)
@@ -156,7 +161,7 @@ class Receiver:
         state.sync_timer.restart(Heard.CONTENT, now_ms)
         # LIP 109, Receive: the id enters the bloom filter before its dependencies are looked at.
         state.bloom_filter.insert(message_id)
-        self._deliver_or_park(arrived, unknown, now_ms)
+        self._deliver_or_park(arrived, unknown, profile, now_ms)
         waits = message_id in state.incoming_buffer.parked
         return Arrival(Outcome.PARKED if waits else Outcome.DELIVERED, message_id, missing_for_ms)
 
@@ -193,7 +198,7 @@ class Receiver:
     def _receive_sync(
         self,
         arrived: ParkedMessage,
-        unknown: list[HistoryEntry],
+        unknown: Unknown,
         profile: WireProfile,
         now_ms: int,
     ) -> Arrival:
@@ -208,12 +213,12 @@ class Receiver:
             state.repair_requests.remove(message.message_id)
             state.incoming_buffer.arrived(message.message_id)
             arrived.data = profile.kept_sync(message, arrived.data)
-            self._deliver_or_park(arrived, unknown, now_ms)
+            self._deliver_or_park(arrived, unknown, profile, now_ms)
         else:
-            self._note_unmet(message, unknown, now_ms, [])
+            self._note_unmet(arrived, unknown, profile, now_ms)
         if message.message_id in state.referable_syncs:  # not whatever a sync calls itself
             state.repair_responses.remove(message.message_id)
-        self._bound_missing()
+        self._references.bound()
         newest = state.log.last(1)
         if not newest or newest[0].message_id in message.causal_ids:
             # It said what ours would say. One that does not know our newest message spares nobody.
@@ -229,9 +234,9 @@ class Receiver:
         )
 
     def _deliver_or_park(
-        self, arrived: ParkedMessage, unknown: list[HistoryEntry], now_ms: int
+        self, arrived: ParkedMessage, unknown: Unknown, profile: WireProfile, now_ms: int
     ) -> None:
-        if unmet := self._note_unmet(arrived.message, unknown, now_ms, arrived.lost):
+        if unmet := self._note_unmet(arrived, unknown, profile, now_ms, parks=True):
             arrived.unmet = unmet
             self._park(arrived, now_ms)
         else:
@@ -283,47 +288,30 @@ class Receiver:
 
     def _note_unmet(
         self,
-        message: Message,
-        unknown: list[HistoryEntry],
+        arrived: ParkedMessage,
+        unknown: Unknown,
+        profile: WireProfile,
         now_ms: int,
-        lost: list[HistoryEntry],
+        *,
+        parks: bool = False,
     ) -> set[str]:
-        """Find the unmet dependencies, note those that are missing, and collect in `lost` those
-        given up."""
+        """Find the unmet dependencies; look for the newest of those that are missing, as many as
+        the budget allows, and have all others wait for their turn."""
         if not unknown:
             return set()
-        state = self._state
-        unmet: set[str] = set()
-        news: list[HistoryEntry] = []
-        buffer = state.incoming_buffer
-        for entry in unknown:
-            dependency = entry.message_id
-            if not dependency or dependency == message.message_id or dependency in unmet:
-                continue
-            if dependency in state.referable_syncs:
-                continue
-            if self._is_earlier(entry, now_ms):
-                continue
-            if dependency in buffer.lost:
-                lost.append(entry)
-            else:
-                unmet.add(dependency)
-                if buffer.note_missing(entry, now_ms, message.sender_id):
-                    news.append(entry)
-            # Lost is what nobody waits for; who still refers to it may well have it by now.
-            if dependency not in buffer.parked:
-                state.want(entry, now_ms, message.sender_id)
-        if news:
-            state.tell(MessageMissing(tuple(news)))
-        self._delivery.plan_sweep(now_ms)
-        return unmet
+        return self._references.note(
+            arrived,
+            unknown,
+            profile.codec,
+            now_ms,
+            payer=self._payer(arrived.message),
+            parks=parks,
+        )
 
-    def _is_earlier(self, entry: HistoryEntry, now_ms: int) -> bool:
-        """Whether a reference is to what was sent before this participant joined."""
-        buffer, message_id = self._state.incoming_buffer, entry.message_id
-        if message_id in buffer.parked or message_id in buffer.missing:
-            return False
-        return self._state.joining.is_earlier(entry, now_ms)
+    def _payer(self, message: Message) -> str:
+        """Whose budget a message's references are followed with: that of its sender where it is
+        proven, else that of all."""
+        return "" if self._proof is None else message.sender_id
 
     def _park(self, parked: ParkedMessage, now_ms: int) -> None:
         buffer, limits = self._state.incoming_buffer, self._state.options.limits
@@ -334,7 +322,7 @@ class Receiver:
         # The decoded history is not needed any more, and larger than all the rest.
         parked.message = replace(parked.message, causal_history=(), bloom_filter=None)
         buffer.park(parked)
-        self._bound_missing()
+        self._references.bound()
         self._delivery.plan_sweep(now_ms)
 
     def _evict(self, message_id: str, now_ms: int) -> None:
@@ -347,12 +335,6 @@ class Receiver:
         entry = HistoryEntry(message_id, evicted.retrieval_hint, message.sender_id)
         buffer.note_missing(entry, now_ms, message.sender_id)
         state.want(entry, now_ms, message.sender_id)
-
-    def _bound_missing(self) -> None:
-        buffer, limit = self._state.incoming_buffer, self._state.options.limits.missing_entries
-        while len(buffer.missing) > limit:
-            entry = buffer.missing[buffer.references.first_to_go()].entry
-            self._delivery.give_up(entry, f"more than {limit} references are missing")
 
     def _reject(
         self, reason: RejectionReason, detail: str, message: Message | None = None

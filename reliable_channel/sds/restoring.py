@@ -20,6 +20,7 @@ from .profile import WireProfile
 from .repair import REPAIR_REQUESTS, REPAIR_RESPONSES
 from .repair_cache import REPAIR_CACHE
 from .state import REFERABLE, ChannelState
+from .unseen import UNSEEN
 from .wire import CodecError
 
 TABLES: Final[tuple[Table, ...]] = (
@@ -38,6 +39,7 @@ TABLES: Final[tuple[Table, ...]] = (
     REPAIR_REQUESTS,
     REPAIR_RESPONSES,
     SETTLED,
+    UNSEEN,
 )
 """All small tables of the core."""
 
@@ -72,7 +74,9 @@ def restore(
         _number(values.get("wanted_from")), _number(values.get("presume_until_ms")), tables
     )
     state.incoming_buffer.restore_references(rows(MISSING), rows(LOST))
-    state.incoming_buffer.restore_parked(_parked(rows(PARKED), listen_to))
+    state.incoming_buffer.restore_parked(
+        _parked(rows(PARKED), listen_to), rows(UNSEEN), state.log.entries.__contains__
+    )
     if state.options.repair.asks_when_told:
         # Whether the owner had decided on them by then is not known.
         for missing in state.incoming_buffer.missing.values():

@@ -18,6 +18,8 @@ class SdsCounters:
     delivery_failed: int = 0
     retries: int = 0
     lost: int = 0
+    references_dropped: int = 0
+    """References to unknown messages that made room."""
     syncs_sent: int = 0
     syncs_received: int = 0
     ephemeral_sent: int = 0

@@ -9,6 +9,7 @@ from reliable_channel.sds.events import (
     MessageLost,
     MessageReceived,
     MessageRejected,
+    ReferencesDropped,
     RejectionReason,
     RepairRequested,
 )
@@ -77,8 +78,9 @@ def test_a_flood_pushes_out_nobody_but_the_flooder(flood: Flood) -> None:
     assert [e.message_id for e in received] == [f"h{n}" for n in range(6)]
     assert not any(e.missing for e in received)
     evicted = {e.sender_id for e in told if isinstance(e, MessageRejected)}
-    lost = {e.sender_id for e in told if isinstance(e, MessageLost)}
-    assert evicted | lost == {"mallory"}
+    dropped = {e.sender_id for e in told if isinstance(e, ReferencesDropped)}
+    assert evicted | dropped == {"mallory"}
+    assert not any(isinstance(e, MessageLost) for e in told)
     reasons = {e.reason for e in told if isinstance(e, MessageRejected)}
     assert reasons <= {RejectionReason.INCOMING_BUFFER_FULL}
 

@@ -6,6 +6,7 @@ may be put together from encoded pieces: that is how a causal history of 200 ent
 """
 
 from collections.abc import Iterable
+from operator import attrgetter
 from typing import TYPE_CHECKING, Final
 
 from google.protobuf.message import DecodeError
@@ -19,6 +20,7 @@ from .fields import field_2_is_varint
 if TYPE_CHECKING:
     from google.protobuf.internal.containers import RepeatedCompositeFieldContainer
 
+_MESSAGE_ID: Final = attrgetter("message_id")
 MAX_LAMPORT_TIMESTAMP: Final = 2**64 - 1
 
 
@@ -44,7 +46,7 @@ class SpecCodec:
             raw.message_id,
             raw.channel_id,
             raw.lamport_timestamp if has("lamport_timestamp") else None,
-            LazyHistory([e.message_id for e in causal], lambda i: _entry(causal[i]))
+            LazyHistory(list(map(_MESSAGE_ID, causal)), lambda i: _entry(causal[i]))
             if causal
             else (),
             raw.bloom_filter if has("bloom_filter") else None,
