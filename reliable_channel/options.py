@@ -204,7 +204,8 @@ class ChannelOptions:
     incoming_buffer_limit_bytes: int = 64 * 1024 * 1024
     """The same in bytes."""
     missing_limit: int = 20_000
-    """Messages known by reference alone."""
+    """Messages known by reference alone; beyond, references of the participant who refers to most
+    are dropped, with `references_dropped`."""
     participants_limit: int = 20_000
     """Senders that are remembered."""
     unknown_references_limit: int = MAX_CAUSAL_HISTORY_SIZE

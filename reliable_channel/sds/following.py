@@ -106,7 +106,6 @@ class References:
             else:
                 message_id = buffer.references.first_to_go()
                 dropped[buffer.references.owner_of(message_id)] += 1
-                state.joining.arrived(message_id)
                 ready = buffer.forget_missing(message_id)
             self._deliver(ready)
         self._tell(dropped, f"more than {limit} references are missing")

@@ -107,7 +107,7 @@ class Limits:
     """The same in bytes of memory, references included."""
     missing_entries: int = 20_000
     """Messages known by reference alone; of the participant who refers to most, the oldest
-    reference is given up as lost."""
+    references make room, all of a message that are not looked for yet before any that are."""
     participants: int = 20_000
     """Senders that are remembered; the one not heard for longest is forgotten."""
     unknown_references: int = MAX_CAUSAL_HISTORY_SIZE

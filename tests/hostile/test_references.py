@@ -257,6 +257,21 @@ def test_a_restart_waits_for_what_was_not_looked_for_yet() -> None:
     assert delivered(after) == [b"h19", b"h20"]
 
 
+def test_a_hint_that_is_too_long_is_refused_or_passed_over() -> None:
+    long = HistoryEntry("h0", bytes(2_000), "alice")
+    bob = participant("bob")
+    assert bob.receive(forge("m", after=[long]), NOW_MS).outcome is Outcome.REJECTED
+    flooded(bob, SPENT)
+    now_ms = NOW_MS + SPENT * FLOOD_MS
+    others = [HistoryEntry(f"h{n}", None, "alice") for n in range(1, 10)]
+    bob.receive(forge("h10", sender="alice", after=[long, *others], content=b"h10"), now_ms)
+    for n in range(1, 10):
+        bob.receive(honest(n, [], now_ms), now_ms)
+    run_until(bob, now_ms + 100 * SECOND)
+    assert "h0" not in bob.incoming_buffer.missing
+    assert b"h10" in delivered(bob)
+
+
 # -- the budget -
 
 
