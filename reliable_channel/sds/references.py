@@ -68,7 +68,7 @@ def excess(message: Message, unknown: Unknown, log: MessageLog, limits: Limits) 
         return f"{len(unknown)} unknown references; at most {most} are taken"
     if len(requests) > limits.repair_requests:
         return f"it asks for {len(requests)} messages; at most {limits.repair_requests} at once"
-    # No known id is that long. Hints of those that are unchecked are looked at when it is their turn.
+    # No known id is that long. Hints of the unchecked ones are looked at when it is their turn.
     checked = (message.causal_history[i] for i in unknown.checked)
     if (unknown and max(map(len, ids)) > MAX_ID_BYTES) or any(
         is_too_long(entry) for entry in (*checked, *requests)
