@@ -58,6 +58,8 @@ _BY_TEXT: Final[tuple[tuple[ErrorClass, tuple[str, ...]], ...]] = (
             "autosharding",
             "pubsub topic must be specified",
             "invalid content topic",
+            "invalid content-topic",
+            "can't get shard",
             "missing payload",
             "missing contenttopic",
             "invalid length for meta",

@@ -1,9 +1,10 @@
-"""Request bodies by nwaku's rules: strict JSON, closed objects, base64 without the URL alphabet."""
+"""Request bodies by nwaku's rules: closed objects, JSON with comments, base64 of one alphabet."""
 
 from __future__ import annotations
 
 import binascii
 import json
+import re
 from collections.abc import Mapping
 from typing import Any, Final, NoReturn
 
@@ -25,6 +26,12 @@ MISSING: Final = "Missing content body"
 UNDECODABLE: Final = "Invalid content body, could not decode: Unable to deserialize data: "
 """The build of nwaku that was recorded says no more; so that clients do not rely on more, nor do
 we."""
+
+
+_TEXT: Final = r'"(?:[^"\\]|\\.)*"?'
+"""A text, or the rest of the body: nothing here is looked at twice."""
+_COMMENT: Final = re.compile(_TEXT + r"|//[^\n]*|/\*(?:.*?\*/|.*)", re.DOTALL)
+_SUPERFLUOUS: Final = re.compile(_TEXT + r"|,(?=\s*[\]}])|(?<=[\s:,\[])\+(?=[0-9])", re.DOTALL)
 
 
 class BadBody(ValueError):
@@ -64,15 +71,13 @@ def read_json(request: Request, *, plain_text: bool = True) -> object:
     if request.content_type != JSON and not (plain_text and request.content_type == TEXT):
         raise BadBody(f"Wrong Content-Type, expected {JSON}{f' or {TEXT}' if plain_text else ''}")
     try:
-        value: object = json.loads(
-            request.body.decode(),
-            object_pairs_hook=_without_repeats,
-            parse_float=_refuse,
-            parse_constant=_refuse,
-        )
+        body = request.body.decode()
+        try:
+            return _loads(body)
+        except json.JSONDecodeError:
+            return _loads(_strict(body))
     except (ValueError, RecursionError) as error:
         raise BadBody from error
-    return value
 
 
 def closed_object(value: object, *, required: set[str], optional: set[str]) -> Mapping[str, Any]:
@@ -156,6 +161,22 @@ def _base64(value: str) -> bytes:
         return binascii.a2b_base64(unpadded + "=" * (-len(unpadded) % 4), strict_mode=True)
     except ValueError as error:
         raise BadBase64 from error
+
+
+def _loads(body: str) -> object:
+    return json.loads(
+        body, object_pairs_hook=_without_repeats, parse_float=_refuse, parse_constant=_refuse
+    )
+
+
+def _strict(body: str) -> str:
+    """Return JSON without what nwaku's parser takes beside it: comments, a comma after the last
+    item, a plus sign."""
+    return _SUPERFLUOUS.sub(_kept, _COMMENT.sub(_kept, body))
+
+
+def _kept(match: re.Match[str]) -> str:
+    return match[0] if match[0].startswith('"') else " "
 
 
 def _without_repeats(pairs: list[tuple[str, object]]) -> dict[str, object]:

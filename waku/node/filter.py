@@ -101,13 +101,13 @@ class FilterService:
 
 
 def _checked(criteria: Iterable[Criterion]) -> dict[Criterion, None]:
-    """What a request names, each once.
+    """What a request names, each once; as in nwaku, it is counted before.
 
     Raises:
         FilterRefused: too many.
     """
-    named = dict.fromkeys(criteria)
+    named = list(criteria)
     if len(named) > MAX_TOPICS_PER_REQUEST:
         text = f"BAD_REQUEST: exceeds maximum content topics: {MAX_TOPICS_PER_REQUEST}"
         raise FilterRefused(400, text)
-    return named
+    return dict.fromkeys(named)

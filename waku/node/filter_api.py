@@ -80,13 +80,15 @@ def _change(
             raise BadBody
     except BadBody as error:
         return _undecodable(error)
+    if node.service("filter") is None:
+        return _answer(request_id, f"SERVICE_UNAVAILABLE: {NO_SERVICE}", 503)
     if not pubsub_topic and node.options.static_sharding:
         # nwaku answers so, and has done nothing.
         return Answer.json({"requestId": request_id, "statusDesc": "UNKNOWN"})
     try:
         criteria = [(pubsub_topic or node.shard_for(topic), topic) for topic in content_topics]
-    except NoShard as error:
-        return _answer(request_id, f"BAD_REQUEST: Autosharding error: {error}", 400)
+    except NoShard:
+        return _answer(request_id, "BAD_RESPONSE: can't get shard", 500)
     client = node.clients.get(request.client_id)
     answer = _ask(node, request_id, lambda service: act(service, client, criteria))
     if answer.status == 200:
@@ -128,6 +130,7 @@ def _undecodable(error: BadBody) -> Answer:
 _FAILURES: Final = {
     400: "not a filter request, or too many topics",
     404: "not subscribed",
+    500: "a content topic has no shard",
     503: "no service node",
 }
 _SUBSCRIPTIONS: Final = "/filter/v2/subscriptions"

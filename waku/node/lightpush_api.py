@@ -6,9 +6,10 @@ from typing import TYPE_CHECKING, Final
 
 from waku.models import WakuMessage
 from waku.node.bodies import BadBase64, BadBody, closed_object, read_json, relay_message, text
+from waku.node.envelope import MAX_META_BYTES
 from waku.node.http import OK, Answer, Request, Route
 from waku.node.node import PublishRefused, StoreUnavailable
-from waku.node.sharding import NoShard
+from waku.node.sharding import GENERATION, NoShard
 
 if TYPE_CHECKING:
     from waku.node.node import EmbeddedNode
@@ -19,11 +20,20 @@ NO_SERVICE: Final = "No suitable service peer & no discovery method"
 
 
 class PushRefused(Exception):
-    """The service node refuses; `status` is that of the protocol, and of HTTP in v3."""
+    """The service node refuses; `status` is that of the protocol, and of HTTP in v3.
 
-    def __init__(self, status: int, description: str) -> None:
+    `legacy` is what the older protocol has for the description.
+    """
+
+    def __init__(self, status: int, description: str, *, legacy: str | None = None) -> None:
         super().__init__(description)
         self.status = status
+        self.legacy = description if legacy is None else legacy
+
+
+def _nobody() -> PushRefused:
+    text = "No peers for topic, skipping publish"
+    return PushRefused(505, text, legacy="not_published_to_any_peer")
 
 
 async def push_v3(node: EmbeddedNode, request: Request) -> Answer:
@@ -57,8 +67,7 @@ async def push_v1(node: EmbeddedNode, request: Request) -> Answer:
     try:
         push(service, pubsub_topic, message)
     except PushRefused as error:
-        reason = "not_published_to_any_peer" if error.status == 505 else str(error)
-        return Answer.text(503, f"Failed to request a message push: {reason}")
+        return Answer.text(503, f"Failed to request a message push: {error.legacy}")
     return OK
 
 
@@ -76,19 +85,25 @@ def push(service: EmbeddedNode, pubsub_topic: str, message: WakuMessage) -> int:
         try:
             pubsub_topic = service.shard_for(message.content_topic)
         except NoShard as error:
-            raise PushRefused(400, f"Autosharding error: {error}") from error
+            unreadable = str(error) != GENERATION
+            problem = "Invalid content-topic:" if unreadable else "Autosharding error: "
+            raise PushRefused(500, f"{problem}{error}") from error
+    if len(message.meta) > MAX_META_BYTES:
+        # What nwaku's client makes of a service node that cannot decode the request.
+        reason = 'decode_rpc_failure: (kind: InvalidLengthField, field: "meta")'
+        raise PushRefused(500, "response failure, requestId mismatch", legacy=reason)
     itself = int(service.options.self_service and service.relay.follows(pubsub_topic))
     try:
         service.check_size(message)
         if not itself and not service.mesh.followers(pubsub_topic):
-            raise PushRefused(505, "No peers for topic, skipping publish")
+            raise _nobody()
         taken = service.publish(pubsub_topic, message, unfollowed=True) + itself
     except StoreUnavailable as error:
         raise PushRefused(503, str(error)) from error
     except PublishRefused as error:
         raise PushRefused(500, str(error)) from error
     if not taken:
-        raise PushRefused(505, "No peers for topic, skipping publish")
+        raise _nobody()
     return taken
 
 
@@ -118,7 +133,7 @@ ROUTES: Final = (
         answer="PushAnswer",
         failures={
             400: "not a push request",
-            500: "no pubsub topic with static sharding, or too large",
+            500: "no shard, or a message that is too large or has a long `meta`",
             503: "no service node, or the message cannot be stored",
             505: "nobody takes messages of the topic",
         },

@@ -2,9 +2,16 @@
 
 from __future__ import annotations
 
+import re
+from typing import Final
+
 from waku.topics import InvalidTopic, pubsub_topic_for
 
-__all__ = ["NoShard", "Sharding"]
+__all__ = ["GENERATION", "NoShard", "Sharding"]
+
+GENERATION: Final = "Generation > 0 are not supported yet"
+"""Of a content topic that nwaku can read, and has no shard for."""
+_PARTS: Final = ("generation", "application", "version", "topic-name", "encoding")
 
 
 class NoShard(ValueError):
@@ -33,13 +40,19 @@ class Sharding:
 
 
 def _reason(content_topic: str) -> str:
+    """Return why nwaku cannot read a content topic, in its words and its order."""
     if not content_topic.startswith("/"):
         return f"invalid format: content-topic '{content_topic}' must start with slash"
-    generation, *rest = content_topic[1:].split("/")
-    if len(rest) == 4 and generation.isdecimal() and int(generation[:20]) > 0:
-        return "Generation > 0 are not supported yet"
-    return (
-        "invalid format: Invalid content topic structure. Expected either"
-        " /<application>/<version>/<topic-name>/<encoding> or"
-        " /<gen>/<application>/<version>/<topic-name>/<encoding>"
-    )
+    parts = content_topic[1:].split("/")
+    if len(parts) not in (4, 5):
+        return (
+            "invalid format: Invalid content topic structure. Expected either"
+            " /<application>/<version>/<topic-name>/<encoding> or"
+            " /<gen>/<application>/<version>/<topic-name>/<encoding>"
+        )
+    for name, part in zip(_PARTS[-len(parts) :], parts, strict=True):
+        if not part:
+            return f"missing part: {name}"
+        if name == "generation" and not re.fullmatch(r"[+-]?[0-9]+(_[0-9]+)*", part):
+            return "invalid format: generation should be a numeric value"
+    return GENERATION

@@ -110,22 +110,27 @@ def _entry_json(entry: StoreEntry) -> dict[str, object]:
 
 
 def _read_query(query: Mapping[str, str]) -> StoreQuery:
+    # In nwaku's order: of several bad parameters the first is named.
+    include_data = _include_data(query.get("includeData", ""))
+    start_time_ns = _time(query.get("startTime", ""))
+    end_time_ns = _time(query.get("endTime", ""))
     # nwaku decodes these once more than the rest.
     pubsub_topic = unquote(query.get("pubsubTopic", ""))
     content_topics = unquote(query.get("contentTopics", ""))
     hashes = unquote(query.get("hashes", ""))
+    wanted = tuple(dict.fromkeys(_hash(text) for text in hashes.split(",") if text))
     cursor = unquote(query.get("cursor", ""))
     return StoreQuery(
         pubsub_topic=pubsub_topic or None,
         content_topics=tuple(topic for topic in content_topics.split(",") if topic),
-        hashes=tuple(dict.fromkeys(_hash(text) for text in hashes.split(",") if text)),
-        start_time_ns=_time(query.get("startTime", "")),
-        end_time_ns=_time(query.get("endTime", "")),
-        include_data=_include_data(query.get("includeData", "")),
+        hashes=wanted,
+        start_time_ns=start_time_ns,
+        end_time_ns=end_time_ns,
+        include_data=include_data,
         # nwaku takes whatever is not exactly "true" for false.
         ascending=query.get("ascending", "") in ("", "true"),
-        page_size=_page_size(query.get("pageSize", "")),
         cursor=_hash(cursor) if cursor else None,
+        page_size=_page_size(query.get("pageSize", "")),
     )
 
 
@@ -142,7 +147,7 @@ def _peer_id(address: str) -> str | None:
 
 
 def _hash(text: str) -> bytes:
-    digits = text.removeprefix("0x")
+    digits = text[2:] if text[:2] in ("0x", "0X") else text
     strange = re.search(r"[^0-9a-fA-F]", digits)
     if strange is not None:
         what = f"{strange[0]} is not a hexadecimal character"
