@@ -100,9 +100,9 @@ proto: $(READY) ## generate the protobuf modules from proto/
 
 lock: $(READY) ## pin the newest dependencies again, with hashes and without addresses
 	@$(BIN)/python -m pip install --quiet uv
-	@$(BIN)/uv pip compile pyproject.toml requirements/dev.in --universal --python-version 3.11 \
+	@$(BIN)/uv pip compile pyproject.toml --extra cli requirements/dev.in --universal --python-version 3.11 \
 		--generate-hashes --no-emit-index-url --no-header --no-annotate --quiet --upgrade -o requirements/dev.txt
-	@$(BIN)/uv pip compile pyproject.toml --constraint requirements/dev.txt --universal --python-version 3.11 \
+	@$(BIN)/uv pip compile pyproject.toml --extra cli --constraint requirements/dev.txt --universal --python-version 3.11 \
 		--generate-hashes --no-emit-index-url --no-header --no-annotate --quiet -o requirements/base.txt
 	@$(BIN)/uv pip compile requirements/spark.in --constraint requirements/dev.txt --universal --python-version 3.11 \
 		--generate-hashes --no-emit-index-url --no-header --no-annotate --quiet -o requirements/spark.txt

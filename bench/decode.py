@@ -11,9 +11,9 @@ from time import process_time
 
 import pyarrow as pa
 
-from reliable_channel.pipeline.decode import decode_batch
 from reliable_channel.sds.message import HistoryEntry, Message
 from reliable_channel.sds.wire import SpecCodec
+from reliable_channel_audit.decode import decode_batch
 
 BATCH = 2_000
 

@@ -19,8 +19,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from bench.processes import Taken, measured
-from reliable_channel.pipeline.check import check
 from reliable_channel.sds.bloom import BloomParameters
+from reliable_channel_audit.check import check
 from tests.pipeline.generated import write_group
 
 if TYPE_CHECKING:
@@ -114,7 +114,7 @@ def main() -> None:
 
 def start(driver_memory: str) -> SparkSession:
     """A session that did something already, so that the start of the JVM is nobody's cost."""
-    from reliable_channel.pipeline.session import session
+    from reliable_channel_audit.session import session
 
     started = session("local[2]", settings={"spark.driver.memory": driver_memory})
     with tempfile.TemporaryDirectory() as directory:
@@ -124,8 +124,8 @@ def start(driver_memory: str) -> SparkSession:
 
 
 def audit(spark: SparkSession, directory: Path, rows: int, *, with_report: bool = False) -> None:
-    from reliable_channel.pipeline.audit import read_facts, read_said, verdict
-    from reliable_channel.pipeline.report import write_report
+    from reliable_channel_audit.audit import read_facts, read_said, verdict
+    from reliable_channel_audit.report import write_report
 
     facts = read_facts(spark, [directory])
     tell("facts", rows, measured(facts.count))

@@ -11,9 +11,9 @@ from os import cpu_count
 from typing import Final, NamedTuple
 
 from reliable_channel.repair_policies import REPAIR_POLICIES
-from reliable_channel.sim.measures import RepairMeasures
-from reliable_channel.sim.running import spread
-from reliable_channel.sim.scenario import (
+from reliable_channel_lab.sim.measures import RepairMeasures
+from reliable_channel_lab.sim.running import spread
+from reliable_channel_lab.sim.scenario import (
     Conditions,
     Fault,
     Latency,
@@ -23,9 +23,9 @@ from reliable_channel.sim.scenario import (
     StoreConditions,
     Write,
 )
-from reliable_channel.sim.sharing import sds_maker
-from reliable_channel.sim.simulation import core_options
-from reliable_channel.sim.trial import Terms, metered
+from reliable_channel_lab.sim.sharing import sds_maker
+from reliable_channel_lab.sim.simulation import core_options
+from reliable_channel_lab.sim.trial import Terms, metered
 
 MESSAGES: Final = 60
 PAUSE_MS: Final = 10_000

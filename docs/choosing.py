@@ -5,10 +5,10 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 
-from reliable_channel.cli.compare import COLUMNS, texts
-from reliable_channel.cli.comparison_plots import plots
-from reliable_channel.sim.comparison import VARIANTS, Figure
-from reliable_channel.sim.figures import from_csv
+from reliable_channel_lab.commands.compare import COLUMNS, texts
+from reliable_channel_lab.commands.comparison_plots import plots
+from reliable_channel_lab.sim.comparison import VARIANTS, Figure
+from reliable_channel_lab.sim.figures import from_csv
 
 PAGE = Path(__file__).with_name("choosing.md")
 DIRECTORY = Path(__file__).with_name("choosing")

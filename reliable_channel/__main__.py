@@ -1,5 +1,5 @@
 """`python -m reliable_channel` is `reliable-channel`."""
 
-from .cli.main import run
+from .cli import run
 
 run()

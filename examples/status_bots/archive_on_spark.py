@@ -2,7 +2,7 @@
 
     python archive_on_spark.py archive/
 
-archive.py writes it. Needs Java 17 or 21 and pip install 'reliable-channel[spark]'.
+archive.py writes it. Needs Java 17 or 21 and pip install 'reliable-channel-audit[spark]'.
 """
 
 import sys
@@ -10,7 +10,7 @@ import sys
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from reliable_channel.pipeline.session import session
+from reliable_channel_audit.session import session
 
 COLUMNS = """
     message_id string, type string, chat_id string, author string, clock bigint, sent_at_ms bigint,

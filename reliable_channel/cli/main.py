@@ -10,12 +10,12 @@ from typing import Annotated, Final, NoReturn
 import typer
 
 from .._version import __version__
-from . import audit, chat, check, demo, listen, node, peer, plugins, send, simulate, sweep
+from . import chat, demo, listen, node, peer, plugins, send
 from .console import PrintableFormatter, errors
 from .exit_codes import ExitCode
 from .plugin_commands import add_commands_of_plugins
 
-COMMANDS: Final = (demo, node, chat, send, listen, peer, simulate, sweep, check, audit, plugins)
+COMMANDS: Final = (demo, node, chat, send, listen, peer, plugins)
 EXIT_CODES: Final = "\n\n".join(
     ["Exit status:", *(f"{code.value}: {code.meaning}" for code in ExitCode)]
 )

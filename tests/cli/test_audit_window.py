@@ -3,7 +3,7 @@
 import pytest
 import typer
 
-from reliable_channel.cli.audit import time_window
+from reliable_channel_audit.commands.audit import time_window
 
 TEN_MS = 1_795_341_600_000
 """2026-11-22T10:00 UTC."""

@@ -3,7 +3,7 @@
 import pytest
 import typer
 
-from reliable_channel.cli.spark_flags import settings
+from reliable_channel_audit.commands.spark_flags import settings
 
 
 def test_settings_have_names_and_values() -> None:

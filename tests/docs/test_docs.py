@@ -11,7 +11,7 @@ import pytest
 
 from docs import choosing, conformance, generate
 from reliable_channel import ChannelOptions, Event, ReliableChannel
-from reliable_channel.cli.comparison_plots import plots
+from reliable_channel_lab.commands.comparison_plots import plots
 
 ROOT = Path(__file__).parents[2]
 PAGES = sorted([ROOT / "README.md", *(ROOT / "docs").glob("*.md")])

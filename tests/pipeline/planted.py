@@ -12,8 +12,8 @@ from pathlib import Path
 from random import Random
 from typing import Any, Final
 
-from reliable_channel.pipeline.bloom_filters import EVERY_MS
 from reliable_channel.sds.wire import SpecCodec
+from reliable_channel_audit.bloom_filters import EVERY_MS
 
 Lines = list[dict[str, Any]]
 Expected = set[tuple[str, str, str]]

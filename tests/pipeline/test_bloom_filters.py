@@ -9,7 +9,10 @@ from typing import Any
 
 import pytest
 
-from reliable_channel.pipeline.bloom_filters import (
+from reliable_channel.sds.bloom import BloomParameters, RollingBloomFilter
+from reliable_channel.sds.message import HistoryEntry, Message
+from reliable_channel.sds.nim_bloom import NIM_BLOOM
+from reliable_channel_audit.bloom_filters import (
     DRAWN,
     EVERY_MS,
     MOST_LATER,
@@ -17,11 +20,8 @@ from reliable_channel.pipeline.bloom_filters import (
     BloomReview,
     LookedAt,
 )
-from reliable_channel.pipeline.findings import Finding
-from reliable_channel.pipeline.lines import Line, set_aside
-from reliable_channel.sds.bloom import BloomParameters, RollingBloomFilter
-from reliable_channel.sds.message import HistoryEntry, Message
-from reliable_channel.sds.nim_bloom import NIM_BLOOM
+from reliable_channel_audit.findings import Finding
+from reliable_channel_audit.lines import Line, set_aside
 
 WHOSE = ("general", "alice", 0)
 

@@ -3,17 +3,20 @@
 import json
 from pathlib import Path
 
+import typer
 from typer.testing import CliRunner, Result
 
-from reliable_channel.cli.main import command_line
-from reliable_channel.pipeline.findings import Audit
+from reliable_channel_audit.findings import Audit
+from reliable_channel_audit.plugin import register_commands
 
 from .generated import write_group
 from .planted import plant
 
 
 def run(*arguments: str | Path) -> Result:
-    return CliRunner().invoke(command_line(), ["check", *map(str, arguments)])
+    app = typer.Typer()
+    register_commands(app)
+    return CliRunner().invoke(app, ["check", *map(str, arguments)])
 
 
 def test_kept_promises_are_told_in_a_dozen_lines(tmp_path: Path) -> None:

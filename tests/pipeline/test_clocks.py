@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from reliable_channel.pipeline.clocks import clock_offsets
-from reliable_channel.pipeline.facts import Lag
+from reliable_channel_audit.clocks import clock_offsets
+from reliable_channel_audit.facts import Lag
 
 OFFSETS = {"a": 0, "b": 7_000, "c": 0, "d": -301}
 

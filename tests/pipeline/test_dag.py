@@ -8,9 +8,9 @@ from xml.etree import ElementTree as ET
 
 import pytest
 
-from reliable_channel.pipeline.dag import Place, Said, direct, places, said_by
-from reliable_channel.pipeline.dag_picture import draw_dag
-from reliable_channel.pipeline.journals import journal_files, participants
+from reliable_channel_audit.dag import Place, Said, direct, places, said_by
+from reliable_channel_audit.dag_picture import draw_dag
+from reliable_channel_audit.journals import journal_files, participants
 
 from .generated import write_group
 

@@ -7,11 +7,11 @@ from typing import Any
 
 import pytest
 
-from reliable_channel.pipeline import journals
-from reliable_channel.pipeline.check import check
-from reliable_channel.pipeline.journals import journal_files, lived, participants
-from reliable_channel.pipeline.lines import Line, line_of
-from reliable_channel.pipeline.verdict import Verdict
+from reliable_channel_audit import journals
+from reliable_channel_audit.check import check
+from reliable_channel_audit.journals import journal_files, lived, participants
+from reliable_channel_audit.lines import Line, line_of
+from reliable_channel_audit.verdict import Verdict
 
 from .generated import EPOCH_MS, write_group
 

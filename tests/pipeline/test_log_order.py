@@ -4,8 +4,8 @@ from random import Random
 
 import pytest
 
-from reliable_channel.pipeline.log_order import Landed, LogOrder
 from reliable_channel.sds.log import LogEntry, MessageLog
+from reliable_channel_audit.log_order import Landed, LogOrder
 
 
 def landed(entry: LogEntry) -> Landed:

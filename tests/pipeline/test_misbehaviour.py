@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import json
 
-from reliable_channel.pipeline.findings import Audit
-from reliable_channel.pipeline.journals import Noted
-from reliable_channel.pipeline.lines import Line
-from reliable_channel.pipeline.misbehaviour import MOST_SENDERS, OTHERS, Misbehaviour
-from reliable_channel.pipeline.replay import AHEAD_MS, Replay
 from reliable_channel.sds.message import Message
+from reliable_channel_audit.findings import Audit
+from reliable_channel_audit.journals import Noted
+from reliable_channel_audit.lines import Line
+from reliable_channel_audit.misbehaviour import MOST_SENDERS, OTHERS, Misbehaviour
+from reliable_channel_audit.replay import AHEAD_MS, Replay
 
 WHOSE = ("general", "alice", 0)
 

@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from reliable_channel.pipeline.check import check
-from reliable_channel.pipeline.verdict import Verdict
+from reliable_channel_audit.check import check
+from reliable_channel_audit.verdict import Verdict
 
 from .generated import write_group
 from .planted import FAULTS, Expected, plant

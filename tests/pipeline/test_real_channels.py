@@ -11,12 +11,12 @@ import anyio
 import pytest
 
 from reliable_channel import ReliableChannel
-from reliable_channel.pipeline import bloom_filters
-from reliable_channel.pipeline.bloom_filters import Bloom
-from reliable_channel.pipeline.check import check
-from reliable_channel.pipeline.facts import facts_of
-from reliable_channel.pipeline.journals import journal_files, participants
-from reliable_channel.pipeline.verdict import Verdict
+from reliable_channel_audit import bloom_filters
+from reliable_channel_audit.bloom_filters import Bloom
+from reliable_channel_audit.check import check
+from reliable_channel_audit.facts import facts_of
+from reliable_channel_audit.journals import journal_files, participants
+from reliable_channel_audit.verdict import Verdict
 
 from ..channel.world import QUICK, MemoryNetwork, Told, listening, make_channel, spied
 

@@ -8,9 +8,9 @@ from socket import socket
 
 import pytest
 
-from reliable_channel.pipeline import session as sessions
-from reliable_channel.pipeline.jvm import SparkUnavailable, java_version
-from reliable_channel.pipeline.session import package_zip, session
+from reliable_channel_audit import session as sessions
+from reliable_channel_audit.jvm import SparkUnavailable, java_version
+from reliable_channel_audit.session import package_zip, session
 
 
 def java(directory: Path, told: str) -> str:
@@ -53,7 +53,7 @@ def test_no_java(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_no_spark(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sessions, "find_spec", lambda name: None)
-    with pytest.raises(SparkUnavailable, match=r"pip install 'reliable-channel\[spark\]'"):
+    with pytest.raises(SparkUnavailable, match=r"pip install 'reliable-channel-audit\[spark\]'"):
         session()
 
 
@@ -99,6 +99,6 @@ def test_of_an_error_of_javas_the_innermost_cause_is_told(text: str, told: str) 
 def test_the_package_goes_along_as_one_file(tmp_path: Path) -> None:
     with zipfile.ZipFile(package_zip(tmp_path)) as packed:
         names = packed.namelist()
-    assert "reliable_channel/pipeline/facts.py" in names
+    assert "reliable_channel_audit/facts.py" in names
     assert "waku/client.py" in names
     assert all(name.endswith(".py") for name in names)

@@ -31,15 +31,21 @@ from reliable_channel.repair_policies import (
 )
 from reliable_channel.sds.message import HistoryEntry
 from reliable_channel.sds.repair_cache import REPAIR_CACHE
-from reliable_channel.sim import Simulation, draw_scenario
-from reliable_channel.sim.measures import RepairMeasures
-from reliable_channel.sim.scenario import Conditions, Parameters, Scenario, StoreConditions, Write
-from reliable_channel.sim.sharing import sds_maker
-from reliable_channel.sim.simulation import core_options
-from reliable_channel.sim.store import Store
-from reliable_channel.sim.trial import metered
 from reliable_channel.state import Identity, MemoryStateStore
 from reliable_channel.transport import MemoryNetwork
+from reliable_channel_lab.sim import Simulation, draw_scenario
+from reliable_channel_lab.sim.measures import RepairMeasures
+from reliable_channel_lab.sim.scenario import (
+    Conditions,
+    Parameters,
+    Scenario,
+    StoreConditions,
+    Write,
+)
+from reliable_channel_lab.sim.sharing import sds_maker
+from reliable_channel_lab.sim.simulation import core_options
+from reliable_channel_lab.sim.store import Store
+from reliable_channel_lab.sim.trial import metered
 from tests.channel.test_retrieval import NO_HINT, Author, Library, ids, reader
 from tests.channel.world import listening, now_ns
 

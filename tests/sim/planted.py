@@ -16,7 +16,7 @@ from reliable_channel.sds.message import Message, MessageKind
 from reliable_channel.sds.outgoing import OutgoingBuffer, OutgoingEntry
 from reliable_channel.sds.receiving import Receiver
 from reliable_channel.sds.repair import SPEC_TIMERS, repair_hash
-from reliable_channel.sim import Simulation, draw_scenario
+from reliable_channel_lab.sim import Simulation, draw_scenario
 
 
 def lost_ack() -> AbstractContextManager[Any]:

@@ -10,8 +10,8 @@ from dataclasses import replace
 
 import pytest
 
-from reliable_channel.sim import Scenario, draw_scenario, shrink
-from reliable_channel.sim.scenario import Parameters, Write
+from reliable_channel_lab.sim import Scenario, draw_scenario, shrink
+from reliable_channel_lab.sim.scenario import Parameters, Write
 
 COMMAND = (sys.executable, "-m", "reliable_channel", "simulate")
 IMPATIENT = replace(

@@ -13,8 +13,9 @@ from xml.etree import ElementTree
 
 import pytest
 
-from reliable_channel.cli.simulate import simulate
-from reliable_channel.sim.comparison import (
+from reliable_channel.sync_core import SyncCore, SyncSetting
+from reliable_channel_lab.commands.simulate import simulate
+from reliable_channel_lab.sim.comparison import (
     CONTROL,
     SCENARIOS,
     VARIANTS,
@@ -25,15 +26,14 @@ from reliable_channel.sim.comparison import (
     maker,
     run_cell,
 )
-from reliable_channel.sim.figures import from_csv, over_seeds, row, to_csv, to_json_line
-from reliable_channel.sim.measures import Measures, percentile
-from reliable_channel.sim.metering import TooMuchWork
-from reliable_channel.sim.network import STORE, Packet, packet
-from reliable_channel.sim.running import spread
-from reliable_channel.sim.scenario import Conditions, Crash, Partition, Scenario
-from reliable_channel.sim.timeline import Timeline
-from reliable_channel.sim.trial import EqualNetwork, Terms, run_trial
-from reliable_channel.sync_core import SyncCore, SyncSetting
+from reliable_channel_lab.sim.figures import from_csv, over_seeds, row, to_csv, to_json_line
+from reliable_channel_lab.sim.measures import Measures, percentile
+from reliable_channel_lab.sim.metering import TooMuchWork
+from reliable_channel_lab.sim.network import STORE, Packet, packet
+from reliable_channel_lab.sim.running import spread
+from reliable_channel_lab.sim.scenario import Conditions, Crash, Partition, Scenario
+from reliable_channel_lab.sim.timeline import Timeline
+from reliable_channel_lab.sim.trial import EqualNetwork, Terms, run_trial
 from reliable_channel_mvds.channel import MvdsCore
 from reliable_channel_mvds.channel.setting import MAX_PEERS
 from reliable_channel_svs.channel import SvsCore
@@ -224,7 +224,7 @@ def test_percentiles_by_nearest_rank(percent: int, value: int) -> None:
 def compare(*arguments: str, **environment: str) -> tuple[int, str, str]:
     done = subprocess.run(
         [sys.executable, "-m", "reliable_channel", "simulate", "--compare", *arguments],
-        env={**os.environ, "RELIABLE_CHANNEL_PLUGINS": "mvds,svs", **environment},
+        env={**os.environ, "RELIABLE_CHANNEL_PLUGINS": "lab,mvds,svs", **environment},
         capture_output=True,
         text=True,
         check=False,
@@ -262,7 +262,7 @@ def test_options_of_the_comparison_go_with_it() -> None:
 
 def test_what_is_not_installed_is_left_out() -> None:
     arguments = ("--participants", "2", "--jobs", "1", "--json")
-    status, lines, told = compare(*arguments, RELIABLE_CHANNEL_PLUGINS="none")
+    status, lines, told = compare(*arguments, RELIABLE_CHANNEL_PLUGINS="lab")
     assert status == 0
     assert "mvds is left out: not installed (pip install reliable-channel-mvds)" in told
     rows = list(map(json.loads, lines.splitlines()))

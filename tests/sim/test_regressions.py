@@ -1,6 +1,6 @@
 import pytest
 
-from reliable_channel.sim import Scenario, Simulation
+from reliable_channel_lab.sim import Scenario, Simulation
 
 from .regressions import FOUND
 

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import pytest
 
-from reliable_channel.sim import Scenario, Simulation, big_group, draw_scenario
+from reliable_channel_lab.sim import Scenario, Simulation, big_group, draw_scenario
 
 SEEDS = range(1, 31)
 

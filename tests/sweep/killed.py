@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import ClassVar
 
-from reliable_channel.sweep import Run, execute, local_processes
-from reliable_channel.sweep.quiet import QuietRun
-from reliable_channel.sweep.runs import Value
+from reliable_channel_lab.sweep import Run, execute, local_processes
+from reliable_channel_lab.sweep.quiet import QuietRun
+from reliable_channel_lab.sweep.runs import Value
 
 RUNS: Sequence[Run] = [
     QuietRun(seed=seed, participants=participants, rounds=2)

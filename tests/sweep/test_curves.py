@@ -2,8 +2,8 @@
 
 import pytest
 
-from reliable_channel.sweep.curves import Best, Figure, Target, best, curve, figure, select
-from reliable_channel.sweep.page import fill_in
+from reliable_channel_lab.sweep.curves import Best, Figure, Target, best, curve, figure, select
+from reliable_channel_lab.sweep.page import fill_in
 
 TABLE = [
     {"size": size, "loss": loss, "seed": seed, "share": share, "bytes": size * 100 + seed}

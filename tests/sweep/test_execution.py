@@ -12,10 +12,10 @@ from pathlib import Path
 
 import pytest
 
-from reliable_channel.sweep import digest, execute, local_processes, read_results
-from reliable_channel.sweep.execution import Batch
-from reliable_channel.sweep.quiet import QuietRun
-from reliable_channel.sweep.results import write_batch
+from reliable_channel_lab.sweep import digest, execute, local_processes, read_results
+from reliable_channel_lab.sweep.execution import Batch
+from reliable_channel_lab.sweep.quiet import QuietRun
+from reliable_channel_lab.sweep.results import write_batch
 from tests.sweep.killed import RUNS
 
 

@@ -7,7 +7,7 @@ import pytest
 from reliable_channel.hooks import hookimpl
 from reliable_channel.plugins import plugin_manager
 from reliable_channel.repair_policies import REPAIR_POLICIES, RepairPolicy, sds_r_only
-from reliable_channel.sweep.group import GroupRun
+from reliable_channel_lab.sweep.group import GroupRun
 
 
 def measured(**settings: Any) -> dict[str, Any]:

@@ -7,9 +7,9 @@ from typing import Final
 
 import pytest
 
-from reliable_channel.sweep import read_plan
-from reliable_channel.sweep.kinds import KINDS
-from reliable_channel.sweep.quiet import QuietRun
+from reliable_channel_lab.sweep import read_plan
+from reliable_channel_lab.sweep.kinds import KINDS
+from reliable_channel_lab.sweep.quiet import QuietRun
 
 DOCS: Final = Path(__file__).parents[2] / "docs"
 

@@ -5,12 +5,12 @@ from typing import Literal
 
 import pytest
 
-from reliable_channel.sim.quiet import QuietGroup, QuietResult, QuietSimulation, TimedMember
-from reliable_channel.sim.scenario import Conditions, Latency
-from reliable_channel.sweep.group import GroupRun
-from reliable_channel.sweep.quiet import QuietRun
-from reliable_channel.sweep.runs import Run
-from reliable_channel.sweep.svs_member import SvsMember
+from reliable_channel_lab.sim.quiet import QuietGroup, QuietResult, QuietSimulation, TimedMember
+from reliable_channel_lab.sim.scenario import Conditions, Latency
+from reliable_channel_lab.sweep.group import GroupRun
+from reliable_channel_lab.sweep.quiet import QuietRun
+from reliable_channel_lab.sweep.runs import Run
+from reliable_channel_lab.sweep.svs_member import SvsMember
 
 
 def play(schedule: str, participants: int, *, loss: float = 0.1, rounds: int = 3) -> QuietResult:

@@ -5,10 +5,10 @@ from random import Random
 
 import pytest
 
-from reliable_channel.sim.network import Packet, packet
-from reliable_channel.sim.relay import RelayNetwork, mesh
-from reliable_channel.sim.scenario import Conditions, Latency, Partition
-from reliable_channel.sim.timeline import Timeline
+from reliable_channel_lab.sim.network import Packet, packet
+from reliable_channel_lab.sim.relay import RelayNetwork, mesh
+from reliable_channel_lab.sim.scenario import Conditions, Latency, Partition
+from reliable_channel_lab.sim.timeline import Timeline
 
 
 @dataclass

@@ -5,7 +5,7 @@ import re
 from pathlib import Path
 from typing import Final
 
-from reliable_channel.sweep import Record, page_text, read_plan, to_line
+from reliable_channel_lab.sweep import Record, page_text, read_plan, to_line
 
 DOCS: Final = Path(__file__).parents[2] / "docs"
 COMMAND: Final = "reliable-channel sweep docs/tuning.toml --page docs/tuning.md"

@@ -10,7 +10,13 @@ from contextlib import contextmanager
 from typing import Final
 
 import anyio
-import uvicorn
+
+try:
+    import uvicorn
+except ModuleNotFoundError as error:
+    raise ImportError(
+        "serving a node over HTTP needs uvicorn: pip install 'reliable-channel[node]'"
+    ) from error
 
 from waku.node.connections import BACKLOG, Connections
 from waku.node.identity import NodeAddress

@@ -4,8 +4,8 @@ from pyspark import pipelines as dp
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from reliable_channel.pipeline.decode import message
-from reliable_channel.pipeline.schemas import STORED
+from reliable_channel_audit.decode import message
+from reliable_channel_audit.schemas import STORED
 
 spark = SparkSession.active()
 

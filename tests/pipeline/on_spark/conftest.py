@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from pyspark.sql import SparkSession
 
-from reliable_channel.pipeline.session import session
+from reliable_channel_audit.session import session
 
 TIMEOUT_S = 600
 """Starting a JVM takes a minute where two cores are busy."""

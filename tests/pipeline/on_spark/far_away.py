@@ -12,11 +12,11 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from reliable_channel.pipeline.audit import read_facts, verdict
-from reliable_channel.pipeline.session import session
-from reliable_channel.sweep import digest, execute
-from reliable_channel.sweep.on_spark import spark_executor
-from reliable_channel.sweep.quiet import QuietRun
+from reliable_channel_audit.audit import read_facts, verdict
+from reliable_channel_audit.session import session
+from reliable_channel_lab.sweep import digest, execute
+from reliable_channel_lab.sweep.on_spark import spark_executor
+from reliable_channel_lab.sweep.quiet import QuietRun
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -6,7 +6,7 @@ from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
 
-from reliable_channel.pipeline.schemas import FACT
+from reliable_channel_audit.schemas import FACT
 
 Row = tuple[Any, ...]
 

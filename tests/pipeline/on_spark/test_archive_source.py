@@ -12,8 +12,8 @@ import pytest
 from pyspark.sql import SparkSession
 from pyspark.sql.types import StructType
 
-from reliable_channel.pipeline.schemas import STORED
-from reliable_channel.pipeline.sources.archive import ArchiveReader, database
+from reliable_channel_audit.schemas import STORED
+from reliable_channel_audit.sources.archive import ArchiveReader, database
 from waku import WakuMessage
 from waku.node.store import Archive
 

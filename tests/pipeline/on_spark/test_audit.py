@@ -7,12 +7,12 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
-from reliable_channel.pipeline.audit import read_facts, verdict
-from reliable_channel.pipeline.check import check
-from reliable_channel.pipeline.decode import decoded
-from reliable_channel.pipeline.findings import Audit
-from reliable_channel.pipeline.schemas import FACTS
-from reliable_channel.pipeline.verdict import Verdict
+from reliable_channel_audit.audit import read_facts, verdict
+from reliable_channel_audit.check import check
+from reliable_channel_audit.decode import decoded
+from reliable_channel_audit.findings import Audit
+from reliable_channel_audit.schemas import FACTS
+from reliable_channel_audit.verdict import Verdict
 
 from ..generated import write_group
 from ..planted import FAULTS, plant
@@ -86,8 +86,8 @@ def test_causal_order_is_what_sql_says(spark: SparkSession, tmp_path: Path) -> N
 
 
 def test_facts_have_the_columns_of_their_types() -> None:
-    from reliable_channel.pipeline import facts, findings, replay
-    from reliable_channel.pipeline import verdict as verdicts
+    from reliable_channel_audit import facts, findings, replay
+    from reliable_channel_audit import verdict as verdicts
 
     for name, table in FACTS.items():
         kinds = [getattr(module, name, None) for module in (facts, findings, replay, verdicts)]

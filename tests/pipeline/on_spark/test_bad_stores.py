@@ -19,8 +19,8 @@ import anyio
 import pytest
 from pyspark.sql.streaming.datasource import ReadAllAvailable
 
-from reliable_channel.pipeline.sources import store
-from reliable_channel.pipeline.sources.store import (
+from reliable_channel_audit.sources import store
+from reliable_channel_audit.sources.store import (
     StoreReader,
     StoreStreamReader,
     StoreUnreadable,

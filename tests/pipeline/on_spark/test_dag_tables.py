@@ -8,12 +8,12 @@ import pytest
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.testing import assertDataFrameEqual
 
-from reliable_channel.pipeline import dag_tables
-from reliable_channel.pipeline.audit import read_facts, read_said, verdict
-from reliable_channel.pipeline.dag import Said, places, said_by
-from reliable_channel.pipeline.journals import journal_files, participants
-from reliable_channel.pipeline.report import write_report
-from reliable_channel.pipeline.schemas import PLACE, SAID
+from reliable_channel_audit import dag_tables
+from reliable_channel_audit.audit import read_facts, read_said, verdict
+from reliable_channel_audit.dag import Said, places, said_by
+from reliable_channel_audit.journals import journal_files, participants
+from reliable_channel_audit.report import write_report
+from reliable_channel_audit.schemas import PLACE, SAID
 
 from ..generated import write_group
 

@@ -10,8 +10,8 @@ from pathlib import Path
 
 from pyspark.sql import SparkSession
 
-from reliable_channel.pipeline.schemas import STORED
 from reliable_channel.sds.wire import SpecCodec
+from reliable_channel_audit.schemas import STORED
 
 from .cluster import ENVIRONMENT
 from .test_decode import SAID

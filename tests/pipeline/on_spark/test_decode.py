@@ -14,15 +14,15 @@ from pyspark.sql import SparkSession
 from pyspark.testing import assertDataFrameEqual
 
 from reliable_channel.encryption import Encryption, EncryptionPair
-from reliable_channel.pipeline.bloom_tables import blooms
-from reliable_channel.pipeline.decode import decode_batch, decoded
-from reliable_channel.pipeline.opening import NamedEncryption
-from reliable_channel.pipeline.schemas import FILTER
 from reliable_channel.plugins import SELECTION
 from reliable_channel.sds.bloom import BloomParameters, RollingBloomFilter
 from reliable_channel.sds.message import HistoryEntry, Message
 from reliable_channel.sds.nim_bloom import NIM_BLOOM
 from reliable_channel.sds.wire import NimCodec, SpecCodec
+from reliable_channel_audit.bloom_tables import blooms
+from reliable_channel_audit.decode import decode_batch, decoded
+from reliable_channel_audit.opening import NamedEncryption
+from reliable_channel_audit.schemas import FILTER
 from reliable_channel_encryption import Keyring, Secret, SymmetricEncryption
 
 SAID = Message(

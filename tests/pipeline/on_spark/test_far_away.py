@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from reliable_channel.pipeline.check import check
-from reliable_channel.sweep import digest, execute, local_processes, read_results
+from reliable_channel_audit.check import check
+from reliable_channel_lab.sweep import digest, execute, local_processes, read_results
 
 from ..generated import write_group
 from ..planted import FAULTS, plant

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pyspark.sql import SparkSession
 from pyspark.testing import assertDataFrameEqual
 
-from reliable_channel.pipeline import figures
+from reliable_channel_audit import figures
 
 from .tables import Row, delivery, fact, facts
 

@@ -16,8 +16,8 @@ from random import Random
 import anyio
 from pyspark.sql import SparkSession
 
-from reliable_channel.pipeline.lines import line_of
-from reliable_channel.pipeline.live import _COLUMNS, WATCHED, Watch
+from reliable_channel_audit.lines import line_of
+from reliable_channel_audit.live import _COLUMNS, WATCHED, Watch
 from waku import WakuClient, WakuMessage
 
 from ...cli.processes import Node

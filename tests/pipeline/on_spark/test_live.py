@@ -8,10 +8,10 @@ import pytest
 from pyspark.sql import SparkSession
 from pyspark.sql.streaming.datasource import ReadAllAvailable
 
-from reliable_channel.pipeline import journals
-from reliable_channel.pipeline.lines import SET_ASIDE, line_of
-from reliable_channel.pipeline.live import Notice, Watch, notices
-from reliable_channel.pipeline.sources.journals import JournalStreamReader
+from reliable_channel_audit import journals
+from reliable_channel_audit.lines import SET_ASIDE, line_of
+from reliable_channel_audit.live import Notice, Watch, notices
+from reliable_channel_audit.sources.journals import JournalStreamReader
 
 from ..generated import write_group
 from ..planted import plant

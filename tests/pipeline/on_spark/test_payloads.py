@@ -11,9 +11,6 @@ import pytest
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.testing import assertDataFrameEqual
 
-from reliable_channel.pipeline.decode import decoded
-from reliable_channel.pipeline.payloads import join, payloads
-from reliable_channel.pipeline.schemas import MESSAGE, PAYLOAD
 from reliable_channel.segmentation import (
     LIP_243_V01,
     NIM_SEGMENTATION,
@@ -24,6 +21,9 @@ from reliable_channel.segmentation import (
     payload_hash,
 )
 from reliable_channel.segmentation.segment_sets import SEGMENT_OVERHEAD_BYTES, SET_OVERHEAD_BYTES
+from reliable_channel_audit.decode import decoded
+from reliable_channel_audit.payloads import join, payloads
+from reliable_channel_audit.schemas import MESSAGE, PAYLOAD
 
 from ..test_real_channels import Group
 

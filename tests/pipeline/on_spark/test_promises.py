@@ -6,10 +6,10 @@ import pytest
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.testing import assertDataFrameEqual
 
-from reliable_channel.pipeline import audits
-from reliable_channel.pipeline.audits import table
-from reliable_channel.pipeline.promises import ANOTHER_MESSAGE
-from reliable_channel.pipeline.schemas import FINDING
+from reliable_channel_audit import audits
+from reliable_channel_audit.audits import table
+from reliable_channel_audit.promises import ANOTHER_MESSAGE
+from reliable_channel_audit.schemas import FINDING
 
 from .tables import Row, delivery, fact, facts
 

@@ -11,11 +11,11 @@ import pytest
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.testing import assertDataFrameEqual
 
-from reliable_channel.pipeline import figures
-from reliable_channel.pipeline.audit import read_facts, verdict
-from reliable_channel.pipeline.check import check
-from reliable_channel.pipeline.report import FIGURES, TIMES, write_report
-from reliable_channel.pipeline.schemas import FACT
+from reliable_channel_audit import figures
+from reliable_channel_audit.audit import read_facts, verdict
+from reliable_channel_audit.check import check
+from reliable_channel_audit.report import FIGURES, TIMES, write_report
+from reliable_channel_audit.schemas import FACT
 
 from ..generated import write_group
 from ..planted import plant

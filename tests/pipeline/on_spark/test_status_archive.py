@@ -10,7 +10,7 @@ from typing import Any
 
 from pyspark.sql import SparkSession
 
-from reliable_channel.pipeline.check import check
+from reliable_channel_audit.check import check
 from reliable_channel_status import Community, PrivateKey, Reaction
 from reliable_channel_status.bot import StatusTestKit
 

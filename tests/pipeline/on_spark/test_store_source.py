@@ -12,7 +12,7 @@ import pytest
 from pyspark.sql import SparkSession
 from pyspark.sql.datasource import EqualTo, GreaterThan, IsNull, LessThanOrEqual
 
-from reliable_channel.pipeline.sources.store import StoreReader, Wanted
+from reliable_channel_audit.sources.store import StoreReader, Wanted
 from waku import WakuClient, WakuMessage
 
 from ...cli.processes import Node

@@ -5,13 +5,14 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+import typer
 from pyspark.sql import SparkSession
 from typer.testing import CliRunner
 
-from reliable_channel.cli.main import command_line
-from reliable_channel.sweep import digest, execute, local_processes, read_results
-from reliable_channel.sweep.execution import run_batch
-from reliable_channel.sweep.on_spark import spark_executor
+from reliable_channel_lab.plugin import register_commands
+from reliable_channel_lab.sweep import digest, execute, local_processes, read_results
+from reliable_channel_lab.sweep.execution import run_batch
+from reliable_channel_lab.sweep.on_spark import spark_executor
 from tests.sweep.killed import RUNS
 
 from .conftest import SMALL
@@ -54,7 +55,9 @@ def test_the_command_passes_on_what_spark_is_told(spark: SparkSession, tmp_path:
     file.write_text("[experiments.a]\nrun = 'quiet'\nparticipants = 3\nrounds = 1\n")
     command = ["sweep", str(file), "--master", "local[2]", "--conf", f"{name}=3"]
     try:
-        told = CliRunner().invoke(command_line(), command)
+        app = typer.Typer()
+        register_commands(app)
+        told = CliRunner().invoke(app, command)
         assert told.exit_code == 0, told.output
         assert "1 runs in" in told.output
         assert spark.conf.get(name) == "3"

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from pyspark.sql import SparkSession
 from pyspark.testing import assertDataFrameEqual
 
-from reliable_channel.pipeline.figures import sync_traffic
+from reliable_channel_audit.figures import sync_traffic
 
 from .tables import Row, fact, facts
 

@@ -11,8 +11,8 @@ import sys
 import time
 from typing import TYPE_CHECKING
 
-from reliable_channel.pipeline.live import notices
-from reliable_channel.pipeline.session import session
+from reliable_channel_audit.live import notices
+from reliable_channel_audit.session import session
 
 from .conftest import SMALL
 

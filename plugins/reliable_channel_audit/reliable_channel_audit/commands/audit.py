@@ -1,0 +1,139 @@
+"""`reliable-channel audit`: what happened in a channel, on Spark, with a report."""
+
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+from rich.status import Status
+
+from reliable_channel.cli.console import err, out
+
+from ..findings import SETTLE_MS
+from ..journals import journal_files
+from ..session import session
+from .check import tell
+from .spark_flags import MASTER_HELP, REMOTE_HELP, Conf, settings
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+
+def register(app: typer.Typer) -> None:
+    """Add the command."""
+    app.command()(audit)
+
+
+def audit(
+    paths: Annotated[list[Path], typer.Argument(help="Journals, or directories of them.")],
+    report: Annotated[
+        Path,
+        typer.Option(
+            "--out", file_okay=False, help="Directory for the page, its tables and its JSON."
+        ),
+    ] = Path("report"),
+    master: Annotated[str | None, typer.Option(help=f"{MASTER_HELP} The first by default.")] = None,
+    remote: Annotated[str | None, typer.Option(help=REMOTE_HELP)] = None,
+    conf: Conf = None,
+    settle_ms: Annotated[
+        int, typer.Option(min=0, help="How long something may be on its way.")
+    ] = SETTLE_MS,
+    dag: Annotated[
+        str,
+        typer.Option(
+            metavar="FROM..TO",
+            help="Times (UTC, ISO 8601) between which the DAG is drawn; either may be left out.",
+        ),
+    ] = "..",
+    partitions: Annotated[
+        int | None, typer.Option(min=1, help="Tasks that read; one for 64 MiB by default.")
+    ] = None,
+    verbose: Annotated[bool, typer.Option(help="Let Spark and Java say all they have to.")] = False,
+) -> None:
+    """Say whether a channel kept its promises, and write a report of how it did.
+
+    Gives the answer of `check`, for any number of journals. The exit status is 1 where a promise
+    was broken. Needs Java 17 or 21 and `pip install 'reliable-channel-audit[spark]'`.
+    """
+    begin_ms, end_ms = time_window(dag)
+    given = settings(conf)
+    journal_files(paths)  # what is wrong with them is said before a minute's start
+    if remote:
+        paths = [path.resolve() for path in paths]  # a server works in a directory of its own
+    with Status("starting Spark", console=err) as status:
+        spark = session(master, remote=remote, settings=given, verbose=verbose)
+        from ..audit import read_facts, read_said, verdict
+        from ..report import write_report
+
+        with _told(spark, status):
+            facts = read_facts(spark, paths, settle_ms=settle_ms, partitions=partitions)
+            found = verdict(facts, paths, settle_ms=settle_ms, progress=status.update)
+            page = write_report(
+                facts,
+                found,
+                report,
+                said=read_said(spark, paths, partitions=partitions),
+                begin_ms=begin_ms,
+                end_ms=end_ms,
+                progress=status.update,
+            )
+        spark.stop()
+    tell(found)
+    out.print(f"report: {page.resolve().as_uri()}", soft_wrap=True, highlight=False)
+    raise typer.Exit(0 if found.holds else 1)
+
+
+def time_window(text: str) -> tuple[int, int]:
+    """Begin and end, in ms since 1970, of `FROM..TO`.
+
+    Raises:
+        typer.BadParameter: it is none.
+    """
+    begin, dots, end = text.partition("..")
+    try:
+        if not dots:
+            raise ValueError("there is no '..' in it")
+        window = _ms(begin, 0), _ms(end, 2**63 - 1)
+        if window[0] > window[1]:
+            raise ValueError("it ends before it begins")
+    except ValueError as error:
+        raise typer.BadParameter(
+            f"{text!r} is no time window: {error}; give 2026-11-22T10:00..2026-11-22T10:05",
+            param_hint="--dag",
+        ) from None
+    return window
+
+
+def _ms(text: str, otherwise: int) -> int:
+    if not text:
+        return otherwise
+    at = datetime.fromisoformat(text)
+    return round((at if at.tzinfo else at.replace(tzinfo=UTC)).timestamp() * 1000)
+
+
+@contextmanager
+def _told(spark: "SparkSession", status: Status) -> Iterator[None]:
+    """Show how many tasks of the stage at work are done, where the session can tell."""
+    done = threading.Event()
+
+    def watch() -> None:
+        tracker = spark.sparkContext.statusTracker()
+        while not done.wait(0.5):
+            for stage in tracker.getActiveStageIds():
+                if (info := tracker.getStageInfo(stage)) and info.numTasks > 1:
+                    what = str(status.status).split(": ", 1)[0]
+                    status.update(f"{what}: {info.numCompletedTasks} of {info.numTasks} tasks")
+
+    watching = threading.Thread(target=watch, name="reliable_channel.progress", daemon=True)
+    connected = type(spark).__module__.startswith("pyspark.sql.connect")
+    if err.is_terminal and not connected:
+        watching.start()
+    try:
+        yield
+    finally:
+        done.set()
+        if watching.is_alive():
+            watching.join()

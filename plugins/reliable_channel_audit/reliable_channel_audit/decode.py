@@ -1,0 +1,161 @@
+"""Waku payloads to typed columns, a batch at a time, in both dialects."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import Any, Final
+
+import pyarrow as pa
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F
+from pyspark.sql.types import StructField, StructType
+
+from reliable_channel.encryption import Encryption
+from reliable_channel.options import ENCRYPTION_ORDERS
+from reliable_channel.sds.message import MessageKind, kind_of
+from reliable_channel.sds.wire import CodecError, NimCodec, SpecCodec
+
+from .opening import EncryptionFactory, Unopened, opened
+from .schemas import MESSAGE
+from .sources.batches import arrow_schema
+
+_SPEC: Final = SpecCodec()
+_NIM: Final = NimCodec()
+_KINDS: Final[dict[MessageKind | None, str]] = {kind: kind.value for kind in MessageKind}
+_LAMPORT, _CONTENT, _ERROR = map(MESSAGE.names.index, ("lamport_timestamp", "content", "error"))
+MOST_LAMPORT: Final = 2**63 - 1
+Row = tuple[Any, ...]
+
+
+def decoded(
+    frame: DataFrame,
+    column: str = "payload",
+    *,
+    blooms: bool = False,
+    encryption: EncryptionFactory | None = None,
+    encryption_order: str = "sds-then-encrypt",
+) -> DataFrame:
+    """A DataFrame with one more column, `message`: what stands in a binary column, decoded.
+
+    Bloom filters, most of a message's bytes, are null unless asked for. With an `encryption`
+    payloads are opened before, or with `encrypt-then-sds` contents after. (Journals have payloads
+    as they were before they were sealed.)
+
+    Raises:
+        ValueError: no such `encryption_order`.
+    """
+    if encryption_order not in ENCRYPTION_ORDERS:
+        allowed = " and ".join(map(repr, ENCRYPTION_ORDERS))
+        raise ValueError(f"encryption_order is {encryption_order!r}; allowed are {allowed}")
+    inside = encryption_order == "encrypt-then-sds"
+    schema = StructType([*frame.schema.fields, StructField("message", MESSAGE)])
+
+    def with_messages(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        key = None if encryption is None else encryption()
+        for batch in batches:
+            outer, inner = (None, key) if inside else (key, None)
+            messages = decode_batch(batch.column(column), blooms=blooms, outer=outer, inner=inner)
+            arrays = [*batch.columns, messages.to_struct_array()]
+            yield pa.RecordBatch.from_arrays(arrays, [*batch.schema.names, "message"])
+
+    return frame.mapInArrow(with_messages, schema)
+
+
+def message(payload: Column) -> Column:
+    """A binary column decoded, without its bloom filter: the `message` of `decoded` where a frame
+    cannot be asked for its columns, as in a declarative pipeline."""
+
+    def of_batch(payloads: pa.Array) -> pa.Array:
+        return decode_batch(payloads).to_struct_array()
+
+    return F.arrow_udf(of_batch, MESSAGE)(payload)
+
+
+def decode_batch(
+    payloads: pa.Array,
+    *,
+    blooms: bool = False,
+    outer: Encryption | None = None,
+    inner: Encryption | None = None,
+) -> pa.RecordBatch:
+    """Decode binary values to a batch of the table `MESSAGE`; `outer` opens them before, `inner`
+    their contents after.
+
+    What is no SDS message is a row whose `error` says why, and so is what does not open; of a
+    content that does not open all else is there. A null is a row without anything.
+    """
+    schema = arrow_schema(MESSAGE)
+    given = payloads.to_pylist()
+    values = given if outer is None else opened(outer, given)
+    rows = [_row(value, blooms) for value in values]
+    if inner is not None:
+        contents = opened(inner, [row[_CONTENT] for row in rows])
+        rows = [_with_content(row, each) for row, each in zip(rows, contents, strict=True)]
+    columns: Iterable[tuple[Any, ...]] = zip(*rows, strict=True) if rows else [()] * len(schema)
+    arrays = [pa.array(column, field.type) for column, field in zip(columns, schema, strict=True)]
+    return pa.RecordBatch.from_arrays(arrays, schema=schema)
+
+
+def _row(payload: bytes | Unopened | None, blooms: bool) -> Row:
+    if payload is None:
+        return _failed(None)
+    if isinstance(payload, Unopened):
+        return _failed(payload.why)
+    try:
+        row = _spec(payload, blooms) if _SPEC.recognises(payload) else _nim(payload, blooms)
+    except CodecError as error:
+        return _failed(str(error))
+    lamport_timestamp = row[_LAMPORT]
+    if lamport_timestamp is not None and lamport_timestamp > MOST_LAMPORT:
+        return _failed(f"lamport_timestamp {lamport_timestamp} does not fit 64 bits with a sign")
+    return row
+
+
+def _spec(payload: bytes, blooms: bool) -> Row:
+    """Without a `Message` in between, which would take a fifth of the time."""
+    raw = _SPEC.parse(payload)
+    has = raw.HasField
+    lamport_timestamp = raw.lamport_timestamp if has("lamport_timestamp") else None
+    content = raw.content if has("content") else None
+    return (
+        "spec",
+        _KINDS.get(kind_of(lamport_timestamp, content)),
+        raw.channel_id,
+        raw.sender_id,
+        raw.message_id,
+        lamport_timestamp,
+        [entry.message_id for entry in raw.causal_history],
+        [entry.message_id for entry in raw.repair_request],
+        content,
+        raw.signature if has("signature") else None,
+        raw.bloom_filter if blooms and has("bloom_filter") else None,
+        None,
+    )
+
+
+def _nim(payload: bytes, blooms: bool) -> Row:
+    message = _NIM.decode(payload)
+    return (
+        "nim",
+        _KINDS.get(message.kind),
+        message.channel_id,
+        message.sender_id,
+        message.message_id,
+        message.lamport_timestamp,
+        message.causal_ids,
+        [entry.message_id for entry in message.repair_request],
+        message.content,
+        message.signature,
+        message.bloom_filter if blooms else None,
+        None,
+    )
+
+
+def _with_content(row: Row, content: bytes | Unopened | None) -> Row:
+    if isinstance(content, Unopened):
+        return (*row[:_CONTENT], None, *row[_CONTENT + 1 : _ERROR], content.why)
+    return (*row[:_CONTENT], content, *row[_CONTENT + 1 :])
+
+
+def _failed(error: str | None) -> Row:
+    return (*(None,) * (len(MESSAGE) - 1), error)

@@ -1,0 +1,265 @@
+"""What a journal says, as the rows that audits compare: a pass over its lines, whoever asks.
+
+`check` gathers them in this process, `audit` in as many as Spark has.
+"""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Iterator
+from itertools import groupby
+from typing import Final, NamedTuple
+
+from reliable_channel.sds.message import Message
+from reliable_channel.sds.options import Limits
+
+from .bloom_filters import Bloom, BloomReview
+from .findings import SETTLE_MS, Finding
+from .journals import Participant, lived
+from .lines import SET_ASIDE, WIRE_IN, WIRE_OUT, Line
+from .misbehaviour import Deed
+from .replay import Life, Replay, message_of
+from .verdict import SetAside
+
+MOST_LAGS: Final = Limits().participants
+"""Senders whose clock is looked at by one participant, those that came first."""
+
+
+class Delivery(NamedTuple):
+    """A message entered a log, own or of others."""
+
+    channel_id: str
+    participant_id: str
+    life: int
+    message_id: str
+    sender_id: str
+    lamport_timestamp: int
+    content_sha256: bytes
+    at_ms: int
+    first_segment_id: str | None
+    """Of an own message the first one of its payload; None where it came from others."""
+    message_hash: bytes | None
+    """Under which it came; None for an own one."""
+    source: str | None
+    """`live` or `store`; None for an own one."""
+    missing_since_ms: int | None
+    """Since when others had waited for it here; None where nobody had."""
+    log_position: int
+    """Where it stands in the log in the end."""
+
+
+class Outcome(NamedTuple):
+    """What a participant was told of a message that was not delivered."""
+
+    channel_id: str
+    participant_id: str
+    life: int
+    message_id: str
+    is_failure: bool
+    """An own message failed, by what its sender was told; else one of others was declared lost."""
+
+
+class Acknowledgement(NamedTuple):
+    """An own message, and when its sender was told that others have it."""
+
+    channel_id: str
+    participant_id: str
+    life: int
+    message_id: str
+    accepted_ms: int
+    acknowledged_ms: int | None
+    """None where that was never told."""
+    source: str | None
+    """By what it was known: `causal_history` or `bloom_filter`."""
+
+
+class Dispatch(NamedTuple):
+    """A message went out, under a hash of its own each time."""
+
+    channel_id: str
+    participant_id: str
+    life: int
+    message_hash: bytes
+    kind: str
+    """Why: `content`, `retry`, `repair`, `sync` or `ephemeral`."""
+    at_ms: int
+    payload_bytes: int
+
+
+class Traffic(NamedTuple):
+    """What went out of one kind, in all, by the fields that it went into."""
+
+    channel_id: str
+    participant_id: str
+    life: int
+    kind: str
+    messages: int
+    total_bytes: int
+    content_bytes: int
+    bloom_filter_bytes: int
+    repair_request_bytes: int
+    causal_history_bytes: int
+    """With the ids and numbers that every message has: some 150 bytes."""
+
+
+class Repair(NamedTuple):
+    """A message that was asked of others, and how often; or that was sent again for others."""
+
+    channel_id: str
+    participant_id: str
+    life: int
+    message_id: str
+    requests: int
+    responses: int
+
+
+class Lag(NamedTuple):
+    """Between the stamp of a sender's live messages and when they came, each by its own clock."""
+
+    channel_id: str
+    participant_id: str
+    life: int
+    sender_id: str
+    least_ms: int
+    """Of the quickest one."""
+
+
+Fact = (
+    Life
+    | Delivery
+    | Outcome
+    | Acknowledgement
+    | Dispatch
+    | Traffic
+    | Repair
+    | Lag
+    | Bloom
+    | Deed
+    | Finding
+    | SetAside
+)
+
+
+def facts_of(participant: Participant, *, settle_ms: int = SETTLE_MS) -> Iterator[Fact]:
+    """All that the journals of one participant say."""
+    whose = participant.channel_id, participant.participant_id
+    aside: defaultdict[tuple[str, str], list[int]] = defaultdict(list)
+    for life, noted in groupby(lived(*whose, participant.paths), key=lambda noted: noted.life):
+        replay, gathering = Replay(*whose, life, settle_ms=settle_ms), _Life((*whose, life))
+        for each in noted:
+            if each.line.event == SET_ASIDE:
+                aside[each.path, each.line.record or ""].append(each.number)
+            message = _message(each.line)
+            replay.add(each, message)
+            yield from gathering.add(each.line, message)
+        if replay.has_begun:
+            yield replay.life()
+            yield from replay.findings()
+            yield from gathering.end(replay)
+    for (path, reason), numbers in aside.items():
+        yield SetAside(path, reason, len(numbers), min(numbers))
+
+
+def _message(line: Line) -> Message | None:
+    return message_of(line.payload) if line.event in (WIRE_IN, WIRE_OUT) else None
+
+
+class _Life:
+    """Gathers what one life says."""
+
+    def __init__(self, whose: tuple[str, str, int]) -> None:
+        self._whose = whose
+        self._logged: dict[str, Line] = {}
+        self._sources: dict[bytes, str] = {}
+        self._missing_since_ms: dict[str, int] = {}
+        self._acknowledged: dict[str, Line] = {}
+        self._requests: Counter[str] = Counter()
+        self._responses: Counter[str] = Counter()
+        self._traffic: defaultdict[str, Counter[str]] = defaultdict(Counter)
+        self._least_ms: dict[str, int] = {}
+        self._bloom_filters = BloomReview(whose)
+
+    def add(self, line: Line, message: Message | None) -> Iterator[Fact]:
+        """Take a line; what needs nothing else is told at once."""
+        yield from self._bloom_filters.add(line, message)
+        message_id, message_hash, at_ms = line.message_id or "", line.message_hash, line.at_ms or 0
+        match line.event:
+            case "message_logged":
+                self._logged.setdefault(message_id, line)
+            case "message_forged":
+                self._logged.pop(message_id, None)
+            case "wire_in" if message_hash is not None:
+                if line.outcome in ("delivered", "parked"):
+                    self._sources[message_hash] = line.source or ""
+                    self._lag(line, message, at_ms)
+            case "wire_out" if message_hash is not None:
+                self._count(line, message)
+                size = len(line.payload or b"")
+                yield Dispatch(*self._whose, message_hash, line.source or "", at_ms, size)
+            case "message_acknowledged":
+                self._acknowledged[message_id] = line
+            case "message_missing":
+                for missing_id in line.message_ids or ():
+                    self._missing_since_ms.setdefault(missing_id, at_ms)
+            case "repair_requested":
+                self._requests.update(line.message_ids or ())
+            case "repair_sent":
+                self._responses[message_id] += 1
+            case "message_lost":
+                yield Outcome(*self._whose, message_id, is_failure=False)
+            case "send_failed" | "delivery_failed":
+                yield Outcome(*self._whose, message_id, is_failure=True)
+
+    def end(self, replay: Replay) -> Iterator[Fact]:
+        """What is known in the end."""
+        positions = {entry.message_id: i for i, entry in enumerate(replay.log)}
+        for message_id, line in self._logged.items():
+            yield Delivery(
+                *self._whose,
+                message_id,
+                line.sender_id or "",
+                line.lamport_timestamp or 0,
+                line.content_sha256 or b"",
+                line.at_ms or 0,
+                line.first_segment_id,
+                line.message_hash,
+                self._sources.get(line.message_hash or b""),
+                self._missing_since_ms.get(message_id),
+                positions.get(message_id, 0),
+            )
+            if line.first_segment_id == message_id:
+                told = self._acknowledged.get(message_id)
+                when = (None, None) if told is None else (told.at_ms, told.source)
+                yield Acknowledgement(*self._whose, message_id, line.at_ms or 0, *when)
+        for kind, counts in self._traffic.items():
+            yield Traffic(*self._whose, kind, *(counts[name] for name in Traffic._fields[4:]))
+        for sender_id, least_ms in self._least_ms.items():
+            yield Lag(*self._whose, sender_id, least_ms)
+        yield from replay.misbehaviour
+        yield from self._bloom_filters.end()
+        for message_id in self._requests.keys() | self._responses.keys():
+            requests, responses = self._requests[message_id], self._responses[message_id]
+            yield Repair(*self._whose, message_id, requests, responses)
+
+    def _lag(self, line: Line, message: Message | None, at_ms: int) -> None:
+        if line.source == "live" and message is not None and line.timestamp_ns is not None:
+            lag_ms = at_ms - line.timestamp_ns // 1_000_000
+            least_ms = self._least_ms.get(message.sender_id, lag_ms)
+            if message.sender_id in self._least_ms or len(self._least_ms) < MOST_LAGS:
+                self._least_ms[message.sender_id] = min(lag_ms, least_ms)
+
+    def _count(self, line: Line, message: Message | None) -> None:
+        counts = self._traffic[line.source or ""]
+        counts["messages"] += 1
+        counts["total_bytes"] += (total := len(line.payload or b""))
+        if message is None:
+            return
+        content, bloom = len(message.content or b""), len(message.bloom_filter or b"")
+        repair = sum(
+            len(entry.message_id) + len(entry.sender_id or "") + len(entry.retrieval_hint or b"")
+            for entry in message.repair_request
+        )
+        counts["content_bytes"] += content
+        counts["bloom_filter_bytes"] += bloom
+        counts["repair_request_bytes"] += repair
+        counts["causal_history_bytes"] += total - content - bloom - repair

@@ -1,0 +1,230 @@
+"""Journals on disk: which files there are, whose they are, and their lines in the order in which
+they were lived."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import zlib
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from importlib import import_module
+from importlib.util import find_spec
+from io import BufferedReader
+from itertools import islice
+from os import SEEK_END
+from pathlib import Path
+from typing import IO, Any, Final, NamedTuple, cast
+
+from reliable_channel.runtime.journal import FORMAT
+
+from .lines import OPENED, SET_ASIDE, Line, line_of, set_aside
+
+ZSTANDARD: Final[Any] = import_module("zstandard") if find_spec("zstandard") else None
+"""It comes with the extra [spark]."""
+DAMAGE: Final = (EOFError, OSError, zlib.error, *((ZSTANDARD.ZstdError,) if ZSTANDARD else ()))
+"""What a file raises that cannot be read on."""
+PACKED: Final = (".gz", ".zst")
+SUFFIXES: Final = tuple(
+    kind + packed for kind in (".jsonl", ".journal") for packed in ("", *PACKED)
+)
+TAIL_BYTES: Final = 64 * 1024
+MAX_LINE_BYTES: Final = 32 * 1024 * 1024
+"""A longer line is set aside unread: the longest payload, 16 MiB, takes 22 MiB as base64."""
+MAX_LINES_BEFORE_OPENED: Final = 1_000
+"""How far into a file is looked for whose it is."""
+
+
+class Noted(NamedTuple):
+    """A line, and where it stands."""
+
+    path: str
+    number: int
+    """From 1."""
+    life: int
+    """Counts a participant's logs, from 0: who starts again without its state begins a new one."""
+    line: Line
+
+
+@dataclass(frozen=True, slots=True)
+class Participant:
+    """The journals of one participant of one channel, by when they begin."""
+
+    channel_id: str
+    participant_id: str
+    paths: tuple[str, ...]
+    size_bytes: int
+
+
+def journal_files(paths: Iterable[str | Path]) -> list[Path]:
+    """The journals among files and in directories, however deep.
+
+    Raises:
+        FileNotFoundError: a path that is not there.
+        ValueError: there is no journal at all.
+    """
+    files: dict[Path, None] = {}
+    places = [Path(path) for path in paths]
+    for path in places:
+        if path.is_dir():
+            found = (each for each in path.rglob("*") if each.name.endswith(SUFFIXES))
+            files.update(dict.fromkeys(sorted(each for each in found if each.is_file())))
+        elif path.exists():
+            files[path] = None
+        else:
+            raise FileNotFoundError(f"{path} is not there; give journals, or directories of them")
+    if not files:
+        names = " and ".join(map(str, places)) or "no path"
+        raise ValueError(
+            f"no journals in {names}; looked for files whose names end with {', '.join(SUFFIXES)}"
+        )
+    return list(files)
+
+
+def participants(files: Iterable[Path]) -> tuple[list[Participant], list[Path]]:
+    """Who the files are of, and the files of which nothing says that."""
+    known: defaultdict[tuple[str, str], list[tuple[int, Path]]] = defaultdict(list)
+    unknown = []
+    for path in files:
+        opened = _first_opened(path)
+        if opened is None:
+            unknown.append(path)
+        else:
+            known[opened[0], opened[1]].append((opened[2], path))
+    return [
+        Participant(
+            channel_id,
+            participant_id,
+            tuple(str(path) for _, path in sorted(found)),
+            sum(path.stat().st_size for _, path in found),
+        )
+        for (channel_id, participant_id), found in sorted(known.items())
+    ], unknown
+
+
+def lived(channel_id: str, participant_id: str, paths: Sequence[str]) -> Iterator[Noted]:
+    """The lines of a participant's journals, one file after the other.
+
+    A life ends where the participant starts again without its state, and where a second journal
+    says that it was there twice at a time.
+    """
+    life, last_ms = -1, 0
+    for path in paths:
+        is_first = True
+        for number, line in lines_of(channel_id, participant_id, path):
+            if line.event == OPENED:
+                overlaps = is_first and (line.at_ms or 0) < last_ms
+                life += life < 0 or overlaps or wanted_from_ms(line) is not None
+                is_first = False
+            if line.event != SET_ASIDE:
+                last_ms = max(last_ms, line.at_ms or 0)
+            yield Noted(path, number, max(life, 0), line)
+
+
+def lines_of(channel_id: str, participant_id: str, path: str) -> Iterator[tuple[int, Line]]:
+    """The numbered lines of one journal; what is of nobody, of another participant or of another
+    version is set aside."""
+    why = "before journal_opened: nobody knows whose it is"
+    for number, text in numbered_texts(Path(path)):
+        line = text if isinstance(text, Line) else line_of(text)
+        if line.event == OPENED:
+            why = _why_not(line, channel_id, participant_id)
+        yield number, line if not why or line.event == SET_ASIDE else set_aside(why)
+
+
+def wanted_from_ms(opened: Line) -> int | None:
+    """From when on a participant wants what was said; None where it goes on as before a restart."""
+    value = settings(opened).get("wanted_from_ms")
+    return value if isinstance(value, int) else None
+
+
+def settings(opened: Line) -> dict[str, object]:
+    """What a session says of itself."""
+    values = json.loads(opened.record or "{}")
+    return values if isinstance(values, dict) else {}
+
+
+def numbered_texts(path: Path) -> Iterator[tuple[int, bytes | Line]]:
+    """The lines of a file that may be packed; what is too long or damaged becomes a line that says
+    so. Empty lines are passed over."""
+    number = 0
+    try:
+        with opened_file(path) as file:
+            for number, text in enumerate(texts(file), 1):
+                if isinstance(text, Line) or not text.isspace():
+                    yield number, text
+    except DAMAGE as error:
+        yield number + 1, set_aside(f"the file cannot be read on: {error}")
+
+
+def texts(file: IO[bytes]) -> Iterator[bytes | Line]:
+    """The lines from where a file stands; what is too long is passed over unread."""
+    while text := file.readline(MAX_LINE_BYTES):
+        if len(text) < MAX_LINE_BYTES or text.endswith(b"\n"):
+            yield text
+            continue
+        while rest := file.readline(MAX_LINE_BYTES):
+            if rest.endswith(b"\n"):
+                break
+        yield set_aside(f"longer than {MAX_LINE_BYTES} bytes")
+
+
+def end_of_lines(path: Path) -> int:
+    """How many bytes of a file are whole lines, while somebody writes it."""
+    with path.open("rb") as file:
+        end = file.seek(0, SEEK_END)
+        while end > 0:
+            begin = max(0, end - TAIL_BYTES)
+            file.seek(begin)
+            last = file.read(end - begin).rfind(b"\n")
+            if last >= 0:
+                return begin + last + 1
+            end = begin
+    return 0
+
+
+def opened_file(path: Path) -> IO[bytes]:
+    """A journal, unpacked.
+
+    Raises:
+        OSError: it cannot be opened.
+        ModuleNotFoundError: a `.zst` file without `zstandard`.
+    """
+    if path.suffix == ".gz":
+        return cast("IO[bytes]", gzip.open(path, "rb"))
+    if path.suffix != ".zst":
+        return path.open("rb")
+    if ZSTANDARD is None:
+        raise ModuleNotFoundError(
+            f"{path} needs zstandard: pip install reliable-channel-audit[spark], or unpack it"
+        )
+    unpacking = ZSTANDARD.ZstdDecompressor()
+    packed = path.open("rb")
+    return BufferedReader(unpacking.stream_reader(packed, read_across_frames=True, closefd=True))
+
+
+def _first_opened(path: Path) -> tuple[str, str, int] | None:
+    """Channel and participant of the first session that can be read, and when it began; of another
+    version, those of the first at all, so that its lines are counted."""
+    found = None
+    for _, text in islice(numbered_texts(path), MAX_LINES_BEFORE_OPENED):
+        if isinstance(text, Line) or b'"journal_opened"' not in text:
+            continue
+        line = line_of(text)
+        channel_id = settings(line).get("channel_id") if line.event == OPENED else None
+        if isinstance(channel_id, str) and line.sender_id is not None:
+            found = found or (channel_id, line.sender_id, line.at_ms or 0)
+            if not _why_not(line, channel_id, line.sender_id):
+                return found[0], found[1], line.at_ms or 0
+    return found
+
+
+def _why_not(opened: Line, channel_id: str, participant_id: str) -> str:
+    """Why a session is not read; empty where it is."""
+    values = settings(opened)
+    if values.get("format") != FORMAT:
+        return f"version {values.get('format')!r:.40}; this reads {FORMAT}"
+    if (values.get("channel_id"), opened.sender_id) != (channel_id, participant_id):
+        return f"of another participant than {participant_id!r:.80}, whose journal this is"
+    return ""

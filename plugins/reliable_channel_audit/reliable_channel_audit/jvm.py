@@ -1,0 +1,85 @@
+"""The JVM of a session here: whether there is one that will do, and what it says when it starts."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+import threading
+from pathlib import Path
+from typing import IO, TYPE_CHECKING, Final
+
+from reliable_channel.errors import ReliableChannelError
+
+if TYPE_CHECKING:
+    from py4j.java_gateway import JavaGateway
+    from pyspark import SparkConf
+
+JAVA_AT_LEAST: Final = 17
+_LOGGING: Final = Path(__file__).with_name("log4j2.properties")
+_HARMLESS: Final = "WARNING: Using incubator modules: jdk.incubator.vector"
+"""Java says so whenever Spark 4 starts, before anybody could configure it."""
+_SUBMIT_OPTIONS: Final = "SPARK_SUBMIT_OPTS"
+
+
+class SparkUnavailable(ReliableChannelError):
+    """Spark cannot be started or reached; the text says what to do."""
+
+
+def java_version(java: str | None = None) -> int:
+    """The version of the Java that Spark would run on.
+
+    Raises:
+        SparkUnavailable: there is none, or it is too old.
+    """
+    home = os.environ.get("JAVA_HOME")
+    java = java or (str(Path(home, "bin", "java")) if home else shutil.which("java"))
+    how = (
+        f"install Java {JAVA_AT_LEAST} or 21 (Debian: apt install openjdk-17-jre-headless) "
+        "or set JAVA_HOME"
+    )
+    if java is None:
+        raise SparkUnavailable(f"Spark needs Java, and there is none: {how}")
+    try:
+        told = subprocess.run([java, "-version"], capture_output=True, text=True, check=False)
+    except OSError as error:
+        raise SparkUnavailable(f"{java} cannot be run ({error}): {how}") from error
+    found = re.search(r'version "(?:1\.)?(\d+)', told.stderr)
+    if found is None:
+        raise SparkUnavailable(f"{java} does not say which version it is: {how}")
+    if int(found[1]) < JAVA_AT_LEAST:
+        raise SparkUnavailable(f"{java} is Java {found[1]}, which Spark 4 cannot use: {how}")
+    return int(found[1])
+
+
+def quiet_gateway(conf: SparkConf) -> JavaGateway:
+    """A JVM that tells of errors and of nothing else, on our standard error."""
+    from pyspark.java_gateway import launch_gateway
+
+    reading, writing = os.pipe()
+    given = os.environ.get(_SUBMIT_OPTIONS)
+    ours = f"-Dlog4j2.configurationFile={_LOGGING.as_uri()}"
+    os.environ[_SUBMIT_OPTIONS] = f"{ours} {given or ''}"
+    try:
+        threading.Thread(
+            target=_pass_on,
+            args=[os.fdopen(reading, encoding="utf-8", errors="replace")],
+            name="reliable_channel.jvm",
+            daemon=True,
+        ).start()
+        return launch_gateway(conf, {"stderr": writing})
+    finally:
+        os.close(writing)
+        if given is None:
+            del os.environ[_SUBMIT_OPTIONS]
+        else:
+            os.environ[_SUBMIT_OPTIONS] = given
+
+
+def _pass_on(said: IO[str]) -> None:
+    with said:
+        for line in said:
+            if line.rstrip() != _HARMLESS:
+                sys.stderr.write(line)

@@ -1,0 +1,143 @@
+"""The lines of journals: text to typed values, and what cannot be read set aside with a reason."""
+
+from __future__ import annotations
+
+import json
+from typing import Annotated, Final, NamedTuple, get_args
+
+import msgspec
+
+from reliable_channel.events import Event
+
+OPENED: Final = "journal_opened"
+CLOSED: Final = "journal_closed"
+LOGGED: Final = "message_logged"
+WIRE_IN: Final = "wire_in"
+WIRE_OUT: Final = "wire_out"
+SET_ASIDE: Final = "set_aside"
+"""The event of a line that could not be read; its `record` says why."""
+KNOWN: Final = frozenset(
+    {OPENED, CLOSED, LOGGED, WIRE_IN, WIRE_OUT} | {event.wire_name for event in get_args(Event)}
+)
+
+
+class Line(NamedTuple):
+    """A line of a journal. A field that its event has not is None."""
+
+    event: str
+    at_ms: int | None = None
+    """By the clock of the participant whose journal it is."""
+    message_id: str | None = None
+    sender_id: str | None = None
+    source: str | None = None
+    """How a message came or why it went; of an acknowledgement, how it is known."""
+    outcome: str | None = None
+    """What became of a message that came (`sds.Outcome`)."""
+    message_hash: bytes | None = None
+    timestamp_ns: int | None = None
+    """By the clock of whoever sent the message."""
+    lamport_timestamp: int | None = None
+    position: int | None = None
+    evicted: int | None = None
+    content_sha256: bytes | None = None
+    first_segment_id: str | None = None
+    """Of an own message in the log the first one of its payload, which events name."""
+    message_ids: list[str] | None = None
+    """Of `message_logged` what was declared lost before, of other events what they are about."""
+    payload: bytes | None = None
+    """Of `wire_in` and `wire_out` an SDS message, of other events its content."""
+    record: str | None = None
+    """The line itself, where it has no payload and is no `message_logged`."""
+
+
+def set_aside(reason: str) -> Line:
+    """In place of a line that cannot be read."""
+    return Line(SET_ASIDE, record=reason)
+
+
+Whole = Annotated[int, msgspec.Meta(ge=-(2**63), le=2**63 - 1)]
+"""What a column of 64 bits holds; a Lamport timestamp beyond is no honest one."""
+
+
+class _Entry(msgspec.Struct):
+    message_id: str
+
+
+class _Json(msgspec.Struct):
+    """What is read of a line; all else that stands there is passed over."""
+
+    event: str
+    at_ms: Whole
+    message_id: str | None = None
+    sender_id: str | None = None
+    source: str | None = None
+    outcome: str | None = None
+    message_hash: str | None = None
+    retrieval_hint: str | None = None
+    timestamp_ns: Whole | None = None
+    lamport_timestamp: Whole | None = None
+    position: Whole | None = None
+    evicted: Whole | None = None
+    content_sha256: str | None = None
+    first_segment_id: str | None = None
+    message_ids: list[str | _Entry] | None = None
+    missing: list[str | _Entry] | None = None
+    payload: bytes | None = None
+
+
+_decode: Final = msgspec.json.Decoder(_Json).decode
+
+
+def line_of(text: bytes) -> Line:
+    """Read a line; one that cannot be read becomes one that says why."""
+    try:
+        return _line(_decode(text), text)
+    except (ValueError, RecursionError) as error:
+        return set_aside(_why_not(text, error))
+
+
+def _line(values: _Json, text: bytes) -> Line:
+    event, payload = values.event, values.payload
+    if event not in KNOWN:
+        raise ValueError("unknown event")
+    ids = values.missing if values.message_ids is None else values.message_ids
+    return Line(
+        event,
+        values.at_ms,
+        values.message_id,
+        values.sender_id,
+        values.source,
+        values.outcome,
+        _bytes(values.message_hash or values.retrieval_hint),
+        values.timestamp_ns,
+        values.lamport_timestamp,
+        values.position,
+        values.evicted,
+        _bytes(values.content_sha256),
+        values.first_segment_id,
+        None
+        if ids is None
+        else [each if isinstance(each, str) else each.message_id for each in ids],
+        payload,
+        None if payload is not None or event == LOGGED else text.decode(),
+    )
+
+
+def _bytes(text: str | None) -> bytes | None:
+    return None if text is None else bytes.fromhex(text)
+
+
+def _why_not(text: bytes, error: Exception) -> str:
+    """The reason in a person's words; seldom needed, so that it may read the line once more."""
+    try:
+        values = json.loads(text.decode())
+    except UnicodeDecodeError:
+        return "not UTF-8"
+    except (ValueError, RecursionError):
+        return "not JSON: torn, or not of a journal"
+    if not isinstance(values, dict):
+        return "not a JSON object"
+    event = values.get("event")
+    if event not in KNOWN:
+        return "unknown event" if isinstance(event, str) else "no event"
+    return f"bad value in {event}: {str(error)[:100]}"

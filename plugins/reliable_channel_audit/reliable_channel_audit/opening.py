@@ -1,0 +1,65 @@
+"""Sealed payloads opened where they are decoded: in workers, which make what opens them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import anyio
+
+from reliable_channel.encryption import DecryptionFailed, Encryption
+from reliable_channel.plugin_answers import make_encryption
+from reliable_channel.plugins import plugin_manager
+
+EncryptionFactory = Callable[[], Encryption]
+"""Makes an encryption in a worker; it must pickle, and what it makes need not."""
+
+
+@dataclass(frozen=True, slots=True)
+class NamedEncryption:
+    """The encryption that `ReliableChannel(encryption=url)` and `--encryption` name: workers need
+    its plugin, and see the file of its keys."""
+
+    url: str
+    channel_id: str
+    sender_id: str = ""
+
+    def __call__(self) -> Encryption:
+        """Make it.
+
+        Raises:
+            PluginError: a plugin failed, or two know the scheme.
+            ValueError: no plugin knows the scheme, or the one that does refuses the rest.
+        """
+        return make_encryption(plugin_manager(), self.url, self.channel_id, self.sender_id)
+
+
+@dataclass(frozen=True, slots=True)
+class Unopened:
+    """Why something could not be opened."""
+
+    why: str
+
+
+def opened(encryption: Encryption, sealed: Sequence[bytes | None]) -> list[bytes | Unopened | None]:
+    """Open one after the other, whatever is wrong with some; None stays None.
+
+    Runs an event loop of its own: not for callers that have one.
+    """
+
+    async def open_all() -> list[bytes | Unopened | None]:
+        return [None if each is None else await _opened(encryption, each) for each in sealed]
+
+    return anyio.run(open_all)
+
+
+async def _opened(encryption: Encryption, sealed: bytes) -> bytes | Unopened:
+    try:
+        content: object = await encryption.decrypt(sealed)
+    except DecryptionFailed as error:
+        return Unopened(f"not for this key, or tampered with: {error}")
+    except Exception as error:  # given code: whatever it raises is this payload's failure
+        return Unopened(f"the encryption failed: {error!r}")
+    if isinstance(content, bytes):
+        return content
+    return Unopened(f"the encryption gave {type(content).__name__}, not bytes")

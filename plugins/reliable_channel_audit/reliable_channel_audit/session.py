@@ -1,0 +1,170 @@
+"""A Spark session: local by default, on any master, or through Spark Connect."""
+
+from __future__ import annotations
+
+import os
+import re
+import sys
+import tempfile
+import zipfile
+from collections.abc import Mapping, Sequence
+from importlib.util import find_spec
+from pathlib import Path
+from socket import create_connection
+from typing import TYPE_CHECKING, Final
+from urllib.parse import urlsplit
+from urllib.request import getproxies
+
+from .jvm import SparkUnavailable, java_version, quiet_gateway
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+PACKAGES: Final = (
+    *("reliable_channel", "waku", "reliable_channel_audit", "reliable_channel_lab"),
+    *("reliable_channel_svs", "reliable_channel_mvds"),
+)
+"""What journals and simulations are read and run with."""
+TASKS_A_CORE: Final = 4
+CONNECT_S: Final = 10
+_MASTER: Final = re.compile(r"local(\[[\w*]+(,\s*\d+)?\])?|spark://.+:\d+.*|k8s://.+|yarn")
+QUIET: Final = {
+    "spark.ui.enabled": "false",
+    "spark.ui.showConsoleProgress": "false",
+    "spark.sql.execution.arrow.pyspark.enabled": "true",
+    "spark.sql.python.filterPushdown.enabled": "true",
+    "spark.sql.session.timeZone": "UTC",
+}
+
+
+def session(
+    master: str | None = None,
+    *,
+    remote: str | None = None,
+    settings: Mapping[str, str] | None = None,
+    verbose: bool = False,
+) -> SparkSession:
+    """A session that knows this package's sources; the running one, if there is one.
+
+    `master` is `local[*]` by default; `remote` (or `SPARK_REMOTE`) an address of Spark Connect,
+    `sc://host:port`. Elsewhere than here this package goes along as a zip. `settings` are Spark's
+    own, by name. A JVM that is started here tells of errors alone, unless it is to be `verbose`.
+
+    Raises:
+        SparkUnavailable: pyspark or Java is missing, or the address is none of a cluster.
+    """
+    if master is not None and _MASTER.fullmatch(master) is None:
+        raise SparkUnavailable(
+            f"{master!r} is no master; give local[*], spark://host:7077, k8s://https://host:port "
+            "or yarn, or sc://host:15002 as remote"
+        )
+    if master == "yarn" and not os.environ.keys() & {"HADOOP_CONF_DIR", "YARN_CONF_DIR"}:
+        raise SparkUnavailable(
+            "yarn is found through HADOOP_CONF_DIR: set it to the directory of core-site.xml and "
+            "yarn-site.xml"
+        )
+    if find_spec("pyspark") is None:
+        raise SparkUnavailable(
+            "Spark is not installed: pip install 'reliable-channel-audit[spark]'; "
+            "`reliable-channel check` judges small journals without it"
+        )
+    # Without it the workers start the first python3 of the PATH, which need not have pyarrow.
+    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+    remote = remote or (None if master else os.environ.get("SPARK_REMOTE"))
+    if remote:
+        spark = _connected(remote)
+        _tell_server(spark, settings or {})
+    else:
+        spark = _started(master or "local[*]", settings or {}, verbose=verbose)
+    from .sources import register
+
+    register(spark)
+    return spark
+
+
+def package_zip(directory: str | Path) -> Path:
+    """The packages of this project that are installed, as one zip for workers elsewhere."""
+    path = Path(directory) / "reliable_channel.zip"
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as packed:
+        for package in PACKAGES:
+            if (spec := find_spec(package)) is None or spec.origin is None:
+                continue
+            root = Path(spec.origin).resolve().parents[1]
+            for file in sorted((root / package).rglob("*.py")):
+                packed.write(file, file.relative_to(root))
+    return path
+
+
+def _started(master: str, settings: Mapping[str, str], *, verbose: bool) -> SparkSession:
+    java_version()
+    if master.startswith("spark://"):
+        _answered(master, master.removeprefix("spark://").split(","))
+    from pyspark import SparkConf, SparkContext
+    from pyspark.sql import SparkSession
+
+    few = {}
+    if master.startswith("local"):  # Spark's 200 are for a cluster: most would be empty here
+        few["spark.sql.shuffle.partitions"] = str(TASKS_A_CORE * (os.cpu_count() or 1))
+    where = {"spark.master": master, "spark.app.name": "reliable-channel"}
+    options = [*{**where, **QUIET, **few, **settings}.items()]
+    try:
+        if not verbose and SparkContext._gateway is None:  # no JVM was started in this process yet
+            conf = SparkConf().setAll(options)
+            SparkContext(conf=conf, gateway=quiet_gateway(conf))
+        spark = SparkSession.builder.config(map=dict(options)).getOrCreate()
+    except Exception as error:  # Py4J's and Java's own, of whatever kind
+        raise SparkUnavailable(f"Spark does not start on {master}: {_first_line(error)}") from error
+    if not verbose:
+        spark.sparkContext.setLogLevel("ERROR")
+    if not master.startswith("local"):
+        spark.sparkContext.addPyFile(str(package_zip(tempfile.mkdtemp())))
+    return spark
+
+
+def _answered(where: str, places: Sequence[str]) -> None:
+    """Say in seconds what Spark says after minutes: that nothing listens at any `host:port`."""
+    why = ""
+    for place in places:
+        host, _, port = place.rpartition(":")
+        try:
+            create_connection((host.strip("[]"), int(port)), CONNECT_S).close()
+            return
+        except (OSError, ValueError) as error:
+            why = str(error)
+    raise SparkUnavailable(f"nothing answers at {where} ({why}); start it, or give its address")
+
+
+def _connected(remote: str) -> SparkSession:
+    address = urlsplit(remote)
+    if address.scheme != "sc" or not address.hostname:
+        raise SparkUnavailable(f"{remote!r} is no address of Spark Connect; give sc://host:15002")
+    if not getproxies():
+        _answered(remote, [f"{address.hostname}:{address.port or 15002}"])
+    from pyspark.sql import SparkSession
+
+    try:
+        spark = SparkSession.builder.remote(remote).getOrCreate()
+        for name in ("spark.sql.execution.arrow.pyspark.enabled", "spark.sql.session.timeZone"):
+            spark.conf.set(name, QUIET[name])
+        spark.addArtifacts(str(package_zip(tempfile.mkdtemp())), pyfile=True)
+    except Exception as error:  # gRPC's own, of whatever kind
+        raise SparkUnavailable(f"no Spark Connect at {remote}: {_first_line(error)}") from error
+    return spark
+
+
+def _tell_server(spark: SparkSession, settings: Mapping[str, str]) -> None:
+    """Set what a server of Spark Connect lets its clients set."""
+    for name, value in settings.items():
+        try:
+            spark.conf.set(name, value)
+        except Exception as error:  # the server's own, of whatever kind
+            raise SparkUnavailable(
+                f"{name} is set where the server of Spark Connect starts: {_first_line(error)}"
+            ) from error
+
+
+def _first_line(error: Exception) -> str:
+    """What is told first; of an error of Java's the innermost cause."""
+    first, *others = str(error).strip().split("\n")
+    causes = [line for line in others if line.startswith((": ", "Caused by: "))]
+    return (causes[-1].split(": ", 1)[1] if causes else first)[:300]

@@ -1,0 +1,318 @@
+"""`waku_store`: what a node's Store has, over its REST API, by ranges of time.
+
+Ranges do not overlap, and a message has one timestamp, which its hash covers: whoever reads all
+ranges has each message once, even where a node gives more than it was asked for. Read twice, a
+range gives the same messages as long as nothing older is stored: what is stored later than `lag_ms`
+after its timestamp is missed by a stream, which has gone on by then.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator, Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from time import time_ns
+from typing import Any, Final
+
+import pyarrow as pa
+from anyio.from_thread import start_blocking_portal
+from pyspark.sql.datasource import (
+    DataSource,
+    DataSourceReader,
+    DataSourceStreamReader,
+    EqualTo,
+    Filter,
+    GreaterThan,
+    GreaterThanOrEqual,
+    In,
+    InputPartition,
+    LessThan,
+    LessThanOrEqual,
+)
+from pyspark.sql.streaming.datasource import ReadLimit, SupportsTriggerAvailableNow
+from pyspark.sql.types import StructType
+
+from reliable_channel.errors import ReliableChannelError
+from waku import StoreQuery, WakuClient, WakuError
+from waku.models import StoreEntry
+
+from ..schemas import STORED
+from .batches import arrow_schema, batches
+from .options import whole
+
+PAGE_SIZE: Final = 100
+"""The most that a node answers at once."""
+MAX_PAGES: Final = 1_000_000
+"""Of a range: a node that never comes to an end is given up after 100 million messages."""
+LAG_MS: Final = 60_000
+"""Nodes refuse what is stamped more than 20 s off, and hear from each other some time later."""
+FIRST_NS: Final = 1
+"""0 means no beginning to a node; then it could not be told which range a message is in."""
+MOST_NS: Final = 2**63 - 1
+
+
+class StoreUnreadable(ReliableChannelError):
+    """A node does not give what is in its Store; what was read of the range so far is left out."""
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """What to ask a node for; both times are included."""
+
+    node: str
+    content_topics: tuple[str, ...] = ()
+    pubsub_topic: str | None = None
+    start_ns: int = FIRST_NS
+    end_ns: int = MOST_NS
+    partitions: int = 4
+    lag_ms: int = LAG_MS
+    batch_ms: int | None = None
+
+    @classmethod
+    def of(cls, options: Mapping[str, str]) -> Wanted:
+        """What the options of a reader say.
+
+        Raises:
+            ValueError: no node, or a number that is none.
+        """
+        node = options.get("node", "")
+        if not node:
+            raise ValueError("waku_store needs the address of a node: .option('node', 'http://…')")
+        topics = tuple(filter(None, options.get("content_topics", "").split(",")))
+        return cls(
+            node,
+            topics,
+            options.get("pubsub_topic"),
+            whole(options, "start_ns", FIRST_NS, at_least=0),
+            whole(options, "end_ns", MOST_NS, at_least=0),
+            whole(options, "partitions", 4),
+            whole(options, "lag_ms", LAG_MS, at_least=0),
+            whole(options, "batch_ms", None),
+        )
+
+    def narrowed(self, condition: Filter) -> Wanted | None:
+        """The same with a condition that a node can check, or None where it cannot."""
+        match condition:
+            case GreaterThan(("timestamp_ns",), int(value)):
+                return replace(self, start_ns=max(self.start_ns, value + 1))
+            case GreaterThanOrEqual(("timestamp_ns",), int(value)):
+                return replace(self, start_ns=max(self.start_ns, value))
+            case LessThan(("timestamp_ns",), int(value)):
+                return replace(self, end_ns=min(self.end_ns, value - 1))
+            case LessThanOrEqual(("timestamp_ns",), int(value)):
+                return replace(self, end_ns=min(self.end_ns, value))
+            case EqualTo(("content_topic",), str(topic)) if not self.content_topics:
+                return replace(self, content_topics=(topic,))
+            case In(("content_topic",), topics) if not self.content_topics and topics:
+                return replace(self, content_topics=tuple(map(str, topics)))
+            case EqualTo(("pubsub_topic",), str(topic)) if self.pubsub_topic is None:
+                return replace(self, pubsub_topic=topic)
+        return None
+
+    def split(self, oldest_ns: int, now_ns: int) -> list[Range]:
+        """Ranges of equal length between two times; the first one since whenever, the last one
+        until whenever."""
+        if self.start_ns > self.end_ns:
+            return []
+        first_ns = min(max(FIRST_NS, self.start_ns, oldest_ns), self.end_ns)
+        last_ns = max(first_ns, min(self.end_ns, now_ns))
+        step = -(-(last_ns - first_ns + 1) // self.partitions)
+        later = list(range(first_ns + step, last_ns + 1, step))
+        starts = [max(FIRST_NS, self.start_ns), *later]
+        ends = [*(start - 1 for start in later), self.end_ns]
+        return [
+            Range(replace(self, start_ns=start, end_ns=end))
+            for start, end in zip(starts, ends, strict=True)
+        ]
+
+    def includes(self, entry: StoreEntry) -> bool:
+        """Whether a node was asked for this; another range has what is sent at another time. What
+        has no timestamp is where the node has it."""
+        message = entry.message
+        return (
+            message is not None
+            and (self.start_ns <= message.timestamp <= self.end_ns or not message.timestamp)
+            and (not self.content_topics or message.content_topic in self.content_topics)
+            and self.pubsub_topic in (None, entry.pubsub_topic or self.pubsub_topic)
+        )
+
+
+@dataclass
+class Range(InputPartition):
+    """One task's share."""
+
+    wanted: Wanted
+
+
+class StoreReader(DataSourceReader):
+    """Reads what is stored now."""
+
+    def __init__(self, wanted: Wanted) -> None:
+        self._wanted = wanted
+
+    def pushFilters(self, filters: list[Filter]) -> Iterable[Filter]:
+        """Let the node check what it can."""
+        for condition in filters:
+            narrowed = self._wanted.narrowed(condition)
+            if narrowed is None:
+                yield condition
+            else:
+                self._wanted = narrowed
+
+    def partitions(self) -> list[Range]:
+        """The ranges, of equal length from the oldest stored message on."""
+        return _ranges(self._wanted, time_ns())
+
+    def read(self, partition: Range) -> Iterator[pa.RecordBatch]:
+        """The messages of a range, each once."""
+        payload = STORED.names.index("payload")
+        return batches(_stored(partition.wanted), arrow_schema(STORED), weighed=[payload])
+
+
+class StoreStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
+    """Reads what was stored since, up to `lag_ms` ago."""
+
+    def __init__(self, wanted: Wanted) -> None:
+        self._wanted = wanted
+        self._target_ns: int | None = None
+
+    def initialOffset(self) -> dict[str, int]:
+        """Before the first."""
+        return {"next_ns": self._wanted.start_ns}
+
+    def prepareForTriggerAvailableNow(self) -> None:
+        """Stop at what is there now."""
+        self._target_ns = self._settled_ns()
+
+    def latestOffset(self, start: dict[str, int], limit: ReadLimit) -> dict[str, int]:
+        """The first time that is not settled yet, or is `batch_ms` after the next message; where
+        there is none, none either, so that no batch is empty."""
+        settled_ns = self._settled_ns() if self._target_ns is None else self._target_ns
+        waiting = replace(self._wanted, start_ns=start["next_ns"], end_ns=settled_ns - 1)
+        if waiting.start_ns > waiting.end_ns or (oldest_ns := _oldest_ns(waiting)) is None:
+            return start
+        if self._wanted.batch_ms is not None:
+            settled_ns = min(settled_ns, oldest_ns + self._wanted.batch_ms * 1_000_000)
+        return {"next_ns": settled_ns}
+
+    def partitions(self, start: dict[str, int], end: dict[str, int]) -> list[Range]:
+        """The ranges between two offsets."""
+        end_ns = end["next_ns"] - 1
+        return _ranges(replace(self._wanted, start_ns=start["next_ns"], end_ns=end_ns), end_ns)
+
+    def read(self, partition: Range) -> Iterator[pa.RecordBatch]:
+        """The messages of a range, each once."""
+        return StoreReader(partition.wanted).read(partition)
+
+    def commit(self, end: dict[str, int]) -> None:
+        """Nothing to let go: Store keeps what it has."""
+
+    def stop(self) -> None:
+        """Nothing is held open."""
+
+    def _settled_ns(self) -> int:
+        return min(self._wanted.end_ns + 1, time_ns() - self._wanted.lag_ms * 1_000_000)
+
+
+class StoreSource(DataSource):
+    """`spark.read.format("waku_store").option("node", "http://127.0.0.1:8645").load()`."""
+
+    @classmethod
+    def name(cls) -> str:
+        """The format."""
+        return "waku_store"
+
+    def schema(self) -> StructType:
+        """A message a row."""
+        return STORED
+
+    def reader(self, schema: StructType) -> StoreReader:
+        """What is stored now."""
+        return StoreReader(Wanted.of(self.options))
+
+    def streamReader(self, schema: StructType) -> StoreStreamReader:
+        """What is stored from now on, and before."""
+        return StoreStreamReader(Wanted.of(self.options))
+
+
+def _ranges(wanted: Wanted, now_ns: int) -> list[Range]:
+    """What the tasks read: of equal length from the oldest stored message on, not from 1970."""
+    first_ns = wanted.start_ns
+    if first_ns <= FIRST_NS and (oldest_ns := _oldest_ns(wanted)) is not None:
+        first_ns = oldest_ns
+    return wanted.split(first_ns, now_ns)
+
+
+def _oldest_ns(wanted: Wanted) -> int | None:
+    """When the oldest message of a range was sent; where it cannot be read and there are more, not
+    before the range begins."""
+    with start_blocking_portal() as portal:
+        return portal.call(_first_timestamp, wanted)
+
+
+async def _first_timestamp(wanted: Wanted) -> int | None:
+    with _told(wanted):
+        async with WakuClient(wanted.node) as client:
+            page = await client.store(_query(wanted, page_size=1))
+    stamps = [entry.message.timestamp for entry in page.entries if entry.message is not None]
+    if not stamps and page.cursor is None:
+        return None
+    return min(max([wanted.start_ns, *stamps]), wanted.end_ns)
+
+
+def _stored(wanted: Wanted) -> Iterator[tuple[Any, ...]]:
+    """Rows of `STORED`, page by page."""
+    rows = _rows(wanted)
+    with start_blocking_portal() as portal:
+        try:
+            while chunk := portal.call(_next_rows, rows):
+                yield from chunk
+        finally:
+            portal.call(rows.aclose)
+
+
+async def _next_rows(rows: Any) -> list[tuple[Any, ...]]:
+    chunk: list[tuple[Any, ...]] = []
+    async for row in rows:
+        chunk.append(row)
+        if len(chunk) == PAGE_SIZE:
+            break
+    return chunk
+
+
+async def _rows(wanted: Wanted) -> AsyncGenerator[tuple[Any, ...], None]:
+    query = _query(wanted, page_size=PAGE_SIZE)
+    with _told(wanted):
+        async with WakuClient(wanted.node) as client:
+            async for entry in client.store_all(query, max_pages=MAX_PAGES):
+                if (message := entry.message) is not None and wanted.includes(entry):
+                    yield (
+                        entry.message_hash,
+                        entry.pubsub_topic,
+                        message.content_topic,
+                        message.timestamp,
+                        message.payload,
+                        message.meta or None,
+                    )
+
+
+@contextmanager
+def _told(wanted: Wanted) -> Iterator[None]:
+    """Say which node did what in which range."""
+    try:
+        yield
+    except WakuError as error:
+        raise StoreUnreadable(
+            f"the Store of {wanted.node} cannot be read between {wanted.start_ns} and "
+            f"{wanted.end_ns} ns: {error}"
+        ) from error
+
+
+def _query(wanted: Wanted, *, page_size: int) -> StoreQuery:
+    return StoreQuery(
+        content_topics=wanted.content_topics,
+        pubsub_topic=wanted.pubsub_topic,
+        start_time_ns=wanted.start_ns,
+        end_time_ns=wanted.end_ns,
+        page_size=page_size,
+    )

@@ -1,0 +1,219 @@
+"""`reliable-channel simulate`: whole groups in virtual time, and what they broke."""
+
+import shlex
+import signal
+import threading
+import time
+from collections.abc import Callable, Iterable, Iterator
+from functools import partial
+from itertools import count
+from pathlib import Path
+from types import FrameType
+from typing import Annotated, Any, TypeVar
+
+import typer
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+
+from reliable_channel.cli.console import err, say
+
+from ..sim import Result, Scenario, Simulation, big_group, cores, draw_scenario, run_all, shrink
+
+_Item = TypeVar("_Item")
+
+
+def register(app: typer.Typer) -> None:
+    """Add the command."""
+    app.command()(simulate)
+
+
+def simulate(
+    seeds: Annotated[
+        int | None, typer.Option(min=1, help="How many seeds to run; 100 where nothing is said.")
+    ] = None,
+    first_seed: Annotated[int, typer.Option(min=0, help="The first of them.")] = 1,
+    forever: Annotated[bool, typer.Option("--forever", help="Run until interrupted.")] = False,
+    jobs: Annotated[
+        int | None, typer.Option(min=1, help="Processes; as many as there are cores by default.")
+    ] = None,
+    participants: Annotated[
+        int | None,
+        typer.Option(
+            min=1,
+            help="One large group with mild loss, of this size; with --compare, no other size.",
+        ),
+    ] = None,
+    messages: Annotated[int, typer.Option(min=1, help="Messages in the large group.")] = 500,
+    scenario: Annotated[
+        str | None, typer.Option(help="Run one scenario: its JSON, or a file that holds it.")
+    ] = None,
+    shrinking: Annotated[
+        bool, typer.Option("--shrink/--no-shrink", help="Look for smaller scenarios that fail too.")
+    ] = True,
+    digests: Annotated[
+        bool, typer.Option("--digests", help="Print the digest of each run: equal on any machine.")
+    ] = False,
+    trace: Annotated[
+        bool, typer.Option("--trace", help="Print what happens, line by line, of one seed.")
+    ] = False,
+    comparing: Annotated[
+        bool, typer.Option("--compare", help="SDS, SDS-R, MVDS and SVS on the same networks.")
+    ] = False,
+    full: Annotated[
+        bool, typer.Option("--full", help="With --compare: all losses, up to 1,000 participants.")
+    ] = False,
+    as_json: Annotated[
+        bool, typer.Option("--json", help="With --compare: a JSON line for each run.")
+    ] = False,
+    out_dir: Annotated[
+        Path | None, typer.Option("--out", help="With --compare: where to write CSV and plots.")
+    ] = None,
+) -> None:
+    """Run groups of real cores over a simulated network that breaks, and check every promise.
+
+    Ends with `N passed, M failed`; the exit status is 1 where a promise was broken.
+    """
+    if (full or as_json or out_dir is not None) and not comparing:
+        raise ValueError("--full, --json and --out go with --compare")
+    stop = threading.Event()
+    _on_signals(signal.default_int_handler)  # whoever ends a soak has its report
+    if comparing:
+        from .compare import compare
+
+        _on_signals(lambda *_: stop.set())
+        kept = compare(
+            seeds=range(first_seed, first_seed + (seeds or 1)),
+            is_full=full,
+            participants=participants,
+            jobs=jobs or cores(),
+            as_json=as_json,
+            out_dir=out_dir,
+            stop=stop,
+            shown=partial(_with_progress, what="runs"),
+        )
+        raise typer.Exit(0 if kept and not stop.is_set() else 1)
+    if scenario is not None:
+        results: Iterable[Result] = [_run_one(_read(scenario), trace)]
+        total: int | None = 1
+    else:
+        chosen: Callable[[int], Scenario] = draw_scenario
+        if participants is not None:
+            chosen = partial(big_group, participants=participants, messages=messages)
+        total = None if forever else seeds or (100 if participants is None else 1)
+        numbers = count(first_seed) if total is None else range(first_seed, first_seed + total)
+        workers = min(jobs or cores(), total or 1_000_000)
+        results = _run_seeds(chosen, numbers, workers, stop, show=trace)
+    command = None if scenario is not None else _command(participants, messages)
+    report = _Report(shrinking=shrinking, digests=digests, command=command)
+    try:
+        for result in _with_progress(results, total):
+            report.add(result)
+    except KeyboardInterrupt:
+        stop.set()
+    if stop.is_set():
+        err.print("interrupted")
+    report.end()
+    raise typer.Exit(1 if report.failed else 0)
+
+
+def _run_seeds(
+    chosen: Callable[[int], Scenario],
+    numbers: Iterable[int],
+    workers: int,
+    stop: threading.Event,
+    *,
+    show: bool,
+) -> Iterable[Result]:
+    if show:
+        return (_run_one(chosen(seed), show) for seed in numbers)
+    if workers > 1:
+        # An exception in the middle of a process pool would leave it waiting for itself.
+        _on_signals(lambda *_: stop.set())
+    return run_all(chosen, numbers, jobs=workers, stopped=stop.is_set)
+
+
+def _on_signals(handler: Callable[[int, FrameType | None], Any]) -> None:
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, handler)
+
+
+class _Report:
+    """Counts, and tells of each failure what repeats it."""
+
+    def __init__(self, *, shrinking: bool, digests: bool, command: str | None) -> None:
+        self.passed = self.failed = 0
+        self._steps = 0
+        self._slowest_ms = 0
+        self._began = time.monotonic()
+        self._shrinking = shrinking
+        self._digests = digests
+        self._command = command
+
+    def add(self, result: Result) -> None:
+        """Count a run."""
+        self._steps += result.steps
+        self._slowest_ms = max(self._slowest_ms, result.settled_after_ms)
+        if self._digests:
+            say(f"seed {result.scenario.seed}: {result.digest}")
+        if result.violation is None:
+            self.passed += 1
+            return
+        self.failed += 1
+        say(f"seed {result.scenario.seed}: {result.violation}")
+        say(f"  {self._repeats(result.scenario)}")
+        if self._shrinking:
+            small = shrink(result.scenario, result.violation.invariant)
+            say(
+                f"  shrunk to {small.participants} participants, {len(small.writes)} messages, "
+                f"{len(small.faults)} faults:"
+            )
+            say(f"  reliable-channel simulate --scenario {shlex.quote(small.to_json())}")
+
+    def _repeats(self, scenario: Scenario) -> str:
+        if self._command is None:
+            return f"reliable-channel simulate --scenario {shlex.quote(scenario.to_json())}"
+        return f"{self._command} --seeds 1 --first-seed {scenario.seed}"
+
+    def end(self) -> None:
+        """Tell the whole."""
+        seconds = max(time.monotonic() - self._began, 0.001)
+        runs = self.passed + self.failed
+        say(
+            f"{runs} seeds in {seconds:.1f} s, {60 * runs / seconds:.0f} a minute; "
+            f"{self._steps} messages received; all logs equal at most "
+            f"{self._slowest_ms / 1000:.0f} s after the last fault"
+        )
+        say(f"{self.passed} passed, {self.failed} failed")
+
+
+def _with_progress(
+    results: Iterable[_Item], total: int | None, *, what: str = "seeds"
+) -> Iterator[_Item]:
+    """Hand on results, and show on a terminal how far it is."""
+    columns = (
+        TextColumn("simulating"),
+        BarColumn(),
+        MofNCompleteColumn(),
+        TextColumn("{task.fields[rate]} " + what + " a minute"),
+        TimeElapsedColumn(),
+    )
+    with Progress(*columns, console=err, transient=True, disable=not err.is_terminal) as progress:
+        task = progress.add_task("", total=total, rate="0")
+        began = time.monotonic()
+        for number, result in enumerate(results, 1):
+            rate = 60 * number / max(time.monotonic() - began, 0.001)
+            progress.update(task, advance=1, rate=f"{rate:.0f}")
+            yield result
+
+
+def _run_one(scenario: Scenario, show: bool) -> Result:
+    return Simulation(scenario, show=say if show else None).run()
+
+
+def _read(scenario: str) -> Scenario:
+    text = scenario if scenario.lstrip().startswith("{") else Path(scenario).read_text()
+    return Scenario.from_json(text)
+
+
+def _command(participants: int | None, messages: int) -> str:
+    size = f" --participants {participants} --messages {messages}" if participants else ""
+    return f"reliable-channel simulate{size}"

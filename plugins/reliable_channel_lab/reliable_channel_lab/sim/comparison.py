@@ -1,0 +1,223 @@
+"""Sync protocols side by side: who is compared, in which groups, and on which networks.
+
+A cell is one run: a variant in a scenario of a size, at a share of copies that are lost, by a seed.
+It says everything; equal cells give equal figures, wherever and in whatever order they are run.
+"""
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from random import Random
+from typing import Any, Final
+
+from reliable_channel.options import ChannelOptions
+from reliable_channel.sync_core import LogArchive, Recorder, SyncCore, SyncSetting
+
+from .measures import Measures
+from .metering import TooMuchWork
+from .scenario import Conditions, Scenario, StoreConditions, Write
+from .sharing import sds_maker
+from .trial import Terms, run_trial
+from .world import CHANNEL, MakeCore
+
+WARM_UP_MS: Final = 60_000
+"""All are there for so long before the first message."""
+MESSAGES: Final = 60
+"""Of a group or of a whole community."""
+CONVERSATION: Final = 40
+"""Messages between two."""
+LARGE: Final = 100
+"""From this size on the first seed is enough: in thousands of deliveries chance evens out."""
+TUNED: Final[Mapping[str, Any]] = {
+    "causal_history_size": 20,
+    "bloom_capacity": 500,
+    "repair_t_min_ms": 2_000,
+    "repair_t_max_ms": 20_000,
+    "retry_interval_ms": 15_000,
+    "possibly_acknowledged_retry_interval_ms": 30_000,
+    "sync_min_interval_ms": 10_000,
+}
+"""SDS for groups that are not large: shorter messages, and everything sooner."""
+TUNED_MVDS: Final[Mapping[str, Any]] = {"retry_interval_ms": 3_000, "max_retry_attempts": 30}
+"""MVDS repeats at intervals that double from here on, up to 64 times this."""
+
+
+MVDS_LIMIT: Final = "it takes at most 65 participants"
+SVS_LIMIT: Final = "above 100 participants all that read each vector would take hours"
+"""Of simulation: 1 to 2 ms for a vector of some hundred names, at each participant."""
+
+
+@dataclass(frozen=True, slots=True)
+class Variant:
+    """A sync protocol with its options, with or without Store."""
+
+    name: str
+    sync: str
+    store: bool
+    options: Mapping[str, Any] = field(default_factory=dict)
+    """Of the channel, beside the defaults."""
+    most_participants: int | None = None
+    """It is not run with more."""
+    why: str = ""
+    """Not."""
+
+
+VARIANTS: Final = {
+    variant.name: variant
+    for variant in (
+        Variant("SDS, Store", "sds", True, {"retrieval_strategy": "store-only"}),
+        Variant("SDS", "sds", False, {"retrieval_strategy": "none"}),
+        Variant("SDS-R, Store", "sds", True),
+        Variant("SDS-R", "sds", False, {"retrieval_strategy": "sds-r-only"}),
+        Variant("SDS-R tuned, Store", "sds", True, TUNED),
+        Variant("SDS-R tuned", "sds", False, {**TUNED, "retrieval_strategy": "sds-r-only"}),
+        # MVDS misses nothing by reference, and so asks Store for nothing.
+        Variant("MVDS", "mvds", False, {}, 65, MVDS_LIMIT),
+        Variant("MVDS tuned", "mvds", False, TUNED_MVDS, 65, MVDS_LIMIT),
+        Variant("SVS, Store", "svs", True, {}, 100, SVS_LIMIT),
+        Variant("SVS", "svs", False, {}, 100, SVS_LIMIT),
+    )
+}
+"""`SDS` without SDS-R and without Store is a control: what is lost stays lost, unless its sender
+hears of nobody who has it."""
+CONTROL: Final = "SDS"
+
+
+@dataclass(frozen=True, slots=True)
+class Cell:
+    """One run."""
+
+    scenario: str
+    """Of `SCENARIOS`."""
+    participants: int
+    loss: float
+    """Share of the copies of a broadcast that do not reach a participant."""
+    variant: str
+    """Of `VARIANTS`."""
+    seed: int
+
+
+@dataclass(frozen=True, slots=True)
+class Figure:
+    """A cell, and what came of it."""
+
+    cell: Cell
+    measures: Measures | None
+    not_run: str = ""
+    """Why there are none."""
+
+
+def covering(seeds: range) -> Iterator[Cell]:
+    """A few points of each scenario: about a minute on two cores."""
+    points = [("1:1", 2, loss) for loss in (0.0, 0.2, 0.4)]
+    points += [("group", 10, loss) for loss in (0.0, 0.2, 0.4)]
+    points += [("group", 40, 0.2), ("community", 10, 0.2)]
+    yield from _cells(points, seeds)
+
+
+def full(seeds: range) -> Iterator[Cell]:
+    """Loss from 0 to 40 % at one size, sizes up to 1,000 at 20 %."""
+    losses = (0.0, 0.1, 0.2, 0.3, 0.4)
+    points = [("1:1", 2, loss) for loss in losses]
+    for scenario in ("group", "community"):
+        points += [(scenario, 20, loss) for loss in losses]
+        points += [(scenario, size, 0.2) for size in (5, 100, 1_000)]
+    yield from _cells(points, seeds)
+
+
+def _cells(points: list[tuple[str, int, float]], seeds: range) -> Iterator[Cell]:
+    for scenario, participants, loss in points:
+        for seed in seeds if participants < LARGE else seeds[:1]:
+            for variant in VARIANTS:
+                yield Cell(scenario, participants, loss, variant, seed)
+
+
+# -- the scenarios ---------------------------------------------------------------------------------
+# Those of the proposal that SDS comes from ("End-to-end reliability for scalable distributed logs",
+# forum.vac.dev): direct communication, a group chat, a community with channels.
+
+
+def _one_to_one(cell: Cell, random: Random) -> list[Scenario]:
+    """Two who talk in turns, now quickly and now slowly."""
+    return [_talk(cell, random, range(2), CONVERSATION, (1_000, 3_000, 10_000, 40_000))]
+
+
+def _group(cell: Cell, random: Random) -> list[Scenario]:
+    """Everybody is interested in everything, and may write."""
+    return [_talk(cell, random, range(cell.participants), MESSAGES, (1_000, 3_000, 5_000, 11_000))]
+
+
+def _community(cell: Cell, random: Random) -> list[Scenario]:
+    """Five channels: all are in the first, each further one has half as many members and less to
+    say. Each is a channel of its own for the protocol."""
+    channels = []
+    for number, messages in enumerate((24, 16, 10, 6, 4)):
+        members = range(max(2, cell.participants >> number))
+        pauses = (2_000 << number, 6_000 << number, 22_000 << number)
+        channels.append(_talk(cell, random, members, messages, pauses, number))
+    return channels
+
+
+SCENARIOS: Final[Mapping[str, Callable[[Cell, Random], list[Scenario]]]] = {
+    "1:1": _one_to_one,
+    "group": _group,
+    "community": _community,
+}
+
+
+def _talk(
+    cell: Cell,
+    random: Random,
+    members: range,
+    messages: int,
+    pauses_ms: tuple[int, ...],
+    number: int = 0,
+) -> Scenario:
+    writes, at_ms = [], WARM_UP_MS
+    for _ in range(messages):
+        writes.append(Write(at_ms, members[int(random.random() * len(members))]))
+        at_ms += pauses_ms[int(random.random() * len(pauses_ms))]
+    store = StoreConditions() if VARIANTS[cell.variant].store else None
+    conditions = Conditions(loss=cell.loss)
+    seed = 1_000 * cell.seed + number
+    return Scenario(seed, len(members), tuple(writes), conditions=conditions, store=store)
+
+
+# -- running ---------------------------------------------------------------------------------------
+
+MakeSyncCore = Callable[[str, SyncSetting], SyncCore]
+"""Makes a core of a sync protocol by its name."""
+
+
+def run_cell(cell: Cell, make: MakeSyncCore, terms: Terms | None = None) -> Figure:
+    """Run a cell. What the workload is depends on scenario, size and seed alone, so that it is the
+    same for all variants and at any loss."""
+    variant = VARIANTS[cell.variant]
+    most = variant.most_participants
+    if most is not None and cell.participants > most:
+        return Figure(cell, None, f"{cell.variant}: {variant.why}")
+    random = Random(f"{cell.scenario} {cell.participants} {cell.seed} workload")
+    scenarios = SCENARIOS[cell.scenario](cell, random)
+    try:
+        return Figure(cell, run_trial(scenarios, maker(variant, make), terms))
+    except TooMuchWork as error:
+        return Figure(cell, None, f"stopped: {error}")
+
+
+def maker(variant: Variant, make: MakeSyncCore) -> MakeCore[SyncCore]:
+    """What makes the cores of a variant in a trial."""
+    options = ChannelOptions(**variant.options)
+    if variant.sync == "sds":
+        return sds_maker(options.sds_options())
+
+    def make_core(
+        sender_id: str,
+        *,
+        now_ms: int,
+        random: Callable[[], float],
+        recorder: Recorder,
+        archive: LogArchive,
+    ) -> SyncCore:
+        setting = SyncSetting(CHANNEL, sender_id, options, now_ms, random, recorder, archive)
+        return make(variant.sync, setting)
+
+    return make_core

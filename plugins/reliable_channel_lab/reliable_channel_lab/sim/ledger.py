@@ -1,0 +1,83 @@
+"""What is true in a simulated group, whatever anybody believes: which messages there are, what each
+refers to, and who has received it."""
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from hashlib import sha256
+
+from reliable_channel.sds import Message
+
+
+class InvariantViolated(Exception):
+    """A promise is broken."""
+
+    def __init__(
+        self, invariant: str, participant: str, at_ms: int, message_id: str, detail: str
+    ) -> None:
+        super().__init__(invariant, participant, at_ms, message_id, detail)
+        self.invariant = invariant
+        self.participant = participant
+        self.at_ms = at_ms
+        self.message_id = message_id
+        self.detail = detail
+
+    def __str__(self) -> str:
+        about = f" about {self.message_id}" if self.message_id else ""
+        return f"{self.invariant}: {self.participant} at {self.at_ms} ms{about}: {self.detail}"
+
+
+@dataclass(slots=True)
+class Record:
+    """One message, as it was first on the wire."""
+
+    message_id: str
+    sender_id: str
+    lamport_timestamp: int
+    content: bytes
+    dependencies: frozenset[str]
+    token: int
+    """Half-random; the tokens of a set of messages, XORed, tell it from other sets."""
+    holders: int = 0
+    """A bit for each participant beside the sender that has received it and not lost it since."""
+    sender_knew: int | None = None
+    """What its sender knew when it made it (`Watch.knowledge`)."""
+    received: bool = False
+    """Whether anybody beside the sender ever had it."""
+
+
+class Ledger:
+    """All messages there ever were, by id and content: whoever forges an id makes another one."""
+
+    def __init__(self, now_ms: Callable[[], int]) -> None:
+        self.now_ms = now_ms
+        self._records: dict[tuple[str, bytes], Record] = {}
+
+    def __iter__(self) -> Iterator[Record]:
+        return iter(self._records.values())
+
+    def enter(self, message: Message) -> Record | None:
+        """Note a message that is on the wire; None for what is no message of an application."""
+        content = message.content
+        if not content or message.lamport_timestamp is None:
+            return None
+        key = message.message_id, content
+        record = self._records.get(key)
+        if record is None:
+            record = self._records[key] = Record(
+                message.message_id,
+                message.sender_id,
+                message.lamport_timestamp,
+                content,
+                frozenset(message.causal_ids) - {message.message_id, ""},
+                int.from_bytes(sha256(message.message_id.encode() + content).digest()[:8]),
+            )
+        return record
+
+    def get(self, message_id: str, content: bytes) -> Record | None:
+        """The record of a message, or None."""
+        return self._records.get((message_id, content))
+
+    def forget_holder(self, number: int) -> None:
+        """A participant lost all it had."""
+        for record in self._records.values():
+            record.holders &= ~(1 << number)

@@ -1,0 +1,279 @@
+"""Sees a run, whatever the sync protocol is, and makes `measures.py`'s records of it.
+
+A `Meter` is told by the probes of the participants, and by Store, while they are at it.
+"""
+
+from array import array
+from collections import Counter
+from collections.abc import Callable, Sequence
+from enum import Enum
+from typing import Final
+
+from reliable_channel.sds.events import (
+    DeliveryFailed,
+    MessageAcknowledged,
+    MessageLost,
+    MessageMissing,
+    MessageReceived,
+    MessageRejected,
+    Outgoing,
+    OutgoingKind,
+    RepairRequested,
+    SdsEvent,
+)
+from reliable_channel.sds.receiving import Arrival
+from reliable_channel.store_queries import ByHash, Query
+from reliable_channel.sync_core import SyncCore
+
+from .measures import KINDS, Measures, RepairMeasures, mean, percentile
+from .network import Packet
+from .world import Observer
+
+_EVENTS: Final = (MessageLost, MessageRejected, DeliveryFailed, RepairRequested)
+
+
+class Phase(Enum):
+    """Parts of a run, which are counted apart."""
+
+    JOINING = "joining"
+    """Before the first message: all come, and say so if they do."""
+    BUSY = "busy"
+    """Until everybody has everything, and knows it."""
+    IDLE = "idle"
+    """Nothing happens but what keeps a quiet group in sync."""
+
+
+class TooMuchWork(Exception):
+    """A run took more work than it may."""
+
+
+class Meter:
+    """Sees a run, of one channel or of several, one after the other or side by side."""
+
+    def __init__(self, *, most_receives: int | None = None) -> None:
+        self.phase = Phase.JOINING
+        self.busy_ms = self.idle_ms = 0
+        self.different_logs = 0
+        self._most_receives = most_receives
+        self._receives = self._messages = self._due = 0
+        self._delivered = self._repeated = 0
+        self._latencies, self._notices, self._acknowledgements = (array("q") for _ in range(3))
+        self._missing_ms = array("q")
+        self._events: Counter[type] = Counter()
+        self._sent: Counter[tuple[Phase, OutgoingKind]] = Counter()
+        self._sent_bytes: Counter[tuple[Phase, OutgoingKind]] = Counter()
+        self._asked: Counter[type] = Counter()
+        self._given = self._given_bytes = self._unanswered = 0
+
+    def store_failed(self) -> None:
+        """Store was asked, and did not answer."""
+        self._unanswered += self.phase is not Phase.JOINING
+
+    def store_answered(self, query: Query, answer: Sequence[Packet]) -> None:
+        """Store was asked, and gave this."""
+        if self.phase is not Phase.JOINING:
+            self._asked[type(query)] += 1
+            self._given += len(answer)
+            self._given_bytes += sum(len(packet.data) for packet in answer)
+
+    def measures(self) -> Measures:
+        """What was seen so far."""
+        latencies, notices, acks = map(
+            sorted, (self._latencies, self._notices, self._acknowledgements)
+        )
+        kinds: dict[str, int] = {}
+        for kind in KINDS:
+            kinds[f"{kind.value}_messages"] = self._sent[Phase.BUSY, kind]
+            kinds[f"{kind.value}_bytes"] = self._sent_bytes[Phase.BUSY, kind]
+        by_hash = self._asked[ByHash]
+        return Measures(
+            messages=self._messages,
+            due=self._due,
+            delivered=self._delivered,
+            repeated=self._repeated,
+            different_logs=self.different_logs,
+            lost=self._events[MessageLost],
+            rejected=self._events[MessageRejected],
+            failed=self._events[DeliveryFailed],
+            acknowledged=len(acks),
+            latency_mean_ms=mean(latencies),
+            latency_p50_ms=percentile(latencies, 50),
+            latency_p95_ms=percentile(latencies, 95),
+            latency_p99_ms=percentile(latencies, 99),
+            latency_max_ms=percentile(latencies, 100),
+            noticed=len(notices),
+            notice_p50_ms=percentile(notices, 50),
+            notice_p95_ms=percentile(notices, 95),
+            acknowledgement_p50_ms=percentile(acks, 50),
+            acknowledgement_p95_ms=percentile(acks, 95),
+            busy_ms=self.busy_ms,
+            **kinds,
+            joining_messages=self._in(Phase.JOINING, self._sent),
+            joining_bytes=self._in(Phase.JOINING, self._sent_bytes),
+            idle_ms=self.idle_ms,
+            idle_messages=self._in(Phase.IDLE, self._sent),
+            idle_bytes=self._in(Phase.IDLE, self._sent_bytes),
+            store_by_hash=by_hash,
+            store_by_time=self._asked.total() - by_hash,
+            store_messages=self._given,
+            store_bytes=self._given_bytes,
+            receives=self._receives,
+        )
+
+    def repair(self) -> RepairMeasures:
+        """What was seen of repair so far."""
+        missing_ms = sorted(self._missing_ms)
+        return RepairMeasures(
+            recovered=len(missing_ms),
+            given_up=self._events[MessageLost],
+            missing_mean_ms=mean(missing_ms),
+            missing_p95_ms=percentile(missing_ms, 95),
+            store_requests=self._asked.total() + self._unanswered,
+            requests=self._events[RepairRequested],
+            answers=sum(self._sent[phase, OutgoingKind.REPAIR] for phase in Phase),
+        )
+
+    @staticmethod
+    def _in(phase: Phase, counter: Counter[tuple[Phase, OutgoingKind]]) -> int:
+        return sum(counter[phase, kind] for kind in OutgoingKind)
+
+    # -- from the channels -------------------------------------------------------------------------
+
+    def count_promises(self, messages: int, due: int, delivered: int) -> None:
+        """A channel is over: what it had to do, and did."""
+        self._messages += messages
+        self._due += due
+        self._delivered += delivered
+
+    def count_receive(self) -> None:
+        """A core is given a message.
+
+        Raises:
+            TooMuchWork: it is one more than there may be.
+        """
+        self._receives += 1
+        if self._most_receives is not None and self._receives > self._most_receives:
+            raise TooMuchWork(f"more than {self._most_receives:,} messages given to cores")
+
+    def count_sent(self, outgoing: Outgoing) -> None:
+        """A message is out."""
+        self._sent[self.phase, outgoing.kind] += 1
+        self._sent_bytes[self.phase, outgoing.kind] += len(outgoing.data)
+
+    def count_event(self, event: SdsEvent) -> None:
+        """An application was told."""
+        if isinstance(event, _EVENTS):
+            self._events[type(event)] += 1
+
+    def count_delivery(self, latency_ms: int) -> None:
+        """A message was delivered to somebody for the first time."""
+        self._latencies.append(latency_ms)
+
+    def count_repetition(self) -> None:
+        """It was delivered again."""
+        self._repeated += 1
+
+    def count_notice(self, after_ms: int) -> None:
+        """Somebody learned of what it lacks."""
+        self._notices.append(after_ms)
+
+    def count_recovery(self, missing_for_ms: int) -> None:
+        """What was missing for so long came to somebody."""
+        self._missing_ms.append(missing_for_ms)
+
+    def count_acknowledgement(self, after_ms: int) -> None:
+        """A sender learned that its message arrived."""
+        self._acknowledgements.append(after_ms)
+
+
+class Channel:
+    """The messages of one channel, for its participants' meters."""
+
+    def __init__(self, meter: Meter, now_ms: Callable[[], int]) -> None:
+        self.meter, self.now_ms = meter, now_ms
+        self.numbers: dict[str, int] = {}
+        """Of each message, in the order in which they were accepted."""
+        self.sent_ms: list[int] = []
+
+    def add(self, message_id: str, sent_ms: int) -> int:
+        """A message was accepted; return its number."""
+        self.numbers[message_id] = number = len(self.sent_ms)
+        self.sent_ms.append(sent_ms)
+        return number
+
+    def find(self, message_id: str) -> tuple[int, int] | None:
+        """The number of a message, and how old it is; None for what nobody sent."""
+        if (number := self.numbers.get(message_id)) is None:
+            return None
+        return number, self.now_ms() - self.sent_ms[number]
+
+
+class Probe(Observer[SyncCore]):
+    """The meter of one participant, through its restarts. Sets of messages are whole numbers with a
+    bit for each, so that ten thousand participants find room."""
+
+    def __init__(self, channel: Channel) -> None:
+        self._channel, self._meter = channel, channel.meter
+        self.own = 0
+        """The messages that it sent."""
+        self.has = 0
+        """Those of others that its application was given, since the log was empty last."""
+        self._ever = self._noticed = 0
+        self._sent_ms: dict[str, int] = {}
+
+    def started(self, core: SyncCore) -> None:
+        """It begins with an empty log: all must be delivered again, its own as well."""
+        self.has = 0
+
+    def sent(self, core: SyncCore, message_id: str) -> None:
+        """A message of its application was taken: its time begins."""
+        self._sent_ms[message_id] = self._channel.now_ms()
+
+    def accepted(self, core: SyncCore, message_id: str) -> None:
+        """And is on disk: from now on it must reach everybody."""
+        sent_ms = self._sent_ms.pop(message_id)
+        self.own |= 1 << self._channel.add(message_id, sent_ms)
+
+    def received(self, core: SyncCore, data: bytes, arrival: Arrival) -> None:
+        """The core was given a message."""
+        self._meter.count_receive()
+        if arrival.missing_for_ms is not None:
+            self._meter.count_recovery(arrival.missing_for_ms)
+
+    def published(self, core: SyncCore, outgoing: Outgoing) -> None:
+        """A message is out."""
+        self._meter.count_sent(outgoing)
+
+    def told(self, core: SyncCore, event: SdsEvent) -> None:
+        """The application was told."""
+        match event:
+            case MessageReceived():
+                self._delivered(event.message_id)
+            case MessageMissing():
+                for entry in event.missing:
+                    self._notices(entry.message_id)
+            case MessageAcknowledged():
+                if (found := self._channel.find(event.message_id)) is not None:
+                    self._meter.count_acknowledgement(found[1])
+            case _:
+                self._meter.count_event(event)
+
+    def _delivered(self, message_id: str) -> None:
+        if (found := self._channel.find(message_id)) is None:
+            return
+        number, latency_ms = found
+        bit = 1 << number
+        if self.has & bit:
+            self._meter.count_repetition()
+        elif not (self._ever | self.own) & bit:
+            self._meter.count_delivery(latency_ms)
+        self.has |= bit
+        self._ever |= bit
+
+    def _notices(self, message_id: str) -> None:
+        if (found := self._channel.find(message_id)) is None:
+            return
+        number, after_ms = found
+        if not (self._noticed | self._ever) >> number & 1:
+            self._noticed |= 1 << number
+            self._meter.count_notice(after_ms)

@@ -1,0 +1,84 @@
+"""The simulated network: each copy of a message has its own fate."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from hashlib import sha256
+from random import Random
+from typing import Final, Protocol
+
+from reliable_channel.sds.events import OutgoingKind
+
+from .scenario import Conditions, Latency, Partition
+from .timeline import Timeline
+
+STORE: Final = -1
+"""The number of Store, which hears like a participant outside all islands."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Packet:
+    """A message on the wire. All receivers share the one object."""
+
+    data: bytes
+    message_hash: bytes
+    timestamp_ms: int
+    """By the clock of its sender; Store orders by it."""
+    kind: OutgoingKind
+
+    @property
+    def is_stored(self) -> bool:
+        """Waku: whether it is not marked as ephemeral."""
+        return not self.kind.is_of_the_moment
+
+
+def packet(data: bytes, timestamp_ms: int, kind: OutgoingKind = OutgoingKind.CONTENT) -> Packet:
+    """Seal bytes; the hash covers the timestamp, as that of Waku does."""
+    digest = sha256(timestamp_ms.to_bytes(8, signed=True) + data).digest()
+    return Packet(data, digest, timestamp_ms, kind)
+
+
+class Station(Protocol):
+    """Somebody who hears."""
+
+    number: int
+
+    def hear(self, arrived: Packet) -> None:
+        """Take a message."""
+        ...
+
+
+def draw_ms(latency: Latency, random: Random) -> int:
+    """A duration. Products of floats are the same on every machine; a power need not be."""
+    share = uniform = random.random()
+    for _ in range(latency.skew - 1):
+        share *= uniform
+    return latency.least_ms + int(share * (latency.most_ms - latency.least_ms + 1))
+
+
+class Network:
+    """Carries what one station says to all others."""
+
+    def __init__(self, timeline: Timeline, conditions: Conditions, random: Random) -> None:
+        self.conditions = conditions
+        self.partitions: list[Partition] = []
+        """Those that hold now."""
+        self.stations: list[Station] = []
+        self._timeline = timeline
+        self._random = random
+
+    def broadcast(self, sender: int, sent: Packet) -> None:
+        """Carry a message to everybody but its sender, as the conditions are."""
+        conditions, random, at = self.conditions, self._random, self._timeline.at
+        loss, duplication = conditions.loss, conditions.duplication
+        now_ms = self._timeline.now_ms
+        for station in self._in_reach(sender):
+            copies = 1 + (duplication > 0 and random.random() < duplication)
+            for _ in range(copies):
+                if not loss or random.random() >= loss:
+                    at(now_ms + draw_ms(conditions.latency, random), station.hear, sent)
+
+    def _in_reach(self, sender: int) -> Sequence[Station]:
+        others = [station for station in self.stations if station.number != sender]
+        for partition in self.partitions:
+            others = [station for station in others if not partition.cuts(sender, station.number)]
+        return others

@@ -1,0 +1,365 @@
+"""One simulated participant: the real core, and the driver around it in virtual time.
+
+What `runtime/` does with tasks is done here with plans on the timeline: an outbox, most urgent
+first, that waits while the participant's node is away; the timer of the core; and rounds of queries
+to Store by the rules of `store_queries.py`.
+"""
+
+from collections import deque
+from collections.abc import Generator, Iterable, Iterator
+from contextlib import closing
+from dataclasses import dataclass
+from random import Random
+from typing import Final, Generic
+
+from reliable_channel.repairs import Repairs
+from reliable_channel.sds.archive import NO_ARCHIVE, LogArchive
+from reliable_channel.sds.changes import NO_RECORDER, Changes
+from reliable_channel.sds.events import Outgoing, OutgoingKind, SdsEvent
+from reliable_channel.sds.receiving import Arrival
+from reliable_channel.state import ArchiveOverlay, Identity
+from reliable_channel.steady_clock import SteadyClock
+from reliable_channel.store_queries import StoreQueries
+
+from .durability import Disk
+from .network import Packet, packet
+from .store import Store, StoreAwayError
+from .world import CHANNEL, C, Observer, World
+
+URGENCY: Final = {kind: urgency for urgency, kind in enumerate(OutgoingKind)}
+_HINTED: Final = (OutgoingKind.CONTENT, OutgoingKind.RETRY)
+CATCH_UP_WINDOW_MS: Final = 30 * 86_400_000
+RETRIEVE_FREQUENCY_MS: Final = 10_000
+BACKOFF_MS: Final = (200, 10_000)
+"""The first and the longest wait for a Store that does not answer."""
+
+
+@dataclass(slots=True)
+class _Step:
+    """What a step of the core wants let out, once its changes are on disk."""
+
+    changes: Changes
+    events: list[SdsEvent]
+    outgoing: list[Outgoing]
+    sent_id: str | None
+    arrived: tuple[bytes, Arrival] | None
+
+
+class Participant(Generic[C]):
+    """Drives one core; absent until `start`, and after `stop`."""
+
+    def __init__(
+        self,
+        number: int,
+        name: str,
+        world: World[C],
+        seed: int,
+        watch: Observer[C],
+        *,
+        is_durable: bool,
+    ) -> None:
+        self.number = number
+        self.name = name
+        self.watch = watch
+        self.clock_skew_ms = 0
+        self.core: C | None = None
+        """None while the process does not run."""
+        self._world = world
+        self._seed = seed
+        self._disk: Disk | None = None
+        if is_durable:
+            self._disk = Disk(Identity(CHANNEL, name, world.dialect))
+        self._starts = 0
+        self._written = 0
+        self._node_is_away = False
+        self._has_left = False
+
+    # -- life --------------------------------------------------------------------------------------
+
+    def start(self) -> None:
+        """Start the process, from what is on disk where there is one."""
+        if self.core is not None or self._has_left:
+            return
+        self._starts += 1
+        self._outbox: dict[tuple[OutgoingKind, str], Outgoing] = {}
+        self._unwritten: deque[_Step] = deque()
+        self._overlay: ArchiveOverlay | None = None
+        self._publishing = self._searching = False
+        self._rings_at_ms: int | None = None
+        self._clock = SteadyClock(self._wall_ns, lambda: self._world.timeline.now_ms * 1_000_000)
+        self._last_look_ms = self.now_ms()
+        self.core = core = self._make_core()
+        self.repairs = Repairs(
+            core,
+            self.now_ms,
+            self._world.policy,
+            retrieve_frequency_ms=RETRIEVE_FREQUENCY_MS,
+            has_store=self._world.store is not None,
+        )
+        self._queries = StoreQueries(core, self.now_ms, self.repairs)
+        self._note("starts")
+        self.catch_up(self.now_ms() - CATCH_UP_WINDOW_MS)
+        self._settle(core, self.now_ms())
+
+    def _make_core(self) -> C:
+        world, now_ms = self._world, self.now_ms()
+        saved, recorder = None, NO_RECORDER
+        archive: LogArchive = NO_ARCHIVE
+        if self._disk is not None:
+            saved, recorder, self._overlay = self._disk.open()
+            archive = self._overlay
+        core = world.make_core(
+            self.name,
+            now_ms=now_ms,
+            random=Random(f"{self._seed} {self.name} {self._starts}").random,
+            recorder=recorder,
+            archive=archive,
+        )
+        if saved is not None:
+            core.restore(saved.tables, saved.newest, now_ms)
+        if saved is None or self._starts == 1:
+            self.watch.started(core)
+        else:
+            self.watch.restarted(core)
+        return core
+
+    def stop(self) -> None:
+        """End the process: what it held in memory is gone."""
+        if self.core is not None:
+            self.core = None
+            self._note("stops")
+
+    def leave(self) -> None:
+        """Go for good, and take along what nobody else has."""
+        self.stop()
+        self._has_left = True
+        self.watch.left()
+
+    def set_clock(self, by_ms: int) -> None:
+        """Set the clock forward or back. Who sleeps does not notice."""
+        self.clock_skew_ms += by_ms
+        self._note(f"sets its clock by {by_ms}")
+
+    def set_node_away(self, away: bool) -> None:
+        """The participant's own node goes, or comes back."""
+        self._node_is_away = away
+        if self.core is None:
+            return
+        if away:
+            self._last_look_ms = self.now_ms()
+        else:
+            self.catch_up(self._last_look_ms)
+            self._publish_soon()
+
+    def now_ms(self) -> int:
+        """The time that the core is told."""
+        return self._clock() // 1_000_000
+
+    def _wall_ns(self) -> int:
+        return (self._world.timeline.now_ms + self.clock_skew_ms) * 1_000_000
+
+    # -- steps of the core -------------------------------------------------------------------------
+
+    def write(self) -> None:
+        """Send a message of the application."""
+        if (core := self.core) is None:
+            return
+        self._written += 1
+        now_ms, words = self.now_ms(), f"{self.name} writes {self._written}".encode()
+        content = words.ljust(self._world.payload_bytes, b".")
+        message_id = core.send(content, now_ms)
+        self.watch.sent(core, message_id)
+        self._settle(core, now_ms, sent_id=message_id)
+
+    def hear(self, arrived: Packet) -> None:
+        """Take a message from the network."""
+        if self.core is not None and not self._node_is_away:
+            self._receive(self.core, arrived)
+
+    def _receive(self, core: C, arrived: Packet, *, from_store: bool = False) -> None:
+        now_ms, data = self.now_ms(), arrived.data
+        arrival = core.receive(data, now_ms, retrieval_hint=arrived.message_hash)
+        self.repairs.received(arrival, len(data), from_store=from_store)
+        self.watch.received(core, data, arrival)
+        self._settle(core, now_ms, arrived=(data, arrival))
+
+    def _ring(self, core: C, at_ms: int) -> None:
+        if core is not self.core or at_ms != self._rings_at_ms:
+            return
+        self._rings_at_ms = None
+        now_ms, due_ms = self.now_ms(), self._next_deadline_ms(core)
+        if due_ms is not None and due_ms <= now_ms:
+            core.on_deadline(now_ms)
+            self._settle(core, now_ms)
+        else:
+            self._set_timer(core, now_ms)
+
+    def _settle(
+        self,
+        core: C,
+        now_ms: int,
+        *,
+        sent_id: str | None = None,
+        arrived: tuple[bytes, Arrival] | None = None,
+    ) -> None:
+        """Hand on what the core wants told and broadcast, then set the timer."""
+        self.repairs.step()
+        events = list(core.events())
+        for event in events:
+            self.repairs.saw(event)
+        if self._overlay is None:
+            self._let_out(core, events, core.outgoing(), sent_id, arrived)
+        else:
+            step = _Step(core.changes(), events, list(core.outgoing()), sent_id, arrived)
+            self._overlay.add(step.changes)
+            self._unwritten.append(step)
+            if len(self._unwritten) == 1:
+                timeline = self._world.timeline
+                timeline.at(timeline.now_ms + self._world.commit_ms, self._commit, core)
+        self.watch.stepped(core, now_ms, self._waits_for_transport)
+        self._set_timer(core, now_ms)
+        if not self._searching and not self._queries.is_idle:
+            self._search()
+
+    def _commit(self, core: C) -> None:
+        """Write the steps that wait, in one transaction, then let out what they had to say."""
+        if core is not self.core:
+            return
+        assert self._disk is not None
+        assert self._overlay is not None
+        changes, steps = Changes(), list(self._unwritten)
+        self._unwritten.clear()
+        for step in steps:
+            changes.add(step.changes)
+        self._disk.commit(changes)
+        self._overlay.remove(changes)
+        for step in steps:
+            self._let_out(core, step.events, step.outgoing, step.sent_id, step.arrived)
+
+    def _let_out(
+        self,
+        core: C,
+        events: Iterable[SdsEvent],
+        outgoing: Iterable[Outgoing],
+        sent_id: str | None,
+        arrived: tuple[bytes, Arrival] | None,
+    ) -> None:
+        if sent_id is not None:
+            self._note(f"sends {sent_id}")
+            self.watch.accepted(core, sent_id)
+        if arrived is not None:
+            self.watch.took(*arrived)
+        for event in events:
+            if (line := self.watch.told(core, event)) is not None:
+                self._note(line)
+        for message in outgoing:
+            self._put(message)
+
+    @property
+    def is_behind(self) -> bool:
+        """Whether something is not on disk yet."""
+        return bool(self._unwritten)
+
+    def _waits_for_transport(self, message_id: str) -> bool:
+        keys = (OutgoingKind.CONTENT, message_id), (OutgoingKind.RETRY, message_id)
+        return any(key in self._outbox for key in keys) or any(
+            (outgoing.kind, outgoing.message_id) in keys
+            for step in self._unwritten
+            for outgoing in step.outgoing
+        )
+
+    def _set_timer(self, core: C, now_ms: int) -> None:
+        """See that the deadline is not missed. One that moves back, as that of the next sync does
+        with each message, is noticed when the earlier one rings."""
+        if (due_ms := self._next_deadline_ms(core)) is None:
+            return
+        timeline = self._world.timeline
+        at_ms = timeline.now_ms + max(0, due_ms - now_ms)
+        if self._rings_at_ms is None or at_ms < self._rings_at_ms:
+            self._rings_at_ms = at_ms
+            timeline.at(at_ms, self._ring, core, at_ms)
+
+    def _next_deadline_ms(self, core: C) -> int | None:
+        deadlines = core.next_deadline_ms(), self.repairs.next_deadline_ms()
+        return min((due_ms for due_ms in deadlines if due_ms is not None), default=None)
+
+    # -- out ---------------------------------------------------------------------------------------
+
+    def _put(self, outgoing: Outgoing) -> None:
+        if outgoing.kind is OutgoingKind.SYNC:
+            # Each says all that the one before said.
+            for key in [key for key in self._outbox if key[0] is OutgoingKind.SYNC]:
+                del self._outbox[key]
+        self._outbox.setdefault((outgoing.kind, outgoing.message_id), outgoing)
+        self._publish_soon()
+
+    def _publish_soon(self) -> None:
+        if self._outbox and not self._publishing and not self._node_is_away:
+            self._publishing = True
+            timeline = self._world.timeline
+            timeline.at(timeline.now_ms + self._world.publish_ms, self._publish, self.core)
+
+    def _publish(self, core: C) -> None:
+        if core is not self.core:
+            return
+        self._publishing = False
+        if self._node_is_away or not self._outbox:
+            return
+        key = min(self._outbox, key=lambda key: URGENCY[key[0]])
+        outgoing = self._outbox.pop(key)
+        sealed = packet(outgoing.data, self.now_ms(), outgoing.kind)
+        self._note(f"publishes {outgoing.kind.value} {outgoing.message_id}")
+        self.watch.published(core, outgoing)
+        self._world.network.broadcast(self.number, sealed)
+        if outgoing.kind in _HINTED:
+            now_ms = self.now_ms()
+            core.dispatched(outgoing.message_id, now_ms, sealed.message_hash)
+            self._settle(core, now_ms)
+        self._publish_soon()
+
+    # -- Store -------------------------------------------------------------------------------------
+
+    def catch_up(self, since_ms: int) -> None:
+        """Fetch all that was stored since then."""
+        if self._world.store is not None:
+            self._queries.catch_up(since_ms)
+            if not self._searching:
+                self._search()
+
+    def _search(self) -> None:
+        if self._world.store is not None:
+            self._searching = True
+            self._go_on(self.core, self._searches(self._world.store))
+
+    def _go_on(self, core: C | None, searches: Iterator[int]) -> None:
+        """Let a process that yields how long it waits run to its next wait."""
+        if core is not self.core:
+            return
+        if (wait_ms := next(searches, None)) is not None:
+            timeline = self._world.timeline
+            timeline.at(timeline.now_ms + wait_ms, self._go_on, core, searches)
+
+    def _searches(self, store: Store) -> Generator[int, None, None]:
+        backoff_ms, longest_ms = BACKOFF_MS
+        while not self._queries.is_idle:
+            for look in self._queries.looks():
+                try:
+                    with closing(look) as queries:
+                        for query in queries:
+                            yield store.delay_ms()
+                            assert self.core is not None
+                            for found in store.answer(query):
+                                self._receive(self.core, found, from_store=True)
+                            backoff_ms = BACKOFF_MS[0]
+                except StoreAwayError:
+                    yield backoff_ms
+                    backoff_ms = min(2 * backoff_ms, longest_ms)
+            if self.repairs.next_deadline_ms() is not None:
+                assert self.core is not None
+                self._settle(self.core, self.now_ms())
+            if not self._queries.must_catch_up:
+                yield self._queries.tick_ms
+        self._searching = False
+
+    def _note(self, what: str) -> None:
+        self._world.trace.note(self._world.timeline.now_ms, self.name, what)

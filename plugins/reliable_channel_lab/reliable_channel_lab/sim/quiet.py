@@ -1,0 +1,235 @@
+"""A group that is quiet but for a message now and then: what its sync traffic is, and how long it
+takes until who missed a message notices.
+
+Neither a whole core nor filters and causal histories are needed for that, so that 10,000
+participants take seconds. Here they have their timers alone, the real ones (`sds/sync.py`; those of
+`SvsProtocol`), and say no more than the number of the newest message they have.
+"""
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from random import Random
+from typing import Protocol
+
+from reliable_channel.sds.sync import Heard, SyncTimer, make_schedule
+
+from .network import draw_ms
+from .scenario import Conditions
+from .timeline import START_MS, Timeline
+
+
+@dataclass(frozen=True, slots=True)
+class Said:
+    """What a member broadcasts."""
+
+    data: bytes
+    is_sync: bool
+    """Else a message."""
+
+
+class QuietMember(Protocol):
+    """One participant, as far as its sync timer goes."""
+
+    known: int
+    """The number of the newest message that it knows of, from 1."""
+
+    def write(self, now_ms: int) -> Said:
+        """Write the next message."""
+        ...
+
+    def hear(self, said: Said, now_ms: int) -> None:
+        """Take what another said."""
+        ...
+
+    def recover(self, message: Said, now_ms: int) -> None:
+        """Get a message that it missed, from Store or from others."""
+        ...
+
+    def next_deadline_ms(self) -> int | None:
+        """When `on_deadline` must be called next."""
+        ...
+
+    def on_deadline(self, now_ms: int) -> Iterable[Said]:
+        """Do what is due."""
+        ...
+
+
+MakeMember = Callable[[int, int, Random], QuietMember]
+"""A member from its number, the time and its randomness."""
+
+
+class TimedMember:
+    """SDS: the timer of the core, started anew by what starts it there (`sds/receiving.py`)."""
+
+    def __init__(
+        self, schedule: str, interval_ms: int, number: int, now_ms: int, random: Random
+    ) -> None:
+        self.number = number
+        self.known = self._has = 0
+        self._timer = SyncTimer(make_schedule(schedule, interval_ms, random.random))
+        self._timer.restart(Heard.START, now_ms)
+
+    def write(self, now_ms: int) -> Said:
+        """Write the next message."""
+        self._has = self.known = self._has + 1
+        self._timer.restart(Heard.OWN_CONTENT, now_ms)
+        return Said(self._has.to_bytes(8), is_sync=False)
+
+    def hear(self, said: Said, now_ms: int) -> None:
+        """Take a message or a sync message."""
+        newest = int.from_bytes(said.data)
+        self.known = max(self.known, newest)
+        if not said.is_sync and newest > self._has:
+            self._has = newest
+            self._timer.restart(Heard.CONTENT, now_ms)
+        elif (
+            said.is_sync and newest >= self._has
+        ):  # one that does not know our newest message spares nobody
+            self._timer.restart(Heard.SYNC, now_ms)
+
+    def recover(self, message: Said, now_ms: int) -> None:
+        """Get a message that it missed: content like any other."""
+        self.hear(message, now_ms)
+
+    def next_deadline_ms(self) -> int | None:
+        """When the next sync message is due."""
+        return self._timer.due_ms
+
+    def on_deadline(self, now_ms: int) -> Iterator[Said]:
+        """Send a sync message."""
+        self._timer.restart(Heard.OWN_SYNC, now_ms)
+        yield Said(self._has.to_bytes(8), is_sync=True)
+
+
+@dataclass(frozen=True, slots=True)
+class QuietGroup:
+    """A group and what it does: some silence, then as many rounds, in each of which one writes a
+    message and nobody says anything more."""
+
+    seed: int
+    participants: int
+    conditions: Conditions = field(default_factory=Conditions)
+    warm_up_ms: int = 60_000
+    """The silence before; all come within the first half of it."""
+    rounds: int = 5
+    round_ms: int = 120_000
+    recovery_ms: int = 10_000
+    """From when one notices that it lacks a message until it has it; from Store, say."""
+
+
+@dataclass(frozen=True, slots=True)
+class QuietResult:
+    """What was counted."""
+
+    syncs: int
+    """Sync messages that were broadcast in `span_ms`."""
+    span_ms: int
+    missed: int
+    """How often a participant did not get a message."""
+    noticed_after_ms: Sequence[int]
+    """For each time that one noticed before the round was over: how long after the message was
+    sent; ascending."""
+
+
+class QuietSimulation:
+    """One run."""
+
+    def __init__(self, group: QuietGroup, make_member: MakeMember) -> None:
+        self._group = group
+        self._timeline = timeline = Timeline(START_MS)
+        self._random = random = Random(f"{group.seed} quiet")
+        self._make_member = make_member
+        self._seats: list[_Seat] = []
+        for number in range(group.participants):
+            # Nobody starts at the same time as all others.
+            timeline.at(START_MS + int(random.random() * group.warm_up_ms / 2), self._join, number)
+        self._written = self._written_at_ms = self._syncs = 0
+        self._unaware: set[int] = set()
+        """Who has not heard of the newest message."""
+        self._noticed_after_ms: list[int] = []
+
+    def run(self) -> QuietResult:
+        """Play it."""
+        group, timeline = self._group, self._timeline
+        timeline.run_until(START_MS + group.warm_up_ms)
+        self._syncs, missed = 0, 0
+        for _ in range(group.rounds):
+            missed += self._play_round()
+        noticed = tuple(sorted(self._noticed_after_ms))
+        return QuietResult(self._syncs, group.rounds * group.round_ms, missed, noticed)
+
+    def _play_round(self) -> int:
+        timeline = self._timeline
+        writer = self._seats[int(self._random.random() * len(self._seats))]
+        self._written += 1
+        self._written_at_ms = timeline.now_ms
+        self._message = message = writer.member.write(timeline.now_ms)
+        missed_by = self._broadcast(writer, message)
+        self._unaware = {seat.number for seat in missed_by}
+        timeline.run_until(timeline.now_ms + self._group.round_ms)
+        self._unaware.clear()
+        for seat in missed_by:  # until the next round everybody has it
+            self._recover(seat, message)
+        return len(missed_by)
+
+    def _join(self, number: int) -> None:
+        random = Random(f"{self._group.seed} quiet {number}")
+        seat = _Seat(number, self._make_member(number, self._timeline.now_ms, random))
+        self._seats.append(seat)
+        self._set_timer(seat)
+
+    def _broadcast(self, speaker: "_Seat", said: Said) -> "list[_Seat]":
+        """Let everybody hear it but those whose copy is lost, and return these."""
+        at, random, conditions = self._timeline.at, self._random, self._group.conditions
+        loss, latency, now_ms = conditions.loss, conditions.latency, self._timeline.now_ms
+        missed_by = []
+        for seat in self._seats:
+            if seat is speaker:
+                continue
+            if loss and random.random() < loss:
+                missed_by.append(seat)
+            else:
+                at(now_ms + draw_ms(latency, random), self._hear, seat, said)
+        self._set_timer(speaker)
+        return missed_by
+
+    def _hear(self, seat: "_Seat", said: Said) -> None:
+        member, now_ms = seat.member, self._timeline.now_ms
+        member.hear(said, now_ms)
+        if seat.number in self._unaware and member.known >= self._written:
+            self._unaware.discard(seat.number)
+            self._noticed_after_ms.append(now_ms - self._written_at_ms)
+            self._timeline.at(now_ms + self._group.recovery_ms, self._recover, seat, self._message)
+        self._set_timer(seat)
+
+    def _recover(self, seat: "_Seat", message: Said) -> None:
+        seat.member.recover(message, self._timeline.now_ms)
+        self._set_timer(seat)
+
+    def _set_timer(self, seat: "_Seat") -> None:
+        """See that the deadline is not missed; one that moves back is noticed when the earlier one
+        rings."""
+        due_ms = seat.member.next_deadline_ms()
+        if due_ms is not None and (seat.rings_at_ms is None or due_ms < seat.rings_at_ms):
+            seat.rings_at_ms = due_ms
+            self._timeline.at(due_ms, self._ring, seat, due_ms)
+
+    def _ring(self, seat: "_Seat", at_ms: int) -> None:
+        if at_ms != seat.rings_at_ms:
+            return
+        seat.rings_at_ms = None
+        now_ms, due_ms = self._timeline.now_ms, seat.member.next_deadline_ms()
+        if due_ms is not None and due_ms <= now_ms:
+            for said in seat.member.on_deadline(now_ms):
+                self._syncs += 1
+                self._broadcast(seat, said)
+        self._set_timer(seat)
+
+
+@dataclass(slots=True, eq=False)
+class _Seat:
+    """A member and when the simulation looks after its timer."""
+
+    number: int
+    member: QuietMember
+    rings_at_ms: int | None = None

@@ -1,0 +1,75 @@
+"""One decoded message for all simulated receivers of the same bytes.
+
+Ten thousand participants that each decode the same 40 KB would mostly decode. A decoded message is
+never changed, so they may share it; everything else each does for itself.
+"""
+
+from collections import OrderedDict
+from dataclasses import replace
+from functools import partial
+from typing import Final
+
+from reliable_channel.sds import SPEC, Message, SdsOptions, SdsProtocol, WireProfile
+from reliable_channel.sds.message import HistoryEntry
+from reliable_channel.sds.wire import Codec, CodecError
+
+from .world import CHANNEL, MakeCore
+
+KEPT: Final = 2_000
+"""Messages that are kept decoded, the newest."""
+
+
+class SharingCodec:
+    """A codec that decodes equal bytes once."""
+
+    def __init__(self, codec: Codec) -> None:
+        self._codec = codec
+        self._decoded: OrderedDict[bytes, Message | CodecError] = OrderedDict()
+
+    def recognises(self, data: bytes) -> bool:
+        """Whether this looks like a message in this dialect."""
+        return self._codec.recognises(data)
+
+    def decode(self, data: bytes) -> Message:
+        """Read one message.
+
+        Raises:
+            CodecError: it is none.
+        """
+        known = self._decoded.get(data)
+        if known is None:
+            known = self._decoded[data] = self._decode(data)
+            if len(self._decoded) > KEPT:
+                self._decoded.popitem(last=False)
+        if isinstance(known, CodecError):
+            raise known
+        return known
+
+    def encode(self, message: Message) -> bytes:
+        """Write one message."""
+        return self._codec.encode(message)
+
+    def assemble(self, message: Message, causal_history: bytes) -> bytes:
+        """Write `message` with an already encoded causal history."""
+        return self._codec.assemble(message, causal_history)
+
+    def encode_causal_entry(self, entry: HistoryEntry) -> bytes:
+        """Write one entry of a causal history."""
+        return self._codec.encode_causal_entry(entry)
+
+    def _decode(self, data: bytes) -> Message | CodecError:
+        try:
+            return self._codec.decode(data)
+        except CodecError as error:
+            return error
+
+
+def sharing(profile: WireProfile = SPEC) -> WireProfile:
+    """The same dialect with a codec of that kind."""
+    return replace(profile, codec=SharingCodec(profile.codec))
+
+
+def sds_maker(options: SdsOptions, profile: WireProfile | None = None) -> MakeCore[SdsProtocol]:
+    """What makes cores of SDS that all speak one dialect; where None, a `sharing` one."""
+    profile = profile or sharing()
+    return partial(SdsProtocol, CHANNEL, options=options, profile=profile, listen_to=(profile,))

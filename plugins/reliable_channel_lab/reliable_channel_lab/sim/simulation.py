@@ -1,0 +1,346 @@
+"""One run of one scenario: everybody and everything in it, from the first message until all logs
+are equal."""
+
+import traceback
+from collections.abc import Callable
+from dataclasses import dataclass
+from random import Random
+from typing import Final
+
+from reliable_channel.repair_policies import REPAIR_POLICIES, WITHOUT_OTHERS, WITHOUT_STORE
+from reliable_channel.sds import Limits, RepairOptions, SdsOptions, SdsProtocol
+from reliable_channel.sds.bloom import BloomParameters
+
+from .hostile import Attacker
+from .invariants import Watch
+from .ledger import InvariantViolated, Ledger
+from .network import Network
+from .participant import Participant
+from .planning import Planner
+from .scenario import Conditions, Hostile, Parameters, Scenario, StoreConditions
+from .sharing import sds_maker, sharing
+from .store import Store
+from .timeline import START_MS, Timeline
+from .trace import Trace
+from .world import CHANNEL, World
+
+CHECK_EVERY_MS: Final = 60_000
+"""While there are faults, whole logs are compared this often."""
+OFTEN_CHECKED: Final = 100
+"""In a larger group only once, at the end."""
+LOOK_EVERY_MS: Final = 5_000
+"""After the faults, this often is looked whether all is quiet."""
+EQUAL: Final = "in the end all logs are equal"
+NOTICED: Final = "a log that differs is noticed"
+AGREED: Final = "equal logs are not called different"
+AFTERMATH_MS: Final = 120_000
+"""How long a group that is quiet must stay as it is."""
+
+
+@dataclass(frozen=True, slots=True)
+class Violation:
+    """A promise that was broken."""
+
+    invariant: str
+    participant: str
+    at_ms: int
+    """Since the run began."""
+    message_id: str
+    detail: str
+
+    def __str__(self) -> str:
+        about = f", message {self.message_id}" if self.message_id else ""
+        return f"{self.invariant} ({self.participant}, {self.at_ms} ms{about}): {self.detail}"
+
+
+@dataclass(frozen=True, slots=True)
+class Result:
+    """How a run went."""
+
+    scenario: Scenario
+    violation: Violation | None
+    digest: str
+    """Of all that happened: equal for equal scenarios, on any machine."""
+    steps: int
+    """Messages received by cores."""
+    delivered: int
+    settled_after_ms: int
+    """From the end of the faults until all logs were equal."""
+
+
+class _Watched(Participant[SdsProtocol]):
+    watch: Watch
+
+
+class Simulation:
+    """A group, its network and its Store."""
+
+    def __init__(self, scenario: Scenario, *, show: Callable[[str], None] | None = None) -> None:
+        self.scenario = scenario
+        self.trace = Trace(show)
+        self.timeline = timeline = Timeline(START_MS)
+        seed, profile, options = scenario.seed, sharing(), core_options(scenario.parameters)
+        self.network = Network(timeline, scenario.conditions, Random(f"{seed} network"))
+        self.store = None
+        if scenario.store is not None:
+            self.store = Store(timeline, scenario.store, Random(f"{seed} store"))
+            self.network.stations.append(self.store)
+        self.ledger = Ledger(lambda: timeline.now_ms - START_MS)
+        strategy = scenario.parameters.retrieval_strategy
+        world = World(
+            timeline,
+            self.network,
+            None if strategy in WITHOUT_STORE else self.store,
+            self.trace,
+            sds_maker(options, profile),
+            profile.name,
+            scenario.commit_ms,
+            scenario.publish_ms,
+            policy=REPAIR_POLICIES[strategy],
+        )
+        numbers = range(scenario.participants)
+        self.watches = [Watch(n, name_of(n), self.ledger, profile, options.bloom) for n in numbers]
+        for watch in self.watches:
+            watch.introduce(self.watches)
+        self.participants = [
+            _Watched(w.number, w.name, world, seed, w, is_durable=w.number in scenario.durable)
+            for w in self.watches
+        ]
+        self.network.stations += self.participants
+        self._attacker: Attacker | None = None
+        if any(isinstance(fault, Hostile) for fault in scenario.faults):
+            self._attacker = Attacker(
+                scenario.participants,
+                timeline,
+                self.network,
+                self.ledger,
+                profile,
+                options,
+                CHANNEL,
+                Random(f"{seed} attacker"),
+            )
+            self.network.stations.append(self._attacker)
+
+    def run(self) -> Result:
+        """Play the scenario to its end, or to the first promise that is broken."""
+        violation, settled_after_ms = None, 0
+        try:
+            self._plan()
+            self._play_faults()
+            settled_after_ms = self._settle()
+            self._run(AFTERMATH_MS)
+            self.check()
+            self._check_end()
+        except InvariantViolated as broken:
+            violation = Violation(*broken.args)
+        except Exception:
+            where = traceback.format_exc(limit=-3)
+            violation = Violation("no step raises", "", self.ledger.now_ms(), "", where)
+        steps, delivered = self._count()
+        digest = self.trace.digest()
+        return Result(self.scenario, violation, digest, steps, delivered, settled_after_ms)
+
+    # -- the course of a run -----------------------------------------------------------------------
+
+    def _plan(self) -> None:
+        attack = self._attacker.attack if self._attacker is not None else None
+        planner = Planner(self.timeline, self.network, self.store, self.participants, attack)
+        planner.add(self.scenario)
+
+    def _play_faults(self) -> None:
+        end_ms = START_MS + self.scenario.faults_end_ms
+        while self.timeline.now_ms < end_ms:
+            self.timeline.run_until(min(self.timeline.now_ms + CHECK_EVERY_MS, end_ms))
+            if len(self.participants) <= OFTEN_CHECKED:
+                self.check()
+        self.network.conditions = Conditions()
+        if self.store is not None:
+            self.store.conditions = StoreConditions()
+
+    def _settle(self) -> int:
+        """Wait until all logs are equal and nobody waits; return how long that took."""
+        began_ms = self.timeline.now_ms
+        self._run(self.scenario.conditions.latency.most_ms)  # what is on its way may disturb yet
+        while not self.is_quiet():
+            if self.timeline.now_ms - began_ms > self.scenario.settle_within_ms:
+                hours = self.scenario.settle_within_ms / 3_600_000
+                detail = f"not {hours:g} hours after the last fault: {self._differences()}"
+                raise InvariantViolated(self._end(), "all", self.ledger.now_ms(), "", detail)
+            self._run(LOOK_EVERY_MS)
+        return self.timeline.now_ms - began_ms
+
+    def _run(self, duration_ms: int) -> None:
+        self.timeline.run_until(self.timeline.now_ms + duration_ms)
+
+    # -- looks at the whole group ------------------------------------------------------------------
+
+    def is_quiet(self) -> bool:
+        """Whether nobody waits for anything, and all logs are equal, or nobody takes a log for
+        equal that is not, where equal ones are not promised."""
+        return self._is_at_rest() and (
+            self._are_equal() or not (self._must_be_equal() or self._unnoticed())
+        )
+
+    def _is_at_rest(self) -> bool:
+        """Whether nobody waits for anything.
+
+        What a core delivered and has not on disk yet is not known to its watch: a log that is
+        longer than the watch's is not at rest.
+        """
+        for participant in self._present():
+            core, watch = participant.core, participant.watch
+            assert core is not None
+            if (
+                len(watch.window) != len(core.log)
+                or core.outgoing_buffer.entries
+                or core.is_missing_something
+                or core.incoming_buffer.parked
+            ):
+                return False
+        return True
+
+    def _are_equal(self) -> bool:
+        return len({(p.watch.knowledge, len(p.watch.window)) for p in self._present()}) <= 1
+
+    def _must_be_equal(self) -> bool:
+        """Whether each message refers to all before it, so that none can be lost unnoticed."""
+        return self.scenario.parameters.causal_history_size >= Parameters().causal_history_size
+
+    def _unnoticed(self) -> list[str]:
+        """Those who do not know that their log differs from another one."""
+        present = self._present()
+        return [
+            participant.name
+            for participant in present
+            if participant.core is not None
+            and not participant.core.progress().different_from
+            and any(other.watch.knowledge != participant.watch.knowledge for other in present)
+        ]
+
+    def _mistaken(self) -> list[str]:
+        """Those who take an equal log for a different one."""
+        present = self._present()
+        knowledge = {participant.name: participant.watch.knowledge for participant in present}
+        return [
+            participant.name
+            for participant in present
+            if participant.core is not None
+            and any(
+                knowledge.get(name) == participant.watch.knowledge
+                for name in participant.core.progress().different_from
+            )
+        ]
+
+    def check(self) -> None:
+        """Compare whole logs: of each participant with what it told, and of those who know the same
+        with each other."""
+        seen: dict[tuple[int, int], _Watched] = {}
+        for participant in self._present():
+            watch, core = participant.watch, participant.core
+            assert core is not None
+            if participant.is_behind:
+                continue
+            watch.check_log(core)
+            first = seen.setdefault((watch.knowledge, len(watch.window)), participant)
+            assert first.core is not None
+            if first is not participant and (
+                # In a large group the ledger has each entry compared, and this takes minutes.
+                watch.window != first.watch.window
+                or (
+                    len(self.participants) <= OFTEN_CHECKED
+                    and core.log.digest() != first.core.log.digest()
+                )
+            ):
+                raise InvariantViolated(
+                    "equal knowledge makes equal logs",
+                    watch.name,
+                    self.ledger.now_ms(),
+                    "",
+                    f"it has the messages of {first.name} and another log",
+                )
+
+    def _check_end(self) -> None:
+        present = self._present()
+        # Whose logs differ may go on finding messages.
+        if not self.is_quiet() if self._must_be_equal() else self._unnoticed():
+            raise InvariantViolated(self._end(), "all", self.ledger.now_ms(), "", "not for long")
+        self._check_mistakes()
+        somewhere = {i for participant in present for i in participant.watch.window}
+        for participant in present:
+            participant.watch.check_settled()
+        for participant in self.participants:
+            for message_id in participant.watch.acknowledged():
+                core = participant.core
+                entry = core.log.get(message_id) if core else None
+                record = entry and self.ledger.get(message_id, entry.content)
+                if record and record.holders and message_id not in somewhere:
+                    raise InvariantViolated(
+                        "what is acknowledged stays",
+                        participant.name,
+                        self.ledger.now_ms(),
+                        message_id,
+                        "the logs do not have it",
+                    )
+
+    def _end(self) -> str:
+        """What must hold in the end."""
+        return EQUAL if self._must_be_equal() else NOTICED
+
+    def _check_mistakes(self) -> None:
+        """Nobody takes an equal log for a different one for long: whoever was different says how
+        it is now when its turn to say something comes."""
+        began_ms = self.timeline.now_ms
+        while mistaken := self._mistaken():
+            if self.timeline.now_ms - began_ms > 2 * self.scenario.settle_within_ms:
+                detail = "it says that an equal log is different"
+                raise InvariantViolated(AGREED, mistaken[0], self.ledger.now_ms(), "", detail)
+            self._run(LOOK_EVERY_MS)
+
+    def _present(self) -> list[_Watched]:
+        return [participant for participant in self.participants if participant.core is not None]
+
+    def _differences(self) -> str:
+        lines = []
+        for participant in self._present():
+            core = participant.core
+            assert core is not None
+            waits = core.statistics()
+            lines.append(
+                f"{participant.name} has {waits.log_length}, misses {waits.missing}, parks "
+                f"{waits.incoming}, unacknowledged {waits.outgoing}"
+                + (", and says that logs differ" if core.progress().different_from else "")
+            )
+        return "; ".join(lines[:20])
+
+    def _count(self) -> tuple[int, int]:
+        steps = sum(watch.steps for watch in self.watches)
+        return steps, sum(watch.delivered for watch in self.watches)
+
+
+def name_of(number: int) -> str:
+    """How a participant is called."""
+    return f"p{number}"
+
+
+def core_options(parameters: Parameters) -> SdsOptions:
+    """The options of the core, from those of a scenario."""
+    return SdsOptions(
+        bloom=BloomParameters(parameters.bloom_capacity, parameters.bloom_error_rate),
+        causal_history_size=parameters.causal_history_size,
+        retry_interval_ms=parameters.retry_interval_ms,
+        max_retry_attempts=parameters.max_retry_attempts,
+        sync_min_interval_ms=parameters.sync_min_interval_ms,
+        timeout_for_lost_messages_ms=parameters.timeout_for_lost_messages_ms,
+        repair=RepairOptions(
+            buffer_size=parameters.repair_buffer_size,
+            cache_bytes=parameters.repair_cache_bytes,
+            # No simulated Store is so good that nobody need be asked after a restart.
+            cache_durably=True,
+            enabled=parameters.retrieval_strategy not in WITHOUT_OTHERS,
+            asks_when_told=True,
+        ),
+        limits=Limits(
+            incoming_messages=parameters.incoming_messages,
+            log_window_entries=parameters.log_window_entries,
+        ),
+    )

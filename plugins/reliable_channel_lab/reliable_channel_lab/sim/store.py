@@ -1,0 +1,82 @@
+"""The simulated Store: messages by hash and by time, from one that may be slow, away or lying."""
+
+from bisect import bisect_left, insort
+from collections.abc import Sequence
+from random import Random
+from typing import Final
+
+from reliable_channel.store_queries import ByHash, Query
+
+from .network import STORE, Packet, draw_ms, packet
+from .scenario import StoreConditions
+from .timeline import Timeline
+
+MOST_SKEW_MS: Final = 20_000
+"""A message whose timestamp is further from Store's own time is not kept: nwaku's archive."""
+
+
+class StoreAwayError(Exception):
+    """Store does not answer."""
+
+
+class Store:
+    """Hears what is said in the network and gives it to who asks."""
+
+    number = STORE
+
+    def __init__(self, timeline: Timeline, conditions: StoreConditions, random: Random) -> None:
+        self.conditions = conditions
+        self.is_away = False
+        self._timeline = timeline
+        self._random = random
+        self._by_hash: dict[bytes, Packet] = {}
+        self._by_time: list[tuple[int, bytes]] = []
+
+    def hear(self, arrived: Packet) -> None:
+        """Keep a message."""
+        skew_ms = abs(arrived.timestamp_ms - self._timeline.now_ms)
+        if self.is_away or not arrived.is_stored or skew_ms > MOST_SKEW_MS:
+            return
+        if arrived.message_hash in self._by_hash:
+            return
+        if self.conditions.loss and self._random.random() < self.conditions.loss:
+            return
+        self._by_hash[arrived.message_hash] = arrived
+        insort(self._by_time, (arrived.timestamp_ms, arrived.message_hash))
+
+    def delay_ms(self) -> int:
+        """How long it takes to answer now."""
+        return draw_ms(self.conditions.answer, self._random)
+
+    def answer(self, query: Query) -> Sequence[Packet]:
+        """What it gives.
+
+        Raises:
+            StoreAwayError: nothing.
+        """
+        if self.is_away:
+            raise StoreAwayError
+        if self.conditions.lies and self._random.random() < self.conditions.lies:
+            return self._lie()
+        if isinstance(query, ByHash):
+            held = self._by_hash
+            return [held[digest] for digest in query.hashes if digest in held]
+        first = bisect_left(self._by_time, (query.start_ms, b""))
+        end = bisect_left(self._by_time, (query.end_ms + 1, b""))
+        return [self._by_hash[digest] for _, digest in self._by_time[first:end]]
+
+    def _lie(self) -> Sequence[Packet]:
+        """Nothing, some other messages, or those with a byte changed."""
+        choices = [digest for _, digest in self._by_time]
+        count = min(len(choices), int(self._random.random() * 4))
+        others = [
+            self._by_hash[choices[int(self._random.random() * len(choices))]] for _ in range(count)
+        ]
+        if self._random.random() < 0.5:
+            return others
+        return [self._garbled(other) for other in others]
+
+    def _garbled(self, true: Packet) -> Packet:
+        at = int(self._random.random() * 2)  # what stands there is how to read the rest
+        changed = bytes([true.data[at] ^ 0x40])
+        return packet(true.data[:at] + changed + true.data[at + 1 :], true.timestamp_ms)

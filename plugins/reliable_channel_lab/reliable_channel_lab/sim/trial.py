@@ -1,0 +1,225 @@
+"""Runs in which figures are taken: any sync protocol, the same network for all.
+
+`Simulation` looks for broken promises of SDS, step by step. A trial looks from outside, so that the
+core may be any: what was sent, delivered and asked for. Of its scenario's parameters it obeys the
+repair policy; all others are the core's, and its maker's to know. A network that loses goes on
+losing until everybody has everything, as repairing is what is measured; only a group that does not
+get there within a quarter of an hour is given a good network, in which it must.
+"""
+
+from collections import Counter
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from random import Random
+from typing import Final, TypeVar
+
+from reliable_channel.repair_policies import REPAIR_POLICIES, WITHOUT_STORE, RepairPolicy
+from reliable_channel.store_queries import Query
+from reliable_channel.sync_core import SyncCore
+
+from .measures import Measures
+from .metering import Channel, Meter, Phase, Probe
+from .network import STORE, Network, Packet, draw_ms
+from .participant import Participant
+from .planning import Planner
+from .scenario import Conditions, Scenario, StoreConditions
+from .store import Store, StoreAwayError
+from .timeline import START_MS, Timeline
+from .trace import Trace
+from .world import MakeCore, World
+
+LOOK_EVERY_MS: Final = 1_000
+PATIENCE_MS: Final = 900_000
+"""How long a group has to get everything to everybody, first as the network is, then in a good
+one."""
+IDLE_MS: Final = 300_000
+"""How long a group that has everything is looked at further."""
+
+C = TypeVar("C", bound=SyncCore)
+
+
+@dataclass(frozen=True, slots=True)
+class Terms:
+    """What a trial has beside its scenarios."""
+
+    payload_bytes: int = 100
+    patience_ms: int = PATIENCE_MS
+    idle_ms: int = IDLE_MS
+    most_receives: int | None = None
+    is_mended: bool = True
+    """Whether a group that does not get there in that time is given a good network."""
+    policy: RepairPolicy | None = None
+    """Of repair; the one that the scenario names where None."""
+    make_network: Callable[[Timeline, Conditions, int], Network] | None = None
+    """Of the time, the conditions and the seed; `EqualNetwork` where None."""
+
+
+def run_trial(
+    scenarios: Sequence[Scenario], make_core: MakeCore[C], terms: Terms | None = None
+) -> Measures:
+    """Run the channels of a community, a scenario each, and return the figures of all together.
+
+    Raises:
+        TooMuchWork: the cores were given more than `terms.most_receives` messages.
+    """
+    return metered(scenarios, make_core, terms).measures()
+
+
+def metered(
+    scenarios: Sequence[Scenario], make_core: MakeCore[C], terms: Terms | None = None
+) -> Meter:
+    """Run them and return what saw them.
+
+    Raises:
+        TooMuchWork: as `run_trial`.
+    """
+    terms = terms or Terms()
+    meter = Meter(most_receives=terms.most_receives)
+    for scenario in scenarios:
+        # Channels share nothing but the network, which has room for all: one after the other.
+        meter.phase = Phase.JOINING
+        _Trial(scenario, make_core, meter, terms).run()
+    return meter
+
+
+class EqualNetwork(Network):
+    """A network that treats all protocols alike.
+
+    What becomes of a copy follows from the seed, its sender, its receiver, and which broadcast it
+    is: the sender's first message, its second one, its first sync … Nothing else is drawn from. So
+    the first broadcast of each message meets the same fate whichever protocol sends it, and what is
+    lost where 10 % are is lost where 20 % are, too. Later ones (retries, repairs, syncs) are each
+    protocol's own, and have fates by their numbers.
+
+    Store hears everything: the proposal that SDS comes from assumes so (high availability).
+    """
+
+    def __init__(self, timeline: Timeline, conditions: Conditions, seed: int) -> None:
+        super().__init__(timeline, conditions, Random(seed))
+        self._seed = seed
+        self._numbers: Counter[tuple[int, str]] = Counter()
+
+    def broadcast(self, sender: int, sent: Packet) -> None:
+        """Carry a message to everybody but its sender."""
+        kind, conditions = sent.kind.value, self.conditions
+        number = self._numbers[sender, kind]
+        self._numbers[sender, kind] += 1
+        random = Random(f"{self._seed} {sender} {kind} {number}")
+        in_reach = {station.number for station in self._in_reach(sender)}
+        now_ms, at = self._timeline.now_ms, self._timeline.at
+        for station in self.stations:
+            share, delay_ms = random.random(), draw_ms(conditions.latency, random)
+            arrives = share >= conditions.loss or station.number == STORE
+            if arrives and station.number in in_reach:
+                at(now_ms + delay_ms, station.hear, sent)
+
+
+class _MeteredStore(Store):
+    def __init__(
+        self, timeline: Timeline, conditions: StoreConditions, random: Random, meter: Meter
+    ) -> None:
+        super().__init__(timeline, conditions, random)
+        self._meter = meter
+
+    def answer(self, query: Query) -> Sequence[Packet]:
+        """What it gives."""
+        try:
+            answer = super().answer(query)
+        except StoreAwayError:
+            self._meter.store_failed()
+            raise
+        self._meter.store_answered(query, answer)
+        return answer
+
+
+class _Trial:
+    """One channel."""
+
+    def __init__(
+        self, scenario: Scenario, make_core: MakeCore[C], meter: Meter, terms: Terms
+    ) -> None:
+        self._scenario, self._meter, self._terms = scenario, meter, terms
+        self._timeline = timeline = Timeline(START_MS)
+        self._network = (terms.make_network or EqualNetwork)(
+            timeline, scenario.conditions, scenario.seed
+        )
+        store = None
+        if scenario.store is not None:
+            random = Random(f"{scenario.seed} store")
+            store = _MeteredStore(timeline, scenario.store, random, meter)
+        self._channel = Channel(meter, lambda: timeline.now_ms)
+        strategy = scenario.parameters.retrieval_strategy
+        world: World[C] = World(
+            timeline,
+            self._network,
+            None if strategy in WITHOUT_STORE else store,
+            Trace(None),
+            make_core,
+            "spec",
+            scenario.commit_ms,
+            scenario.publish_ms,
+            terms.payload_bytes,
+            terms.policy or REPAIR_POLICIES[strategy],
+        )
+        everybody = range(scenario.participants)
+        self._probes = [Probe(self._channel) for _ in everybody]
+        self._participants = [
+            Participant(
+                *(number, f"p{number}", world, scenario.seed, self._probes[number]),
+                is_durable=number in scenario.durable,
+            )
+            for number in everybody
+        ]
+        self._network.stations += self._participants
+        if store is not None:
+            self._network.stations.append(store)  # last: with and without it the draws are the same
+        Planner(timeline, self._network, store, self._participants).add(scenario)
+
+    def run(self) -> None:
+        """From the first start to the end of the idle time."""
+        timeline, meter, scenario = self._timeline, self._meter, self._scenario
+        first_ms = START_MS + min((write.at_ms for write in scenario.writes), default=0)
+        timeline.run_until(first_ms - 1)
+        meter.phase = Phase.BUSY
+        timeline.run_until(START_MS + scenario.faults_end_ms)
+        if not self._settles() and self._terms.is_mended:
+            self._network.conditions = replace(scenario.conditions, loss=0.0, duplication=0.0)
+            self._settles()
+        meter.busy_ms += timeline.now_ms - first_ms
+        meter.phase = Phase.IDLE
+        timeline.run_until(timeline.now_ms + self._terms.idle_ms)
+        meter.idle_ms += self._terms.idle_ms
+        self._count()
+
+    def _settles(self) -> bool:
+        """Let time pass until all is done; return whether that came in time."""
+        ends_ms = self._timeline.now_ms + self._terms.patience_ms
+        while not self._is_settled():
+            if self._timeline.now_ms >= ends_ms:
+                return False
+            self._timeline.run_until(self._timeline.now_ms + LOOK_EVERY_MS)
+        return True
+
+    def _is_settled(self) -> bool:
+        everything = (1 << len(self._channel.sent_ms)) - 1
+        return all(
+            probe.has | probe.own == everything
+            and not participant.core.unacknowledged
+            and not participant.core.is_missing_something
+            for probe, participant in zip(self._probes, self._participants, strict=True)
+            if participant.core is not None
+        )
+
+    def _count(self) -> None:
+        """What was promised, and what became of it."""
+        here = [
+            (probe, participant.core)
+            for probe, participant in zip(self._probes, self._participants, strict=True)
+            if participant.core is not None
+        ]
+        messages = len(self._channel.sent_ms)
+        due = sum(messages - probe.own.bit_count() for probe, _ in here)
+        delivered = sum((probe.has & ~probe.own).bit_count() for probe, _ in here)
+        self._meter.count_promises(messages, due, delivered)
+        digests = [core.log.digest() for _, core in here]
+        self._meter.different_logs += sum(digest != digests[0] for digest in digests)

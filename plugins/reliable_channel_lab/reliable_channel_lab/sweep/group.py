@@ -1,0 +1,136 @@
+"""Runs of whole groups: the real core at each participant, over a network that stays as it is."""
+
+from dataclasses import dataclass
+from random import Random
+from typing import ClassVar, Final, Literal
+
+from reliable_channel.options import ChannelOptions
+from reliable_channel.plugin_answers import make_repair_policy
+from reliable_channel.plugins import plugin_manager
+from reliable_channel.repair_policies import REPAIR_POLICIES, RepairPolicy
+
+from ..sim.relay import RelayNetwork
+from ..sim.scenario import (
+    Conditions,
+    Fault,
+    Latency,
+    Partition,
+    Scenario,
+    StoreConditions,
+    Write,
+)
+from ..sim.sharing import sds_maker
+from ..sim.trial import Terms, run_trial
+from .runs import Run, Value, at_least, is_share
+
+COMING_MS: Final = 60_000
+"""Before the first message: everybody comes, and has its first sync message behind it."""
+
+_MEASURED: Final = (
+    "delivery_probability",
+    "different_logs",
+    "latency_p50_ms",
+    "latency_p95_ms",
+    "latency_p99_ms",
+    "notice_p50_ms",
+    "notice_p95_ms",
+    "acknowledgement_p50_ms",
+    "acknowledgement_p95_ms",
+    "lost",
+    "failed",
+    "busy_ms",
+    "bytes_per_message",
+    "idle_messages_per_minute",
+    "idle_bytes_per_hour",
+    "receives",
+)
+"""Of `sim.measures.Measures`, by its names."""
+_KINDS: Final = ("content", "retry", "repair", "sync", "store_request")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GroupRun(Run):
+    """A group that talks for a while and then falls silent.
+
+    The conditions hold for all of the run: what did not arrive by its end, did not arrive.
+    """
+
+    kind: ClassVar = "group"
+    measures: ClassVar = (*_MEASURED, *(f"{kind}_per_message" for kind in _KINDS))
+    takes_options: ClassVar = True
+
+    participants: int = 10
+    messages: int = 50
+    pause_ms: int = 5_000
+    """From one message to the next, in the mean; who writes is drawn."""
+    loss: float = 0.0
+    """Of each copy, on its way to each participant; Store hears everything. In a relay, of each
+    hop."""
+    latency_ms: int = 300
+    """The longest; each copy takes from a tenth of it up to this, drawn uniformly. In a relay, each
+    hop."""
+    topology: Literal["broadcast", "relay", "islands"] = "broadcast"
+    """`broadcast`: everybody hears everybody. `relay`: nodes of degree 6 that pass messages on.
+    `islands`: as `broadcast`, but in the middle third of the talk two halves do not hear each
+    other."""
+    drain_ms: int = 900_000
+    """How long it goes on after the last message, unless everybody has everything before."""
+    idle_ms: int = 0
+    """How long it goes on then, in silence."""
+
+    def __post_init__(self) -> None:
+        at_least(self, seed=0, participants=2, messages=1, pause_ms=1, latency_ms=1)
+        at_least(self, drain_ms=1, idle_ms=0)
+        is_share(self, "loss")
+        self._policy()
+
+    def measure(self) -> dict[str, Value]:
+        """Play it and count."""
+        options = ChannelOptions(**dict(self.options))
+        make_core = sds_maker(options.sds_options())
+        terms = Terms(
+            patience_ms=self.drain_ms,
+            idle_ms=self.idle_ms,
+            is_mended=False,
+            policy=self._policy(),
+            make_network=RelayNetwork if self.topology == "relay" else None,
+        )
+        measured = run_trial([self._scenario(options)], make_core, terms)
+        row = measured.row()
+        counts = {**row, "store_request_messages": measured.store_requests}
+        return {name: row[name] for name in _MEASURED} | {
+            f"{kind}_per_message": counts[f"{kind}_messages"] / self.messages for kind in _KINDS
+        }
+
+    def _policy(self) -> RepairPolicy:
+        """The repair policy, one of ours or of an installed plugin.
+
+        Raises:
+            ValueError: nobody knows its name.
+        """
+        name = dict(self.options).get("retrieval_strategy", "both")
+        # Ours need no plugins, which each process would load.
+        return REPAIR_POLICIES.get(name) or make_repair_policy(plugin_manager(), name)
+
+    def _scenario(self, options: ChannelOptions) -> Scenario:
+        random = Random(f"{self.seed} talk").random
+        writes = tuple(
+            Write(
+                COMING_MS + int((number + random()) * self.pause_ms),
+                int(random() * self.participants),
+            )
+            for number in range(self.messages)
+        )
+        talk_ms = self.messages * self.pause_ms
+        faults: tuple[Fault, ...] = ()
+        if self.topology == "islands":
+            island = tuple(range(self.participants // 2))
+            faults = (Partition(COMING_MS + talk_ms // 3, COMING_MS + 2 * talk_ms // 3, island),)
+        return Scenario(
+            self.seed,
+            self.participants,
+            writes,
+            faults,
+            Conditions(Latency(self.latency_ms // 10, self.latency_ms), self.loss),
+            StoreConditions() if options.asks_store else None,
+        )

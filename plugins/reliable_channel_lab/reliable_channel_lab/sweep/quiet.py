@@ -1,0 +1,106 @@
+"""Runs of quiet groups: what sync costs, and when who missed a message notices."""
+
+from dataclasses import dataclass
+from functools import partial
+from typing import ClassVar, Literal
+
+from reliable_channel.sds import SdsOptions, SdsProtocol
+
+from ..sim.measures import percentile
+from ..sim.quiet import MakeMember, QuietGroup, QuietSimulation, TimedMember
+from ..sim.scenario import Conditions, Latency
+from .runs import Run, Value, at_least, is_share
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class QuietRun(Run):
+    """A group in which somebody writes now and then, by its sync timers alone (`sim/quiet.py`)."""
+
+    kind: ClassVar = "quiet"
+    measures: ClassVar = (
+        "syncs_per_second",
+        "missed",
+        "noticed_share",
+        "notice_p50_ms",
+        "notice_p90_ms",
+        "notice_p99_ms",
+        "sync_bytes",
+        "received_bytes_per_second",
+    )
+
+    participants: int = 10
+    sync_schedule: Literal["suppressed", "js-waku", "svs"] = "suppressed"
+    """`svs` needs the plugin reliable-channel-svs."""
+    sync_min_interval_ms: int = 30_000
+    """With `svs`: PeriodicTimeout."""
+    loss: float = 0.1
+    """Of each copy of a message, and of each of a sync message."""
+    latency_ms: int = 200
+    """The longest; each copy takes from a tenth of it up to this, drawn uniformly."""
+    rounds: int = 5
+    """Messages, one a round."""
+    round_ms: int = 120_000
+    warm_up_ms: int = 60_000
+    """Before the first of them; long enough for the schedule to come into its stride."""
+
+    def __post_init__(self) -> None:
+        at_least(
+            self,
+            seed=0,
+            participants=2,
+            sync_min_interval_ms=1,
+            latency_ms=1,
+            rounds=1,
+            round_ms=1,
+            warm_up_ms=2,
+        )
+        is_share(self, "loss")
+
+    def measure(self) -> dict[str, Value]:
+        """Play the rounds and count."""
+        group = QuietGroup(
+            self.seed,
+            self.participants,
+            Conditions(Latency(self.latency_ms // 10, self.latency_ms), self.loss),
+            self.warm_up_ms,
+            self.rounds,
+            self.round_ms,
+        )
+        result = QuietSimulation(group, self._make_member()).run()
+        missed = result.missed
+        # Who did not notice in time did not do so before the round was over.
+        noticed = [*result.noticed_after_ms]
+        noticed += [self.round_ms] * (missed - len(noticed))
+        per_second, size = 1000 * result.syncs / result.span_ms, self._sync_bytes()
+        return {
+            "syncs_per_second": per_second,
+            "missed": missed,
+            "noticed_share": len(result.noticed_after_ms) / missed if missed else None,
+            "notice_p50_ms": percentile(noticed, 50),
+            "notice_p90_ms": percentile(noticed, 90),
+            "notice_p99_ms": percentile(noticed, 99),
+            "sync_bytes": size,
+            "received_bytes_per_second": per_second * size * (1 - self.loss),
+        }
+
+    def _sync_bytes(self) -> int:
+        """Of a sync message where everybody has written."""
+        if self.sync_schedule == "svs":
+            from .svs_member import vector_bytes
+
+            return vector_bytes(self.participants)
+        options = SdsOptions()
+        core = SdsProtocol("quiet", "p0", now_ms=0, random=lambda: 0.5, options=options)
+        for number in range(options.causal_history_size):
+            core.send(b"a message", now_ms=number)
+        core.send_sync(now_ms=options.causal_history_size)
+        *_, sync = core.outgoing()
+        return len(sync.data)
+
+    def _make_member(self) -> MakeMember:
+        schedule, interval_ms = self.sync_schedule, self.sync_min_interval_ms
+        if schedule == "svs":
+            from .svs_member import SvsMember
+
+            return partial(SvsMember, interval_ms)
+        return partial(TimedMember, schedule, interval_ms)
