@@ -1,6 +1,6 @@
 """Where the state of a participant outlives its process: the contract, memory and SQLite."""
 
-from .base import Archive, Identity, Saved, StateStore
+from .base import Archive, Identity, RolledBack, Saved, StateStore
 from .errors import (
     StateCorrupt,
     StateError,
@@ -18,6 +18,7 @@ __all__ = [
     "ArchiveOverlay",
     "Identity",
     "MemoryStateStore",
+    "RolledBack",
     "Saved",
     "SqliteStateStore",
     "StateCorrupt",

@@ -17,6 +17,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from reliable_channel.cli.console import err, say
 
 from ..sim import Result, Scenario, Simulation, big_group, cores, draw_scenario, run_all, shrink
+from ..sim.disk_faults import draw_disk_faults
 
 _Item = TypeVar("_Item")
 
@@ -58,6 +59,10 @@ def simulate(
     comparing: Annotated[
         bool, typer.Option("--compare", help="SDS, SDS-R, MVDS and SVS on the same networks.")
     ] = False,
+    disk_faults: Annotated[
+        bool,
+        typer.Option("--disk-faults", help="Let disks fail as well: lost writes, bits, no room."),
+    ] = False,
     full: Annotated[
         bool, typer.Option("--full", help="With --compare: all losses, up to 1,000 participants.")
     ] = False,
@@ -95,14 +100,14 @@ def simulate(
         results: Iterable[Result] = [_run_one(_read(scenario), trace)]
         total: int | None = 1
     else:
-        chosen: Callable[[int], Scenario] = draw_scenario
+        chosen: Callable[[int], Scenario] = draw_disk_faults if disk_faults else draw_scenario
         if participants is not None:
             chosen = partial(big_group, participants=participants, messages=messages)
         total = None if forever else seeds or (100 if participants is None else 1)
         numbers = count(first_seed) if total is None else range(first_seed, first_seed + total)
         workers = min(jobs or cores(), total or 1_000_000)
         results = _run_seeds(chosen, numbers, workers, stop, show=trace)
-    command = None if scenario is not None else _command(participants, messages)
+    command = None if scenario is not None else _command(participants, messages, disk_faults)
     report = _Report(shrinking=shrinking, digests=digests, command=command)
     try:
         for result in _with_progress(results, total):
@@ -214,6 +219,6 @@ def _read(scenario: str) -> Scenario:
     return Scenario.from_json(text)
 
 
-def _command(participants: int | None, messages: int) -> str:
+def _command(participants: int | None, messages: int, disk_faults: bool) -> str:
     size = f" --participants {participants} --messages {messages}" if participants else ""
-    return f"reliable-channel simulate{size}"
+    return f"reliable-channel simulate{size}{' --disk-faults' * disk_faults}"

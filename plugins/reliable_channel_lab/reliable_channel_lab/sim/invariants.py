@@ -115,6 +115,30 @@ class Watch(Observer[SdsProtocol]):
         self._inserted.extend(core.incoming_buffer.parked)
         self.check_log(core)
 
+    def rolled_back(self, core: SdsProtocol) -> None:
+        """A process starts from an older state. What it let out since counts as never known: it may
+        be delivered again. What is in the state is what it was."""
+        fates, entries = self._fates, list(core.log)
+        self._forget()
+        self._ledger.forget_holder(self.number)
+        for entry in entries:
+            record = self._ledger.get(entry.message_id, entry.content)
+            if record is None:
+                self._violated("nothing is made up", entry.message_id, "nobody ever sent it")
+            self._learn(record, len(self.window))
+            if record.sender_id != self.name:
+                record.holders |= 1 << self.number
+        for parked in core.incoming_buffer.parked.values():
+            if (held := self._ledger.enter(parked.message)) is not None:
+                held.holders |= 1 << self.number
+        open_now = core.outgoing_buffer.entries.keys()
+        self._fates = {i: fate for i, fate in fates.items() if i in self._known}
+        self._fates |= dict.fromkeys(open_now, "open")
+        self._lost.update(core.incoming_buffer.lost)
+        self._inserted.clear()
+        self._clock_ms = core.clock.value
+        self.restarted(core)
+
     def left(self) -> None:
         """It is gone for good."""
         self._ledger.forget_holder(self.number)

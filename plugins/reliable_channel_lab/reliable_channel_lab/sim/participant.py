@@ -17,12 +17,14 @@ from reliable_channel.sds.archive import NO_ARCHIVE, LogArchive
 from reliable_channel.sds.changes import NO_RECORDER, Changes
 from reliable_channel.sds.events import Outgoing, OutgoingKind, SdsEvent
 from reliable_channel.sds.receiving import Arrival
-from reliable_channel.state import ArchiveOverlay, Identity
+from reliable_channel.state import ArchiveOverlay, Identity, StateCorrupt, StateUnavailable
 from reliable_channel.steady_clock import SteadyClock
 from reliable_channel.store_queries import StoreQueries
+from reliable_channel.sync_core import SyncCore, Withdrawing
 
 from .durability import Disk
 from .network import Packet, packet
+from .scenario import Damage
 from .store import Store, StoreAwayError
 from .world import CHANNEL, C, Observer, World
 
@@ -30,6 +32,8 @@ URGENCY: Final = {kind: urgency for urgency, kind in enumerate(OutgoingKind)}
 _HINTED: Final = (OutgoingKind.CONTENT, OutgoingKind.RETRY)
 CATCH_UP_WINDOW_MS: Final = 30 * 86_400_000
 RETRIEVE_FREQUENCY_MS: Final = 10_000
+WRITE_AGAIN_MS: Final = 5_000
+"""How often a disk that takes nothing is tried again."""
 BACKOFF_MS: Final = (200, 10_000)
 """The first and the longest wait for a Store that does not answer."""
 
@@ -69,6 +73,8 @@ class Participant(Generic[C]):
         self._disk: Disk | None = None
         if is_durable:
             self._disk = Disk(Identity(CHANNEL, name, world.dialect))
+        self._at_risk = Changes()
+        """What the disk did not take."""
         self._starts = 0
         self._written = 0
         self._node_is_away = False
@@ -105,8 +111,15 @@ class Participant(Generic[C]):
         world, now_ms = self._world, self.now_ms()
         saved, recorder = None, NO_RECORDER
         archive: LogArchive = NO_ARCHIVE
+        lost_what_was_at_risk, self._at_risk = bool(self._at_risk), Changes()
+        is_new = self._starts == 1
         if self._disk is not None:
-            saved, recorder, self._overlay = self._disk.open()
+            try:
+                opened = self._disk.open()
+            except StateCorrupt as error:
+                self._note(f"starts without its state: {error}")
+                opened, is_new = self._disk.open(), True
+            saved, recorder, self._overlay = opened
             archive = self._overlay
         core = world.make_core(
             self.name,
@@ -117,8 +130,11 @@ class Participant(Generic[C]):
         )
         if saved is not None:
             core.restore(saved.tables, saved.newest, now_ms)
-        if saved is None or self._starts == 1:
+        if saved is None or is_new:
             self.watch.started(core)
+        elif saved.rolled_back is not None or lost_what_was_at_risk:
+            self._note(f"finds an older state: {saved.rolled_back}")
+            self.watch.rolled_back(core)
         else:
             self.watch.restarted(core)
         return core
@@ -128,6 +144,19 @@ class Participant(Generic[C]):
         if self.core is not None:
             self.core = None
             self._note("stops")
+
+    def damage_disk(self, damage: Damage, writes: int) -> None:
+        """End the process, and damage what it had on disk."""
+        self.stop()
+        if self._disk is not None:
+            self._note(f"has a damaged disk: {damage.value} {writes}")
+            self._disk.damage(damage, writes)
+
+    def fill_disk(self, is_full: bool) -> None:
+        """There is no more room on the disk, or again some."""
+        if self._disk is not None:
+            self._note(f"has a disk that is {'full' if is_full else 'usable again'}")
+            self._disk.is_full = is_full
 
     def leave(self) -> None:
         """Go for good, and take along what nobody else has."""
@@ -163,6 +192,9 @@ class Participant(Generic[C]):
     def write(self) -> None:
         """Send a message of the application."""
         if (core := self.core) is None:
+            return
+        if self._at_risk:
+            self._note("is refused: its state cannot be written")
             return
         self._written += 1
         now_ms, words = self.now_ms(), f"{self.name} writes {self._written}".encode()
@@ -227,11 +259,16 @@ class Participant(Generic[C]):
             return
         assert self._disk is not None
         assert self._overlay is not None
-        changes, steps = Changes(), list(self._unwritten)
+        changes, steps = self._at_risk, list(self._unwritten)
         self._unwritten.clear()
         for step in steps:
             changes.add(step.changes)
-        self._disk.commit(changes)
+        try:
+            self._disk.commit(changes)
+        except StateUnavailable:
+            self._go_on_unwritten(core, changes, steps)
+            return
+        self._at_risk = Changes()
         self._overlay.remove(changes)
         for step in steps:
             self._let_out(core, step.events, step.outgoing, step.sent_id, step.arrived)
@@ -254,6 +291,31 @@ class Participant(Generic[C]):
                 self._note(line)
         for message in outgoing:
             self._put(message)
+
+    def _go_on_unwritten(self, core: C, changes: Changes, steps: Iterable[_Step]) -> None:
+        """Let out what could not be written, but for own messages and what refers to them, as
+        `runtime/keeper.py` does; try again later."""
+        if not self._at_risk:
+            timeline = self._world.timeline
+            timeline.at(timeline.now_ms + WRITE_AGAIN_MS, self._write_again, core)
+        self._at_risk, has_refused = changes, False
+        for step in steps:
+            if step.sent_id is not None:
+                _withdraw(core, step.sent_id)
+                self._note(f"is refused {step.sent_id}")
+                has_refused = True
+                continue
+            outgoing = [m for m in step.outgoing if m.kind is not OutgoingKind.SYNC]
+            outgoing = outgoing if has_refused else step.outgoing
+            self._let_out(core, step.events, outgoing, None, step.arrived)
+        if has_refused:
+            self._settle(core, self.now_ms())
+
+    def _write_again(self, core: C) -> None:
+        if core is self.core and self._at_risk:
+            timeline = self._world.timeline
+            timeline.at(timeline.now_ms + WRITE_AGAIN_MS, self._write_again, core)
+            self._commit(core)
 
     @property
     def is_behind(self) -> bool:
@@ -363,3 +425,8 @@ class Participant(Generic[C]):
 
     def _note(self, what: str) -> None:
         self._world.trace.note(self._world.timeline.now_ms, self.name, what)
+
+
+def _withdraw(core: SyncCore, message_id: str) -> None:
+    assert isinstance(core, Withdrawing)
+    core.withdraw(message_id)

@@ -9,6 +9,8 @@ from .scenario import (
     Attack,
     ClockJump,
     Crash,
+    DiskDamage,
+    DiskFull,
     Fault,
     Hostile,
     Join,
@@ -68,6 +70,13 @@ class Planner:
             case Crash():
                 self._at(fault.at_ms, participants[fault.who].stop)
                 self._at(fault.until_ms, participants[fault.who].start)
+            case DiskDamage():
+                who = participants[fault.who]
+                self._at(fault.at_ms, who.damage_disk, fault.damage, fault.writes)
+                self._at(fault.until_ms, who.start)
+            case DiskFull():
+                self._at(fault.at_ms, participants[fault.who].fill_disk, True)
+                self._at(fault.until_ms, participants[fault.who].fill_disk, False)
             case Join():
                 self._at(fault.at_ms, participants[fault.who].start)
             case Leave():

@@ -177,7 +177,52 @@ class Hostile:
     """How often, a second apart."""
 
 
-Fault = Partition | Outage | StoreAway | ClockJump | Crash | Join | Leave | Hostile
+class Damage(Enum):
+    """What a disk does to a state while its participant is down."""
+
+    LOST_WRITES = "lost_writes"
+    """The last writes are gone, though they were confirmed: a drive that lies about fsync, a WAL
+    that was deleted or cut short, an older copy that was restored."""
+    UNREADABLE = "unreadable"
+    """A bit flipped, or the end of the file is missing: the state is refused, and its participant
+    starts from nothing."""
+
+
+@dataclass(frozen=True, slots=True)
+class DiskDamage:
+    """A participant's process dies, and its disk is damaged before it starts again."""
+
+    kind: ClassVar[str] = "disk_damage"
+    at_ms: int
+    until_ms: int
+    who: int
+    damage: Damage
+    writes: int = 1
+    """How many of the last writes are lost."""
+
+
+@dataclass(frozen=True, slots=True)
+class DiskFull:
+    """A participant's disk takes no write."""
+
+    kind: ClassVar[str] = "disk_full"
+    at_ms: int
+    until_ms: int
+    who: int
+
+
+Fault = (
+    Partition
+    | Outage
+    | StoreAway
+    | ClockJump
+    | Crash
+    | Join
+    | Leave
+    | Hostile
+    | DiskDamage
+    | DiskFull
+)
 _KINDS: Final[dict[str, type[Any]]] = {kind.kind: kind for kind in get_args(Fault)}
 
 
@@ -258,6 +303,8 @@ def _fault(values: dict[str, Any]) -> Fault:
         given["island"] = tuple(given["island"])
     if "attack" in given:
         given["attack"] = Attack(given["attack"])
+    if "damage" in given:
+        given["damage"] = Damage(given["damage"])
     fault: Fault = kind(**given)
     return fault
 

@@ -47,6 +47,9 @@ class Observer(Generic[C]):
     def restarted(self, core: C) -> None:
         """It begins again, with what it had on disk."""
 
+    def rolled_back(self, core: C) -> None:
+        """It begins again, with an older state than it had."""
+
     def left(self) -> None:
         """It is gone for good."""
 
