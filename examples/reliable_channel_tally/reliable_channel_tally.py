@@ -7,7 +7,7 @@ from pathlib import Path
 import typer
 
 from reliable_channel import Event
-from reliable_channel.hooks import hookimpl
+from reliable_channel.spi import hookimpl
 
 counts: Counter[str] = Counter()
 

@@ -3,8 +3,7 @@
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
-from reliable_channel.encryption import Encryption
-from reliable_channel.hooks import hookimpl
+from reliable_channel.spi import Encryption, hookimpl
 
 from .keys import Keyring, Secret
 from .symmetric import CIPHERS, SymmetricEncryption

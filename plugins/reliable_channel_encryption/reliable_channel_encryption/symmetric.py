@@ -19,7 +19,7 @@ from typing import Final, Literal
 from cryptography.exceptions import InvalidTag
 from cryptography.hazmat.primitives.ciphers.aead import AESGCM, ChaCha20Poly1305
 
-from reliable_channel.encryption import DecryptionFailed
+from reliable_channel.spi import DecryptionFailed
 
 from .keys import KEY_ID_BYTES, Keyring, Secret
 from .nonces import MAX_MESSAGES, NONCE_BYTES

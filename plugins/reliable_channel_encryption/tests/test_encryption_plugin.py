@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from reliable_channel.encryption import DecryptionFailed
+from reliable_channel.spi import DecryptionFailed
 from reliable_channel_encryption import Keyring, Secret, SymmetricEncryption
 from reliable_channel_encryption.plugin import make_encryption
 

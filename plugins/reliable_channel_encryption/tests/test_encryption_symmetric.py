@@ -9,7 +9,7 @@ from Crypto.Cipher import AES, ChaCha20_Poly1305
 from hypothesis import given
 from hypothesis import strategies as st
 
-from reliable_channel.encryption import DecryptionFailed, Encryption
+from reliable_channel.spi import DecryptionFailed, Encryption
 from reliable_channel_encryption import (
     Algorithm,
     KeyExhausted,

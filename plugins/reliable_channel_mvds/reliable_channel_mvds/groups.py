@@ -4,7 +4,7 @@ from collections import Counter
 from collections.abc import Iterable
 from typing import Final
 
-from reliable_channel.sync_core import Recorder, Row, Table
+from reliable_channel.spi import Recorder, Row, Table
 
 from .errors import NodeFull
 from .message import GROUP_ID_BYTES, GroupId, PeerId

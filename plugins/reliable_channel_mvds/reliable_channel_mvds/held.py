@@ -7,7 +7,7 @@ a peer that lost its state may ask again; after that only the id is, to tell dup
 from collections.abc import Callable, Iterator
 from typing import Final
 
-from reliable_channel.sync_core import Recorder, Row, Table
+from reliable_channel.spi import Recorder, Row, Table
 
 from .message import GroupId, Message, MessageId
 from .options import Limits

@@ -14,7 +14,7 @@ from copy import copy
 from dataclasses import dataclass
 from typing import Final, TypeVar
 
-from reliable_channel.sync_core import NO_RECORDER, Changes, Recorder, Tables
+from reliable_channel.spi import NO_RECORDER, Changes, Recorder, Tables
 
 from .errors import BodyTooLong, NodeFull, TooManyRepeats, UnknownGroup
 from .events import Event, Outgoing

@@ -2,8 +2,7 @@
 
 from typing import Final
 
-from reliable_channel.hooks import hookimpl
-from reliable_channel.sync_core import SyncCore, SyncSetting
+from reliable_channel.spi import SyncCore, SyncSetting, hookimpl
 
 from .channel import MvdsCore
 

@@ -11,7 +11,7 @@ from enum import IntEnum
 from heapq import heappop, heappush
 from typing import Final
 
-from reliable_channel.sync_core import Recorder, Row, Table
+from reliable_channel.spi import Recorder, Row, Table
 
 from .message import MESSAGE_ID_BYTES, MessageId, PeerId
 

@@ -3,7 +3,7 @@
 from collections import deque
 from dataclasses import dataclass
 
-from reliable_channel.sync_core import Recorder
+from reliable_channel.spi import Recorder
 
 from .events import Event, LimitReached, MessageAcknowledged, Outgoing
 from .groups import Groups

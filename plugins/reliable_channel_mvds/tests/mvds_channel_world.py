@@ -8,8 +8,14 @@ from mvds_world import START_MS
 
 from reliable_channel.events import MessageReceived
 from reliable_channel.options import ChannelOptions
-from reliable_channel.state import Identity, MemoryStateStore
-from reliable_channel.sync_core import OutgoingKind, Recorder, SdsEvent, SyncSetting
+from reliable_channel.spi import (
+    Identity,
+    MemoryStateStore,
+    OutgoingKind,
+    Recorder,
+    SdsEvent,
+    SyncSetting,
+)
 from reliable_channel_mvds.channel import MvdsCore
 
 OPTIONS = ChannelOptions(retry_interval_ms=2_000, max_retry_attempts=20)

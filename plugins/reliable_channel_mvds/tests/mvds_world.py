@@ -4,7 +4,7 @@ from dataclasses import dataclass, field
 from heapq import heappop, heappush
 from random import Random
 
-from reliable_channel.sync_core import Recorder, Row, Tables, Value
+from reliable_channel.spi import Recorder, Row, Tables, Value
 from reliable_channel_mvds import (
     SEED,
     Event,

@@ -16,7 +16,7 @@ from reliable_channel import (
     RejectionReason,
 )
 from reliable_channel.options import ChannelOptions
-from reliable_channel.sync_core import Outcome, OutgoingKind, Recorder, SyncSetting
+from reliable_channel.spi import Outcome, OutgoingKind, Recorder, SyncSetting
 from reliable_channel_mvds import SEED, GroupId, Message, Payload
 from reliable_channel_mvds.channel import MvdsCore
 from reliable_channel_mvds.channel.wire import Content, Envelope

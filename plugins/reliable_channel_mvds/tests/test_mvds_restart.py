@@ -6,8 +6,7 @@ from pathlib import Path
 import pytest
 from mvds_world import GROUP, START_MS, World
 
-from reliable_channel.state import Identity, SqliteStateStore
-from reliable_channel.sync_core import Recorder
+from reliable_channel.spi import Identity, Recorder, SqliteStateStore
 from reliable_channel_mvds import (
     LimitReached,
     Limits,

@@ -6,7 +6,7 @@ from typing import Final
 from cryptography.exceptions import InvalidSignature
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
 
-from reliable_channel.signing import NotProven
+from reliable_channel.spi import NotProven
 
 from .identities import DidKeys, Identities
 from .keys import SigningKey

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from reliable_channel.signing import NotProven
+from reliable_channel.spi import NotProven
 from reliable_channel_signing import Ed25519Signer, KnownKeys, SigningKey
 
 ALICE, BOB = (SigningKey(bytes([n] * 32)) for n in (1, 2))

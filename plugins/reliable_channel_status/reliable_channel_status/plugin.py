@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from reliable_channel.hooks import hookimpl
+from reliable_channel.spi import hookimpl
 
 from .chats import Community
 from .key_file import PASSPHRASE_VARIABLE, KeyFileError, needs_passphrase, read_key, write_key

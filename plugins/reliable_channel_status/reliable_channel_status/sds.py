@@ -14,7 +14,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from typing import Final
 
-from reliable_channel.wire_profile import NIM, CodecError, HistoryEntry, Message, WireProfile
+from reliable_channel.spi import NIM, CodecError, HistoryEntry, Message, WireProfile
 
 from . import status_pb2
 from .application import message_id

@@ -10,7 +10,7 @@ import anyio
 import httpx
 from status_world import COMMUNITY, GENERAL, NOW_MS
 
-from reliable_channel.state import MemoryStateStore, StateStore
+from reliable_channel.spi import MemoryStateStore, StateStore
 from reliable_channel_status import Community, PrivateKey
 from reliable_channel_status.bot import (
     BotMemory,

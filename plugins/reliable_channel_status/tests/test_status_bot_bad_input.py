@@ -11,7 +11,7 @@ import pytest
 from httpx import ASGITransport
 from status_world import COMMUNITY, GENERAL, MALLORY, OTHER
 
-from reliable_channel.state import MemoryStateStore
+from reliable_channel.spi import MemoryStateStore
 from reliable_channel_status import (
     ChatMessage,
     DeleteMessage,

@@ -17,7 +17,7 @@ import httpx
 import pytest
 from status_world import ALICE, COMMUNITY, GENERAL, OTHER
 
-from reliable_channel.state import MemoryStateStore
+from reliable_channel.spi import MemoryStateStore
 from reliable_channel_status import (
     DEFAULT_SHARD,
     BridgeMessage,

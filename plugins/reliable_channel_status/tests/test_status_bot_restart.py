@@ -15,14 +15,14 @@ import anyio
 import pytest
 from status_world import ALICE, COMMUNITY, GENERAL, OTHER
 
-from reliable_channel.state import (
+from reliable_channel.spi import (
+    Changes,
     MemoryStateStore,
     SqliteStateStore,
     StateError,
     StateMismatch,
     StateUnavailable,
 )
-from reliable_channel.sync_core import Changes
 from reliable_channel_status import (
     DEFAULT_SHARD,
     ChatMessage,

@@ -22,9 +22,14 @@ from status_world import (
     said,
 )
 
-from reliable_channel.state import MemoryStateStore, StateUnavailable
-from reliable_channel.sync_core import Changes
-from reliable_channel.wire_profile import NIM, HistoryEntry, Message
+from reliable_channel.spi import (
+    NIM,
+    Changes,
+    HistoryEntry,
+    MemoryStateStore,
+    Message,
+    StateUnavailable,
+)
 from reliable_channel_audit.check import check
 from reliable_channel_status import (
     STATUS_SDS,

@@ -8,7 +8,7 @@ from typing import Any, Final
 import pytest
 from status_world import ALICE, COMMUNITY, GENERAL, said
 
-from reliable_channel.state import MemoryStateStore
+from reliable_channel.spi import MemoryStateStore
 from reliable_channel_status import (
     CONTENT_SHARD,
     DEFAULT_SHARD,

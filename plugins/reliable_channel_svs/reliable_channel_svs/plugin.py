@@ -1,8 +1,6 @@
 """What the package adds to reliable-channel: `sync="svs"`, and channels at `ndn://` URLs."""
 
-from reliable_channel.hooks import hookimpl
-from reliable_channel.sync_core import SyncCore, SyncSetting
-from reliable_channel.transport import Transport, WakuSettings
+from reliable_channel.spi import SyncCore, SyncSetting, Transport, WakuSettings, hookimpl
 
 from .channel import SvsCore
 from .ndn.transport import NdnTransport

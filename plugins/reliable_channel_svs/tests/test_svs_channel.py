@@ -31,7 +31,7 @@ from reliable_channel.plugins import plugin_manager
 from reliable_channel.runtime.outbox import Outbox
 from reliable_channel.sds.archive import NO_ARCHIVE
 from reliable_channel.sds.changes import NO_RECORDER
-from reliable_channel.sync_core import (
+from reliable_channel.spi import (
     Changes,
     Outcome,
     OutgoingKind,

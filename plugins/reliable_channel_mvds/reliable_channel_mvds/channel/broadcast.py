@@ -4,7 +4,7 @@ from collections import deque
 from hashlib import sha256
 from itertools import count
 
-from reliable_channel.sync_core import Outgoing, OutgoingKind, SyncSetting
+from reliable_channel.spi import Outgoing, OutgoingKind, SyncSetting
 
 from ..message import Message, Payload, PeerId
 from ..wire import SEED

@@ -24,7 +24,7 @@ from reliable_channel.events import (
     SyncReceived,
     SyncSent,
 )
-from reliable_channel.sync_core import (
+from reliable_channel.spi import (
     Arrival,
     Changes,
     LogEntry,

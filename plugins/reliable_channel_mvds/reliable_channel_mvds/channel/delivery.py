@@ -4,7 +4,7 @@ from collections import deque
 from collections.abc import Sequence
 
 from reliable_channel.events import MessageReceived, MessageRejected, RejectionReason
-from reliable_channel.sync_core import (
+from reliable_channel.spi import (
     CHANNEL,
     Arrival,
     LogEntry,

@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 from typing import Final
 
-from reliable_channel.sync_core import Recorder, Row, Table
+from reliable_channel.spi import Recorder, Row, Table
 
 OWN: Final = Table("mvds_own", (("message_id", "TEXT"), ("dispatched", "INTEGER")))
 FIRST_HELLO_INTERVAL_MS: Final = 5_000

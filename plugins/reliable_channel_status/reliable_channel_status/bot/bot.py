@@ -23,7 +23,7 @@ from uuid import uuid4
 import anyio
 
 from reliable_channel import ReliableChannelError
-from reliable_channel.state import MemoryStateStore, SqliteStateStore, StateError, StateStore
+from reliable_channel.spi import MemoryStateStore, SqliteStateStore, StateError, StateStore
 from waku import WakuClient
 
 from ..chats import Community

@@ -24,7 +24,7 @@ from reliable_channel import (
     StateDegraded,
     TransportDegraded,
 )
-from reliable_channel.state import StateStore, StateUnavailable
+from reliable_channel.spi import StateStore, StateUnavailable
 
 from ..chats import Community
 from ..keys import PrivateKey, PublicKey

@@ -11,7 +11,7 @@ from typing import Final
 import anyio
 from anyio.abc import TaskGroup
 
-from reliable_channel.state import StateError
+from reliable_channel.spi import StateError
 
 from ..chats import Community
 from ..community_payloads import CommunityRequestToJoin

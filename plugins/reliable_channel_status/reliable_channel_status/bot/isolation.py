@@ -6,7 +6,7 @@ from typing import Any, TypeAlias
 
 import anyio
 
-from reliable_channel.state import StateError
+from reliable_channel.spi import StateError
 
 from .happenings import CURRENT_TURN, Turn
 from .watching import Watch

@@ -11,8 +11,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
-from reliable_channel.state import Identity, StateStore
-from reliable_channel.sync_core import Recorder, Table
+from reliable_channel.spi import Identity, Recorder, StateStore, Table
 from waku import WakuMessage
 
 from ..keys import PublicKey

@@ -7,7 +7,7 @@ from typing import Final
 
 import anyio
 
-from reliable_channel.state import MemoryStateStore, StateStore
+from reliable_channel.spi import MemoryStateStore, StateStore
 from waku import WakuClient, WakuMessage
 
 from ..application import unwrap, wrap

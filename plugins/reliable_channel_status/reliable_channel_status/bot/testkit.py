@@ -19,7 +19,7 @@ from typing import Any, Final, Self, TypeVar
 import anyio
 import httpx
 
-from reliable_channel.state import MemoryStateStore, StateStore
+from reliable_channel.spi import MemoryStateStore, StateStore
 from waku import PubsubTopic, WakuClient, WakuMessage, message_hash
 from waku.node import EmbeddedNode, NodeOptions
 

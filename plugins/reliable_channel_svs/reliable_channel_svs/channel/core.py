@@ -11,7 +11,7 @@ from typing import Final
 
 from reliable_channel import ContentTooLong, EmptyContent, OutgoingBufferFull
 from reliable_channel.events import DeliveryFailed, RepairRequested
-from reliable_channel.sync_core import (
+from reliable_channel.spi import (
     CHANNEL,
     Arrival,
     Changes,

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Final
 
-from reliable_channel.sync_core import Recorder, Row, Table
+from reliable_channel.spi import Recorder, Row, Table
 
 from ..name import Name
 from ..naming import PublicationName

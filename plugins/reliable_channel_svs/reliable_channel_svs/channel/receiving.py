@@ -11,7 +11,7 @@ from reliable_channel.events import (
     RejectionReason,
     SyncReceived,
 )
-from reliable_channel.sync_core import Arrival, LogEntry, Outcome
+from reliable_channel.spi import Arrival, LogEntry, Outcome
 
 from ..errors import SignatureRefused, TlvError
 from ..events import PublicationsKnown, VectorIgnored

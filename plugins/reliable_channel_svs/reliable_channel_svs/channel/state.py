@@ -4,7 +4,7 @@ from collections import deque
 from typing import Final
 
 from reliable_channel.events import HistoryEntry
-from reliable_channel.sync_core import (
+from reliable_channel.spi import (
     LogEntry,
     MessageLog,
     Outgoing,

@@ -12,7 +12,7 @@ from typing import Final
 
 import anyio
 
-from reliable_channel.transport import (
+from reliable_channel.spi import (
     Batch,
     Envelope,
     Received,

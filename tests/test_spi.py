@@ -1,0 +1,47 @@
+"""What a plugin may import is there, and loaded only when it is used."""
+
+import ast
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from reliable_channel import spi
+
+SOURCE = Path(spi.__file__)
+
+
+@pytest.mark.parametrize("name", spi.__all__)
+def test_every_name_is_there(name: str) -> None:
+    assert getattr(spi, name) is not None
+
+
+def test_what_type_checkers_see_is_what_there_is() -> None:
+    seen = {
+        alias.name: node.module
+        for node in ast.walk(ast.parse(SOURCE.read_text()))
+        if isinstance(node, ast.ImportFrom) and node.level == 1
+        for alias in node.names
+    }
+    assert seen == spi._HOME_OF
+    assert sorted(spi.__all__) == sorted(seen)
+    assert dir(spi) == sorted(spi.__all__)
+
+
+def test_other_names_are_missing() -> None:
+    with pytest.raises(AttributeError, match="has no attribute 'nothing'"):
+        spi.nothing  # noqa: B018
+
+
+def test_a_plugin_of_one_hook_loads_little() -> None:
+    program = (
+        "import sys; from reliable_channel.spi import hookimpl; "
+        "print([m for m in ('httpx', 'sqlite3', 'reliable_channel.transport') if m in sys.modules])"
+    )
+    bare = "import sys, types; m = types.ModuleType('reliable_channel'); "
+    bare += f"m.__path__ = [{str(SOURCE.parent)!r}]; sys.modules['reliable_channel'] = m; "
+    done = subprocess.run(
+        [sys.executable, "-c", bare + program], capture_output=True, text=True, check=True
+    )
+    assert done.stdout == "[]\n"
