@@ -3,9 +3,10 @@
     varint base58 keys multiaddr      notation
     multistream noise muxer           the layers of a connection: yamux and mplex are its muxers
     connection                        all of them together, as one side of one connection
+    driver                            sockets and tasks: the one room with I/O
 
 https://github.com/libp2p/specs. The comments' T numbers are the list of traps in docs/libp2p.md.
-Needs the extra `[libp2p]` (`cryptography`).
+Needs the extra `[libp2p]` (`cryptography`, and for the driver `websockets`).
 """
 
 from .connection import (
@@ -20,12 +21,15 @@ from .connection import (
     StreamWritable,
 )
 from .errors import (
+    ConnectionClosed,
+    DialFailed,
     HandshakeFailed,
     InvalidInput,
     Libp2pError,
     LimitExceeded,
     PeerViolation,
     ProtocolNotSupported,
+    StreamClosed,
 )
 from .keys import KeyType, PeerId, PrivateKey, PublicKey
 from .limits import Limits
@@ -35,7 +39,9 @@ from .noise import RemoteIdentity, StaticKeys
 __all__ = [
     "Connected",
     "Connection",
+    "ConnectionClosed",
     "ConnectionEvent",
+    "DialFailed",
     "DialTarget",
     "GoneAway",
     "HandshakeFailed",
@@ -55,6 +61,7 @@ __all__ = [
     "RemoteIdentity",
     "StaticKeys",
     "StreamAgreed",
+    "StreamClosed",
     "StreamReset",
     "StreamWritable",
 ]

@@ -14,6 +14,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from itertools import takewhile
 from typing import Final
 
 from . import multistream, muxer
@@ -76,6 +77,7 @@ ConnectionEvent = (
 class _Negotiation:
     side: multistream.Dialler | multistream.Listener
     by_peer: bool
+    deadline_ms: int
 
 
 class Connection:
@@ -133,9 +135,8 @@ class Connection:
         self._negotiation = self._first_negotiation([NOISE])
         self._muxer: Muxer | None = None
         self._streams: dict[int, _Negotiation] = {}
+        """Streams whose protocol is not agreed, the oldest first: all have the same time."""
         self._negotiating_by_peer = 0
-        self._deadlines: deque[tuple[int, int]] = deque()
-        """When streams must have agreed, and which; in order, as all have the same time."""
         self._handshake_deadline_ms = now_ms + self._limits.handshake_ms
         self._heard_ms = now_ms
         if dialler:
@@ -174,6 +175,13 @@ class Connection:
         data = bytes(self._out)
         self._out.clear()
         return data
+
+    @property
+    def has_data_to_send(self) -> bool:
+        """Whether `data_to_send` would return any."""
+        if self._muxer is not None:
+            return bool(self._out) or self._muxer.has_data_to_send
+        return bool(self._out) or self._noise.has_data_to_send
 
     def next_event(self) -> ConnectionEvent | None:
         """Return the oldest event that was not handed out yet."""
@@ -235,7 +243,9 @@ class Connection:
         if self._muxer is None:
             return self._handshake_deadline_ms
         idle = self._heard_ms + self._limits.idle_ms
-        return min(idle, self._deadlines[0][0]) if self._deadlines else idle
+        for negotiation in self._streams.values():
+            return min(idle, negotiation.deadline_ms)
+        return idle
 
     def on_deadline(self, now_ms: int) -> None:
         """Reset streams whose negotiation takes too long.
@@ -249,10 +259,9 @@ class Connection:
             return
         if now_ms >= self._heard_ms + self._limits.idle_ms:
             raise PeerViolation(f"not a byte for {self._limits.idle_ms} ms")
-        while self._deadlines and self._deadlines[0][0] <= now_ms:
-            _, stream_id = self._deadlines.popleft()
-            if stream_id in self._streams:
-                self._drop(stream_id, f"no protocol within {self._limits.negotiation_ms} ms")
+        late = takewhile(lambda item: item[1].deadline_ms <= now_ms, self._streams.items())
+        for stream_id, _ in list(late):
+            self._drop(stream_id, f"no protocol within {self._limits.negotiation_ms} ms")
 
     # Inside
 
@@ -347,8 +356,8 @@ class Connection:
         *,
         by_peer: bool,
     ) -> None:
-        self._streams[stream_id] = _Negotiation(side, by_peer)
-        self._deadlines.append((now_ms + self._limits.negotiation_ms, stream_id))
+        deadline_ms = now_ms + self._limits.negotiation_ms
+        self._streams[stream_id] = _Negotiation(side, by_peer, deadline_ms)
         self.send(stream_id, side.data_to_send())
 
     def _negotiate_further(

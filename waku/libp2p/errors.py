@@ -3,6 +3,9 @@
 Libp2pError
 ├── InvalidInput          bytes or a text that are not what they claim to be (also a ValueError)
 ├── ProtocolNotSupported  the peer speaks none of the protocols that were asked for
+├── DialFailed            no peer, or another one, answers at an address
+├── ConnectionClosed      the connection is over
+├── StreamClosed          the stream is over; the connection may go on
 └── PeerViolation         the peer broke a rule: its connection ends
     ├── HandshakeFailed   a wrong signature, key, peer id or ciphertext
     └── LimitExceeded     the peer passed a named limit (`Limits`)
@@ -11,12 +14,15 @@ Libp2pError
 from __future__ import annotations
 
 __all__ = [
+    "ConnectionClosed",
+    "DialFailed",
     "HandshakeFailed",
     "InvalidInput",
     "Libp2pError",
     "LimitExceeded",
     "PeerViolation",
     "ProtocolNotSupported",
+    "StreamClosed",
 ]
 
 
@@ -34,6 +40,18 @@ class ProtocolNotSupported(Libp2pError):
     def __init__(self, offered: tuple[str, ...]) -> None:
         self.offered = offered
         super().__init__(f"the peer supports none of {', '.join(offered)}")
+
+
+class DialFailed(Libp2pError):
+    """Nothing answers at the address, or not with libp2p, or another peer."""
+
+
+class ConnectionClosed(Libp2pError):
+    """The connection is over; the message says why."""
+
+
+class StreamClosed(Libp2pError):
+    """The stream is over; the message says why."""
 
 
 class PeerViolation(Libp2pError):

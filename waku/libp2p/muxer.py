@@ -119,6 +119,11 @@ class Muxer(ABC):
         self._control_bytes = 0
         return data
 
+    @property
+    def has_data_to_send(self) -> bool:
+        """Whether `data_to_send` would return any."""
+        return bool(self._out)
+
     def receive(self, data: bytes) -> None:
         """Take bytes of the peer.
 

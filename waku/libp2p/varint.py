@@ -73,8 +73,8 @@ class MessageReader:
             self._start = 0
         self._buffer += data
 
-    def next_message(self) -> bytes | None:
-        """Return the next whole message, or None.
+    def next_message(self, max_bytes: int | None = None) -> bytes | None:
+        """Return the next whole message, or None. `max_bytes` replaces the bound for it.
 
         Raises:
             InvalidInput: the length is not a varint.
@@ -84,8 +84,9 @@ class MessageReader:
         if header is None:
             return None
         length, begin = header
-        if length > self._max_bytes:
-            raise LimitExceeded(self._limit, self._max_bytes, f"a message of {length} bytes")
+        allowed = self._max_bytes if max_bytes is None else max_bytes
+        if length > allowed:
+            raise LimitExceeded(self._limit, allowed, f"a message of {length} bytes")
         end = begin + length
         if end > len(self._buffer):
             return None

@@ -131,6 +131,7 @@ async def _serve(
         date_header=False,
         timeout_graceful_shutdown=GRACE_S,
         http=Connections(node.options).protocol,  # type: ignore[arg-type]
+        ws="none",  # the REST API has none; uvicorn would offer it where `websockets` is installed
         backlog=BACKLOG,
     )
 

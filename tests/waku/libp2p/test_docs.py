@@ -2,20 +2,32 @@
 
 import re
 from pathlib import Path
+from typing import Any
 
+import anyio
 import pytest
+
+from .pair import DIALLER, LISTENER
 
 ROOT = Path(__file__).parents[3]
 PAGE = (ROOT / "docs" / "libp2p.md").read_text()
 
 
-def test_the_example_prints_what_it_says(capsys: pytest.CaptureFixture[str]) -> None:
-    (snippet,) = re.findall(r"```python\n(.*?)```", PAGE, re.DOTALL)
-    exec(compile(snippet, "docs/libp2p.md", "exec"), {})
-    assert capsys.readouterr().out.splitlines() == re.findall(r"print\(.*\)  # (.*)", snippet)
+SNIPPETS = re.findall(r"```python\n(.*?)```", PAGE, re.DOTALL)
+
+
+@pytest.mark.parametrize("snippet", SNIPPETS, ids=range(len(SNIPPETS)))
+def test_an_example_prints_what_it_says(snippet: str, capsys: pytest.CaptureFixture[str]) -> None:
+    names: dict[str, Any] = {"alice_key": DIALLER, "bob_key": LISTENER}
+    exec(compile(snippet, "docs/libp2p.md", "exec"), names)
+    if "main" in names:
+        anyio.run(names["main"])
+    printed = re.findall(r"print\(.*\)  # (.*)", snippet)
+    assert capsys.readouterr().out.splitlines() == printed
 
 
 def test_every_trap_that_is_named_is_described() -> None:
-    places = [*(ROOT / "waku" / "libp2p").rglob("*.py"), *Path(__file__).parent.glob("*.py")]
+    rooms = [top / "waku" / room for top in (ROOT, ROOT / "tests") for room in ("libp2p", "p2p")]
+    places = [file for room in rooms for file in room.rglob("*.py")]
     named = {trap for place in places for trap in re.findall(r"\bT\d+\b", place.read_text())}
     assert named == set(re.findall(r"^\| (T\d+) ", PAGE, re.MULTILINE))

@@ -110,6 +110,11 @@ class NoiseSession:
         """Whether both sides have proven who they are and messages may flow."""
         return self._ciphers is not None
 
+    @property
+    def has_data_to_send(self) -> bool:
+        """Whether `data_to_send` would return any."""
+        return bool(self._out)
+
     def data_to_send(self) -> bytes:
         """Return and forget the bytes for the peer."""
         data = bytes(self._out)

@@ -1,0 +1,147 @@
+"""What lies between the socket and libp2p: nothing, or WebSocket frames.
+
+Without I/O: the link's reader takes off frames, its writer puts them on. Pongs and the closing
+frame leave with the writer as everything else does (T8).
+"""
+
+from __future__ import annotations
+
+from typing import Final, Protocol
+
+from websockets.client import ClientProtocol
+from websockets.exceptions import InvalidURI
+from websockets.frames import Frame, Opcode
+from websockets.http11 import Request, Response
+from websockets.protocol import SEND_EOF, State
+from websockets.server import ServerProtocol
+from websockets.uri import parse_uri
+
+from ..errors import InvalidInput, PeerViolation
+
+__all__ = ["Framing", "Plain", "WebSocketClient", "WebSocketServer"]
+
+PIECE_BYTES: Final = 64 * 1024
+"""Data leave in WebSocket messages of at most this size (T7)."""
+MAX_FRAME_BYTES: Final = 1024 * 1024
+"""Longest WebSocket message of a peer; go-libp2p's and js-libp2p's are smaller."""
+
+
+class Framing(Protocol):
+    """Bytes of the socket to bytes of libp2p, and back."""
+
+    @property
+    def has_data_to_send(self) -> bool:
+        """Whether `send` has something though nothing is given to it."""
+
+    def receive(self, data: bytes) -> bytes:
+        """Return what the peer's bytes contain.
+
+        Raises:
+            PeerViolation: the peer broke the framing's rules, or closed it.
+        """
+
+    def send(self, data: bytes) -> bytes:
+        """Return the bytes for the socket."""
+
+
+class Plain:
+    """TCP as it is."""
+
+    has_data_to_send = False
+
+    def receive(self, data: bytes) -> bytes:
+        """Return the bytes as they are."""
+        return data
+
+    def send(self, data: bytes) -> bytes:
+        """Return the bytes as they are."""
+        return data
+
+
+class _WebSocket:
+    """Frames; `opened` once the HTTP part is over."""
+
+    def __init__(self, protocol: ClientProtocol | ServerProtocol) -> None:
+        self.opened = False
+        self._protocol = protocol
+        self._early = b""
+        """Frames that came in one read with the answer (T2)."""
+
+    @property
+    def has_data_to_send(self) -> bool:
+        """Whether a pong, a closing frame or a part of the upgrade waits."""
+        return bool(self._protocol.writes)
+
+    def receive(self, data: bytes) -> bytes:
+        """Return the payload of the frames in `data`; see `Framing`."""
+        if data:
+            self._protocol.receive_data(data)
+        received = [self._early]
+        self._early = b""
+        for event in self._protocol.events_received():
+            if isinstance(event, Frame):
+                received.append(_payload(event))
+            else:
+                self._http(event)
+        if self._protocol.handshake_exc is not None:
+            raise PeerViolation(f"no WebSocket: {self._protocol.handshake_exc}")
+        if self._protocol.parser_exc is not None:
+            raise PeerViolation(f"broken WebSocket frames: {self._protocol.parser_exc}")
+        payload = b"".join(received)
+        if self._protocol.state is not State.OPEN and self.opened and not payload:
+            raise PeerViolation("the peer closed the WebSocket")
+        return payload
+
+    def upgrade(self, data: bytes) -> None:
+        """Take bytes of the HTTP part; frames behind it are kept for the first `receive`.
+
+        Raises:
+            PeerViolation: the peer does not speak WebSocket, or refuses.
+        """
+        self._early = self.receive(data)
+
+    def send(self, data: bytes) -> bytes:
+        """Return frames with `data`, and what waits."""
+        if self._protocol.state is State.OPEN:
+            for start in range(0, len(data), PIECE_BYTES):
+                self._protocol.send_binary(data[start : start + PIECE_BYTES])
+        return b"".join(part for part in self._protocol.data_to_send() if part != SEND_EOF)
+
+    def _http(self, event: Request | Response) -> None:
+        if isinstance(self._protocol, ServerProtocol) and isinstance(event, Request):
+            self._protocol.send_response(self._protocol.accept(event))
+        self.opened = self._protocol.state is State.OPEN
+
+
+class WebSocketClient(_WebSocket):
+    """The side that dials."""
+
+    def __init__(self, host: str, port: int, *, secure: bool) -> None:
+        """Ask for an upgrade; `send(b"")` returns the request.
+
+        Raises:
+            InvalidInput: the host cannot stand in an address.
+        """
+        name = f"[{host}]" if ":" in host else host
+        try:
+            uri = parse_uri(f"{'wss' if secure else 'ws'}://{name}:{port}/")
+        except InvalidURI as error:
+            raise InvalidInput(str(error)) from error
+        protocol = ClientProtocol(uri, max_size=MAX_FRAME_BYTES)
+        protocol.send_request(protocol.connect())
+        super().__init__(protocol)
+
+
+class WebSocketServer(_WebSocket):
+    """The side that listens; any path and origin is taken, as go-libp2p does."""
+
+    def __init__(self) -> None:
+        super().__init__(ServerProtocol(max_size=MAX_FRAME_BYTES))
+
+
+def _payload(frame: Frame) -> bytes:
+    if frame.opcode in (Opcode.BINARY, Opcode.CONT):
+        return bytes(frame.data)
+    if frame.opcode is Opcode.TEXT:
+        raise PeerViolation("a WebSocket message of text; libp2p's are binary")
+    return b""

@@ -1,0 +1,303 @@
+"""A host: one identity, the protocols it serves, and its connections.
+
+async with Host(identity, handlers={"/echo/1": echo}) as host:
+    link = await host.dial(Multiaddr.parse("/dns4/node.example/tcp/8000/wss/p2p/16Uiu2…"))
+    async with link.open(["/echo/1"]) as stream: …
+"""
+
+from __future__ import annotations
+
+import os
+import ssl
+from collections.abc import Callable, Mapping
+from contextlib import AsyncExitStack
+from dataclasses import dataclass, fields
+from types import TracebackType
+from typing import Final
+
+import anyio
+from anyio.abc import ByteStream, SocketAttribute, TaskGroup
+
+from ..connection import Connection
+from ..errors import ConnectionClosed, DialFailed, Libp2pError, PeerViolation
+from ..keys import PeerId, PrivateKey
+from ..limits import Limits
+from ..multiaddr import DialTarget, Multiaddr
+from ..noise import StaticKeys
+from .framing import Framing, Plain, WebSocketClient, WebSocketServer
+from .link import READ_BYTES, Handler, Link, now_ms
+from .services import IDENTIFY, PING, answer_identify, answer_ping
+
+__all__ = ["Host", "HostLimits", "LinkEnded"]
+
+RANDOM_BYTES: Final = 64
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HostLimits:
+    """Bounds of one host.
+
+    Raises:
+        ValueError: a bound is below 1; the message names it.
+    """
+
+    dial_ms: int = 15_000
+    """From the beginning of a dial to the first byte of libp2p: DNS, TCP, TLS, WebSocket."""
+    connections: int = 200
+    """Connections at once, also those that have not proven who they are; one beyond is closed."""
+
+    def __post_init__(self) -> None:
+        for field in fields(self):
+            if getattr(self, field.name) < 1:
+                raise ValueError(
+                    f"`{field.name}` must be at least 1 (got {getattr(self, field.name)})"
+                )
+
+
+@dataclass(frozen=True, slots=True)
+class LinkEnded:
+    """A connection is over."""
+
+    peer_id: PeerId | None
+    """None where the handshake failed."""
+    reason: Libp2pError
+    """A `PeerViolation` where the peer broke a rule or passed a limit."""
+
+
+class Host:
+    """Dials and listens. An asynchronous context manager; leaving it closes every connection."""
+
+    def __init__(
+        self,
+        identity: PrivateKey,
+        *,
+        handlers: Mapping[str, Handler] | None = None,
+        agent: str = "py-waku",
+        limits: Limits | None = None,
+        host_limits: HostLimits | None = None,
+        random_bytes: Callable[[int], bytes] = os.urandom,
+        on_ended: Callable[[LinkEnded], None] = lambda _: None,
+    ) -> None:
+        """Args:
+        identity: own key.
+        handlers: what serves the streams that peers open, by protocol; identify and ping are
+            served always.
+        agent: the name in identify.
+        limits: bounds of each connection; None for the defaults.
+        host_limits: bounds of the host; None for the defaults.
+        random_bytes: source of the handshakes' keys.
+        on_ended: called when a connection is over.
+        """
+        self.identity: Final = identity
+        self.agent: Final = agent
+        self.listen_addresses: list[Multiaddr] = []
+        self.links: set[Link] = set()
+        """Connections, those too that are still in their handshake."""
+        self.handlers: Final[dict[str, Handler]] = {
+            IDENTIFY: lambda stream: answer_identify(self, stream),
+            PING: answer_ping,
+            **(handlers or {}),
+        }
+        self._limits = limits or Limits()
+        self._host_limits = host_limits or HostLimits()
+        self._random_bytes = random_bytes
+        self._on_ended = on_ended
+        self._opening = 0
+        """Accepted sockets that do not speak WebSocket yet."""
+        self._stack = AsyncExitStack()
+        self._tasks: TaskGroup | None = None
+
+    async def __aenter__(self) -> Host:
+        self._tasks = await self._stack.enter_async_context(anyio.create_task_group())
+        return self
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        assert self._tasks is not None
+        self._tasks.cancel_scope.cancel()
+        await self._stack.__aexit__(kind, error, trace)
+
+    async def dial(self, address: Multiaddr, *, ssl_context: ssl.SSLContext | None = None) -> Link:
+        """Connect to a peer; if the address names one, to that alone.
+
+        Raises:
+            InvalidInput: the address cannot be dialled.
+            DialFailed: nothing answers there, or not with libp2p, or another peer.
+        """
+        target = address.dial_target
+        try:
+            with anyio.fail_after(self._host_limits.dial_ms / 1000):
+                pipe, framing = await _reach(target, ssl_context)
+        except TimeoutError:
+            raise DialFailed(
+                f"{address}: no answer within {self._host_limits.dial_ms} ms"
+            ) from None
+        except (OSError, ssl.SSLError, anyio.EndOfStream, anyio.BrokenResourceError) as error:
+            raise DialFailed(f"{address}: {error or type(error).__name__}") from error
+        except PeerViolation as error:
+            raise DialFailed(f"{address}: {error}") from error
+        try:
+            return await self.connect(pipe, dialler=True, expected=target.peer_id, framing=framing)
+        except ConnectionClosed as error:
+            raise DialFailed(f"{address}: {error}") from error
+
+    async def connect(
+        self,
+        pipe: ByteStream,
+        *,
+        dialler: bool,
+        expected: PeerId | None = None,
+        framing: Framing | None = None,
+    ) -> Link:
+        """Speak libp2p over any byte stream, which the host closes; wait for the handshake.
+
+        Raises:
+            ConnectionClosed: the handshake failed, or there are too many connections.
+        """
+        link = self._start(pipe, dialler=dialler, expected=expected, framing=framing or Plain())
+        if link is None:
+            await anyio.aclose_forcefully(pipe)
+            raise ConnectionClosed(
+                f"`connections` is {self._host_limits.connections}, and as many are open"
+            )
+        try:
+            await link.ready()
+        except BaseException:  # cancelled too: nobody else knows the link
+            link.close()
+            raise
+        return link
+
+    async def listen(
+        self, address: Multiaddr, *, ssl_context: ssl.SSLContext | None = None
+    ) -> Multiaddr:
+        """Listen at `/ip4/…/tcp/…`, `…/ws` or `…/wss`; return the address with its port.
+
+        Raises:
+            InvalidInput: the address is of another kind.
+            OSError: the port is taken.
+        """
+        assert self._tasks is not None, "a host listens within `async with`"
+        target = address.dial_target
+        listener = await anyio.create_tcp_listener(local_host=target.host, local_port=target.port)
+        port = listener.extra(SocketAttribute.local_port)
+        (kind, host), _, *rest = address.parts
+        bound = Multiaddr(((kind, host), ("tcp", str(port)), *rest)).with_peer_id(
+            self.identity.peer_id
+        )
+        self.listen_addresses.append(bound)
+
+        async def accept(pipe: ByteStream) -> None:
+            await self._accept(pipe, target, ssl_context)
+
+        async def serve() -> None:
+            async with listener:
+                await listener.serve(accept)
+
+        self._tasks.start_soon(serve)
+        return bound
+
+    async def _accept(
+        self, pipe: ByteStream, target: DialTarget, ssl_context: ssl.SSLContext | None
+    ) -> None:
+        framing: Framing = Plain()
+        try:
+            if len(self.links) + self._opening >= self._host_limits.connections:
+                await anyio.aclose_forcefully(pipe)
+                return
+            self._opening += 1
+            try:
+                with anyio.fail_after(self._limits.handshake_ms / 1000):
+                    if target.server_name is not None:
+                        pipe = await _wrap_tls(pipe, ssl_context)
+                    if target.websocket:
+                        framing = await _upgrade(pipe, WebSocketServer())
+            finally:
+                self._opening -= 1
+        except (
+            TimeoutError, OSError, ssl.SSLError, anyio.EndOfStream, anyio.BrokenResourceError,
+            PeerViolation,
+        ) as error:  # fmt: skip
+            await anyio.aclose_forcefully(pipe)
+            reason = error if isinstance(error, Libp2pError) else ConnectionClosed(str(error))
+            self._on_ended(LinkEnded(None, reason))
+            return
+        self._start(pipe, dialler=False, expected=None, framing=framing)
+
+    def _start(
+        self, pipe: ByteStream, *, dialler: bool, expected: PeerId | None, framing: Framing
+    ) -> Link | None:
+        assert self._tasks is not None, "a host connects within `async with`"
+        if len(self.links) >= self._host_limits.connections:
+            return None
+        connection = Connection(
+            dialler=dialler,
+            identity=self.identity,
+            keys=StaticKeys.from_random(self._random_bytes(RANDOM_BYTES)),
+            now_ms=now_ms(),
+            expected=expected,
+            supports=self.handlers.__contains__,
+            limits=self._limits,
+        )
+        link = Link(pipe, connection, framing, self.handlers)
+        self.links.add(link)
+        self._tasks.start_soon(self._run, link)
+        return link
+
+    async def _run(self, link: Link) -> None:
+        try:
+            await link.run()
+        finally:
+            self.links.discard(link)
+            remote, reason = link.connection.remote, link.failure
+            assert reason is not None
+            self._on_ended(LinkEnded(None if remote is None else remote.peer_id, reason))
+
+
+async def _reach(
+    target: DialTarget, ssl_context: ssl.SSLContext | None
+) -> tuple[ByteStream, Framing]:
+    pipe: ByteStream
+    if target.server_name is None:
+        pipe = await anyio.connect_tcp(target.host, target.port)
+    else:
+        pipe = await anyio.connect_tcp(
+            target.host,
+            target.port,
+            tls_hostname=target.server_name,
+            ssl_context=ssl_context or ssl.create_default_context(),
+            tls_standard_compatible=False,
+        )
+    if not target.websocket:
+        return pipe, Plain()
+    host = target.server_name or target.host
+    try:
+        client = WebSocketClient(host, target.port, secure=target.server_name is not None)
+        await pipe.send(client.send(b""))
+        return pipe, await _upgrade(pipe, client)
+    except BaseException:
+        with anyio.CancelScope(shield=True):
+            await anyio.aclose_forcefully(pipe)
+        raise
+
+
+async def _upgrade(pipe: ByteStream, side: WebSocketClient | WebSocketServer) -> Framing:
+    while not side.opened:
+        try:
+            side.upgrade(await pipe.receive(READ_BYTES))
+        finally:
+            if answer := side.send(b""):
+                await pipe.send(answer)
+    return side
+
+
+async def _wrap_tls(pipe: ByteStream, ssl_context: ssl.SSLContext | None) -> ByteStream:
+    from anyio.streams.tls import TLSStream
+
+    assert ssl_context is not None, "listening with TLS needs an `ssl_context`"
+    return await TLSStream.wrap(
+        pipe, server_side=True, ssl_context=ssl_context, standard_compatible=False
+    )

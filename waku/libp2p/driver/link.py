@@ -1,0 +1,266 @@
+"""One connection over a byte stream: a task reads, one writes, one watches the deadlines.
+
+The reader never writes, and the writer alone touches the socket's sending side: two peers that
+both flushed from their readers would wait for each other on full sockets (T19), and a sender that
+is cancelled would leave half a frame behind.
+"""
+
+from __future__ import annotations
+
+import ssl
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from typing import Final
+
+import anyio
+from anyio.abc import ByteStream, TaskGroup
+
+from ..connection import (
+    Connected,
+    Connection,
+    GoneAway,
+    Received,
+    RemoteEnded,
+    StreamAgreed,
+    StreamReset,
+    StreamWritable,
+)
+from ..errors import ConnectionClosed, Libp2pError, StreamClosed
+from ..keys import PeerId
+from .framing import Framing
+from .stream import Stream
+
+__all__ = ["Handler", "Link", "now_ms"]
+
+Handler = Callable[[Stream], Awaitable[None]]
+"""What serves a stream that the peer opened. When it returns, the stream is ended."""
+
+READ_BYTES: Final = 65_536
+LINGER_S: Final = 10.0
+"""So long a served stream waits for the peer's end before it is reset."""
+
+_SOCKET_FAILURES: Final = (
+    anyio.EndOfStream,
+    anyio.BrokenResourceError,
+    anyio.ClosedResourceError,
+    ssl.SSLError,  # T8: closing TLS is not orderly everywhere
+    OSError,
+)
+
+
+def now_ms() -> int:
+    """The event loop's clock, which tests replace."""
+    return int(anyio.current_time() * 1000)
+
+
+class Link:
+    """A connection that lives; `run` is its task."""
+
+    def __init__(
+        self,
+        pipe: ByteStream,
+        connection: Connection,
+        framing: Framing,
+        handlers: Mapping[str, Handler],
+    ) -> None:
+        self.connection = connection
+        """The state machine; `Stream` shares it."""
+        self.failure: Libp2pError | None = None
+        """Why the connection is over; None while it lives."""
+        self.closed = anyio.Event()
+        """Set when the connection is over and its socket closed."""
+        self._pipe = pipe
+        self._framing = framing
+        self._handlers = handlers
+        self._streams: dict[int, Stream] = {}
+        self._tasks: TaskGroup | None = None
+        self._ready = anyio.Event()
+        self._wake = anyio.Event()
+        self._written = anyio.Event()
+        self._sooner = anyio.Event()
+        self._next_look_ms = 0
+
+    @property
+    def peer_id(self) -> PeerId:
+        """The peer, whose identity is proven."""
+        assert self.connection.remote is not None, "known once the link is `ready`"
+        return self.connection.remote.peer_id
+
+    async def ready(self) -> None:
+        """Wait until streams can be opened.
+
+        Raises:
+            ConnectionClosed: the handshake failed, or the socket is closed.
+        """
+        await self._ready.wait()
+        self._raise_failure()
+
+    def open(self, protocols: Sequence[str]) -> Stream:
+        """Open a stream that speaks the first of `protocols` that the peer knows.
+
+        With several, wait for `agreed` before sending.
+
+        Raises:
+            ConnectionClosed: the connection is over.
+        """
+        self._raise_failure()
+        stream_id = self.connection.open_stream(protocols, now_ms())
+        stream = self._streams[stream_id] = Stream(self, stream_id)
+        self._look_again()
+        self.wake_writer()
+        return stream
+
+    def close(self, reason: Libp2pError | None = None) -> None:
+        """End the connection now; its task closes the socket."""
+        if self.failure is None:
+            self.failure = reason or ConnectionClosed("this side closed the connection")
+        if self._tasks is not None:
+            self._tasks.cancel_scope.cancel()
+
+    async def flush(self) -> None:
+        """Wait until the socket has taken all that was sent so far.
+
+        Raises:
+            ConnectionClosed: the connection is over.
+        """
+        self._raise_failure()
+        written = self._written
+        self._wake.set()
+        await written.wait()
+        self._raise_failure()
+
+    # What streams need
+
+    def wake_writer(self) -> None:
+        """Have the writer look for bytes to send."""
+        self._wake.set()
+
+    def consumed(self, stream_id: int, size_bytes: int) -> None:
+        """Return credit for bytes that were read."""
+        self.connection.consumed(stream_id, size_bytes)
+        if self.connection.has_data_to_send:
+            self._wake.set()
+
+    def forget(self, stream_id: int) -> None:
+        """Reset a stream; nothing happens if it is over."""
+        self._streams.pop(stream_id, None)
+        self.connection.reset(stream_id)
+        self._wake.set()
+
+    # Tasks
+
+    async def run(self) -> None:
+        """Serve the connection until it ends. Whatever the peer does, this does not raise."""
+        try:
+            async with anyio.create_task_group() as self._tasks:
+                for task in (self._read, self._write, self._watch_deadlines):
+                    self._tasks.start_soon(self._until_failure, task)
+                if self.failure is not None:  # closed before it began
+                    self._tasks.cancel_scope.cancel()
+        finally:
+            self.close()
+            self._fail_all()
+            with anyio.CancelScope(shield=True):
+                await anyio.aclose_forcefully(self._pipe)
+            self.closed.set()
+
+    async def _until_failure(self, task: Callable[[], Awaitable[None]]) -> None:
+        try:
+            await task()
+        except Libp2pError as error:
+            self.close(error)
+        except _SOCKET_FAILURES as error:
+            self.close(ConnectionClosed(f"the socket is closed ({type(error).__name__})"))
+
+    async def _read(self) -> None:
+        received = self._framing.receive(b"")
+        while True:
+            if received:
+                self.connection.receive(received, now_ms())
+                self._take_events()
+            if self.connection.has_data_to_send or self._framing.has_data_to_send:
+                self._wake.set()
+            received = self._framing.receive(await self._pipe.receive(READ_BYTES))
+
+    async def _write(self) -> None:
+        self._wake.set()  # the handshake
+        while True:
+            await self._wake.wait()
+            self._wake = anyio.Event()
+            written, self._written = self._written, anyio.Event()
+            if data := self._framing.send(self.connection.data_to_send()):
+                await self._pipe.send(data)
+            written.set()
+
+    async def _watch_deadlines(self) -> None:
+        while True:
+            self._next_look_ms = self.connection.next_deadline_ms
+            delay_ms = self._next_look_ms - now_ms()
+            if delay_ms <= 0:
+                self.connection.on_deadline(now_ms())
+                self._take_events()
+                self._wake.set()
+                continue
+            with anyio.move_on_after(delay_ms / 1000):
+                await self._sooner.wait()
+            self._sooner = anyio.Event()
+
+    def _look_again(self) -> None:
+        """Wake the watch if something is due before it would look."""
+        if self.connection.next_deadline_ms < self._next_look_ms:
+            self._sooner.set()
+
+    def _take_events(self) -> None:
+        while (event := self.connection.next_event()) is not None:
+            match event:
+                case Received(stream_id, data):
+                    if (stream := self._streams.get(stream_id)) is not None:
+                        stream.take(data)
+                    else:
+                        self.connection.consumed(stream_id, len(data))
+                case StreamAgreed(stream_id, protocol, by_peer):
+                    if by_peer:
+                        self._serve(Stream(self, stream_id, protocol), stream_id)
+                    elif (stream := self._streams.get(stream_id)) is not None:
+                        stream.take_credit(protocol)
+                case RemoteEnded(stream_id):
+                    if (stream := self._streams.get(stream_id)) is not None:
+                        stream.take_end()
+                case StreamWritable(stream_id):
+                    if (stream := self._streams.get(stream_id)) is not None:
+                        stream.take_credit()
+                case StreamReset(stream_id, reason):
+                    if (stream := self._streams.pop(stream_id, None)) is not None:
+                        stream.fail(StreamClosed(reason))
+                case Connected():
+                    self._ready.set()
+                case GoneAway():
+                    pass  # streams that are open go on
+        self._look_again()
+
+    def _serve(self, stream: Stream, stream_id: int) -> None:
+        assert self._tasks is not None
+        self._streams[stream_id] = stream
+        self._tasks.start_soon(self._handle, stream)
+
+    async def _handle(self, stream: Stream) -> None:
+        assert stream.protocol is not None
+        async with stream:
+            try:
+                await self._handlers[stream.protocol](stream)
+                stream.end()
+                with anyio.move_on_after(LINGER_S):
+                    while await stream.receive():
+                        pass
+            except Libp2pError:
+                pass  # the peer abandoned its stream (T10), or sent what it may not
+
+    def _raise_failure(self) -> None:
+        if self.failure is not None:
+            raise ConnectionClosed(str(self.failure)) from self.failure
+
+    def _fail_all(self) -> None:
+        for stream in self._streams.values():
+            stream.fail(ConnectionClosed(str(self.failure)))
+        self._streams.clear()
+        self._ready.set()
+        self._written.set()

@@ -1,0 +1,111 @@
+"""What every libp2p peer offers: identify (who are you, what do you speak) and ping.
+
+https://github.com/libp2p/specs/blob/master/identify/README.md and …/ping/ping.md
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+import anyio
+from google.protobuf.message import DecodeError
+
+from ..errors import InvalidInput, PeerViolation, StreamClosed
+from ..libp2p_pb2 import Identify
+from ..multiaddr import Multiaddr
+from .stream import Stream
+
+if TYPE_CHECKING:
+    from .host import Host
+    from .link import Link
+
+__all__ = ["PeerInfo", "identify", "ping"]
+
+IDENTIFY: Final = "/ipfs/id/1.0.0"
+PING: Final = "/ipfs/ping/1.0.0"
+PROTOCOL_VERSION: Final = "ipfs/0.1.0"
+PING_BYTES: Final = 32
+MAX_IDENTIFY_BYTES: Final = 8 * 1024
+"""go-libp2p's bound (`legacyIDSize` and `signedIDSize`)."""
+MAX_TEXT: Final = 200
+MAX_PROTOCOLS: Final = 1_000
+MAX_ADDRESSES: Final = 100
+
+
+@dataclass(frozen=True, slots=True)
+class PeerInfo:
+    """What a peer says of itself; nothing of it is proven."""
+
+    agent: str
+    protocols: frozenset[str]
+    listen_addresses: tuple[Multiaddr, ...]
+    """Those that can be read; peers announce kinds that are unknown here."""
+
+
+async def identify(link: Link) -> PeerInfo:
+    """Ask a peer what it speaks.
+
+    Raises:
+        InvalidInput: its answer cannot be read.
+        LimitExceeded: its answer is too long.
+        StreamClosed, ConnectionClosed: it does not answer.
+    """
+    async with link.open([IDENTIFY]) as stream:
+        data = await stream.receive_message(MAX_IDENTIFY_BYTES)
+    if data is None:
+        raise StreamClosed("the peer ended identify without an answer")
+    try:
+        message = Identify.FromString(data)
+    except DecodeError as error:
+        raise InvalidInput(f"an answer of identify: {error}") from error
+    return PeerInfo(
+        agent=message.agentVersion[:MAX_TEXT],
+        protocols=frozenset(message.protocols[:MAX_PROTOCOLS]),
+        listen_addresses=tuple(_readable(message.listenAddrs[:MAX_ADDRESSES])),
+    )
+
+
+async def ping(link: Link, data: bytes) -> float:
+    """Measure a round trip in seconds; `data` are 32 random bytes.
+
+    Raises:
+        PeerViolation: the peer answered other bytes.
+        StreamClosed, ConnectionClosed: it does not answer.
+    """
+    async with link.open([PING]) as stream:
+        begun = anyio.current_time()
+        await stream.send(data)
+        stream.end()
+        answer = await stream.receive_exactly(PING_BYTES)
+        if answer != data:
+            raise PeerViolation("the answer to a ping has other bytes")
+        return anyio.current_time() - begun
+
+
+async def answer_identify(host: Host, stream: Stream) -> None:
+    """Say who this host is."""
+    message = Identify(
+        publicKey=host.identity.public_key.encoded,
+        listenAddrs=[address.encode() for address in host.listen_addresses],
+        protocols=sorted(host.handlers),
+        protocolVersion=PROTOCOL_VERSION,
+        agentVersion=host.agent,
+    )
+    await stream.send_message(message.SerializeToString())
+
+
+async def answer_ping(stream: Stream) -> None:
+    """Send back what comes, as often as it comes."""
+    while (data := await stream.receive_exactly(PING_BYTES)) is not None:
+        await stream.send(data)
+
+
+def _readable(addresses: list[bytes]) -> list[Multiaddr]:
+    found = []
+    for data in addresses:
+        try:
+            found.append(Multiaddr.decode(data))
+        except InvalidInput:
+            continue
+    return found
