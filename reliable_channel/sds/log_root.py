@@ -16,7 +16,7 @@ from typing import Final
 from .changes import LogKey
 
 SECOND_MS: Final = 1_000
-MAX_SECONDS: Final = 10_000
+MAX_SECONDS: Final = 5_000
 """Seconds with messages that sums are kept for; of more, the oldest tenth is compared no more."""
 FINGERPRINT_BYTES: Final = 16
 _MODULUS: Final = 1 << 256
