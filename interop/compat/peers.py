@@ -7,8 +7,9 @@ from typing import Final, NoReturn
 
 import anyio
 
-from waku.node import EmbeddedNode, NodeAddress
+from waku.node import EmbeddedNode
 
+from .addresses import ADDRESSES
 from .events import Tell, connection_change, connection_status_change, topic_health_change
 
 __all__ = ["LIGHTPUSH", "STORE", "PeerWatch", "urls_of"]
@@ -27,7 +28,7 @@ LOOK_S: Final = 0.05
 def urls_of(node: EmbeddedNode, protocol: str) -> list[str]:
     """Where the connected nodes that offer a protocol answer HTTP."""
     infos = node.mesh.peers().values()
-    return [NodeAddress.parse(i.multiaddr).url for i in infos if protocol in i.protocols]
+    return [ADDRESSES.real(i.multiaddr).url for i in infos if protocol in i.protocols]
 
 
 class PeerWatch:

@@ -36,6 +36,7 @@ from waku.node import (
     serve_node,
 )
 
+from .addresses import ADDRESSES
 from .failures import first_alone
 from .flags import BadFlag, NodeFlags
 
@@ -59,16 +60,14 @@ class Network:
         """Let it be dialled no longer."""
         self._nodes.pop((node.flags.host, node.flags.tcp_port), None)
 
-    def at(self, address: NodeAddress) -> NetworkNode:
-        """The node at an address.
+    def at(self, address: NodeAddress) -> NetworkNode | None:
+        """The node at an address, if it is one of the network.
 
         Raises:
-            DialFailed: nobody is there, or somebody else.
+            DialFailed: somebody else is there.
         """
         node = self._nodes.get((address.host, address.port))
-        if node is None:
-            raise DialFailed(f"no node listens at {address.multiaddr}")
-        if address.peer_id not in (None, node.peer_id):
+        if node is not None and address.peer_id not in (None, node.peer_id):
             raise DialFailed(f"{address.multiaddr} is {node.peer_id}, not {address.peer_id}")
         return node
 
@@ -91,7 +90,8 @@ class _Unreachable(EmbeddedNode):
 
 
 class NetworkNode(EmbeddedNode):
-    """An embedded node that dials the others of its network inside the process."""
+    """An embedded node that dials the others of its network inside the process, and those of the
+    bindings over HTTP."""
 
     def __init__(self, flags: NodeFlags, network: Network) -> None:
         super().__init__(flags.options)
@@ -146,12 +146,13 @@ class NetworkNode(EmbeddedNode):
             BadAddress: the address cannot be read.
             DialFailed: nobody is there, or it is the node itself.
         """
-        other = self._network.at(
-            NodeAddress.parse(address) if isinstance(address, str) else address
-        )
+        address = NodeAddress.parse(address) if isinstance(address, str) else address
+        other = self._network.at(address)
         if other is self:
             raise DialFailed("this is the node itself")
-        if other.options.cluster_id == self.options.cluster_id:
+        if other is None:
+            await super().dial(address)
+        elif other.options.cluster_id == self.options.cluster_id:
             self.join(other)
 
 
@@ -173,6 +174,11 @@ class Container:
         self._running: Future[None]
         self._stopping: anyio.Event
         self._start([])
+
+    @property
+    def rest_port(self) -> int:
+        """The port of the address."""
+        return int(self.address.rpartition(":")[2])
 
     def stop(self) -> None:
         """End the node; what it stored stays until `remove`."""
@@ -220,14 +226,17 @@ class Container:
         with first_alone():
             self._running, self._node = self._portal.start_task(self._run)
         self._portal.call(self._rejoin, peers)
-        # Its name stays, as a node key makes it stay.
+        # Its name stays, as a node key makes it stay, and so does its port.
         self._flags = replace(
-            self._flags, options=replace(self._flags.options, peer_id=self._node.peer_id)
+            self._flags,
+            options=replace(self._flags.options, peer_id=self._node.peer_id),
+            rest_port=self.rest_port,
         )
         self.status = "running"
 
     def _stop(self) -> Sequence[NetworkNode]:
         peers = self._portal.call(self._leave)
+        ADDRESSES.forget(self._flags.host, self._flags.tcp_port)
         self._portal.call(self._stopping.set)
         self._running.result(STOP_S)
         self.status = "exited"
@@ -243,6 +252,7 @@ class Container:
 
                 def started(address: str) -> None:
                     self.address = address
+                    ADDRESSES.lead(self._flags.host, self._flags.tcp_port, self.rest_port)
                     task_status.started(node)
 
                 tasks.start_soon(
@@ -262,8 +272,9 @@ class Container:
     async def _rejoin(self, peers: Sequence[NetworkNode]) -> None:
         self._network.admit(self._node)
         for peer in peers:
-            with suppress(DialFailed):  # it has ended meanwhile
-                self._node.join(self._network.at(NodeAddress(peer.flags.host, peer.flags.tcp_port)))
+            address = NodeAddress(peer.flags.host, peer.flags.tcp_port)
+            if (found := self._network.at(address)) is not None:  # else it has ended meanwhile
+                self._node.join(found)
 
     async def _dial(self, node: NetworkNode) -> None:
         """Dial the nodes of the flags that are away."""

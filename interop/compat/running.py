@@ -12,6 +12,7 @@ from anyio.abc import TaskGroup, TaskStatus
 
 from waku.node import EmbeddedNode, NodeOptions, serve_node
 
+from .addresses import ADDRESSES
 from .channels import Channels
 from .config import NodeConfig
 from .events import Tell
@@ -71,7 +72,7 @@ class RunningNode:
             peer_id=peer_id,
             listen_addresses=(_multiaddr(config.listen_address, self.tcp_port),),
         )
-        self.node = EmbeddedNode(options, join=config.nodes)
+        self.node = EmbeddedNode(options, join=map(_dialled, config.nodes))
         self.messaging = Messaging(self.node, config, topics, tell)
         self.channels: Channels
 
@@ -128,6 +129,12 @@ class RunningNode:
 
         url: str = await tasks.start(serving)
         return int(url.rpartition(":")[2])
+
+
+def _dialled(node: str) -> str:
+    """Raises BadAddress: it is no address."""
+    real = ADDRESSES.real(node)
+    return real.multiaddr if real.peer_id is None else f"{real.multiaddr}/p2p/{real.peer_id}"
 
 
 def _free_port(host: str) -> int:

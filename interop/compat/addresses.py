@@ -1,0 +1,48 @@
+"""Where the nodes of this process really answer.
+
+The harness gives each container an address of a Docker network, which is not there; other nodes,
+those of the bindings among them, are told that address to dial.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from threading import Lock
+from typing import Final
+
+from waku.node import NodeAddress
+
+__all__ = ["ADDRESSES", "Addresses"]
+
+
+class Addresses:
+    """Ports of the loopback interface by the address that stands for them; for all threads."""
+
+    def __init__(self) -> None:
+        self._ports: dict[tuple[str, int], int] = {}
+        self._lock = Lock()
+
+    def lead(self, host: str, port: int, to: int) -> None:
+        """Let an address stand for a port of this machine."""
+        with self._lock:
+            self._ports[host, port] = to
+
+    def forget(self, host: str, port: int) -> None:
+        """Let it stand for nothing."""
+        with self._lock:
+            self._ports.pop((host, port), None)
+
+    def real(self, multiaddr: str) -> NodeAddress:
+        """Return where a node is reached; an address that stands for nothing is taken as it is.
+
+        Raises:
+            BadAddress: it is none.
+        """
+        address = NodeAddress.parse(multiaddr)
+        with self._lock:
+            port = self._ports.get((address.host, address.port))
+        return address if port is None else replace(address, host="127.0.0.1", port=port)
+
+
+ADDRESSES: Final = Addresses()
+"""Those of the process: the bindings and the containers do not know of each other."""
