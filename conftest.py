@@ -3,5 +3,12 @@ for the processes that tests start."""
 
 import os
 
+from hypothesis import HealthCheck, settings
+
 os.environ["RELIABLE_CHANNEL_PLUGINS"] = "none"
 os.environ["RELIABLE_CHANNEL_TEST_PATIENCE_S"] = "600"
+
+settings.register_profile(
+    "any machine", deadline=None, suppress_health_check=[HealthCheck.too_slow]
+)
+settings.load_profile("any machine")

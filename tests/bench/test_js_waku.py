@@ -15,7 +15,6 @@ from bench.node_runtime import NodeUnavailable, ready_node
 from bench.workload import message_id, payloads, traffic
 
 IN_CI = os.environ.get("CI") == "true"
-pytestmark = pytest.mark.timeout(400)  # the first run in CI installs
 
 
 @pytest.fixture(scope="module")

@@ -71,7 +71,6 @@ def tell(story: Story) -> World:
 
 @settings(max_examples=400, deadline=None, derandomize=True)
 @given(stories())
-@pytest.mark.timeout(120)
 def test_all_end_with_the_same_log(story: Story) -> None:
     note(f"seed {story.seed}")
     assert promises_broken(tell(story)) == []

@@ -55,7 +55,6 @@ def order_broken(world: World) -> list[str]:
 
 @settings(max_examples=120, deadline=None, derandomize=True)
 @given(stories(), DIALECTS)
-@pytest.mark.timeout(120)
 def test_all_end_with_the_same_log(story: Story, dialects: list[WireProfile]) -> None:
     world = tell(story, dialects)
     assert promises_broken(world) == []

@@ -13,7 +13,6 @@ from random import Random
 from typing import Final
 
 import anyio
-import pytest
 import trio
 from trio.testing import MockClock
 
@@ -99,7 +98,6 @@ async def until(holds: Callable[[], bool], *, within_s: float) -> None:
             await anyio.sleep(5)
 
 
-@pytest.mark.timeout(180)
 def test_six_hours_with_outages_and_restarts(tmp_path: Path) -> None:
     in_virtual_time(six_hours, tmp_path)
 

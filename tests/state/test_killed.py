@@ -8,7 +8,6 @@ from pathlib import Path
 import pytest
 
 
-@pytest.mark.timeout(900)
 @pytest.mark.skipif(sys.platform == "win32", reason="kills a forked process")
 def test_killed_at_every_write(tmp_path: Path) -> None:
     told = subprocess.run(
