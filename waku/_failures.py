@@ -18,7 +18,7 @@ from waku.errors import WakuError
 if TYPE_CHECKING:
     from waku._session import Request
 
-__all__ = ["from_answer", "from_text"]
+__all__ = ["by_words", "from_answer", "from_text"]
 
 MAX_MESSAGE_BYTES: Final = 150 * 1024
 """The limit of both nodes unless configured, on the encoded message."""
@@ -101,6 +101,14 @@ def from_text(request: Request, status: int, text: str) -> WakuError:
     return _class_for(request, status, text)(request.name, status=status, detail=text)
 
 
+def by_words(said: str) -> ErrorClass | None:
+    """Return the error that a node's own words, in lower case, stand for; None if unknown."""
+    for error, phrases in _BY_TEXT:
+        if any(phrase in said for phrase in phrases):
+            return error
+    return None
+
+
 def _class_for(request: Request, status: int, text: str) -> ErrorClass:
     if not 400 <= status <= 599 and status != 200:
         return errors.BadAnswer  # a redirect: this is not a Waku node
@@ -109,9 +117,8 @@ def _class_for(request: Request, status: int, text: str) -> ErrorClass:
     said = text.lower()
     if "cursor" in request.params and "cursor" in said:
         return errors.CursorExpired
-    for error, phrases in _BY_TEXT:
-        if any(phrase in said for phrase in phrases):
-            return error
+    if (error := by_words(said)) is not None:
+        return error
     if status == 500 and not text:
         return _silent_failure(request)
     if status in _BY_STATUS:

@@ -4,7 +4,8 @@
     ├── LocalError              the caller must change something
     │   ├── InvalidTopic        not a content topic or static shard (also a ValueError)
     │   ├── BadRequest          the node refuses what the request says
-    │   │   └── MessageTooLarge
+    │   │   ├── MessageTooLarge
+    │   │   └── RlnProofRequired
     │   ├── NotSubscribed       subscribe first
     │   ├── NotFound            no such peer
     │   ├── ClientClosed        used after `aclose()`
@@ -13,10 +14,12 @@
     │   ├── BadAnswer           garbage, HTML, wrong JSON, or too much
     │   ├── CursorExpired       the node no longer knows the page's cursor
     │   ├── RateLimited         retryable
+    │   ├── OutOfRlnProofs      retryable
     │   └── NodeFailure         retryable: 5xx without a better name
     └── EnvironmentFailure      nobody is wrong; the surroundings are
         ├── NodeUnreachable     retryable: no connection, no answer in time, cut in the middle
         ├── NoPeers             retryable: the node found no peer that could do it
+        ├── WrongNetwork        a peer of another cluster, or of none of our shards
         └── EndpointMissing     the node does not offer this API
 
 Two axes: the class says who is wrong, `retryable` whether the same call may succeed later by
@@ -43,10 +46,13 @@ __all__ = [
     "NodeUnreachable",
     "NotFound",
     "NotSubscribed",
+    "OutOfRlnProofs",
     "PageLimitReached",
     "RateLimited",
     "RemoteError",
+    "RlnProofRequired",
     "WakuError",
+    "WrongNetwork",
 ]
 
 DETAIL_LIMIT = 200
@@ -109,6 +115,16 @@ class MessageTooLarge(BadRequest):
     advice = "send less at once or segment the payload"
 
 
+class RlnProofRequired(BadRequest):
+    """The network takes messages with a proof of its rate limit (RLN), and this one had none or a
+    bad one (420)."""
+
+    advice = (
+        "use a network without RLN, or a service node that attaches proofs; "
+        "this client cannot make them"
+    )
+
+
 class NotSubscribed(LocalError):
     """The node has no subscription to the topic, or forgot it."""
 
@@ -136,7 +152,7 @@ class PageLimitReached(LocalError):
 class BadAnswer(RemoteError):
     """The answer is not what a Waku node says: garbage, HTML, other JSON, or too much."""
 
-    advice = "check that the address is a Waku node's REST port"
+    advice = "check that the address is a Waku node's (for a REST client, its REST port)"
 
 
 class CursorExpired(RemoteError):
@@ -150,6 +166,13 @@ class RateLimited(RemoteError):
 
     retryable = True
     advice = "wait and send fewer requests"
+
+
+class OutOfRlnProofs(RemoteError):
+    """The service node attaches proofs (RLN), and has none left for this epoch (504)."""
+
+    retryable = True
+    advice = "wait for the next epoch (ten minutes on The Waku Network) or use another service node"
 
 
 class NodeFailure(RemoteError):
@@ -176,6 +199,12 @@ class NoPeers(EnvironmentFailure):
 
     retryable = True
     advice = "wait for peers, or add one with add_peers()"
+
+
+class WrongNetwork(EnvironmentFailure):
+    """A peer belongs to another cluster than this client, or shares no shard with it."""
+
+    advice = "use the cluster and shards of the peer, or a peer of your network"
 
 
 class EndpointMissing(EnvironmentFailure):

@@ -11,7 +11,7 @@ import pytest
 
 from tests.waku.nodes import FakeNode, answering, said
 from waku import StoreQuery, WakuMessage
-from waku._api.store import IDLE_PAGES
+from waku._paging import IDLE_PAGES
 from waku.errors import BadAnswer, CursorExpired, PageLimitReached
 from waku.models import StoreEntry, StoreV1Cursor, StoreV1Query
 

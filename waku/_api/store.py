@@ -5,24 +5,16 @@ from __future__ import annotations
 import binascii
 from base64 import urlsafe_b64encode
 from collections.abc import AsyncGenerator, Sequence
-from dataclasses import replace
 
 from waku import _failures, _json
 from waku._api.base import Api
+from waku._paging import MAX_PAGES, all_entries
 from waku._session import Answer, Flavour, Repeat, Request
-from waku.errors import BadAnswer, CursorExpired, PageLimitReached
 from waku.models import HASH_BYTES, StoreEntry, StorePage, StoreQuery, WakuMessage
 
 __all__ = ["StoreApi", "shielded"]
 
 PATH = "/store/v3/messages"
-MAX_PAGES = 1000
-"""Default bound of `store_all`: 20 000 messages with the nodes' own page size."""
-MAX_RESTARTS = 3
-"""How often `store_all` starts again after a lost cursor."""
-IDLE_PAGES = 100
-"""In a row and without anything new, beyond those that a lost cursor made it read again."""
-
 HASHES_PER_QUERY = 50
 """What keeps the address of a query by hash under 4 kB."""
 
@@ -49,7 +41,7 @@ class StoreApi(Api):
         request = Request("store", "GET", PATH, Repeat.SAFE, params=_params(query, flavour))
         return await self._session.call(request, self._page)
 
-    async def store_all(
+    def store_all(
         self, query: StoreQuery, *, max_pages: int = MAX_PAGES
     ) -> AsyncGenerator[StoreEntry, None]:
         """Yield the entries of all pages, each message once.
@@ -62,39 +54,9 @@ class StoreApi(Api):
             CursorExpired: once too often.
             WakuError: as `store`; the entries so far are good.
         """
-        seen: set[bytes] = set()
-        cursors: set[bytes] = set()
-        restarts = useful_pages = idle_pages = 0
-        page_query = query
-        for _ in range(max_pages):
-            try:
-                page = await self.store(page_query)
-            except CursorExpired:
-                if page_query == query or restarts == MAX_RESTARTS:
-                    raise
-                restarts += 1
-                cursors.clear()
-                page_query = query
-                continue
-            known = len(seen)
-            for entry in page.entries:
-                if entry.message_hash not in seen:
-                    seen.add(entry.message_hash)
-                    yield entry
-            if page.cursor is None:
-                return
-            useful_pages += len(seen) > known
-            idle_pages = 0 if len(seen) > known else idle_pages + 1
-            detail = ""
-            if page.cursor in cursors:
-                detail = f"the cursor stands still at {page.cursor.hex()}"
-            elif idle_pages > useful_pages + IDLE_PAGES:
-                detail = f"the pages lead nowhere: {idle_pages} in a row with nothing new"
-            if detail:
-                raise BadAnswer(f"store_all (GET {PATH})", status=200, detail=detail)
-            cursors.add(page.cursor)
-            page_query = replace(query, cursor=page.cursor)
-        raise PageLimitReached(f"store_all (GET {PATH})", detail=f"no end after {max_pages} pages")
+        return all_entries(
+            self.store, query, max_pages=max_pages, call=f"store_all (GET {PATH})", status=200
+        )
 
     async def store_by_hash(
         self, hashes: Sequence[bytes], *, peer_addr: str | None = None

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Final, TypeVar
+from typing import TYPE_CHECKING, Final, TypeAlias, TypeVar
 
 from google.protobuf.message import DecodeError, Message
 
@@ -16,6 +16,9 @@ from waku.models import HASH_BYTES, StoreEntry, StorePage, StoreQuery, WakuMessa
 
 from . import waku_libp2p_pb2 as pb
 from .protocols import MAX_PAGE_ENTRIES
+
+if TYPE_CHECKING:
+    FilterKind: TypeAlias = pb.FilterSubscribeRequest.FilterSubscribeType.ValueType
 
 __all__ = [
     "Answer",
@@ -106,7 +109,7 @@ def encode_light_push_2(request_id: str, message: WakuMessage, pubsub_topic: str
 
 def encode_filter_request(
     request_id: str,
-    kind: pb.FilterSubscribeRequest.FilterSubscribeType.ValueType,
+    kind: FilterKind,
     pubsub_topic: str | None = None,
     content_topics: Sequence[str] = (),
 ) -> bytes:

@@ -1,0 +1,44 @@
+"""What a service peer's status means: from the protocols' numbers to one class of `waku.errors`.
+
+19/WAKU2-LIGHTPUSH (420 and 5xx are its own), 12/WAKU2-FILTER, 13/WAKU2-STORE.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from waku import _failures, errors
+from waku.errors import WakuError
+
+from .codec import Answer
+
+__all__ = ["refusal"]
+
+_BY_STATUS: Final[dict[int, type[WakuError]]] = {
+    404: errors.NotSubscribed,
+    413: errors.MessageTooLarge,
+    420: errors.RlnProofRequired,
+    429: errors.RateLimited,
+    504: errors.OutOfRlnProofs,
+    505: errors.NoPeers,
+}
+_RLN_WORDS: Final = ("rln", "rate limit proof", "rate_limit_proof")
+
+
+def refusal(call: str, answer: Answer) -> WakuError:
+    """Return the error for an answer whose status is not 200."""
+    return _class_for(answer)(call, status=answer.status, detail=answer.text)
+
+
+def _class_for(answer: Answer) -> _failures.ErrorClass:
+    said = answer.text.lower()
+    # T16: a cursor that is gone is 300 or 400, by the family.
+    if "cursor" in said:
+        return errors.CursorExpired
+    if answer.status in _BY_STATUS:
+        return _BY_STATUS[answer.status]
+    if any(word in said for word in _RLN_WORDS):
+        return errors.RlnProofRequired  # a generic 400 of older nodes, and light push v2
+    if (error := _failures.by_words(said)) is not None:
+        return error
+    return errors.BadRequest if 400 <= answer.status < 500 else errors.NodeFailure

@@ -1,0 +1,229 @@
+"""One peer that serves a light client: each request is a stream of its own.
+
+Failures of libp2p become those of `waku.errors`, as a REST client has them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import Final, TypeVar
+
+import anyio
+
+from waku import errors
+from waku.libp2p import ConnectionClosed, InvalidInput, LimitExceeded, PeerViolation, StreamClosed
+from waku.libp2p.driver import Link, PeerInfo, identify, ping
+from waku.models import LightPushAnswer, StorePage, StoreQuery, WakuMessage
+
+from . import codec
+from .codec import OK, Answer, FilterRequest, Metadata
+from .protocols import (
+    FILTER_SUBSCRIBE,
+    LIGHT_PUSH_2,
+    LIGHT_PUSH_3,
+    MAX_ANSWER_BYTES,
+    MAX_PAGE_BYTES,
+    METADATA,
+    STORE_3,
+)
+from .refusals import refusal
+
+__all__ = ["ServicePeer"]
+
+T = TypeVar("T")
+
+PING_BYTES: Final = 32
+LEGACY_REFUSAL: Final = 400
+"""Light push v2 answers no status."""
+
+
+class ServicePeer:
+    """A connected peer, and what it said of itself."""
+
+    def __init__(
+        self,
+        link: Link,
+        *,
+        info: PeerInfo,
+        metadata: Metadata | None,
+        timeout_ms: int,
+        random_bytes: Callable[[int], bytes],
+    ) -> None:
+        self.link = link
+        self.info = info
+        self.metadata = metadata
+        """None where the peer does not serve metadata."""
+        self._timeout_ms = timeout_ms
+        self._random_bytes = random_bytes
+
+    @classmethod
+    async def greet(
+        cls,
+        link: Link,
+        own: Metadata,
+        *,
+        timeout_ms: int,
+        random_bytes: Callable[[int], bytes],
+    ) -> ServicePeer:
+        """Ask a peer what it serves and which network it belongs to.
+
+        Raises:
+            WrongNetwork: another cluster, or none of our shards.
+            NodeUnreachable, BadAnswer: it does not answer, or not what it should.
+        """
+        with _translated("connect", timeout_ms):
+            info = await identify(link)
+            metadata = await _ask_metadata(link, own) if METADATA in info.protocols else None
+        peer = cls(
+            link, info=info, metadata=metadata, timeout_ms=timeout_ms, random_bytes=random_bytes
+        )
+        if metadata is not None:
+            peer._check_network(own, metadata)
+        return peer
+
+    async def light_push(self, message: WakuMessage, pubsub_topic: str) -> LightPushAnswer:
+        """Publish through the peer, by v3, or by v2 where it has no other.
+
+        Raises:
+            WakuError: as `LightClient.light_push`.
+        """
+        request_id = self._request_id()
+        if LIGHT_PUSH_3 in self.info.protocols:
+            request = codec.encode_light_push(request_id, message, pubsub_topic)
+            data = await self._ask("light_push", LIGHT_PUSH_3, request, MAX_ANSWER_BYTES)
+            answer = self._checked("light_push", request_id, data, codec.decode_answer)
+            # nwaku's own client takes a push that reached nobody for a failure, too.
+            if not answer.relay_peer_count:
+                raise errors.NoPeers(
+                    "light_push", status=answer.status, detail="it reached 0 relay peers"
+                )
+            return LightPushAnswer(answer.relay_peer_count)
+        request = codec.encode_light_push_2(request_id, message, pubsub_topic)
+        data = await self._ask("light_push", LIGHT_PUSH_2, request, MAX_ANSWER_BYTES)
+        self._checked("light_push", request_id, data, _legacy_answer)
+        return LightPushAnswer(1)
+
+    async def filter(
+        self,
+        kind: codec.FilterKind,
+        pubsub_topic: str | None = None,
+        content_topics: Sequence[str] = (),
+    ) -> None:
+        """Subscribe, unsubscribe, or ask whether the peer still knows this client.
+
+        Raises:
+            NotSubscribed: it does not.
+            WakuError: as `LightClient.subscribe`.
+        """
+        call = f"filter_{FilterRequest.Name(kind).lower()}"
+        request_id = self._request_id()
+        request = codec.encode_filter_request(request_id, kind, pubsub_topic, content_topics)
+        data = await self._ask(call, FILTER_SUBSCRIBE, request, MAX_ANSWER_BYTES)
+        self._checked(call, request_id, data, codec.decode_answer)
+
+    async def store(self, query: StoreQuery) -> StorePage:
+        """Return one page.
+
+        Raises:
+            WakuError: as `LightClient.store`.
+        """
+        request_id = self._request_id()
+        request = codec.encode_store_query(request_id, query)
+        data = await self._ask("store", STORE_3, request, MAX_PAGE_BYTES)
+        page = StorePage(())
+
+        def decode(data: bytes) -> Answer:
+            nonlocal page
+            answer, page = codec.decode_store_answer(data)
+            return answer
+
+        self._checked("store", request_id, data, decode)
+        return page
+
+    async def ping(self) -> float:
+        """Measure a round trip in seconds.
+
+        Raises:
+            NodeUnreachable: no answer in time.
+        """
+        with _translated("ping", self._timeout_ms):
+            return await ping(self.link, self._random_bytes(PING_BYTES))
+
+    async def _ask(self, call: str, protocol: str, request: bytes, limit: int) -> bytes:
+        """Send one request on a stream of its own, and return the answer."""
+        if protocol not in self.info.protocols:
+            raise errors.EndpointMissing(
+                call, detail=f"peer {self.link.peer_id} does not speak {protocol}"
+            )
+        with _translated(call, self._timeout_ms):
+            async with self.link.open([protocol]) as stream:
+                await stream.send_message(request)
+                stream.end()
+                data = await stream.receive_message(limit)
+        if data is None:
+            raise errors.BadAnswer(call, detail="the peer ended the stream without an answer")
+        return data
+
+    def _checked(
+        self, call: str, request_id: str, data: bytes, decode: Callable[[bytes], Answer]
+    ) -> Answer:
+        try:
+            answer = decode(data)
+        except InvalidInput as error:
+            raise errors.BadAnswer(call, detail=str(error)) from error
+        if not answer.is_for(request_id):
+            raise errors.BadAnswer(call, detail=f"it answers request {answer.request_id!r}")
+        if answer.status != OK:
+            raise refusal(call, answer)
+        return answer
+
+    def _check_network(self, own: Metadata, metadata: Metadata) -> None:
+        peer = f"peer {self.link.peer_id}"
+        if metadata.cluster_id is not None and metadata.cluster_id != own.cluster_id:
+            raise errors.WrongNetwork(
+                "connect",
+                detail=f"{peer} is in cluster {metadata.cluster_id}, not {own.cluster_id}",
+            )
+        if own.shards and metadata.shards and not own.shards & metadata.shards:
+            raise errors.WrongNetwork(
+                "connect",
+                detail=f"{peer} has shards {_listed(metadata.shards)}, not {_listed(own.shards)}",
+            )
+
+    def _request_id(self) -> str:
+        return self._random_bytes(16).hex()
+
+
+async def _ask_metadata(link: Link, own: Metadata) -> Metadata:
+    async with link.open([METADATA]) as stream:
+        await stream.send_message(codec.encode_metadata(own))
+        stream.end()  # T11: js-waku waits for it
+        data = await stream.receive_message(MAX_ANSWER_BYTES)
+    if data is None:
+        raise StreamClosed("the peer ended metadata without an answer")
+    return codec.decode_metadata(data)
+
+
+@contextmanager
+def _translated(call: str, timeout_ms: int) -> Iterator[None]:
+    try:
+        with anyio.fail_after(timeout_ms / 1000):
+            yield
+    except TimeoutError:
+        raise errors.NodeUnreachable(
+            call, detail=f"no answer within {timeout_ms} ms", sent=True
+        ) from None
+    except (ConnectionClosed, StreamClosed) as error:
+        raise errors.NodeUnreachable(call, detail=str(error), sent=True) from error
+    except (InvalidInput, LimitExceeded, PeerViolation) as error:
+        raise errors.BadAnswer(call, detail=str(error)) from error
+
+
+def _legacy_answer(data: bytes) -> Answer:
+    request_id, success, text = codec.decode_light_push_2_answer(data)
+    return Answer(request_id, OK if success else LEGACY_REFUSAL, text)
+
+
+def _listed(shards: frozenset[int]) -> str:
+    return ", ".join(map(str, sorted(shards)[:20]))
