@@ -158,9 +158,7 @@ class ServicePeer:
             )
         with _translated(call, self._timeout_ms):
             async with self.link.open([protocol]) as stream:
-                await stream.send_message(request)
-                stream.end()
-                data = await stream.receive_message(limit)
+                data = await stream.request(request, limit)
         if data is None:
             raise errors.BadAnswer(call, detail="the peer ended the stream without an answer")
         return data
@@ -197,9 +195,8 @@ class ServicePeer:
 
 async def _ask_metadata(link: Link, own: Metadata) -> Metadata:
     async with link.open([METADATA]) as stream:
-        await stream.send_message(codec.encode_metadata(own))
-        stream.end()  # T11: js-waku waits for it
-        data = await stream.receive_message(MAX_ANSWER_BYTES)
+        # T11: js-waku answers after the end of this half.
+        data = await stream.request(codec.encode_metadata(own), MAX_ANSWER_BYTES)
     if data is None:
         raise StreamClosed("the peer ended metadata without an answer")
     return codec.decode_metadata(data)

@@ -144,7 +144,8 @@ class Link:
         """Reset a stream; nothing happens if it is over."""
         self._streams.pop(stream_id, None)
         self.connection.reset(stream_id)
-        self._wake.set()
+        if self.connection.has_data_to_send:
+            self._wake.set()
 
     # Tasks
 

@@ -122,6 +122,19 @@ class Stream:
         """
         await self.send(prefixed(message))
 
+    async def request(self, message: bytes, limit: int) -> bytes | None:
+        """Send one message, end this half, and return the answer; None if the peer has none.
+
+        Cheaper than its parts: message and end leave in one write, which is not waited for.
+
+        Raises:
+            LimitExceeded, StreamClosed, ConnectionClosed: as `receive_message`.
+        """
+        self._raise_failure()
+        self.link.connection.send(self._id, prefixed(message))
+        self.end()
+        return await self.receive_message(limit)
+
     def end(self) -> None:
         """Send nothing more; what waits still goes."""
         self.link.connection.end(self._id)

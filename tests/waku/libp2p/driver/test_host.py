@@ -37,6 +37,12 @@ async def test_messages_of_any_size_come_back() -> None:
         assert await stream.receive_message(LIMIT) is None
 
 
+async def test_a_request_may_be_larger_than_the_window() -> None:
+    """T5: what waits for credit goes on its own, and the end behind it."""
+    async with joined({"/echo/1": echo}) as both, both.link.open(["/echo/1"]) as stream:
+        assert await stream.request(bytes(2_000_000), LIMIT) == bytes(2_000_000)
+
+
 async def test_many_streams_at_once() -> None:
     async with joined({"/echo/1": echo}) as both:
         answers: list[bytes | None] = []
