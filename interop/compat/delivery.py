@@ -74,6 +74,7 @@ class DeliveryNode:
         for channel_id, (content_topic, sender_id) in planned.items():
             with _prefixed("failed to start"):
                 await running.channels.create(channel_id, content_topic, sender_id)
+        running.join()
 
     async def stop(self) -> None:
         """Stop the node, and with it its channels; does nothing where it does not run."""

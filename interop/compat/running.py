@@ -10,7 +10,7 @@ from typing import Final
 import anyio
 from anyio.abc import TaskGroup, TaskStatus
 
-from waku.node import EmbeddedNode, NodeOptions, serve_node
+from waku.node import EmbeddedNode, NodeAddress, NodeOptions, serve_node
 
 from .addresses import ADDRESSES
 from .channels import Channels
@@ -72,7 +72,8 @@ class RunningNode:
             peer_id=peer_id,
             listen_addresses=(_multiaddr(config.listen_address, self.tcp_port),),
         )
-        self.node = EmbeddedNode(options, join=map(_dialled, config.nodes))
+        self.node = EmbeddedNode(options)
+        self._to_join = [NodeAddress.parse(_dialled(node)) for node in config.nodes]
         self.messaging = Messaging(self.node, config, topics, tell)
         self.channels: Channels
 
@@ -96,6 +97,14 @@ class RunningNode:
                 tasks.cancel_scope.cancel()
         finally:
             self._stopped.set()
+
+    def join(self) -> None:
+        """Join the nodes of the configuration.
+
+        Not before the channels are open: what other nodes have held back comes at once.
+        """
+        for address in self._to_join:
+            self.node.keep_joined(address)
 
     async def stop(self) -> None:
         """Close the channels, then everything else."""

@@ -12,7 +12,7 @@ import pytest
 
 from tests.node.wires import OPTIONS, Inbox, Wires, message, publish, until
 from waku import StoreQuery
-from waku.node import DialFailed, EmbeddedNode, NodeOptions
+from waku.node import BadAddress, DialFailed, EmbeddedNode, NodeOptions
 from waku.node.mesh import SEEN_TTL_NS, SeenSet
 from waku.node.remote import AcceptedPeer, DialledPeer
 
@@ -255,3 +255,19 @@ async def test_a_joined_node_that_answers_nonsense_does_no_harm(path: str, answe
         await until(lambda: transport.asked > 2)
         publish(b, message(0))
         assert inbox.payloads == EXPECTED[:1]
+
+
+async def test_a_node_that_runs_can_be_told_what_to_stay_joined_with() -> None:
+    """An application opens its channels first: what others have held back comes at once."""
+    wires = Wires()
+    async with wires.node("b") as b:
+        inbox = Inbox(b)
+        b.keep_joined("http://a")  # nothing answers there yet
+        async with wires.node("a") as a:
+            await until(lambda: joined(b, to=1))
+            publish(a, message(0))
+            await until(lambda: inbox.payloads == [b"message 0"])
+        with pytest.raises(BadAddress):
+            b.keep_joined("nowhere")
+    with pytest.raises(RuntimeError, match="async with"):
+        b.keep_joined("http://a")

@@ -140,7 +140,7 @@ class EmbeddedNode:
     async def __aenter__(self) -> Self:
         self._tasks = await anyio.create_task_group().__aenter__()
         for address in self._to_dial:
-            self._start(DialledPeer(self, address, self._transport))
+            self.keep_joined(address)
         return self
 
     async def __aexit__(
@@ -280,20 +280,24 @@ class EmbeddedNode:
         self.mesh.links.pop(other.peer_id, None)
         other.mesh.links.pop(self.peer_id, None)
 
+    def keep_joined(self, address: NodeAddress | str) -> None:
+        """Join a node over HTTP as soon as it answers, and again whenever it comes back.
+
+        Raises:
+            BadAddress: the address cannot be read.
+        """
+        if (peer := self._new_peer(address)) is not None:
+            self._start(peer)
+
     async def dial(self, address: NodeAddress | str) -> None:
-        """Join a node over HTTP, and join it again whenever it comes back.
+        """Join a node over HTTP now, and again whenever it comes back.
 
         Raises:
             BadAddress: the address cannot be read.
             DialFailed: nobody of our cluster answers there now.
         """
-        if self._tasks is None:
-            raise RuntimeError("a node can dial inside its `async with` block only")
-        if isinstance(address, str):
-            address = NodeAddress.parse(address)
-        if address.url in self.mesh.links:
+        if (peer := self._new_peer(address)) is None:
             return
-        peer = DialledPeer(self, address, self._transport)
         try:
             await peer.hello()
         except DialFailed:
@@ -344,6 +348,16 @@ class EmbeddedNode:
     def relay_peers(self) -> list[PeerInfo]:
         """Return the connected nodes that relay."""
         return [peer for peer in self.mesh.peers().values() if RELAY in peer.protocols]
+
+    def _new_peer(self, address: NodeAddress | str) -> DialledPeer | None:
+        """A node to dial; None where it is joined already."""
+        if self._tasks is None:
+            raise RuntimeError("a node can dial inside its `async with` block only")
+        if isinstance(address, str):
+            address = NodeAddress.parse(address)
+        if address.url in self.mesh.links:
+            return None
+        return DialledPeer(self, address, self._transport)
 
     def _start(self, peer: DialledPeer) -> None:
         assert self._tasks is not None
