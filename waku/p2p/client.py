@@ -28,7 +28,7 @@ from waku.libp2p import DialFailed, InvalidInput, KeyType, Multiaddr, PeerId, Pr
 from waku.libp2p.driver import Host, Stream
 from waku.models import LightPushAnswer, StoreEntry, StorePage, StoreQuery, WakuMessage
 
-from .codec import FilterRequest, Metadata, decode_push, encode_metadata
+from .codec import FilterRequest, Metadata, decode_metadata, decode_push, encode_metadata
 from .protocols import (
     FILTER_PUSH,
     MAX_ANSWER_BYTES,
@@ -37,7 +37,7 @@ from .protocols import (
     MAX_PUSH_BYTES,
     METADATA,
 )
-from .service_peer import ServicePeer
+from .service_peer import ServicePeer, check_network
 
 __all__ = ["ClientEvent", "LightClient", "MessageDropped", "PeerConnected", "PeerLost"]
 
@@ -145,6 +145,8 @@ class LightClient:
             random_bytes=random_bytes,
         )
         self._peer: ServicePeer | None = None
+        self._heard: Metadata | None = None
+        """The network that the peer named when it asked for ours."""
         self._dialling = anyio.Lock()
         self._needed = anyio.Event()
         """Set when there is a peer to keep alive, or a subscription to renew."""
@@ -164,7 +166,7 @@ class LightClient:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        await self._stack.__aexit__(kind, error, trace)
+        await self._stack.aclose()  # the block's exception goes on as it is
 
     async def connect(self) -> ServicePeer:
         """Return the service peer, dialling if there is none.
@@ -287,6 +289,7 @@ class LightClient:
 
     async def _meet(self, address: Multiaddr) -> ServicePeer:
         """Dial a peer, check its network, and register the subscriptions."""
+        self._heard = None
         try:
             link = await self._host.dial(address, ssl_context=self._ssl_context)
         except DialFailed as error:
@@ -297,10 +300,17 @@ class LightClient:
             )
             for subscription in self._subscriptions:
                 await self._register(peer, subscription)
-        except BaseException:
+        except BaseException as error:
             link.close()
+            if isinstance(error, errors.NodeUnreachable):
+                self._check_heard(link.peer_id)
             raise
         return peer
+
+    def _check_heard(self, peer_id: PeerId) -> None:
+        """A peer of another network hangs up, maybe before it has answered (T12)."""
+        if self._heard is not None:
+            check_network(peer_id, self._own, self._heard)
 
     async def _register(self, peer: ServicePeer, subscription: _Subscription) -> None:
         topics = sorted(subscription.content_topics)
@@ -377,5 +387,6 @@ class LightClient:
     async def _answer_metadata(self, stream: Stream) -> None:
         """Say which network this client belongs to: nwaku asks, and hangs up otherwise (T12)."""
         with suppress(InvalidInput):
-            await stream.receive_message(MAX_ANSWER_BYTES)
+            if (data := await stream.receive_message(MAX_ANSWER_BYTES)) is not None:
+                self._heard = decode_metadata(data)
         await stream.send_message(encode_metadata(self._own))

@@ -12,7 +12,14 @@ from typing import Final, TypeVar
 import anyio
 
 from waku import errors
-from waku.libp2p import ConnectionClosed, InvalidInput, LimitExceeded, PeerViolation, StreamClosed
+from waku.libp2p import (
+    ConnectionClosed,
+    InvalidInput,
+    LimitExceeded,
+    PeerId,
+    PeerViolation,
+    StreamClosed,
+)
 from waku.libp2p.driver import Link, PeerInfo, identify, ping
 from waku.models import LightPushAnswer, StorePage, StoreQuery, WakuMessage
 
@@ -29,7 +36,7 @@ from .protocols import (
 )
 from .refusals import refusal
 
-__all__ = ["ServicePeer"]
+__all__ = ["ServicePeer", "check_network"]
 
 T = TypeVar("T")
 
@@ -79,7 +86,7 @@ class ServicePeer:
             link, info=info, metadata=metadata, timeout_ms=timeout_ms, random_bytes=random_bytes
         )
         if metadata is not None:
-            peer._check_network(own, metadata)
+            check_network(link.peer_id, own, metadata)
         return peer
 
     async def light_push(self, message: WakuMessage, pubsub_topic: str) -> LightPushAnswer:
@@ -176,21 +183,27 @@ class ServicePeer:
             raise refusal(call, answer)
         return answer
 
-    def _check_network(self, own: Metadata, metadata: Metadata) -> None:
-        peer = f"peer {self.link.peer_id}"
-        if metadata.cluster_id is not None and metadata.cluster_id != own.cluster_id:
-            raise errors.WrongNetwork(
-                "connect",
-                detail=f"{peer} is in cluster {metadata.cluster_id}, not {own.cluster_id}",
-            )
-        if own.shards and metadata.shards and not own.shards & metadata.shards:
-            raise errors.WrongNetwork(
-                "connect",
-                detail=f"{peer} has shards {_listed(metadata.shards)}, not {_listed(own.shards)}",
-            )
-
     def _request_id(self) -> str:
         return self._random_bytes(16).hex()
+
+
+def check_network(peer_id: PeerId, own: Metadata, metadata: Metadata) -> None:
+    """Compare a peer's network with our own; what a peer leaves out fits.
+
+    Raises:
+        WrongNetwork: another cluster, or none of our shards.
+    """
+    if metadata.cluster_id is not None and metadata.cluster_id != own.cluster_id:
+        raise errors.WrongNetwork(
+            "connect",
+            detail=f"peer {peer_id} is in cluster {metadata.cluster_id}, not {own.cluster_id}",
+        )
+    if own.shards and metadata.shards and not own.shards & metadata.shards:
+        raise errors.WrongNetwork(
+            "connect",
+            detail=f"peer {peer_id} has shards {_listed(metadata.shards)}, "
+            f"not {_listed(own.shards)}",
+        )
 
 
 async def _ask_metadata(link: Link, own: Metadata) -> Metadata:

@@ -9,7 +9,7 @@ import pytest
 from tests.waku.libp2p.pair import DIALLER, LISTENER
 from waku import StoreQuery, WakuMessage, errors
 from waku.libp2p import InvalidInput, Multiaddr
-from waku.libp2p.driver import Host
+from waku.libp2p.driver import Host, Stream
 from waku.p2p import (
     ClientEvent,
     LightClient,
@@ -61,6 +61,22 @@ async def test_a_peer_of_another_network_is_an_error(metadata: codec.Metadata, r
             await client.light_push(MESSAGE, SHARD)
         assert [type(event) for event in events] == [PeerLost]
         await service.links[0].closed.wait()
+
+
+async def test_a_peer_of_another_network_that_hangs_up_is_named() -> None:
+    """T12: go-waku and nwaku ask for the client's metadata and disconnect; they may never answer
+    its own question. What they asked with names their network."""
+
+    async def ask_and_hang_up(stream: Stream) -> None:
+        async with stream.link.open([METADATA]) as asking:
+            await asking.request(codec.encode_metadata(codec.Metadata(16)), LIMIT)
+        stream.link.close()
+
+    service = Service()
+    service.handlers[METADATA] = ask_and_hang_up
+    async with served(service) as client:
+        with pytest.raises(errors.WrongNetwork, match="is in cluster 16, not 1"):
+            await client.connect()
 
 
 async def test_a_peer_without_metadata_or_shards_is_taken() -> None:
@@ -364,6 +380,17 @@ class TestLoopback:
     def anyio_backend(self, request: pytest.FixtureRequest) -> str:
         """Sockets need real time."""
         return str(request.param)
+
+    async def test_an_error_leaves_the_block_as_it_is(self) -> None:
+        """Not in an ExceptionGroup: `except WakuError` around the client works."""
+        with pytest.raises(errors.NodeUnreachable) as failure:
+            async with LightClient("/ip4/127.0.0.1/tcp/1", cluster_id=1) as client:
+                await client.ping()
+        assert not failure.value.sent
+        with anyio.move_on_after(0.01) as scope:
+            async with LightClient("/ip4/127.0.0.1/tcp/1", cluster_id=1):
+                await anyio.sleep_forever()
+        assert scope.cancelled_caught
 
     @pytest.mark.parametrize("kind", ["", "/ws"], ids=["tcp", "websocket"])
     async def test_the_next_address_is_tried(self, kind: str) -> None:

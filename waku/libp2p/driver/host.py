@@ -119,7 +119,8 @@ class Host:
     ) -> None:
         assert self._tasks is not None
         self._tasks.cancel_scope.cancel()
-        await self._stack.__aexit__(kind, error, trace)
+        # Without the block's exception, which the task group would wrap in an ExceptionGroup.
+        await self._stack.aclose()
 
     async def dial(self, address: Multiaddr, *, ssl_context: ssl.SSLContext | None = None) -> Link:
         """Connect to a peer; if the address names one, to that alone.
