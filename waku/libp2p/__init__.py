@@ -1,6 +1,6 @@
 """The part of libp2p that Waku needs, without I/O: bytes and the time go in, bytes and events out.
 
-    varint base58 keys multiaddr      notation
+    varint keys multiaddr             notation
     multistream noise muxer           the layers of a connection: yamux and mplex are its muxers
     connection                        all of them together, as one side of one connection
     driver                            sockets and tasks: the one room with I/O

@@ -19,7 +19,9 @@ from cryptography.exceptions import InvalidSignature, UnsupportedAlgorithm
 from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec, ed25519, padding, rsa, utils
 
-from . import base58, varint
+from waku import _base58
+
+from . import varint
 from .errors import InvalidInput
 
 __all__ = ["KeyType", "PeerId", "PrivateKey", "PublicKey"]
@@ -81,10 +83,13 @@ class PeerId:
         """
         if text.startswith("b"):
             return cls(_from_cid(text))
-        return cls(base58.decode(text))
+        try:
+            return cls(_base58.decode(text))
+        except ValueError as error:
+            raise InvalidInput(str(error)) from error
 
     def __str__(self) -> str:
-        return base58.encode(self.multihash)
+        return _base58.encode(self.multihash)
 
     def __repr__(self) -> str:
         return f"PeerId({str(self)!r})"

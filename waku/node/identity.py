@@ -13,9 +13,10 @@ from urllib.parse import unquote, urlsplit
 
 import httpx
 
+from waku import _base58
+
 __all__ = ["BadAddress", "NodeAddress", "is_peer_id", "new_peer_id"]
 
-_BASE58: Final = "123456789ABCDEFGHJKLMNPQRSTUVWXYZabcdefghijkmnopqrstuvwxyz"
 _SECP256K1_PREFIX: Final = bytes.fromhex("00250802122102")
 """Identity multihash of 37 bytes, key type 2, 33 bytes of public key, the first of which is 02."""
 
@@ -97,34 +98,15 @@ class NodeAddress:
 
 def new_peer_id() -> str:
     """Return a random name in the form of a libp2p peer id; no key belongs to it."""
-    return _base58_encode(_SECP256K1_PREFIX + secrets.token_bytes(32))
+    return _base58.encode(_SECP256K1_PREFIX + secrets.token_bytes(32))
 
 
 def is_peer_id(text: str) -> bool:
     """Tell whether a text has the form of a libp2p peer id (an identity or SHA-256 multihash)."""
-    data = _base58_decode(text)
-    if data is None or len(data) < 3 or len(data) != 2 + data[1]:
+    try:
+        data = _base58.decode(text)
+    except ValueError:
+        return False
+    if len(data) < 3 or len(data) != 2 + data[1]:
         return False
     return data[0] == 0x00 or (data[0] == 0x12 and data[1] == 32)
-
-
-def _base58_encode(data: bytes) -> str:
-    number = int.from_bytes(data, "big")
-    digits = ""
-    while number:
-        number, digit = divmod(number, 58)
-        digits = _BASE58[digit] + digits
-    return "1" * (len(data) - len(data.lstrip(b"\0"))) + digits
-
-
-def _base58_decode(text: str) -> bytes | None:
-    if not 0 < len(text) <= 128:
-        return None
-    number = 0
-    for character in text:
-        digit = _BASE58.find(character)
-        if digit < 0:
-            return None
-        number = number * 58 + digit
-    zeros = len(text) - len(text.lstrip("1"))
-    return bytes(zeros) + number.to_bytes((number.bit_length() + 7) // 8, "big")

@@ -4,7 +4,7 @@ from cryptography.hazmat.primitives.asymmetric import ec, rsa, utils
 from hypothesis import given
 from hypothesis import strategies as st
 
-from waku.libp2p import InvalidInput, KeyType, PeerId, PrivateKey, PublicKey, base58, varint
+from waku.libp2p import InvalidInput, KeyType, PeerId, PrivateKey, PublicKey, varint
 
 SECP256K1_ORDER = 0xFFFFFFFFFFFFFFFFFFFFFFFFFFFFFFFEBAAEDCE6AF48A03BBFD25E8CD0364141
 OWN = [PrivateKey(KeyType.ED25519, b"\x07" * 32), PrivateKey(KeyType.SECP256K1, b"\x07" * 32)]
@@ -85,12 +85,6 @@ def test_a_peer_with_an_ecdsa_key_is_verified() -> None:
 def test_bad_secrets_are_refused(type: KeyType, secret: bytes) -> None:
     with pytest.raises(InvalidInput):
         PrivateKey(type, secret)
-
-
-@given(st.binary(max_size=64))
-def test_base58_round_trip(data: bytes) -> None:
-    if data:
-        assert base58.decode(base58.encode(data)) == data
 
 
 @pytest.mark.parametrize(

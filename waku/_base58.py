@@ -7,8 +7,6 @@ from __future__ import annotations
 
 from typing import Final
 
-from .errors import InvalidInput
-
 __all__ = ["decode", "encode"]
 
 _ALPHABET: Final = "123456789ABCDEFGHJKLMNPQRSTUVWXYZabcdefghijkmnopqrstuvwxyz"
@@ -31,15 +29,15 @@ def decode(text: str) -> bytes:
     """Decode a text.
 
     Raises:
-        InvalidInput: it is empty, too long, or has a character outside the alphabet.
+        ValueError: it is empty, too long, or has a character outside the alphabet.
     """
     if not 0 < len(text) <= MAX_CHARACTERS:
-        raise InvalidInput(f"base58 of {len(text)} characters; allowed are 1 to {MAX_CHARACTERS}")
+        raise ValueError(f"base58 of {len(text)} characters; allowed are 1 to {MAX_CHARACTERS}")
     number = 0
     for character in text:
         value = _VALUES.get(character)
         if value is None:
-            raise InvalidInput(f"{character!r} is not a character of base58 (in {text!r})")
+            raise ValueError(f"{character!r} is not a character of base58 (in {text!r})")
         number = number * 58 + value
     zeros = len(text) - len(text.lstrip("1"))
     return bytes(zeros) + number.to_bytes((number.bit_length() + 7) // 8, "big")
