@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
 from importlib.metadata import EntryPoint, entry_points, version
+from itertools import pairwise
 from typing import Final
 
 import pluggy
@@ -139,15 +140,30 @@ def plugin_manager() -> pluggy.PluginManager:
         PluginError: a plugin cannot be loaded; the text says which, and how to do without.
     """
     manager = _bare_manager()
-    found: dict[str, EntryPoint] = {}
     for entry in _selected():
-        if (other := found.setdefault(entry.name, entry)) is not entry:
-            raise PluginError(
-                f"two plugins are called {entry.name!r}: those of {_distribution(other)[0]} and "
-                f"{_distribution(entry)[0]}; uninstall one of them"
-            )
         _load(manager, entry)
     return manager
+
+
+def working_plugins() -> tuple[pluggy.PluginManager, list[PluginError]]:
+    """A manager of every selected plugin that can be loaded, and why the others cannot.
+
+    For the command line, whose other commands work without a broken plugin. A channel needs all
+    that are installed (`plugin_manager`): it cannot know what the broken one would have done.
+
+    Raises:
+        PluginError: a plugin is selected that is not installed, or two have one name.
+    """
+    manager = _bare_manager()
+    problems: list[PluginError] = []
+    for entry in _selected():
+        try:
+            _load(manager, entry)
+        except PluginError as error:
+            problems.append(error)
+            if manager.has_plugin(entry.name):
+                manager.unregister(name=entry.name)
+    return manager, problems
 
 
 def manager_with(plugins: Sequence[object]) -> pluggy.PluginManager:
@@ -238,17 +254,23 @@ def _selected() -> list[EntryPoint]:
     """The installed plugins to load.
 
     Raises:
-        PluginError: one is asked for that is not installed.
+        PluginError: one is asked for that is not installed, or two have one name.
     """
     found, names = _all(), _selection()
-    if names is None:
-        return found
-    if absent := sorted(names - {entry.name for entry in found}):
-        raise PluginError(
-            f"{SELECTION} names {', '.join(absent)}; installed are "
-            f"{', '.join(entry.name for entry in found) or 'none'}"
-        )
-    return [entry for entry in found if entry.name in names]
+    if names is not None:
+        if absent := sorted(names - {entry.name for entry in found}):
+            raise PluginError(
+                f"{SELECTION} names {', '.join(absent)}; installed are "
+                f"{', '.join(entry.name for entry in found) or 'none'}"
+            )
+        found = [entry for entry in found if entry.name in names]
+    for one, other in pairwise(found):  # sorted by name
+        if one.name == other.name:
+            raise PluginError(
+                f"two plugins are called {one.name!r}: those of {_distribution(one)[0]} and "
+                f"{_distribution(other)[0]}; uninstall one of them"
+            )
+    return found
 
 
 def _load(manager: pluggy.PluginManager, entry: EntryPoint) -> None:

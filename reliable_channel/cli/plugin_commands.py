@@ -4,18 +4,20 @@ import typer
 
 from ..errors import PluginError
 from ..plugin_calls import Call, calls
-from ..plugins import plugin_manager
+from ..plugins import working_plugins
 from .console import warn
 
 
 def add_commands_of_plugins(app: typer.Typer) -> None:
-    """Let every plugin add its commands."""
+    """Let every plugin that works add its commands."""
     try:
-        registering = calls(plugin_manager(), "register_commands")
+        manager, problems = working_plugins()
     except PluginError as error:
         warn(f"without commands of plugins: {error}")
         return
-    for call in registering:
+    for problem in problems:
+        warn(str(problem))
+    for call in calls(manager, "register_commands"):
         try:
             _add(app, call)
         except Exception as error:  # whatever it is: the other commands work without it

@@ -546,6 +546,20 @@ def test_commands_are_added_and_a_failing_plugin_takes_none_with_it(
     assert "COO" in CliRunner().invoke(app, ["coo-loudly"]).output
 
 
+def test_a_plugin_that_cannot_be_loaded_takes_no_commands_of_others_with_it(
+    fresh: None, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def coo(app: typer.Typer) -> None:
+        app.command("coo")(lambda: typer.echo("COO"))
+
+    _plugins["coo"] = Commands(coo)
+    install(monkeypatch, "broken", "coo", "empty", selection=None)
+    assert "COO" in CliRunner().invoke(command_line(), ["coo"]).output
+    said = " ".join(capsys.readouterr().err.split())
+    assert "no module named feathers" in said
+    assert "plugin 'empty' fills no hook" in said
+
+
 def test_calls_are_traced_when_asked_for(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
