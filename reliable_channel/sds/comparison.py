@@ -46,6 +46,9 @@ class LogComparison:
         self._joining = joining
         self._samples: deque[tuple[int, int]] = deque()
         """Where the part of the log ended that was over, and when that was; one sample a minute."""
+        self._changes = 0
+        self._changed_ms: int | None = None
+        """When it was last seen that the log had changed."""
         self._suspects: OrderedDict[str, _Suspect] = OrderedDict()
         self._differing_since_ms: int | None = None
         """When the first of the roots came that have differed without exception since."""
@@ -64,6 +67,8 @@ class LogComparison:
         """The root for the next sync message; None while there is nothing to compare."""
         self._sample(now_ms)
         at_ms, end = self._samples[0]
+        if not self._is_over(end, now_ms):
+            end -= 1
         asked, self._asked_start = self._asked_start, None
         start = self._start
         # Every other time at most, so that nobody can keep the rest of the log from comparison.
@@ -81,6 +86,8 @@ class LogComparison:
         root, lamport = sync.log_root, sync.lamport_timestamp or 0
         suspect = self._suspects.get(sync.sender_id)
         if root is None or root.start < self._start or root.end <= root.start:
+            return None
+        if not self._is_over(root.end, now_ms):
             return None
         if suspect is not None and lamport <= suspect.lamport_timestamp:
             return None  # overtaken, or replayed
@@ -130,19 +137,34 @@ class LogComparison:
                 del self._suspects[name]
 
     def _sample(self, now_ms: int) -> None:
+        if self._changed_ms is None or self._changes != self._log.sums.changes:
+            self._changes, self._changed_ms = self._log.sums.changes, now_ms
         samples = self._samples
         if samples and samples[-1][0] > now_ms:
             samples.clear()  # the clock was set back
+            self._changed_ms = now_ms
         if not samples or now_ms - samples[-1][0] >= _SAMPLE_MS:
             samples.append((now_ms, self._end(now_ms)))
         while len(samples) > 1 and now_ms - samples[1][0] >= SETTLED_MS:
             samples.popleft()
 
     def _end(self, now_ms: int) -> int:
-        """The second after the newest message; that of the message itself where it is not over, as
-        Lamport timestamps may run ahead of the time and then new messages fall into it, too."""
+        """The second after the newest message; that of the message itself where it is not over."""
+        end = self._newest_second + 1
+        return end if self._is_over(end, now_ms) else end - 1
+
+    def _is_over(self, end: int, now_ms: int) -> bool:
+        """Whether no new message is expected before the second `end`.
+
+        Lamport timestamps may run ahead of the time, by a day where somebody lied. New messages
+        then fall into the second of the newest one, so it is over only when the log has rested.
+        """
+        assert self._changed_ms is not None
+        has_rested = now_ms - self._changed_ms >= SETTLED_MS
+        return end <= self._newest_second or end * SECOND_MS <= now_ms or has_rested
+
+    @property
+    def _newest_second(self) -> int:
+        """That of the newest message; -1 in an empty log."""
         newest = self._log.last(1)
-        if not newest:
-            return 0
-        second = newest[0].lamport_timestamp // SECOND_MS
-        return second + 1 if (second + 1) * SECOND_MS <= now_ms else second
+        return newest[0].lamport_timestamp // SECOND_MS if newest else -1

@@ -42,6 +42,8 @@ class LogSums:
     def __init__(self) -> None:
         self.start = 0
         """The second from which on all messages of the log are counted."""
+        self.changes = 0
+        """How often a message entered the log or was taken out."""
         self._seconds: list[int] = []
         """Those with a sum, ascending."""
         self._sums: dict[int, _Sum] = {}
@@ -80,6 +82,7 @@ class LogSums:
         return LogRoot(start, end, count, digest[:FINGERPRINT_BYTES])
 
     def _change(self, key: LogKey, sign: int) -> None:
+        self.changes += 1
         lamport_timestamp, message_id = key
         second = lamport_timestamp // SECOND_MS
         if second < self.start:

@@ -137,6 +137,37 @@ def test_a_second_that_new_messages_still_fall_into_is_left_out() -> None:
     assert (root.end, root.count) == (ahead_ms // 1_000, 0)
 
 
+def test_a_second_ahead_of_the_time_is_compared_once_the_log_has_rested() -> None:
+    """Else one lie about the time would hide all differences for as long as it reaches ahead."""
+    alice, bob = (participant(name, causal_history_size=1) for name in ("alice", "bob"))
+    for core in (alice, bob):
+        core.receive(forge("ahead", lamport=NOW_MS + 60 * MINUTE), NOW_MS)
+        sync(core, NOW_MS)
+    send(alice, b"hidden", NOW_MS + SECOND)
+    give(bob, send(alice, b"seen", NOW_MS + SECOND), now_ms=NOW_MS + SECOND)
+    for core in (alice, bob):
+        core.sweep_incoming(NOW_MS + SECOND + core.options.timeout_for_lost_messages_ms + 1)
+    talk(alice, bob, now_ms=NOW_MS + 2 * SECOND)
+    talk(alice, bob, now_ms=NOW_MS + SETTLED_MS - MINUTE)
+    assert not events(alice, LogDiffers) + events(bob, LogDiffers)
+    talk(alice, bob, now_ms=NOW_MS + SETTLED_MS + MINUTE)
+    talk(alice, bob, now_ms=NOW_MS + 2 * SETTLED_MS + 2 * MINUTE)
+    assert [event.count_here for event in events(alice, LogDiffers)] == [3]
+    assert [event.count_here for event in events(bob, LogDiffers)] == [2]
+
+
+def test_what_came_just_now_into_a_second_ahead_of_the_time_is_no_difference() -> None:
+    alice, bob = (participant(name) for name in ("alice", "bob"))
+    for core in (alice, bob):
+        core.receive(forge("ahead", lamport=NOW_MS + 60 * MINUTE), NOW_MS)
+        sync(core, NOW_MS)
+    rested_ms = NOW_MS + 2 * SETTLED_MS + MINUTE
+    talk(alice, bob, now_ms=rested_ms - MINUTE)
+    send(alice, b"on its way", rested_ms)
+    talk(alice, bob, now_ms=rested_ms + SECOND, rounds=4)
+    assert not events(alice, LogDiffers) + events(bob, LogDiffers)
+
+
 @pytest.mark.parametrize("changes", [{"behaviour": JS_WAKU}, {"profile": NIM}])
 def test_peers_that_know_no_roots_are_sent_none(changes: dict[str, Any]) -> None:
     alice = participant("alice", **changes)

@@ -142,4 +142,12 @@ FOUND = {
         '"at_ms":29797,"who":1}],"conditions":{"latency":[50,20000,4],"loss":0.3},"store":null,'
         '"commit_ms":2000,"durable":[0,1,2]}'
     ),
+    # One message with a Lamport timestamp hours ahead of the time: all later ones fall into one
+    # second, which was not compared before its time had come. Drawn by seed 8103021.
+    "a lie about the time hides no difference": (
+        '{"seed":8103021,"participants":4,"writes":[[2775287,1],[2775437,3]],"faults":[{"kind":'
+        '"hostile","at_ms":32561,"attack":"lamport_ahead","count":1}],"conditions":{"loss":0.3},'
+        '"store":null,"parameters":{"bloom_capacity":200,"causal_history_size":1,'
+        '"sync_min_interval_ms":10000,"repair_buffer_size":4},"commit_ms":50,"durable":[1]}'
+    ),
 }
