@@ -70,6 +70,9 @@ interop: $(READY) ## other implementations, real ones: js-waku and Waku nodes in
 interop-docs: $(READY) ## the same with js-waku alone, and docs/interop.md's table written from it
 	@INTEROP_FULL=$(FULL) INTEROP_TABLE=docs/interop.md $(BIN)/python -m pytest interop/waku -s $(ARGS)
 
+bench-runtime: $(READY) ## one message from send to MessageReceived: CPU time, calls and files, and what it costs to begin
+	@$(BIN)/python -m bench.runtime $(ARGS)
+
 bench-state: $(READY) ## a log of 10 thousand messages on disk against one of 10 million (some minutes)
 	@$(BIN)/python -m bench.state $(ARGS)
 

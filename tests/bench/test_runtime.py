@@ -1,0 +1,22 @@
+from dataclasses import fields
+
+import anyio
+import pytest
+
+from bench import runtime
+
+
+def test_every_wanted_figure_is_measured() -> None:
+    assert set(runtime.WANTED) <= {field.name for field in fields(runtime.Figures)}
+
+
+def test_the_way_of_one_message_is_counted() -> None:
+    calls, files = anyio.run(runtime.one_message)
+    assert calls > files > 1
+
+
+def test_both_ends_are_timed(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(runtime, "WARM_UP", 2)
+    monkeypatch.setattr(runtime, "MESSAGES", 4)
+    assert anyio.run(runtime.both_ends, 1, None, 2) > 0
+    assert runtime.core(1) > 0
