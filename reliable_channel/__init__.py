@@ -1,155 +1,103 @@
 """Reliable channels over Waku: every participant ends up with the same messages in the same causal
-order."""
+order.
+
+The names for applications, loaded when they are used. Other events, errors and types of options
+are in `reliable_channel.events`, `.errors` and `.options`; `.spi` is for plugins.
+"""
+
+import sys
+from importlib import import_module
+from typing import TYPE_CHECKING, Any, Final
 
 from ._version import __version__ as __version__
-from .channel import ReliableChannel, Request
-from .errors import (
-    ChannelClosed,
-    ChannelUnavailable,
-    ContentTooLong,
-    EmptyContent,
-    EncryptionFailed,
-    MessageIdInUse,
-    OutgoingBufferFull,
-    PluginError,
-    ReliableChannelError,
-    SdsError,
-    StateCorrupt,
-    StateError,
-    StateInUse,
-    StateMismatch,
-    StateUnavailable,
-    StateVersionTooNew,
-)
-from .events import (
-    AcknowledgementSource,
-    BloomFilterIgnored,
-    ConnectionStatusChanged,
-    DeliveryFailed,
-    EphemeralDropped,
-    EphemeralReceived,
-    Event,
-    EventsMissed,
-    HistoryEntry,
-    LogAgrees,
-    LogDiffers,
-    MessageAcknowledged,
-    MessageForged,
-    MessageLost,
-    MessageMissing,
-    MessagePossiblyAcknowledged,
-    MessageReceived,
-    MessageRejected,
-    MessageSent,
-    MessageStored,
-    NodeHealthChanged,
-    ObserverSetAside,
-    ObserverSlow,
-    PayloadDropped,
-    RateLimitReached,
-    ReaderFellBehind,
-    ReceiveProgress,
-    ReferencesDropped,
-    RejectionReason,
-    RepairBudgetReached,
-    RepairRequested,
-    RepairRequestReceived,
-    RepairSent,
-    SegmentDiscarded,
-    SendFailed,
-    SendingMessage,
-    SendProgress,
-    StateDegraded,
-    StateRecovered,
-    StateRolledBack,
-    SyncReceived,
-    SyncSent,
-    TopicHealthChanged,
-    TransportDegraded,
-    TransportRecovered,
-    UnconfirmedDropped,
-)
-from .hub import ChannelHub
-from .options import ChannelOptions
-from .program import run
-from .runtime import ChannelStatistics, EventReader, Follower, SyncStatus
-from .sds.log import LogEntry
-from .terminal_text import printable
-from .transport.base import NodeHealth
+
+if TYPE_CHECKING:
+    from .blocking import BlockingReliableChannel
+    from .channel import ReliableChannel, Request
+    from .errors import ChannelUnavailable, ReliableChannelError, SdsError, StateError
+    from .events import (
+        DeliveryFailed,
+        Event,
+        MessageAcknowledged,
+        MessageLost,
+        MessageReceived,
+        MessageSent,
+        SendFailed,
+    )
+    from .hub import ChannelHub
+    from .options import ChannelOptions
+    from .program import run
+    from .runtime import ChannelStatistics, EventReader, Follower, SyncStatus
+    from .sds.log import LogEntry
+    from .terminal_text import printable
+
+_HOME_OF: Final = {
+    "BlockingReliableChannel": "blocking",
+    "ChannelHub": "hub",
+    "ChannelOptions": "options",
+    "ChannelStatistics": "runtime",
+    "ChannelUnavailable": "errors",
+    "DeliveryFailed": "events",
+    "Event": "events",
+    "EventReader": "runtime",
+    "Follower": "runtime",
+    "LogEntry": "sds.log",
+    "MessageAcknowledged": "events",
+    "MessageLost": "events",
+    "MessageReceived": "events",
+    "MessageSent": "events",
+    "ReliableChannel": "channel",
+    "ReliableChannelError": "errors",
+    "Request": "channel",
+    "SdsError": "errors",
+    "SendFailed": "events",
+    "StateError": "errors",
+    "SyncStatus": "runtime",
+    "printable": "terminal_text",
+    "run": "program",
+}
 
 __all__ = [
-    "AcknowledgementSource",
-    "BloomFilterIgnored",
-    "ChannelClosed",
+    "BlockingReliableChannel",
     "ChannelHub",
     "ChannelOptions",
     "ChannelStatistics",
     "ChannelUnavailable",
-    "ConnectionStatusChanged",
-    "ContentTooLong",
     "DeliveryFailed",
-    "EmptyContent",
-    "EncryptionFailed",
-    "EphemeralDropped",
-    "EphemeralReceived",
     "Event",
     "EventReader",
-    "EventsMissed",
     "Follower",
-    "HistoryEntry",
-    "LogAgrees",
-    "LogDiffers",
     "LogEntry",
     "MessageAcknowledged",
-    "MessageForged",
-    "MessageIdInUse",
     "MessageLost",
-    "MessageMissing",
-    "MessagePossiblyAcknowledged",
     "MessageReceived",
-    "MessageRejected",
     "MessageSent",
-    "MessageStored",
-    "NodeHealth",
-    "NodeHealthChanged",
-    "ObserverSetAside",
-    "ObserverSlow",
-    "OutgoingBufferFull",
-    "PayloadDropped",
-    "PluginError",
-    "RateLimitReached",
-    "ReaderFellBehind",
-    "ReceiveProgress",
-    "ReferencesDropped",
-    "RejectionReason",
     "ReliableChannel",
     "ReliableChannelError",
-    "RepairBudgetReached",
-    "RepairRequestReceived",
-    "RepairRequested",
-    "RepairSent",
     "Request",
     "SdsError",
-    "SegmentDiscarded",
     "SendFailed",
-    "SendProgress",
-    "SendingMessage",
-    "StateCorrupt",
-    "StateDegraded",
     "StateError",
-    "StateInUse",
-    "StateMismatch",
-    "StateRecovered",
-    "StateRolledBack",
-    "StateUnavailable",
-    "StateVersionTooNew",
-    "SyncReceived",
-    "SyncSent",
     "SyncStatus",
-    "TopicHealthChanged",
-    "TransportDegraded",
-    "TransportRecovered",
-    "UnconfirmedDropped",
     "printable",
     "run",
 ]
+
+
+def __getattr__(name: str) -> Any:
+    if (home := _HOME_OF.get(name)) is not None:
+        value = globals()[name] = getattr(import_module(f".{home}", __name__), name)
+        return value
+    if name in ("errors", "events", "options"):
+        return import_module(f".{name}", __name__)
+    from ._moved import MOVED, advice
+
+    if name not in MOVED:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    # `from reliable_channel import …` replaces the text of an AttributeError by its own.
+    imported = sys._getframe(1).f_code.co_name == "_handle_fromlist"
+    raise (ImportError if imported else AttributeError)(advice(name))
+
+
+def __dir__() -> list[str]:
+    return [*__all__, "__version__"]

@@ -27,7 +27,7 @@ node belongs to one loop."""
 class BlockingReliableChannel:
     """A channel for code without an event loop. Use it in `with`; any thread may call.
 
-        with ReliableChannel.sync(
+        with BlockingReliableChannel(
             "http://127.0.0.1:8645", channel_id="ops", sender_id="script"
         ) as channel:
             channel.send(b"deploy done")

@@ -9,7 +9,7 @@ from pathlib import Path
 from random import Random
 from secrets import randbits
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Final, NoReturn, Self, Unpack
+from typing import Final, NoReturn, Self, Unpack
 
 import anyio
 
@@ -74,9 +74,6 @@ from .transport.connect import (
     default_content_topic,
     embedded_transport,
 )
-
-if TYPE_CHECKING:
-    from .blocking import BlockingReliableChannel
 
 CLOSE_TIMEOUT_S: Final = 2.0
 """How long closing waits for the transport to take what was accepted last."""
@@ -245,22 +242,6 @@ class ReliableChannel:
         named = profile.name if PROFILES.get(profile.name) is profile else profile
         return replace(made, wire_profile=named)
 
-    @staticmethod
-    def sync(
-        node: str | Sequence[str] | None = None,
-        *,
-        channel_id: str,
-        sender_id: str,
-        **keywords: Any,
-    ) -> "BlockingReliableChannel":
-        """The same channel for code without `async`: scripts and notebooks.
-
-        Takes the arguments of `ReliableChannel`.
-        """
-        from .blocking import BlockingReliableChannel
-
-        return BlockingReliableChannel(node, channel_id=channel_id, sender_id=sender_id, **keywords)
-
     @property
     def has_node(self) -> bool:
         """Whether a node or a transport was given; without one, only channels of this process
@@ -347,7 +328,7 @@ class ReliableChannel:
     def __enter__(self) -> NoReturn:
         raise TypeError(
             "write `async with ReliableChannel(…)`, or, without async, "
-            "`with ReliableChannel.sync(…)`"
+            "`with BlockingReliableChannel(…)`"
         )
 
     def __exit__(self, *exc_info: object) -> None:

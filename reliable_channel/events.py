@@ -34,7 +34,7 @@ from .sds.events import (
     SyncSent,
 )
 from .sds.message import HistoryEntry
-from .transport.base import NodeState
+from .transport.base import NodeHealth, NodeState
 
 __all__ = [
     "AcknowledgementSource",
@@ -58,6 +58,7 @@ __all__ = [
     "MessageRejected",
     "MessageSent",
     "MessageStored",
+    "NodeHealth",
     "NodeHealthChanged",
     "ObserverSetAside",
     "ObserverSlow",

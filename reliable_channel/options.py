@@ -22,6 +22,18 @@ from .sds.options import (
 from .sds.profile import PROFILES, WireProfile
 from .sds.profile import wire_profile as wire_profile_of
 
+__all__ = [
+    "ChannelOptions",
+    "EncryptionOrder",
+    "HistoryName",
+    "OptionValues",
+    "RetrievalStrategy",
+    "SegmentationName",
+    "StateFailure",
+    "SyncScheduleName",
+    "WireProfileName",
+]
+
 RetrievalStrategy = str | RepairPolicy
 SyncScheduleName = Literal["suppressed", "js-waku"]
 WireProfileName = str | WireProfile

@@ -10,7 +10,12 @@ from typing import Any
 import pytest
 
 import reliable_channel
-from reliable_channel import ChannelOptions, ReliableChannel, ReliableChannelError
+from reliable_channel import (
+    BlockingReliableChannel,
+    ChannelOptions,
+    ReliableChannel,
+    ReliableChannelError,
+)
 from reliable_channel.transport import MemoryNetwork, WakuSettings
 from waku import WakuError
 
@@ -110,7 +115,7 @@ def test_an_unknown_option_is_named_with_the_closest_one() -> None:
 
 
 def test_a_channel_without_async_says_what_to_write() -> None:
-    with pytest.raises(TypeError, match=r"`async with .* `with ReliableChannel\.sync\(…\)`"):
+    with pytest.raises(TypeError, match=r"`async with .* `with BlockingReliableChannel\(…\)`"):
         with make(node="memory://x"):
             pass
 
@@ -127,7 +132,7 @@ async def test_a_text_has_to_be_encoded(send: str) -> None:
 
 
 def test_a_text_has_to_be_encoded_without_async_too() -> None:
-    with ReliableChannel.sync("memory://text", channel_id="c", sender_id="a") as channel:
+    with BlockingReliableChannel("memory://text", channel_id="c", sender_id="a") as channel:
         with pytest.raises(TypeError, match="encode it"):
             channel.send("text")  # type: ignore[arg-type]
 

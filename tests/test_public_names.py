@@ -1,7 +1,11 @@
 """What the packages offer: sorted, there, and described."""
 
+import ast
+import importlib
 import inspect
 import re
+import subprocess
+import sys
 from pathlib import Path
 from types import ModuleType
 from typing import get_args
@@ -10,10 +14,12 @@ import pytest
 
 import reliable_channel
 import waku
-from reliable_channel import Event
+from reliable_channel import Event, errors, events, options
+from reliable_channel._moved import MOVED
 
 REFERENCE = Path(__file__).parents[1] / "docs" / "reference.md"
-PACKAGES = [reliable_channel, waku]
+SOURCE = Path(reliable_channel.__file__)
+PACKAGES = [reliable_channel, errors, events, options, waku]
 PUBLIC = [(package, name) for package in PACKAGES for name in package.__all__]
 each_package = pytest.mark.parametrize("package", PACKAGES, ids=lambda p: p.__name__)
 each_name = pytest.mark.parametrize(("package", "name"), PUBLIC, ids=lambda value: str(value))
@@ -50,7 +56,7 @@ def test_every_public_method_is_described(package: ModuleType, name: str) -> Non
 
 @pytest.mark.parametrize("event", get_args(Event), ids=lambda event: event.__name__)
 def test_every_event_is_public_and_in_the_reference(event: type) -> None:
-    assert event.__name__ in reliable_channel.__all__
+    assert event.__name__ in events.__all__
     wire_name: str = event.wire_name  # type: ignore[attr-defined]
     assert wire_name == re.sub(r"(?<!^)(?=[A-Z])", "_", event.__name__).lower()
     if REFERENCE.exists():
@@ -60,3 +66,43 @@ def test_every_event_is_public_and_in_the_reference(event: type) -> None:
 def test_wire_names_are_unique() -> None:
     names = [event.wire_name for event in get_args(Event)]
     assert len(set(names)) == len(names)
+
+
+def test_applications_have_some_twenty_names() -> None:
+    assert len(reliable_channel.__all__) <= 24
+    assert set(dir(reliable_channel)) == {*reliable_channel.__all__, "__version__"}
+
+
+def test_type_checkers_see_the_names_that_are_loaded_on_use() -> None:
+    seen = {
+        alias.name: node.module
+        for node in ast.walk(ast.parse(SOURCE.read_text()))
+        if isinstance(node, ast.ImportFrom) and node.level == 1
+        for alias in node.names
+        if node.module not in ("_moved", "_version")
+    }
+    assert seen == reliable_channel._HOME_OF
+    assert set(seen) == set(reliable_channel.__all__)
+
+
+@pytest.mark.parametrize("name", MOVED)
+def test_a_name_that_moved_is_where_its_error_says(name: str) -> None:
+    home = importlib.import_module(f"reliable_channel.{MOVED[name]}")
+    assert name in home.__all__
+    text = re.escape(f"{name} moved: from reliable_channel.{MOVED[name]} import {name}")
+    with pytest.raises(AttributeError, match=text):
+        getattr(reliable_channel, name)
+    with pytest.raises(ImportError, match=text):
+        exec(f"from reliable_channel import {name}")
+
+
+def test_other_names_are_missing_as_usual() -> None:
+    assert not hasattr(reliable_channel, "nothing")
+    with pytest.raises(ImportError, match="cannot import name 'nothing' from 'reliable_channel'"):
+        exec("from reliable_channel import nothing")
+
+
+def test_the_rooms_are_there_without_an_import_of_their_own() -> None:
+    program = "import reliable_channel; print(reliable_channel.events.SyncSent.wire_name)"
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
+    assert done.stdout == "sync_sent\n", done.stderr

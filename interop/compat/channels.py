@@ -16,11 +16,11 @@ from anyio.abc import TaskGroup, TaskStatus
 from reliable_channel import (
     Event,
     MessageReceived,
-    MessageStored,
     ReliableChannel,
     ReliableChannelError,
     SendFailed,
 )
+from reliable_channel.events import MessageStored
 from reliable_channel.transport import (
     Batch,
     Envelope,

@@ -2,17 +2,13 @@
 
 import pytest
 
-from reliable_channel import (
-    ChannelClosed,
-    EmptyContent,
-    MessageSent,
-    ReliableChannel,
-    SendingMessage,
-)
+from reliable_channel import BlockingReliableChannel, MessageSent
+from reliable_channel.errors import ChannelClosed, EmptyContent
+from reliable_channel.events import SendingMessage
 
 
 def test_send_and_read_without_async() -> None:
-    with ReliableChannel.sync(channel_id="script", sender_id="alice") as channel:
+    with BlockingReliableChannel(channel_id="script", sender_id="alice") as channel:
         request = channel.send(b"hello")
         assert any(isinstance(event, MessageSent) for event in channel.events())
         assert len(list(channel.events(timeout_s=0.01))) < 100, "it ends"
@@ -28,7 +24,7 @@ def test_send_and_read_without_async() -> None:
 
 
 def test_leaving_a_loop_over_events_loses_none() -> None:
-    with ReliableChannel.sync(channel_id="script", sender_id="alice") as channel:
+    with BlockingReliableChannel(channel_id="script", sender_id="alice") as channel:
         channel.send(b"one")
         first = next(channel.events())
         assert first.wire_name == "sending_message"
@@ -37,11 +33,11 @@ def test_leaving_a_loop_over_events_loses_none() -> None:
 
 def test_wrong_arguments_fail_at_construction() -> None:
     with pytest.raises(ValueError, match="retry_interval_ms"):
-        ReliableChannel.sync(channel_id="x", sender_id="a", retry_interval_ms=0)
+        BlockingReliableChannel(channel_id="x", sender_id="a", retry_interval_ms=0)
 
 
 def test_a_reader_is_closed_at_the_end_of_its_block() -> None:
-    with ReliableChannel.sync(channel_id="script", sender_id="alice") as channel:
+    with BlockingReliableChannel(channel_id="script", sender_id="alice") as channel:
         channel.send(b"one")
         with channel.events() as events:
             assert next(events).wire_name == "sending_message"
@@ -54,7 +50,9 @@ def test_a_reader_is_closed_at_the_end_of_its_block() -> None:
 
 
 def test_a_follower_has_the_log_and_what_comes_after_it() -> None:
-    with ReliableChannel.sync("memory://follow", channel_id="script", sender_id="alice") as alice:
+    with BlockingReliableChannel(
+        "memory://follow", channel_id="script", sender_id="alice"
+    ) as alice:
         alice.send(b"one")
         with alice.follow() as follower:
             assert [entry.content for entry in follower.snapshot] == [b"one"]

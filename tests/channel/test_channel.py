@@ -7,19 +7,18 @@ import anyio
 import pytest
 
 from reliable_channel import (
-    ChannelClosed,
     ChannelOptions,
     ChannelUnavailable,
-    ContentTooLong,
-    EmptyContent,
-    EphemeralReceived,
     MessageAcknowledged,
     MessageReceived,
-    MessageRejected,
     MessageSent,
-    OutgoingBufferFull,
-    RejectionReason,
     ReliableChannel,
+)
+from reliable_channel.errors import ChannelClosed, ContentTooLong, EmptyContent, OutgoingBufferFull
+from reliable_channel.events import (
+    EphemeralReceived,
+    MessageRejected,
+    RejectionReason,
     SendingMessage,
 )
 from reliable_channel.sds.message import Message

@@ -7,12 +7,9 @@ from typing import Any
 import anyio
 import pytest
 
-from reliable_channel import (
-    ChannelOptions,
+from reliable_channel import ChannelOptions, DeliveryFailed, MessageReceived, MessageSent
+from reliable_channel.events import (
     ConnectionStatusChanged,
-    DeliveryFailed,
-    MessageReceived,
-    MessageSent,
     MessageStored,
     TopicHealthChanged,
     TransportDegraded,

@@ -15,9 +15,8 @@ from reliable_channel import (
     MessageSent,
     ReliableChannel,
     SendFailed,
-    TransportDegraded,
-    TransportRecovered,
 )
+from reliable_channel.events import TransportDegraded, TransportRecovered
 from reliable_channel.sds.wire import SpecCodec
 from reliable_channel.transport import LossyTransport, MemoryNetwork
 

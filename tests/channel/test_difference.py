@@ -6,7 +6,7 @@ import anyio
 import trio
 from trio.testing import MockClock
 
-from reliable_channel import LogAgrees, LogDiffers
+from reliable_channel.events import LogAgrees, LogDiffers
 from reliable_channel.transport import MemoryNetwork
 
 from .world import QUICK, listening, make_channel

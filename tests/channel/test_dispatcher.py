@@ -9,13 +9,15 @@ import pytest
 
 from reliable_channel import (
     ChannelOptions,
-    ConnectionStatusChanged,
     DeliveryFailed,
     Event,
     MessageAcknowledged,
     MessageSent,
     ReliableChannel,
     SendFailed,
+)
+from reliable_channel.events import (
+    ConnectionStatusChanged,
     SyncSent,
     TransportDegraded,
     TransportRecovered,

@@ -6,7 +6,8 @@ from collections.abc import AsyncIterator
 import anyio
 import pytest
 
-from reliable_channel import Event, EventsMissed, MessageReceived, SyncSent
+from reliable_channel import Event, MessageReceived
+from reliable_channel.events import EventsMissed, SyncSent
 from reliable_channel.runtime.backlog import Backlog
 from reliable_channel.runtime.event_stream import EventStream
 

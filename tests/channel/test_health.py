@@ -6,10 +6,9 @@ from dataclasses import replace
 
 import pytest
 
-from reliable_channel import (
+from reliable_channel import Event, MessageSent
+from reliable_channel.events import (
     ConnectionStatusChanged,
-    Event,
-    MessageSent,
     NodeHealth,
     NodeHealthChanged,
     TopicHealthChanged,

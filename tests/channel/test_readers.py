@@ -15,13 +15,12 @@ from reliable_channel import (
     ChannelOptions,
     DeliveryFailed,
     Event,
-    EventsMissed,
     LogEntry,
     MessageAcknowledged,
     MessageReceived,
-    ReaderFellBehind,
     ReliableChannel,
 )
+from reliable_channel.events import EventsMissed, ReaderFellBehind
 from reliable_channel.runtime.unconfirmed import UNCONFIRMED
 from reliable_channel.state import Identity, MemoryStateStore, StateStore
 from reliable_channel.transport import MemoryNetwork

@@ -9,16 +9,13 @@ import pytest
 
 from reliable_channel import (
     ChannelOptions,
-    ContentTooLong,
     MessageAcknowledged,
     MessageReceived,
     MessageSent,
-    OutgoingBufferFull,
-    ReceiveProgress,
     SendFailed,
-    SendingMessage,
-    SendProgress,
 )
+from reliable_channel.errors import ContentTooLong, OutgoingBufferFull
+from reliable_channel.events import ReceiveProgress, SendingMessage, SendProgress
 from reliable_channel.runtime import segments
 from reliable_channel.sds import NIM
 from reliable_channel.segmentation import NIM_SEGMENTATION, ReassemblyLimits, Segmenter, sniff

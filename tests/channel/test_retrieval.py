@@ -8,13 +8,9 @@ from typing import Any
 import anyio
 import pytest
 
-from reliable_channel import (
-    ChannelOptions,
-    Event,
-    MessageLost,
+from reliable_channel import ChannelOptions, Event, MessageLost, MessageReceived, MessageSent
+from reliable_channel.events import (
     MessageMissing,
-    MessageReceived,
-    MessageSent,
     RepairRequested,
     TransportDegraded,
     TransportRecovered,

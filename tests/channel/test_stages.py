@@ -7,20 +7,16 @@ from typing import Any
 import anyio
 import pytest
 
-from reliable_channel import (
-    ChannelOptions,
-    EmptyContent,
-    EncryptionFailed,
+from reliable_channel import ChannelOptions, MessageReceived, MessageSent, SendFailed
+from reliable_channel.encryption import DecryptionFailed, EncryptionPair
+from reliable_channel.errors import EmptyContent, EncryptionFailed
+from reliable_channel.events import (
     EphemeralDropped,
     EphemeralReceived,
-    MessageReceived,
     MessageRejected,
-    MessageSent,
     RateLimitReached,
     RejectionReason,
-    SendFailed,
 )
-from reliable_channel.encryption import DecryptionFailed, EncryptionPair
 from reliable_channel.transport import MemoryNetwork
 
 from .world import listening, make_channel, now_ns

@@ -15,17 +15,12 @@ import pytest
 from reliable_channel import (
     DeliveryFailed,
     MessageAcknowledged,
-    MessageMissing,
     MessageReceived,
     MessageSent,
-    OutgoingBufferFull,
     ReliableChannel,
-    StateDegraded,
-    StateInUse,
-    StateMismatch,
-    StateRecovered,
-    StateRolledBack,
 )
+from reliable_channel.errors import OutgoingBufferFull, StateInUse, StateMismatch
+from reliable_channel.events import MessageMissing, StateDegraded, StateRecovered, StateRolledBack
 from reliable_channel.sds.changes import Changes
 from reliable_channel.sds.wire import SpecCodec
 from reliable_channel.state import (

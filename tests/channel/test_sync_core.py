@@ -9,7 +9,8 @@ from itertools import count
 
 import pytest
 
-from reliable_channel import EmptyContent, MessageReceived
+from reliable_channel import MessageReceived
+from reliable_channel.errors import EmptyContent
 from reliable_channel.hooks import hookimpl
 from reliable_channel.plugins import plugin_manager
 from reliable_channel.state import MemoryStateStore

@@ -6,7 +6,6 @@ import anyio
 import pytest
 
 from reliable_channel import (
-    AcknowledgementSource,
     ChannelOptions,
     MessageAcknowledged,
     MessageLost,
@@ -14,10 +13,10 @@ from reliable_channel import (
     MessageSent,
     ReliableChannel,
     SendFailed,
-    SendingMessage,
     SyncStatus,
 )
 from reliable_channel.encryption import EncryptionPair
+from reliable_channel.events import AcknowledgementSource, SendingMessage
 from reliable_channel.sds import HistoryEntry, Message
 from reliable_channel.sds.clock import LamportClock
 from reliable_channel.sds.wire import SpecCodec

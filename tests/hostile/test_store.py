@@ -14,7 +14,8 @@ import anyio
 import httpx
 import pytest
 
-from reliable_channel import ChannelOptions, MessageReceived, TransportDegraded
+from reliable_channel import ChannelOptions, MessageReceived
+from reliable_channel.events import TransportDegraded
 from reliable_channel.sds.message import HistoryEntry
 from reliable_channel.store_queries import MOST_AT_ONCE
 from reliable_channel.transport import MemoryNetwork, Received, StoreUnavailable

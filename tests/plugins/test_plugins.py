@@ -14,21 +14,13 @@ import pytest
 import typer
 from typer.testing import CliRunner
 
-from reliable_channel import (
-    Event,
-    MessageReceived,
-    NodeHealthChanged,
-    ObserverSetAside,
-    ObserverSlow,
-    PluginError,
-    ReliableChannel,
-    SyncSent,
-    checked_transport,
-)
+from reliable_channel import Event, MessageReceived, ReliableChannel, checked_transport
 from reliable_channel import plugins as registry
 from reliable_channel.checked_transport import CheckedTransport
 from reliable_channel.cli.main import COMMANDS, command_line
 from reliable_channel.encryption import EncryptionPair
+from reliable_channel.errors import PluginError
+from reliable_channel.events import NodeHealthChanged, ObserverSetAside, ObserverSlow, SyncSent
 from reliable_channel.hooks import PROJECT, Hooks, hookimpl
 from reliable_channel.plugin_calls import calls
 from reliable_channel.plugins import BUILT_IN, installed, manager_with, plugin_manager

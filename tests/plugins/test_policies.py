@@ -9,7 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from reliable_channel import MessageSent, PluginError, ReliableChannel
+from reliable_channel import MessageSent, ReliableChannel
+from reliable_channel.errors import PluginError
 from reliable_channel.hooks import hookimpl
 from reliable_channel.policies import RETRY_POLICIES, Unacknowledged, checked_retry_policy
 from reliable_channel.sds.ids import js_waku_id

@@ -11,13 +11,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from reliable_channel import (
-    ChannelOptions,
-    MessageLost,
-    MessageReceived,
-    PluginError,
-    RepairRequested,
-)
+from reliable_channel import ChannelOptions, MessageLost, MessageReceived
+from reliable_channel.errors import PluginError
+from reliable_channel.events import RepairRequested
 from reliable_channel.hooks import hookimpl
 from reliable_channel.policies import REPAIR_POLICIES, checked_repair_policy
 from reliable_channel.repair_policies import (

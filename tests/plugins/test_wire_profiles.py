@@ -8,16 +8,9 @@ from typing import Any
 import anyio
 import pytest
 
-from reliable_channel import (
-    ChannelHub,
-    ChannelOptions,
-    MessageMissing,
-    MessageRejected,
-    PluginError,
-    ReliableChannel,
-    StateMismatch,
-)
-from reliable_channel.events import RejectionReason
+from reliable_channel import ChannelHub, ChannelOptions, ReliableChannel
+from reliable_channel.errors import PluginError, StateMismatch
+from reliable_channel.events import MessageMissing, MessageRejected, RejectionReason
 from reliable_channel.hooks import hookimpl
 from reliable_channel.hub import channel_of
 from reliable_channel.plugin_answers import make_wire_profile

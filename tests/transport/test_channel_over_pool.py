@@ -9,11 +9,9 @@ import anyio
 import httpx
 import pytest
 
-from reliable_channel import (
-    ChannelOptions,
-    MessageSent,
+from reliable_channel import ChannelOptions, MessageSent, ReliableChannel
+from reliable_channel.events import (
     NodeHealthChanged,
-    ReliableChannel,
     TopicHealthChanged,
     TransportDegraded,
     TransportRecovered,

@@ -13,8 +13,10 @@ from reliable_channel import (
     ChannelUnavailable,
     MessageAcknowledged,
     MessageReceived,
-    MessageRejected,
     MessageSent,
+)
+from reliable_channel.events import (
+    MessageRejected,
     RejectionReason,
     TransportDegraded,
     TransportRecovered,

@@ -9,12 +9,8 @@ from typing import Any
 import anyio
 import pytest
 
-from reliable_channel import (
-    NodeHealthChanged,
-    ReliableChannel,
-    TransportDegraded,
-    TransportRecovered,
-)
+from reliable_channel import ReliableChannel
+from reliable_channel.events import NodeHealthChanged, TransportDegraded, TransportRecovered
 from reliable_channel.transport import PoolTransport, TransportError, WakuTransport
 from reliable_channel.transport.connect import default_content_topic
 from reliable_channel.transport.waku import WakuSettings

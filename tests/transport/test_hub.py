@@ -5,16 +5,10 @@ from contextlib import AsyncExitStack
 import anyio
 import pytest
 
-from reliable_channel import (
-    ChannelClosed,
-    ChannelHub,
-    ChannelUnavailable,
-    MessageReceived,
-    NodeHealthChanged,
-    ReliableChannel,
-    TransportDegraded,
-)
+from reliable_channel import ChannelHub, ChannelUnavailable, MessageReceived, ReliableChannel
 from reliable_channel.encryption import EncryptionPair
+from reliable_channel.errors import ChannelClosed
+from reliable_channel.events import NodeHealthChanged, TransportDegraded
 from reliable_channel.hub import channel_of
 from reliable_channel.transport import MemoryNetwork, MemoryTransport, PoolTransport, Transport
 from reliable_channel.transport.hub import Hub

@@ -3,8 +3,7 @@
 import anyio
 import pytest
 
-from reliable_channel import ChannelUnavailable, ReliableChannel
-from reliable_channel.blocking import BlockingReliableChannel
+from reliable_channel import BlockingReliableChannel, ChannelUnavailable
 from reliable_channel.transport import (
     LossyTransport,
     MemoryNetwork,
@@ -125,7 +124,7 @@ def test_a_share_outside_0_to_1_is_refused(wrong: float) -> None:
 
 def test_a_named_network_is_for_one_event_loop_and_says_so() -> None:
     def channel(sender_id: str) -> BlockingReliableChannel:
-        return ReliableChannel.sync("memory://here", channel_id="general", sender_id=sender_id)
+        return BlockingReliableChannel("memory://here", channel_id="general", sender_id=sender_id)
 
     with channel("alice") as alice:
         alice.send(b"hello")

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from reliable_channel import MessageReceived, MessageSent, ReliableChannel
+from reliable_channel import BlockingReliableChannel, MessageReceived, MessageSent, ReliableChannel
 from reliable_channel.transport import WakuSettings
 from reliable_channel.transport.shared_node import shared_node
 from tests.channel.world import QUICK, listening
@@ -64,8 +64,8 @@ async def test_another_cluster_is_another_node() -> None:
 
 def test_channels_without_async_meet_too() -> None:
     with (
-        ReliableChannel.sync(channel_id="general", sender_id="alice", options=QUICK) as alice,
-        ReliableChannel.sync(channel_id="general", sender_id="bob", options=QUICK) as bob,
+        BlockingReliableChannel(channel_id="general", sender_id="alice", options=QUICK) as alice,
+        BlockingReliableChannel(channel_id="general", sender_id="bob", options=QUICK) as bob,
     ):
         alice.send(b"hello")
         received = next(e for e in bob.events() if isinstance(e, MessageReceived))

@@ -4,17 +4,9 @@ import pytest
 from mvds_channel_world import OPTIONS, ChannelWorld
 from mvds_world import START_MS
 
-from reliable_channel import (
-    ContentTooLong,
-    DeliveryFailed,
-    EmptyContent,
-    EphemeralReceived,
-    MessageAcknowledged,
-    MessageReceived,
-    MessageRejected,
-    OutgoingBufferFull,
-    RejectionReason,
-)
+from reliable_channel import DeliveryFailed, MessageAcknowledged, MessageReceived
+from reliable_channel.errors import ContentTooLong, EmptyContent, OutgoingBufferFull
+from reliable_channel.events import EphemeralReceived, MessageRejected, RejectionReason
 from reliable_channel.options import ChannelOptions
 from reliable_channel.spi import Outcome, OutgoingKind, Recorder, SyncSetting
 from reliable_channel_mvds import SEED, GroupId, Message, Payload

@@ -10,14 +10,8 @@ from pathlib import Path
 import anyio
 import pytest
 
-from reliable_channel import (
-    ChannelOptions,
-    ContentTooLong,
-    EmptyContent,
-    MessageReceived,
-    OutgoingBufferFull,
-    ReliableChannel,
-)
+from reliable_channel import ChannelOptions, MessageReceived, ReliableChannel
+from reliable_channel.errors import ContentTooLong, EmptyContent, OutgoingBufferFull
 from reliable_channel.events import (
     DeliveryFailed,
     EphemeralReceived,

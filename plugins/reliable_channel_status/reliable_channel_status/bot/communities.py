@@ -21,9 +21,8 @@ from reliable_channel import (
     MessageReceived,
     ReliableChannel,
     SendFailed,
-    StateDegraded,
-    TransportDegraded,
 )
+from reliable_channel.events import StateDegraded, TransportDegraded
 from reliable_channel.spi import StateStore, StateUnavailable
 
 from ..chats import Community

@@ -9,7 +9,7 @@ from uuid import uuid4
 import anyio
 from anyio.abc import TaskGroup
 
-from reliable_channel import ContentTooLong, OutgoingBufferFull
+from reliable_channel.errors import ContentTooLong, OutgoingBufferFull
 from waku.errors import BadRequest, WakuError
 
 from ..chats import partitioned_topic

@@ -9,7 +9,7 @@ so equal for all who know the same messages.
 from collections.abc import Collection, Iterator, Sequence
 from typing import Final
 
-from reliable_channel import ContentTooLong, EmptyContent, OutgoingBufferFull
+from reliable_channel.errors import ContentTooLong, EmptyContent, OutgoingBufferFull
 from reliable_channel.events import DeliveryFailed, RepairRequested
 from reliable_channel.spi import (
     CHANNEL,
