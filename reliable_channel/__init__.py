@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from .options import ChannelOptions
     from .program import run
     from .runtime import ChannelStatistics, EventReader, Follower, SyncStatus
-    from .sds.log import LogEntry
+    from .sds.log_entry import LogEntry
     from .terminal_text import printable
 
 _HOME_OF: Final = {
@@ -41,7 +41,7 @@ _HOME_OF: Final = {
     "Event": "events",
     "EventReader": "runtime",
     "Follower": "runtime",
-    "LogEntry": "sds.log",
+    "LogEntry": "sds.log_entry",
     "MessageAcknowledged": "events",
     "MessageLost": "events",
     "MessageReceived": "events",

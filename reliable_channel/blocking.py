@@ -17,7 +17,7 @@ from .channel import ReliableChannel, Request
 from .errors import ChannelClosed
 from .events import Event
 from .runtime import ChannelStatistics, EventReader, Follower
-from .sds.log import LogEntry
+from .sds.log_entry import LogEntry
 
 _SHARED_LOOP: Final = BlockingPortalProvider()
 """The event loop of all channels without a node, as long as there are any: they share a node, and a

@@ -56,7 +56,7 @@ from .runtime import (
     inner_chain,
     kept_in,
 )
-from .sds.log import LogEntry
+from .sds.log_entry import LogEntry
 from .sds.profile import PROFILES
 from .signing import Signing
 from .state import Identity, StateStore

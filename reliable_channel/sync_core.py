@@ -16,7 +16,8 @@ from .sds.archive import LogArchive
 from .sds.changes import CHANNEL, NO_RECORDER, Changes, Recorder, Row, Table, Tables, Value
 from .sds.events import Outgoing, OutgoingKind, SdsEvent
 from .sds.incoming import MissingEntry
-from .sds.log import LogEntry, MessageLog
+from .sds.log import MessageLog
+from .sds.log_entry import LogEntry
 from .sds.progress import Progress
 from .sds.receiving import Arrival, Outcome
 from .sds.statistics import SdsCounters, SdsStatistics

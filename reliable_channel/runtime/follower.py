@@ -5,7 +5,7 @@ from types import TracebackType
 from typing import Self
 
 from ..events import Event, MessageReceived
-from ..sds.log import LogEntry
+from ..sds.log_entry import LogEntry
 from .event_stream import EventReader
 from .segments import Segmentation
 

@@ -12,7 +12,7 @@ from types import TracebackType
 from typing import Self, TextIO
 
 from ..events import Event, MessageReceived, record
-from ..sds.log import LogEntry
+from ..sds.log_entry import LogEntry
 from ..transport.base import Envelope, Received
 
 FORMAT = "sds-journal/2"

@@ -17,7 +17,8 @@ from ..policies import Policies
 from ..repairs import Repairs
 from ..sds.archive import NO_ARCHIVE
 from ..sds.changes import NO_RECORDER, Recorder
-from ..sds.log import LogEntry, MessageLog
+from ..sds.log import MessageLog
+from ..sds.log_entry import LogEntry
 from ..segmentation import LAYOUTS, SegmentLayout
 from ..signing import Signing
 from ..state import StateCorrupt

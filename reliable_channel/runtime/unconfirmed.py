@@ -21,7 +21,8 @@ from ..events import (
     SendFailed,
 )
 from ..sds.changes import Recorder, Row, Table, Value
-from ..sds.log import LogEntry, MessageLog
+from ..sds.log import MessageLog
+from ..sds.log_entry import LogEntry
 
 UNCONFIRMED: Final = Table(
     "unconfirmed", (("number", "INTEGER"), ("message_id", "TEXT"), ("event", "TEXT"))

@@ -8,12 +8,10 @@ a message that lands deep in a log of millions costs no more than one that lands
 from bisect import bisect_right
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final, Protocol
+from typing import Final, Protocol
 
 from .changes import LogKey, Recorder, Row, Table
-
-if TYPE_CHECKING:
-    from .log import LogEntry
+from .log_entry import LogEntry
 
 BLOCK_ENTRIES: Final = 4_096
 """Entries that are counted together, and trimmed together."""
@@ -32,11 +30,11 @@ LOG_BLOCKS: Final = Table(
 class LogArchive(Protocol):
     """Where older entries are. What was recorded is found from the next call on, written or not."""
 
-    def get(self, message_id: str) -> "LogEntry | None":
+    def get(self, message_id: str) -> LogEntry | None:
         """The entry of an id, or None."""
         ...
 
-    def entries(self, start: LogKey | None, end: LogKey) -> "Iterator[LogEntry]":
+    def entries(self, start: LogKey | None, end: LogKey) -> Iterator[LogEntry]:
         """The entries from `start` (the oldest where None) up to and without `end`, in log
         order."""
         ...
@@ -49,10 +47,10 @@ class LogArchive(Protocol):
 class _NoArchive:
     """Nothing is archived."""
 
-    def get(self, message_id: str) -> "LogEntry | None":
+    def get(self, message_id: str) -> LogEntry | None:
         return None
 
-    def entries(self, start: LogKey | None, end: LogKey) -> "Iterator[LogEntry]":
+    def entries(self, start: LogKey | None, end: LogKey) -> Iterator[LogEntry]:
         return iter(())
 
     def count(self, start: LogKey | None, end: LogKey) -> int:
@@ -81,7 +79,7 @@ class ArchiveBlocks:
         self._blocks: list[_Block] = []
         self._first_number = 0
 
-    def append(self, entry: "LogEntry") -> None:
+    def append(self, entry: LogEntry) -> None:
         """An entry was moved here that stands after all others."""
         if not self._blocks or self._blocks[-1].entries >= BLOCK_ENTRIES:
             if self._blocks:
@@ -89,7 +87,7 @@ class ArchiveBlocks:
             self._blocks.append(_Block(entry.key))
         self._change(len(self._blocks) - 1, 1, len(entry.content))
 
-    def insert(self, entry: "LogEntry", archive: LogArchive) -> int:
+    def insert(self, entry: LogEntry, archive: LogArchive) -> int:
         """An entry came that stands among those here; return how many stand before it."""
         number = self._number(entry.key)
         block = self._blocks[number]
@@ -101,7 +99,7 @@ class ArchiveBlocks:
         self._record(number)
         return before
 
-    def remove(self, entry: "LogEntry") -> None:
+    def remove(self, entry: LogEntry) -> None:
         """An entry was taken out."""
         number = self._number(entry.key)
         self._change(number, -1, -len(entry.content))
@@ -132,7 +130,7 @@ class ArchiveBlocks:
         number = bisect_right(self._blocks, (lamport_timestamp, ""), key=_start)
         return sum(block.entries for block in self._blocks[: max(0, number - 1)])
 
-    def restore(self, rows: "list[Row]", archive: LogArchive, end: LogKey) -> None:
+    def restore(self, rows: list[Row], archive: LogArchive, end: LogKey) -> None:
         """Take the full blocks from before a restart, and look at what came after them, up to
         `end`."""
         for row in sorted(rows, key=_row_number):

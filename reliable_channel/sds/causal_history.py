@@ -2,7 +2,8 @@
 
 from collections.abc import Callable
 
-from .log import LogEntry, MessageLog
+from .log import MessageLog
+from .log_entry import LogEntry
 from .message import HistoryEntry
 
 

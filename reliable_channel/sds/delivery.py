@@ -4,7 +4,7 @@ from collections import deque
 
 from .events import MessageLost, MessageReceived
 from .incoming import ParkedMessage, in_log_order
-from .log import LogEntry
+from .log_entry import LogEntry
 from .message import HistoryEntry, MessageKind
 from .state import ChannelState
 

@@ -9,14 +9,15 @@ Where there is an archive, memory holds the newest entries alone, the window, an
 from collections.abc import Iterator, Sequence
 from hashlib import sha256
 from itertools import islice
-from sys import intern, maxsize
+from sys import maxsize
 from typing import Final
 
 from sortedcontainers import SortedList
 
 from .archive import LOG_BLOCKS, NO_ARCHIVE, ArchiveBlocks, LogArchive
-from .changes import CHANNEL, NO_RECORDER, LogKey, LogRow, Recorder, Row, Table, Tables
+from .changes import CHANNEL, NO_RECORDER, LogKey, Recorder, Row, Table, Tables
 from .ids import RecentIds
+from .log_entry import LogEntry
 from .log_root import LogSums
 from .options import LOG_WINDOW_ENTRIES
 
@@ -26,45 +27,6 @@ message may refer to."""
 WINDOW_BYTES: Final = 64 * 1024 * 1024
 """Of content that stays in memory where there is an archive."""
 EVICTED: Final = Table("evicted_ids", (("message_id", "TEXT"),))
-
-
-class LogEntry:
-    """A message that was sent here or delivered here."""
-
-    __slots__ = ("content", "lamport_timestamp", "message_id", "retrieval_hint", "sender_id")
-
-    def __init__(
-        self,
-        message_id: str,
-        sender_id: str,
-        lamport_timestamp: int,
-        content: bytes,
-        retrieval_hint: bytes | None = None,
-    ) -> None:
-        self.message_id = message_id
-        self.sender_id = intern(sender_id)  # few senders, many messages
-        self.lamport_timestamp = lamport_timestamp
-        self.content = content
-        self.retrieval_hint = retrieval_hint
-
-    @property
-    def key(self) -> LogKey:
-        """Where it stands in the log."""
-        return self.lamport_timestamp, self.message_id
-
-    @property
-    def row(self) -> LogRow:
-        """What a restart needs of it."""
-        return (
-            self.message_id,
-            self.sender_id,
-            self.lamport_timestamp,
-            self.content,
-            self.retrieval_hint,
-        )
-
-    def __repr__(self) -> str:
-        return f"LogEntry({self.message_id!r}, {self.sender_id!r}, {self.lamport_timestamp})"
 
 
 class MessageLog:

@@ -20,7 +20,7 @@ from .events import DeliveryFailed, Outgoing, OutgoingKind, RepairSent, SdsEvent
 from .following import References
 from .ids import IdFunction
 from .incoming import MissingEntry
-from .log import LogEntry
+from .log_entry import LogEntry
 from .message import HistoryEntry
 from .options import SdsOptions
 from .profile import SPEC, WireProfile, understood

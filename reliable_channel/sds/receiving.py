@@ -15,7 +15,7 @@ from .events import (
 from .following import References
 from .ids import is_proven, js_waku_id
 from .incoming import ParkedMessage, charge_bytes
-from .log import LogEntry
+from .log_entry import LogEntry
 from .message import HistoryEntry, Message, MessageKind
 from .profile import WireProfile
 from .references import Unknown, excess, unknown_references

@@ -13,7 +13,8 @@ from .changes import CHANNEL, LogKey, Row, Table, Tables, Value
 from .events import OutgoingKind
 from .incoming import LOST, MISSING, PARKED, ParkedMessage
 from .joining import PRESUMED, SETTLED
-from .log import EVICTED, LogEntry
+from .log import EVICTED
+from .log_entry import LogEntry
 from .options import SdsOptions
 from .outgoing import OUTGOING, OUTGOING_PROGRESS, OutgoingEntry
 from .profile import WireProfile

@@ -9,7 +9,7 @@ from .errors import (
 )
 from .events import OutgoingKind, RepairRequested, SyncSent
 from .ids import IdFunction
-from .log import LogEntry
+from .log_entry import LogEntry
 from .log_root import LogRoot
 from .message import Message
 from .signing import Signing, sign_message

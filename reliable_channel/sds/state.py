@@ -13,7 +13,8 @@ from .events import Outgoing, OutgoingKind, SdsEvent
 from .ids import RecentIds
 from .incoming import IncomingBuffer, MissingEntry
 from .joining import Joining
-from .log import LogEntry, MessageLog
+from .log import MessageLog
+from .log_entry import LogEntry
 from .message import HistoryEntry
 from .options import SdsOptions
 from .outgoing import OutgoingBuffer

@@ -6,7 +6,7 @@ from typing import Protocol, runtime_checkable
 
 from ..sds.archive import LogArchive
 from ..sds.changes import Changes, Tables
-from ..sds.log import LogEntry
+from ..sds.log_entry import LogEntry
 
 
 @dataclass(frozen=True, slots=True)

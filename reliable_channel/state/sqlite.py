@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Final, Literal, get_args
 
 from ..sds.changes import Changes, Row, Table, Value
-from ..sds.log import LogEntry
+from ..sds.log_entry import LogEntry
 from ..sds.options import LOG_WINDOW_ENTRIES
 from . import schema
 from .base import Identity, Saved

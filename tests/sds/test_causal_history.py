@@ -1,5 +1,6 @@
 from reliable_channel.sds.causal_history import CausalTail, history_entry
-from reliable_channel.sds.log import LogEntry, MessageLog
+from reliable_channel.sds.log import MessageLog
+from reliable_channel.sds.log_entry import LogEntry
 from reliable_channel.sds.message import HistoryEntry
 
 

@@ -4,7 +4,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from reliable_channel.sds.log import EVICTED_IDS, LogEntry, MessageLog
+from reliable_channel.sds.log import EVICTED_IDS, MessageLog
+from reliable_channel.sds.log_entry import LogEntry
 
 
 def entry(

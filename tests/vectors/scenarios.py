@@ -15,7 +15,7 @@ from reliable_channel.sds import JS_WAKU, Message, RepairOptions, SdsOptions, Sd
 from reliable_channel.sds.errors import SdsError
 from reliable_channel.sds.events import MessageAcknowledged, MessageReceived, SdsEvent
 from reliable_channel.sds.ids import js_waku_id
-from reliable_channel.sds.log import LogEntry
+from reliable_channel.sds.log_entry import LogEntry
 from reliable_channel.sds.wire import SpecCodec
 
 from .case import Result, cases, first_difference, optional_hex, wire
