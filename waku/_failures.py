@@ -10,13 +10,11 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Final, TypeAlias
+from typing import Final, TypeAlias
 
 from waku import errors
+from waku._request import Request
 from waku.errors import WakuError
-
-if TYPE_CHECKING:
-    from waku._session import Request
 
 __all__ = ["by_words", "from_answer", "from_text"]
 

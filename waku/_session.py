@@ -7,9 +7,8 @@ wrong in between is here and leaves as a `WakuError`.
 from __future__ import annotations
 
 import json
-from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import dataclass, field
-from enum import Enum, auto
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
 from typing import Final, TypeVar
 
 import anyio
@@ -23,36 +22,15 @@ from tenacity import (
 )
 
 from waku import _failures
+from waku._request import Answer, Flavour, Repeat, Request
 from waku.errors import BadAnswer, BadRequest, ClientClosed, NodeUnreachable, WakuError
 
-__all__ = ["Answer", "Flavour", "Repeat", "Request", "RetryPolicy", "Session"]
+__all__ = ["RetryPolicy", "Session"]
 
 T = TypeVar("T")
 
-MAX_ANSWER_VALUES: Final = 500_000
-"""JSON values of one answer; two bytes are enough for one, and in memory it takes a hundred times
-that. A page of Store has some 1,000."""
 CLOSE_GRACE_S: Final = 1.0
 """How long closing may hold up a cancelled task: sockets close at once, TLS may say goodbye."""
-
-
-class Flavour(Enum):
-    """The software of a node, where it needs other requests than the rest."""
-
-    NWAKU = auto()
-    """nwaku, and logos-delivery, its successor."""
-    GO_WAKU = auto()
-    EMBEDDED = auto()
-    """Our own node: nwaku's requests and answers, and subscriptions of each client apart."""
-
-
-class Repeat(Enum):
-    """When a request may be sent again."""
-
-    SAFE = auto()
-    """After any failure that may pass: reading without a trace, or setting what is set already."""
-    UNSENT = auto()
-    """Only if it certainly never left: publishing, and reading what the read clears."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,55 +55,6 @@ class RetryPolicy:
             raise ValueError(f"attempts must be at least 1, not {self.attempts}")
         if min(self.initial_ms, self.max_ms, self.jitter_ms) < 0:
             raise ValueError("times must not be negative")
-
-
-@dataclass(frozen=True, slots=True)
-class Request:
-    """One call as it goes out."""
-
-    call: str
-    """The client's method, for error messages."""
-    method: str
-    path: str
-    """Below the base URL, percent-encoded."""
-    repeat: Repeat
-    params: Mapping[str, str] = field(default_factory=dict)
-    body: object = None
-    """JSON value, None for no body."""
-
-    @property
-    def name(self) -> str:
-        """The call with its verb and path, as error messages begin."""
-        return f"{self.call} ({self.method} {self.path})"
-
-
-@dataclass(frozen=True, slots=True)
-class Answer:
-    """A success as it came in."""
-
-    request: Request
-    status: int
-    body: bytes
-
-    @property
-    def text(self) -> str:
-        """The body as text, whatever bytes it has."""
-        return self.body.decode("utf-8", "replace")
-
-    def json(self) -> object:
-        """Return the JSON value of the body.
-
-        Raises:
-            ValueError: the body is not JSON, or has more values than any answer needs.
-        """
-        values = sum(map(self.body.count, (b",", b"[", b"{")))
-        if values > MAX_ANSWER_VALUES:
-            raise ValueError(f"more than {MAX_ANSWER_VALUES} JSON values")
-        try:
-            value: object = json.loads(self.body)
-        except RecursionError:  # a body of brackets only
-            raise ValueError("JSON nested too deeply") from None
-        return value
 
 
 class Session:

@@ -7,7 +7,7 @@ where others were heard and nothing more comes, the node is asked for its peers.
 from math import inf
 from typing import Final
 
-from waku._session import Flavour
+from waku._request import Flavour
 from waku.client import WakuClient
 from waku.errors import EndpointMissing, WakuError
 from waku.models import Peer

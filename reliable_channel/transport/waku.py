@@ -9,7 +9,7 @@ from typing import Final, Literal
 import anyio
 import httpx
 
-from waku._session import Flavour
+from waku._request import Flavour
 from waku.client import WakuClient
 from waku.errors import (
     EndpointMissing,

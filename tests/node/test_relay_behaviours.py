@@ -9,7 +9,7 @@ import httpx
 import pytest
 
 from waku import StoreQuery, WakuClient, WakuMessage
-from waku._session import Flavour
+from waku._request import Flavour
 from waku.errors import EndpointMissing
 from waku.node import EmbeddedNode, NodeOptions
 from waku.node.options import Behaviour

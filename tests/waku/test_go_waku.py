@@ -10,7 +10,7 @@ import pytest
 from tests.waku.nodes import FakeNode, answering, said
 from tests.waku.recordings import Call
 from waku import StoreQuery, WakuClient, WakuError, WakuMessage, message_hash
-from waku._session import Flavour
+from waku._request import Flavour
 from waku.errors import (
     BadRequest,
     CursorExpired,

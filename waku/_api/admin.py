@@ -7,7 +7,7 @@ from typing import Literal, TypeAlias
 
 from waku import _json
 from waku._api.base import Api, confirmation, in_path
-from waku._session import Answer, Flavour, Repeat, Request
+from waku._request import Answer, Flavour, Repeat, Request
 from waku.models import FilterCriterion, FilterSubscription, Peer, PeerStats, ShardPeers
 
 __all__ = ["AdminApi", "LogLevel"]

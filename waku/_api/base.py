@@ -8,7 +8,8 @@ from typing import TypeVar
 from urllib.parse import quote
 
 from waku import _json
-from waku._session import Answer, Flavour, Repeat, Request, Session
+from waku._request import Answer, Flavour, Repeat, Request
+from waku._session import Session
 from waku.errors import EndpointMissing
 from waku.models import Rejected, WakuMessage
 

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 
 from waku import _failures, _json
 from waku._api.base import Api, in_path
-from waku._session import Answer, Repeat, Request
+from waku._request import Answer, Repeat, Request
 from waku.errors import BadRequest
 from waku.models import FilterAnswer, WakuMessage
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from waku import _json
 from waku._api.base import Api, confirmation
-from waku._session import Answer, Repeat, Request
+from waku._request import Answer, Repeat, Request
 from waku.models import LightPushAnswer, WakuMessage
 
 __all__ = ["LightPushApi"]

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 from waku import _json
 from waku._api.base import Api
-from waku._session import Answer, Repeat, Request
+from waku._request import Answer, Repeat, Request
 from waku.models import Health, NodeInfo, ProtocolHealth
 
 __all__ = ["NodeApi"]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from waku._api.base import Api, confirmation, in_path
-from waku._session import Repeat, Request
+from waku._request import Repeat, Request
 from waku.models import WakuMessage
 
 __all__ = ["RelayApi"]

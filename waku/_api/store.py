@@ -9,7 +9,7 @@ from collections.abc import AsyncGenerator, Sequence
 from waku import _failures, _json
 from waku._api.base import Api
 from waku._paging import MAX_PAGES, all_entries
-from waku._session import Answer, Flavour, Repeat, Request
+from waku._request import Answer, Flavour, Repeat, Request
 from waku.models import HASH_BYTES, StoreEntry, StorePage, StoreQuery, WakuMessage
 
 __all__ = ["StoreApi", "shielded"]

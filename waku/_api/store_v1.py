@@ -10,7 +10,7 @@ from waku import _failures, _json
 from waku._api.base import Api
 from waku._api.store import shielded
 from waku._paging import MAX_PAGES
-from waku._session import Answer, Flavour, Repeat, Request
+from waku._request import Answer, Flavour, Repeat, Request
 from waku.errors import BadAnswer, PageLimitReached
 from waku.models import StoreV1Cursor, StoreV1Page, StoreV1Query, WakuMessage
 

@@ -19,7 +19,8 @@ import anyio
 import anyio.lowlevel
 import httpx
 
-from waku._session import Answer, Repeat, Request, Session
+from waku._request import Answer, Repeat, Request
+from waku._session import Session
 from waku.client import WakuClient
 from waku.errors import BadRequest, EndpointMissing, NoPeers, PageLimitReached, WakuError
 from waku.models import StoreQuery

@@ -12,7 +12,8 @@ from waku._api.relay import RelayApi
 from waku._api.store import StoreApi
 from waku._api.store_v1 import StoreV1Api
 from waku._failures import from_answer
-from waku._session import Answer, Flavour, Request, Session, _understand
+from waku._request import Answer, Flavour, Request
+from waku._session import Session, _understand
 from waku.errors import DETAIL_LIMIT, InvalidTopic, WakuError
 from waku.hashing import message_hash
 from waku.models import (

@@ -27,6 +27,7 @@ from ..noise import StaticKeys
 from .framing import Framing, Plain, WebSocketClient, WebSocketServer
 from .link import READ_BYTES, Handler, Link, now_ms
 from .services import IDENTIFY, PING, answer_identify, answer_ping
+from .stream import Stream
 
 __all__ = ["Host", "HostLimits", "LinkEnded"]
 
@@ -94,7 +95,7 @@ class Host:
         self.links: set[Link] = set()
         """Connections, those too that are still in their handshake."""
         self.handlers: Final[dict[str, Handler]] = {
-            IDENTIFY: lambda stream: answer_identify(self, stream),
+            IDENTIFY: self._identify,
             PING: answer_ping,
             **(handlers or {}),
         }
@@ -200,6 +201,15 @@ class Host:
 
         self._tasks.start_soon(serve)
         return bound
+
+    async def _identify(self, stream: Stream) -> None:
+        await answer_identify(
+            stream,
+            public_key=self.identity.public_key.encoded,
+            listen_addresses=self.listen_addresses,
+            protocols=self.handlers,
+            agent=self.agent,
+        )
 
     async def _accept(
         self, pipe: ByteStream, target: DialTarget, ssl_context: ssl.SSLContext | None

@@ -5,8 +5,9 @@ https://github.com/libp2p/specs/blob/master/identify/README.md and …/ping/ping
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 import anyio
 from google.protobuf.message import DecodeError
@@ -14,11 +15,8 @@ from google.protobuf.message import DecodeError
 from ..errors import InvalidInput, PeerViolation, StreamClosed
 from ..libp2p_pb2 import Identify
 from ..multiaddr import Multiaddr
+from .link import Link
 from .stream import Stream
-
-if TYPE_CHECKING:
-    from .host import Host
-    from .link import Link
 
 __all__ = ["PeerInfo", "identify", "ping"]
 
@@ -83,14 +81,21 @@ async def ping(link: Link, data: bytes) -> float:
         return anyio.current_time() - begun
 
 
-async def answer_identify(host: Host, stream: Stream) -> None:
-    """Say who this host is."""
+async def answer_identify(
+    stream: Stream,
+    *,
+    public_key: bytes,
+    listen_addresses: Iterable[Multiaddr],
+    protocols: Iterable[str],
+    agent: str,
+) -> None:
+    """Send the peer what this host is and speaks."""
     message = Identify(
-        publicKey=host.identity.public_key.encoded,
-        listenAddrs=[address.encode() for address in host.listen_addresses],
-        protocols=sorted(host.handlers),
+        publicKey=public_key,
+        listenAddrs=[address.encode() for address in listen_addresses],
+        protocols=sorted(protocols),
         protocolVersion=PROTOCOL_VERSION,
-        agentVersion=host.agent,
+        agentVersion=agent,
     )
     await stream.send_message(message.SerializeToString())
 

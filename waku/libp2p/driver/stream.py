@@ -3,18 +3,46 @@
 from __future__ import annotations
 
 from collections import deque
+from collections.abc import Sequence
 from types import TracebackType
-from typing import TYPE_CHECKING
+from typing import Protocol
 
 import anyio
 
+from ..connection import Connection
 from ..errors import InvalidInput, Libp2pError, LimitExceeded, StreamClosed
+from ..keys import PeerId
 from ..varint import MessageReader, prefixed
 
-if TYPE_CHECKING:
-    from .link import Link
-
 __all__ = ["Stream"]
+
+
+class Carrier(Protocol):
+    """What a stream needs of its link."""
+
+    connection: Connection
+
+    @property
+    def peer_id(self) -> PeerId:
+        """The peer, whose identity is proven."""
+
+    def open(self, protocols: Sequence[str]) -> Stream:
+        """Open another stream to the same peer."""
+
+    def close(self) -> None:
+        """End the connection."""
+
+    def wake_writer(self) -> None:
+        """Have the writer look for bytes to send."""
+
+    def consumed(self, stream_id: int, size_bytes: int) -> None:
+        """Return credit for bytes that were read."""
+
+    def forget(self, stream_id: int) -> None:
+        """Reset a stream that nobody uses any more."""
+
+    async def flush(self) -> None:
+        """Wait until the socket has taken all that was sent so far."""
 
 
 class Stream:
@@ -23,7 +51,7 @@ class Stream:
     As a context manager it is reset at the end, which does nothing if both sides have ended it.
     """
 
-    def __init__(self, link: Link, stream_id: int, protocol: str | None = None) -> None:
+    def __init__(self, link: Carrier, stream_id: int, protocol: str | None = None) -> None:
         self.link = link
         self.protocol = protocol
         """What both sides agreed to speak; None until the peer has agreed."""
