@@ -23,7 +23,7 @@ from tests.transport.nodes import Line, line, over
 from tests.waku.nodes import answering, socket_node
 from waku import WakuClient
 from waku._api.base import REPORTED_ITEMS
-from waku._session import MAX_ANSWER_VALUES
+from waku._request import MAX_ANSWER_VALUES
 from waku.errors import BadAnswer, NodeUnreachable
 from waku.node import EmbeddedNode
 
