@@ -154,6 +154,22 @@ def test_a_long_chain_of_waiting_messages_is_released_without_recursion() -> Non
     assert delivered(bob) == [b"%d" % i for i in range(3_000)]
 
 
+def test_the_timeout_counts_from_when_the_end_of_a_chain_became_known() -> None:
+    """Each link comes within the timeout, all together take far longer: nothing is given up but the
+    last, and once, and everything that waits is then delivered at once."""
+    bob = participant("bob", timeout_for_lost_messages_ms=5 * MINUTE)
+    links = [forge(f"m{i}", lamport=NOW_MS + i, after=[f"m{i - 1}"]) for i in range(20)]
+    for number, link in enumerate(reversed(links)):
+        bob.receive(link, NOW_MS + number * 4 * MINUTE)
+        bob.sweep_incoming(NOW_MS + number * 4 * MINUTE)
+    known_ms = NOW_MS + 19 * 4 * MINUTE
+    bob.sweep_incoming(known_ms + 5 * MINUTE)
+    assert not events(bob, MessageLost) and not bob.log.last(1)
+    bob.sweep_incoming(known_ms + 5 * MINUTE + 1)
+    told = [e for e in bob.events() if isinstance(e, MessageLost | MessageReceived)]
+    assert [e.message_id for e in told] == ["m-1", *(f"m{i}" for i in range(20))]
+
+
 # -- the incoming buffer is full ------------------------------------------------------------------
 
 

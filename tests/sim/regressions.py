@@ -150,4 +150,41 @@ FOUND = {
         '"store":null,"parameters":{"bloom_capacity":200,"causal_history_size":1,'
         '"sync_min_interval_ms":10000,"repair_buffer_size":4},"commit_ms":50,"durable":[1]}'
     ),
+    # The simulation's own: a participant that still named one whose log it had come to equal was
+    # taken to know of another difference. Drawn by seed 8105480.
+    "a difference that is over stands for no other one": (
+        '{"seed":8105480,"participants":5,"writes":[[335,0],[40335,4],[40535,0],[42535,1],[42735,'
+        "0],[44735,0],[84735,4],[84935,4],[124935,4],[164935,4],[165135,1],[205135,0],[207135,4],"
+        "[209135,4],[211135,1],[251135,1],[251335,4],[251535,0],[291535,1],[291735,0]],"
+        '"faults":[{"kind":"partition","at_ms":71845,"until_ms":311845,"island":[0,4],'
+        '"direction":"out"},{"kind":"outage","at_ms":129840,"until_ms":369840,"who":1},'
+        '{"kind":"outage","at_ms":291294,"until_ms":321294,"who":4}],"conditions":{"loss":0.6,'
+        '"duplication":0.8},"store":null,"parameters":{"causal_history_size":1,'
+        '"max_retry_attempts":2,"repair_buffer_size":20},"commit_ms":50,"durable":[0,2,3,4]}'
+    ),
+    # The simulation's own: a participant counted as at rest while a slow Store had not answered
+    # what it asked at its start. Drawn by seed 8200798.
+    "a participant that waits for Store is not at rest": (
+        '{"seed":8200798,"participants":4,"writes":[[537,2],[687,0]],"faults":[{"kind":"leave",'
+        '"at_ms":14452,"who":1},{"kind":"leave","at_ms":19784,"who":2},{"kind":"store_away",'
+        '"at_ms":29627,"until_ms":1229627},{"kind":"join","at_ms":41277,"who":3}],'
+        '"conditions":{"loss":0.6,"duplication":0.2},"store":{"answer":[500,30000,2],"lies":0.9},'
+        '"parameters":{"bloom_capacity":20,"sync_min_interval_ms":10000,'
+        '"timeout_for_lost_messages_ms":60000},"publish_ms":1000}'
+    ),
+    # The simulation's own: with a causal history of 1 a latecomer has 64 messages given one after
+    # the other, each by T_req and T_resp of the guide, and that takes longer than an hour. Drawn by
+    # seed 8201744.
+    "a chain is walked back one repair a message": (
+        '{"seed":8201744,"participants":2,"writes":[[529983,1],[654583,1],[656583,1],[696583,1],'
+        "[698583,1],[700583,1],[700783,1],[702783,1],[702983,1],[703183,1],[703383,1],[705383,1],"
+        "[745383,1],[785383,1],[785583,1],[825583,1],[867783,1],[867983,1],[868183,1],[908183,1],"
+        "[908383,1],[948383,1],[988383,1],[988583,1],[988783,1],[990783,1],[1030783,1],[1070783,"
+        "1],[1070983,1],[1110983,1],[1150983,1],[1152983,1],[1192983,1],[1194983,1],[1276983,1],"
+        "[1316983,1],[1317183,1],[1319183,1],[1319383,1],[1359383,1],[1361383,1],[1361583,1]],"
+        '"faults":[{"kind":"store_away","at_ms":404659,"until_ms":1604659},{"kind":"join",'
+        '"at_ms":1295267,"who":0}],"conditions":{"loss":0.9},"parameters":{"bloom_capacity":200,'
+        '"causal_history_size":1,"max_retry_attempts":0,"repair_buffer_size":20},"commit_ms":50,'
+        '"durable":[1],"publish_ms":1000}'
+    ),
 }

@@ -322,6 +322,11 @@ class Participant(Generic[C]):
         """Whether something is not on disk yet."""
         return bool(self._unwritten)
 
+    @property
+    def is_searching(self) -> bool:
+        """Whether Store is being asked."""
+        return self.core is not None and self._searching
+
     def _waits_for_transport(self, message_id: str) -> bool:
         keys = (OutgoingKind.CONTENT, message_id), (OutgoingKind.RETRY, message_id)
         return any(key in self._outbox for key in keys) or any(
