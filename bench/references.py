@@ -17,8 +17,8 @@ from tempfile import TemporaryDirectory
 from typing import Any, Final
 
 from bench.timing import cpu_us
+from reliable_channel.engine.repairs import Repairs
 from reliable_channel.repair_policies import both
-from reliable_channel.repairs import Repairs
 from reliable_channel.sds import SPEC, HistoryEntry, Message, SdsOptions, SdsProtocol
 from reliable_channel.sds.changes import NO_RECORDER, Recorder
 from reliable_channel.sds.options import RepairOptions

@@ -34,7 +34,6 @@ from .sds.events import (
     SyncSent,
 )
 from .sds.message import HistoryEntry
-from .transport.base import NodeHealth, NodeState
 
 __all__ = [
     "AcknowledgementSource",
@@ -60,6 +59,7 @@ __all__ = [
     "MessageStored",
     "NodeHealth",
     "NodeHealthChanged",
+    "NodeState",
     "ObserverSetAside",
     "ObserverSlow",
     "PayloadDropped",
@@ -285,6 +285,29 @@ class TopicHealthChanged:
     wire_name: ClassVar[str] = "topic_health_changed"
     content_topic: str
     health: TopicHealth
+
+
+NodeState = Literal["healthy", "failing", "unsubscribed"]
+
+
+@dataclass(frozen=True, slots=True)
+class NodeHealth:
+    """How one of a transport's nodes does."""
+
+    address: str
+    state: NodeState
+    """`healthy`; `failing` at sending or Store; `unsubscribed`, so that nothing arrives."""
+    last_error: str
+    """Empty where nothing went wrong so far."""
+    for_ms: int
+    """How long the state has lasted."""
+    mislabelled: int = 0
+    """Messages it gave that were not what was asked for, or not under their own hash."""
+
+    @property
+    def is_away(self) -> bool:
+        """Whether nothing arrives through it; one that was not tried yet may still answer."""
+        return self.state == "unsubscribed" and bool(self.last_error)
 
 
 @dataclass(frozen=True, slots=True)

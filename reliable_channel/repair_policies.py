@@ -1,7 +1,7 @@
 """Where a missing message comes from, and when: policies, which are pure functions.
 
 A policy is shown a missing message as it stands and says when Store is asked for it, how, and from
-when other participants are asked. `repairs.py` obeys it, in a channel and in the simulation alike.
+when other participants are asked. `engine/repairs.py` obeys it, in channels and in the simulation.
 What there is to learn from, such as what Store found lately and how long it took, is in what the
 policy is shown: so it needs no memory, and equal cases have equal answers.
 

@@ -1,6 +1,7 @@
 """The async driver of a channel: owns one core, its timers, outbox and retrieval. AnyIO: asyncio
 and trio."""
 
+from ..engine.segments import Segmentation
 from .event_stream import EventReader
 from .follower import Follower
 from .inner_stages import inner_chain
@@ -9,7 +10,6 @@ from .kept import Kept, kept_in
 from .observers import Observers
 from .rate_limit import Budget, BudgetFile
 from .runtime import Runtime
-from .segments import Segmentation
 from .stages import chain
 from .statistics import ChannelStatistics
 from .sync_status import SyncStatus

@@ -11,6 +11,12 @@ from random import Random
 from typing import Final
 from uuid import UUID
 
+from ..engine.idempotency import SENDS, Accepted, Idempotency
+from ..engine.repairs import Repairs
+from ..engine.requests import REQUEST_PROGRESS, REQUESTS, Requests
+from ..engine.segments import Segmentation
+from ..engine.telling import Deliver, Telling
+from ..engine.unconfirmed import UNCONFIRMED, Unconfirmed
 from ..errors import OutgoingBufferFull
 from ..events import (
     EphemeralDropped,
@@ -24,7 +30,6 @@ from ..events import (
     UnconfirmedDropped,
 )
 from ..options import StateFailure
-from ..repairs import Repairs
 from ..sds import Arrival, Outcome
 from ..sds.changes import CHANNEL, NO_RECORDER, Recorder, Tables
 from ..sds.events import Outgoing, OutgoingKind, SyncSent
@@ -32,17 +37,12 @@ from ..state import StateError
 from ..sync_core import SyncCore, Withdrawing
 from ..transport.base import Envelope, Received, Source
 from .event_stream import EventStream
-from .idempotency import SENDS, Accepted, Idempotency
 from .journal import Journal, Logged
 from .keeper import StateKeeper
 from .kept import LAST_LOOK
 from .observers import Observers
 from .outbox import Outbox
-from .requests import REQUEST_PROGRESS, REQUESTS, Requests
-from .segments import Segmentation
 from .statistics import TransportCounters
-from .telling import Deliver, Telling
-from .unconfirmed import UNCONFIRMED, Unconfirmed
 
 HANDLED_HASHES: Final = 20_000
 """Hashes that are remembered, so that what Store gives again costs a look-up."""

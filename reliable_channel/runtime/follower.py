@@ -4,10 +4,10 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from types import TracebackType
 from typing import Self
 
+from ..engine.segments import Segmentation
 from ..events import Event, MessageReceived
 from ..sds.log_entry import LogEntry
 from .event_stream import EventReader
-from .segments import Segmentation
 
 Open = Callable[[bytes], Awaitable[bytes | None]]
 """Opens the content of a log entry; None where the key does not open it."""

@@ -7,13 +7,15 @@ from ..events import (
     ConnectionStatus,
     ConnectionStatusChanged,
     Event,
+    NodeHealth,
     NodeHealthChanged,
+    NodeState,
     TopicHealth,
     TopicHealthChanged,
     TransportDegraded,
     TransportRecovered,
 )
-from ..transport.base import NodeHealth, NodeState, Transport, nodes_changed, nodes_of
+from ..transport.base import Transport, nodes_changed, nodes_of
 
 Cause = Literal["failure", "silence"]
 """A call failed; or calls succeed and bring nothing, though there is something."""

@@ -1,12 +1,12 @@
-"""Fetches from Store what did not arrive, as `store_queries.py` says."""
+"""Fetches from Store what did not arrive, as `engine/store_queries.py` says."""
 
 from collections.abc import Sequence
 from contextlib import aclosing, closing
 
 import anyio
 
-from ..repairs import Repairs
-from ..store_queries import ByHash, ByTime, Query, StoreQueries
+from ..engine.repairs import Repairs
+from ..engine.store_queries import ByHash, ByTime, Query, StoreQueries
 from ..transport.base import Received, StoreUnavailable, Transport
 from .backoff import Backoff
 from .engine import Engine

@@ -11,10 +11,12 @@ from typing import Final
 import anyio
 from anyio.abc import TaskGroup
 
+from ..engine.idempotency import Accepted
+from ..engine.repairs import Repairs
+from ..engine.segments import NoSegmentation, Segmentation, Segments
 from ..events import Event, ReaderFellBehind, StateRolledBack, UnconfirmedDropped
 from ..options import ChannelOptions
 from ..policies import Policies
-from ..repairs import Repairs
 from ..sds.archive import NO_ARCHIVE
 from ..sds.changes import NO_RECORDER, Recorder
 from ..sds.log import MessageLog
@@ -33,7 +35,6 @@ from .engine import Engine
 from .event_stream import EventReader, EventStream
 from .follower import Follower
 from .health import Health, watch_nodes
-from .idempotency import Accepted
 from .inner_stages import InnerStages
 from .intake import Intake
 from .journal import RENOTED, Journal
@@ -43,7 +44,6 @@ from .outbox import Outbox
 from .rate_limit import Budget, BudgetStore, RateLimitManager, no_budget
 from .receiver import Receiver
 from .retrieval import Retriever
-from .segments import NoSegmentation, Segmentation, Segments
 from .stages import Stages
 from .statistics import ChannelStatistics
 from .sync_status import SyncState, SyncStatus, SyncStatusWatch

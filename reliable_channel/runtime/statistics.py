@@ -2,9 +2,8 @@
 
 from dataclasses import dataclass
 
-from ..events import ConnectionStatus, TopicHealth
+from ..events import ConnectionStatus, NodeHealth, TopicHealth
 from ..sds.statistics import SdsStatistics
-from ..transport.base import NodeHealth
 
 
 @dataclass(slots=True)

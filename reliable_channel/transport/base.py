@@ -6,10 +6,11 @@ A transport may lose, repeat, delay and reorder; the channel above makes up for 
 from collections.abc import AsyncGenerator, Sequence
 from dataclasses import dataclass
 from enum import Enum
-from typing import Final, Literal, Protocol, runtime_checkable
+from typing import Final, Protocol, runtime_checkable
 
 import anyio
 
+from ..events import NodeHealth as NodeHealth
 from ..sds.errors import ReliableChannelError
 
 HASH_BYTES: Final = 32
@@ -132,29 +133,6 @@ class Transport(Protocol):
             StoreUnavailable: no store answers.
         """
         ...
-
-
-NodeState = Literal["healthy", "failing", "unsubscribed"]
-
-
-@dataclass(frozen=True, slots=True)
-class NodeHealth:
-    """How one of a transport's nodes does."""
-
-    address: str
-    state: NodeState
-    """`healthy`; `failing` at sending or Store; `unsubscribed`, so that nothing arrives."""
-    last_error: str
-    """Empty where nothing went wrong so far."""
-    for_ms: int
-    """How long the state has lasted."""
-    mislabelled: int = 0
-    """Messages it gave that were not what was asked for, or not under their own hash."""
-
-    @property
-    def is_away(self) -> bool:
-        """Whether nothing arrives through it; one that was not tried yet may still answer."""
-        return self.state == "unsubscribed" and bool(self.last_error)
 
 
 @runtime_checkable

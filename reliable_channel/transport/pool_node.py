@@ -6,7 +6,8 @@ from typing import Final
 
 import anyio
 
-from .base import NodeHealth, NodeState, Transport
+from ..events import NodeHealth, NodeState
+from .base import Transport
 
 MOST_RETRY_S: Final = 10.0
 

@@ -20,8 +20,8 @@ from reliable_channel import (
     MessageReceived,
     ReliableChannel,
 )
+from reliable_channel.engine.unconfirmed import UNCONFIRMED
 from reliable_channel.events import EventsMissed, ReaderFellBehind
-from reliable_channel.runtime.unconfirmed import UNCONFIRMED
 from reliable_channel.state import Identity, MemoryStateStore, StateStore
 from reliable_channel.transport import MemoryNetwork
 
@@ -180,7 +180,7 @@ def unconfirmed_rows(state: StateStore) -> int:
 async def test_what_is_unconfirmed_is_bounded_where_nobody_ever_reads(
     virtual_time: None, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    monkeypatch.setattr("reliable_channel.runtime.unconfirmed.UNCONFIRMED_LIMIT", 20)
+    monkeypatch.setattr("reliable_channel.engine.unconfirmed.UNCONFIRMED_LIMIT", 20)
     network, state = MemoryNetwork(), MemoryStateStore()
     async with make_channel(network.transport(), "bob") as bob:
         async with make_channel(network.transport(), "alice", state=state):

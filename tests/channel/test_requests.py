@@ -14,9 +14,9 @@ from reliable_channel import (
     MessageSent,
     SendFailed,
 )
+from reliable_channel.engine import segments
 from reliable_channel.errors import ContentTooLong, OutgoingBufferFull
 from reliable_channel.events import ReceiveProgress, SendingMessage, SendProgress
-from reliable_channel.runtime import segments
 from reliable_channel.sds import NIM
 from reliable_channel.segmentation import NIM_SEGMENTATION, ReassemblyLimits, Segmenter, sniff
 from reliable_channel.transport import MemoryNetwork

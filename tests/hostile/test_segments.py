@@ -7,8 +7,8 @@ from collections.abc import Iterable
 
 import pytest
 
+from reliable_channel.engine.segments import Segments
 from reliable_channel.events import Event, MessageReceived, PayloadDropped, SegmentDiscarded
-from reliable_channel.runtime.segments import Segments
 from reliable_channel.segmentation import (
     NIM_SEGMENTATION,
     ReassemblyLimits,

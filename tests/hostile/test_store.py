@@ -15,9 +15,9 @@ import httpx
 import pytest
 
 from reliable_channel import ChannelOptions, MessageReceived
+from reliable_channel.engine.store_queries import MOST_AT_ONCE
 from reliable_channel.events import TransportDegraded
 from reliable_channel.sds.message import HistoryEntry
-from reliable_channel.store_queries import MOST_AT_ONCE
 from reliable_channel.transport import MemoryNetwork, Received, StoreUnavailable
 from reliable_channel.transport.waku import IDLE_PAGES, MAX_PAGES, PAGE_SIZE
 from tests.channel.test_retrieval import NO_HINT, Author, Library, ids, reader

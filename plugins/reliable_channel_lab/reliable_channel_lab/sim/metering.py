@@ -9,6 +9,7 @@ from collections.abc import Callable, Sequence
 from enum import Enum
 from typing import Final
 
+from reliable_channel.engine.store_queries import ByHash, Query
 from reliable_channel.sds.events import (
     DeliveryFailed,
     MessageAcknowledged,
@@ -22,7 +23,6 @@ from reliable_channel.sds.events import (
     SdsEvent,
 )
 from reliable_channel.sds.receiving import Arrival
-from reliable_channel.store_queries import ByHash, Query
 from reliable_channel.sync_core import SyncCore
 
 from .measures import KINDS, Measures, RepairMeasures, mean, percentile

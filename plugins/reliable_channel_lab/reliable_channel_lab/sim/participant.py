@@ -2,7 +2,7 @@
 
 What `runtime/` does with tasks is done here with plans on the timeline: an outbox, most urgent
 first, that waits while the participant's node is away; the timer of the core; and rounds of queries
-to Store by the rules of `store_queries.py`.
+to Store by the rules of `engine/store_queries.py`.
 """
 
 from collections import deque
@@ -12,14 +12,14 @@ from dataclasses import dataclass
 from random import Random
 from typing import Final, Generic
 
-from reliable_channel.repairs import Repairs
+from reliable_channel.engine.repairs import Repairs
+from reliable_channel.engine.store_queries import StoreQueries
 from reliable_channel.sds.archive import NO_ARCHIVE, LogArchive
 from reliable_channel.sds.changes import NO_RECORDER, Changes
 from reliable_channel.sds.events import Outgoing, OutgoingKind, SdsEvent
 from reliable_channel.sds.receiving import Arrival
 from reliable_channel.state import ArchiveOverlay, Identity, StateCorrupt, StateUnavailable
 from reliable_channel.steady_clock import SteadyClock
-from reliable_channel.store_queries import StoreQueries
 from reliable_channel.sync_core import SyncCore, Withdrawing
 
 from .durability import Disk

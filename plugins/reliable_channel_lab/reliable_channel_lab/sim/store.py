@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from random import Random
 from typing import Final
 
-from reliable_channel.store_queries import ByHash, Query
+from reliable_channel.engine.store_queries import ByHash, Query
 
 from .network import STORE, Packet, draw_ms, packet
 from .scenario import StoreConditions

@@ -13,8 +13,8 @@ from dataclasses import dataclass, replace
 from random import Random
 from typing import Final, TypeVar
 
+from reliable_channel.engine.store_queries import Query
 from reliable_channel.repair_policies import REPAIR_POLICIES, WITHOUT_STORE, RepairPolicy
-from reliable_channel.store_queries import Query
 from reliable_channel.sync_core import SyncCore
 
 from .measures import Measures

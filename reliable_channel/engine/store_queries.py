@@ -10,9 +10,9 @@ from collections.abc import Callable, Generator, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final
 
+from ..sds.shares import in_turn
+from ..sync_core import SyncCore
 from .repairs import RepairPlan, Repairs
-from .sds.shares import in_turn
-from .sync_core import SyncCore
 
 SKEW_MS: Final = 30_000
 """What other participants' clocks may differ: Store orders by the sender's time."""

@@ -2,18 +2,18 @@
 
 Without I/O, like the core that it stands beside. Its owner calls `step` at the end of each step of
 the core, and tells what the core told and what was received. Other participants are asked no
-earlier than the policy says; `store_queries.py` makes the looks into Store that it plans.
+earlier than the policy says; `engine/store_queries.py` makes the looks into Store that it plans.
 """
 
 from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Final
 
-from .repair_policies import Lately, Missing, Others, RepairPolicy, RepairStep, StoreState
-from .sds.events import RepairRequested, SdsEvent
-from .sds.incoming import MissingEntry
-from .sds.timetable import Timetable
-from .sync_core import Arrival, SyncCore
+from ..repair_policies import Lately, Missing, Others, RepairPolicy, RepairStep, StoreState
+from ..sds.events import RepairRequested, SdsEvent
+from ..sds.incoming import MissingEntry
+from ..sds.timetable import Timetable
+from ..sync_core import Arrival, SyncCore
 
 SLACK: Final = 1_000
 """Plans that are kept beside twice as many as there are messages missing."""

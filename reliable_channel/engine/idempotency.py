@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from ..sds.changes import Recorder, Row, Table
-from ..state import StateError
+from ..state.errors import StateError
 
 SENDS: Final = Table(
     "sends",

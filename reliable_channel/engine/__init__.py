@@ -1,0 +1,1 @@
+"""One participant whole, sans-I/O: everything between `send` and the transport, and back."""
