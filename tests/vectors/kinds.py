@@ -8,6 +8,7 @@ from typing import Any
 
 from . import (
     codec,
+    discovery,
     libp2p,
     mvds,
     nim,
@@ -39,6 +40,7 @@ CHECKS: dict[str, Check] = {
     "waku_message_hash": waku.check_waku_message_hash,
     "autosharding": waku.check_autosharding,
     "waku_vectors": waku.check_waku_vectors,
+    **discovery.CHECKS,
     **libp2p.CHECKS,
     **waku_libp2p.CHECKS,
 }

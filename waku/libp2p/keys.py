@@ -105,6 +105,11 @@ class PublicKey:
     encoded: bytes
     """`PublicKey` of `crypto.proto`: type and data."""
 
+    @classmethod
+    def of(cls, type: KeyType, data: bytes) -> PublicKey:
+        """The key of this kind with these data."""
+        return cls(_encode_key(type, data))
+
     @cached_property
     def _parts(self) -> tuple[KeyType, bytes]:
         return _parse_key(self.encoded)
@@ -198,7 +203,7 @@ class PrivateKey:
                 )
             case _:
                 raise InvalidInput(f"own keys are ED25519 or SECP256K1 (got {type.name})")
-        self.public_key: Final = PublicKey(_encode_key(type, data))
+        self.public_key: Final = PublicKey.of(type, data)
 
     def __repr__(self) -> str:
         return f"<PrivateKey of {self.peer_id}>"

@@ -5,6 +5,7 @@ from typing import Final
 from ..target import Target
 from . import (
     client,
+    discovery,
     libp2p,
     mvds,
     node,
@@ -19,7 +20,7 @@ from . import (
 
 MODULES: Final = (
     *(sds_codecs, sds_core, segments, client, node, texts, plugins),
-    *(svs, mvds, status, libp2p),
+    *(svs, mvds, status, libp2p, discovery),
 )
 TARGETS: Final[dict[str, Target]] = {
     target.name: target
@@ -35,6 +36,7 @@ TARGETS: Final[dict[str, Target]] = {
         mvds,
         status,
         libp2p,
+        discovery,
     )
     for target in module.TARGETS
 }

@@ -27,7 +27,11 @@ def test_an_example_prints_what_it_says(snippet: str, capsys: pytest.CaptureFixt
 
 
 def test_every_trap_that_is_named_is_described() -> None:
-    rooms = [top / "waku" / room for top in (ROOT, ROOT / "tests") for room in ("libp2p", "p2p")]
+    rooms = [
+        top / "waku" / room
+        for top in (ROOT, ROOT / "tests")
+        for room in ("libp2p", "p2p", "discovery")
+    ]
     places = [file for room in rooms for file in room.rglob("*.py")]
     named = {trap for place in places for trap in re.findall(r"\bT\d+\b", place.read_text())}
     assert named == set(re.findall(r"^\| (T\d+) ", PAGE, re.MULTILINE))

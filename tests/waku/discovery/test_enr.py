@@ -1,0 +1,86 @@
+"""Node records: what is read, and what is refused. The vectors have go-waku's."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from waku.discovery import Capability, NodeRecord
+from waku.libp2p import InvalidInput, Multiaddr
+
+from .zone import Key, record, text_of, waku_record
+
+WS = "/dns4/node.example/tcp/8000/wss"
+
+
+def test_a_waku_node_is_read() -> None:
+    read = NodeRecord.parse(waku_record(7, WS, waku2=10, cluster_id=16, shards=[32, 64]))
+    assert str(read.addresses[0]) == f"{WS}/p2p/{read.peer_id}"
+    assert read.capabilities == Capability.STORE | Capability.LIGHT_PUSH
+    assert (read.cluster_id, read.shards) == (16, frozenset({32, 64}))
+
+
+def test_addresses_by_ip_come_first_and_what_nobody_can_read_is_left_out() -> None:
+    ours = Multiaddr.parse(WS).encode()
+    unknown = b"\xff\x7f\x01"
+    listed = b"".join(len(a).to_bytes(2, "big") + a for a in (unknown, ours))
+    read = NodeRecord.parse(
+        record(
+            Key(7),
+            {
+                b"ip": bytes([10, 0, 0, 1]),
+                b"tcp": b"\x1f\x40",
+                b"ip6": bytes(15) + b"\x01",
+                b"tcp6": b"\x50",
+                b"multiaddrs": listed,
+                b"eth": b"",
+            },
+        )
+    )
+    assert [str(a).partition("/p2p")[0] for a in read.addresses] == [
+        "/ip4/10.0.0.1/tcp/8000",
+        "/ip6/::1/tcp/80",
+        WS,
+    ]
+    assert (read.capabilities, read.cluster_id, read.shards) == (None, None, frozenset())
+
+
+@pytest.mark.parametrize(
+    ("pairs", "reason"),
+    [
+        ({b"id": b"v5"}, "identity scheme"),
+        ({b"secp256k1": bytes(33)}, "not on the curve"),
+        ({b"rs": b"\0\x01\x02\0\0"}, "`rs`"),
+        ({b"rsv": b"\0\x01\x02"}, "`rsv` has 3 bytes"),
+        ({b"a": bytes(300)}, "more than 300 bytes"),
+    ],
+)
+def test_a_record_that_says_nonsense_is_refused(pairs: dict[bytes, bytes], reason: str) -> None:
+    with pytest.raises(InvalidInput, match=reason):
+        NodeRecord.parse(record(Key(7), pairs))
+
+
+@pytest.mark.parametrize(
+    ("text", "reason"),
+    [
+        ("enrtree://", "does not begin"),
+        ("enr:a*b", "base64"),
+        ("enr:" + "a" * 500, "more than 300 bytes"),
+        ("enr:", "item is expected"),
+        ("enr:gA", "one list"),
+        (text_of(b"\x81\x80"), "number and pairs"),
+        (text_of(b"\x81\x80\x01\x02\x03\x01\x04"), "sorted"),
+    ],
+)
+def test_what_is_no_record_is_refused(text: str, reason: str) -> None:
+    with pytest.raises(InvalidInput, match=reason):
+        NodeRecord.parse(text)
+
+
+@given(at=st.integers(0, 200), bit=st.integers(0, 7))
+def test_a_changed_bit_is_noticed(at: int, bit: int) -> None:
+    import base64
+
+    data = bytearray(base64.urlsafe_b64decode(waku_record(7, WS)[4:] + "=="))
+    data[at % len(data)] ^= 1 << bit
+    with pytest.raises(InvalidInput):
+        NodeRecord.decode(bytes(data))

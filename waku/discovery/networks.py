@@ -1,0 +1,155 @@
+"""Named networks: which cluster and shards, and where to enter.
+
+    find_network("logos.test")
+    find_network("my-network.toml")
+
+The presets stand in `networks.toml`, with the commit they come from; none was tried live. A file of
+one's own has the keys of one table there.
+"""
+
+from __future__ import annotations
+
+import tomllib
+from dataclasses import dataclass
+from functools import cache
+from importlib.resources import files
+from pathlib import Path
+from typing import Any, Final
+
+from waku.libp2p import InvalidInput, Multiaddr
+from waku.topics import PubsubTopic, pubsub_topic_for
+
+from .dns_tree import SCHEME, TreeUrl
+from .enr import PREFIX, NodeRecord
+
+__all__ = ["Network", "check_entry", "find_network"]
+
+MAX_CLUSTER: Final = 65_535
+MAX_SHARDS: Final = 1_024
+"""Shards of a cluster, of every implementation."""
+MAX_FILE_BYTES: Final = 65_536
+_KEYS: Final = ("cluster_id", "shards", "num_shards", "max_message_bytes", "rln", "entry")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Network:
+    """What the participants of a network must agree about.
+
+    Raises:
+        ValueError: a value out of range, an entry of no known form, or neither kind of sharding.
+    """
+
+    name: str
+    cluster_id: int
+    num_shards: int | None = None
+    """Number of shards of automatic sharding; None where shards are chosen by hand."""
+    shards: tuple[int, ...] = ()
+    """Static shards in use; the first is that of who names none."""
+    max_message_bytes: int = 150 * 1024
+    """Limit of an encoded message."""
+    rln: bool = False
+    """Whether messages need a proof of their rate limit, which this package cannot make."""
+    entry: tuple[str, ...] = ()
+    """Where to enter: multiaddresses, `enrtree://…` and `enr:…`."""
+
+    def __post_init__(self) -> None:
+        _check_range("cluster_id", self.cluster_id, 0, MAX_CLUSTER)
+        _check_range("max_message_bytes", self.max_message_bytes, 1, 10 * 1024 * 1024)
+        if (self.num_shards is None) == (not self.shards):
+            raise ValueError(f"network {self.name!r} must name `num_shards` or `shards`")
+        if self.num_shards is not None:
+            _check_range("num_shards", self.num_shards, 1, MAX_SHARDS)
+        for shard in self.shards:
+            _check_range("shards", shard, 0, MAX_SHARDS - 1)
+        for text in self.entry:
+            check_entry(text)
+
+    @property
+    def all_shards(self) -> frozenset[int]:
+        """Every shard in use."""
+        return frozenset(self.shards or range(self.num_shards or 0))
+
+    def pubsub_topic_for(self, content_topic: str) -> str:
+        """The shard of a content topic, as `/waku/2/rs/<cluster>/<shard>`.
+
+        Raises:
+            InvalidTopic: not a content topic.
+        """
+        if self.num_shards is None:
+            return str(PubsubTopic(self.cluster_id, self.shards[0]))
+        return pubsub_topic_for(
+            content_topic, cluster_id=self.cluster_id, num_shards=self.num_shards
+        )
+
+
+def find_network(name: str) -> Network:
+    """Return a preset, or read a file whose name ends with `.toml`.
+
+    Raises:
+        ValueError: an unknown name, or a file that does not describe a network.
+        OSError: the file cannot be read.
+    """
+    if name.endswith(".toml"):
+        return _from_file(Path(name))
+    presets = _presets()
+    if name not in presets:
+        raise ValueError(
+            f"`network` must be one of {', '.join(sorted(presets))}, or a .toml file (got {name!r})"
+        )
+    return presets[name]
+
+
+def check_entry(text: str) -> None:
+    """Check where a network can be entered: a multiaddress, `enrtree://…` or `enr:…`.
+
+    Raises:
+        InvalidInput: it is none of these, or cannot be dialled.
+    """
+    if text.lower().startswith(SCHEME):
+        TreeUrl.parse(text)
+    elif text.startswith(PREFIX):
+        NodeRecord.parse(text)
+    elif text.startswith("/"):
+        _ = Multiaddr.parse(text).dial_target
+    else:
+        raise InvalidInput(
+            f"{text[:100]!r} is neither a multiaddress (/dns4/…) nor enrtree://… nor enr:…"
+        )
+
+
+@cache
+def _presets() -> dict[str, Network]:
+    text = files(__package__).joinpath("networks.toml").read_text("utf-8")
+    return {name: _network(name, table) for name, table in tomllib.loads(text).items()}
+
+
+def _from_file(path: Path) -> Network:
+    with path.open("rb") as file:
+        data = file.read(MAX_FILE_BYTES + 1)
+    if len(data) > MAX_FILE_BYTES:
+        raise ValueError(f"{path} has more than {MAX_FILE_BYTES} bytes")
+    try:
+        return _network(path.stem, tomllib.loads(data.decode()))
+    except ValueError as error:
+        raise ValueError(f"{path} does not describe a network: {error}") from error
+
+
+def _network(name: str, table: dict[str, Any]) -> Network:
+    if unknown := table.keys() - set(_KEYS):
+        raise ValueError(f"unknown key {min(unknown)!r}; known are {', '.join(_KEYS)}")
+    if "cluster_id" not in table:
+        raise ValueError("`cluster_id` is missing")
+    values = dict(table)
+    for key, kind in (("shards", int), ("entry", str)):
+        listed = values.get(key, [])
+        if not isinstance(listed, list) or not all(type(item) is kind for item in listed):
+            raise ValueError(f"`{key}` must be a list of {kind.__name__} (got {listed!r})")
+        values[key] = tuple(listed)
+    if type(values.get("rln", False)) is not bool:
+        raise ValueError(f"`rln` must be true or false (got {values['rln']!r})")
+    return Network(name=name, **values)
+
+
+def _check_range(name: str, value: object, low: int, high: int) -> None:
+    if type(value) is not int or not low <= value <= high:
+        raise ValueError(f"`{name}` must be between {low} and {high} (got {value!r})")

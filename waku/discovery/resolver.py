@@ -1,0 +1,141 @@
+"""Asking the DNS for texts: by the system's resolver, or by HTTPS (RFC 8484)."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator
+from contextlib import aclosing
+from typing import Final, Protocol, cast
+
+import anyio
+import dns.asyncbackend
+import dns.asyncresolver
+import dns.exception
+import dns.message
+import dns.rdatatype
+import dns.rrset
+import httpx
+
+from waku.errors import NodeUnreachable, shorten
+
+from .dns_tree import TreeWalk
+
+__all__ = ["HttpsResolver", "LookupFailed", "Resolver", "SystemResolver", "read_tree"]
+
+LOOKUP_S: Final = 5.0
+AT_ONCE: Final = 8
+"""Questions in flight: resolvers of home routers have room for few."""
+MAX_ANSWER_BYTES: Final = 65_535
+
+
+class LookupFailed(Exception):
+    """The DNS has no texts under a name, or does not answer."""
+
+
+class Resolver(Protocol):
+    """Asks the DNS."""
+
+    async def texts(self, name: str) -> list[str]:
+        """Return the TXT records of a name.
+
+        Raises:
+            LookupFailed: there are none, or nobody answers.
+        """
+
+
+class SystemResolver:
+    """The resolver of the operating system's configuration."""
+
+    async def texts(self, name: str) -> list[str]:
+        """Return the TXT records; see `Resolver`."""
+        try:
+            # Its default backend is that of the first event loop of the process.
+            backend = dns.asyncbackend.get_backend(dns.asyncbackend.sniff())
+            resolver = dns.asyncresolver.Resolver()
+            answer = await resolver.resolve(f"{name}.", "TXT", lifetime=LOOKUP_S, backend=backend)
+        except (dns.exception.DNSException, OSError) as error:
+            raise LookupFailed(shorten(str(error) or type(error).__name__)) from error
+        return _texts(answer.rrset)
+
+
+class HttpsResolver:
+    """A resolver behind HTTPS, which reads every name that you ask for."""
+
+    def __init__(
+        self,
+        url: str,
+        *,
+        transport: httpx.AsyncBaseTransport | None = None,
+    ) -> None:
+        """Args:
+        url: of the service, such as `https://cloudflare-dns.com/dns-query`, which js-waku asks.
+        transport: how to reach it; None for httpx's own.
+        """
+        self._url = url
+        self._transport = transport
+
+    async def texts(self, name: str) -> list[str]:
+        """Return the TXT records; see `Resolver`."""
+        query = dns.message.make_query(f"{name}.", "TXT", id=0)  # RFC 8484: 0, for caches
+        try:
+            message = dns.message.from_wire(await self._post(query.to_wire()))
+            if not isinstance(message, dns.message.QueryMessage):
+                raise LookupFailed("the answer is not one to a question")
+            answer = message.resolve_chaining().answer
+        except (httpx.HTTPError, httpx.InvalidURL, dns.exception.DNSException) as error:
+            raise LookupFailed(shorten(str(error) or type(error).__name__)) from error
+        return _texts(answer)
+
+    async def _post(self, question: bytes) -> bytes:
+        headers = dict.fromkeys(("accept", "content-type"), "application/dns-message")
+        received = b""
+        async with (
+            httpx.AsyncClient(transport=self._transport, timeout=LOOKUP_S) as client,
+            client.stream("POST", self._url, content=question, headers=headers) as response,
+        ):
+            response.raise_for_status()
+            chunks = cast("AsyncGenerator[bytes, None]", response.aiter_bytes())
+            async with aclosing(chunks):
+                async for chunk in chunks:
+                    received += chunk
+                    if len(received) > MAX_ANSWER_BYTES:
+                        raise LookupFailed(f"the answer has more than {MAX_ANSWER_BYTES} bytes")
+        return received
+
+
+async def read_tree(url: str, resolver: Resolver) -> TreeWalk:
+    """Read a tree to its end.
+
+    Raises:
+        InvalidInput: the URL is not a tree's.
+        NodeUnreachable: no node was found; the message names the first reason.
+    """
+    walk = TreeWalk(url)
+    limiter = anyio.CapacityLimiter(AT_ONCE)
+
+    async def look_up(name: str) -> None:
+        async with limiter:
+            try:
+                texts = await resolver.texts(name)
+            except LookupFailed as error:
+                walk.fail(name, str(error))
+            else:
+                walk.receive(name, texts)
+        start_all()
+
+    def start_all() -> None:
+        while (name := walk.next_name()) is not None:
+            tasks.start_soon(look_up, name)
+
+    async with anyio.create_task_group() as tasks:
+        start_all()
+    if not walk.records:
+        reason = walk.problems[0] if walk.problems else "it names no node"
+        raise NodeUnreachable("read_tree", detail=f"{url}: {reason}", sent=False)
+    return walk
+
+
+def _texts(answer: dns.rrset.RRset | None) -> list[str]:
+    """A TXT record is a row of strings of at most 255 bytes, which belong together."""
+    if answer is None or answer.rdtype != dns.rdatatype.TXT:
+        raise LookupFailed("the answer has no texts")
+    return [b"".join(item.strings).decode("ascii", "replace") for item in answer]
