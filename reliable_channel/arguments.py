@@ -6,11 +6,10 @@ from difflib import get_close_matches
 from pathlib import Path
 from typing import Any, Final
 
-from pluggy import PluginManager
-
 from .encryption import Encryption
 from .options import OPTION_NAMES, ChannelOptions
-from .plugin_answers import make_encryption, state_store
+from .registry import Registry
+from .resolve import make_encryption, make_state_store
 from .signing import Signing, check_own_name
 from .state import StateStore
 from .transport import Transport
@@ -129,7 +128,7 @@ def checked_transport(value: object) -> Transport | None:
 
 
 def checked_encryption(
-    manager: PluginManager, value: object, channel_id: str, sender_id: str
+    registry: Registry, value: object, channel_id: str, sender_id: str
 ) -> Encryption | None:
     """An encryption, or None.
 
@@ -137,7 +136,7 @@ def checked_encryption(
         ValueError: it is neither a URL that a plugin knows nor an encryption.
     """
     if isinstance(value, str):
-        return make_encryption(manager, value, channel_id, sender_id)
+        return make_encryption(registry, value, channel_id, sender_id)
     if value is None or (isinstance(value, Encryption) and not isinstance(value, type)):
         return value
     raise ValueError(
@@ -163,7 +162,7 @@ def checked_signing(value: Any, sender_id: str, *, required: bool) -> Signing | 
 
 
 def checked_state(
-    manager: PluginManager, value: object, channel_id: str, sender_id: str
+    registry: Registry, value: object, channel_id: str, sender_id: str
 ) -> StateStore | None:
     """The store of a state; None where nothing would outlive the channel.
 
@@ -173,7 +172,7 @@ def checked_state(
     if value is None:
         return None
     if isinstance(value, str):
-        store = state_store(manager, value, channel_id, sender_id)
+        store = make_state_store(registry, value, channel_id, sender_id)
     elif isinstance(value, StateStore):
         store = value
     else:

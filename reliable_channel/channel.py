@@ -30,17 +30,16 @@ from .encryption import Encryption
 from .errors import ChannelClosed, ChannelUnavailable
 from .events import Event
 from .options import ChannelOptions, OptionValues
-from .plugin_answers import (
+from .plugins import registry_with
+from .policies import IdFunction, Policies, RetryPolicy
+from .resolve import (
     make_id_function,
     make_repair_policy,
     make_retry_policy,
+    make_sync_core,
     make_transport,
     make_wire_profile,
-    sync_core,
 )
-from .plugin_calls import calls
-from .plugins import manager_with
-from .policies import IdFunction, Policies, RetryPolicy
 from .runtime import (
     Budget,
     BudgetFile,
@@ -191,7 +190,7 @@ class ReliableChannel:
         self.channel_id = checked_name("channel_id", channel_id)
         self.sender_id = checked_name("sender_id", sender_id)
         self.content_topic = content_topic or default_content_topic(channel_id)
-        self._plugins = manager_with(plugins)
+        self._plugins = registry_with(plugins)
         self.options = self._made_options(options, values)
         seed = checked_seed(seed)
         self.seed = randbits(64) if seed is None else seed
@@ -276,7 +275,7 @@ class ReliableChannel:
                 content_topic=self.content_topic,
                 channel_id=self.channel_id,
                 sender_id=self.sender_id,
-                make_core=partial(sync_core, self._plugins, self._sync),
+                make_core=partial(make_sync_core, self._plugins, self._sync),
                 options=self.options,
                 journal=journal,
                 now_ns=self._now_ns,
@@ -519,7 +518,7 @@ class ReliableChannel:
         ]
 
     def _observers(self) -> Observers | None:
-        observers = calls(self._plugins, "observe")
+        observers = self._plugins.observers()
         return Observers(observers, self.channel_id, self.sender_id) if observers else None
 
     def _opened(self) -> Runtime:

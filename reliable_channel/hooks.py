@@ -1,34 +1,36 @@
-"""The plugin manual: what a plugin may do, hook by hook. `docs/plugins.md` leads from nothing to a
-published plugin.
+"""The plugin manual: the hooks, when each runs, and what a plugin may do in it.
 
 A plugin is a module or an object with functions of these names, each marked with
-`@reliable_channel.hooks.hookimpl`, which take those of the arguments that they name. It is found
-where its distribution has an entry point in the group `reliable_channel`, or is given to one
-channel with `ReliableChannel(..., plugins=[...])`. What the SDK does by itself fills the same
-hooks, but for its own commands, which work whatever plugins do.
+`@reliable_channel.spi.hookimpl`. It is found where its distribution has an entry point in the
+group `reliable_channel`, or is given to one channel with `ReliableChannel(..., plugins=[...])`.
+The SDK's own transports, stores, profiles and policies are registered through the same hooks.
+`docs/plugins.md` is the guide, from an empty directory to a published plugin.
 
-Every hook is a plain function, called in the thread that it says: one that hangs, hangs its caller
-(the trace shows which), and one that takes a second is named in a warning or an event.
-One that raises, or returns what it may not, is named: where an answer is needed that is a
-`PluginError`, elsewhere the plugin is set aside and the rest goes on. Two plugins that answer for
-the same URL or name are an error, too. `RELIABLE_CHANNEL_PLUGINS` names the installed plugins to
-load (empty or `none`: none); `RELIABLE_CHANNEL_TRACE_PLUGINS=1` prints each call on standard error.
+**When the hooks run.** All of them run once, when the plugin is loaded: at the first channel of the
+process, or at the channel that the plugin is given to, in that thread. They must not block and do
+no I/O; they only name what the plugin provides.
+
+**Registering.** `register(name, provided)` adds one thing under a name. `provided` is the object,
+or the text `"package.module:name"` of an object that is imported when it is first used. Prefer the
+text: then a process does not import what it does not use. A registered function takes those of the
+offered arguments that it names. A name has one owner: when two plugins register the same name,
+loading the second raises a `PluginError` with both.
+
+**Failures.** All code of a plugin runs under one guard (`guard.py`). A hook, a registered function
+or an object that raises, returns something else than its contract says, or hangs, raises a
+`PluginError` with the plugin's name; a plugin's commands and observers are dropped, and the rest
+goes on. A call of a second or more is named in a warning or an event.
+
+`RELIABLE_CHANNEL_PLUGINS` names the installed plugins to load (empty or `none`: none);
+`RELIABLE_CHANNEL_TRACE_PLUGINS=1` prints each call on standard error.
 """
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 import pluggy
 
 if TYPE_CHECKING:
     import typer
-
-    from .encryption import Encryption
-    from .events import Event
-    from .policies import IdFunction, RepairPolicy, RetryPolicy
-    from .state import StateStore
-    from .sync_core import SyncCore, SyncSetting
-    from .transport import Transport, WakuSettings
-    from .wire_profile import WireProfile
 
 PROJECT = "reliable_channel"
 
@@ -36,114 +38,122 @@ hookspec = pluggy.HookspecMarker(PROJECT)
 hookimpl = pluggy.HookimplMarker(PROJECT)
 
 
+class Register(Protocol):
+    """What a hook is given to register with."""
+
+    def __call__(self, name: str, provided: object) -> None:
+        """Add one thing: the object, or `"package.module:name"` of it.
+
+        Raises:
+            PluginError: the name or the object is not of the form that the hook demands.
+        """
+        ...
+
+
 class Hooks:
     """What a plugin may implement."""
 
     @hookspec
-    def make_transport(
-        self, url: str, channel_id: str, sender_id: str, settings: "WakuSettings"
-    ) -> "Transport | None":
-        """Return the transport of a node's URL, or None where its scheme is not yours.
+    def register_transports(self, register: Register) -> None:
+        """Register transports by URL scheme: `register("pigeon", PigeonTransport)`.
 
-        Called for each URL of a channel when the channel is made, and again when it is opened a
-        second time, in the channel's thread: must not block and do no I/O, which is for the
-        transport's `open`. Of the settings a transport without Waku needs `content_topic`, which
-        keeps channels apart, and `shard`, where it hashes as Waku does. Whatever the transport
-        raises later but a `TransportError` ends the channel with a `PluginError`.
-        `reliable_channel.testing.transport_suite` tests what a transport must do.
-
-        Raises:
-            ValueError: the scheme is yours and the rest is wrong; the text says what is allowed.
+        Registered is a function that returns a `Transport`. It runs for each URL of the scheme when
+        a channel is made, and again each time the channel is opened again, in the channel's thread;
+        it is offered `url`, `channel_id`, `sender_id` and `settings`, must not block and do no
+        I/O: I/O belongs into the transport's `open`. It raises `ValueError` for a malformed URL,
+        with the allowed form in its text. Of the settings, a transport without Waku needs
+        `content_topic`, which separates channels, and `shard` if it hashes as Waku does. An error
+        of the transport that is not a `TransportError` ends the channel with a `PluginError`.
+        `reliable_channel.testing.transport_suite` tests a transport.
         """
 
     @hookspec
-    def make_state_store(self, url: str, channel_id: str, sender_id: str) -> "StateStore | None":
-        """Return the store of a state URL, or None where its scheme is not yours.
+    def register_state_stores(self, register: Register) -> None:
+        """Register state stores by URL scheme: `register("redis", "my_package.store:open_store")`.
 
-        Called once for each channel that is made with `state=`, in the channel's thread: must not
-        block and do no I/O, which is for the store's `open`.
-
-        Raises:
-            ValueError: the scheme is yours and the rest is wrong; the text says what is allowed.
+        Registered is a function that returns a `StateStore`. It runs once for each channel with
+        `state=` of the scheme, in the channel's thread; it is offered `url`, `channel_id` and
+        `sender_id`, must not block and do no I/O: I/O belongs into the store's `open`. It raises
+        `ValueError` for a malformed URL, with the allowed form in its text.
         """
 
     @hookspec
-    def make_encryption(self, url: str, channel_id: str, sender_id: str) -> "Encryption | None":
-        """Return what seals the channel, or None where the URL's scheme is not yours.
+    def register_encryptions(self, register: Register) -> None:
+        """Register encryptions by URL scheme: `register("aes-256-gcm", "my_package:from_url")`.
 
-        Called once for each channel that is made with `encryption=` as a text (`--encryption`), in
-        the channel's thread. May read a small file, such as a key; the URL itself must hold no
-        secret, as command lines are seen by others.
-
-        Raises:
-            ValueError: the scheme is yours and the rest is wrong; the text says what is allowed.
+        Registered is a function that returns an `Encryption`. It runs once for each channel with
+        `encryption=` as a text of the scheme (`--encryption`), in the channel's thread; it is
+        offered `url`, `channel_id` and `sender_id`, and may read a small file, such as a key. The
+        URL itself must not contain a secret, because command lines are visible to others. It raises
+        `ValueError` for a malformed URL, with the allowed form in its text.
         """
 
     @hookspec
-    def make_sync_core(self, protocol: str, setting: "SyncSetting") -> "SyncCore | None":
-        """Return the core of a sync protocol, or None where you do not know its name.
+    def register_sync_cores(self, register: Register) -> None:
+        """Register sync protocols by name: `register("mvds", "my_package.core:MvdsCore")`.
 
-        Called once each time a channel is opened, with the name given as `sync=`; must not block
-        and do no I/O, as the core itself never does. `sync_core.py` says what is asked of it.
+        Registered is a function that returns a `SyncCore` (`sync_core.py` is its contract). It runs
+        each time a channel with `sync=` of the name is opened; it is offered `setting`, must not
+        block and do no I/O, like the core itself.
         """
 
     @hookspec
-    def make_repair_policy(self, name: str) -> "RepairPolicy | None":
-        """Return the repair policy of a name, or None where the name is not yours.
+    def register_wire_profiles(self, register: Register) -> None:
+        """Register dialects of SDS by name: `register("mine", "my_package.profile:MINE")`.
 
-        Called once for each channel, with the name given as `retrieval_strategy=`, in the channel's
-        thread: must not block and do no I/O. The policy is a pure function, called for each missing
-        message in the channel's event loop and in simulations (`repair_policies.py` says when, and
-        what it is shown); what it raises ends the channel with a `PluginError`.
+        Registered is a `WireProfile` of the same name. It is checked once for each channel with
+        `wire_profile=` of the name: a message is encoded and decoded. Its codec, clock, bloom form
+        and formulas are pure and run for each message. A codec raises `CodecError` for bytes that
+        are not a message; any other error ends the channel with a `PluginError`. The channel sends
+        this dialect and decodes the built-in ones beside it, so `recognises` must not accept
+        their messages. `reliable_channel.wire_profile` has the parts of a profile.
         """
 
     @hookspec
-    def make_retry_policy(self, name: str) -> "RetryPolicy | None":
-        """Return the retry policy of a name, or None where the name is not yours.
+    def register_repair_policies(self, register: Register) -> None:
+        """Register repair policies by name, for `retrieval_strategy=`.
 
-        Called once for each channel that is made with `retry_policy=` as a text, in the channel's
-        thread: must not block and do no I/O. The policy is a pure function, called in the channel's
-        event loop and in simulations; what it raises ends the channel with a `PluginError`.
+        Registered is the `RepairPolicy` itself, a pure function. It runs for each missing message
+        in the channel's event loop and in simulations (`repair_policies.py` says when, and what it
+        is given). An error of it ends the channel with a `PluginError`.
         """
 
     @hookspec
-    def make_id_function(self, name: str) -> "IdFunction | None":
-        """Return what makes message ids by a name, or None where the name is not yours.
+    def register_retry_policies(self, register: Register) -> None:
+        """Register retry policies by name, for `retry_policy=`.
 
-        Called once for each channel that is made with `id_function=` as a text, in the channel's
-        thread: must not block and do no I/O. Ids must be unique in the channel. The function is
-        called in `send`, which raises a `PluginError` where it fails.
+        Registered is the `RetryPolicy` itself, a pure function. It runs in the channel's event loop
+        and in simulations, each time an unacknowledged message was sent. An error of it ends the
+        channel with a `PluginError`.
         """
 
     @hookspec
-    def make_wire_profile(self, name: str) -> "WireProfile | None":
-        """Return the wire profile of that name, a dialect of SDS, or None where the name is not
-        yours.
+    def register_id_functions(self, register: Register) -> None:
+        """Register functions that make message ids by name, for `id_function=`.
 
-        Called once for each channel, with the name given as `wire_profile=`, in the channel's
-        thread: must not block and do no I/O. Its codec, clock, bloom form and formulas are pure and
-        are called for each message; a codec raises `CodecError` for bytes that are no message, and
-        whatever else they raise ends the channel with a `PluginError`. The channel sends this
-        dialect and understands it beside those that come along: `recognises` must not claim the
-        messages of others. `reliable_channel.wire_profile` has what it takes to make one.
+        Registered is the `IdFunction` itself. It runs in `send`, which raises a `PluginError` if it
+        fails. Ids must be unique in the channel.
         """
 
     @hookspec
-    def observe(self, channel_id: str, sender_id: str, event: "Event", at_ms: int) -> None:
-        """See an event of a channel, at the time when it is told.
+    def register_observers(self, register: Register) -> None:
+        """Register observers of all events: `register("tally", count)`.
 
-        Called for every event in its order, in the channel's event loop, after what led to it is on
-        disk (`state=`) and before the application can read it: must not block, do no I/O and not
-        call the channel; hand the event to a queue, and a thread or task of yours. Must return
-        None. Who raises or returns something is set aside for the rest of the channel's life and
-        named in an `observer_set_aside` event.
+        Registered is a function that returns None. It runs for each event of each channel, in
+        order, in the channel's event loop, after the changes behind the event are on disk
+        (`state=`) and before the application can read it; it is offered `channel_id`, `sender_id`,
+        `event` and `at_ms`. It must not block, do no I/O and not call the channel: pass the event
+        to a queue that a thread or task of yours reads. An observer that raises, or returns
+        something, is dropped for the rest of the channel's life; an `observer_set_aside` event
+        names it.
         """
 
     @hookspec
     def register_commands(self, app: "typer.Typer") -> None:
         """Add commands to `reliable-channel`.
 
-        Called once, when the command line starts, whatever the command is: must not block and do no
-        I/O; import what a command needs inside of it. A name that is taken stays with who took it.
-        Who raises is named on standard error, and the command line does without.
+        Runs each time the command line starts, whatever the command is: must not block and do no
+        I/O; import what a command needs inside of it. A name that is taken stays with its owner,
+        and a warning names both. A plugin that raises is named on standard error, and the command
+        line does without its commands.
         """

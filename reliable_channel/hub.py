@@ -11,7 +11,12 @@ from .options import ChannelOptions
 from .sds.profile import PROFILES, WireProfile
 from .sds.wire import CodecError
 from .transport import PoolTransport, Transport, WakuSettings, WakuTransport
-from .transport.connect import checked_addresses, default_content_topic, waku_transport
+from .transport.connect import (
+    WAKU_SCHEMES,
+    checked_addresses,
+    default_content_topic,
+    waku_transport,
+)
 from .transport.hub import Hub
 from .transport.pool import REDUNDANCY
 
@@ -119,10 +124,9 @@ def _to_waku_node(url: str, settings: WakuSettings) -> WakuTransport:
     Raises:
         ValueError: it is not the URL of a Waku node.
     """
-    transport = waku_transport(url, settings)
-    if transport is None:
+    if url.partition("://")[0].lower() not in WAKU_SCHEMES:
         raise ValueError(
-            f"node is {url!r}; allowed for a hub is an http or https address: other networks have "
+            f"`node` must be an http or https address for a hub (got {url!r}): other networks have "
             "no cache that channels would have to share"
         )
-    return transport
+    return waku_transport(url, settings)

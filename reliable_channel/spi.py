@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     )
     from .hooks import (
         Hooks,
+        Register,
         hookimpl,
     )
     from .policies import (
@@ -113,6 +114,7 @@ _HOMES: Final = {
     ),
     "hooks": (
         "Hooks",
+        "Register",
         "hookimpl",
     ),
     "policies": (
@@ -240,6 +242,7 @@ __all__ = [
     "Progress",
     "Received",
     "Recorder",
+    "Register",
     "RepairOptions",
     "RepairPolicy",
     "RepairStep",

@@ -1,7 +1,7 @@
 """What a channel asks of a sync protocol, and what a plugin needs to write one.
 
 `SdsProtocol` comes along; `ReliableChannel(…, sync="name")` takes one of a plugin
-(`hooks.make_sync_core`). A core is sans-I/O: it reads no clock, draws no random number but from the
+(`hooks.register_sync_cores`). A core is sans-I/O: it reads no clock, draws no random number but from the
 function it is given, and waits for nothing. After each call its owner writes `changes()`, then
 tells the application what `events()` hands out and broadcasts what `outgoing()` hands out.
 """

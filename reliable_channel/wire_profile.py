@@ -1,17 +1,17 @@
-"""Wire profiles, the dialects of SDS: what it takes to make one, and how those of plugins are held
-to their word.
+"""Wire profiles, the dialects of SDS: the parts of one, and the guard around those of plugins.
 
 A profile is often another one with something replaced: `replace(SPEC, name="mine", codec=…)`.
 """
 
 from collections.abc import Callable
 from dataclasses import replace
-from functools import wraps
-from typing import Final, ParamSpec, TypeVar
+from functools import partial
+from operator import eq
+from typing import Final
 
-from .errors import PluginError
+from .guard import FUNCTION, Contract, Guard, instance
 from .options import ENCRYPTION_ORDERS
-from .policies import checked_id_function
+from .policies import guarded_id_function
 from .sds.bloom import BloomFilterError, BloomForm, BloomLayout, BloomParameters
 from .sds.clock import LamportClock
 from .sds.message import HistoryEntry, Message
@@ -38,126 +38,105 @@ __all__ = [
     "SdsOptions",
     "SegmentLayout",
     "WireProfile",
-    "checked_wire_profile",
+    "guarded_wire_profile",
 ]
 
-P = ParamSpec("P")
-T = TypeVar("T")
-
 _SAMPLE_MS: Final = 1_700_000_000_000
+_LAYOUTS: Final = [layout.name for layout in LAYOUTS]
 
 
-def checked_wire_profile(profile: WireProfile, name: str, whose: str) -> WireProfile:
-    """The profile; whatever its parts raise, or return beside what they must, is told as `whose`.
+def _has(*names: str) -> Callable[[object], bool]:
+    return lambda value: all(hasattr(value, name) for name in names)
+
+
+def _is_layout(value: object) -> bool:
+    return value is None or value in _LAYOUTS or isinstance(value, SegmentLayout)
+
+
+_PARTS: Final = {
+    "codec": Contract(
+        _has("recognises", "decode", "encode", "assemble", "encode_causal_entry"), "a Codec"
+    ),
+    "bloom": Contract(_has("byte_flip", "hash_pair", "write", "read"), "a BloomForm"),
+    "clock": FUNCTION,
+    "id_function": FUNCTION,
+    "repair_timers": instance(RepairTimers),
+    "options": instance(SdsOptions),
+    "marker": Contract(lambda value: isinstance(value, bytes | None), "bytes or None"),
+    "encryption_order": Contract(
+        lambda value: value in ENCRYPTION_ORDERS, " or ".join(map(repr, ENCRYPTION_ORDERS))
+    ),
+    "segmentation": Contract(_is_layout, f"None, {', '.join(_LAYOUTS)} or a SegmentLayout"),
+}
+
+
+def guarded_wire_profile(profile: WireProfile, name: str, guard: Guard) -> WireProfile:
+    """The profile with all of its functions under guard.
 
     Raises:
-        PluginError: it is called otherwise than asked for, or a part of it cannot be used.
+        PluginError: its name differs from the registered one, or a part of it cannot be used.
     """
-    _check(profile, name, whose)
-    codec, timers = profile.codec, profile.repair_timers
-    checked = replace(
+    called = Contract(lambda value: value == name, repr(name))
+    for part, contract in ({"name": called} | _PARTS).items():
+        guard.checked(f"`{part}` of the wire profile", getattr(profile, part), contract, "must be")
+    timers = profile.repair_timers
+    guarded = replace(
         profile,
-        codec=CheckedCodec(codec, whose),
-        bloom=CheckedBloom(profile.bloom, whose),
-        clock=_held(profile.clock, LamportClock, f"the clock of {whose}"),
-        id_function=checked_id_function(profile.id_function, f"the id_function of {whose}"),
+        codec=GuardedCodec(profile.codec, guard),
+        bloom=GuardedBloom(profile.bloom, guard),
+        clock=guard.function("the clock", profile.clock, instance(LamportClock)),
+        id_function=guarded_id_function(profile.id_function, guard),
         repair_timers=RepairTimers(
-            _held(timers.t_req, int, f"t_req of {whose}"),
-            _held(timers.t_resp, int, f"t_resp of {whose}"),
-            _held(timers.in_response_group, bool, f"in_response_group of {whose}"),
+            guard.function("t_req", timers.t_req, instance(int)),
+            guard.function("t_resp", timers.t_resp, instance(int)),
+            guard.function("in_response_group", timers.in_response_group, instance(bool)),
         ),
     )
-    _try(checked, whose)
-    return checked
+    _try(guarded, guard)
+    return guarded
 
 
-class CheckedCodec:
-    """The codec of a plugin: raises `CodecError`, or `PluginError` for whatever it may not do."""
+class GuardedCodec:
+    """The codec of a plugin: raises `CodecError`, or `PluginError` where it breaks the contract."""
 
-    def __init__(self, codec: Codec, whose: str) -> None:
-        of = f"of the codec of {whose}"
-        self.recognises = _held(codec.recognises, bool, f"recognises {of}")
-        self.decode = _held(codec.decode, Message, f"decode {of}", CodecError)
-        self.encode = _held(codec.encode, bytes, f"encode {of}", CodecError)
-        self.assemble = _held(codec.assemble, bytes, f"assemble {of}", CodecError)
-        self.encode_causal_entry = _held(
-            codec.encode_causal_entry, bytes, f"encode_causal_entry {of}", CodecError
+    def __init__(self, codec: Codec, guard: Guard) -> None:
+        self.recognises = guard.function("`recognises` of the codec", codec.recognises, _BOOL)
+        self.decode = guard.function("`decode` of the codec", codec.decode, _MESSAGE, _MALFORMED)
+        self.encode = guard.function("`encode` of the codec", codec.encode, _BYTES, _MALFORMED)
+        self.assemble = guard.function(
+            "`assemble` of the codec", codec.assemble, _BYTES, _MALFORMED
+        )
+        self.encode_causal_entry = guard.function(
+            "`encode_causal_entry` of the codec", codec.encode_causal_entry, _BYTES, _MALFORMED
         )
 
 
-class CheckedBloom:
+class GuardedBloom:
     """The bloom form of a plugin, in the same way."""
 
-    def __init__(self, form: BloomForm, whose: str) -> None:
-        of = f"of the bloom form of {whose}"
+    def __init__(self, form: BloomForm, guard: Guard) -> None:
         self.byte_flip = form.byte_flip
-        self.hash_pair = _held(form.hash_pair, tuple, f"hash_pair {of}")
-        self.write = _held(form.write, bytes, f"write {of}")
-        self.read = _held(form.read, tuple, f"read {of}", BloomFilterError)
+        self.hash_pair = guard.function("`hash_pair` of the bloom form", form.hash_pair, _TUPLE)
+        self.write = guard.function("`write` of the bloom form", form.write, _BYTES)
+        self.read = guard.function(
+            "`read` of the bloom form", form.read, _TUPLE, (BloomFilterError,)
+        )
 
 
-def _held(
-    function: Callable[P, T], kind: type, whose: str, passes: type[Exception] | None = None
-) -> Callable[P, T]:
-    """The function, which raises `PluginError` for all that it may not raise or return."""
-
-    @wraps(function, assigned=(), updated=())
-    def held(*arguments: P.args, **keywords: P.kwargs) -> T:
-        try:
-            answer = function(*arguments, **keywords)
-        except Exception as error:
-            if passes is not None and isinstance(error, passes):
-                raise
-            raise PluginError(f"{whose} failed: {error!r}") from error
-        if not isinstance(answer, kind):
-            raise PluginError(f"{whose} returned {answer!r:.80}; allowed is {kind.__name__}")
-        return answer
-
-    return held
+_BOOL, _BYTES, _MESSAGE, _TUPLE = map(instance, (bool, bytes, Message, tuple))
+_MALFORMED: Final = (CodecError,)
 
 
-def _check(profile: WireProfile, name: str, whose: str) -> None:
-    layouts = [layout.name for layout in LAYOUTS]
-    codec_has = ("recognises", "decode", "encode", "assemble", "encode_causal_entry")
-    bloom_has = ("byte_flip", "hash_pair", "write", "read")
-    layout, orders = profile.segmentation, ENCRYPTION_ORDERS
-    for part, fits, allowed in (
-        ("name", profile.name == name, repr(name)),
-        ("codec", _has(profile.codec, codec_has), "a Codec"),
-        ("bloom", _has(profile.bloom, bloom_has), "a BloomForm"),
-        ("clock", callable(profile.clock), "a function"),
-        ("id_function", callable(profile.id_function), "a function"),
-        ("repair_timers", isinstance(profile.repair_timers, RepairTimers), "RepairTimers"),
-        ("options", isinstance(profile.options, SdsOptions), "SdsOptions"),
-        ("marker", isinstance(profile.marker, bytes | None), "bytes and None"),
-        ("encryption_order", profile.encryption_order in orders, " and ".join(orders)),
-        (
-            "segmentation",
-            layout is None or layout in layouts or isinstance(layout, SegmentLayout),
-            f"None, {', '.join(layouts)} and a SegmentLayout",
-        ),
-    ):
-        if not fits:
-            value = getattr(profile, part)
-            raise PluginError(f"{part} of {whose} is {value!r:.80}; allowed is {allowed}")
-
-
-def _has(value: object, names: tuple[str, ...]) -> bool:
-    return all(hasattr(value, name) for name in names)
-
-
-def _try(profile: WireProfile, whose: str) -> None:
-    """Have a message written and read: better here than with the first one that counts."""
+def _try(profile: WireProfile, guard: Guard) -> None:
+    """Encode and decode a sample, so that a broken codec is found before the first message."""
     codec, lamport_timestamp = profile.codec, profile.clock(_SAMPLE_MS).tick(_SAMPLE_MS)
     sample = Message("sender", "id", "channel", lamport_timestamp, content=b"content")
-    try:
+    with guard.watching("the round trip of a sample through the codec"):
         data = codec.encode(sample)
         recognised, read = codec.recognises(data), codec.decode(data)
-    except CodecError as error:
-        raise PluginError(f"{whose} cannot write a message and read it again: {error}") from error
-    if not recognised:
-        raise PluginError(f"{whose} does not recognise a message that it has written")
+    recognises = Contract(bool, "True for a message of the codec")
+    guard.checked("`recognises` of the codec", recognised, recognises)
     for name in ("sender_id", "message_id", "channel_id", "lamport_timestamp", "content"):
-        before, after = getattr(sample, name), getattr(read, name)
-        if before != after:
-            raise PluginError(f"{whose} writes {name} {before!r} and reads {after!r:.80}")
+        before = getattr(sample, name)
+        same = Contract(partial(eq, before), f"the encoded {before!r}")
+        guard.checked(f"`{name}` of a decoded sample of the codec", getattr(read, name), same)

@@ -6,15 +6,14 @@ from pathlib import Path
 
 import typer
 
-from reliable_channel import Event
-from reliable_channel.spi import hookimpl
+from reliable_channel.spi import Register, hookimpl
 
 counts: Counter[str] = Counter()
 
 
 @hookimpl
-def observe(event: Event) -> None:
-    counts[event.wire_name] += 1
+def register_observers(register: Register) -> None:
+    register("tally", lambda event: counts.update([event.wire_name]))
 
 
 @hookimpl

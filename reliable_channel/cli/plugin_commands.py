@@ -1,33 +1,46 @@
 """The commands that plugins add; one that fails at it is named, and the others work."""
 
+from contextlib import suppress
+
 import typer
 
 from ..errors import PluginError
-from ..plugin_calls import Call, calls
-from ..plugins import working_plugins
+from ..guard import NOTHING, Call
+from ..plugins import working_registry
 from .console import warn
 
 
 def add_commands_of_plugins(app: typer.Typer) -> None:
     """Let every plugin that works add its commands."""
     try:
-        manager, problems = working_plugins()
+        registry, problems = working_registry()
     except PluginError as error:
         warn(f"without commands of plugins: {error}")
         return
     for problem in problems:
         warn(str(problem))
-    for call in calls(manager, "register_commands"):
+    for call in registry.commands():
         try:
             _add(app, call)
-        except Exception as error:  # whatever it is: the other commands work without it
-            warn(f"without the commands of plugin {call.plugin!r}: {error!r}")
+        except PluginError as error:
+            warn(f"without its commands: {error}")
+
+
+def commands_of_plugins() -> dict[str, list[str]]:
+    """Names of the commands that each working plugin adds."""
+    found: dict[str, list[str]] = {}
+    for call in working_registry()[0].commands():
+        app = typer.Typer()
+        with suppress(PluginError):  # named when the command line started
+            call.guarded(NOTHING, app=app)
+        found[call.plugin] = sorted(str(name) for name in _names(app))
+    return found
 
 
 def _add(app: typer.Typer, call: Call) -> None:
-    """Let a plugin add to a command line of its own first, so that half of it is none."""
+    """Let a plugin add to a separate command line first: then a failure leaves nothing behind."""
     own = typer.Typer()
-    call(app=own)
+    call.guarded(NOTHING, app=own)
     taken = _names(app)
     for name in _names(own) & taken:
         warn(f"the command {name!r} of plugin {call.plugin!r} is left out: the name is taken")

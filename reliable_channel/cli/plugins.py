@@ -1,7 +1,7 @@
-"""`reliable-channel plugins`: what is installed, from where, and what it does."""
+"""`reliable-channel plugins`: installed plugins, their distributions, and what they register."""
 
 import json
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from typing import Annotated
 
 import typer
@@ -10,6 +10,7 @@ from rich.table import Table
 
 from ..plugins import installed
 from .console import out
+from .plugin_commands import commands_of_plugins
 
 
 def register(app: typer.Typer) -> None:
@@ -20,15 +21,29 @@ def register(app: typer.Typer) -> None:
 def plugins(
     as_json: Annotated[bool, typer.Option("--json", help="A JSON line for each plugin.")] = False,
 ) -> None:
-    """List the plugins: their distributions, and the hooks they fill."""
-    found = list(installed())
+    """List the plugins: their distributions, and the schemes and names that they register."""
+    commands = commands_of_plugins()
+    found = [
+        replace(plugin, registered={**plugin.registered, "commands": commands[plugin.name]})
+        if plugin.name in commands
+        else plugin
+        for plugin in installed()
+    ]
     if as_json:
         for plugin in found:
             typer.echo(json.dumps(asdict(plugin)))
         return
-    table = Table("plugin", "from", "hooks", box=None, pad_edge=False)
+    table = Table("plugin", "from", "registers", box=None, pad_edge=False)
     for plugin in found:
-        does = escape(plugin.problem) if plugin.problem else ", ".join(plugin.hooks)
         style = "yellow" if plugin.problem else ""
-        table.add_row(plugin.name, f"{plugin.distribution} {plugin.version}", does, style=style)
+        registered = "\n".join(
+            f"{kind.replace('_', ' ')}: {', '.join(names)}"
+            for kind, names in plugin.registered.items()
+        )
+        table.add_row(
+            plugin.name,
+            f"{plugin.distribution} {plugin.version}",
+            escape(plugin.problem or registered),
+            style=style,
+        )
     out.print(table)

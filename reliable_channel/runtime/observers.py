@@ -4,12 +4,13 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from typing import Protocol
 
+from ..errors import PluginError
 from ..events import Event, ObserverSetAside, ObserverSlow
-from ..plugin_calls import SLOW_S, told
+from ..guard import NOTHING, SLOW_S, Guard
 
 
 class Observer(Protocol):
-    """A plugin's hook `observe`."""
+    """A function that a plugin registered."""
 
     @property
     def plugin(self) -> str:
@@ -51,12 +52,13 @@ class Observers:
                 yield ObserverSlow(observer.plugin, round(1000 * took_s))
 
     def _failure(self, observer: Observer, event: Event, at_ms: int) -> str | None:
+        guard = Guard(f"plugin {observer.plugin!r}")
         try:
-            answer = observer(
-                channel_id=self._channel_id, sender_id=self._sender_id, event=event, at_ms=at_ms
-            )
-        except Exception as error:  # whatever it is: a channel does not end for who watches it
-            return f"it raised {error!r} at {event.wire_name}"
-        if answer is None:
-            return None
-        return f"it returned {told(answer)} at {event.wire_name}; allowed is None"
+            with guard.watching("observe"):
+                value = observer(
+                    channel_id=self._channel_id, sender_id=self._sender_id, event=event, at_ms=at_ms
+                )
+            guard.checked("observe", value, NOTHING)
+        except PluginError as error:
+            return f"{error} at {event.wire_name}"
+        return None

@@ -16,14 +16,12 @@ _LONGEST_VALUE: Final = 100
 """Bytes of a channel or sender id where a name would become too long."""
 
 
-def memory_store(url: str, channel_id: str, sender_id: str) -> StateStore | None:
-    """`memory:`, state that nothing outlives."""
-    if urlsplit(url).scheme != "memory":
-        return None
+def memory_store() -> StateStore:
+    """Return the store of `memory:`, which ends with the channel."""
     return MemoryStateStore(outlives_channel=False)
 
 
-def sqlite_store(url: str, channel_id: str, sender_id: str) -> StateStore | None:
+def sqlite_store(url: str, channel_id: str, sender_id: str) -> StateStore:
     """`sqlite:///path`, or `sqlite:////path` for an absolute one; `?durability=power` as well.
 
     `{channel_id}` and `{sender_id}` in the path stand for those of the channel, percent-encoded, so
@@ -33,8 +31,6 @@ def sqlite_store(url: str, channel_id: str, sender_id: str) -> StateStore | None
         ValueError: it is not of that form.
     """
     parts = urlsplit(url)
-    if parts.scheme != "sqlite":
-        return None
     path, values = unquote(parts.path[1:]), dict(parse_qsl(parts.query))
     durability = values.pop("durability", "process")
     if parts.netloc or not path or values or durability not in ("process", "power"):

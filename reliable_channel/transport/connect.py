@@ -6,20 +6,17 @@ from collections.abc import Sequence
 from contextlib import AsyncExitStack
 from typing import Final
 
-from .memory import MemoryTransport, named_transport
-from .multicast import MulticastTransport
 from .shared_node import shared_node
 from .waku import Service, WakuSettings, WakuTransport
 
 __all__ = [
+    "WAKU_SCHEMES",
     "Service",
     "WakuSettings",
     "checked_address",
     "checked_addresses",
     "default_content_topic",
     "embedded_transport",
-    "memory_transport",
-    "multicast_transport",
     "waku_transport",
 ]
 
@@ -63,36 +60,19 @@ def checked_addresses(node: str | Sequence[str] | None) -> tuple[str, ...]:
     return tuple(dict.fromkeys(map(checked_address, node)))
 
 
-def waku_transport(url: str, settings: WakuSettings) -> WakuTransport | None:
-    """`http://` and `https://`, also as `waku+http://` and `waku+https://`: a Waku node.
+WAKU_SCHEMES: Final = ("http", "https", "waku+http", "waku+https")
+
+
+def waku_transport(url: str, settings: WakuSettings) -> WakuTransport:
+    """Return a transport of a Waku node: `http://`, `https://`, `waku+http://`, `waku+https://`.
 
     Raises:
         ValueError: it names no host.
     """
-    if _scheme(url).removeprefix("waku+") not in ("http", "https"):
-        return None
     address = re.sub(r"^waku\+", "", url, flags=re.IGNORECASE)
     if not re.match(r"[a-z]+://[^/?#\s]", address, re.IGNORECASE):
-        raise ValueError(f"node is {url!r}; allowed is an http or https address with a host")
+        raise ValueError(f"`node` must be an http or https address with a host (got {url!r})")
     return WakuTransport(address, settings)
-
-
-def memory_transport(url: str, settings: WakuSettings) -> MemoryTransport | None:
-    """`memory://name`: a network in this process.
-
-    Raises:
-        ValueError: it has no name.
-    """
-    return named_transport(url, settings) if _scheme(url) == "memory" else None
-
-
-def multicast_transport(url: str, settings: WakuSettings) -> MulticastTransport | None:
-    """`udp+multicast://group:port`: a LAN without any node.
-
-    Raises:
-        ValueError: it is not of that form.
-    """
-    return MulticastTransport(url, settings) if _scheme(url) == "udp+multicast" else None
 
 
 async def embedded_transport(settings: WakuSettings, stack: AsyncExitStack) -> WakuTransport:
@@ -105,8 +85,3 @@ async def embedded_transport(settings: WakuSettings, stack: AsyncExitStack) -> W
     )
     node = await stack.enter_async_context(shared_node(settings))
     return WakuTransport("http://embedded", settings, http_transport=node)
-
-
-def _scheme(url: str) -> str:
-    """The scheme of an address that was checked."""
-    return url.partition("://")[0].lower()

@@ -155,6 +155,6 @@ def named_transport(url: str, settings: WakuSettings) -> MemoryTransport:
     """
     parts = urlsplit(url)
     if not parts.netloc or parts.path or parts.query:
-        raise ValueError(f"node is {url!r}; allowed is memory://name")
+        raise ValueError(f"`node` must be memory://name (got {url!r})")
     network = _named.setdefault((parts.netloc, settings.content_topic), MemoryNetwork())
     return network.transport(url)

@@ -11,8 +11,8 @@ import pytest
 
 from reliable_channel import MessageReceived
 from reliable_channel.errors import EmptyContent
-from reliable_channel.hooks import hookimpl
-from reliable_channel.plugins import plugin_manager
+from reliable_channel.hooks import Register, hookimpl
+from reliable_channel.plugins import process_registry
 from reliable_channel.state import MemoryStateStore
 from reliable_channel.sync_core import (
     Arrival,
@@ -27,7 +27,6 @@ from reliable_channel.sync_core import (
     SdsCounters,
     SdsEvent,
     SdsStatistics,
-    SyncCore,
     SyncSetting,
     Tables,
 )
@@ -142,16 +141,15 @@ class Shouting:
 
 class Plugin:
     @hookimpl
-    def make_sync_core(self, protocol: str, setting: SyncSetting) -> SyncCore | None:
-        return Shouting(setting) if protocol == "shouting" else None
+    def register_sync_cores(self, register: Register) -> None:
+        register("shouting", Shouting)
 
 
 @pytest.fixture(autouse=True)
 def plugin() -> Iterator[None]:
-    registered = Plugin()
-    plugin_manager().register(registered, name="shouting")
+    process_registry().add(Plugin(), "shouting")
     yield
-    plugin_manager().unregister(registered)
+    process_registry().remove("shouting")
 
 
 def heard(told: Told, count: int) -> bool:
@@ -172,6 +170,8 @@ async def test_a_channel_runs_on_the_protocol_of_a_plugin() -> None:
 
 
 async def test_an_unknown_protocol_is_named() -> None:
-    with pytest.raises(ValueError, match="sync is 'whispering'"):
+    with pytest.raises(
+        ValueError, match=r"^`sync` must be one of sds, shouting \(got 'whispering'"
+    ):
         async with make_channel(MemoryNetwork().transport(), "alice", sync="whispering"):
             pass

@@ -60,7 +60,8 @@ def test_it_is_listed_with_where_it_came_from(site: Path, tmp_path: Path) -> Non
     (tally,) = (p for line in output.splitlines() if (p := json.loads(line))["name"] == "tally")
     assert tally["distribution"] == "reliable-channel-tally"
     assert tally["version"] == "0.1.0"
-    assert sorted(tally["hooks"]) == ["observe", "register_commands"]
+    assert sorted(tally["hooks"]) == ["register_commands", "register_observers"]
+    assert tally["registered"] == {"observers": ["tally"], "commands": ["tally"]}
     assert tally["problem"] == ""
 
 
@@ -79,7 +80,7 @@ def test_left_out_it_does_nothing(site: Path, tmp_path: Path) -> None:
 def test_its_calls_can_be_seen(site: Path, tmp_path: Path) -> None:
     _, traced = run(site, tmp_path, "-c", OBSERVED, RELIABLE_CHANNEL_TRACE_PLUGINS="1")
     assert traced.count("tally: observe(event=SendingMessage(") == 3
-    assert "transports: make_transport(url='memory://tally'" in traced
+    assert "built in: transport 'memory'(url='memory://tally'" in traced
 
 
 def test_the_page_has_it_line_by_line_in_forty() -> None:

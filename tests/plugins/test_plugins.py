@@ -14,16 +14,17 @@ import pytest
 import typer
 from typer.testing import CliRunner
 
-from reliable_channel import Event, MessageReceived, ReliableChannel, checked_transport
+from reliable_channel import Event, MessageReceived, ReliableChannel, guard
 from reliable_channel import plugins as registry
-from reliable_channel.checked_transport import CheckedTransport
 from reliable_channel.cli.main import COMMANDS, command_line
 from reliable_channel.encryption import EncryptionPair
 from reliable_channel.errors import PluginError
 from reliable_channel.events import NodeHealthChanged, ObserverSetAside, ObserverSlow, SyncSent
-from reliable_channel.hooks import PROJECT, Hooks, hookimpl
-from reliable_channel.plugin_calls import calls
-from reliable_channel.plugins import BUILT_IN, installed, manager_with, plugin_manager
+from reliable_channel.guard import Guard, instance
+from reliable_channel.guarded_transport import GuardedTransport
+from reliable_channel.hooks import PROJECT, Hooks, Register, hookimpl
+from reliable_channel.plugins import BUILT_IN, installed, process_registry, registry_with
+from reliable_channel.registry import KINDS
 from reliable_channel.runtime import Observers
 from reliable_channel.state import MemoryStateStore
 from reliable_channel.transport import (
@@ -45,9 +46,9 @@ def anyio_backend(request: pytest.FixtureRequest) -> str:
 @pytest.fixture
 def fresh() -> Iterator[None]:
     """A test that changes what is installed, and leaves nothing of it behind."""
-    plugin_manager.cache_clear()
+    process_registry.cache_clear()
     yield
-    plugin_manager.cache_clear()
+    process_registry.cache_clear()
 
 
 def channel(node: str = "memory://plugins", **arguments: Any) -> ReliableChannel:
@@ -63,9 +64,12 @@ class Pigeons:
         self.asked: list[str] = []
 
     @hookimpl
-    def make_transport(self, url: str) -> object:
+    def register_transports(self, register: Register) -> None:
+        register("pigeon", self._transport)
+
+    def _transport(self, url: str) -> object:
         self.asked.append(url)
-        return self.make(url) if url.startswith("pigeon://") else None
+        return self.make(url)
 
 
 class Watcher:
@@ -76,7 +80,10 @@ class Watcher:
         self.answer = answer
 
     @hookimpl
-    def observe(self, channel_id: str, sender_id: str, event: Event) -> object:
+    def register_observers(self, register: Register) -> None:
+        register(f"watcher {id(self)}", self._observe)
+
+    def _observe(self, channel_id: str, sender_id: str, event: Event) -> object:
         assert (channel_id, sender_id) == ("general", "alice")
         self.events.append(event)
         return self.answer()
@@ -94,7 +101,9 @@ async def test_a_plugin_of_one_channel_carries_it_and_no_other() -> None:
             await told.first(MessageReceived)
         assert [node.address for node in alice.statistics().nodes] == ["pigeon://loft"]
     assert pigeons.asked == ["pigeon://loft"] * 2
-    with pytest.raises(ValueError, match=r"^node is 'pigeon://loft'; allowed is an http"):
+    with pytest.raises(
+        ValueError, match=r"^`node` must be .* http, https, memory, .*got 'pigeon://loft"
+    ):
         channel("pigeon://loft")
 
 
@@ -119,18 +128,19 @@ def test_a_plugin_that_is_installed_or_given_twice_counts_once(
 
 
 def test_a_scheme_that_is_claimed_twice_names_both() -> None:
-    with pytest.raises(
-        PluginError, match=r"'pigeon://x' is claimed by the plugins 'Pigeons \(\d\)' and 'Pigeons'"
-    ):
-        channel("pigeon://x", plugins=[Pigeons(), Pigeons()])
+    both = (
+        r"transport 'pigeon' is registered by two plugins, 'Pigeons' and 'Pigeons \(\d\)'; leave "
+    )
+    with pytest.raises(PluginError, match=both):
+        channel("memory://x", plugins=[Pigeons(), Pigeons()])
 
     class Mine:
         @hookimpl
-        def make_transport(self, url: str) -> object:
-            return MemoryNetwork().transport()
+        def register_transports(self, register: Register) -> None:
+            register("memory", MemoryNetwork().transport)
 
-    with pytest.raises(PluginError, match=r"'memory://x' is claimed by .*'Mine' and 'transports'"):
-        channel("memory://x", plugins=[Mine()])
+    with pytest.raises(PluginError, match=r"'memory' .* two plugins, 'built in' and 'Mine'"):
+        channel("http://127.0.0.1:1", plugins=[Mine()])
 
 
 def raising(error: Exception) -> Callable[[str], object]:
@@ -147,12 +157,20 @@ async def coroutine(url: str) -> object:
 @pytest.mark.parametrize(
     ("make", "error", "text"),
     [
-        (raising(KeyError("loft")), PluginError, "'Pigeons' failed in make_transport: KeyError"),
-        (raising(ValueError("no loft")), ValueError, r"no loft \(says plugin 'Pigeons'\)"),
-        (lambda url: url, PluginError, "'Pigeons' returned 'pigeon://x' from make_transport"),
-        (lambda url: url, PluginError, "a Transport, which has open, aclose, envelope, publish"),
-        (coroutine, PluginError, "'Pigeons' returned a coroutine from make_transport"),
-        (lambda url: MemoryTransport, PluginError, "'Pigeons' returned <class"),
+        (
+            raising(KeyError("loft")),
+            PluginError,
+            "^plugin 'Pigeons': transport 'pigeon' failed: KeyError",
+        ),
+        (raising(ValueError("no loft")), ValueError, r"no loft \(plugin 'Pigeons'\)"),
+        (
+            lambda url: url,
+            PluginError,
+            r"must return a Transport \(got 'pigeon://x', which lacks op",
+        ),
+        (lambda url: None, PluginError, r"'pigeon' must return a Transport \(got None"),
+        (coroutine, PluginError, r"must return a Transport \(got a coroutine"),
+        (lambda url: MemoryTransport, PluginError, r"must return a Transport \(got <class"),
     ],
 )
 def test_a_plugin_that_answers_nonsense_is_named(
@@ -204,29 +222,29 @@ async def use(transport: Transport) -> None:
 @pytest.mark.parametrize(
     ("ill", "answer", "text"),
     [
-        ("open", failing, "failed in open: LookupError"),
-        ("publish", failing, "failed in publish: LookupError"),
-        ("receive", failing, "failed in receive: LookupError"),
-        ("receive", lambda: [], r"returned from receive \[\]; allowed is Batch"),
-        ("receive", lambda: WRONG_BATCH, "returned from receive 'coo'; allowed is Received"),
-        ("by_hash", lambda: "x", "returned from by_hash 'x'; allowed is list"),
-        ("envelope", failing, "failed in envelope: LookupError"),
-        ("envelope", lambda: b"x", "returned from envelope b'x'; allowed is Envelope"),
+        ("open", failing, "open of the transport failed: LookupError"),
+        ("publish", failing, "publish of the transport failed: LookupError"),
+        ("receive", failing, "receive of the transport failed: LookupError"),
+        ("receive", lambda: [], r"receive .* must return a Batch of Received \(got \[\]\)"),
+        ("receive", lambda: WRONG_BATCH, r"receive .* must return a Batch .*'coo'"),
+        ("by_hash", lambda: "x", r"by_hash .* must return a list of Received \(got 'x'\)"),
+        ("envelope", failing, "envelope of the transport failed: LookupError"),
+        ("envelope", lambda: b"x", r"envelope .* must return an Envelope .*\(got b'x'\)"),
         (
             "envelope",
             lambda: Envelope(b"", 0, False, b"x"),
-            "returned from envelope a message hash of 1 bytes",
+            "envelope .* must return an Envelope with a message_hash of 32 bytes",
         ),
-        ("by_time", failing, "returned from by_time a coroutine; allowed is AsyncGenerator"),
-        ("aclose", failing, "failed in aclose: LookupError"),
+        ("by_time", failing, r"by_time .* must return an AsyncGenerator \(got a coroutine"),
+        ("aclose", failing, "aclose of the transport failed: LookupError"),
     ],
 )
 async def test_a_transport_that_breaks_the_contract_is_named(
     ill: str, answer: Callable[[], Any], text: str
 ) -> None:
-    with pytest.raises(PluginError, match=f"the transport of plugin 'pigeons' {text}"):
-        await use(CheckedTransport(Sick(ill, answer), "pigeons"))
-    await use(CheckedTransport(Sick("", failing), "pigeons"))
+    with pytest.raises(PluginError, match=f"^plugin 'pigeons': {text}"):
+        await use(GuardedTransport(Sick(ill, answer), Guard("plugin 'pigeons'")))
+    await use(GuardedTransport(Sick("", failing), Guard("plugin 'pigeons'")))
 
 
 @pytest.mark.anyio
@@ -235,7 +253,9 @@ async def test_a_transport_that_breaks_the_contract_ends_the_channel() -> None:
     with pytest.raises(BaseExceptionGroup) as raised:
         async with channel("pigeon://x", plugins=[Pigeons(lambda url: transport)]):
             pass
-    assert raised.group_contains(PluginError, match="plugin 'Pigeons' failed in open")
+    assert raised.group_contains(
+        PluginError, match="plugin 'Pigeons': open of the transport failed"
+    )
 
 
 @pytest.mark.anyio
@@ -269,9 +289,9 @@ async def nothing() -> None:
 @pytest.mark.parametrize(
     ("answer", "reason"),
     [
-        (failing, "it raised LookupError('lost my way') at sending_message"),
-        (lambda: 5, "it returned 5 at sending_message; allowed is None"),
-        (nothing, "it returned a coroutine at sending_message; allowed is None"),
+        (failing, "observe failed: LookupError('lost my way') at sending_message"),
+        (lambda: 5, "observe must return None (got 5) at sending_message"),
+        (nothing, "observe must return None (got a coroutine) at sending_message"),
     ],
 )
 async def test_a_failing_observer_is_named_and_set_aside(
@@ -285,7 +305,7 @@ async def test_a_failing_observer_is_named_and_set_aside(
         await alice.send(b"two")
         await told.first(ObserverSetAside)
         await told.until(lambda: len(told.events) >= 5)
-        assert told.of(ObserverSetAside) == [ObserverSetAside("sick", reason)]
+        assert told.of(ObserverSetAside) == [ObserverSetAside("sick", f"plugin 'sick': {reason}")]
         assert len(sick.events) == 1
         assert set(told.events) <= set(sound.events)
 
@@ -299,8 +319,9 @@ def test_an_observer_that_takes_long_is_named_once_and_goes_on() -> None:
 
     slow, sound = Watcher(dawdle), Watcher()
     slow.__name__ = "slow"  # type: ignore[attr-defined]
-    observe = calls(manager_with([sound, slow]), "observe")
-    observers = Observers(observe, "general", "alice", now_s=lambda: now_s)
+    observers = Observers(
+        registry_with([sound, slow]).observers(), "general", "alice", now_s=lambda: now_s
+    )
     event = SyncSent("s")
     assert list(observers.tell(event, 0)) == [ObserverSlow("slow", 1_500)]
     assert list(observers.tell(event, 0)) == []
@@ -308,11 +329,11 @@ def test_an_observer_that_takes_long_is_named_once_and_goes_on() -> None:
 
 
 def test_a_hook_that_takes_long_is_named_in_a_warning() -> None:
-    call, *_ = calls(manager_with([Pigeons()]), "make_transport")
+    (pigeon,) = registry_with([Pigeons()]).registered_by("Pigeons")
     ticks = iter((0.0, 2.5))
-    slow = replace(call, now_s=lambda: next(ticks))
-    with pytest.warns(RuntimeWarning, match=r"plugin 'Pigeons' took 2\.5 s in make_transport"):
-        assert slow.asked(Transport, url="memory://x") is None
+    slow = replace(pigeon.call(), now_s=lambda: next(ticks))
+    with pytest.warns(RuntimeWarning, match=r"'Pigeons': transport 'pigeon' took 2\.5 s; it must"):
+        assert slow.guarded(instance(Transport), url="pigeon://x")
 
 
 def test_the_trace_shows_a_call_before_it_returns(
@@ -326,14 +347,14 @@ def test_the_trace_shows_a_call_before_it_returns(
         return MemoryNetwork().transport()
 
     channel("pigeon://x", plugins=[Pigeons(hang)])
-    assert seen == ["Pigeons: make_transport(url='pigeon://x')"]
+    assert seen == ["Pigeons: transport 'pigeon'(url='pigeon://x')"]
 
 
 @pytest.mark.anyio
 async def test_a_transport_that_hangs_is_given_up_and_the_message_goes_later(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(checked_transport, "HANGS_S", 0.05)
+    monkeypatch.setattr(guard, "HANGS_S", 0.05)
     network, calls_left = MemoryNetwork(), [True]
 
     class Hanging(MemoryTransport):
@@ -349,7 +370,7 @@ async def test_a_transport_that_hangs_is_given_up_and_the_message_goes_later(
         await alice.send(b"coo")
         health = await told.first(NodeHealthChanged)
         assert health.state == "failing"
-        assert "plugin 'Pigeons' did not return from publish in 0.05 s" in health.reason
+        assert "'Pigeons': publish of the transport did not return in 0.05 s" in health.reason
         await told.until(lambda: network.store)
 
 
@@ -361,7 +382,9 @@ async def test_what_was_accepted_before_a_plugin_failed_goes_out_later() -> None
         async with channel("pigeon://x", plugins=[Pigeons(lambda url: sick)], state=state) as alice:
             await alice.send(b"coo")
             await anyio.sleep_forever()
-    assert raised.group_contains(PluginError, match="plugin 'Pigeons' failed in publish")
+    assert raised.group_contains(
+        PluginError, match="plugin 'Pigeons': publish of the transport failed"
+    )
     sound = Pigeons(lambda url: network.transport(url))
     bob = ReliableChannel("pigeon://x", channel_id="general", sender_id="bob", plugins=[sound])
     async with listening(bob) as told, channel("pigeon://x", plugins=[sound], state=state):
@@ -376,46 +399,78 @@ async def test_an_encryption_comes_by_its_url() -> None:
 
     class Mirrors:
         @hookimpl
-        def make_encryption(self, url: str) -> object:
-            return EncryptionPair(reverse, reverse) if url == "mirror:" else None
+        def register_encryptions(self, register: Register) -> None:
+            register("mirror", lambda: EncryptionPair(reverse, reverse))
 
     alice = channel(plugins=[Mirrors()], encryption="mirror:")
     async with listening(alice) as told:
         await alice.send(b"one")
         await told.until(lambda: told.events)
-    with pytest.raises(ValueError, match=r"^encryption is 'glass:': no installed plugin knows"):
+    with pytest.raises(ValueError, match=r"^`encryption` must be .* schemes mirror \(got 'glass:'"):
         channel(plugins=[Mirrors()], encryption="glass:")
 
 
 def test_a_state_store_comes_by_its_url() -> None:
     class Stones:
         @hookimpl
-        def make_state_store(self, url: str, sender_id: str) -> object:
-            return MemoryStateStore() if url == f"stone:{sender_id}" else None
+        def register_state_stores(self, register: Register) -> None:
+            register("stone", self.carve)
+
+        def carve(self, url: str, sender_id: str) -> object:
+            assert url == f"stone:{sender_id}"
+            return MemoryStateStore()
 
     channel(plugins=[Stones()], state="stone:alice")
-    with pytest.raises(ValueError, match="state is 'stone:bob': no plugin knows"):
-        channel(plugins=[Stones()], state="stone:bob")
+    with pytest.raises(
+        ValueError, match=r"`state` must be .* memory, sqlite, stone \(got 'sand:x'"
+    ):
+        channel(plugins=[Stones()], state="sand:x")
 
 
 class Typo:
     @hookimpl
-    def make_transports(self, url: str) -> None: ...
+    def register_transport(self, register: Register) -> None: ...
 
 
 class OtherArguments:
     @hookimpl
-    def make_transport(self, address: str) -> None: ...
+    def register_transports(self, address: str) -> None: ...
+
+
+class Registers:
+    """A plugin that registers one transport."""
+
+    def __init__(self, name: Any, provided: object, times: int = 1) -> None:
+        self.name, self.provided, self.times = name, provided, times
+
+    @hookimpl
+    def register_transports(self, register: Register) -> object:
+        for _ in range(self.times):
+            register(self.name, self.provided)
+        return self.times if self.times == 0 else None
+
+
+class Failing:
+    @hookimpl
+    def register_observers(self, register: Register) -> None:
+        failing()
 
 
 @pytest.mark.parametrize(
     ("plugin", "text"),
     [
-        (Typo(), "'Typo' does not fit its hooks: .*make_transports"),
+        (Typo(), "'Typo' does not fit its hooks: .*register_transport"),
         (OtherArguments(), "'OtherArguments' does not fit its hooks: .*address"),
         (Pigeons, "'Pigeons' is a class; give an instance"),
-        ("pigeons", "'str' fills no hook: its functions need"),
-        (ModuleType("empty"), "'empty' fills no hook: its functions need"),
+        ("pigeons", "'str' implements no hook: its functions need"),
+        (ModuleType("empty"), "'empty' implements no hook: its functions need"),
+        (Failing(), "^plugin 'Failing': register_observers failed: LookupError"),
+        (Registers("x", coroutine, 0), r"register_transports must return None \(got 0\)"),
+        (Registers("Pigeon://", coroutine), r"given a URL scheme in lower case.*got 'Pigeon://'"),
+        (Registers(5, coroutine), r"given a URL scheme in lower case, .* \(got 5\)"),
+        (Registers("x", coroutine, 2), "^plugin 'Registers': register_transports .* 'x' twice"),
+        (Registers("x", 5), r"transport 'x' must be a function \(got 5\)"),
+        (Registers("x", lambda address: None), "transport 'x' takes address; it can take url, ch"),
     ],
 )
 def test_what_is_no_plugin_is_refused(plugin: object, text: str) -> None:
@@ -464,8 +519,7 @@ def test_the_environment_selects(
     fresh: None, monkeypatch: pytest.MonkeyPatch, selection: str | None, loaded: set[str]
 ) -> None:
     install(monkeypatch, "pigeons", "watcher", selection=selection)
-    names = {name for name, _ in plugin_manager().list_name_plugin()}
-    assert names == set(BUILT_IN) | loaded
+    assert set(process_registry().plugins) == {BUILT_IN} | loaded
 
 
 @pytest.mark.parametrize(
@@ -473,7 +527,7 @@ def test_the_environment_selects(
     [
         (["pigeons"], "doves", r"RELIABLE_CHANNEL_PLUGINS names doves; installed are pigeons"),
         (["broken"], None, r"'broken' of unknown .*ImportError.*RELIABLE_CHANNEL_PLUGINS=none"),
-        (["empty"], None, r"'empty' fills no hook"),
+        (["empty"], None, r"'empty' implements no hook"),
         (["pigeons", "pigeons"], None, r"two plugins are called 'pigeons'"),
     ],
 )
@@ -494,7 +548,9 @@ def test_a_broken_plugin_is_listed_as_broken_and_commands_work(
 ) -> None:
     install(monkeypatch, "broken", "pigeons", selection=None)
     listed = {plugin.name: plugin for plugin in installed()}
-    assert listed["pigeons"].hooks == ("make_transport",)
+    assert listed["pigeons"].hooks == ("register_transports",)
+    assert listed["pigeons"].registered == {"transports": ["pigeon"]}
+    assert listed[BUILT_IN].registered["state_stores"] == ["memory", "sqlite"]
     assert "no module named feathers" in listed["broken"].problem
     ran = CliRunner().invoke(command_line(), ["plugins"])
     assert ran.exit_code == 0
@@ -534,7 +590,7 @@ def test_commands_are_added_and_a_failing_plugin_takes_none_with_it(
     assert [group.name for group in app.registered_groups] == ["loft"]
     said = " ".join(capsys.readouterr().err.split())
     assert "the command 'chat' of plugin 'coo' is left out: the name is taken" in said
-    assert "without the commands of plugin 'sick': LookupError('lost my way')" in said
+    assert "plugin 'sick': register_commands failed: LookupError('lost my way')" in said
     assert "COO" in CliRunner().invoke(app, ["coo-loudly"]).output
 
 
@@ -549,25 +605,26 @@ def test_a_plugin_that_cannot_be_loaded_takes_no_commands_of_others_with_it(
     assert "COO" in CliRunner().invoke(command_line(), ["coo"]).output
     said = " ".join(capsys.readouterr().err.split())
     assert "no module named feathers" in said
-    assert "plugin 'empty' fills no hook" in said
+    assert "plugin 'empty' implements no hook" in said
 
 
 def test_calls_are_traced_when_asked_for(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
+    process_registry()
     monkeypatch.setenv("RELIABLE_CHANNEL_TRACE_PLUGINS", "1")
     channel("pigeon://x", plugins=[Pigeons()])
-    lines = [line for line in capsys.readouterr().err.splitlines() if "make_transport" in line]
-    assert lines[0].startswith("Pigeons: make_transport(url='pigeon://x') -> <")
-    assert re.search(r" -> None in \d+\.\d\d ms$", lines[1])
+    hook, made = capsys.readouterr().err.splitlines()
+    assert re.match(r"Pigeons: register_transports\(.*\) -> None in \d+\.\d\d ms$", hook)
+    assert made.startswith("Pigeons: transport 'pigeon'(url='pigeon://x') -> <")
 
 
-def test_every_hook_says_when_it_is_called() -> None:
+def test_every_hook_says_when_what_it_registers_runs() -> None:
     hooks = {name: hook for name, hook in vars(Hooks).items() if not name.startswith("_")}
-    assert 5 <= len(hooks) <= 12
+    assert len(hooks) == len(KINDS) + 1 <= 10
     page = (Path(__file__).parents[2] / "docs" / "plugins.md").read_text()
     for name, hook in hooks.items():
-        assert "\n        Called " in hook.__doc__, name
+        assert re.search(r"\b(Runs|It runs|It is checked) ", " ".join(hook.__doc__.split())), name
         arguments = [
             argument for argument in inspect.signature(hook).parameters if argument != "self"
         ]
@@ -575,7 +632,14 @@ def test_every_hook_says_when_it_is_called() -> None:
 
 
 def test_what_the_sdk_does_by_itself_fills_the_same_hooks() -> None:
-    filled = {hook for plugin in installed() if plugin.name in BUILT_IN for hook in plugin.hooks}
-    # It seals nothing, watches nothing, and has its own commands whatever plugins do.
-    others = {"make_encryption", "observe", "register_commands"}
+    filled = {hook for plugin in installed() if plugin.name == BUILT_IN for hook in plugin.hooks}
+    # It encrypts nothing, observes nothing, and its own commands work without any plugin.
+    others = {"register_encryptions", "register_observers", "register_commands"}
     assert filled | others == {name for name in vars(Hooks) if not name.startswith("_")}
+
+
+def test_what_the_sdk_registers_by_its_place_can_be_imported() -> None:
+    registered = list(process_registry().registered_by(BUILT_IN))
+    assert len({one.name for one in registered}) > 10
+    for one in registered:
+        assert one.load() is not None

@@ -11,8 +11,9 @@ from hypothesis import strategies as st
 
 from reliable_channel import MessageSent, ReliableChannel
 from reliable_channel.errors import PluginError
-from reliable_channel.hooks import hookimpl
-from reliable_channel.policies import RETRY_POLICIES, Unacknowledged, checked_retry_policy
+from reliable_channel.guard import Guard
+from reliable_channel.hooks import Register, hookimpl
+from reliable_channel.policies import RETRY_POLICIES, Unacknowledged, guarded_retry_policy
 from reliable_channel.sds.ids import js_waku_id
 from tests.channel.world import QUICK, MemoryNetwork, listening, now_ns, spied
 
@@ -26,12 +27,12 @@ class Named:
         self.policy = policy
 
     @hookimpl
-    def make_retry_policy(self, name: str) -> Callable[..., Any] | None:
-        return self.policy if name == "mine" else None
+    def register_retry_policies(self, register: Register) -> None:
+        register("mine", self.policy)
 
     @hookimpl
-    def make_id_function(self, name: str) -> Callable[..., Any] | None:
-        return self.policy if name == "mine" else None
+    def register_id_functions(self, register: Register) -> None:
+        register("mine", self.policy)
 
 
 def channel(network: MemoryNetwork | None = None, **arguments: Any) -> ReliableChannel:
@@ -96,10 +97,10 @@ async def test_ids_are_made_as_asked_for() -> None:
 
 
 def test_a_name_that_nobody_knows_is_refused() -> None:
-    for argument, known in (("retry_policy", "'fixed', 'doubling'"), ("id_function", "'lip-173'")):
+    for argument, known in (("retry_policy", "doubling, fixed"), ("id_function", "lip-173")):
         asked: dict[str, Any]
         for asked in ({argument: "mine"}, {argument: 5}):
-            with pytest.raises(ValueError, match=rf"^{argument} is ('mine'|5); allowed (are|is) "):
+            with pytest.raises(ValueError, match=rf"^`{argument}` must be .* \(got ('mine'|5)\)"):
                 channel(**asked)
         asked = {argument: "yours", "plugins": [Named(js_waku_id)]}
         with pytest.raises(ValueError, match=known):
@@ -109,10 +110,10 @@ def test_a_name_that_nobody_knows_is_refused() -> None:
 def test_a_name_that_two_know_names_both() -> None:
     class Doubling:
         @hookimpl
-        def make_retry_policy(self, name: str) -> Callable[..., Any] | None:
-            return RETRY_POLICIES["fixed"]
+        def register_retry_policies(self, register: Register) -> None:
+            register("doubling", RETRY_POLICIES["fixed"])
 
-    with pytest.raises(PluginError, match=r"'doubling' is claimed by .*'Doubling' and 'policies'"):
+    with pytest.raises(PluginError, match=r"'doubling' .* two plugins, 'built in' and 'Doubling'"):
         channel(retry_policy="doubling", plugins=[Doubling()])
 
 
@@ -123,14 +124,14 @@ def fail(*_: object) -> int:
 @pytest.mark.parametrize(
     ("policy", "text"),
     [
-        (fail, "the retry_policy of x failed: LookupError"),
-        (lambda message: 0, "the retry_policy of x returned 0; allowed is a whole number"),
-        (lambda message: "soon", "the retry_policy of x returned 'soon'"),
+        (fail, "^x: retry_policy failed: LookupError"),
+        (lambda message: 0, r"^x: retry_policy must return a whole number .* \(got 0\)"),
+        (lambda message: "soon", r"retry_policy must return .* \(got 'soon'\)"),
     ],
 )
 def test_a_policy_that_breaks_its_word_is_named(policy: Callable[..., Any], text: str) -> None:
     with pytest.raises(PluginError, match=text):
-        checked_retry_policy(policy, "the retry_policy of x")(Unacknowledged(1, False, 5))
+        guarded_retry_policy(policy, Guard("x"))(Unacknowledged(1, False, 5))
 
 
 @pytest.mark.anyio
@@ -140,7 +141,7 @@ async def test_a_failing_retry_policy_ends_the_channel_with_its_name() -> None:
         async with listening(alice) as told:
             await alice.send(b"hello")
             await told.first(MessageSent)
-    assert raised.group_contains(PluginError, match="the retry_policy of plugin 'Named' failed")
+    assert raised.group_contains(PluginError, match="^plugin 'Named': retry_policy failed")
 
 
 @pytest.mark.anyio
@@ -150,7 +151,7 @@ async def test_an_id_function_that_breaks_its_word_is_told_to_the_sender(
 ) -> None:
     async with channel(id_function="mine", plugins=[Named(wrong)]) as alice:
         with pytest.raises(
-            PluginError, match=r"the id_function of plugin 'Named' (failed|returned)"
+            PluginError, match=r"^plugin 'Named': id_function (failed|must return a text)"
         ):
             await alice.send(b"hello")
         assert alice.log() == []

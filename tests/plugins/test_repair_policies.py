@@ -14,8 +14,9 @@ from hypothesis import strategies as st
 from reliable_channel import ChannelOptions, MessageLost, MessageReceived
 from reliable_channel.errors import PluginError
 from reliable_channel.events import RepairRequested
-from reliable_channel.hooks import hookimpl
-from reliable_channel.policies import REPAIR_POLICIES, checked_repair_policy
+from reliable_channel.guard import Guard
+from reliable_channel.hooks import Register, hookimpl
+from reliable_channel.policies import REPAIR_POLICIES, guarded_repair_policy
 from reliable_channel.repair_policies import (
     FADE,
     Lately,
@@ -238,8 +239,8 @@ class Named:
         self.policy = policy
 
     @hookimpl
-    def make_repair_policy(self, name: str) -> Callable[..., Any] | None:
-        return self.policy if name == "mine" else None
+    def register_repair_policies(self, register: Register) -> None:
+        register("mine", self.policy)
 
 
 def never(missing: Missing) -> RepairStep:
@@ -342,23 +343,23 @@ step: Any = RepairStep
 @pytest.mark.parametrize(
     ("policy", "text"),
     [
-        (fail, "the policy of x failed: LookupError"),
-        (lambda missing: None, "the policy of x returned None; allowed is a RepairStep"),
-        (lambda missing: step("soon"), "whose look_at_ms is 'soon'; allowed are None and"),
-        (lambda missing: step(ask_at_ms=True), "whose ask_at_ms is True"),
-        (lambda missing: step(1, "guess"), "whose look is 'guess'; allowed are 'hint', "),
-        (lambda missing: step(1, ["hint"]), "whose look is "),
+        (fail, "^x: retrieval_strategy failed: LookupError"),
+        (lambda missing: None, r"retrieval_strategy must return a RepairStep \(got None"),
+        (lambda missing: step("soon"), r"`look_at_ms` .* must be None or .* \(got 'soon'\)"),
+        (lambda missing: step(ask_at_ms=True), r"`ask_at_ms` .* must be .* \(got True\)"),
+        (lambda missing: step(1, "guess"), r"`look` .* one of 'hint', .* \(got 'guess'\)"),
+        (lambda missing: step(1, ["hint"]), r"`look` .* \(got \['hint'\]\)"),
     ],
 )
 def test_a_policy_that_breaks_its_word_is_named(policy: Callable[..., Any], text: str) -> None:
     with pytest.raises(PluginError, match=text):
-        checked_repair_policy(policy, "the policy of x")(NEW)
+        guarded_repair_policy(policy, Guard("x"))(NEW)
 
 
 @pytest.mark.anyio
 @pytest.mark.parametrize(
     ("by_name", "whose"),
-    [(True, "the retrieval_strategy of plugin 'Named'"), (False, "the given retrieval_strategy")],
+    [(True, "plugin 'Named'"), (False, "the application")],
 )
 async def test_a_failing_policy_ends_the_channel_with_its_name(by_name: bool, whose: str) -> None:
     network = MemoryNetwork()
@@ -367,18 +368,20 @@ async def test_a_failing_policy_ends_the_channel_with_its_name(by_name: bool, wh
         async with listening(reader(library, **chosen(fail, by_name=by_name))):
             alice.publish(alice.write("m2", ENTRY))
             await anyio.sleep(5)
-    assert raised.group_contains(PluginError, match=f"{whose} failed: LookupError")
+    assert raised.group_contains(
+        PluginError, match=f"^{whose}: retrieval_strategy failed: LookupError"
+    )
 
 
 def test_a_name_that_nobody_knows_or_two_do_is_refused() -> None:
     library = Library(MemoryNetwork())
-    with pytest.raises(ValueError, match=r"^retrieval_strategy is 'mine'; allowed are 'both', "):
+    with pytest.raises(ValueError, match=r"^`retrieval_strategy` .* both, .*got 'mine'"):
         reader(library, retrieval_strategy="mine")
 
     class Adaptive:
         @hookimpl
-        def make_repair_policy(self, name: str) -> RepairPolicy | None:
-            return never
+        def register_repair_policies(self, register: Register) -> None:
+            register("both", never)
 
-    with pytest.raises(PluginError, match=r"'both' is claimed by .*'Adaptive' and 'policies'"):
+    with pytest.raises(PluginError, match=r"'both' is registered .* 'built in' and 'Adaptive'"):
         reader(library, plugins=[Adaptive()])

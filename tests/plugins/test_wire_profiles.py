@@ -11,10 +11,10 @@ import pytest
 from reliable_channel import ChannelHub, ChannelOptions, ReliableChannel
 from reliable_channel.errors import PluginError, StateMismatch
 from reliable_channel.events import MessageMissing, MessageRejected, RejectionReason
-from reliable_channel.hooks import hookimpl
+from reliable_channel.hooks import Register, hookimpl
 from reliable_channel.hub import channel_of
-from reliable_channel.plugin_answers import make_wire_profile
-from reliable_channel.plugins import manager_with, plugin_manager
+from reliable_channel.plugins import process_registry, registry_with
+from reliable_channel.resolve import make_wire_profile
 from reliable_channel.sds.bloom import SPEC_BLOOM
 from reliable_channel.segmentation import Segment
 from reliable_channel.state import MemoryStateStore
@@ -94,11 +94,8 @@ class Shouting:
         self.profile, self.name = profile, name
 
     @hookimpl
-    def make_wire_profile(self, name: str) -> WireProfile | None:
-        if name != self.name:
-            return None
-        made: WireProfile = self.profile() if isinstance(self.profile, partial) else self.profile
-        return made
+    def register_wire_profiles(self, register: Register) -> None:
+        register(self.name, self.profile)
 
 
 def shouting(network: MemoryNetwork, name: str, **arguments: Any) -> ReliableChannel:
@@ -210,10 +207,10 @@ def test_the_defaults_are_the_familys() -> None:
 
 
 def test_those_that_come_along_fill_the_same_hook() -> None:
-    assert make_wire_profile(plugin_manager(), "spec") is SPEC
-    assert make_wire_profile(plugin_manager(), "nim") is NIM
-    with pytest.raises(ValueError, match=r"^wire_profile is 'go'; allowed are 'spec', 'nim', and"):
-        make_wire_profile(plugin_manager(), "go")
+    assert make_wire_profile(process_registry(), "spec") is SPEC
+    assert make_wire_profile(process_registry(), "nim") is NIM
+    with pytest.raises(ValueError, match=r"^`wire_profile` must be one of nim, spec \(got 'go'"):
+        make_wire_profile(process_registry(), "go")
 
 
 # -- dialects that break their word ----------------------------------------------------------------
@@ -246,43 +243,48 @@ class RecognisesNothing(ShoutCodec):
 @pytest.mark.parametrize(
     ("profile", "text"),
     [
-        (partial(fail), "plugin 'Shouting' failed in make_wire_profile: LookupError"),
-        ("spec", "plugin 'Shouting' returned 'spec' from make_wire_profile; allowed are None and"),
-        (changed(name="other"), "name of .* is 'other'; allowed is 'shout'"),
-        (changed(codec=5), "codec of .* is 5; allowed is a Codec"),
-        (changed(bloom=None), "bloom of .* is None; allowed is a BloomForm"),
-        (changed(clock=1), "clock of .* is 1; allowed is a function"),
-        (changed(repair_timers=()), r"repair_timers of .* is \(\); allowed is RepairTimers"),
-        (changed(options=ChannelOptions()), "options of .* allowed is SdsOptions"),
-        (changed(marker="LOUD"), "marker of .* is 'LOUD'; allowed is bytes and None"),
-        (changed(encryption_order="never"), "encryption_order of .* is 'never'"),
-        (changed(segmentation="thirds"), "segmentation of .* is 'thirds'; allowed is None"),
-        (changed(codec=Broken(encode=fail)), "encode of the codec of .* failed: LookupErr"),
-        (changed(codec=Broken(encode=lambda m: "x")), "encode of .* returned 'x'; allowed"),
-        (changed(codec=Broken(decode=lambda d: d)), "decode of .* returned b'"),
+        (
+            "no.such.module:SHOUT",
+            "import of wire profile 'shout' from 'no.such.module:SHOUT' failed",
+        ),
+        (5, r"wire profile 'shout' must be a WireProfile \(got 5"),
+        (changed(name="other"), r"`name` of .* must be 'shout' \(got 'other'\)"),
+        (changed(codec=5), r"`codec` of .* must be a Codec \(got 5\)"),
+        (changed(bloom=None), r"`bloom` of .* must be a BloomForm \(got None\)"),
+        (changed(clock=1), r"`clock` of .* must be a function \(got 1\)"),
+        (changed(repair_timers=()), r"`repair_timers` of .* must be a RepairTimers \(got \(\)"),
+        (changed(options=ChannelOptions()), "`options` of .* must be a SdsOptions"),
+        (changed(marker="LOUD"), r"`marker` of .* must be bytes or None \(got 'LOUD'\)"),
+        (changed(encryption_order="never"), r"`encryption_order` of .* \(got 'never'\)"),
+        (changed(segmentation="thirds"), "`segmentation` of .* must be None, .*'thirds'"),
+        (changed(codec=Broken(encode=fail)), "`encode` of the codec failed: LookupErr"),
+        (
+            changed(codec=Broken(encode=lambda m: "x")),
+            r"`encode` of .* must return bytes \(got 'x'\)",
+        ),
+        (changed(codec=Broken(decode=lambda d: d)), "`decode` of .* must return a Message"),
         (changed(codec=NIM.codec, clock=NIM.clock, bloom=SPEC_BLOOM), None),
-        (changed(codec=RecognisesNothing()), "does not recognise a message that it has written"),
+        (changed(codec=RecognisesNothing()), "`recognises` of the codec must return True for a me"),
         (
             replace(SHOUT, codec=Broken(decode=lambda d: Message("a", "b", "c"))),
-            "writes sender_id 'sender' and reads 'a'",
+            r"`sender_id` of a decoded sample .* the encoded 'sender' \(got 'a'\)",
         ),
     ],
     ids=lambda value: value if isinstance(value, str) else "",
 )
 def test_a_profile_that_cannot_be_used_is_named(profile: Any, text: str | None) -> None:
-    manager = manager_with([Shouting(profile)])
+    registry = registry_with([Shouting(profile)])
     if text is None:
-        assert make_wire_profile(manager, "shout").name == "shout"
+        assert make_wire_profile(registry, "shout").name == "shout"
         return
     with pytest.raises(PluginError, match=text) as raised:
-        make_wire_profile(manager, "shout")
-    assert "plugin 'Shouting'" in str(raised.value)
+        make_wire_profile(registry, "shout")
+    assert str(raised.value).startswith("plugin 'Shouting': ")
 
 
 def test_a_name_that_two_claim_names_both() -> None:
-    manager = manager_with([Shouting(changed(name="nim"), "nim")])
-    with pytest.raises(PluginError, match=r"'nim' is claimed by .*'Shouting' and 'wire profiles'"):
-        make_wire_profile(manager, "nim")
+    with pytest.raises(PluginError, match=r"'nim' .* two plugins, 'built in' and 'Shouting'"):
+        registry_with([Shouting(changed(name="nim"), "nim")])
 
 
 @pytest.mark.anyio
@@ -302,5 +304,5 @@ async def test_a_codec_that_fails_later_ends_its_channel_with_its_name() -> None
                 await alice.send(b"hello")
                 await anyio.sleep(5)
     assert raised.group_contains(
-        PluginError, match="decode of the codec of the wire profile of plugin 'Shouting' failed"
+        PluginError, match="^plugin 'Shouting': `decode` of the codec failed"
     )

@@ -4,9 +4,9 @@ from typing import Any
 
 import pytest
 
-from reliable_channel.hooks import hookimpl
-from reliable_channel.plugins import plugin_manager
-from reliable_channel.repair_policies import REPAIR_POLICIES, RepairPolicy, sds_r_only
+from reliable_channel.hooks import Register, hookimpl
+from reliable_channel.plugins import process_registry
+from reliable_channel.repair_policies import REPAIR_POLICIES, sds_r_only
 from reliable_channel_lab.sweep.group import GroupRun
 
 
@@ -54,18 +54,18 @@ def test_adaptive_asks_store_less_often_for_what_it_lacks() -> None:
 def test_the_policy_of_a_plugin_is_obeyed() -> None:
     class Plugin:
         @hookimpl
-        def make_repair_policy(self, name: str) -> RepairPolicy | None:
-            return sds_r_only if name == "neighbours" else None
+        def register_repair_policies(self, register: Register) -> None:
+            register("neighbours", sds_r_only)
 
     with pytest.raises(
-        ValueError, match=r"^retrieval_strategy is .neighbours.; allowed are .both."
+        ValueError, match=r"^`retrieval_strategy` must be one of .*both.*neighbours"
     ):
         measured(retrieval_strategy="neighbours")
-    plugin = plugin_manager().register(Plugin())
+    process_registry().add(Plugin(), "neighbours")
     try:
         record = measured(loss=0.3, retrieval_strategy="neighbours")
     finally:
-        plugin_manager().unregister(name=plugin)
+        process_registry().remove("neighbours")
     assert record["store_request_per_message"] == 0
     assert record["repair_per_message"] > 0
     assert record["delivery_probability"] == 1

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 import anyio
 
 from reliable_channel.encryption import DecryptionFailed, Encryption
-from reliable_channel.plugin_answers import make_encryption
-from reliable_channel.plugins import plugin_manager
+from reliable_channel.plugins import process_registry
+from reliable_channel.resolve import make_encryption
 
 EncryptionFactory = Callable[[], Encryption]
 """Makes an encryption in a worker; it must pickle, and what it makes need not."""
@@ -31,7 +31,7 @@ class NamedEncryption:
             PluginError: a plugin failed, or two know the scheme.
             ValueError: no plugin knows the scheme, or the one that does refuses the rest.
         """
-        return make_encryption(plugin_manager(), self.url, self.channel_id, self.sender_id)
+        return make_encryption(process_registry(), self.url, self.channel_id, self.sender_id)
 
 
 @dataclass(frozen=True, slots=True)

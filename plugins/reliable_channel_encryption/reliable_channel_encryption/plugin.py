@@ -3,7 +3,7 @@
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
-from reliable_channel.spi import Encryption, hookimpl
+from reliable_channel.spi import Encryption, Register, hookimpl
 
 from .keys import Keyring, Secret
 from .symmetric import CIPHERS, SymmetricEncryption
@@ -15,18 +15,22 @@ ALLOWED = (
 
 
 @hookimpl
-def make_encryption(url: str, channel_id: str) -> Encryption | None:
-    """Seal with the first key of a file and open with any of them: one in hex a line.
+def register_encryptions(register: Register) -> None:
+    """Register a scheme for each cipher."""
+    for cipher in CIPHERS:
+        register(cipher, make_encryption)
 
-    The channel id is the context: what was sealed for another channel is not opened.
+
+def make_encryption(url: str, channel_id: str) -> Encryption:
+    """Encrypt with the first key of a file, decrypt with any of them: one in hex a line.
+
+    The channel id is the context, so a message for another channel fails to decrypt.
 
     Raises:
         ValueError: no path, a file that cannot be read, or one without keys.
     """
     parts = urlsplit(url)
-    algorithm = next((name for name in CIPHERS if name == parts.scheme), None)
-    if algorithm is None:
-        return None
+    algorithm = next(name for name in CIPHERS if name == parts.scheme)
     path = Path(unquote(parts.path[1:]))
     if parts.netloc or parts.query or path == Path():
         raise ValueError(f"encryption is {url!r}; allowed is {ALLOWED}")

@@ -1,15 +1,9 @@
 """What reliable-channel finds through the entry point `mvds`."""
 
-from typing import Final
-
-from reliable_channel.spi import SyncCore, SyncSetting, hookimpl
-
-from .channel import MvdsCore
-
-NAME: Final = "mvds"
+from reliable_channel.spi import Register, hookimpl
 
 
 @hookimpl
-def make_sync_core(protocol: str, setting: SyncSetting) -> SyncCore | None:
-    """The core of `sync="mvds"`."""
-    return MvdsCore(setting) if protocol == NAME else None
+def register_sync_cores(register: Register) -> None:
+    """Register the core of `sync="mvds"`."""
+    register("mvds", "reliable_channel_mvds.channel:MvdsCore")

@@ -17,7 +17,7 @@ from reliable_channel import (
     MessageSent,
     ReliableChannel,
 )
-from reliable_channel.plugins import plugin_manager
+from reliable_channel.plugins import process_registry
 from reliable_channel.transport import MemoryNetwork
 from reliable_channel_mvds import plugin
 
@@ -33,13 +33,13 @@ def anyio_backend(request: pytest.FixtureRequest) -> str:
 
 @pytest.fixture(autouse=True)
 def registered() -> Iterator[None]:
-    manager = plugin_manager()
-    if manager.has_plugin("mvds"):
+    registry = process_registry()
+    if "mvds" in registry.plugins:
         yield
         return
-    manager.register(plugin, name="mvds")
+    registry.add(plugin, "mvds")
     yield
-    manager.unregister(plugin)
+    registry.remove("mvds")
 
 
 class Told:

@@ -1,25 +1,15 @@
 """What the package adds to reliable-channel: `sync="svs"`, and channels at `ndn://` URLs."""
 
-from reliable_channel.spi import SyncCore, SyncSetting, Transport, WakuSettings, hookimpl
-
-from .channel import SvsCore
-from .ndn.transport import NdnTransport
-from .ndn.url import SCHEME
+from reliable_channel.spi import Register, hookimpl
 
 
 @hookimpl
-def make_sync_core(protocol: str, setting: SyncSetting) -> SyncCore | None:
-    """The core of `sync="svs"`."""
-    return SvsCore(setting) if protocol == "svs" else None
+def register_sync_cores(register: Register) -> None:
+    """Register the core of `sync="svs"`."""
+    register("svs", "reliable_channel_svs.channel:SvsCore")
 
 
 @hookimpl
-def make_transport(url: str, sender_id: str, settings: WakuSettings) -> Transport | None:
-    """`ndn://host:port/group`: a group on NDN, through a forwarder.
-
-    Raises:
-        ValueError: it is not of that form.
-    """
-    if url.partition("://")[0].lower() != SCHEME:
-        return None
-    return NdnTransport(url, settings, sender_id)
+def register_transports(register: Register) -> None:
+    """Register `ndn://host:port/group`: a group on NDN, through a forwarder."""
+    register("ndn", "reliable_channel_svs.ndn.transport:NdnTransport")

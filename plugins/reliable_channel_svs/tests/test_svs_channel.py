@@ -21,7 +21,7 @@ from reliable_channel.events import (
     RejectionReason,
     RepairRequested,
 )
-from reliable_channel.plugins import plugin_manager
+from reliable_channel.plugins import process_registry
 from reliable_channel.runtime.outbox import Outbox
 from reliable_channel.sds.archive import NO_ARCHIVE
 from reliable_channel.sds.changes import NO_RECORDER
@@ -355,13 +355,13 @@ def test_the_outbox_takes_no_part_of_a_vector_for_another() -> None:
 
 @pytest.fixture
 def registered() -> Iterator[None]:
-    manager = plugin_manager()
-    if manager.is_registered(plugin):  # found by its entry point
+    registry = process_registry()
+    if registry.has(plugin):  # found by its entry point
         yield
         return
-    manager.register(plugin, name="svs")
+    registry.add(plugin, "svs")
     yield
-    manager.unregister(plugin)
+    registry.remove("svs")
 
 
 @asynccontextmanager

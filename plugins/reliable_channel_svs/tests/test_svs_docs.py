@@ -10,7 +10,7 @@ import pytest
 
 import reliable_channel_svs
 import reliable_channel_svs.ndn
-from reliable_channel.plugins import plugin_manager
+from reliable_channel.plugins import process_registry
 
 PAGES = [Path(__file__).parents[3] / "docs" / "svs.md", Path(__file__).parents[1] / "README.md"]
 SNIPPETS = [s for p in PAGES for s in re.findall(r"```python\n(.*?)```", p.read_text(), re.DOTALL)]
@@ -20,9 +20,9 @@ SNIPPETS = [s for p in PAGES for s in re.findall(r"```python\n(.*?)```", p.read_
 def installed(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """The plugin as readers of the page have it; other tests name those that they want."""
     monkeypatch.setenv("RELIABLE_CHANNEL_PLUGINS", "svs")
-    plugin_manager.cache_clear()
+    process_registry.cache_clear()
     yield
-    plugin_manager.cache_clear()
+    process_registry.cache_clear()
 
 
 @pytest.mark.parametrize("snippet", SNIPPETS, ids=range(len(SNIPPETS)))

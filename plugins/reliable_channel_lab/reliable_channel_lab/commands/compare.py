@@ -11,8 +11,9 @@ import typer
 from rich.table import Table
 
 from reliable_channel.cli.console import err, out, warn
-from reliable_channel.plugin_answers import sync_core
-from reliable_channel.plugins import plugin_manager
+from reliable_channel.plugins import process_registry
+from reliable_channel.registry import SYNC_CORES
+from reliable_channel.resolve import make_sync_core
 from reliable_channel.sync_core import SyncCore, SyncSetting
 from reliable_channel_audit.plots import PlotsUnavailable
 
@@ -98,12 +99,12 @@ def _run(cell: Cell, terms: Terms) -> Figure:
 
 
 def _make(sync: str, setting: SyncSetting) -> SyncCore:
-    return sync_core(plugin_manager(), sync, setting)
+    return make_sync_core(process_registry(), sync, setting)
 
 
 def _absent() -> Iterator[tuple[str, str]]:
     """The protocols that no installed plugin brings, and how to get them."""
-    known = {plugin for plugin, _ in plugin_manager().list_name_plugin()}
+    known = process_registry().names(SYNC_CORES)
     for sync in dict.fromkeys(variant.sync for variant in VARIANTS.values()):
         if sync not in known:
             yield sync, f"not installed (pip install reliable-channel-{sync})"

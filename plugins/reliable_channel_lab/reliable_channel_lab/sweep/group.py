@@ -5,9 +5,9 @@ from random import Random
 from typing import ClassVar, Final, Literal
 
 from reliable_channel.options import ChannelOptions
-from reliable_channel.plugin_answers import make_repair_policy
-from reliable_channel.plugins import plugin_manager
+from reliable_channel.plugins import process_registry
 from reliable_channel.repair_policies import REPAIR_POLICIES, RepairPolicy
+from reliable_channel.resolve import make_repair_policy
 
 from ..sim.relay import RelayNetwork
 from ..sim.scenario import (
@@ -110,7 +110,7 @@ class GroupRun(Run):
         """
         name = dict(self.options).get("retrieval_strategy", "both")
         # Ours need no plugins, which each process would load.
-        return REPAIR_POLICIES.get(name) or make_repair_policy(plugin_manager(), name)
+        return REPAIR_POLICIES.get(name) or make_repair_policy(process_registry(), name)
 
     def _scenario(self, options: ChannelOptions) -> Scenario:
         random = Random(f"{self.seed} talk").random
