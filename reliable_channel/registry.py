@@ -141,26 +141,23 @@ class Registration:
                 raise
             raise ValueError(f"{error} (plugin {self.plugin!r})") from error
 
+    def provide_old(self, given: str, contract: Contract, **offered: object) -> Any:
+        """What a deprecated hook returns for a name or URL; None if the plugin does not know it.
+
+        Raises:
+            PluginError, ValueError: as `provide`.
+        """
+        maybe = Contract(lambda value: value is None or contract.fits(value), *contract[1:])
+        function = cast("Callable[..., object]", self.value)
+        call = Call(self.plugin, self.kind.old_hook, function, parameters(function)[0])
+        return call.guarded(maybe, (ValueError,), **{"name": given, "protocol": given, **offered})
+
     def _check_parameters(self, function: Callable[..., object]) -> None:
         if lacking := parameters(function)[1].difference(self.kind.offers):
             raise PluginError(
                 f"{self.guard.owner}: {self.what} takes {', '.join(sorted(lacking))}; it can take "
                 f"{', '.join(self.kind.offers)}"
             )
-
-
-@dataclass(frozen=True, slots=True)
-class Provided:
-    """An object from a plugin."""
-
-    value: Any
-    plugin: str
-    built_in: bool
-
-    @property
-    def guard(self) -> Guard:
-        """The guard that names the plugin."""
-        return Guard(f"plugin {self.plugin!r}")
 
 
 class Registry:
@@ -170,7 +167,8 @@ class Registry:
         self._plugins: dict[str, object] = {}
         self._hooks: dict[str, tuple[str, ...]] = {}
         self._tables: dict[str, dict[str, Registration]] = {kind.hook: {} for kind in KINDS}
-        self._old: list[tuple[Kind, Call]] = []
+        self._old: list[Registration] = []
+        """Functions of deprecated hooks, which are asked for every name."""
         self._commands: list[Call] = []
 
     def copy(self) -> "Registry":
@@ -199,14 +197,12 @@ class Registry:
         for registration in found:
             self._tables[registration.kind.hook][registration.name] = registration
         for kind in KINDS:
-            if kind is OBSERVERS and kind.old_hook in hooks:
-                observer = Registration(name, kind, name, hooks[kind.old_hook])
-                self._tables[kind.hook].setdefault(name, observer)
-            elif kind.old_hook in hooks:
-                function = hooks[kind.old_hook]
-                self._old.append(
-                    (kind, Call(name, kind.old_hook, function, parameters(function)[0]))
-                )
+            if kind.old_hook in hooks:
+                old = Registration(name, kind, name, hooks[kind.old_hook])
+                if kind is OBSERVERS:
+                    self._tables[kind.hook].setdefault(name, old)
+                else:
+                    self._old.append(old)
         if "register_commands" in hooks:
             self._commands.append(Call(name, "register_commands", hooks["register_commands"]))
         self._plugins[name], self._hooks[name] = plugin, tuple(sorted(hooks))
@@ -217,7 +213,7 @@ class Registry:
         for table in self._tables.values():
             for one in [one for one in table.values() if one.plugin == name]:
                 del table[one.name]
-        self._old = [(kind, call) for kind, call in self._old if call.plugin != name]
+        self._old = [one for one in self._old if one.plugin != name]
         self._commands = [call for call in self._commands if call.plugin != name]
 
     @property
@@ -258,26 +254,23 @@ class Registry:
 
     def provide(
         self, kind: Kind, given: str, contract: Contract, **offered: object
-    ) -> Provided | None:
-        """The object of a name or URL; None if no plugin knows it.
+    ) -> tuple[Registration, Any] | None:
+        """The object of a name or URL, and its registration; None if no plugin knows it.
 
         Raises:
             PluginError: its plugin failed, or two plugins provide it.
             ValueError: its plugin refuses the rest of the URL.
         """
         key = given.partition(":")[0].lower() if kind.by_scheme else given
-        found: list[Provided] = []
-        if registration := self._tables[kind.hook].get(key):
-            value = registration.provide(contract, **offered)
-            found.append(Provided(value, registration.plugin, registration.built_in))
-        maybe = Contract(lambda value: value is None or contract.fits(value), *contract[1:])
-        for _, call in (one for one in self._old if one[0] is kind):
-            value = call.guarded(maybe, (ValueError,), name=given, protocol=given, **offered)
-            if value is not None:
-                found.append(Provided(value, call.plugin, False))
+        found: list[tuple[Registration, Any]] = []
+        if one := self._tables[kind.hook].get(key):
+            found.append((one, one.provide(contract, **offered)))
+        asked = [one for one in self._old if one.kind is kind]
+        answers = [(one, one.provide_old(given, contract, **offered)) for one in asked]
+        found += [answer for answer in answers if answer[1] is not None]
         if len(found) > 1:
             what = f"{kind.what} {given!r}"
-            raise PluginError(_both(what, *(one.plugin for one in found[:2])))
+            raise PluginError(_both(what, *(one.plugin for one, _ in found[:2])))
         return found[0] if found else None
 
     def _collect(self, kind: Kind, hook: Call, found: list[Registration], built_in: bool) -> None:

@@ -23,7 +23,7 @@ from .registry import (
     TRANSPORTS,
     WIRE_PROFILES,
     Kind,
-    Provided,
+    Registration,
     Registry,
 )
 from .sds.profile import WireProfile
@@ -44,9 +44,11 @@ def make_transport(
         ValueError: the scheme is unknown, or the rest of the URL is malformed.
     """
     channel = {"channel_id": channel_id, "sender_id": sender_id, "settings": settings}
-    made = _provided(registry, TRANSPORTS, "node", url, instance(Transport), url=url, **channel)
-    transport: Transport = made.value
-    return transport if made.built_in else GuardedTransport(transport, made.guard)
+    found, transport = _provided(
+        registry, TRANSPORTS, "node", url, instance(Transport), url=url, **channel
+    )
+    made: Transport = transport
+    return made if found.built_in else GuardedTransport(made, found.guard)
 
 
 def make_state_store(registry: Registry, url: str, channel_id: str, sender_id: str) -> StateStore:
@@ -56,8 +58,9 @@ def make_state_store(registry: Registry, url: str, channel_id: str, sender_id: s
         PluginError, ValueError: as `make_transport`.
     """
     channel = {"url": url, "channel_id": channel_id, "sender_id": sender_id}
-    made = _provided(registry, STATE_STORES, "state", url, instance(StateStore), **channel)
-    store: StateStore = made.value
+    store: StateStore = _provided(
+        registry, STATE_STORES, "state", url, instance(StateStore), **channel
+    )[1]
     return store
 
 
@@ -68,8 +71,9 @@ def make_encryption(registry: Registry, url: str, channel_id: str, sender_id: st
         PluginError, ValueError: as `make_transport`.
     """
     channel = {"url": url, "channel_id": channel_id, "sender_id": sender_id}
-    made = _provided(registry, ENCRYPTIONS, "encryption", url, instance(Encryption), **channel)
-    encryption: Encryption = made.value
+    encryption: Encryption = _provided(
+        registry, ENCRYPTIONS, "encryption", url, instance(Encryption), **channel
+    )[1]
     return encryption
 
 
@@ -80,8 +84,9 @@ def make_sync_core(registry: Registry, protocol: str, setting: SyncSetting) -> S
         PluginError: its plugin failed.
         ValueError: the name is unknown.
     """
-    made = _provided(registry, SYNC_CORES, "sync", protocol, instance(SyncCore), setting=setting)
-    core: SyncCore = made.value
+    core: SyncCore = _provided(
+        registry, SYNC_CORES, "sync", protocol, instance(SyncCore), setting=setting
+    )[1]
     return core
 
 
@@ -94,9 +99,11 @@ def make_wire_profile(registry: Registry, given: WireProfile | str) -> WireProfi
     """
     if isinstance(given, WireProfile):
         return given
-    made = _provided(registry, WIRE_PROFILES, "wire_profile", given, instance(WireProfile))
-    profile: WireProfile = made.value
-    return profile if made.built_in else guarded_wire_profile(profile, given, made.guard)
+    found, profile = _provided(
+        registry, WIRE_PROFILES, "wire_profile", given, instance(WireProfile)
+    )
+    made: WireProfile = profile
+    return made if found.built_in else guarded_wire_profile(made, given, found.guard)
 
 
 def make_retry_policy(registry: Registry, given: RetryPolicy | str) -> RetryPolicy:
@@ -134,8 +141,8 @@ def _function(
 ) -> tuple[Any, Guard | None]:
     """A function of a name or the given one, and the guard it needs; None for the SDK's own."""
     if isinstance(given, str):
-        made = _provided(registry, kind, argument, given, FUNCTION)
-        return made.value, None if made.built_in else made.guard
+        found, function = _provided(registry, kind, argument, given, FUNCTION)
+        return function, None if found.built_in else found.guard
     if callable(given):
         return given, Guard("the application")
     raise ValueError(f"`{argument}` must be a name or a function (got {given!r})")
@@ -143,7 +150,7 @@ def _function(
 
 def _provided(
     registry: Registry, kind: Kind, argument: str, given: str, contract: Contract, **offered: object
-) -> Provided:
+) -> tuple[Registration, Any]:
     found = registry.provide(kind, given, contract, **offered)
     if found is None:
         form = "a URL of one of the schemes" if kind.by_scheme else "one of"

@@ -1,9 +1,9 @@
 """What a channel asks of a sync protocol, and what a plugin needs to write one.
 
-`SdsProtocol` comes along; `ReliableChannel(…, sync="name")` takes one of a plugin
-(`hooks.register_sync_cores`). A core is sans-I/O: it reads no clock, draws no random number but from the
-function it is given, and waits for nothing. After each call its owner writes `changes()`, then
-tells the application what `events()` hands out and broadcasts what `outgoing()` hands out.
+`SdsProtocol` is built in; `ReliableChannel(…, sync="name")` uses the core that a plugin registered
+(`hooks.register_sync_cores`). A core is sans-I/O: it reads no clock, takes random numbers only from
+the given function, and never waits. After each call its owner writes `changes()`, then emits
+`events()` to the application and broadcasts `outgoing()`.
 """
 
 from collections.abc import Callable, Collection, Iterator, Sequence
