@@ -1,8 +1,12 @@
 """The transport of a plugin under guard."""
 
-from collections.abc import AsyncGenerator
+import math
+from collections.abc import AsyncGenerator, Awaitable, Callable, Coroutine
 from contextlib import aclosing
-from typing import Any, Final
+from functools import wraps
+from typing import Any, Final, ParamSpec, TypeVar
+
+import anyio
 
 from .guard import Contract, Guard, instance
 from .transport.base import (
@@ -20,6 +24,12 @@ from .transport.base import (
     nodes_of,
     renew,
 )
+
+P = ParamSpec("P")
+T = TypeVar("T")
+HANGS_S: Final = 60.0
+"""A call that exceeds this is treated as hung and cancelled, so another transport or a retry can
+proceed."""
 
 
 def _are_received(value: object) -> bool:
@@ -53,21 +63,12 @@ class GuardedTransport:
         self.url = str(getattr(inner, "url", guard.owner))
         self._inner = inner
         self._guard = guard
-        self.open = self._coroutine("open", inner.open)
-        self.aclose = self._coroutine("aclose", inner.aclose)
-        self.receive = self._coroutine("receive", inner.receive, BATCH)
-        self.publish = self._coroutine("publish", inner.publish, hung=TransportError)
-        self.by_hash = self._coroutine("by_hash", inner.by_hash, RECEIVED, hung=StoreUnavailable)
+        self.open = _coroutine(guard, "open", inner.open, ANYTHING)
+        self.aclose = _coroutine(guard, "aclose", inner.aclose, ANYTHING)
+        self.receive = _coroutine(guard, "receive", inner.receive, BATCH)
+        self.publish = _coroutine(guard, "publish", inner.publish, ANYTHING, hung=TransportError)
+        self.by_hash = _coroutine(guard, "by_hash", inner.by_hash, RECEIVED, hung=StoreUnavailable)
         self.envelope = guard.function(_of("envelope"), inner.envelope, ENVELOPE, _FAILS)
-
-    def _coroutine(
-        self,
-        method: str,
-        function: Any,
-        contract: Contract = ANYTHING,
-        hung: type[TransportError] | None = None,
-    ) -> Any:
-        return self._guard.coroutine(_of(method), function, contract, _FAILS, hung=hung)
 
     @property
     def has_store(self) -> bool:
@@ -115,3 +116,24 @@ class GuardedTransport:
 
 def _of(method: str) -> str:
     return f"{method} of the transport"
+
+
+def _coroutine(
+    guard: Guard,
+    method: str,
+    function: Callable[P, Awaitable[T]],
+    contract: Contract,
+    *,
+    hung: type[TransportError] | None = None,
+) -> Callable[P, Coroutine[Any, Any, T]]:
+    """The method under guard; with `hung`, cancelled after `HANGS_S`."""
+    what = _of(method)
+
+    @wraps(function, assigned=(), updated=())
+    async def guarded(*arguments: P.args, **keywords: P.kwargs) -> T:
+        limit_s = HANGS_S if hung else math.inf
+        with anyio.move_on_after(limit_s), guard.watching(what, _FAILS):
+            return guard.checked(what, await function(*arguments, **keywords), contract)
+        raise (hung or TimeoutError)(f"{guard.owner}: {what} did not return in {limit_s:g} s")
+
+    return guarded

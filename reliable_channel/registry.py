@@ -14,8 +14,9 @@ from typing import Any, Final, cast
 
 import pluggy
 
+from .calls import Call, parameters
 from .errors import PluginError
-from .guard import FUNCTION, NOTHING, Call, Contract, Guard, parameters
+from .guard import FUNCTION, NOTHING, Contract, Guard
 from .hooks import PROJECT, Hooks
 from .old_hooks import OldHooks
 

@@ -4,8 +4,9 @@ from contextlib import suppress
 
 import typer
 
+from ..calls import Call
 from ..errors import PluginError
-from ..guard import NOTHING, Call
+from ..guard import NOTHING
 from ..plugins import working_registry
 from .console import warn
 

@@ -4,9 +4,10 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from typing import Protocol
 
+from ..calls import SLOW_S
 from ..errors import PluginError
 from ..events import Event, ObserverSetAside, ObserverSlow
-from ..guard import NOTHING, SLOW_S, Guard
+from ..guard import NOTHING, Guard
 
 
 class Observer(Protocol):

@@ -14,7 +14,7 @@ import pytest
 import typer
 from typer.testing import CliRunner
 
-from reliable_channel import Event, MessageReceived, ReliableChannel, guard
+from reliable_channel import Event, MessageReceived, ReliableChannel, guarded_transport
 from reliable_channel import plugins as registry
 from reliable_channel.cli.main import COMMANDS, command_line
 from reliable_channel.encryption import EncryptionPair
@@ -354,7 +354,7 @@ def test_the_trace_shows_a_call_before_it_returns(
 async def test_a_transport_that_hangs_is_given_up_and_the_message_goes_later(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(guard, "HANGS_S", 0.05)
+    monkeypatch.setattr(guarded_transport, "HANGS_S", 0.05)
     network, calls_left = MemoryNetwork(), [True]
 
     class Hanging(MemoryTransport):
