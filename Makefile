@@ -6,6 +6,9 @@ VENV   := .venv
 BIN    := $(VENV)/bin
 READY  := $(VENV)/.ready
 SPARK_READY := $(VENV)/.spark-ready
+WORKERS ?= auto
+PYTEST = $(BIN)/python -m pytest --numprocesses $(WORKERS) --dist worksteal
+QUICK  := $(wildcard $(addprefix tests/,sds segmentation engine state))
 PLUGINS := $(wildcard plugins/*/pyproject.toml)
 PIP    := $(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps
 protoc  = PATH="$(abspath $(BIN)):$$PATH" $(BIN)/python -m grpc_tools.protoc -I proto \
@@ -21,8 +24,14 @@ help: ## list what can be made
 demo: $(READY) ## five participants, a lossy network, one log: the main job in under a minute
 	@$(BIN)/reliable-channel demo $(ARGS)
 
-test: $(READY) ## all tests but those of interop
-	@$(BIN)/python -m pytest $(ARGS)
+quick: $(READY) ## the tests of the cores and of state, in some 20 s
+	@$(PYTEST) -m "not slow" $(QUICK) $(ARGS)
+
+test: $(READY) ## all tests but the slow ones and those of Spark and interop, on all cores (WORKERS=1)
+	@$(PYTEST) -m "not slow" $(ARGS)
+
+test-slow: $(READY) ## the long tests: planted defects, kills, full disks, whole simulations
+	@$(PYTEST) -m slow $(ARGS)
 
 test-spark: $(SPARK_READY) ## the tests of the pipeline on Spark: they need Java 17 or 21
 	@$(BIN)/python -m pytest tests/pipeline/on_spark $(ARGS)

@@ -18,10 +18,14 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Final
 
+from filelock import FileLock
+
 JS: Final = Path(__file__).parent / "js"
 STAMP: Final = JS / "node_modules" / ".installed"
 """Holds the digest of the package files that `node_modules` was installed from."""
 REQUIREMENTS: Final = Path(__file__).parent.parent / "requirements" / "bench.txt"
+INSTALLING: Final = JS.parents[1] / "build" / "bench-js.lock"
+"""Locked while one of several processes installs."""
 OLDEST_MAJOR: Final = 20
 """@waku/sds 0.0.8 asks for 22; it was found to run on 20, and on nothing older."""
 INSTALL_TIMEOUT_S: Final = 300
@@ -51,6 +55,14 @@ def ready_node(*, install: bool = True) -> Node:
     Raises:
         NodeUnavailable: not there and, where `install` allows it, not to be had either.
     """
+    if not install:
+        return _ready_node(install=False)
+    INSTALLING.parent.mkdir(exist_ok=True)
+    with FileLock(INSTALLING):
+        return _ready_node(install=True)
+
+
+def _ready_node(*, install: bool) -> Node:
     node = _installed_node() or _node_of_wheel()
     if node is not None and _packages_are_current():
         return node

@@ -1,12 +1,12 @@
 """Where channels of the plugins' tests meet over real sockets."""
 
-import socket
 from collections.abc import Iterator
 
 import pytest
 from anyio.abc import TaskStatus
 from anyio.from_thread import start_blocking_portal
 
+from tests.multicast_groups import group_url
 from waku.node import EmbeddedNode, serve_node
 
 
@@ -14,10 +14,7 @@ from waku.node import EmbeddedNode, serve_node
 def real_node(request: pytest.FixtureRequest) -> Iterator[str]:
     """The URL of a node of each kind: an embedded one with its REST API, and a multicast group."""
     if request.param == "multicast":
-        with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as free:
-            free.bind(("127.0.0.1", 0))
-            port = free.getsockname()[1]
-        yield f"udp+multicast://239.255.42.96:{port}?interface=127.0.0.1&ttl=0"
+        yield group_url()
         return
     with start_blocking_portal() as portal:  # the server needs asyncio, whatever the test runs on
         served, url = portal.start_task(_serve)

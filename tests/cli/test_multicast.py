@@ -1,6 +1,6 @@
 """Processes in one multicast group: no node, no Store, and a fifth of what arrives is lost."""
 
-from os import getpid
+from tests.multicast_groups import group_url
 
 from .processes import payload, peers
 from .test_commands import QUICK
@@ -21,8 +21,7 @@ def flags(url: str, sender: str, seed: int) -> list[str]:
 
 
 def test_three_peers_of_a_group_find_each_other_and_end_with_one_log() -> None:
-    port = 20_000 + getpid() % 20_000
-    url = f"udp+multicast://239.255.42.98:{port}?interface=127.0.0.1&ttl=0"
+    url = group_url()
     with peers(*(flags(url, name, seed) for seed, name in enumerate(NAMES))) as found:
         for peer in found:
             peer.event("ready")

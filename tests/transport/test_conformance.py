@@ -2,8 +2,6 @@
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from itertools import count
-from os import getpid
 
 import pytest
 
@@ -17,15 +15,9 @@ from reliable_channel.transport import (
     WakuSettings,
     WakuTransport,
 )
+from tests.multicast_groups import group_url
 
 from .nodes import line
-
-_ports = count(20_000 + getpid() % 20_000)
-"""Other tests on this machine have other groups."""
-
-
-def group_url() -> str:
-    return f"udp+multicast://239.255.42.99:{next(_ports)}?interface=127.0.0.1&ttl=0"
 
 
 class TestMemory(TransportSuite):

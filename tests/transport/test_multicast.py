@@ -4,8 +4,7 @@ import socket
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
 from functools import partial
-from itertools import count, permutations
-from os import getpid
+from itertools import permutations
 from random import Random
 from typing import Any
 
@@ -36,24 +35,19 @@ from reliable_channel.transport.multicast_frames import (
 )
 from reliable_channel.transport.multicast_socket import Group, join
 from tests.channel.world import QUICK, Told, listening
+from tests.multicast_groups import group_url, new_port
 from waku.hashing import message_hash
 from waku.models import WakuMessage
 
 TAG = topic_tag("topic")
 HASH = bytes(range(32))
 SETTINGS = WakuSettings("/reliable-channel/1/general/proto")
-_ports = count(40_000 + getpid() % 20_000)
 
 
 @pytest.fixture(params=["asyncio", "trio"])
 def anyio_backend(request: pytest.FixtureRequest) -> str:
     """Real time: sockets do not wait in virtual time."""
     return str(request.param)
-
-
-def group_url(**values: object) -> str:
-    query = "&".join(f"{k}={v}" for k, v in ({"interface": "127.0.0.1", "ttl": 0} | values).items())
-    return f"udp+multicast://239.255.42.97:{next(_ports)}?{query}"
 
 
 @asynccontextmanager
@@ -325,7 +319,7 @@ async def test_a_group_and_a_node_at_once_are_one_channel_with_one_hash() -> Non
 
 @pytest.mark.anyio
 async def test_an_ipv6_group_works_as_well() -> None:
-    port = next(_ports)
+    port = new_port()
     for interface in (name for _, name in socket.if_nameindex()):
         url = f"udp+multicast://[ff02::4299]:{port}?interface={interface}"
         try:
