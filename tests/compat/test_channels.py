@@ -15,6 +15,8 @@ from interop.compat.wrapper import NodeWrapper
 
 from .nodes import CHANNEL, TOPIC, Nodes, Told, message, say
 
+pytestmark = pytest.mark.slow
+
 OTHER_TOPIC = "/test/1/elsewhere/proto"
 ALONE = {"retry_interval_ms": 3_600_000}
 """Nobody sends anything again by itself."""

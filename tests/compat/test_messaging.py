@@ -16,6 +16,8 @@ from waku.node import EmbeddedNode, NodeOptions
 
 from .nodes import TOPIC, Nodes, Told, address_of, message
 
+pytestmark = pytest.mark.slow
+
 
 def of_request(told: Told, request_id: str) -> list[str]:
     return [e["eventType"] for e in told.events if e.get("requestId") == request_id]

@@ -19,6 +19,8 @@ from interop.compat.docker_stand_in import docker
 from interop.compat.flags import BadFlag, NodeFlags
 from interop.compat.rest import Container, Engine
 
+pytestmark = pytest.mark.slow
+
 SHARD: Final = "/waku/2/rs/3/0"
 TOPIC: Final = "/test/1/waku-rest/proto"
 HARNESS: Final = {

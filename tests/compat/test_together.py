@@ -12,6 +12,8 @@ import pytest
 from interop.compat.rest import Container, Engine
 from tests.compat.nodes import Nodes, Told, address_of, message
 
+pytestmark = pytest.mark.slow
+
 SHARD = "/waku/2/rs/198/0"
 
 

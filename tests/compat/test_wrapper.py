@@ -13,6 +13,8 @@ from interop.compat.wrapper import NodeWrapper
 
 from .nodes import TOPIC, Nodes, Told, address_of, message
 
+pytestmark = pytest.mark.slow
+
 
 def test_the_file_can_stand_where_the_suite_imports_it() -> None:
     assert wrapper.__file__ is not None

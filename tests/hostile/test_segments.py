@@ -82,6 +82,7 @@ def test_segments_stay_bounded_are_named_and_an_honest_payload_arrives(attack: s
     assert named == (set() if attack in ("tiny", "another set each") else {"mallory"})
 
 
+@pytest.mark.slow
 def test_a_hundred_thousand_half_finished_payloads_leave_what_the_limit_has_room_for() -> None:
     segments = stage()
     dropped = 0

@@ -109,6 +109,7 @@ def test_a_flood_of_one_sender_stays_within_limits_and_a_payload_of_another_arri
     assert not any(isinstance(each, SegmentSetDropped) for each in outcomes)
 
 
+@pytest.mark.slow
 def test_a_hundred_thousand_half_finished_sets_of_one_sender() -> None:
     reassembler = Reassembler(LIMITS)
     outcomes: list[SegmentOutcome] = []

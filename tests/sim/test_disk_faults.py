@@ -32,6 +32,7 @@ PAIR = Scenario(
 )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", range(9_100_000, 9_100_030))
 def test_a_group_whose_disks_fail_ends_with_equal_logs(seed: int) -> None:
     result = Simulation(draw_disk_faults(seed)).run()

@@ -13,6 +13,7 @@ from random import Random
 from typing import Final
 
 import anyio
+import pytest
 import trio
 from trio.testing import MockClock
 
@@ -98,6 +99,7 @@ async def until(holds: Callable[[], bool], *, within_s: float) -> None:
             await anyio.sleep(5)
 
 
+@pytest.mark.slow
 def test_six_hours_with_outages_and_restarts(tmp_path: Path) -> None:
     in_virtual_time(six_hours, tmp_path)
 

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(sys.platform == "win32", reason="kills a forked process")
 def test_killed_at_every_write(tmp_path: Path) -> None:
     told = subprocess.run(

@@ -102,6 +102,7 @@ def digest_of(tmp_path: Path, results: str, *arguments: str) -> str:
     return done.stdout.split()[-1]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("jobs", ["1", "2"])
 def test_a_sweep_that_was_killed_goes_on_to_the_same_digest(tmp_path: Path, jobs: str) -> None:
     killed = subprocess.Popen(

@@ -174,6 +174,7 @@ async def test_an_unreadable_message_of_others_on_the_topic_is_no_harm() -> None
             await stranger.aclose()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("mode", [None], indirect=True)
 @pytest.mark.parametrize("way", [{}, {"service": "light"}, {"pubsub_topic": STATIC_SHARD}])
 async def test_200_messages_a_second_are_all_received_without_store(

@@ -35,7 +35,8 @@ every_sharding = pytest.mark.parametrize("pubsub_topic", [None, STATIC_SHARD])
 def channel_on(
     *lines: Line, channel_id: str = "y", sender_id: str = "alice", **settings: Any
 ) -> ReliableChannel:
-    topic = WakuSettings(default_content_topic(channel_id), **settings)
+    quietly = {"poll_max_interval_ms": 1_000} | settings
+    topic = WakuSettings(default_content_topic(channel_id), **quietly)
     ways = [
         WakuTransport(f"http://{number}", topic, http_transport=it)
         for number, it in enumerate(lines)
