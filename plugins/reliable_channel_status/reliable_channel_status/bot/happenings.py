@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from contextvars import ContextVar
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Final
+from typing import Final, Protocol
 
 from ..chats import Community
 from ..conversation import MessageState
@@ -18,15 +18,40 @@ from .loops import Pair
 from .rooms import Room
 from .sayings import Make
 
-if TYPE_CHECKING:
-    from .session import Session
+
+class Voice(Protocol):
+    """What a function of a bot needs of its session."""
+
+    def say(self, room: Room, make: Make, once: str) -> MessageId:
+        """Sign, keep and publish a payload, unless that was done before."""
+
+    def may_answer(self, pair: Pair) -> bool:
+        """Count an answer; False where a loop was found."""
+
+    def withhold(self, room: Room, make: Make) -> MessageId:
+        """Return the id that a message would have had."""
+
+    def was_withheld(self, message_id: str) -> bool:
+        """Whether nobody else knows of a message, as it was withheld."""
+
+    def answer_join_request(self, requester: PublicKey, once: str, *, accepted: bool) -> None:
+        """Answer a requester, sealed for nobody else."""
+
+    def is_privileged(self, user: PublicKey, chat_id: str) -> bool:
+        """Whether somebody may delete what others wrote, and pin."""
+
+    def name_of(self, user: PublicKey) -> str:
+        """What somebody was called last; else the start of the key."""
+
+    def with_names(self, text: str) -> str:
+        """A text with names instead of keys where somebody is mentioned."""
 
 
 @dataclass(slots=True, eq=False)
 class Turn:
     """One run of one function: it numbers what it says, so that a second run says nothing twice."""
 
-    session: Session
+    session: Voice
     name: str
     answers: Pair | None = None
     """The chat and the author of the message that it is about."""
@@ -152,7 +177,7 @@ class JoinRequest(Happening):
     async def answer(self, *, accepted: bool) -> None:
         """Tell the requester. Who is let in stands in the description, which the owner publishes
         after that."""
-        self.turn.session.answer_join_request(self, accepted=accepted)
+        self.turn.session.answer_join_request(self.author, self.turn.once(), accepted=accepted)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

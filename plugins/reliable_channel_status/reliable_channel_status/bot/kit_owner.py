@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Final
+from typing import Final, Protocol
 
 from waku import PubsubTopic, WakuMessage
 
@@ -24,11 +24,21 @@ from ..payloads import ChatMessage
 from ..pipeline import Opener, Sealer
 from ..topics import Topic
 
-if TYPE_CHECKING:
-    from .testkit import StatusTestKit
-
 NOT_A_MEMBER: Final = "user can't post in community"
 OUTDATED: Final = "outdated request to join"
+
+
+class Network(Protocol):
+    """What the owner needs of the test: time, and somewhere to publish."""
+
+    def now_ms(self) -> int:
+        """The time, in milliseconds since 1970."""
+
+    def next_clock(self) -> int:
+        """The clock of what a user does now."""
+
+    def publish(self, message: WakuMessage) -> None:
+        """Publish a message where the bot writes."""
 
 
 class KitOwner:
@@ -45,7 +55,7 @@ class KitOwner:
 
     def __init__(
         self,
-        kit: StatusTestKit,
+        kit: Network,
         key: PrivateKey,
         topics: Sequence[Topic],
         *,

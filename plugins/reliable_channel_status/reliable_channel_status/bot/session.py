@@ -27,7 +27,6 @@ from ..payloads import ChatMessage, ChatPayload
 from ..pipeline import Outgoing, Sealer
 from ..recent import Recent
 from ..rules import invalid
-from .happenings import JoinRequest
 from .link import NS_PER_MS
 from .loops import LoopGuard, Pair
 from .membership import Memberships
@@ -126,10 +125,9 @@ class Session:
             raise ValueError(f"{type(payload).__name__}: {why}")
         return payload
 
-    def answer_join_request(self, request: JoinRequest, *, accepted: bool) -> None:
-        """Tell a requester, sealed for nobody else."""
+    def answer_join_request(self, requester: PublicKey, once: str, *, accepted: bool) -> None:
+        """Answer a requester, sealed for nobody else."""
         assert self._community_sealer is not None  # nobody else could read the request
-        once = request.turn.once()
         if self.memory.said(once) is not None:
             return
         now_ms = self.now_ms()
@@ -138,10 +136,8 @@ class Session:
             accepted=accepted,
             community_id=self._community_sealer.public_key.compressed,
         )
-        topic = partitioned_topic(request.author)
-        self._send(
-            once, self._community_sealer.seal(response, topic, now_ms, receiver=request.author)
-        )
+        topic = partitioned_topic(requester)
+        self._send(once, self._community_sealer.seal(response, topic, now_ms, receiver=requester))
 
     def request_to_join(self, community: Community) -> None:
         """Ask the owner of a community to be let in.
