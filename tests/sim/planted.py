@@ -10,6 +10,7 @@ from contextlib import AbstractContextManager, contextmanager
 from typing import Any
 from unittest.mock import patch
 
+from reliable_channel.sds import comparison
 from reliable_channel.sds.bloom import RollingBloomFilter
 from reliable_channel.sds.comparison import LogComparison
 from reliable_channel.sds.message import Message, MessageKind
@@ -84,6 +85,21 @@ def differs_in_silence() -> AbstractContextManager[Any]:
     return patch.object(LogComparison, "review", lambda *_: None)
 
 
+def difference_forgotten() -> AbstractContextManager[Any]:
+    """Others that differ are forgotten before they had another turn to speak."""
+    return patch.object(comparison, "FORGET_MS", 40_000)
+
+
+def difference_of_another() -> AbstractContextManager[Any]:
+    """Participants are named as different that are not there."""
+    right = LogComparison.different_from
+
+    def wrong(self: LogComparison) -> tuple[str, ...]:
+        return tuple(f"not {name}" for name in right.__get__(self))
+
+    return patch.object(LogComparison, "different_from", property(wrong))
+
+
 PLANTS: dict[str, Callable[[], AbstractContextManager[Any]]] = {
     plant.__name__: plant
     for plant in (
@@ -93,6 +109,8 @@ PLANTS: dict[str, Callable[[], AbstractContextManager[Any]]] = {
         retry_forgotten,
         t_req_off_by_one,
         differs_in_silence,
+        difference_forgotten,
+        difference_of_another,
     )
 }
 

@@ -339,6 +339,8 @@ class Watch(Observer[SdsProtocol]):
 
     def _check_requests(self, core: SdsProtocol, now_ms: int) -> None:
         planned = core.repair_requests.planned()
+        if planned == self._planned:  # nearly always, and a difference of large sets takes long
+            return
         for message_id, due_ms in planned.items() - self._planned.items():
             right_ms = spec_t_req(self.name, message_id, now_ms, core.options.repair)
             if due_ms != right_ms:
