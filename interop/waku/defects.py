@@ -8,6 +8,10 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Final, Literal
 
+Request = Literal["none", "lost", "ignored", "answered"]
+"""What became of js-waku's one repair request for a message: it made none; it reached none of ours;
+it reached one, and nobody broadcast the message after it; or somebody did."""
+
 
 @dataclass(frozen=True, slots=True)
 class Missed:
@@ -24,6 +28,9 @@ class Missed:
     """js-waku told its application of it on arrival, as it does before it looks at it."""
     waits: bool
     """It is in js-waku's incoming buffer, and what it depends on is not there."""
+    is_sought: bool
+    """js-waku asks Store for it, by the hash that it was given first."""
+    request: Request
     attacked_at: float | None
     """When a hostile member began."""
 
@@ -63,6 +70,21 @@ ONE_REQUEST: Final = Defect(
     "one_repair_request.mjs",
     lambda missed: not missed.has_store and not missed.was_told,
 )
+WRONG_HINT: Final = Defect(
+    "js-wrong-hint",
+    "what js-waku sent is looked for in Store by its own hint, which is never right, if that came "
+    "before ours: one repair request is all there is then, and an outage takes it or its answer",
+    "`MissingMessageRetriever.addMissingMessage` of @waku/sdk keeps the first hint",
+    "first_hint.mjs",
+    lambda missed: (
+        missed.has_store
+        and missed.sender_kind == "js"
+        and missed.is_sought
+        and missed.request in ("lost", "answered")
+        and not missed.was_told
+        and not missed.waits
+    ),
+)
 POISONED: Final = Defect(
     "js-poisoned",
     "any Lamport timestamp is taken over, so that one hostile message moves the clock for good, "
@@ -79,7 +101,7 @@ WAITS_FOR_EVER: Final = Defect(
     lambda missed: missed.waits,
 )
 """Explains nothing by itself: something else must be missing, and explained."""
-ALL: Final = (LATE_JOIN, FORGETS_ITSELF, ONE_REQUEST, POISONED, WAITS_FOR_EVER)
+ALL: Final = (LATE_JOIN, FORGETS_ITSELF, ONE_REQUEST, WRONG_HINT, POISONED, WAITS_FOR_EVER)
 
 
 def explanation(missed: Missed, allowed: Sequence[Defect]) -> Defect | None:

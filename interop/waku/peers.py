@@ -3,6 +3,7 @@
 import json
 from base64 import b64decode, b64encode
 from collections.abc import Mapping
+from dataclasses import dataclass
 from hashlib import sha256
 from typing import Any, Final
 
@@ -109,14 +110,52 @@ class OurPeer(Peer):
         return self.command("statistics")
 
 
+@dataclass(frozen=True, slots=True)
+class JsState:
+    """What js-waku lacks at one moment, by message id."""
+
+    waiting: frozenset[str]
+    """They came, and wait for others in its incoming buffer."""
+    to_request: frozenset[str]
+    """It will ask the other participants for them."""
+    sought: frozenset[str]
+    """It asks Store for them, by the hash that it was given first."""
+
+
 class JsPeer(Peer):
     """A `ReliableChannel` of `@waku/sdk`."""
 
     kind = "js"
 
-    def waiting(self) -> set[str]:
-        """Ids of messages that wait for others in its incoming buffer."""
-        return set(self.command("statistics")["waiting"])
+    def state(self) -> JsState:
+        """What it lacks now."""
+        told = self.command("statistics")
+        return JsState(*(frozenset(told[name]) for name in JsState.__slots__))
+
+    def queries(self) -> int:
+        """How often Store has answered its question for messages by hash."""
+        return sum("reason" not in event for event in self._store_queries("hash"))
+
+    def requested_at_ms(self, message_id: str) -> int | None:
+        """When its first repair request for a message went out, or should have."""
+        requests = self.told("repair_requested")
+        return next((e["at_ms"] for e in requests if message_id in e["message_ids"]), None)
+
+    def cause(self) -> str:
+        """What it did to get what it lacks, too."""
+        by_hash, by_time = self._store_queries("hash"), self._store_queries("time")
+        requests, unsent = self.told("repair_requested"), self.told("push_failed")
+        last = [(e["asked"], e["found"], e.get("reason", "")) for e in by_hash[-3:]]
+        return (
+            f"{super().cause()} | Store by hash: {len(by_hash)} queries, "
+            f"{sum(e['found'] for e in by_hash)} found, the last (asked, found, error) {last}; "
+            f"by time: {len(by_time)}, {sum(e['found'] for e in by_time)} found; "
+            f"repair: {sum(len(e['message_ids']) for e in requests)} ids in {len(requests)} "
+            f"requests; {len(unsent)} light pushes failed, the last {unsent[-1:]}"
+        )
+
+    def _store_queries(self, by: str) -> list[Event]:
+        return [event for event in self.told("store_queried") if event["by"] == by]
 
 
 def digest(entries: list[Event]) -> str:

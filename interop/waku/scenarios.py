@@ -8,7 +8,7 @@ from typing import Final
 
 from .attack import attack
 from .cells import Scenario
-from .defects import FORGETS_ITSELF, LATE_JOIN, POISONED
+from .defects import FORGETS_ITSELF, LATE_JOIN, POISONED, WRONG_HINT
 from .peers import JsPeer, OurPeer
 from .stage import Stage
 
@@ -239,10 +239,16 @@ SCENARIOS: Final = (
         nodes=WITH_STORE,
         js_may_miss=(LATE_JOIN,),
     ),
-    Scenario("5", "partition of 60 s", partition),
-    Scenario("6a", "node killed and restarted with its Store", node_is_killed, nodes=WITH_STORE),
+    Scenario("5", "partition of 60 s", partition, js_may_miss=(WRONG_HINT,)),
     Scenario(
-        *("6b", "node killed and restarted without its Store", node_is_killed), node_forgets=True
+        *("6a", "node killed and restarted with its Store", node_is_killed),
+        nodes=WITH_STORE,
+        js_may_miss=(WRONG_HINT,),
+    ),
+    Scenario(
+        *("6b", "node killed and restarted without its Store", node_is_killed),
+        js_may_miss=(WRONG_HINT,),
+        node_forgets=True,
     ),
     Scenario("7", "ours killed and resumed from SQLite", we_are_killed),
     Scenario(

@@ -8,6 +8,7 @@ from .bench import BenchNetwork
 from .cells import Cell
 from .container import Died, Event
 from .peers import JsPeer, OurPeer, Peer, digest
+from .stillness import Stillness
 
 PACE_S: Final = 0.05
 JS_STOCK_PACE_S: Final = 1.6
@@ -38,6 +39,8 @@ class Stage:
         """Ids of messages that nobody has to have: a scenario says why."""
         self.notes: list[str] = []
         """What the scenario found out besides."""
+        self.stillness: dict[str, Stillness] = {}
+        """How each of js-waku stood when all were waited for last, by name."""
         self._sent = 0
 
     # --- who takes part -----------------------------------------------------------------------
@@ -142,21 +145,22 @@ class Stage:
         if self.cell.node == "stock":
             within_s += STOCK_MORE_S
         end = monotonic() + within_s
-        js_lengths, js_moved_at = [-1], monotonic()
+        self.stillness = {
+            peer.name: Stillness(peer, js_patience_s, has_store=self.network.has_store)
+            for peer in self.js
+        }
         while True:
             logs = {peer.name: log_of(peer) for peer in self.peers}
             wanted = set(self.accepted)
             missing = {
                 name: wanted - {entry["message_id"] for entry in log} for name, log in logs.items()
             }
-            lengths = [len(logs[peer.name]) for peer in self.js]
-            if lengths != js_lengths:
-                js_lengths, js_moved_at = lengths, monotonic()
-            js_stands = monotonic() - js_moved_at > js_patience_s
             js_has_all = not any(missing[peer.name] for peer in self.js)
+            js_stands = [self._stands(peer, logs[peer.name], wanted) for peer in self.js]
             ours_have_all = not any(missing[peer.name] for peer in self.ours)
             ours_agree = len({digest(logs[peer.name]) for peer in self.ours}) <= 1
-            if ours_have_all and ours_agree and (js_has_all or js_stands):
+            js_is_late = monotonic() > end and all(s.is_long for s in self.stillness.values())
+            if ours_have_all and ours_agree and (js_has_all or all(js_stands) or js_is_late):
                 return
             if monotonic() > end and not (ours_have_all and ours_agree):
                 lacks = "; ".join(
@@ -166,6 +170,12 @@ class Stage:
                 causes = " // ".join(peer.cause() for peer in self.peers)
                 raise TimeoutError(f"after {within_s:.0f} s {lacks} // {causes}")
             sleep(POLL_S)
+
+    def _stands(self, js: JsPeer, log: list[Event], wanted: set[str]) -> bool:
+        try:
+            return self.stillness[js.name].look(log, wanted)
+        except Died:
+            return True
 
     def acknowledged_by_all(self, within_s: float = SETTLE_S) -> None:
         """Wait until each has seen, by its own events, that its messages are acknowledged."""

@@ -9,7 +9,7 @@ import pytest
 from . import verdict
 from .cells import Cell, Scenario
 from .container import Event
-from .defects import LATE_JOIN, Defect
+from .defects import LATE_JOIN, WRONG_HINT, Defect
 from .peers import JsPeer, OurPeer, digest
 from .stage import Stage
 from .verdict import judge
@@ -47,10 +47,11 @@ class Written:
         ]
         self.errors: deque[str] = deque()
         self.waits: list[str] = []
+        self.sought: list[str] = []
 
     def command(self, op: str, **_: Any) -> Event:
         if op == "statistics":
-            return {"waiting": self.waits}
+            return {"waiting": self.waits, "to_request": [], "sought": self.sought}
         return {"entries": self._entries, "digest": digest(self._entries)}
 
 
@@ -60,6 +61,14 @@ class WrittenOurs(Written, OurPeer):
 
 class WrittenJs(Written, JsPeer):
     """One of js-waku."""
+
+    def requests(self, message_id: str, at_ms: int) -> None:
+        """It asks Store for it in vain, and the others once."""
+        self.sought.append(message_id)
+        self.events += [
+            {"event": "store_queried", "at_ms": at_ms, "by": "hash", "asked": 1, "found": 0},
+            {"event": "repair_requested", "at_ms": at_ms, "message_ids": [message_id]},
+        ]
 
 
 def stage(ours: WrittenOurs, js: WrittenJs, *may_miss: Defect) -> Stage:
@@ -119,6 +128,80 @@ def test_waiting_explains_nothing_by_itself() -> None:
     waits.waits = ["a"]
     with pytest.raises(AssertionError, match="waits for nothing that we know"):
         judge(stage(ours(), waits))
+
+
+def stage_with_wrong_hint(ours: WrittenOurs) -> tuple[Stage, WrittenJs]:
+    """Where `b` is of another of js-waku, and the first one has asked for it once."""
+    lacks_b = js({"a": MESSAGES["a"]})
+    made = stage(ours, lacks_b, WRONG_HINT)
+    other = WrittenJs("js-2", MESSAGES, ["a"])
+    lacks_b.accepted, other.accepted = {}, {"b": MESSAGES["b"]}
+    made.peers.append(other)
+    made.began_at["js-2"] = JOINED_AT
+    lacks_b.requests("b", at_ms=1_000)
+    return made, lacks_b
+
+
+REACHED_OURS = {
+    "event": "repair_request_received",
+    "at_ms": 1_001,
+    "sender_id": "js",
+    "message_ids": ["b"],
+}
+OURS_ANSWERED = {"event": "repair_sent", "at_ms": 1_002, "message_id": "b"}
+
+
+@pytest.mark.parametrize("happened", [[], [REACHED_OURS, OURS_ANSWERED]])
+def test_a_wrong_hint_explains_what_one_request_did_not_bring(happened: list[Event]) -> None:
+    one = ours()
+    made, _ = stage_with_wrong_hint(one)
+    one.events += happened
+    assert judge(made).js_missed == {"js-wrong-hint": 1}
+
+
+@pytest.mark.parametrize(
+    ("happened", "became"),
+    [
+        ([REACHED_OURS], "ignored"),
+        ([REACHED_OURS, OURS_ANSWERED | {"at_ms": 999}], "ignored"),  # somebody else's request
+    ],
+)
+def test_a_request_that_ours_ignored_is_no_defect_of_js_waku(
+    happened: list[Event], became: str
+) -> None:
+    one = ours()
+    made, _ = stage_with_wrong_hint(one)
+    one.events += happened
+    with pytest.raises(AssertionError, match=f"request='{became}'"):
+        judge(made)
+
+
+@pytest.mark.parametrize("lacks", ["store_queried", "repair_requested"])
+def test_a_wrong_hint_explains_nothing_that_was_not_asked_for(lacks: str) -> None:
+    made, asker = stage_with_wrong_hint(ours())
+    asker.events = [event for event in asker.events if event["event"] != lacks]
+    if lacks == "store_queried":
+        asker.sought.clear()
+    with pytest.raises(AssertionError, match="no defect explains 1: b b'from js'"):
+        judge(made)
+
+
+def test_a_failure_says_what_js_waku_did_to_get_what_it_misses() -> None:
+    one = ours()
+    made, asker = stage_with_wrong_hint(one)
+    one.events.append(REACHED_OURS)
+    asker.events.append({"event": "push_failed", "at_ms": 1_003, "reason": "No peer available"})
+    with pytest.raises(AssertionError) as failed:
+        judge(made)
+    for part in (
+        "js misses 1 of 2 messages, from b b'from js' to b b'from js'; 0 of these came",
+        "its log has 1",
+        "no defect explains 1: b b'from js'",
+        "Store by hash: 1 queries, 0 found, the last (asked, found, error) [(1, 0, '')]",
+        "repair: 1 ids in 1 requests",
+        "1 light pushes failed, the last [{'event': 'push_failed'",
+    ):
+        assert part in str(failed.value)
 
 
 def test_logs_in_another_order_fail() -> None:

@@ -7,8 +7,9 @@ from time import sleep
 from typing import Final
 
 from .container import Event
-from .defects import ONE_REQUEST, WAITS_FOR_EVER, Missed, explanation
-from .peers import JsPeer, OurPeer, digest
+from .defects import ONE_REQUEST, WAITS_FOR_EVER, explanation
+from .missing import missed_by, what_it_misses
+from .peers import JsPeer, JsState, OurPeer, digest
 from .stage import POLL_S, Stage
 
 LOOKS: Final = 10
@@ -104,50 +105,37 @@ def _check_js(
     stage: Stage, peer: JsPeer, accepted: dict[str, bytes]
 ) -> tuple[Counter[str], str | None]:
     """What is there is right; what is not there is explained."""
-    entries, waiting, told = _standing(peer, accepted)
+    entries, state, told = _standing(peer, accepted)
     log = {e["message_id"]: b64decode(e["payload"]) for e in entries}
     foreign = set(log) - set(accepted) - stage.forgotten
     assert not foreign, f"{peer.name} holds {len(foreign)} messages that nobody was given"
     wrong = [i for i, payload in log.items() if accepted.get(i, payload) != payload]
     assert not wrong, f"{peer.name} holds changed contents"
-    explained: Counter[str] = Counter()
     allowed = [*stage.cell.scenario.js_may_miss, ONE_REQUEST, WAITS_FOR_EVER]
-    for message_id in set(accepted) - set(log):
-        was_told, waits = accepted[message_id] in told, message_id in waiting
-        missed = _missed(stage, peer, message_id, was_told, waits)
-        defect = explanation(missed, allowed)
-        assert defect, (
-            f"{peer.name} misses {stage.names(set(accepted) - set(log))}; no defect explains "
-            f"{accepted[message_id][:60]!r}: {missed} // {peer.cause()}"
-        )
-        explained[defect.name] += 1
+    missed = {
+        i: missed_by(stage, peer, state, i, was_told=accepted[i] in told)
+        for i in set(accepted) - set(log)
+    }
+    defects = {i: explanation(each, allowed) for i, each in missed.items()}
+    unexplained = {i: missed[i] for i, defect in defects.items() if defect is None}
+    assert not unexplained, what_it_misses(stage, peer, len(log), missed, unexplained)
+    explained = Counter(defect.name for defect in defects.values() if defect)
     waits_for_others = stage.forgotten or set(explained) != {WAITS_FOR_EVER.name}
-    assert waits_for_others, f"{peer.name} waits for nothing that we know"
+    assert waits_for_others, (
+        f"{peer.name} waits for nothing that we know: "
+        f"{what_it_misses(stage, peer, len(log), missed, missed)}"
+    )
     return explained, None if explained or stage.forgotten else digest(entries)
 
 
-def _standing(peer: JsPeer, accepted: dict[str, bytes]) -> tuple[list[Event], set[str], set[bytes]]:
-    """The log, what waits to enter it, and what was told, of one moment: what js-waku tells of, it
-    looks at later, and what it looks at may be on its way from the buffer into the log."""
+def _standing(peer: JsPeer, accepted: dict[str, bytes]) -> tuple[list[Event], JsState, set[bytes]]:
+    """The log, what it lacks, and what was told, of one moment: what js-waku tells of, it looks at
+    later, and what it looks at may be on its way from the buffer into the log."""
     found = None
     for _ in range(LOOKS):
-        before, found = found, (peer.log(), peer.waiting(), set(peer.received()))
+        before, found = found, (peer.log(), peer.state(), set(peer.received()))
         if found == before or len(found[0]) == len(accepted):
             break
         sleep(POLL_S)
     assert found is not None
     return found
-
-
-def _missed(stage: Stage, peer: JsPeer, message_id: str, was_told: bool, waits: bool) -> Missed:
-    sender = next(p for p in stage.peers if message_id in p.accepted)
-    return Missed(
-        sender_kind="js" if isinstance(sender, JsPeer) else "ours",
-        accepted_at=stage.accepted_at[message_id],
-        began_at=stage.began_at[peer.name],
-        lives=peer.lives,
-        has_store=stage.network.has_store,
-        was_told=was_told,
-        waits=waits,
-        attacked_at=stage.attacked_at,
-    )

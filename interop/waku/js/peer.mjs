@@ -9,6 +9,7 @@ import { ReliableChannel } from "@waku/sdk";
 import { createInterface } from "node:readline";
 import { parseArgs } from "node:util";
 import { lightNode } from "./light_node.mjs";
+import { watchNode, watchRepair } from "./watch.mjs";
 
 const { values: flags } = parseArgs({
   options: {
@@ -62,12 +63,14 @@ let dropped = 0;
 let share = Number(flags["drop-incoming"]);
 const node = await lightNode(flags.node, { stock: flags.stock });
 dropIncoming(node, Number(flags.seed));
+watchNode(node, say);
 
 const topic = { contentTopic: flags["content-topic"] };
 const channel = await ReliableChannel.create(
   node, flags["channel-id"], flags["sender-id"],
   node.createEncoder(topic), node.createDecoder(topic), JSON.parse(flags.options)
 );
+watchRepair(channel, say);
 for (const [theirs, ours] of Object.entries(EVENTS))
   channel.addEventListener(theirs, ({ detail }) =>
     say(ours, typeof detail === "string"
@@ -93,6 +96,9 @@ const COMMANDS = {
   statistics: () => ["statistics", {
     dropped_incoming: dropped,
     waiting: channel.messageChannel.incomingBuffer.map(({ messageId }) => messageId),
+    to_request: channel.messageChannel.repairManager.outgoingBuffer.getItems()
+      .filter(({ requested }) => !requested).map(({ entry }) => entry.messageId),
+    sought: [...channel.missingMessageRetriever.missingMessages.keys()],
     cpu_s: (({ user, system }) => (user + system) / 1e6)(process.cpuUsage())
   }]
 };
