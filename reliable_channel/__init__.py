@@ -83,21 +83,21 @@ __all__ = [
     "run",
 ]
 
+if not TYPE_CHECKING:  # it would take every name for one that is there
 
-def __getattr__(name: str) -> Any:
-    if (home := _HOME_OF.get(name)) is not None:
-        value = globals()[name] = getattr(import_module(f".{home}", __name__), name)
-        return value
-    if name in ("errors", "events", "options"):
-        return import_module(f".{name}", __name__)
-    from ._moved import MOVED, advice
+    def __getattr__(name: str) -> Any:
+        if (home := _HOME_OF.get(name)) is not None:
+            value = globals()[name] = getattr(import_module(f".{home}", __name__), name)
+            return value
+        if name in ("errors", "events", "options"):
+            return import_module(f".{name}", __name__)
+        from ._moved import MOVED, advice
 
-    if name not in MOVED:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    # `from reliable_channel import …` replaces the text of an AttributeError by its own.
-    imported = sys._getframe(1).f_code.co_name == "_handle_fromlist"
-    raise (ImportError if imported else AttributeError)(advice(name))
+        if name not in MOVED:
+            raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+        # `from reliable_channel import …` replaces the text of an AttributeError by its own.
+        imported = sys._getframe(1).f_code.co_name == "_handle_fromlist"
+        raise (ImportError if imported else AttributeError)(advice(name))
 
-
-def __dir__() -> list[str]:
-    return [*__all__, "__version__"]
+    def __dir__() -> list[str]:
+        return [*__all__, "__version__"]

@@ -59,20 +59,12 @@ from .sds.log_entry import LogEntry
 from .sds.profile import PROFILES
 from .signing import Signing
 from .state import Identity, StateStore
-from .transport import (
-    LossyTransport,
-    PoolTransport,
-    Transport,
-    TransportError,
-    WakuSettings,
-    has_store,
-)
-from .transport.connect import (
-    Service,
-    checked_addresses,
-    default_content_topic,
-    embedded_transport,
-)
+from .transport.addresses import checked_addresses, default_content_topic
+from .transport.base import Transport, TransportError, has_store
+from .transport.connect import embedded_transport
+from .transport.lossy import LossyTransport
+from .transport.pool import PoolTransport
+from .transport.settings import Service, WakuSettings
 
 CLOSE_TIMEOUT_S: Final = 2.0
 """How long closing waits for the transport to take what was accepted last."""

@@ -11,12 +11,8 @@ from .options import ChannelOptions
 from .sds.profile import PROFILES, WireProfile
 from .sds.wire import CodecError
 from .transport import PoolTransport, Transport, WakuSettings, WakuTransport
-from .transport.connect import (
-    WAKU_SCHEMES,
-    checked_addresses,
-    default_content_topic,
-    waku_transport,
-)
+from .transport.addresses import checked_addresses, default_content_topic
+from .transport.connect import WAKU_SCHEMES, waku_transport
 from .transport.hub import Hub
 from .transport.pool import REDUNDANCY
 

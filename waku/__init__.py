@@ -1,15 +1,15 @@
 """py-waku: a typed client of a Waku node's REST API, and a light client without a node."""
 
-from typing import TYPE_CHECKING
-
-from waku.client import RetryPolicy, WakuClient
-from waku.errors import WakuError
-from waku.hashing import message_hash
-from waku.models import StoreQuery, WakuMessage
-from waku.topics import ContentTopic, PubsubTopic, pubsub_topic_for, shard_for
+from importlib import import_module
+from typing import TYPE_CHECKING, Any, Final
 
 if TYPE_CHECKING:
+    from waku.client import RetryPolicy, WakuClient
+    from waku.errors import WakuError
+    from waku.hashing import message_hash
+    from waku.models import StoreQuery, WakuMessage
     from waku.p2p import LightClient
+    from waku.topics import ContentTopic, PubsubTopic, pubsub_topic_for, shard_for
 
 __all__ = [
     "ContentTopic",
@@ -25,17 +25,35 @@ __all__ = [
     "shard_for",
 ]
 
+_HOME_OF: Final = {
+    "ContentTopic": "topics",
+    "LightClient": "p2p",
+    "PubsubTopic": "topics",
+    "RetryPolicy": "client",
+    "StoreQuery": "models",
+    "WakuClient": "client",
+    "WakuError": "errors",
+    "WakuMessage": "models",
+    "message_hash": "hashing",
+    "pubsub_topic_for": "topics",
+    "shard_for": "topics",
+}
 
-def __getattr__(name: str) -> object:
-    """Load the light client when it is used: it needs an extra."""
-    if name != "LightClient":
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    try:
-        from waku.p2p import LightClient
-    except ModuleNotFoundError as error:
-        if error.name not in ("cryptography", "websockets"):
-            raise
-        raise ImportError(
-            f"`LightClient` needs {error.name}: pip install 'reliable-channel[libp2p]'"
-        ) from error
-    return LightClient
+if not TYPE_CHECKING:
+
+    def __getattr__(name: str) -> Any:
+        """Load a name when it is used: the client costs an HTTP library, the light client an
+        extra."""
+        if name not in _HOME_OF:
+            raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+        try:
+            return getattr(import_module(f"waku.{_HOME_OF[name]}"), name)
+        except ModuleNotFoundError as error:
+            if name != "LightClient" or error.name not in ("cryptography", "websockets"):
+                raise
+            raise ImportError(
+                f"`LightClient` needs {error.name}: pip install 'reliable-channel[libp2p]'"
+            ) from error
+
+    def __dir__() -> list[str]:
+        return __all__

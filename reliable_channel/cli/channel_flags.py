@@ -12,7 +12,7 @@ import typer
 
 from ..channel import ReliableChannel
 from ..options import ChannelOptions
-from ..transport.connect import Service
+from ..transport.settings import Service
 
 DEFAULT_NODE = "http://127.0.0.1:8645"
 

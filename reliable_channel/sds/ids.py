@@ -5,8 +5,6 @@ from collections.abc import Callable, Iterable, KeysView
 from hashlib import sha256
 from typing import Final
 
-from Crypto.Hash import keccak
-
 from .changes import NO_RECORDER, Recorder, Row, Table
 
 PROOF_AGE_MS: Final = 30 * 24 * 60 * 60 * 1000
@@ -21,6 +19,8 @@ def reliable_channel_id(sender_id: str, timestamp_ns: int, content: bytes) -> st
 
     Unique for equal content from two senders, or twice from one.
     """
+    from Crypto.Hash import keccak  # loaded with the first message: it loads a parser of C
+
     digest = keccak.new(digest_bits=256)
     digest.update(sender_id.encode() + str(timestamp_ns).encode() + content)
     return digest.hexdigest()

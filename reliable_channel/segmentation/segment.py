@@ -3,8 +3,6 @@
 from dataclasses import dataclass
 from typing import Final
 
-from Crypto.Hash import keccak
-
 HASH_BYTES: Final = 32
 
 
@@ -26,4 +24,6 @@ class Segment:
 
 def payload_hash(payload: bytes) -> bytes:
     """Return the Keccak-256 hash that stands on every segment of `payload`."""
+    from Crypto.Hash import keccak  # loaded with the first segment: it loads a parser of C
+
     return keccak.new(digest_bits=8 * HASH_BYTES, data=payload).digest()

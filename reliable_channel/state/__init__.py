@@ -1,17 +1,46 @@
 """Where the state of a participant outlives its process: the contract, memory and SQLite."""
 
-from .base import Archive, Identity, RolledBack, Saved, StateStore
-from .errors import (
-    StateCorrupt,
-    StateError,
-    StateInUse,
-    StateMismatch,
-    StateUnavailable,
-    StateVersionTooNew,
-)
-from .memory import MemoryStateStore
-from .overlay import ArchiveOverlay
-from .sqlite import SqliteStateStore
+from typing import TYPE_CHECKING
+
+from .._lazy import lazy_names
+
+if TYPE_CHECKING:
+    from .base import Archive, Identity, RolledBack, Saved, StateStore
+    from .errors import (
+        StateCorrupt,
+        StateError,
+        StateInUse,
+        StateMismatch,
+        StateUnavailable,
+        StateVersionTooNew,
+    )
+    from .memory import MemoryStateStore
+    from .overlay import ArchiveOverlay
+    from .sqlite import SqliteStateStore
+else:
+    __getattr__, __dir__ = lazy_names(
+        __name__,
+        {
+            "base": (
+                "Archive",
+                "Identity",
+                "RolledBack",
+                "Saved",
+                "StateStore",
+            ),
+            "errors": (
+                "StateCorrupt",
+                "StateError",
+                "StateInUse",
+                "StateMismatch",
+                "StateUnavailable",
+                "StateVersionTooNew",
+            ),
+            "memory": ("MemoryStateStore",),
+            "overlay": ("ArchiveOverlay",),
+            "sqlite": ("SqliteStateStore",),
+        },
+    )
 
 __all__ = [
     "Archive",

@@ -2,12 +2,13 @@
 
 from hashlib import sha256
 from pathlib import Path
-from typing import Final
+from typing import TYPE_CHECKING, Final
 from urllib.parse import parse_qsl, quote, unquote, urlsplit
 
 from .base import StateStore
-from .memory import MemoryStateStore
-from .sqlite import Durability, SqliteStateStore
+
+if TYPE_CHECKING:
+    from .sqlite import Durability
 
 LONGEST_NAME: Final = 250
 """Bytes of a name in a path: file systems take 255, less the `.lock` beside a file. (Where that is
@@ -18,6 +19,8 @@ _LONGEST_VALUE: Final = 100
 
 def memory_store() -> StateStore:
     """Return the store of `memory:`, which ends with the channel."""
+    from .memory import MemoryStateStore
+
     return MemoryStateStore(outlives_channel=False)
 
 
@@ -39,7 +42,9 @@ def sqlite_store(url: str, channel_id: str, sender_id: str) -> StateStore:
             "with ?durability=power to outlive a loss of power"
         )
     path = "/".join(_expanded(name, channel_id, sender_id) for name in path.split("/"))
-    kind: Durability = "power" if durability == "power" else "process"
+    kind: "Durability" = "power" if durability == "power" else "process"
+    from .sqlite import SqliteStateStore
+
     return SqliteStateStore(Path(path), durability=kind)
 
 

@@ -40,7 +40,7 @@ from ..transport.base import (
     TransportError,
     has_store,
 )
-from ..transport.waku import WakuSettings
+from ..transport.settings import WakuSettings
 
 CONTENT_TOPIC: Final = "/reliable-channel/1/transport-suite/proto"
 SETTINGS: Final = WakuSettings(CONTENT_TOPIC)

@@ -1,22 +1,55 @@
 """How bytes reach the other participants: the contract, and the transports that keep it."""
 
-from .base import (
-    Batch,
-    Envelope,
-    NodeHealth,
-    Received,
-    Source,
-    StoreUnavailable,
-    Transport,
-    TransportError,
-    has_store,
-)
-from .lossy import LossyTransport
-from .memory import MemoryNetwork, MemoryTransport
-from .multicast import MulticastTransport
-from .pool import PoolTransport
-from .waku import WakuSettings, WakuTransport
-from .wrapping import Wrapping
+from typing import TYPE_CHECKING
+
+from .._lazy import lazy_names
+
+if TYPE_CHECKING:
+    from .base import (
+        Batch,
+        Envelope,
+        NodeHealth,
+        Received,
+        Source,
+        StoreUnavailable,
+        Transport,
+        TransportError,
+        has_store,
+    )
+    from .lossy import LossyTransport
+    from .memory import MemoryNetwork, MemoryTransport
+    from .multicast import MulticastTransport
+    from .pool import PoolTransport
+    from .settings import WakuSettings
+    from .waku import WakuTransport
+    from .wrapping import Wrapping
+else:
+    __getattr__, __dir__ = lazy_names(
+        __name__,
+        {
+            "base": (
+                "Batch",
+                "Envelope",
+                "NodeHealth",
+                "Received",
+                "Source",
+                "StoreUnavailable",
+                "Transport",
+                "TransportError",
+                "has_store",
+            ),
+            "lossy": ("LossyTransport",),
+            "memory": (
+                "MemoryNetwork",
+                "MemoryTransport",
+            ),
+            "multicast": ("MulticastTransport",),
+            "pool": ("PoolTransport",),
+            "settings": ("WakuSettings",),
+            "waku": ("WakuTransport",),
+            "wrapping": ("Wrapping",),
+        },
+    )
 
 __all__ = [
     "Batch",

@@ -12,7 +12,7 @@ from weakref import WeakValueDictionary
 import anyio
 
 from .base import Batch, Envelope, Received, Source, StoreUnavailable, TransportError
-from .waku import WakuSettings
+from .settings import WakuSettings
 
 PAGE_SIZE: Final = 100
 

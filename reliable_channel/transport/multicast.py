@@ -14,7 +14,7 @@ from .base import Batch, Envelope, Received, StoreUnavailable, TransportError
 from .multicast_frames import EXPIRES_S, Reassembly, decode, frames, topic_tag
 from .multicast_socket import Group, join
 from .recent_hashes import RecentHashes
-from .waku import WakuSettings
+from .settings import WakuSettings
 from .wrapping import Wrapping
 
 BURST: Final = 16

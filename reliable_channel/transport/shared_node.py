@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import httpx
 from anyio.lowlevel import RunVar
 
-from .waku import WakuSettings
+from .settings import WakuSettings
 
 if TYPE_CHECKING:
     from waku.node import EmbeddedNode

@@ -11,7 +11,7 @@ from waku.hashing import message_hash
 from waku.models import WakuMessage
 
 from .base import Envelope, Received, Source
-from .waku import WakuSettings
+from .settings import WakuSettings
 
 _BESIDE: Final = Struct(">QB")
 """Timestamp and length of the meta, before meta and payload."""

@@ -11,7 +11,7 @@ from typing import Any, Final
 
 from reliable_channel import ChannelOptions, ReliableChannel
 from reliable_channel.transport import WakuTransport
-from reliable_channel.transport.waku import WakuSettings
+from reliable_channel.transport.settings import WakuSettings
 from tests.channel.world import make_channel
 from tests.transport.nodes import CONTENT_TOPIC, Line
 from waku.node import EmbeddedNode, NodeOptions

@@ -20,7 +20,7 @@ from trio.testing import MockClock
 from reliable_channel import MessageReceived, ReliableChannel
 from reliable_channel.state import SqliteStateStore
 from reliable_channel.transport import WakuTransport
-from reliable_channel.transport.waku import WakuSettings
+from reliable_channel.transport.settings import WakuSettings
 from tests.transport.nodes import CONTENT_TOPIC, Line
 from waku.node import EmbeddedNode, NodeOptions
 

@@ -13,7 +13,7 @@ import httpx
 from anyio.abc import TaskStatus
 
 from reliable_channel.transport import WakuTransport
-from reliable_channel.transport.waku import WakuSettings
+from reliable_channel.transport.settings import WakuSettings
 from waku.node import EmbeddedNode, NodeOptions, serve_node
 from waku.node.options import Behaviour
 

@@ -17,7 +17,7 @@ from reliable_channel.events import (
     TransportRecovered,
 )
 from reliable_channel.transport import PoolTransport, WakuTransport
-from reliable_channel.transport.waku import WakuSettings
+from reliable_channel.transport.settings import WakuSettings
 from tests.channel.world import QUICK, Told, listening, make_channel
 from waku.node import EmbeddedNode
 

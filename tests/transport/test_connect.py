@@ -5,13 +5,13 @@ from typing import Any
 import pytest
 
 from reliable_channel import ChannelHub, ChannelUnavailable, ReliableChannel
-from reliable_channel.transport.connect import (
-    WakuSettings,
+from reliable_channel.transport import WakuSettings
+from reliable_channel.transport.addresses import (
     checked_address,
     checked_addresses,
     default_content_topic,
-    waku_transport,
 )
+from reliable_channel.transport.connect import waku_transport
 from reliable_channel.transport.memory import named_transport
 from reliable_channel.transport.multicast import MulticastTransport
 from waku.topics import ContentTopic

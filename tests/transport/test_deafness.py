@@ -12,8 +12,8 @@ import pytest
 from reliable_channel import ReliableChannel
 from reliable_channel.events import NodeHealthChanged, TransportDegraded, TransportRecovered
 from reliable_channel.transport import PoolTransport, TransportError, WakuTransport
-from reliable_channel.transport.connect import default_content_topic
-from reliable_channel.transport.waku import WakuSettings
+from reliable_channel.transport.addresses import default_content_topic
+from reliable_channel.transport.settings import WakuSettings
 from tests.channel.world import Told, listening, now_ns
 from waku import StoreQuery, WakuClient
 from waku.node.options import Behaviour

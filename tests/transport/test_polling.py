@@ -7,7 +7,7 @@ from random import Random
 import pytest
 
 from reliable_channel.transport.polling import CACHE_CAPACITY, AdaptivePolling
-from reliable_channel.transport.waku import WakuSettings
+from reliable_channel.transport.settings import WakuSettings
 
 DEFAULTS = WakuSettings("/app/1/chat/proto")
 

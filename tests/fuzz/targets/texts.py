@@ -23,7 +23,7 @@ from reliable_channel.runtime import BudgetFile, Journal
 from reliable_channel.runtime.rate_limit import Spent
 from reliable_channel.runtime.runtime import DAMAGE
 from reliable_channel.state import SqliteStateStore, StateError
-from reliable_channel.transport.connect import default_content_topic
+from reliable_channel.transport.addresses import default_content_topic
 from reliable_channel_audit.journals import lines_of
 from tests.state.scripted import Run, begin
 from waku.node.identity import BadAddress, NodeAddress, is_peer_id

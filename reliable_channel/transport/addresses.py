@@ -1,0 +1,41 @@
+"""Checks of the addresses that a channel is given, and its content topic by default."""
+
+import re
+from collections.abc import Sequence
+
+
+def default_content_topic(channel_id: str) -> str:
+    """The content topic of a channel that was given none: `/reliable-channel/1/<channel
+    id>/proto`."""
+    return f"/reliable-channel/1/{re.sub(r'[^A-Za-z0-9._-]', '-', channel_id)}/proto"
+
+
+def checked_address(url: str) -> str:
+    """Return the address of a node, as far as any has the same form.
+
+    Raises:
+        ValueError: it is none.
+    """
+    if isinstance(url, str) and re.match(r"[A-Za-z][A-Za-z0-9+.-]*://[^\s]", url):
+        return url
+    is_host = isinstance(url, str) and re.fullmatch(r"[\w.-]+(:\d+)?", url)
+    advice = f"; write 'http://{url}'" if is_host else ""
+    raise ValueError(
+        "`node` must be an http or https address, or the URL of another network "
+        f"(got {url!r}){advice}"
+    )
+
+
+def checked_addresses(node: str | Sequence[str] | None) -> tuple[str, ...]:
+    """Return the addresses of one node or several, each once; none where `node` is None.
+
+    Raises:
+        ValueError: one of them is none, or the list is empty.
+    """
+    if node is None:
+        return ()
+    if isinstance(node, str) or not isinstance(node, Sequence):
+        return (checked_address(node),)
+    if not node:
+        raise ValueError("node is an empty list; allowed is at least one address, or None")
+    return tuple(dict.fromkeys(map(checked_address, node)))

@@ -1,0 +1,56 @@
+"""Where on Waku a channel lives."""
+
+from dataclasses import dataclass
+from typing import Literal
+
+from waku.errors import InvalidTopic
+from waku.topics import PubsubTopic, pubsub_topic_for
+
+Service = Literal["auto", "relay", "light"]
+
+
+@dataclass(frozen=True, slots=True)
+class WakuSettings:
+    """Where on which network a channel lives.
+
+    Raises:
+        ValueError: an unknown service.
+    """
+
+    content_topic: str
+    pubsub_topic: str | None = None
+    """A static shard; where None, autosharding derives it from content topic, cluster and number of
+    shards."""
+    cluster_id: int = 1
+    num_shards: int = 8
+    service: Service = "auto"
+    """`relay` publishes and reads through relay, `light` through light push and filter, `auto`
+    takes relay where the node offers it."""
+    store_peer: str | None = None
+    """Multiaddress of the Store node that the node asks; where None the node chooses. go-waku
+    cannot choose."""
+    poll_min_interval_ms: int = 10
+    poll_max_interval_ms: int = 100
+
+    def __post_init__(self) -> None:
+        if self.service not in ("auto", "relay", "light"):
+            raise ValueError(
+                f"service is {self.service!r}; allowed are 'auto', 'relay' and 'light'"
+            )
+
+    @property
+    def shard(self) -> str:
+        """The pubsub topic, which takes part in each message's hash.
+
+        Raises:
+            ValueError: a topic is not what Waku takes for one.
+        """
+        try:
+            if self.pubsub_topic is not None:
+                return str(PubsubTopic.parse(self.pubsub_topic))
+            return pubsub_topic_for(
+                self.content_topic, cluster_id=self.cluster_id, num_shards=self.num_shards
+            )
+        except InvalidTopic as error:
+            name = "content_topic" if self.pubsub_topic is None else "pubsub_topic"
+            raise ValueError(f"`{name}`, `cluster_id` or `num_shards`: {error}") from error
