@@ -12,6 +12,9 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any, Final
 
 if TYPE_CHECKING:
+    from .cli.lazy_command import (
+        lazy_command,
+    )
     from .encryption import (
         DecryptionFailed,
         Encryption,
@@ -107,6 +110,7 @@ if TYPE_CHECKING:
     )
 
 _HOMES: Final = {
+    "cli.lazy_command": ("lazy_command",),
     "encryption": (
         "DecryptionFailed",
         "Encryption",
@@ -281,6 +285,7 @@ __all__ = [
     "Wrapping",
     "has_store",
     "hookimpl",
+    "lazy_command",
 ]
 
 if not TYPE_CHECKING:  # it would take every name for one that is there

@@ -6,13 +6,15 @@ import inspect
 from collections.abc import Callable
 from dataclasses import MISSING, dataclass, fields
 from pathlib import Path
-from typing import Annotated, Any, Concatenate, ParamSpec, get_type_hints
+from typing import TYPE_CHECKING, Annotated, Any, Concatenate, ParamSpec, get_type_hints
 
 import typer
 
-from ..channel import ReliableChannel
 from ..options import ChannelOptions
 from ..transport.settings import Service
+
+if TYPE_CHECKING:
+    from ..channel import ReliableChannel
 
 DEFAULT_NODE = "http://127.0.0.1:8645"
 
@@ -143,12 +145,14 @@ class ChannelArguments:
 
     def channel(
         self, *, default_state: str | None = None, wait_for_node: bool = False
-    ) -> ReliableChannel:
+    ) -> "ReliableChannel":
         """The channel they describe.
 
         Raises:
             ValueError: an option outside what is allowed.
         """
+        from ..channel import ReliableChannel
+
         waits = self.common["wait_for_node"]
         common = self.common | {
             "state": self.common["state"] or default_state,

@@ -3,12 +3,12 @@
 import sys
 import time
 from contextlib import suppress
+from typing import TYPE_CHECKING
 
 import anyio
 import typer
 from rich.text import Text
 
-from ..channel import ReliableChannel
 from ..errors import SdsError, StateError
 from ..events import (
     DeliveryFailed,
@@ -26,6 +26,9 @@ from ..terminal_text import printable, printable_name
 from .channel_flags import ChannelArguments, with_channel_flags
 from .console import out, show, terminal_restored
 from .personal import personal_channel
+
+if TYPE_CHECKING:
+    from ..channel import ReliableChannel
 
 COLOURS = ("cyan", "magenta", "green", "yellow", "blue", "red")
 PROMPT = "> "
@@ -69,7 +72,7 @@ async def _main(arguments: ChannelArguments) -> None:
         tasks.cancel_scope.cancel()
 
 
-async def _read_lines(channel: ReliableChannel, texts: dict[str, str]) -> None:
+async def _read_lines(channel: "ReliableChannel", texts: dict[str, str]) -> None:
     with suppress(ImportError):
         import readline  # noqa: F401 - gives `input` its line editing
     prompt = PROMPT if sys.stdin.isatty() else ""
@@ -88,7 +91,7 @@ async def _read_lines(channel: ReliableChannel, texts: dict[str, str]) -> None:
             texts[request.message_id] = printable(line)
 
 
-async def _show_events(channel: ReliableChannel, texts: dict[str, str]) -> None:
+async def _show_events(channel: "ReliableChannel", texts: dict[str, str]) -> None:
     async for event in channel.events():
         if line := _line(event, texts):
             _print_above(line)

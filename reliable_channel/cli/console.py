@@ -11,7 +11,7 @@ from rich.console import Console
 from rich.text import Text
 
 from ..terminal_text import printable
-from .exit_codes import ERRORS, ExitCode, code_of
+from .exit_codes import ExitCode, code_of, expected_errors
 
 out = Console()
 err = Console(stderr=True)
@@ -24,7 +24,7 @@ def errors() -> Iterator[None]:
     status = ExitCode.DONE
     try:
         yield
-    except* tuple(kind for kind, _ in ERRORS) as group:
+    except* tuple(expected_errors()) as group:
         found = list(leaves(group))
         # Several tasks may fail for one reason.
         for text in dict.fromkeys(str(error) or type(error).__name__ for error in found):

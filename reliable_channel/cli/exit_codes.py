@@ -1,11 +1,7 @@
 """The exit status of every command, and which error leads to which."""
 
 from enum import IntEnum
-from typing import Final
-
-from waku.node import ArchiveError
-
-from ..errors import ChannelUnavailable, ReliableChannelError, SdsError, StateError
+from functools import cache
 
 
 class ExitCode(IntEnum):
@@ -30,18 +26,25 @@ class ExitCode(IntEnum):
     TERMINATED = 143, "`send`, `demo`: SIGTERM came before the result"
 
 
-ERRORS: Final[tuple[tuple[type[Exception], ExitCode], ...]] = (
-    (ChannelUnavailable, ExitCode.NO_NODE),
-    (SdsError, ExitCode.USAGE),
-    (StateError, ExitCode.UNUSABLE),
-    (ReliableChannelError, ExitCode.UNUSABLE),
-    (ArchiveError, ExitCode.UNUSABLE),
-    (OSError, ExitCode.UNUSABLE),
-    (ValueError, ExitCode.USAGE),
-)
-"""Expected errors, the first that fits: one line on standard error rather than a traceback."""
+@cache
+def expected_errors() -> dict[type[Exception], ExitCode]:
+    """Errors that are one line on standard error rather than a traceback; the first that fits
+    counts."""
+    from waku.node import ArchiveError
+
+    from ..errors import ChannelUnavailable, ReliableChannelError, SdsError, StateError
+
+    return {
+        ChannelUnavailable: ExitCode.NO_NODE,
+        SdsError: ExitCode.USAGE,
+        StateError: ExitCode.UNUSABLE,
+        ReliableChannelError: ExitCode.UNUSABLE,
+        ArchiveError: ExitCode.UNUSABLE,
+        OSError: ExitCode.UNUSABLE,
+        ValueError: ExitCode.USAGE,
+    }
 
 
 def code_of(error: BaseException) -> ExitCode:
     """The exit status for an expected error."""
-    return next(code for kind, code in ERRORS if isinstance(error, kind))
+    return next(code for kind, code in expected_errors().items() if isinstance(error, kind))

@@ -10,12 +10,24 @@ from typing import Annotated, Final, NoReturn
 import typer
 
 from .._version import __version__
-from . import chat, demo, listen, node, peer, plugins, send
 from .console import PrintableFormatter, errors
 from .exit_codes import ExitCode
+from .lazy_command import lazy_command
 from .plugin_commands import add_commands_of_plugins
 
-COMMANDS: Final = (demo, node, chat, send, listen, peer, plugins)
+COMMANDS: Final = {
+    "demo": "Watch five processes agree on one log though the network loses 30 % and cuts one off.",
+    "node": "Run a Waku node for development and tests: the REST API of nwaku, a message store, no "
+    "network.",
+    "chat": "Chat in a terminal. What you type is sent line by line; a tick says that somebody has "
+    "it.",
+    "send": "Send one message and print its id.",
+    "listen": "Print the messages of a channel in causal order as they are delivered, one a line.",
+    "peer": "Take part in a channel, driven by JSON lines on standard input and telling all on "
+    "standard output.",
+    "plugins": "List the plugins: their distributions, and the hooks they fill.",
+}
+"""Our commands, each in the module of its name; the texts are those of their own help."""
 EXIT_CODES: Final = "\n\n".join(
     ["Exit status:", *(f"{code.value}: {code.meaning}" for code in ExitCode)]
 )
@@ -30,8 +42,8 @@ def command_line() -> typer.Typer:
         context_settings={"help_option_names": ["-h", "--help"]},
     )
     app.callback(epilog=EXIT_CODES)(_reliable_channel)
-    for module in COMMANDS:
-        module.register(app)
+    for name, summary in COMMANDS.items():
+        lazy_command(app, name, f"{__package__}.{name}", summary)
     add_commands_of_plugins(app)
     return app
 
@@ -58,15 +70,19 @@ def run() -> NoReturn:
     traceback."""
     if logging.lastResort is not None:  # what is logged goes to standard error
         logging.lastResort.setFormatter(PrintableFormatter())
+    status: int | str | None = 0
     try:
         with errors():
-            command_line()()
+            try:
+                command_line()()
+            except SystemExit as end:
+                status = end.code
     except SystemExit as end:
-        _leave(end.code)
+        status = end.code
     except BaseException:
         sys.excepthook(*sys.exc_info())
-        _leave(ExitCode.DEFECT)
-    _leave(0)
+        status = ExitCode.DEFECT
+    _leave(status)
 
 
 def _leave(status: int | str | None) -> NoReturn:

@@ -6,7 +6,6 @@ from typing import Annotated
 import anyio
 import typer
 
-from waku.node import NodeOptions, serve
 from waku.node.options import Behaviour
 
 from .console import err
@@ -62,6 +61,8 @@ def node(
 ) -> None:
     """Run a Waku node for development and tests: the REST API of nwaku, a message store, no
     network."""
+    from waku.node import NodeOptions, serve
+
     options = NodeOptions(
         cluster_id=cluster_id,
         num_shards=num_shards,

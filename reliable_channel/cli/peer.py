@@ -15,15 +15,17 @@ from base64 import b64decode, b64encode
 from binascii import Error as Base64Error
 from dataclasses import asdict
 from math import isfinite
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import anyio
 import typer
 
-from ..channel import ReliableChannel
 from ..errors import ReliableChannelError
 from ..events import MessageReceived, record
 from .channel_flags import ChannelArguments, with_channel_flags
+
+if TYPE_CHECKING:
+    from ..channel import ReliableChannel
 
 
 def register(app: typer.Typer) -> None:
@@ -60,14 +62,14 @@ async def _main(arguments: ChannelArguments, manual_confirm: bool) -> None:
     _say("stopped")
 
 
-async def _obey(channel: ReliableChannel, told: dict[str, MessageReceived]) -> None:
+async def _obey(channel: "ReliableChannel", told: dict[str, MessageReceived]) -> None:
     while line := await anyio.to_thread.run_sync(sys.stdin.buffer.readline, abandon_on_cancel=True):
         if line.strip() and not await _obey_line(channel, line, told):
             return
 
 
 async def _obey_line(
-    channel: ReliableChannel, line: bytes, told: dict[str, MessageReceived]
+    channel: "ReliableChannel", line: bytes, told: dict[str, MessageReceived]
 ) -> bool:
     """Do what one line says and answer it; False where that is to stop."""
     ref: object = None
@@ -85,7 +87,7 @@ async def _obey_line(
 
 
 async def _perform(
-    channel: ReliableChannel,
+    channel: "ReliableChannel",
     command: dict[str, Any],
     ref: object,
     told: dict[str, MessageReceived],
@@ -148,7 +150,7 @@ def _payload(command: dict[str, Any]) -> bytes:
         raise ValueError(f"payload is not base64: {error}") from error
 
 
-def _entries(channel: ReliableChannel) -> list[dict[str, object]]:
+def _entries(channel: "ReliableChannel") -> list[dict[str, object]]:
     return [
         {
             "message_id": entry.message_id,
@@ -160,7 +162,7 @@ def _entries(channel: ReliableChannel) -> list[dict[str, object]]:
     ]
 
 
-async def _tell_events(channel: ReliableChannel, told: dict[str, MessageReceived] | None) -> None:
+async def _tell_events(channel: "ReliableChannel", told: dict[str, MessageReceived] | None) -> None:
     async for event in channel.events(confirm=told is None):
         # Written first: a harness that is gone must be told again of what it never read.
         _write(record(event, _now_ms()))

@@ -6,15 +6,16 @@ import sys
 from collections.abc import AsyncIterator
 from contextlib import ExitStack, asynccontextmanager
 from pathlib import Path
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 import typer
-from filelock import FileLock, Timeout
 
-from ..channel import ReliableChannel
 from ..errors import StateInUse
 from .channel_flags import ChannelArguments
 from .console import err
+
+if TYPE_CHECKING:
+    from ..channel import ReliableChannel
 
 _NAME: Final = "reliable-channel"
 
@@ -25,7 +26,7 @@ def personal_state() -> str:
 
 
 @asynccontextmanager
-async def personal_channel(arguments: ChannelArguments) -> AsyncIterator[ReliableChannel]:
+async def personal_channel(arguments: ChannelArguments) -> AsyncIterator["ReliableChannel"]:
     """The channel that the flags describe, open, with state unless they say otherwise.
 
     The place nobody named belongs to the first of a person's commands; another one at the same time
@@ -63,6 +64,8 @@ def _data_directory() -> Path:
     earlier = Path(typer.get_app_dir(_NAME))
     if not earlier.is_dir() or directory.exists():
         return directory
+    from filelock import Timeout
+
     try:
         _move(earlier, directory)
     except (Timeout, OSError) as error:
@@ -80,6 +83,8 @@ def _move(earlier: Path, directory: Path) -> None:
         Timeout: somebody has.
         OSError: it cannot be moved.
     """
+    from filelock import FileLock
+
     with ExitStack() as held:
         for path in earlier.rglob("*.db"):
             held.enter_context(FileLock(f"{path}.lock", timeout=0))

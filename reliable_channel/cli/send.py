@@ -1,12 +1,11 @@
 """`reliable-channel send`: one message from the shell, acknowledged or not."""
 
 import sys
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import anyio
 import typer
 
-from ..channel import ReliableChannel, Request
 from ..events import DeliveryFailed, MessageAcknowledged, MessageSent, SendFailed
 from ..program import run
 from ..terminal_text import printable_name
@@ -14,6 +13,9 @@ from .channel_flags import ChannelArguments, with_channel_flags
 from .console import err, fail
 from .exit_codes import ExitCode
 from .personal import personal_channel
+
+if TYPE_CHECKING:
+    from ..channel import ReliableChannel, Request
 
 DISPATCH_TIMEOUT_S = 10.0
 """For the node to take the message, where --wait is 0."""
@@ -49,7 +51,7 @@ def send(
     raise typer.Exit(ExitCode.TERMINATED if code is None else code)
 
 
-async def outcome(channel: ReliableChannel, request: Request, wait_s: float) -> ExitCode:
+async def outcome(channel: "ReliableChannel", request: "Request", wait_s: float) -> ExitCode:
     """Wait until the message is dispatched, or acknowledged when there is time for that."""
     is_dispatched = False
     with anyio.move_on_after(wait_s or DISPATCH_TIMEOUT_S):

@@ -3,17 +3,17 @@
 `EmbeddedNode` is the node, `serve` runs one as a server; see `docs/node.md`.
 """
 
-from typing import TYPE_CHECKING, Any
-
-from waku.node.envelope import Envelope
-from waku.node.identity import BadAddress, NodeAddress
-from waku.node.node import EmbeddedNode, PublishRefused, StoreUnavailable
-from waku.node.options import NodeOptions
-from waku.node.remote import DialFailed
-from waku.node.store import ArchiveError
+from importlib import import_module
+from typing import TYPE_CHECKING, Any, Final
 
 if TYPE_CHECKING:
+    from waku.node.envelope import Envelope
+    from waku.node.identity import BadAddress, NodeAddress
+    from waku.node.node import EmbeddedNode, PublishRefused, StoreUnavailable
+    from waku.node.options import NodeOptions
+    from waku.node.remote import DialFailed
     from waku.node.server import CannotListen, serve, serve_node
+    from waku.node.store import ArchiveError
 
 __all__ = [
     "ArchiveError",
@@ -30,11 +30,28 @@ __all__ = [
     "serve_node",
 ]
 
+_HOME_OF: Final = {
+    "ArchiveError": "store",
+    "BadAddress": "identity",
+    "CannotListen": "server",
+    "DialFailed": "remote",
+    "EmbeddedNode": "node",
+    "Envelope": "envelope",
+    "NodeAddress": "identity",
+    "NodeOptions": "options",
+    "PublishRefused": "node",
+    "StoreUnavailable": "node",
+    "serve": "server",
+    "serve_node": "server",
+}
 
-def __getattr__(name: str) -> Any:
-    # Loaded when used: serving over HTTP needs uvicorn, an extra.
-    if name in {"CannotListen", "serve", "serve_node"}:
-        from waku.node import server
+if not TYPE_CHECKING:
 
-        return getattr(server, name)
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    def __getattr__(name: str) -> Any:
+        """Load a name when it is used: serving over HTTP needs uvicorn, an extra."""
+        if name not in _HOME_OF:
+            raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+        return getattr(import_module(f"waku.node.{_HOME_OF[name]}"), name)
+
+    def __dir__() -> list[str]:
+        return __all__

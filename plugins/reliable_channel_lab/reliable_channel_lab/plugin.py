@@ -1,17 +1,26 @@
 """What the package adds to `reliable-channel`: the commands `simulate` and `sweep`."""
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
-from reliable_channel.hooks import hookimpl
+from reliable_channel.spi import hookimpl
 
 if TYPE_CHECKING:
     import typer
 
 
+COMMANDS: Final = {
+    "simulate": "Run groups of real cores over a simulated network that breaks, and check "
+    "every promise.",
+    "sweep": "Run simulations for each combination of settings, options and seeds, and tell "
+    "their digest.",
+}
+"""Their names, and the first paragraph of their help."""
+
+
 @hookimpl
 def register_commands(app: "typer.Typer") -> None:
     """Add `simulate` and `sweep`."""
-    from .commands import simulate, sweep
+    from reliable_channel.spi import lazy_command
 
-    simulate.register(app)
-    sweep.register(app)
+    for name, summary in COMMANDS.items():
+        lazy_command(app, name, f"{__package__}.commands.{name}", summary)

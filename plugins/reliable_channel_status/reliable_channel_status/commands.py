@@ -1,0 +1,72 @@
+"""The commands `reliable-channel bot …`."""
+
+import os
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from .chats import Community
+from .key_file import PASSPHRASE_VARIABLE, KeyFileError, needs_passphrase, read_key, write_key
+from .keys import PrivateKey
+
+
+def register(app: typer.Typer) -> None:
+    """Add the commands."""
+    app.command()(key)
+    app.command()(new)
+
+
+def key(
+    file: Annotated[Path, typer.Argument(help="where the key is, or shall be")] = Path("bot.key"),
+    with_passphrase: Annotated[
+        bool,
+        typer.Option("--passphrase", help=f"ask for one, or take it from {PASSPHRASE_VARIABLE}"),
+    ] = False,
+    show: Annotated[bool, typer.Option("--show", help="make none; tell the public key")] = False,
+) -> None:
+    """Make a bot's key in a file that only you may read, and tell its public key.
+
+    The private key is never shown. Keep the file: it is the bot's identity.
+    """
+    try:
+        if show:
+            passphrase = _passphrase(is_new=False) if needs_passphrase(file) else None
+            found = read_key(file, passphrase)
+        else:
+            found = PrivateKey.generate()
+            write_key(file, found, _passphrase(is_new=True) if with_passphrase else None)
+    except (KeyFileError, OSError) as error:
+        typer.echo(f"error: {error}", err=True)
+        raise typer.Exit(2) from None
+    typer.echo(found.public_key.hex)
+
+
+def new(
+    folder: Annotated[Path, typer.Argument(help="where the project shall be")],
+    community: Annotated[str, typer.Option(help="id or key of the community")],
+    channel: Annotated[
+        list[str] | None, typer.Option(help="uuid of a channel; repeat it; all without")
+    ] = None,
+    with_passphrase: Annotated[
+        bool,
+        typer.Option("--passphrase", help=f"ask for one, or take it from {PASSPHRASE_VARIABLE}"),
+    ] = False,
+) -> None:
+    """Write a bot to start from, with a test and a key, and tell its public key."""
+    from .bot.project import write_project  # the rest of the package is loaded already
+
+    try:
+        passphrase = _passphrase(is_new=True) if with_passphrase else None
+        public_key = write_project(folder, Community.parse(community), channel or [], passphrase)
+    except (ValueError, OSError) as error:
+        typer.echo(f"error: {error}", err=True)
+        raise typer.Exit(2) from None
+    typer.echo(public_key.hex)
+
+
+def _passphrase(*, is_new: bool) -> str:
+    if text := os.environ.get(PASSPHRASE_VARIABLE):
+        return text
+    asked: str = typer.prompt("Passphrase", hide_input=True, confirmation_prompt=is_new)
+    return asked
