@@ -30,7 +30,7 @@ from .sds.profile import WireProfile
 from .state.base import StateStore
 from .sync_core import SyncCore, SyncSetting
 from .transport.base import Transport
-from .transport.waku import WakuSettings
+from .transport.settings import WakuSettings
 from .wire_profile import guarded_wire_profile
 
 

@@ -12,6 +12,9 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any, Final
 
 if TYPE_CHECKING:
+    from ._lazy import (
+        lazy_names,
+    )
     from .cli.lazy_command import (
         lazy_command,
     )
@@ -110,6 +113,7 @@ if TYPE_CHECKING:
     )
 
 _HOMES: Final = {
+    "_lazy": ("lazy_names",),
     "cli.lazy_command": ("lazy_command",),
     "encryption": (
         "DecryptionFailed",
@@ -286,6 +290,7 @@ __all__ = [
     "has_store",
     "hookimpl",
     "lazy_command",
+    "lazy_names",
 ]
 
 if not TYPE_CHECKING:  # it would take every name for one that is there

@@ -69,3 +69,15 @@ def test_lazy_packages_have_what_they_promise(name: str) -> None:
     program = f"import reliable_channel.{name} as room; assert dir(room) == sorted(room.__all__); "
     modules = loaded(program + "print(*[getattr(room, name) is None for name in room.__all__])")
     assert "True" not in modules
+
+
+@pytest.mark.parametrize("plugin", ["audit", "encryption", "lab", "mvds", "status", "svs"])
+def test_loading_a_plugin_loads_nothing_of_what_it_provides(plugin: str) -> None:
+    modules = loaded(f"import reliable_channel_{plugin}.plugin")
+    ours = {name for name in modules if name.startswith(f"reliable_channel_{plugin}.")}
+    assert ours == {f"reliable_channel_{plugin}.plugin"}
+    assert modules & HEAVY == set()
+
+
+def test_opening_a_channel_with_all_plugins_installed_loads_as_little() -> None:
+    assert loaded(OPEN, "audit,encryption,lab,mvds,status,svs") & HEAVY == set()

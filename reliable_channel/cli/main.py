@@ -25,7 +25,8 @@ COMMANDS: Final = {
     "listen": "Print the messages of a channel in causal order as they are delivered, one a line.",
     "peer": "Take part in a channel, driven by JSON lines on standard input and telling all on "
     "standard output.",
-    "plugins": "List the plugins: their distributions, and the hooks they fill.",
+    "plugins": "List the plugins: their distributions, and the schemes and names that they "
+    "register.",
 }
 """Our commands, each in the module of its name; the texts are those of their own help."""
 EXIT_CODES: Final = "\n\n".join(

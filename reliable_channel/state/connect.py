@@ -42,7 +42,7 @@ def sqlite_store(url: str, channel_id: str, sender_id: str) -> StateStore:
             "with ?durability=power to outlive a loss of power"
         )
     path = "/".join(_expanded(name, channel_id, sender_id) for name in path.split("/"))
-    kind: "Durability" = "power" if durability == "power" else "process"
+    kind: Durability = "power" if durability == "power" else "process"
     from .sqlite import SqliteStateStore
 
     return SqliteStateStore(Path(path), durability=kind)

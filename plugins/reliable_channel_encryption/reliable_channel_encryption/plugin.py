@@ -1,44 +1,10 @@
 """`encryption="aes-256-gcm:///path"`: keys from a file, for the command line and for settings."""
 
-from pathlib import Path
-from urllib.parse import unquote, urlsplit
-
-from reliable_channel.spi import Encryption, Register, hookimpl
-
-from .keys import Keyring, Secret
-from .symmetric import CIPHERS, SymmetricEncryption
-
-ALLOWED = (
-    "aes-256-gcm:///relative/path or chacha20-poly1305:///relative/path, with four slashes for an "
-    "absolute one"
-)
+from reliable_channel.spi import Register, hookimpl
 
 
 @hookimpl
 def register_encryptions(register: Register) -> None:
     """Register a scheme for each cipher."""
-    for cipher in CIPHERS:
-        register(cipher, make_encryption)
-
-
-def make_encryption(url: str, channel_id: str) -> Encryption:
-    """Encrypt with the first key of a file, decrypt with any of them: one in hex a line.
-
-    The channel id is the context, so a message for another channel fails to decrypt.
-
-    Raises:
-        ValueError: no path, a file that cannot be read, or one without keys.
-    """
-    parts = urlsplit(url)
-    algorithm = next(name for name in CIPHERS if name == parts.scheme)
-    path = Path(unquote(parts.path[1:]))
-    if parts.netloc or parts.query or path == Path():
-        raise ValueError(f"encryption is {url!r}; allowed is {ALLOWED}")
-    try:
-        lines = path.read_text().split("\n")
-    except (OSError, UnicodeDecodeError) as error:
-        raise ValueError(f"encryption is {url!r}, and its keys cannot be read: {error}") from error
-    secrets = [Secret.from_hex(line) for line in lines if line.strip()]
-    if not secrets:
-        raise ValueError(f"encryption is {url!r}, a file without keys; a line each in hex")
-    return SymmetricEncryption(Keyring(*secrets), algorithm=algorithm, context=channel_id.encode())
+    for cipher in ("aes-256-gcm", "chacha20-poly1305"):
+        register(cipher, "reliable_channel_encryption.key_files:make_encryption")

@@ -9,7 +9,7 @@ import pytest
 
 from reliable_channel.spi import DecryptionFailed
 from reliable_channel_encryption import Keyring, Secret, SymmetricEncryption
-from reliable_channel_encryption.plugin import make_encryption
+from reliable_channel_encryption.key_files import make_encryption
 
 pytestmark = pytest.mark.anyio
 

@@ -1,98 +1,256 @@
 """Status chats and communities: topics, keys, envelopes and payloads, without I/O."""
 
-from .application import from_protocol, message_id, to_protocol, unwrap, wrap
-from .chats import (
-    Community,
-    Derivation,
-    carries,
-    contact_code_topic,
-    negotiated_topic_id,
-    partitioned_topic,
-    personal_discovery_topic,
-)
-from .community_payloads import (
-    ChatIdentity,
-    CommunityAdminSettings,
-    CommunityBanInfo,
-    CommunityCategory,
-    CommunityChat,
-    CommunityDescription,
-    CommunityMember,
-    CommunityPermissions,
-    CommunityRequestToJoin,
-    CommunityRequestToJoinResponse,
-    CommunityRequestToLeave,
-    IdentityImage,
-    RevealedAccount,
-    Shard,
-)
-from .conversation import (
-    Applied,
-    Conversation,
-    ConversationLimits,
-    MessageState,
-    Privileged,
-    Waiting,
-)
-from .enums import (
-    Access,
-    AudioType,
-    ChannelRole,
-    ContentType,
-    ImageFormat,
-    LinkType,
-    MessageType,
-    PayloadType,
-    Reaction,
-    Role,
-    StatusType,
-)
-from .envelope import (
-    EnvelopeError,
-    MalformedEnvelope,
-    NotForThisKey,
-    Opened,
-    open_ecies,
-    open_symmetric,
-    seal_ecies,
-    seal_symmetric,
-)
-from .key_file import KeyFileError, needs_passphrase, read_key, write_key
-from .keys import PrivateKey, PublicKey, SymmetricKey, keccak256, recover
-from .membership import ethereum_address, join_request, wallet_of, why_refused
-from .mentions import EVERYONE, mention, mentions, mentions_everyone
-from .outcomes import Ignored, MessageId, Received, RefusalReason, Refused, SignedPayload
-from .payloads import (
-    AudioMessage,
-    BridgeMessage,
-    ChatMessage,
-    ChatPayload,
-    ContactRequestPropagatedState,
-    ContactUpdate,
-    DeleteMessage,
-    EditMessage,
-    EmojiReaction,
-    ImageMessage,
-    Payload,
-    PinMessage,
-    StatusUpdate,
-    StickerMessage,
-    UnfurledLink,
-)
-from .pipeline import Opener, Outcome, Outgoing, Sealer, WakuVersion
-from .rules import ChatClock, invalid, review
-from .sds import STATUS_SDS, SdsArrival, SdsWrapper, read_sds, sds_message_id
-from .topics import (
-    CONTENT_SHARD,
-    CONTROL_SHARD,
-    DEFAULT_SHARD,
-    NON_PROTECTED_SHARD,
-    Topic,
-    content_topic,
-    symmetric_key,
-    topic_bytes,
-)
-from .wire import PAYLOADS, decode_payload, encode_payload
+from typing import TYPE_CHECKING
+
+from reliable_channel.spi import lazy_names
+
+if TYPE_CHECKING:
+    from .application import from_protocol, message_id, to_protocol, unwrap, wrap
+    from .chats import (
+        Community,
+        Derivation,
+        carries,
+        contact_code_topic,
+        negotiated_topic_id,
+        partitioned_topic,
+        personal_discovery_topic,
+    )
+    from .community_payloads import (
+        ChatIdentity,
+        CommunityAdminSettings,
+        CommunityBanInfo,
+        CommunityCategory,
+        CommunityChat,
+        CommunityDescription,
+        CommunityMember,
+        CommunityPermissions,
+        CommunityRequestToJoin,
+        CommunityRequestToJoinResponse,
+        CommunityRequestToLeave,
+        IdentityImage,
+        RevealedAccount,
+        Shard,
+    )
+    from .conversation import (
+        Applied,
+        Conversation,
+        ConversationLimits,
+        MessageState,
+        Privileged,
+        Waiting,
+    )
+    from .enums import (
+        Access,
+        AudioType,
+        ChannelRole,
+        ContentType,
+        ImageFormat,
+        LinkType,
+        MessageType,
+        PayloadType,
+        Reaction,
+        Role,
+        StatusType,
+    )
+    from .envelope import (
+        EnvelopeError,
+        MalformedEnvelope,
+        NotForThisKey,
+        Opened,
+        open_ecies,
+        open_symmetric,
+        seal_ecies,
+        seal_symmetric,
+    )
+    from .key_file import KeyFileError, needs_passphrase, read_key, write_key
+    from .keys import PrivateKey, PublicKey, SymmetricKey, keccak256, recover
+    from .membership import ethereum_address, join_request, wallet_of, why_refused
+    from .mentions import EVERYONE, mention, mentions, mentions_everyone
+    from .outcomes import Ignored, MessageId, Received, RefusalReason, Refused, SignedPayload
+    from .payloads import (
+        AudioMessage,
+        BridgeMessage,
+        ChatMessage,
+        ChatPayload,
+        ContactRequestPropagatedState,
+        ContactUpdate,
+        DeleteMessage,
+        EditMessage,
+        EmojiReaction,
+        ImageMessage,
+        Payload,
+        PinMessage,
+        StatusUpdate,
+        StickerMessage,
+        UnfurledLink,
+    )
+    from .pipeline import Opener, Outcome, Outgoing, Sealer, WakuVersion
+    from .rules import ChatClock, invalid, review
+    from .sds import STATUS_SDS, SdsArrival, SdsWrapper, read_sds, sds_message_id
+    from .topics import (
+        CONTENT_SHARD,
+        CONTROL_SHARD,
+        DEFAULT_SHARD,
+        NON_PROTECTED_SHARD,
+        Topic,
+        content_topic,
+        symmetric_key,
+        topic_bytes,
+    )
+    from .wire import PAYLOADS, decode_payload, encode_payload
+else:
+    __getattr__, __dir__ = lazy_names(
+        __name__,
+        {
+            "application": (
+                "from_protocol",
+                "message_id",
+                "to_protocol",
+                "unwrap",
+                "wrap",
+            ),
+            "chats": (
+                "Community",
+                "Derivation",
+                "carries",
+                "contact_code_topic",
+                "negotiated_topic_id",
+                "partitioned_topic",
+                "personal_discovery_topic",
+            ),
+            "community_payloads": (
+                "ChatIdentity",
+                "CommunityAdminSettings",
+                "CommunityBanInfo",
+                "CommunityCategory",
+                "CommunityChat",
+                "CommunityDescription",
+                "CommunityMember",
+                "CommunityPermissions",
+                "CommunityRequestToJoin",
+                "CommunityRequestToJoinResponse",
+                "CommunityRequestToLeave",
+                "IdentityImage",
+                "RevealedAccount",
+                "Shard",
+            ),
+            "conversation": (
+                "Applied",
+                "Conversation",
+                "ConversationLimits",
+                "MessageState",
+                "Privileged",
+                "Waiting",
+            ),
+            "enums": (
+                "Access",
+                "AudioType",
+                "ChannelRole",
+                "ContentType",
+                "ImageFormat",
+                "LinkType",
+                "MessageType",
+                "PayloadType",
+                "Reaction",
+                "Role",
+                "StatusType",
+            ),
+            "envelope": (
+                "EnvelopeError",
+                "MalformedEnvelope",
+                "NotForThisKey",
+                "Opened",
+                "open_ecies",
+                "open_symmetric",
+                "seal_ecies",
+                "seal_symmetric",
+            ),
+            "key_file": (
+                "KeyFileError",
+                "needs_passphrase",
+                "read_key",
+                "write_key",
+            ),
+            "keys": (
+                "PrivateKey",
+                "PublicKey",
+                "SymmetricKey",
+                "keccak256",
+                "recover",
+            ),
+            "membership": (
+                "ethereum_address",
+                "join_request",
+                "wallet_of",
+                "why_refused",
+            ),
+            "mentions": (
+                "EVERYONE",
+                "mention",
+                "mentions",
+                "mentions_everyone",
+            ),
+            "outcomes": (
+                "Ignored",
+                "MessageId",
+                "Received",
+                "RefusalReason",
+                "Refused",
+                "SignedPayload",
+            ),
+            "payloads": (
+                "AudioMessage",
+                "BridgeMessage",
+                "ChatMessage",
+                "ChatPayload",
+                "ContactRequestPropagatedState",
+                "ContactUpdate",
+                "DeleteMessage",
+                "EditMessage",
+                "EmojiReaction",
+                "ImageMessage",
+                "Payload",
+                "PinMessage",
+                "StatusUpdate",
+                "StickerMessage",
+                "UnfurledLink",
+            ),
+            "pipeline": (
+                "Opener",
+                "Outcome",
+                "Outgoing",
+                "Sealer",
+                "WakuVersion",
+            ),
+            "rules": (
+                "ChatClock",
+                "invalid",
+                "review",
+            ),
+            "sds": (
+                "STATUS_SDS",
+                "SdsArrival",
+                "SdsWrapper",
+                "read_sds",
+                "sds_message_id",
+            ),
+            "topics": (
+                "CONTENT_SHARD",
+                "CONTROL_SHARD",
+                "DEFAULT_SHARD",
+                "NON_PROTECTED_SHARD",
+                "Topic",
+                "content_topic",
+                "symmetric_key",
+                "topic_bytes",
+            ),
+            "wire": (
+                "PAYLOADS",
+                "decode_payload",
+                "encode_payload",
+            ),
+        },
+    )
 
 __all__ = [
     "CONTENT_SHARD",
