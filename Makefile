@@ -34,7 +34,7 @@ test-slow: $(READY) ## the long tests: planted defects, kills, full disks, whole
 	@$(PYTEST) -m slow $(ARGS)
 
 test-spark: $(SPARK_READY) ## the tests of the pipeline on Spark: they need Java 17 or 21
-	@$(BIN)/python -m pytest tests/pipeline/on_spark $(ARGS)
+	@$(BIN)/python -m pytest tests/plugins/audit/on_spark $(ARGS)
 
 audit-demo: $(SPARK_READY) ## the demo with journals, and what an audit says of it (Java 17 or 21)
 	@rm -rf build/demo-journals

@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from bench.processes import Taken, measured
 from reliable_channel.sds.bloom import BloomParameters
 from reliable_channel_audit.check import check
-from tests.pipeline.generated import write_group
+from tests.plugins.audit.generated import write_group
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

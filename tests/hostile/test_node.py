@@ -18,8 +18,8 @@ from anyio.abc import SocketStream
 from reliable_channel.events import TransportDegraded
 from reliable_channel.transport import PoolTransport
 from tests.channel.world import QUICK, listening, make_channel
-from tests.node.wires import OPTIONS, Wires
 from tests.transport.nodes import Line, line, over
+from tests.waku.node.wires import OPTIONS, Wires
 from tests.waku.nodes import answering, socket_node
 from waku import WakuClient
 from waku._api.base import REPORTED_ITEMS

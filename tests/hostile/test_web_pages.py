@@ -14,7 +14,7 @@ from typing import Any
 import httpx
 import pytest
 
-from tests.node.wires import OPTIONS, Inbox, Wires, message, publish, until
+from tests.waku.node.wires import OPTIONS, Inbox, Wires, message, publish, until
 from waku import WakuClient, WakuMessage
 from waku.errors import BadRequest
 from waku.node import EmbeddedNode, NodeOptions, serve_node

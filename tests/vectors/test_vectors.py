@@ -17,7 +17,7 @@ DATA = Path(__file__).parent / "data"
 FILES = sorted(
     file
     for file in DATA.rglob("*.json")
-    if file.parent.name != "nwaku-rest"  # recorded requests: tests/node replays them
+    if file.parent.name != "nwaku-rest"  # recorded requests: tests/waku/node replays them
 )
 
 

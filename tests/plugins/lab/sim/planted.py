@@ -1,0 +1,137 @@
+"""Plausible defects, planted on purpose, to show that the simulation finds them.
+
+`python -m tests.plugins.lab.sim.planted` runs seeds with each and prints how many broke a promise,
+and which.
+"""
+
+import sys
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import AbstractContextManager, contextmanager
+from typing import Any
+from unittest.mock import patch
+
+from reliable_channel.sds import comparison
+from reliable_channel.sds.bloom import RollingBloomFilter
+from reliable_channel.sds.comparison import LogComparison
+from reliable_channel.sds.message import Message, MessageKind
+from reliable_channel.sds.outgoing import OutgoingBuffer, OutgoingEntry
+from reliable_channel.sds.receiving import Receiver
+from reliable_channel.sds.repair import SPEC_TIMERS, repair_hash
+from reliable_channel_lab.sim import Simulation, draw_scenario
+
+
+def lost_ack() -> AbstractContextManager[Any]:
+    """Sync messages are not looked through for acknowledgements."""
+    review = Receiver._review
+
+    def forgetful(self: Receiver, message: Message, *rest: Any) -> None:
+        if message.kind is not MessageKind.SYNC:
+            review(self, message, *rest)
+
+    return patch.object(Receiver, "_review", forgetful)
+
+
+def filter_not_rolled() -> AbstractContextManager[Any]:
+    """The bloom filter takes whatever comes, as js-waku's does."""
+
+    def insert(self: RollingBloomFilter, message_id: str) -> None:
+        self._current.insert(message_id)
+        self._count = min(self._count + 1, self.parameters.capacity)
+
+    return patch.object(RollingBloomFilter, "insert", insert)
+
+
+def buffered_counts_as_met() -> AbstractContextManager[Any]:
+    """A dependency that has arrived and waits itself is waited for no more, as in js-waku."""
+    note_unmet = Receiver._note_unmet
+
+    def careless(self: Receiver, *arguments: Any) -> set[str]:
+        return note_unmet(self, *arguments) - self._state.incoming_buffer.parked.keys()
+
+    return patch.object(Receiver, "_note_unmet", careless)
+
+
+def retry_forgotten() -> AbstractContextManager[Any]:
+    """After a restart the unacknowledged messages are there, and no retry is planned."""
+
+    def restore(
+        self: OutgoingBuffer, messages: Iterable[Any], progress: Iterable[Any], now_ms: int
+    ) -> None:
+        attempts = {row[0]: row[1] for row in progress}
+        for message_id, data in messages:
+            self.entries[message_id] = OutgoingEntry(message_id, data, attempts.get(message_id, 0))
+
+    return patch.object(OutgoingBuffer, "restore", restore)
+
+
+@contextmanager
+def t_req_off_by_one() -> Iterator[None]:
+    """The span of T_req counts both of its ends."""
+
+    def t_req(participant_id: str, message_id: str, now_ms: int, options: Any) -> int:
+        span = options.t_max_ms - options.t_min_ms + 1
+        return int(now_ms + options.t_min_ms + repair_hash(participant_id + message_id) % span)
+
+    right = SPEC_TIMERS.t_req
+    object.__setattr__(SPEC_TIMERS, "t_req", t_req)
+    try:
+        yield
+    finally:
+        object.__setattr__(SPEC_TIMERS, "t_req", right)
+
+
+def differs_in_silence() -> AbstractContextManager[Any]:
+    """The roots of others' logs are not looked at."""
+    return patch.object(LogComparison, "review", lambda *_: None)
+
+
+def difference_forgotten() -> AbstractContextManager[Any]:
+    """Others that differ are forgotten before they had another turn to speak."""
+    return patch.object(comparison, "FORGET_MS", 40_000)
+
+
+def difference_of_another() -> AbstractContextManager[Any]:
+    """Participants are named as different that are not there."""
+    right = LogComparison.different_from
+
+    def wrong(self: LogComparison) -> tuple[str, ...]:
+        return tuple(f"not {name}" for name in right.__get__(self))
+
+    return patch.object(LogComparison, "different_from", property(wrong))
+
+
+PLANTS: dict[str, Callable[[], AbstractContextManager[Any]]] = {
+    plant.__name__: plant
+    for plant in (
+        lost_ack,
+        filter_not_rolled,
+        buffered_counts_as_met,
+        retry_forgotten,
+        t_req_off_by_one,
+        differs_in_silence,
+        difference_forgotten,
+        difference_of_another,
+    )
+}
+
+
+def caught_by(name: str, seed: int) -> str | None:
+    """Which invariant a planted defect breaks under a seed, if any."""
+    with PLANTS[name]():
+        violation = Simulation(draw_scenario(seed)).run().violation
+    return None if violation is None else violation.invariant
+
+
+def main(seeds: int) -> None:
+    for name, plant in PLANTS.items():
+        caught = {seed: by for seed in range(1, seeds + 1) if (by := caught_by(name, seed))}
+        print(f"{name}: {plant.__doc__}")
+        first = min(caught, default=None)
+        print(f"  caught by {len(caught)} of {seeds} seeds, first by seed {first}")
+        for invariant, count in Counter(caught.values()).most_common():
+            print(f"  {count:4} {invariant}")
+
+
+if __name__ == "__main__":
+    main(int(sys.argv[1]) if len(sys.argv) > 1 else 100)

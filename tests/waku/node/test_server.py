@@ -1,0 +1,75 @@
+"""A node on a real port."""
+
+from __future__ import annotations
+
+import signal
+import socket
+import sys
+
+import anyio
+import httpx
+import pytest
+from anyio.streams.buffered import BufferedByteReceiveStream
+
+from tests.waku.node.wires import Inbox, message, publish, until
+from waku import WakuClient
+from waku.node import CannotListen, EmbeddedNode, serve, serve_node
+
+pytestmark = pytest.mark.anyio
+
+PROGRAM = """
+import anyio
+from waku.node import serve
+anyio.run(lambda: serve(port=0, started=lambda url: print(url, flush=True)))
+print("ended")
+"""
+
+
+@pytest.fixture
+def anyio_backend() -> str:
+    return "asyncio"  # uvicorn knows no other
+
+
+async def test_two_nodes_on_ports() -> None:
+    urls: list[str] = []
+    async with EmbeddedNode() as a, anyio.create_task_group() as tasks:
+        tasks.start_soon(lambda: serve_node(a, port=0, started=urls.append))
+        await until(lambda: bool(urls))
+        async with EmbeddedNode(join=urls) as b:
+            inboxes = Inbox(a), Inbox(b)
+            await until(lambda: len(a.mesh.peers()) == 1 == len(b.mesh.peers()))
+            publish(b, message(1))
+            async with WakuClient(urls[0]) as client:
+                await client.lightpush(message(2))
+                assert (await client.info()).listen_addresses == (
+                    f"{a.listen_addresses[0]}/p2p/{a.peer_id}",
+                )
+            await until(lambda: all(len(inbox.payloads) == 2 for inbox in inboxes))
+            tasks.cancel_scope.cancel()
+    async with httpx.AsyncClient() as client:
+        with pytest.raises(httpx.ConnectError):
+            await client.get(urls[0])
+
+
+async def test_a_port_that_is_taken() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        with pytest.raises(CannotListen, match=f"127.0.0.1:{port}: .*choose another with --port"):
+            await serve(port=port)
+    with pytest.raises(CannotListen, match="no such host"):
+        await serve(host="no such host")
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+async def test_a_signal_ends_it_gracefully(number: signal.Signals) -> None:
+    async with (
+        await anyio.open_process([sys.executable, "-c", PROGRAM], stderr=None) as run,
+        httpx.AsyncClient() as client,
+    ):
+        assert run.stdout is not None
+        output = BufferedByteReceiveStream(run.stdout)
+        url = (await output.receive_until(b"\n", 100)).decode()
+        assert (await client.get(f"{url}/health")).status_code == 200
+        run.send_signal(number)
+        assert await output.receive_until(b"\n", 100) == b"ended"
+        assert await run.wait() == 0
