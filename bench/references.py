@@ -66,7 +66,7 @@ def measure(messages: Sequence[bytes], directory: Path | None) -> float:
         options=SdsOptions(repair=RepairOptions(asks_when_told=True)),
         **arguments,
     )
-    repairs = Repairs(core, lambda: now_ms, both, retrieve_frequency_ms=10_000, has_store=True)
+    repairs = Repairs(core, both, now_ms=now_ms, retrieve_frequency_ms=10_000, has_store=True)
 
     def work() -> None:
         nonlocal now_ms
@@ -75,7 +75,7 @@ def measure(messages: Sequence[bytes], directory: Path | None) -> float:
             while (due_ms := core.next_deadline_ms()) is not None and due_ms <= now_ms:
                 core.on_deadline(now_ms)
             core.receive(data, now_ms)
-            repairs.step()
+            repairs.step(now_ms)
             deque(chain(core.events(), core.outgoing()), maxlen=0)
             if store is not None and number % STEPS_A_WRITE == 0:
                 store.write(core.changes())

@@ -14,6 +14,7 @@ from ._version import __version__ as __version__
 if TYPE_CHECKING:
     from .blocking import BlockingReliableChannel
     from .channel import ReliableChannel, Request
+    from .engine.statistics import ChannelStatistics
     from .errors import ChannelUnavailable, ReliableChannelError, SdsError, StateError
     from .events import (
         DeliveryFailed,
@@ -27,7 +28,7 @@ if TYPE_CHECKING:
     from .hub import ChannelHub
     from .options import ChannelOptions
     from .program import run
-    from .runtime import ChannelStatistics, EventReader, Follower, SyncStatus
+    from .runtime import EventReader, Follower, SyncStatus
     from .sds.log_entry import LogEntry
     from .terminal_text import printable
 
@@ -35,7 +36,7 @@ _HOME_OF: Final = {
     "BlockingReliableChannel": "blocking",
     "ChannelHub": "hub",
     "ChannelOptions": "options",
-    "ChannelStatistics": "runtime",
+    "ChannelStatistics": "engine.statistics",
     "ChannelUnavailable": "errors",
     "DeliveryFailed": "events",
     "Event": "events",

@@ -14,9 +14,10 @@ import anyio
 from anyio.from_thread import BlockingPortal, BlockingPortalProvider, start_blocking_portal
 
 from .channel import ReliableChannel, Request
+from .engine.statistics import ChannelStatistics
 from .errors import ChannelClosed
 from .events import Event
-from .runtime import ChannelStatistics, EventReader, Follower
+from .runtime import EventReader, Follower
 from .sds.log_entry import LogEntry
 
 _SHARED_LOOP: Final = BlockingPortalProvider()

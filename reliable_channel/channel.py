@@ -27,6 +27,8 @@ from .arguments import (
     checked_transport,
 )
 from .encryption import Encryption
+from .engine.rate_limit import Budget
+from .engine.statistics import ChannelStatistics
 from .errors import ChannelClosed, ChannelUnavailable
 from .events import Event
 from .options import ChannelOptions, OptionValues
@@ -41,19 +43,17 @@ from .resolve import (
     make_wire_profile,
 )
 from .runtime import (
-    Budget,
     BudgetFile,
-    ChannelStatistics,
     EventReader,
     Follower,
     Journal,
-    Kept,
     Observers,
+    OpenState,
     Runtime,
     SyncStatus,
     chain,
-    inner_chain,
-    kept_in,
+    content_chain,
+    open_state,
 )
 from .sds.log_entry import LogEntry
 from .sds.profile import PROFILES
@@ -213,7 +213,7 @@ class ReliableChannel:
             None if inside else encryption, marker or None, marker_required=marker_required
         )
         budget_path = checked_path("rate_limit_file", rate_limit_file)
-        self._budget = None if budget_path is None else BudgetFile(budget_path)
+        self._budget_file = None if budget_path is None else BudgetFile(budget_path)
         self._sync = sync
         self._journal_path = checked_path("journal", journal)
         self._state = checked_state(self._plugins, state, channel_id, sender_id)
@@ -260,7 +260,7 @@ class ReliableChannel:
                     )
                 )
             random = Random(self.seed)
-            kept = await self._keep(stack, random)
+            state = await self._open_state(stack)
             transport = await self._connect(stack)
             runtime = Runtime(
                 transport,
@@ -273,18 +273,17 @@ class ReliableChannel:
                 now_ns=self._now_ns,
                 random=random,
                 stages=self._stages,
-                inner=inner_chain(self._inner_encryption),
+                contents=content_chain(self._inner_encryption),
                 signing=self._signing,
                 require_signatures=self._require_signatures,
-                budget=self._budget,
-                kept=kept,
+                budget_file=self._budget_file,
+                state=state,
                 observers=self._observers(),
                 policies=self._policies,
             )
             stack.callback(runtime.close)
             runtime.begin()
-            if kept is not None:
-                stack.push_async_callback(partial(kept.keeper.flush, at_once=True))
+            stack.push_async_callback(runtime.flush)
             tasks = await stack.enter_async_context(anyio.create_task_group())
             stack.callback(tasks.cancel_scope.cancel)
             runtime.start(tasks)
@@ -412,9 +411,7 @@ class ReliableChannel:
         Raises:
             ChannelClosed: the channel is not open.
         """
-        engine = self._opened().engine
-        engine.confirm(event)
-        await engine.recorded()
+        await self._opened().confirm(event)
 
     def explain_budget(self) -> Budget:
         """What the rate limit lets out, what waits, and when that goes."""
@@ -459,7 +456,7 @@ class ReliableChannel:
             raise ValueError("cut_off needs a channel made with drop_incoming, which may be 0")
         self._lossy.cut_off = cut_off
 
-    async def _keep(self, stack: AsyncExitStack, random: Random) -> Kept | None:
+    async def _open_state(self, stack: AsyncExitStack) -> OpenState | None:
         """Open the state, if there is any.
 
         Raises:
@@ -469,9 +466,7 @@ class ReliableChannel:
             return None
         dialect = self.options.profile.name if self._sync == "sds" else self._sync
         identity = Identity(self.channel_id, self.sender_id, dialect)
-        return await stack.enter_async_context(
-            kept_in(self._state, identity, lambda: self._now_ns() // 1_000_000, random.random)
-        )
+        return await stack.enter_async_context(open_state(self._state, identity))
 
     async def _connect(self, stack: AsyncExitStack) -> Transport:
         transport = self._given_transport

@@ -14,7 +14,7 @@ import anyio
 import httpx
 from anyio.abc import TaskGroup, TaskStatus
 
-from reliable_channel.transport.recent_hashes import RecentHashes
+from reliable_channel.sds.recent import Recent
 from waku import StoreQuery, WakuClient, WakuError, WakuMessage, message_hash, pubsub_topic_for
 from waku.errors import InvalidTopic, LocalError, NotSubscribed
 from waku.node import EmbeddedNode, PublishRefused
@@ -76,7 +76,7 @@ class Messaging:
         self._tell = tell
         self._client = WakuClient(IN_PROCESS, transport=httpx.ASGITransport(app=node.app))
         self._tasks: TaskGroup | None = None
-        self._known = RecentHashes(RECENT)
+        self._known = Recent[bytes](RECENT)
         """Messages that were told, and own ones, which never are."""
         self._reading = anyio.Lock()
 

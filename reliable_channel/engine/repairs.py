@@ -5,12 +5,12 @@ the core, and tells what the core told and what was received. Other participants
 earlier than the policy says; `engine/store_queries.py` makes the looks into Store that it plans.
 """
 
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Final
 
 from ..repair_policies import Lately, Missing, Others, RepairPolicy, RepairStep, StoreState
-from ..sds.events import RepairRequested, SdsEvent
+from ..sds.events import RepairRequested
 from ..sds.incoming import MissingEntry
 from ..sds.timetable import Timetable
 from ..sync_core import Arrival, SyncCore
@@ -46,9 +46,9 @@ class Repairs:
     def __init__(
         self,
         core: SyncCore,
-        now_ms: Callable[[], int],
         policy: RepairPolicy,
         *,
+        now_ms: int,
         retrieve_frequency_ms: int,
         has_store: bool,
     ) -> None:
@@ -56,9 +56,8 @@ class Repairs:
         self.bytes_from_store = 0
         """All that Store gave."""
         self._core = core
-        self._now_ms = now_ms
         self._policy = policy
-        self._began_ms = now_ms()
+        self._began_ms = now_ms
         self._plans: dict[str, RepairPlan] = {}
         self._most = SLACK
         """With more plans than these it is looked whether all are still needed."""
@@ -69,38 +68,36 @@ class Repairs:
 
     # -- beside the core ---------------------------------------------------------------------------
 
-    def step(self) -> None:
+    def step(self, now_ms: int) -> None:
         """Decide on what is newly missing, and have others asked where it is time."""
         if wanted := self._core.wanted():
             self._count_others()
-            now_ms = self._now_ms()
             for missing in wanted:
                 self._notice(missing, now_ms)
             if len(self._plans) > self._most:
-                self.plans()
-        if (first_ms := self._asks.first_ms()) is not None and first_ms <= (now := self._now_ms()):
-            for message_id in self._asks.until(now, len(self._asks)):
-                self._ask(self._plans[message_id], now)
+                self.plans(now_ms)
+        if (first_ms := self._asks.first_ms()) is not None and first_ms <= now_ms:
+            for message_id in self._asks.until(now_ms, len(self._asks)):
+                self._ask(self._plans[message_id], now_ms)
 
     def next_deadline_ms(self) -> int | None:
         """When `step` must be called next; None where others need not be asked for anything."""
         return self._asks.first_ms()
 
-    def saw(self, event: SdsEvent) -> None:
-        """Take note of what the core told."""
-        if isinstance(event, RepairRequested):
-            for message_id in event.message_ids:
-                if plan := self._plans.get(message_id):
-                    self._requested(plan)
+    def saw(self, event: RepairRequested, now_ms: int) -> None:
+        """Take note that the core asked others."""
+        for message_id in event.message_ids:
+            if plan := self._plans.get(message_id):
+                self._requested(plan, now_ms)
 
-    def received(self, arrival: Arrival, size_bytes: int, *, from_store: bool) -> None:
+    def received(self, arrival: Arrival, size_bytes: int, now_ms: int, *, from_store: bool) -> None:
         """Take note of a message that the core took."""
         if from_store:
             self.bytes_from_store += size_bytes
         if arrival.missing_for_ms is None or (plan := self._plans.get(arrival.message_id)) is None:
             return
         if plan.asked and not from_store:
-            self._heard_of_request(1.0, self._now_ms() - plan.first_asked_ms, size_bytes)
+            self._heard_of_request(1.0, now_ms - plan.first_asked_ms, size_bytes)
         plan.asked = 0
         self._release(plan)
         if not plan.is_looked_for:
@@ -109,7 +106,7 @@ class Repairs:
 
     # -- for the looks into Store ------------------------------------------------------------------
 
-    def plans(self) -> list[RepairPlan]:
+    def plans(self, now_ms: int) -> list[RepairPlan]:
         """The plans for what is missing now, in the core's order; all others are forgotten."""
         before, self._plans = self._plans, {}
         if all_missing := self._core.missing():
@@ -117,7 +114,7 @@ class Repairs:
         for missing in all_missing:
             message_id = missing.entry.message_id
             if (plan := before.pop(message_id, None)) is None:
-                plan = self._new(missing)
+                plan = self._new(missing, now_ms)
             plan.missing, plan.is_looked_for = missing, True
             self._plans[message_id] = plan
         for plan in before.values():
@@ -125,14 +122,13 @@ class Repairs:
         self._most = 2 * len(self._plans) + SLACK
         return list(self._plans.values())
 
-    def looked(self, plans: Collection[RepairPlan], put_off: Collection[str]) -> None:
+    def looked(self, plans: Collection[RepairPlan], put_off: Collection[str], now_ms: int) -> None:
         """A look into Store for these messages was in vain, or, for those whose ids are in
         `put_off`, not made in full."""
-        now_ms = self._now_ms()
         for plan in plans:
             plan.looks += plan.message_id not in put_off
             plan.looked_ms = now_ms
-            self._decide(plan)
+            self._decide(plan, now_ms)
 
     def store_answered(
         self,
@@ -140,6 +136,7 @@ class Repairs:
         left: Collection[RepairPlan],
         took_ms: int,
         cost_bytes: int,
+        now_ms: int,
         *,
         by_time: bool,
     ) -> None:
@@ -159,21 +156,20 @@ class Repairs:
         later = [plan for plan in plans if plan.looks]
         self._store = replace(store, again=after(store.again, later))
         if was_away:
-            self._decide_on(self._plans.values())
+            self._decide_on(self._plans.values(), now_ms)
 
-    def store_failed(self, plans: Iterable[RepairPlan]) -> None:
+    def store_failed(self, plans: Iterable[RepairPlan], now_ms: int) -> None:
         """Store did not answer, when it was asked for these messages."""
         first = not self._store.failures
-        failures, now_ms = self._store.failures + 1, self._now_ms()
-        self._store = replace(self._store, failures=failures, failed_ms=now_ms)
-        self._decide_on(self._plans.values() if first else plans)
+        self._store = replace(self._store, failures=self._store.failures + 1, failed_ms=now_ms)
+        self._decide_on(self._plans.values() if first else plans, now_ms)
 
     # -- inside ------------------------------------------------------------------------------------
 
     def _notice(self, missing: MissingEntry, now_ms: int) -> None:
         plan = self._plans.get(missing.entry.message_id)
         if plan is None:
-            plan = self._new(missing)
+            plan = self._new(missing, now_ms)
         elif plan.is_held:
             return
         plan.is_held = True
@@ -188,8 +184,7 @@ class Repairs:
         self._release(plan)
         self._core.ask_participants(plan.missing, now_ms)
 
-    def _requested(self, plan: RepairPlan) -> None:
-        now_ms = self._now_ms()
+    def _requested(self, plan: RepairPlan, now_ms: int) -> None:
         if plan.asked:
             self._heard_of_request(0.0, now_ms - plan.first_asked_ms, 0)
         else:
@@ -203,20 +198,20 @@ class Repairs:
     def _count_others(self) -> None:
         self._others = replace(self._others, count=self._core.statistics().participants)
 
-    def _new(self, missing: MissingEntry) -> RepairPlan:
+    def _new(self, missing: MissingEntry, now_ms: int) -> RepairPlan:
         plan = RepairPlan(missing)
-        self._decide(plan)
+        self._decide(plan, now_ms)
         return plan
 
-    def _decide_on(self, plans: Iterable[RepairPlan]) -> None:
+    def _decide_on(self, plans: Iterable[RepairPlan], now_ms: int) -> None:
         for plan in plans:
-            self._decide(plan)
+            self._decide(plan, now_ms)
 
-    def _decide(self, plan: RepairPlan) -> None:
+    def _decide(self, plan: RepairPlan, now_ms: int) -> None:
         plan.step = self._policy(
             Missing(
                 plan.missing.entry,
-                self._now_ms(),
+                now_ms,
                 plan.missing.since_ms,
                 self.retrieve_frequency_ms,
                 self._began_ms,

@@ -1,9 +1,8 @@
 """The outermost stage: long payloads leave as segments, and arrive as payloads (LIP 173,
 Segmentation)."""
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
-from functools import partial
 from typing import Final, NamedTuple, Protocol
 
 from ..errors import ContentTooLong
@@ -14,6 +13,8 @@ from ..events import (
     ReceiveProgress,
     SegmentDiscarded,
 )
+from ..options import ChannelOptions
+from ..sds.log import MessageLog
 from ..segmentation import (
     LAYOUTS,
     PayloadReassembled,
@@ -33,7 +34,7 @@ SEGMENTS_SPARE: Final = 1
 """LIP 243 v0.1 allows one segment less than its maximum."""
 
 
-class Told(NamedTuple):
+class Emitted(NamedTuple):
     """An event, and the deliveries that it accounts for: none while they wait for others."""
 
     event: Event
@@ -51,9 +52,9 @@ class Segmentation(Protocol):
         """
         ...
 
-    def join(self, received: MessageReceived, now_ms: int, number: int) -> Iterable[Told]:
-        """What a delivered message makes whole, and what there is to tell about it; `number` is
-        that of its delivery."""
+    def join(self, received: MessageReceived, now_ms: int, number: int) -> Iterable[Emitted]:
+        """What a delivered message completes, and reports about it; `number` is that of its
+        delivery."""
         ...
 
     def whole(self, content: bytes) -> bytes:
@@ -64,7 +65,7 @@ class Segmentation(Protocol):
         """When `on_deadline` must be called next."""
         ...
 
-    def on_deadline(self, now_ms: int) -> Iterable[Told]:
+    def on_deadline(self, now_ms: int) -> Iterable[Emitted]:
         """Give up what took too long."""
         ...
 
@@ -76,9 +77,9 @@ class NoSegmentation:
         """The payload itself."""
         return [payload]
 
-    def join(self, received: MessageReceived, now_ms: int, number: int) -> Iterable[Told]:
+    def join(self, received: MessageReceived, now_ms: int, number: int) -> Iterable[Emitted]:
         """The message itself."""
-        return (Told(received, (number,)),)
+        return (Emitted(received, (number,)),)
 
     def whole(self, content: bytes) -> bytes:
         """The content itself."""
@@ -88,7 +89,7 @@ class NoSegmentation:
         """Never."""
         return None
 
-    def on_deadline(self, now_ms: int) -> Iterable[Told]:
+    def on_deadline(self, now_ms: int) -> Iterable[Emitted]:
         """Nothing."""
         return ()
 
@@ -103,8 +104,8 @@ class _Place(NamedTuple):
 class Segments:
     """Payloads in segments of one layout; segments of every known layout are put together.
 
-    Unless `every_payload` is wrapped, one that fits a message goes bare. With `content_of`, which
-    reads a message's content by its id, segments that had to make room are read again.
+    Unless `every_payload` is wrapped, one that fits a message goes bare. With a `log`, segments
+    that had to make room are read from there again.
     """
 
     def __init__(
@@ -115,8 +116,9 @@ class Segments:
         segment_size_bytes: int,
         max_payload_bytes: int,
         reconstruction_timeout_ms: int,
-        content_of: Callable[[str], bytes | None] | None = None,
+        log: MessageLog | None = None,
     ) -> None:
+        self._log = log
         self._layouts = (layout, *(other for other in LAYOUTS if other.name != layout.name))
         chunk_bytes = layout.chunk_size_bytes(segment_size_bytes)
         most = -(-max_payload_bytes // chunk_bytes) + SEGMENTS_SPARE
@@ -135,7 +137,7 @@ class Segments:
                     room.max_sender_buffered_bytes, 2 * max_payload_bytes
                 ),
             ),
-            None if content_of is None else partial(_recalled, content_of),
+            None if log is None else self._recalled,
         )
 
     def split(self, payload: bytes) -> list[bytes]:
@@ -157,20 +159,20 @@ class Segments:
         except PayloadTooLarge as error:
             raise ContentTooLong(str(error)) from error
 
-    def join(self, received: MessageReceived, now_ms: int, number: int) -> Iterator[Told]:
+    def join(self, received: MessageReceived, now_ms: int, number: int) -> Iterator[Emitted]:
         """Add a segment; what is none is delivered as it is."""
         segment = sniff(received.content, self._layouts)
         if segment is None:
-            yield Told(received, (number,))
+            yield Emitted(received, (number,))
             return
         place = _Place(number, received.message_id)
         for outcome in self._reassembler.add(received.sender_id, segment, now_ms, place):
             if isinstance(outcome, PayloadReassembled):
-                yield Told(replace(received, content=outcome.payload), _numbers(outcome.tokens))
+                yield Emitted(replace(received, content=outcome.payload), _numbers(outcome.tokens))
             elif isinstance(outcome, Discarded):
-                yield Told(_event(outcome), (number,))
+                yield Emitted(_event(outcome), (number,))
             else:
-                yield _told(outcome)
+                yield _emitted(outcome)
 
     def whole(self, content: bytes) -> bytes:
         """The payload of an only segment."""
@@ -181,24 +183,41 @@ class Segments:
         """When the oldest half-finished payload is given up."""
         return self._reassembler.next_deadline_ms()
 
-    def on_deadline(self, now_ms: int) -> Iterator[Told]:
+    def on_deadline(self, now_ms: int) -> Iterator[Emitted]:
         """Give up what took too long."""
         for outcome in self._reassembler.on_deadline(now_ms):
-            yield _told(outcome)
+            yield _emitted(outcome)
+
+    def _recalled(self, place: object) -> bytes | None:
+        assert isinstance(place, _Place)
+        entry = None if self._log is None else self._log.get(place.message_id)
+        return None if entry is None else entry.content
 
 
-def _told(outcome: SegmentOutcome) -> Told:
+def segmentation_of(options: ChannelOptions, log: MessageLog | None) -> Segmentation:
+    """The segmentation that the options ask for; `log` has the segments as they are."""
+    layout = options.segment_layout
+    if isinstance(layout, str):
+        layout = next((known for known in LAYOUTS if known.name == layout), None)
+    if not isinstance(layout, SegmentLayout):
+        return NoSegmentation()
+    return Segments(
+        layout,
+        every_payload=options.segments_every_payload,
+        segment_size_bytes=options.segment_size_bytes,
+        max_payload_bytes=options.max_payload_bytes,
+        reconstruction_timeout_ms=options.segment_reconstruction_timeout_ms,
+        log=log,
+    )
+
+
+def _emitted(outcome: SegmentOutcome) -> Emitted:
     tokens = outcome.tokens if isinstance(outcome, SegmentSetDropped) else ()
-    return Told(_event(outcome), _numbers(tokens))
+    return Emitted(_event(outcome), _numbers(tokens))
 
 
 def _numbers(tokens: tuple[object, ...]) -> tuple[int, ...]:
     return tuple(token.number for token in tokens if isinstance(token, _Place))
-
-
-def _recalled(content_of: Callable[[str], bytes | None], place: object) -> bytes | None:
-    assert isinstance(place, _Place)
-    return content_of(place.message_id)
 
 
 def _event(outcome: SegmentOutcome) -> Event:
@@ -218,4 +237,4 @@ def _event(outcome: SegmentOutcome) -> Event:
         case Discarded():
             return SegmentDiscarded(outcome.sender_id, outcome.reason.value, outcome.detail)
         case PayloadReassembled():
-            raise AssertionError("a whole payload is delivered, not told")
+            raise AssertionError("a whole payload is delivered, not reported")

@@ -1,12 +1,12 @@
 """What to ask Store, and how: the rules, without I/O.
 
-`runtime/retrieval.py` obeys them over a transport and `sim/` in virtual time. When a missing
+`runtime/store_client.py` asks over a transport, and `sim/` in virtual time. When a missing
 message is looked for is its policy's to say (`repairs.py`): by retrieval hint, and by topic and
 time where that fails. js-waku's hints never match (it stamps a message twice, once for the hint and
 once for the wire), so a hint is a first try and no more.
 """
 
-from collections.abc import Callable, Generator, Iterator, Sequence
+from collections.abc import Generator, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -54,12 +54,16 @@ Queries = Generator[Query, None, None]
 class StoreQueries:
     """What one participant has to ask Store; reads its core and never changes it."""
 
-    def __init__(self, core: SyncCore, now_ms: Callable[[], int], repairs: Repairs) -> None:
+    def __init__(self, core: SyncCore, repairs: Repairs) -> None:
         self.tick_ms = min(TICK_MS, repairs.retrieve_frequency_ms)
         """While something is missing, a round is due this often."""
         self._core = core
-        self._now_ms = now_ms
         self._repairs = repairs
+        self._now_ms = 0
+        """The time of the last call."""
+        self._round: Iterator[Queries] | None = None
+        """The looks of this round that did not begin yet."""
+        self._look: Queries | None = None
         self._catch_up_from_ms: int | None = None
         self._rests_until_ms = 0
 
@@ -78,16 +82,32 @@ class StoreQueries:
         if self._catch_up_from_ms is None or since_ms < self._catch_up_from_ms:
             self._catch_up_from_ms = since_ms
 
-    def looks(self) -> Iterator[Queries]:
-        """One round: two looks into Store, one after the other, as a Store that fails at the one
-        may do for the other.
+    def next(self, now_ms: int) -> Query | None:
+        """The next query of a round, or None at its end.
 
-        The owner hands what Store gives to the core before it takes the next query of a look, since
-        that depends on what is still missing, and closes the look where Store does not answer: then
-        the rest is asked in the next round.
+        A round is two looks into Store, one after the other, as a Store that fails at the one may
+        do for the other. Hand what Store gives to the core before you ask for the next query, which
+        depends on what is still missing.
         """
-        yield self._catch_up()
-        yield self._fetch_missing()
+        self._now_ms = now_ms
+        if self._round is None:
+            self._round = iter((self._catch_up(), self._fetch_missing()))
+        while True:
+            if self._look is None and (look := next(self._round, None)) is not None:
+                self._look = look
+            if self._look is None:
+                self._round = None
+                return None
+            if (query := next(self._look, None)) is not None:
+                return query
+            self._look = None
+
+    def failed(self, now_ms: int) -> None:
+        """Store did not answer the last query: the rest of its look is for the next round."""
+        self._now_ms = now_ms
+        if self._look is not None:
+            self._look.close()
+            self._look = None
 
     def _catch_up(self) -> Queries:
         start_ms, self._catch_up_from_ms = self._catch_up_from_ms, None
@@ -108,20 +128,20 @@ class StoreQueries:
         by_time = [
             p for p in still if p.step.look != "hint" and self._core.is_awaited(p.message_id)
         ]
-        rests = self._now_ms() < self._rests_until_ms
+        rests = self._now_ms < self._rests_until_ms
         if by_time and not rests:
             lookback_ms = max(map(_lookback_ms, by_time))
             start_ms = min(plan.missing.since_ms for plan in by_time) - lookback_ms
             yield from self._ask(self._since(start_ms), by_time)
         put_off = {plan.message_id for plan in by_time} if rests else set[str]()
-        self._repairs.looked(self._still_missing(still), put_off)
+        self._repairs.looked(self._still_missing(still), put_off, self._now_ms)
 
     def _due(self) -> list[RepairPlan]:
         """What it is time to look for."""
-        now_ms = self._now_ms()
+        now_ms = self._now_ms
         due = [
             plan
-            for plan in self._repairs.plans()
+            for plan in self._repairs.plans(now_ms)
             if plan.step.look_at_ms is not None and plan.step.look_at_ms <= now_ms
         ]
         if len(due) > MOST_AT_ONCE:
@@ -135,22 +155,22 @@ class StoreQueries:
         return [plan for plan in plans if plan.message_id in missing]
 
     def _since(self, start_ms: int) -> ByTime:
-        return ByTime(start_ms - SKEW_MS, self._now_ms() + SKEW_MS)
+        return ByTime(start_ms - SKEW_MS, self._now_ms + SKEW_MS)
 
     def _ask(self, query: Query, plans: Sequence[RepairPlan] = ()) -> Queries:
         """Ask, and have it learned from."""
-        repairs, began_ms = self._repairs, self._now_ms()
+        repairs, began_ms = self._repairs, self._now_ms
         read_before = repairs.bytes_from_store
         try:
             yield query
         except GeneratorExit:
-            repairs.store_failed(plans)
+            repairs.store_failed(plans, self._now_ms)
             raise
-        took_ms, by_time = self._now_ms() - began_ms, isinstance(query, ByTime)
+        took_ms, by_time = self._now_ms - began_ms, isinstance(query, ByTime)
         if by_time:
-            self._rests_until_ms = self._now_ms() + min(REST * took_ms, MAX_REST_MS)
+            self._rests_until_ms = self._now_ms + min(REST * took_ms, MAX_REST_MS)
         left, cost_bytes = self._still_missing(plans), repairs.bytes_from_store - read_before
-        repairs.store_answered(plans, left, took_ms, cost_bytes, by_time=by_time)
+        repairs.store_answered(plans, left, took_ms, cost_bytes, self._now_ms, by_time=by_time)
 
 
 def _usable_hint(plan: RepairPlan) -> bytes | None:

@@ -1,32 +1,25 @@
-"""The async driver of a channel: owns one core, its timers, outbox and retrieval. AnyIO: asyncio
-and trio."""
+"""AnyIO tasks around an engine, for asyncio and trio."""
 
-from ..engine.segments import Segmentation
+from .budget_file import BudgetFile
 from .event_stream import EventReader
 from .follower import Follower
-from .inner_stages import inner_chain
 from .journal import Journal
-from .kept import Kept, kept_in
 from .observers import Observers
-from .rate_limit import Budget, BudgetFile
 from .runtime import Runtime
-from .stages import chain
-from .statistics import ChannelStatistics
+from .stages import chain, content_chain
+from .state_writer import OpenState, open_state
 from .sync_status import SyncStatus
 
 __all__ = [
-    "Budget",
     "BudgetFile",
-    "ChannelStatistics",
     "EventReader",
     "Follower",
     "Journal",
-    "Kept",
     "Observers",
+    "OpenState",
     "Runtime",
-    "Segmentation",
     "SyncStatus",
     "chain",
-    "inner_chain",
-    "kept_in",
+    "content_chain",
+    "open_state",
 ]

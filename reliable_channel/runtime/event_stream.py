@@ -14,7 +14,7 @@ import anyio
 
 from ..events import Event, EventsMissed
 from .backlog import LASTING, Backlog, content_bytes
-from .pulse import Pulse
+from .notifier import Notifier
 
 BUFFER_LIMIT_BYTES: Final = 64 * 1024 * 1024
 """Content in the buffer; beyond, the oldest events leave it early."""
@@ -63,7 +63,7 @@ class EventStream:
         """The first event that no reader has read; followers do not count."""
         self._readers: WeakSet[EventReader] = WeakSet()
         # Weak, so that an abandoned iterator keeps no events; nothing else depends on it.
-        self._changed = Pulse()
+        self._changed = Notifier()
         self._closed = False
 
     def emit(self, event: Event) -> None:
@@ -76,7 +76,7 @@ class EventStream:
             self._buffer_bytes > BUFFER_LIMIT_BYTES and len(self._buffer) > 1
         ):
             self._shelve_oldest()
-        self._changed.fire()
+        self._changed.notify()
         self._notice_slow_readers()
 
     def read(self, *, confirm: bool = True) -> "EventReader":
@@ -91,12 +91,12 @@ class EventStream:
         """Keep nothing for a reader that was closed, and end its waiting."""
         self._readers.discard(reader)
         self._trim()
-        self._changed.fire()
+        self._changed.notify()
 
     def close(self) -> None:
         """Let every reader finish once it has read what is there."""
         self._closed = True
-        self._changed.fire()
+        self._changed.notify()
 
     @property
     def behind(self) -> int:

@@ -1,69 +1,53 @@
-"""One channel at work: the core, its timer, and the tasks around it."""
+"""One channel at work: an engine, and the tasks around it."""
 
-import logging
-from collections.abc import Callable
+from collections.abc import Callable, Coroutine
 from copy import copy
 from dataclasses import asdict
 from random import Random
 from time import monotonic_ns, time_ns
-from typing import Final
+from typing import Any, Final
 
 import anyio
 from anyio.abc import TaskGroup
 
-from ..engine.idempotency import Accepted
-from ..engine.repairs import Repairs
-from ..engine.segments import NoSegmentation, Segmentation, Segments
-from ..events import Event, ReaderFellBehind, StateRolledBack, UnconfirmedDropped
+from ..engine.engine import Engine, is_restart, spent_in
+from ..engine.rate_limit import Budget
+from ..engine.requests import Accepted
+from ..engine.segments import segmentation_of
+from ..engine.statistics import ChannelStatistics
+from ..events import Event, ReaderFellBehind
 from ..options import ChannelOptions
 from ..policies import Policies
 from ..sds.archive import NO_ARCHIVE
 from ..sds.changes import NO_RECORDER, Recorder
-from ..sds.log import MessageLog
 from ..sds.log_entry import LogEntry
-from ..segmentation import LAYOUTS, SegmentLayout
 from ..signing import Signing
-from ..state import StateCorrupt
+from ..state.errors import StateCorrupt
 from ..steady_clock import SteadyClock
 from ..sync_core import SyncCore, SyncSetting
 from ..transport.base import Transport, has_store, nodes_of
 from .backlog import Backlog
-from .backoff import Backoff
-from .confirmation import Confirmation
-from .dispatcher import CONCURRENCY, Dispatcher
-from .engine import Engine
+from .budget_file import BudgetFile
+from .driver import Driver
 from .event_stream import EventReader, EventStream
 from .follower import Follower
 from .health import Health, watch_nodes
-from .inner_stages import InnerStages
-from .intake import Intake
 from .journal import RENOTED, Journal
-from .kept import Kept, StateBudget
+from .listener import Intake, Listener
 from .observers import Observers
-from .outbox import Outbox
-from .rate_limit import Budget, BudgetStore, RateLimitManager, no_budget
-from .receiver import Receiver
-from .retrieval import Retriever
-from .stages import Stages
-from .statistics import ChannelStatistics
-from .sync_status import SyncState, SyncStatus, SyncStatusWatch
+from .publisher import CONCURRENCY, Publisher
+from .stages import ContentStages, Stages
+from .state_writer import OpenState, StateWriter
+from .store_client import StoreClient
 
-RESTART_MARGIN_MS: Final = 600_000
-"""How far before its last look a participant that starts again asks Store: what was on its way then
-may have been stored later, or stamped by a clock that is behind."""
 DAMAGE: Final = (ArithmeticError, AssertionError, LookupError, TypeError, ValueError)
 """What rows raise that a disk changed in a way that SQLite cannot notice."""
-OWED_AT_ONCE: Final = 100
+REDELIVERED_AT_ONCE: Final = 100
 """Unconfirmed events that are emitted at a start before other tasks have their turn."""
-JOINING_MS: Final = 60_000
-"""How long a newcomer takes unknown references for messages from before it joined: two rounds of
-sync messages, in which everybody's history is heard."""
-
-_LOG: Final = logging.getLogger("reliable_channel")
 
 
 class Runtime:
-    """Drives one core over one transport. The owner opens the transport before `start` and closes
+    """Drives one engine over one transport. The owner opens the transport before `start` and closes
     it after."""
 
     def __init__(
@@ -78,201 +62,210 @@ class Runtime:
         journal: Journal | None,
         now_ns: Callable[[], int],
         random: Random,
-        stages: Stages | None = None,
-        inner: InnerStages | None = None,
+        stages: Stages,
+        contents: ContentStages | None = None,
         signing: Signing | None = None,
         require_signatures: bool = False,
-        budget: BudgetStore | None = None,
-        kept: Kept | None = None,
+        budget_file: BudgetFile | None = None,
+        state: OpenState | None = None,
         observers: Observers | None = None,
         policies: Policies | None = None,
     ) -> None:
         self.options = options
-        self._journal = journal
-        self._listen_from_ms = 0
-        self._kept = kept
         self._transport = transport
-        self._wall_ns = now_ns
+        self._journal = journal
+        self._contents = contents
+        self._state = state
+        self._listen_from_ms = 0
         # Somebody's own clock, such as virtual time, need not keep pace with the computer's.
         elapsed_ns = monotonic_ns if now_ns is time_ns else lambda: 0
-        self._now_ns = now_ns = SteadyClock(now_ns, elapsed_ns)
-        self._random = random.random
-        self._name = f"channel {channel_id!r}, participant {sender_id!r}"
-        self._stream = EventStream(
-            options.event_buffer_limit,
-            Backlog(self._content),
-            confirm=lambda event: self.engine.confirm(event),
-            fell_behind=lambda readers, unread: self.engine.emit(ReaderFellBehind(readers, unread)),
-        )
-        self._outbox = Outbox()
-        self._deadline_changed = anyio.Event()
-        recorder = NO_RECORDER if kept is None else Recorder()
-        policies = policies or Policies()
-        asks_store = self._asks_store = options.asks_store and has_store(transport)
+        clock = SteadyClock(now_ns, elapsed_ns)
+        now_ms, policies = clock() // 1_000_000, policies or Policies()
+        self._asks_store = options.asks_store and has_store(transport)
+        recorder = NO_RECORDER if state is None else Recorder()
         core = make_core(
             SyncSetting(
                 channel_id,
                 sender_id,
                 options,
-                now_ms=now_ns() // 1_000_000,
+                now_ms=now_ms,
                 random=random.random,
                 recorder=recorder,
-                archive=NO_ARCHIVE if kept is None else kept.archive,
+                archive=NO_ARCHIVE if state is None else state.archive,
                 signing=signing,
                 require_signatures=require_signatures,
                 policies=policies,
                 asks_when_told=True,
-                has_store=asks_store,
+                has_store=self._asks_store,
             )
         )
-        repairs = Repairs(
-            core,
-            lambda: now_ns() // 1_000_000,
-            policies.repair,
-            retrieve_frequency_ms=options.retrieve_frequency_ms,
-            has_store=asks_store,
-        )
-        # What was sealed inside SDS stands sealed in the log.
-        self.segmentation = _segmentation(options, None if inner else core.log)
+        if state is not None:
+            budget_file, spent = None, spent_in(state.saved.tables)
+        else:
+            spent = None if budget_file is None else budget_file.load()
         self.engine = Engine(
             core,
-            repairs,
-            now_ns=now_ns,
+            options,
+            policies.repair,
+            now_ms=now_ms,
             random=random,
-            stream=self._stream,
-            outbox=self._outbox,
-            segmentation=self.segmentation,
-            journal=journal,
-            wake=self._wake,
-            deliver=None if inner is None else inner.delivered,
-            keeper=None if kept is None else kept.keeper,
-            on_state_failure=options.on_state_failure,
+            has_store=self._asks_store,
             recorder=recorder,
-            observers=observers,
-            warn=self._warn,
+            archive=None if state is None else state.archive,
+            opens_contents=contents is not None,
+            notes_log=journal is not None,
+            spent=spent,
         )
-        self._inner = inner
-        self._recorder = recorder
-        if kept is not None:
-            kept.keeper.tell = self.engine.emit
-            budget = StateBudget(recorder, kept.saved.tables)
-        self.sync_status = SyncStatusWatch(self._sync_status)
-        used = ("send", "receive", "store") if asks_store else ("send", "receive")
-        self._health = Health(
-            self.engine.now_ms,
-            self.engine.emit,
-            used,
+        self._stream = EventStream(
+            options.event_buffer_limit,
+            Backlog(self._content),
+            confirm=self._confirm,
+            fell_behind=self._fell_behind,
+        )
+        self._driver = driver = Driver(
+            self.engine,
+            self._stream,
+            clock,
+            journal=journal,
+            observers=observers,
+            name=f"channel {channel_id!r}, participant {sender_id!r}",
+        )
+        self.sync_status = driver.sync_status
+        self._writer = writer = None if state is None else StateWriter(driver, state)
+        self._health = health = Health(
+            driver.now_ms,
+            driver.emit,
+            ("send", "receive", "store") if self._asks_store else ("send", "receive"),
             content_topic=content_topic,
             enough_nodes=options.redundancy,
         )
-        self._stages = stages or Stages()
-        self._limits = self._rate_limit(budget)
-        self._intake = Intake(self.engine, self._stages)
-        self._retriever = Retriever(
-            self.engine,
-            self._intake,
+        intake, shared = Intake(driver, stages), (transport, health)
+        self._publisher = Publisher(
+            driver,
             transport,
-            self._health,
-            Backoff(random.random),
-            repairs,
+            stages,
+            health,
+            wall_ns=now_ns,  # Store refuses what is stamped otherwise
+            random=random.random,
+            writer=writer,
+            budget_file=budget_file,
         )
-        self._confirmation = Confirmation(
-            self.engine,
-            self._intake,
-            transport,
-            self._health,
-            interval_ms=options.confirm_interval_ms if asks_store else 0,
+        self._store_client = StoreClient(
+            driver, intake, *shared, writer=writer, random=random.random
         )
+        self._listener = Listener(driver, intake, *shared, writer=writer, random=random.random)
 
     def begin(self) -> None:
         """Go on as before a restart, or join the conversation; call it before `start`.
 
         Raises:
-            StateCorrupt: what was kept is not what this package writes.
+            StateCorrupt: the state holds what this package does not write.
         """
-        if self._kept is None:
-            self._enter()
-            return
-        saved = self._kept.saved
+        saved, now_ms = None if self._state is None else self._state.saved, self._driver.now_ms()
         try:
-            self.engine.core.restore(saved.tables, saved.newest, self.engine.now_ms())
-            self._enter()
-            if (lacks := saved.rolled_back) is not None:
-                self.engine.emit(StateRolledBack(lacks.reason, lacks.missing_writes))
-            self.engine.restore(saved.tables)
+            self._listen_from_ms = self.engine.begin(saved, now_ms)
+            self._open_journal(now_ms, goes_on=saved is not None and is_restart(saved))
+            self._driver.finish()
         except DAMAGE as error:
+            if saved is None:
+                raise
             raise StateCorrupt(
                 f"the state is damaged: a row is not what this package writes ({error!r}); move it "
                 "away and start without it, or bring back a copy"
             ) from error
 
-    def _enter(self) -> None:
-        """Know from when on to listen, and let the journal begin with that."""
-        now_ms = self.engine.now_ms()
-        is_restart = self._kept is not None and self._kept.is_restart
-        self._listen_from_ms = self._rejoin(now_ms) if is_restart else self._join(now_ms)
-        if self._journal is not None:
-            self._journal.opened(
-                at_ms=now_ms,
-                wanted_from_ms=None if is_restart else self._listen_from_ms,
-                log_length=len(self.engine.core.log),
-                options=asdict(self.options),
-            )
-            if is_restart:
-                self._journal.restored(self.engine.core.log.last(RENOTED), now_ms)
-
     def start(self, tasks: TaskGroup) -> None:
         """Start all tasks; cancel the group to stop them."""
-        if self._kept is not None:
-            tasks.start_soon(self._kept.keeper.run, name="reliable_channel.keeper")
-        dispatcher = Dispatcher(
-            self.engine,
-            self._outbox,
-            self._transport,
-            self._stages,
-            self._limits,
-            self._health,
-            self._confirmation,
-            self._wall_ns,  # Store refuses what is stamped otherwise
-            self._random,
-        )
+
+        def start(
+            task: Callable[..., Coroutine[Any, Any, None]], *arguments: object, name: str
+        ) -> None:
+            tasks.start_soon(task, *arguments, name=f"reliable_channel.{name}")
+
+        if self._writer is not None:
+            start(self._writer.run, name="state_writer")
         for _ in range(CONCURRENCY):
-            tasks.start_soon(dispatcher.run, name="reliable_channel.dispatcher")
-        if self._inner is not None:
-            tasks.start_soon(self._inner.run, self.engine, name="reliable_channel.opener")
-        tasks.start_soon(self._keep_time, name="reliable_channel.timer")
-        tasks.start_soon(
-            watch_nodes, self._transport, self._health, name="reliable_channel.node_watch"
-        )
-        tasks.start_soon(self._listen, tasks, name="reliable_channel.listener")
+            start(self._publisher.run, name="publisher")
+        if self._contents is not None:
+            start(self._contents.run, self._driver, name="opener")
+        start(self._driver.run, name="timer")
+        start(watch_nodes, self._transport, self._health, name="node_watch")
+        start(self._listen, tasks, name="listener")
 
     async def _listen(self, tasks: TaskGroup) -> None:
         """Emit what is unconfirmed from before a restart, so that nothing new overtakes it; then
         listen and ask Store."""
-        if self._kept is not None:
-            for number, _ in enumerate(self.engine.owed(self._kept.saved.tables)):
-                if number % OWED_AT_ONCE == 0:
+        if self._state is not None:
+            tables = self._state.saved.tables
+            for number, _ in enumerate(self.engine.redeliver(tables, self._driver.now_ms())):
+                self._driver.finish()
+                if number % REDELIVERED_AT_ONCE == 0:
                     await anyio.lowlevel.checkpoint()
-        receiver = Receiver(
-            self.engine,
-            self._intake,
-            self._transport,
-            self._health,
-            self._retriever,
-            self._confirmation,
-            self._random,
-        )
         if self._asks_store:
-            tasks.start_soon(self._retriever.run, name="reliable_channel.retriever")
+            tasks.start_soon(self._store_client.fetch, name="reliable_channel.store_client")
             if self.options.query_on_connect:
-                self._retriever.catch_up(self._listen_from_ms)
+                self._driver.catch_up(self._listen_from_ms)
             if self.options.confirm_interval_ms:
-                tasks.start_soon(self._confirmation.run, name="reliable_channel.confirmation")
-        await receiver.run()
+                tasks.start_soon(self._store_client.confirm, name="reliable_channel.confirmation")
+        await self._listener.run()
 
     async def drained(self) -> None:
         """Wait until the transport has taken all that was accepted."""
-        await self._outbox.drained()
+        while len(self.engine.outbox):
+            await self._driver.drained.wait()
+
+    async def flush(self) -> None:
+        """Write what waits, even to a store that failed a moment ago."""
+        if self._writer is not None:
+            await self._writer.flush(at_once=True)
+
+    def close(self) -> None:
+        """Let the readers of events finish.
+
+        What was accepted and never went out has failed, unless it outlives the process: then it
+        goes after the next start.
+        """
+        if self._state is None:
+            for outgoing in self.engine.outbox.undispatched():
+                reason = "the channel was closed before the transport took it"
+                self.engine.refused(outgoing, reason)
+                self._driver.finish()
+        if self._journal is not None:
+            self._journal.closed(self._driver.now_ms())
+        self._stream.close()
+        self.sync_status.close()
+
+    async def send(self, payload: bytes, idempotency_key: str | None = None) -> Accepted:
+        """Accept a message, unless one was under this key before.
+
+        Raises:
+            StateError: it cannot be written, and is not accepted.
+        """
+        engine, driver = self.engine, self._driver
+        accepted = engine.accepted_before(idempotency_key)
+        if accepted is None:
+            segments = engine.split(payload)
+            engine.check_writable()
+            if self._contents is None or not payload:
+                accepted = engine.send(segments, driver.now_ns(), idempotency_key)
+            else:
+                async with self._contents.in_order:
+                    segments = await self._contents.seal(segments)
+                    accepted = engine.send(segments, driver.now_ns(), idempotency_key)
+            driver.finish()
+        if self._writer is not None:
+            await self._writer.written()
+        if accepted.failure is not None:
+            raise accepted.failure
+        return accepted
+
+    async def send_ephemeral(self, content: bytes) -> str:
+        """Accept an ephemeral message, or drop it with an event where the budget runs short."""
+        if self._contents is not None and content:
+            (content,) = await self._contents.seal([content])
+        message_id = self.engine.send_ephemeral(content, self._driver.now_ns())
+        self._driver.finish()
+        return message_id
 
     def events(self, *, confirm: bool = True) -> EventReader:
         """Iterate over events until the channel closes."""
@@ -284,66 +277,32 @@ class Runtime:
         return Follower(
             list(log if last is None else log.last(last)),
             self._stream.follow(),
-            _segmentation(self.options, None if self._inner else log),
-            None if self._inner is None else self._inner.open,
+            segmentation_of(self.options, None if self._contents else log),
+            None if self._contents is None else self._contents.open,
         )
 
-    def close(self) -> None:
-        """Let the readers of events finish.
-
-        What was accepted and never went out is told as failed, unless it outlives the process: then
-        it goes after the next start.
-        """
-        for outgoing in () if self._kept else self._outbox.undispatched():
-            self.engine.refused(outgoing, "the channel was closed before the transport took it")
-        if self._journal is not None:
-            self._journal.closed(self.engine.now_ms())
-        self._stream.close()
-        self.sync_status.close()
+    async def confirm(self, event: Event) -> None:
+        """The application has handled an event; return once that is written."""
+        self._confirm(event)
+        if self._writer is not None:
+            await self._writer.written()
 
     def log(self, last: int | None) -> list[LogEntry]:
-        """The log, or its newest entries; what is whole in one segment as the payload that it
-        is."""
+        """The log, or its newest entries; an entry that is a whole payload in one segment as that
+        payload."""
         log = self.engine.core.log
         return [self._whole(entry) for entry in (log if last is None else log.last(last))]
 
-    def _content(self, message_id: str) -> bytes | None:
-        """The payload of a message in the log, if it is whole in one segment."""
-        entry = self.engine.core.log.get(message_id)
-        return None if entry is None else self.segmentation.whole(entry.content)
-
-    def _warn(self, event: Event) -> None:
-        """Log what the application should know even where it does not look at events."""
-        match event:
-            case ReaderFellBehind(readers=readers, unread=unread):
-                text = (
-                    f"{readers} reader(s) of events() fell behind, the slowest by {unread} events "
-                    f"(event_buffer_limit is {self.options.event_buffer_limit}); the channel goes "
-                    "on, and messages follow from the log. Handle events faster, or close readers "
-                    "that you left: `async with channel.events() as events`"
-                )
-            case UnconfirmedDropped(count=count):
-                text = (
-                    f"{count} messages and reports were never confirmed, and will not be emitted "
-                    "again after a restart. Read events(), or open the channel without state"
-                )
-            case _:
-                return
-        _LOG.warning("%s: %s", self._name, text)
-
-    def _whole(self, entry: LogEntry) -> LogEntry:
-        content = self.segmentation.whole(entry.content)
-        if content is entry.content:
-            return entry
-        message_id, sender_id, lamport_timestamp, _, retrieval_hint = entry.row
-        return LogEntry(message_id, sender_id, lamport_timestamp, content, retrieval_hint)
+    def explain_budget(self) -> Budget:
+        """What the rate limit lets out, what waits, and when that goes."""
+        return self.engine.explain_budget(self._driver.now_ms())
 
     def statistics(self) -> ChannelStatistics:
         """A snapshot."""
         return ChannelStatistics(
             sds=self.engine.core.statistics(),
             transport=copy(self.engine.counters),
-            waiting_to_be_sent=len(self._outbox),
+            waiting_to_be_sent=len(self.engine.outbox),
             events_dropped=self._stream.dropped,
             degraded=self._health.degraded,
             health=self._health.status,
@@ -352,114 +311,34 @@ class Runtime:
             events_unread=self._stream.behind,
         )
 
-    def _rejoin(self, now_ms: int) -> int:
-        """From when (ms) something may have been missed before a restart."""
-        assert self._kept is not None
-        window_start_ms = now_ms - self.options.query_on_connect_window_ms
-        return max(window_start_ms, self._kept.last_look_ms - RESTART_MARGIN_MS)
-
-    def _join(self, now_ms: int) -> int:
-        """Take the part in the conversation that the options ask for; return from when (ms)."""
-        options = self.options
-        window_start_ms = now_ms - options.query_on_connect_window_ms
-        if options.history == "all":
-            return window_start_ms
-        wanted_from_ms = now_ms if options.history == "none" else options.history_since_ms
-        self.engine.core.join(now_ms, wanted_from=wanted_from_ms, presume_ms=JOINING_MS)
-        return max(window_start_ms, wanted_from_ms)
-
-    async def send(self, payload: bytes, idempotency_key: str | None = None) -> Accepted:
-        """Accept a message, unless one was under this key before.
-
-        Raises:
-            StateError: it cannot be written, and is not accepted.
-        """
-        accepted = self.engine.accepted_before(idempotency_key)
-        if accepted is None:
-            segments = self.engine.split(payload)
-            self.engine.check_writable()
-            if self._inner is None or not payload:
-                accepted = self.engine.send(segments, idempotency_key)
-            else:
-                async with self._inner.in_order:
-                    sealed = await self._inner.seal(segments)
-                    accepted = self.engine.send(sealed, idempotency_key)
-        await self.engine.recorded()
-        if accepted.failure is not None:
-            raise accepted.failure
-        return accepted
-
-    async def send_ephemeral(self, content: bytes) -> str:
-        """Accept an ephemeral message, or drop it with an event where the budget runs short."""
-        refusal = None if self._limits is None else self._limits.refuses_ephemeral()
-        if self._inner is not None and content:
-            (content,) = await self._inner.seal([content])
-        return self.engine.send_ephemeral(content, refusal)
-
-    def explain_budget(self) -> Budget:
-        """What the rate limit lets out, what waits, and when that goes."""
-        waiting = self._outbox.waiting()
-        return no_budget(waiting) if self._limits is None else self._limits.explain(waiting)
-
-    def _rate_limit(self, store: BudgetStore | None) -> RateLimitManager | None:
-        if not self.options.rate_limit_enabled:
-            return None
-        return RateLimitManager(
-            messages_per_epoch=self.options.rate_limit_messages_per_epoch,
-            epoch_period_s=self.options.rate_limit_epoch_period_s,
-            now_ms=self.engine.now_ms,
-            store=store,
+    def _open_journal(self, now_ms: int, *, goes_on: bool) -> None:
+        if self._journal is None:
+            return
+        log = self.engine.core.log
+        self._journal.opened(
+            at_ms=now_ms,
+            wanted_from_ms=None if goes_on else self._listen_from_ms,
+            log_length=len(log),
+            options=asdict(self.options),
         )
+        if goes_on:
+            self._journal.restored(log.last(RENOTED), now_ms)
 
-    def _sync_status(self) -> SyncStatus:
-        progress = self.engine.core.progress()
-        if progress.missing:
-            state: SyncState = "syncing"
-        else:
-            state = "different" if progress.different_from else "synced"
-        return SyncStatus(
-            state=state,
-            received=progress.received,
-            missing=progress.missing,
-            lost=progress.lost,
-            different_from=progress.different_from,
-        )
+    def _confirm(self, event: Event) -> None:
+        if self.engine.confirm(event):
+            self._driver.finish()
 
-    def _wake(self) -> None:
-        self.sync_status.notify()
-        self._deadline_changed.set()
-        if self.engine.core.is_missing_something:
-            self._retriever.wake()
+    def _fell_behind(self, readers: int, unread: int) -> None:
+        self._driver.show(ReaderFellBehind(readers, unread), self._driver.now_ms())
 
-    async def _keep_time(self) -> None:
-        while True:
-            self._deadline_changed = anyio.Event()
-            deadline_ms = self.engine.next_deadline_ms()
-            # In whole nanoseconds: a float of this size can reach the deadline before the clock.
-            wait_ns = None if deadline_ms is None else deadline_ms * 1_000_000 - self._now_ns()
-            if wait_ns is not None and wait_ns <= 0:
-                self.engine.on_deadline()
-                await anyio.lowlevel.checkpoint()
-                continue
-            with anyio.move_on_after(None if wait_ns is None else wait_ns / 1_000_000_000):
-                await self._deadline_changed.wait()
+    def _content(self, message_id: str) -> bytes | None:
+        """The payload of a message in the log, if it is whole in one segment."""
+        entry = self.engine.core.log.get(message_id)
+        return None if entry is None else self.engine.segmentation.whole(entry.content)
 
-
-def _segmentation(options: ChannelOptions, log: MessageLog | None) -> Segmentation:
-    def content_of(message_id: str) -> bytes | None:
-        entry = None if log is None else log.get(message_id)
-        return None if entry is None else entry.content
-
-    layout = options.segment_layout
-    if isinstance(layout, str):
-        layout = next((known for known in LAYOUTS if known.name == layout), None)
-    if not isinstance(layout, SegmentLayout):
-        return NoSegmentation()
-    return Segments(
-        layout,
-        every_payload=options.segments_every_payload,
-        segment_size_bytes=options.segment_size_bytes,
-        max_payload_bytes=options.max_payload_bytes,
-        reconstruction_timeout_ms=options.segment_reconstruction_timeout_ms,
-        content_of=None if log is None else content_of,
-    )
+    def _whole(self, entry: LogEntry) -> LogEntry:
+        content = self.engine.segmentation.whole(entry.content)
+        if content is entry.content:
+            return entry
+        message_id, sender_id, lamport_timestamp, _, retrieval_hint = entry.row
+        return LogEntry(message_id, sender_id, lamport_timestamp, content, retrieval_hint)

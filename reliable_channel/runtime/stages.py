@@ -2,14 +2,22 @@
 
 Out: SDS → encrypt → marker → rate limit → dispatch. In: marker → decrypt → SDS. A stage is one
 object with one method each way; the chain is built in `chain` and nowhere else. The rate limit
-decides when something goes, not what, and so it is asked by the dispatcher (`rate_limit.py`).
+decides when something goes, not what: the engine has it (`engine/rate_limit.py`).
+
+With the order `encrypt-then-sds`, a profile's choice, only contents are encrypted, before SDS and
+after segmentation: observers see who speaks and what refers to what, and in return a participant
+that lacks the key can still acknowledge and repair (`ContentStages`).
 """
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Protocol
+from typing import Final, Protocol
+
+import anyio
 
 from ..encryption import DecryptionFailed, Encryption
+from ..errors import EncryptionFailed
+from .driver import Driver
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,6 +125,58 @@ class Stages:
         for stage in reversed(self._stages):
             parcel = await stage.inward(parcel)
         return parcel
+
+
+class ContentStages:
+    """Encrypts contents on their way to the core, and decrypts those that it delivered, in their
+    order."""
+
+    def __init__(self, stages: Stages) -> None:
+        self.in_order: Final = anyio.Lock()
+        """Held from encryption to `send`, so that messages are logged in the order of the calls."""
+        self._stages = stages
+
+    async def seal(self, contents: Sequence[bytes]) -> list[bytes]:
+        """Encrypt all contents of a message before any of it goes anywhere.
+
+        Raises:
+            EncryptionFailed: nothing was sent.
+        """
+        try:
+            return [(await self._stages.outward(Parcel(content))).payload for content in contents]
+        except StageFailed as error:
+            raise EncryptionFailed(f"nothing was sent: {error}") from error
+
+    async def run(self, driver: Driver) -> None:
+        """Decrypt what was delivered and hand it on, one after the other, for ever."""
+        engine = driver.engine
+        while True:
+            while not engine.sealed:
+                await driver.to_open.wait()
+            sealed = engine.sealed[0]
+            try:
+                content = await self._opened(sealed.event.content)
+            except Foreign as error:
+                engine.unopened(sealed, str(error))
+            else:
+                engine.opened(sealed, content, driver.now_ms())
+            driver.finish()
+            engine.sealed.popleft()
+
+    async def open(self, content: bytes) -> bytes | None:
+        """Decrypt the content of a log entry; None where the key does not open it."""
+        try:
+            return await self._opened(content)
+        except Foreign:
+            return None
+
+    async def _opened(self, content: bytes) -> bytes:
+        return (await self._stages.inward(Parcel(content))).payload
+
+
+def content_chain(encryption: Encryption | None) -> ContentStages | None:
+    """Encrypt → SDS, or None where that is not asked for."""
+    return None if encryption is None else ContentStages(Stages([Sealing(encryption)]))
 
 
 def chain(encryption: Encryption | None, marker: bytes | None, *, marker_required: bool) -> Stages:

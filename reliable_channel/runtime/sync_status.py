@@ -1,12 +1,13 @@
 """Whether a participant has all that it knows of (js-waku's `syncStatus`)."""
 
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator
 from dataclasses import dataclass
 from typing import Literal, Self
 
 import anyio
 
-from .pulse import Pulse
+from ..sync_core import SyncCore
+from .notifier import Notifier
 
 SyncState = Literal["synced", "syncing", "different"]
 
@@ -33,14 +34,29 @@ class SyncStatus:
 
 
 class SyncStatusWatch:
-    """Tells readers when the status changes, once a turn of the event loop however much happened in
+    """Wakes readers when the status changes, once a turn of the event loop however much happened in
     it."""
 
-    def __init__(self, current: Callable[[], SyncStatus]) -> None:
-        self.current = current
+    def __init__(self, core: SyncCore) -> None:
         self.closed = False
+        self._core = core
         self._version = 0
-        self._changed = Pulse()
+        self._changed = Notifier()
+
+    def current(self) -> SyncStatus:
+        """The present status."""
+        progress = self._core.progress()
+        if progress.missing:
+            state: SyncState = "syncing"
+        else:
+            state = "different" if progress.different_from else "synced"
+        return SyncStatus(
+            state=state,
+            received=progress.received,
+            missing=progress.missing,
+            lost=progress.lost,
+            different_from=progress.different_from,
+        )
 
     @property
     def version(self) -> int:
@@ -50,7 +66,7 @@ class SyncStatusWatch:
     def notify(self) -> None:
         """Something happened."""
         self._version += 1
-        self._changed.fire()
+        self._changed.notify()
 
     def close(self) -> None:
         """Let readers finish."""

@@ -10,13 +10,15 @@ from typing import Final
 
 import anyio
 
+from ..sds.recent import Recent
 from .base import Batch, Envelope, Received, StoreUnavailable, TransportError
 from .multicast_frames import EXPIRES_S, Reassembly, decode, frames, topic_tag
 from .multicast_socket import Group, join
-from .recent_hashes import RecentHashes
 from .settings import WakuSettings
 from .wrapping import Wrapping
 
+SEEN_LIMIT: Final = 20_000
+"""Hashes of messages that came, so that a second copy is dropped."""
 BURST: Final = 16
 """Datagrams that go out in one go: 22 kB, a tenth of the receive buffer that Linux gives."""
 PAUSE_S: Final = 0.001
@@ -43,7 +45,7 @@ class MulticastTransport:
         """Messages that were not what their frames said."""
         self._socket: socket.socket | None = None
         self._reassembly = Reassembly(anyio.current_time)
-        self._seen = RecentHashes()
+        self._seen = Recent[bytes](SEEN_LIMIT)
         self._sending = anyio.Lock()
 
     async def open(self) -> None:

@@ -13,6 +13,7 @@ from typing import Final
 import anyio
 from anyio.streams.memory import MemoryObjectReceiveStream, MemoryObjectSendStream
 
+from ..sds.recent import Recent
 from .base import (
     Batch,
     Envelope,
@@ -26,10 +27,11 @@ from .base import (
     renew,
 )
 from .pool_node import Node
-from .recent_hashes import RecentHashes
 
 REDUNDANCY: Final = 2
 RETRY_S: Final = 1.0
+SEEN_LIMIT: Final = 20_000
+"""Hashes of messages that came, so that a second copy is dropped."""
 HANDOVER_S: Final = 5.0
 """How long closing waits at most for others to fetch what was published."""
 GRACE_S: Final = 1.0
@@ -86,7 +88,7 @@ class PoolTransport:
         self._wait_for_node = wait_for_node
         self._hopeless: set[Node] = set()
         """Nodes that will refuse the same settings again."""
-        self._seen = RecentHashes()
+        self._seen = Recent[bytes](SEEN_LIMIT)
         self._gaps: list[_Gap] = []
         self._exit: AsyncExitStack | None = None
         self._tried = anyio.Event()

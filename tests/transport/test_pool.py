@@ -19,7 +19,6 @@ from reliable_channel.transport import (
     StoreUnavailable,
     TransportError,
 )
-from reliable_channel.transport.recent_hashes import RecentHashes
 from tests.channel.world import now_ns
 
 from .nodes import Line, line, over
@@ -332,12 +331,6 @@ async def test_every_node_is_subscribed_again_on_demand_and_closed_once() -> Non
     async with pool(*nodes) as it:
         it.renew()
     assert [(node.renewed, node.closed) for node in nodes] == [(1, 1)] * 3
-
-
-def test_the_oldest_hashes_are_forgotten() -> None:
-    recent = RecentHashes(2)
-    assert [recent.add(digest) for digest in (b"a", b"b", b"a", b"c")] == [True, True, False, True]
-    assert (b"a" in recent, b"b" in recent, len(recent)) == (True, False, 2)
 
 
 async def test_nodes_killed_one_by_one_lose_nothing() -> None:

@@ -10,9 +10,9 @@ from collections import defaultdict
 from collections.abc import Iterator
 from typing import Any, Final, NamedTuple
 
+from reliable_channel.engine.engine import JOINING_MS
 from reliable_channel.options import ChannelOptions
 from reliable_channel.repair_policies import WITHOUT_STORE
-from reliable_channel.runtime.runtime import JOINING_MS
 from reliable_channel.sds.message import Message
 from reliable_channel.sds.repair import MOST_REST
 from reliable_channel.sds.wire import CodecError, NimCodec, SpecCodec

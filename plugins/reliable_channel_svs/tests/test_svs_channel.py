@@ -11,6 +11,7 @@ import anyio
 import pytest
 
 from reliable_channel import ChannelOptions, MessageReceived, ReliableChannel
+from reliable_channel.engine.outbox import Outbox
 from reliable_channel.errors import ContentTooLong, EmptyContent, OutgoingBufferFull
 from reliable_channel.events import (
     DeliveryFailed,
@@ -22,7 +23,6 @@ from reliable_channel.events import (
     RepairRequested,
 )
 from reliable_channel.plugins import process_registry
-from reliable_channel.runtime.outbox import Outbox
 from reliable_channel.sds.archive import NO_ARCHIVE
 from reliable_channel.sds.changes import NO_RECORDER
 from reliable_channel.spi import (

@@ -19,8 +19,8 @@ import httpx
 from reliable_channel import ReliableChannel, Request, SdsError
 from reliable_channel.arguments import checked_name
 from reliable_channel.cli import peer
+from reliable_channel.engine.rate_limit import Spent
 from reliable_channel.runtime import BudgetFile, Journal
-from reliable_channel.runtime.rate_limit import Spent
 from reliable_channel.runtime.runtime import DAMAGE
 from reliable_channel.state import SqliteStateStore, StateError
 from reliable_channel.transport.addresses import default_content_topic

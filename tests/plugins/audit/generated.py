@@ -18,6 +18,7 @@ from pathlib import Path
 from random import Random
 from typing import Final
 
+from reliable_channel.engine.logged import Logged
 from reliable_channel.events import (
     AcknowledgementSource,
     MessageAcknowledged,
@@ -25,7 +26,7 @@ from reliable_channel.events import (
     MessageSent,
     SendingMessage,
 )
-from reliable_channel.runtime.journal import Journal, Logged
+from reliable_channel.runtime.journal import Journal
 from reliable_channel.sds.bloom import BloomParameters, RollingBloomFilter
 from reliable_channel.sds.ids import reliable_channel_id
 from reliable_channel.sds.message import HistoryEntry, Message

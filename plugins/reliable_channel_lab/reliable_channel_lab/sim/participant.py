@@ -7,7 +7,6 @@ to Store by the rules of `engine/store_queries.py`.
 
 from collections import deque
 from collections.abc import Generator, Iterable, Iterator
-from contextlib import closing
 from dataclasses import dataclass
 from random import Random
 from typing import Final, Generic
@@ -16,7 +15,7 @@ from reliable_channel.engine.repairs import Repairs
 from reliable_channel.engine.store_queries import StoreQueries
 from reliable_channel.sds.archive import NO_ARCHIVE, LogArchive
 from reliable_channel.sds.changes import NO_RECORDER, Changes
-from reliable_channel.sds.events import Outgoing, OutgoingKind, SdsEvent
+from reliable_channel.sds.events import Outgoing, OutgoingKind, RepairRequested, SdsEvent
 from reliable_channel.sds.receiving import Arrival
 from reliable_channel.state import ArchiveOverlay, Identity, StateCorrupt, StateUnavailable
 from reliable_channel.steady_clock import SteadyClock
@@ -97,12 +96,12 @@ class Participant(Generic[C]):
         self.core = core = self._make_core()
         self.repairs = Repairs(
             core,
-            self.now_ms,
             self._world.policy,
+            now_ms=self.now_ms(),
             retrieve_frequency_ms=RETRIEVE_FREQUENCY_MS,
             has_store=self._world.store is not None,
         )
-        self._queries = StoreQueries(core, self.now_ms, self.repairs)
+        self._queries = StoreQueries(core, self.repairs)
         self._note("starts")
         self.catch_up(self.now_ms() - CATCH_UP_WINDOW_MS)
         self._settle(core, self.now_ms())
@@ -211,7 +210,7 @@ class Participant(Generic[C]):
     def _receive(self, core: C, arrived: Packet, *, from_store: bool = False) -> None:
         now_ms, data = self.now_ms(), arrived.data
         arrival = core.receive(data, now_ms, retrieval_hint=arrived.message_hash)
-        self.repairs.received(arrival, len(data), from_store=from_store)
+        self.repairs.received(arrival, len(data), now_ms, from_store=from_store)
         self.watch.received(core, data, arrival)
         self._settle(core, now_ms, arrived=(data, arrival))
 
@@ -235,10 +234,11 @@ class Participant(Generic[C]):
         arrived: tuple[bytes, Arrival] | None = None,
     ) -> None:
         """Hand on what the core wants told and broadcast, then set the timer."""
-        self.repairs.step()
+        self.repairs.step(now_ms)
         events = list(core.events())
         for event in events:
-            self.repairs.saw(event)
+            if isinstance(event, RepairRequested):
+                self.repairs.saw(event, now_ms)
         if self._overlay is None:
             self._let_out(core, events, core.outgoing(), sent_id, arrived)
         else:
@@ -409,18 +409,19 @@ class Participant(Generic[C]):
     def _searches(self, store: Store) -> Generator[int, None, None]:
         backoff_ms, longest_ms = BACKOFF_MS
         while not self._queries.is_idle:
-            for look in self._queries.looks():
+            while (query := self._queries.next(self.now_ms())) is not None:
+                yield store.delay_ms()
+                assert self.core is not None
                 try:
-                    with closing(look) as queries:
-                        for query in queries:
-                            yield store.delay_ms()
-                            assert self.core is not None
-                            for found in store.answer(query):
-                                self._receive(self.core, found, from_store=True)
-                            backoff_ms = BACKOFF_MS[0]
+                    answer = store.answer(query)
                 except StoreAwayError:
+                    self._queries.failed(self.now_ms())
                     yield backoff_ms
                     backoff_ms = min(2 * backoff_ms, longest_ms)
+                    continue
+                for found in answer:
+                    self._receive(self.core, found, from_store=True)
+                backoff_ms = BACKOFF_MS[0]
             if self.repairs.next_deadline_ms() is not None:
                 assert self.core is not None
                 self._settle(self.core, self.now_ms())

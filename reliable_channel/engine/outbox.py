@@ -1,13 +1,11 @@
-"""What waits for the transport, most urgent first."""
+"""Messages for the transport, most urgent first."""
 
 import heapq
 from collections import Counter, deque
+from dataclasses import dataclass, field
 from typing import Final
 
-import anyio
-
 from ..sds.events import Outgoing, OutgoingKind
-from .pulse import Pulse
 
 _URGENCY: Final = {kind: urgency for urgency, kind in enumerate(OutgoingKind)}
 CONTROL_LIMIT: Final = 1_000
@@ -18,9 +16,16 @@ _NEWEST: Final = {
     OutgoingKind.SYNC: 1,
     OutgoingKind.EPHEMERAL: EPHEMERAL_LIMIT,
 }
-"""So many of a kind are kept, the newest."""
-Item = tuple[int, int, Outgoing]
-"""Urgency, number and message."""
+"""The number of messages of a kind that are kept, the newest."""
+
+
+@dataclass(order=True, slots=True, weakref_slot=True, unsafe_hash=True)
+class Item:
+    """A message in the outbox, and its place there."""
+
+    urgency: int
+    number: int
+    outgoing: Outgoing = field(compare=False)
 
 
 class Outbox:
@@ -38,35 +43,33 @@ class Outbox:
         self._newest: dict[OutgoingKind, deque[Outgoing]] = {kind: deque() for kind in _NEWEST}
         self._added = 0
         self._in_hand = 0
-        self._changed = anyio.Event()
-        self._emptied = anyio.Event()
-        self._content_came = Pulse()
 
     def __len__(self) -> int:
         return len(self._heap) + self._in_hand
 
     def put(self, outgoing: Outgoing) -> None:
         """Add a message, unless the same is waiting."""
-        key = (outgoing.kind, outgoing.message_id)
+        kind = outgoing.kind
+        key = (kind, outgoing.message_id)
         if key in self._queued:
             return
-        if (newest := self._newest.get(outgoing.kind)) is not None:
-            if len(newest) >= _NEWEST[outgoing.kind]:
+        if (newest := self._newest.get(kind)) is not None:
+            if len(newest) >= _NEWEST[kind]:
                 self._discard(newest.popleft())
             newest.append(outgoing)
-        if outgoing.kind is OutgoingKind.CONTENT:
-            self._content_came.fire()
         self._added += 1
-        self._push((_URGENCY[outgoing.kind], self._added, outgoing))
+        self._queued.add(key)
+        heapq.heappush(self._heap, Item(_URGENCY[kind], self._added, outgoing))
 
-    async def get(self) -> Item:
-        """Wait for the most urgent message and take it; `done` or `put_back` must follow."""
-        while not self._heap:
-            if self._changed.is_set():  # a new one would leave those behind who wait already
-                self._changed = anyio.Event()
-            await self._changed.wait()
+    @property
+    def first(self) -> Outgoing | None:
+        """The most urgent message."""
+        return self._heap[0].outgoing if self._heap else None
+
+    def take(self) -> Item:
+        """Take the most urgent message; `done` or `put_back` must follow."""
         item = heapq.heappop(self._heap)
-        outgoing = item[2]
+        outgoing = item.outgoing
         self._queued.discard((outgoing.kind, outgoing.message_id))
         if (newest := self._newest.get(outgoing.kind)) is not None:
             newest.remove(outgoing)
@@ -76,46 +79,29 @@ class Outbox:
     def done(self) -> None:
         """A message that was taken needs no more."""
         self._in_hand -= 1
-        if not self._heap and not self._in_hand:
-            self._emptied.set()
 
     def put_back(self, item: Item) -> None:
         """Return a message that the transport did not take, in its old place, unless newer ones of
         its kind took that meanwhile."""
-        kind = item[2].kind
-        if (newest := self._newest.get(kind)) is not None:
-            if len(newest) >= _NEWEST[kind]:
-                self.done()
-                return
-            newest.appendleft(item[2])
+        outgoing = item.outgoing
         self._in_hand -= 1
-        self._push(item)
-
-    async def content_comes(self) -> None:
-        """Wait for a new message of the application, which may go when others may not."""
-        await self._content_came.wait()
+        if (newest := self._newest.get(outgoing.kind)) is not None:
+            if len(newest) >= _NEWEST[outgoing.kind]:
+                return
+            newest.appendleft(outgoing)
+        self._queued.add((outgoing.kind, outgoing.message_id))
+        heapq.heappush(self._heap, item)
 
     def waiting(self) -> dict[str, int]:
         """How many messages of each kind wait."""
-        return dict(Counter(item[2].kind.value for item in self._heap))
-
-    async def drained(self) -> None:
-        """Wait until nothing waits for the transport."""
-        while self._heap or self._in_hand:
-            self._emptied = anyio.Event()
-            await self._emptied.wait()
+        return dict(Counter(item.outgoing.kind.value for item in self._heap))
 
     def undispatched(self) -> list[Outgoing]:
         """The messages of the application that wait."""
-        waiting = sorted(self._heap, key=lambda item: item[:2])
-        return [item[2] for item in waiting if item[2].kind is OutgoingKind.CONTENT]
-
-    def _push(self, item: Item) -> None:
-        self._queued.add((item[2].kind, item[2].message_id))
-        heapq.heappush(self._heap, item)
-        self._changed.set()
+        waiting = [item.outgoing for item in sorted(self._heap)]
+        return [outgoing for outgoing in waiting if outgoing.kind is OutgoingKind.CONTENT]
 
     def _discard(self, outgoing: Outgoing) -> None:
-        self._heap = [item for item in self._heap if item[2] is not outgoing]
+        self._heap = [item for item in self._heap if item.outgoing is not outgoing]
         heapq.heapify(self._heap)
         self._queued.discard((outgoing.kind, outgoing.message_id))

@@ -1,0 +1,518 @@
+"""One participant of a channel, between its application and its transport.
+
+Each input takes the time. After one or several of them the owner calls `end_step`, emits what is
+due, and broadcasts what `take` hands out. With state, a step is due once it is written: the owner
+writes what `begin_write` hands out and reports with `end_write`.
+"""
+
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Final, Protocol
+from uuid import UUID
+
+from ..errors import OutgoingBufferFull
+from ..events import (
+    EphemeralDropped,
+    Event,
+    MessageReceived,
+    MessageRejected,
+    MessageStored,
+    RateLimitReached,
+    RejectionReason,
+    SendingMessage,
+    StateRolledBack,
+    UnconfirmedDropped,
+)
+from ..options import ChannelOptions
+from ..repair_policies import RepairPolicy
+from ..sds.changes import CHANNEL, NO_RECORDER, Changes, Recorder, Tables, Value
+from ..sds.events import Outgoing, OutgoingKind, RepairRequested
+from ..sds.recent import Recent
+from ..state.base import Saved
+from ..state.errors import StateError
+from ..state.overlay import ArchiveOverlay
+from ..sync_core import Arrival, Outcome, SyncCore, Withdrawing
+from .backoff import Backoff
+from .confirmation import Confirmation
+from .logged import Logged
+from .outbox import Item, Outbox
+from .rate_limit import Budget, RateLimit, Spent, no_budget
+from .repairs import Repairs
+from .requests import REQUEST_PROGRESS, REQUESTS, SENDS, Accepted, Idempotency, Requests
+from .segments import segmentation_of
+from .statistics import TransportCounters
+from .steps import Step, UnwrittenSteps
+from .store_queries import StoreQueries
+from .translation import Sealed, Translation
+from .unconfirmed import UNCONFIRMED, Unconfirmed
+
+LAST_LOOK: Final = "last_look_ms"
+BUDGET_EPOCH: Final = "rate_limit_epoch_index"
+BUDGET_SPENT: Final = "rate_limit_messages"
+RESTART_MARGIN_MS: Final = 600_000
+"""Overlap of the catch-up query after a restart: covers messages that were stored late, or stamped
+by a slow clock."""
+JOINING_MS: Final = 60_000
+"""How long a newcomer assumes that unknown references predate its join: two rounds of sync
+messages, in which the history of each participant is heard."""
+HANDLED_HASHES: Final = 20_000
+"""Hashes that are remembered, so that a message that Store gives again costs a look-up."""
+_FINAL: Final = frozenset({Outcome.DELIVERED, Outcome.DUPLICATE, Outcome.OWN, Outcome.UNWANTED})
+"""Outcomes that do not change; a parked message may be evicted and come again."""
+_REFUSED_FOREVER: Final = frozenset(
+    {
+        RejectionReason.MALFORMED,
+        RejectionReason.WRONG_CHANNEL,
+        RejectionReason.MISSING_ID,
+        RejectionReason.OTHER_DIALECT,
+        RejectionReason.ID_ALREADY_USED,
+        RejectionReason.OLDER_THAN_LOG,
+    }
+)
+"""Refusals that the same bytes will meet again: reported once, however often Store gives them."""
+REORDERED_MS: Final = 200
+"""A message that was missing for less came late by itself; nobody repaired it."""
+_SENT_TWICE: Final = (OutgoingKind.CONTENT, OutgoingKind.RETRY)
+
+
+class RandomSource(Protocol):
+    """Where random choices come from, such as a `random.Random`."""
+
+    def random(self) -> float:
+        """A number from 0 up to 1."""
+        ...
+
+    def getrandbits(self, k: int, /) -> int:
+        """A whole number of `k` bits."""
+        ...
+
+
+class Engine:
+    """Everything between `send` and the transport, and back; no method waits or reads a clock.
+
+    Args:
+        core: the sync protocol, made with the same `recorder`.
+        archive: the log on disk, overlaid with what is not written yet; None without state.
+        opens_contents: contents are encrypted inside SDS; see `sealed`.
+        notes_log: emit a `Logged` for each message that enters the log.
+        spent: the spent budget of before, where the rate limit is enabled.
+    """
+
+    def __init__(
+        self,
+        core: SyncCore,
+        options: ChannelOptions,
+        policy: RepairPolicy,
+        *,
+        now_ms: int,
+        random: RandomSource,
+        has_store: bool,
+        recorder: Recorder = NO_RECORDER,
+        archive: ArchiveOverlay | None = None,
+        opens_contents: bool = False,
+        notes_log: bool = False,
+        spent: Spent | None = None,
+    ) -> None:
+        self.core = core
+        self.counters = TransportCounters()
+        self.outbox = Outbox()
+        self._options = options
+        self._random = random
+        self._recorder = recorder
+        self._notes_log = notes_log
+        self._refuses_unwritten = options.on_state_failure == "raise"
+        self._can_withdraw = self._refuses_unwritten and isinstance(core, Withdrawing)
+        self.unwritten: Final = (
+            None
+            if archive is None
+            else UnwrittenSteps(archive, Backoff(random.random, first_ms=1_000, most_ms=10_000))
+        )
+        """The steps that wait to be written; None without state."""
+        # What was encrypted inside SDS stands encrypted in the log.
+        self.segmentation: Final = segmentation_of(options, None if opens_contents else core.log)
+        self._unconfirmed = None if archive is None else Unconfirmed(recorder)
+        self._requests = Requests(recorder)
+        self._idempotency = Idempotency(recorder)
+        self._translation = Translation(
+            self._requests,
+            self.segmentation,
+            unconfirmed=self._unconfirmed,
+            opens_contents=opens_contents,
+        )
+        self.sealed: Final = self._translation.sealed
+        """Delivered contents to decrypt, in order, with `opens_contents`."""
+        self._repairs = Repairs(
+            core,
+            policy,
+            now_ms=now_ms,
+            retrieve_frequency_ms=options.retrieve_frequency_ms,
+            has_store=has_store,
+        )
+        self.queries: Final = StoreQueries(core, self._repairs)
+        """What to ask Store for; hand `receive` what it gives."""
+        self.confirmation: Final = Confirmation(
+            interval_ms=options.confirm_interval_ms if has_store else 0, now_ms=now_ms
+        )
+        self.limit: Final = (
+            RateLimit(
+                messages_per_epoch=options.rate_limit_messages_per_epoch,
+                epoch_period_s=options.rate_limit_epoch_period_s,
+                spent=spent,
+            )
+            if options.rate_limit_enabled
+            else None
+        )
+        self._rate_limited_until_ms = 0
+        self._handled = Recent[bytes](HANDLED_HASHES)
+        self._events: list[Event | Logged] = []
+        self._accepted: Accepted | None = None
+
+    # -- the beginning -----------------------------------------------------------------------------
+
+    def begin(self, saved: Saved | None, now_ms: int) -> int:
+        """Go on as before a restart, or join the conversation; return from when (ms) to listen."""
+        window_start_ms = now_ms - self._options.query_on_connect_window_ms
+        if saved is not None:
+            self.core.restore(saved.tables, saved.newest, now_ms)
+        if saved is not None and is_restart(saved):
+            wanted_from_ms = _number(saved.tables, LAST_LOOK) - RESTART_MARGIN_MS
+        elif self._options.history == "all":
+            wanted_from_ms = window_start_ms
+        else:
+            is_new_only = self._options.history == "none"
+            wanted_from_ms = now_ms if is_new_only else self._options.history_since_ms
+            self.core.join(now_ms, wanted_from=wanted_from_ms, presume_ms=JOINING_MS)
+        if saved is not None:
+            if (lacks := saved.rolled_back) is not None:
+                self.emit(StateRolledBack(lacks.reason, lacks.missing_writes))
+            self._requests.restore(
+                saved.tables.get(REQUESTS.name, ()),
+                saved.tables.get(REQUEST_PROGRESS.name, ()),
+                self.core.unacknowledged,
+            )
+            self._idempotency.restore(saved.tables.get(SENDS.name, ()))
+        return max(window_start_ms, wanted_from_ms)
+
+    def redeliver(self, tables: Tables, now_ms: int) -> Iterator[None]:
+        """Emit again what was not confirmed before a restart; end a step after each."""
+        for events in self._translation.again(
+            tables.get(UNCONFIRMED.name, ()), self.core.log, now_ms
+        ):
+            self._events += events
+            yield
+
+    # -- from the application ----------------------------------------------------------------------
+
+    def split(self, payload: bytes) -> list[bytes]:
+        """Cut a payload into the contents of as many messages as it takes, if there is room."""
+        segments = self.segmentation.split(payload)
+        messages = len(segments)
+        if messages > 1 and messages > self.core.room:
+            raise OutgoingBufferFull(
+                f"the message has {messages} segments, and {self.core.room} more own messages may "
+                "wait for an acknowledgement; send again later, or raise outgoing_buffer_limit"
+            )
+        return segments
+
+    def check_writable(self) -> None:
+        """See that what is accepted now can be written.
+
+        Raises:
+            StateUnavailable, StateCorrupt: it cannot.
+        """
+        failure = None if self.unwritten is None else self.unwritten.failure
+        if failure is not None and self._refuses_unwritten:
+            raise _refusal(failure)
+
+    def accepted_before(self, idempotency_key: str | None) -> Accepted | None:
+        """What was accepted under this key already."""
+        return self._idempotency.get(idempotency_key)
+
+    def send(
+        self, segments: Sequence[bytes], now_ns: int, idempotency_key: str | None = None
+    ) -> Accepted:
+        """Accept a message, unless one was under this key."""
+        if accepted := self._idempotency.get(idempotency_key):
+            return accepted
+        message_ids: list[str] = []
+        logged: list[Logged] = []
+        for segment in segments:
+            message_id = self.core.send(segment, now_ns // 1_000_000, timestamp_ns=now_ns)
+            message_ids.append(message_id)
+            if self._notes_log:
+                logged += self._logged_own(message_id, message_ids[0])
+        request_id = str(UUID(int=self._random.getrandbits(128), version=4))
+        accepted = Accepted(request_id, tuple(message_ids), idempotency_key)
+        self._idempotency.add(idempotency_key, accepted)
+        self._requests.accepted(request_id, message_ids)
+        self._events += (SendingMessage(message_ids[0], request_id), *logged)
+        self._accepted = accepted if self._can_withdraw else None
+        return accepted
+
+    def send_ephemeral(self, content: bytes, now_ns: int) -> str:
+        """Accept an ephemeral message, or drop it with an event where the budget runs short."""
+        now_ms = now_ns // 1_000_000
+        message_id = self.core.send_ephemeral(content, now_ms, timestamp_ns=now_ns)
+        refusal = None if self.limit is None else self.limit.refuses_ephemeral(now_ms)
+        if refusal is not None:
+            for _ in self.core.outgoing():
+                pass  # it was all that waited here
+            self._events.append(EphemeralDropped(message_id, refusal))
+        return message_id
+
+    def confirm(self, event: Event) -> bool:
+        """The application has handled an event; return whether that changes anything."""
+        return self._unconfirmed is not None and self._unconfirmed.confirm(event)
+
+    def emit(self, event: Event) -> None:
+        """Emit an event of the runtime's own, in its turn."""
+        self._events.append(event)
+
+    # -- from the transport and from Store ---------------------------------------------------------
+
+    def receive(
+        self,
+        data: bytes,
+        now_ms: int,
+        *,
+        message_hash: bytes,
+        timestamp_ns: int,
+        from_store: bool = False,
+    ) -> Arrival:
+        """Take a message from the transport or from Store, decrypted."""
+        arrival = self.core.receive(
+            data, now_ms, retrieval_hint=message_hash, sent_at_ns=timestamp_ns
+        )
+        if arrival.outcome in _FINAL or arrival.reason in _REFUSED_FOREVER:
+            self._handled.add(message_hash)
+        self._count(arrival, from_store=from_store)
+        self._repairs.received(arrival, len(data), now_ms, from_store=from_store)
+        return arrival
+
+    def was_handled(self, message_hash: bytes) -> bool:
+        """Whether nothing new can come under this hash."""
+        return message_hash in self._handled
+
+    def opened(self, sealed: Sealed, content: bytes, now_ms: int) -> None:
+        """The content of a delivered message is decrypted."""
+        self._events += self._translation.opened(sealed, content, now_ms)
+
+    def unopened(self, sealed: Sealed, reason: str) -> None:
+        """The content of a delivered message cannot be decrypted."""
+        rejected = MessageRejected(
+            RejectionReason.UNDECRYPTABLE, reason, sealed.event.message_id, sealed.event.sender_id
+        )
+        self._events += self._translation.unopened(rejected, sealed)
+
+    def listened(self, at_ms: int) -> None:
+        """The transport was listened to. Written with the next step: a quiet channel writes
+        nothing."""
+        self._recorder.put(CHANNEL, LAST_LOOK, at_ms)
+
+    def is_known(self, message_hash: bytes) -> bool:
+        """Whether a message in Store is own, came by itself, or was handled."""
+        return self.confirmation.knows(message_hash) or message_hash in self._handled
+
+    def in_store(self, message_hash: bytes) -> None:
+        """Store was seen to have a message."""
+        if (message_id := self.confirmation.stored(message_hash)) is not None:
+            self.counters.confirmed += 1
+            self.emit(MessageStored(message_id, message_hash))
+
+    def looked_into_store(self, reached_ns: int, now_ms: int) -> None:
+        """A look for own messages went through what was stamped up to `reached_ns`: send again
+        those that were absent often enough and are unacknowledged."""
+        for message_id in self.confirmation.absent(reached_ns):
+            if not self.core.resend_early(message_id, now_ms):
+                self.confirmation.forget(message_id)
+
+    # -- to the transport --------------------------------------------------------------------------
+
+    def take(self, now_ms: int) -> Item | None:
+        """The most urgent message that may go out now, counted in the budget.
+
+        `dispatched`, `refused` or `put_back` must follow. None where nothing waits, or not before
+        `sends_at_ms`.
+        """
+        while (outgoing := self.outbox.first) is not None:
+            if self._is_obsolete(outgoing):
+                self.outbox.take()
+                self.outbox.done()
+                continue
+            if self.limit is not None:
+                if not self.limit.admits(outgoing.kind, now_ms):
+                    self._rate_limited(self.limit.epoch_ends_at_ms(now_ms))
+                    return None
+                self._spend(self.limit.spend(now_ms))
+            return self.outbox.take()
+        return None
+
+    def sends_at_ms(self, now_ms: int) -> int | None:
+        """When waiting messages may go out though the budget is spent now; None where nothing
+        waits."""
+        if self.limit is None or self.outbox.first is None:
+            return None
+        return self.limit.epoch_ends_at_ms(now_ms)
+
+    def dispatched(self, item: Item, message_hash: bytes, timestamp_ns: int, now_ms: int) -> None:
+        """A message is out."""
+        self.outbox.done()
+        self.counters.published += 1
+        outgoing = item.outgoing
+        self.confirmation.dispatched(outgoing, message_hash, timestamp_ns)
+        if outgoing.kind in _SENT_TWICE:
+            self.core.dispatched(outgoing.message_id, now_ms, message_hash)
+            self._events += self._requests.sent(outgoing.message_id, message_hash)
+
+    def refused(self, outgoing: Outgoing, reason: str) -> None:
+        """A message will never go out."""
+        if outgoing.kind in _SENT_TWICE:
+            self.core.abandon(outgoing.message_id)
+            self._events += self._translation.refused(outgoing.message_id, reason)
+
+    def explain_budget(self, now_ms: int) -> Budget:
+        """What the rate limit lets out, what waits, and when that goes."""
+        waiting = self.outbox.waiting()
+        return no_budget(waiting) if self.limit is None else self.limit.explain(waiting, now_ms)
+
+    # -- time --------------------------------------------------------------------------------------
+
+    def on_deadline(self, now_ms: int) -> None:
+        """Do all that is due."""
+        self.core.on_deadline(now_ms)
+        self._events += self._translation.on_deadline(now_ms)
+
+    def next_deadline_ms(self) -> int | None:
+        """When `on_deadline` must be called next."""
+        first_ms = self.core.next_deadline_ms()
+        for due_ms in (self._repairs.next_deadline_ms(), self.segmentation.next_deadline_ms()):
+            if due_ms is not None and (first_ms is None or due_ms < first_ms):
+                first_ms = due_ms
+        return first_ms
+
+    # -- steps -------------------------------------------------------------------------------------
+
+    def end_step(self, now_ms: int) -> Sequence[Step]:
+        """End a step; return the steps whose events are due: this one, or none until it is
+        written."""
+        core, events = self.core, self._events
+        self._repairs.step(now_ms)
+        for event in core.events():
+            if isinstance(event, RepairRequested):
+                self._repairs.saw(event, now_ms)
+            elif self._notes_log and isinstance(event, MessageReceived):
+                events.append(Logged.delivered(event, core.log.evicted))
+            events += self._translation.public(event, now_ms)
+        if self._unconfirmed is not None and (dropped := self._unconfirmed.newly_dropped()):
+            events.append(UnconfirmedDropped(dropped))
+        changes = Changes() if self.unwritten is None else core.changes()
+        step = Step(changes, events, list(core.outgoing()), self._accepted)
+        self._events, self._accepted = [], None
+        if self.unwritten is not None and not self.unwritten.add(step):
+            return ()
+        return self._due([step])
+
+    def begin_write(self, now_ms: int, *, at_once: bool = False) -> Changes | None:
+        """What to write in one transaction, or None; `end_write` must follow in any case."""
+        assert self.unwritten is not None
+        return self.unwritten.begin(now_ms, at_once=at_once)
+
+    def end_write(
+        self, now_ms: int, *, tried: bool, failure: StateError | None = None
+    ) -> Sequence[Step]:
+        """The write is over, or was not tried; return the steps whose events are due."""
+        unwritten = self.unwritten
+        assert unwritten is not None
+        reports: list[Event | None] = [unwritten.reading_failed()]
+        if failure is not None:
+            reports.append(unwritten.failed(failure, now_ms))
+        elif tried:
+            reports.append(unwritten.written(now_ms))
+        due, withdrawn = [], False
+        for step, reason in unwritten.finish():
+            if reason is None:
+                due.append(step)
+            elif step.accepted is not None:
+                self._withdraw(step.accepted, reason)
+                withdrawn = True
+        self._due(due)
+        if withdrawn or any(reports):
+            self._events += filter(None, reports)
+            due += self.end_step(now_ms)
+        return due
+
+    # -- inside ------------------------------------------------------------------------------------
+
+    def _due(self, steps: list[Step]) -> list[Step]:
+        for step in steps:
+            for outgoing in step.outgoing:
+                self.outbox.put(outgoing)
+        return steps
+
+    def _withdraw(self, accepted: Accepted, failure: StateError) -> None:
+        """Take back an own message that could not be written: it did not go out, nor did anything
+        that refers to it. Of the steps that wait, sync messages may."""
+        self._idempotency.discard(accepted.idempotency_key)
+        self._requests.withdrawn(accepted.message_ids)
+        assert isinstance(self.core, Withdrawing)
+        for message_id in accepted.message_ids:
+            self.core.withdraw(message_id)
+        accepted.failure = _refusal(failure)
+
+    def _is_obsolete(self, outgoing: Outgoing) -> bool:
+        """Whether it is a retry of a message that was acknowledged or given up meanwhile."""
+        return (
+            outgoing.kind is OutgoingKind.RETRY
+            and outgoing.message_id in self.core.log
+            and outgoing.message_id not in self.core.unacknowledged
+        )
+
+    def _rate_limited(self, epoch_ends_at_ms: int) -> None:
+        """The budget is spent; reported once an epoch."""
+        if epoch_ends_at_ms != self._rate_limited_until_ms:
+            self._rate_limited_until_ms = epoch_ends_at_ms
+            self.emit(RateLimitReached(epoch_ends_at_ms, len(self.outbox)))
+
+    def _spend(self, spent: Spent) -> None:
+        self._recorder.put(CHANNEL, BUDGET_EPOCH, spent.epoch_index)
+        self._recorder.put(CHANNEL, BUDGET_SPENT, spent.messages)
+
+    def _logged_own(self, message_id: str, first_segment_id: str) -> Iterable[Logged]:
+        """What a journal notes of a message that was just accepted."""
+        log = self.core.log
+        if (entry := log.entries.get(message_id)) is not None:
+            yield Logged.own(
+                entry, log.position(entry), log.evicted, first_segment_id=first_segment_id
+            )
+
+    def _count(self, arrival: Arrival, *, from_store: bool) -> None:
+        counters, new = self.counters, arrival.outcome in (Outcome.DELIVERED, Outcome.PARKED)
+        if from_store:
+            counters.received_from_store += 1
+            counters.retrieved += new
+        else:
+            counters.received_live += 1
+            waited_ms = arrival.missing_for_ms
+            counters.repaired += new and waited_ms is not None and waited_ms >= REORDERED_MS
+
+
+def is_restart(saved: Saved) -> bool:
+    """Whether there was a start before this one."""
+    return any(saved.tables.values())
+
+
+def spent_in(tables: Tables) -> Spent | None:
+    """The budget that was spent before a restart."""
+    epoch_index = _number(tables, BUDGET_EPOCH)
+    return Spent(epoch_index, _number(tables, BUDGET_SPENT)) if epoch_index else None
+
+
+def _number(tables: Tables, name: str) -> int:
+    """A single number, or 0."""
+    values: dict[Value, Value] = {row[0]: row[1] for row in tables.get(CHANNEL.name, ())}
+    value = values.get(name)
+    return value if isinstance(value, int) else 0
+
+
+def _refusal(failure: StateError) -> StateError:
+    """What a `send` raises that could not be written."""
+    return type(failure)(f"nothing was sent, since the state cannot be written: {failure}")

@@ -1,0 +1,165 @@
+"""Steps: what each input led to, written before any of it is emitted or broadcast.
+
+Steps that end while a write is under way are written together in the next one. Events and messages
+keep the order of the steps. A step that accepted an own message can be refused: where it cannot be
+written it is withdrawn, and not emitted.
+"""
+
+from collections import deque
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Final
+
+from ..events import Event, StateDegraded, StateRecovered
+from ..sds.changes import Changes
+from ..sds.events import Outgoing, OutgoingKind, SyncSent
+from ..state.errors import StateError
+from ..state.overlay import ArchiveOverlay
+from .backoff import Backoff
+from .logged import Logged
+from .requests import Accepted
+
+STEPS_WAITING: Final = 2_000
+"""Steps that may wait for the disk before receiving waits for it, too."""
+ENTRIES_AT_RISK: Final = 200_000
+"""Log entries that are kept for a disk that may come back; the oldest are given up beyond."""
+
+
+@dataclass(slots=True)
+class Step:
+    """What an input led to: to be written first, then emitted and broadcast."""
+
+    changes: Changes
+    events: list[Event | Logged]
+    outgoing: list[Outgoing]
+    accepted: Accepted | None = None
+    """The own message that is withdrawn if the step cannot be written."""
+
+
+class UnwrittenSteps:
+    """The steps of a channel with state, from their end until they are written.
+
+    A store that cannot be written to does not stop the channel: it goes on in memory, and what was
+    not written is tried again.
+    """
+
+    def __init__(self, archive: ArchiveOverlay, backoff: Backoff) -> None:
+        self._archive = archive
+        self._backoff = backoff
+        self._waiting: deque[Step] = deque()
+        self._batch = 0
+        """Steps, of those that wait, that the present write ends."""
+        self._writing = self._unwritten = Changes()
+        self._degraded_since_ms: int | None = None
+        self._has_reported_reading = False
+        self._last_failure: StateError | None = None
+        self._refused_through = 0
+        """Later steps may refer to a refused one, so those that waited then are refused with it."""
+        self._without_syncs_through = 0
+        """Sync messages of steps up to this one may refer to a message that was withdrawn."""
+        self.submitted = 0
+        self.ended = 0
+        """Steps that are written, or known to be at risk, or refused."""
+        self.retry_at_ms: int | None = None
+        """When to write again although no step waits."""
+        self.failure: StateError | None = None
+        """Why the store cannot be written at the moment."""
+        self.given_up = 0
+        """Log entries that were never written, and no longer will be."""
+
+    def __len__(self) -> int:
+        return len(self._waiting)
+
+    @property
+    def is_full(self) -> bool:
+        """Whether so much waits for the disk that nothing more should be received."""
+        return len(self._waiting) > STEPS_WAITING
+
+    @property
+    def at_risk(self) -> int:
+        """Messages and rows that the store does not have."""
+        return len(self._unwritten.entries) + len(self._unwritten.rows)
+
+    def add(self, step: Step) -> bool:
+        """Add a step; return whether it may go on at once: it changes nothing, and none waits."""
+        self.submitted += 1
+        if not step.changes and not self._waiting:
+            self.ended += 1
+            return True
+        self._archive.add(step.changes)
+        self._waiting.append(step)
+        return False
+
+    def begin(self, now_ms: int, *, at_once: bool) -> Changes | None:
+        """What to write now, in one transaction: all that waits. None where there is nothing, or a
+        failing store is left alone for a while, though not where it must be `at_once`. `written` or
+        `failed` must follow; then `finish`."""
+        self._batch = len(self._waiting)
+        for step in self._waiting:
+            self._unwritten.add(step.changes)
+        if not self._unwritten or self._is_resting(now_ms, at_once):
+            return None
+        self._writing, self._unwritten = self._unwritten, Changes()
+        return self._writing
+
+    def written(self, now_ms: int) -> StateRecovered | None:
+        """The write succeeded."""
+        self._archive.remove(self._writing)
+        since_ms, self._degraded_since_ms = self._degraded_since_ms, None
+        self.retry_at_ms = self.failure = None
+        self._backoff.reset()
+        return None if since_ms is None else StateRecovered(now_ms - since_ms, self.given_up)
+
+    def failed(self, error: StateError, now_ms: int) -> StateDegraded | None:
+        """The write failed: keep all of it for the next one."""
+        self._writing.add(self._unwritten)
+        self._unwritten = self._writing
+        self.failure = self._last_failure = error
+        self._refused_through = self.submitted
+        entries = self._unwritten.entries
+        while len(entries) > ENTRIES_AT_RISK:
+            oldest = next(iter(entries))
+            del entries[oldest]
+            self._archive.give_up(oldest)
+            self.given_up += 1
+        is_first, event = self._degraded_since_ms is None, None
+        if is_first:
+            self._degraded_since_ms = now_ms
+            event = StateDegraded(str(error), self.at_risk, error.retryable)
+        # A damaged file does not mend itself: nothing more is written to it.
+        self.retry_at_ms = now_ms + int(self._backoff.next_s() * 1000) if error.retryable else None
+        return event
+
+    def finish(self) -> Iterator[tuple[Step, StateError | None]]:
+        """The steps that this write ended, each with why it must be refused, if it must."""
+        batch, self._batch = self._batch, 0
+        for _ in range(batch):
+            step = self._waiting.popleft()
+            self.ended += 1
+            failure = self.failure or self._last_failure
+            is_written = self.failure is None and self.ended > self._refused_through
+            if is_written or step.accepted is None or failure is None:
+                yield self._cleared(step), None
+            else:
+                self._without_syncs_through = self.submitted
+                yield step, failure
+
+    def reading_failed(self) -> StateDegraded | None:
+        """Report look-ups that failed, once: what they did not find may be delivered again."""
+        if (error := self._archive.failure) is None or self._has_reported_reading:
+            return None
+        self._has_reported_reading = True
+        return StateDegraded(str(error), self.at_risk, error.retryable)
+
+    def _cleared(self, step: Step) -> Step:
+        if self.ended <= self._without_syncs_through:
+            step.events = [event for event in step.events if not isinstance(event, SyncSent)]
+            step.outgoing = [each for each in step.outgoing if each.kind is not OutgoingKind.SYNC]
+        return step
+
+    def _is_resting(self, now_ms: int, at_once: bool) -> bool:
+        if self._degraded_since_ms is None:
+            return False
+        if self.retry_at_ms is None:
+            return True
+        return not at_once and now_ms < self.retry_at_ms

@@ -1,0 +1,129 @@
+"""From events of the core to events of the application.
+
+Acknowledgements of segments become those of their request, and delivered segments become payloads.
+Messages and reports that the application must not miss are pending until it confirms them.
+"""
+
+from collections import deque
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
+from typing import NamedTuple
+
+from ..events import (
+    DeliveryFailed,
+    EphemeralReceived,
+    Event,
+    MessageAcknowledged,
+    MessageLost,
+    MessagePossiblyAcknowledged,
+    MessageReceived,
+    MessageRejected,
+)
+from ..sds.changes import Row
+from ..sds.events import SdsEvent
+from ..sds.log import MessageLog
+from .requests import Requests
+from .segments import Emitted, Segmentation
+from .unconfirmed import REPORTS, Unconfirmed
+
+
+class Sealed(NamedTuple):
+    """A delivered message whose content is still encrypted, and the number of its delivery."""
+
+    event: MessageReceived | EphemeralReceived
+    number: int
+
+
+class Translation:
+    """Makes public events; without `unconfirmed`, nothing is pending."""
+
+    def __init__(
+        self,
+        requests: Requests,
+        segmentation: Segmentation,
+        *,
+        unconfirmed: Unconfirmed | None,
+        opens_contents: bool,
+    ) -> None:
+        self.sealed: deque[Sealed] = deque()
+        """Deliveries to decrypt, in order; `opened` or `unopened` must follow for each."""
+        self._requests = requests
+        self._segmentation = segmentation
+        self._unconfirmed = unconfirmed
+        self._opens_contents = opens_contents
+
+    def public(self, event: SdsEvent, now_ms: int) -> Iterable[Event]:
+        """What an event of the core means to the application."""
+        match event:
+            case MessageReceived():
+                number = 0 if self._unconfirmed is None else self._unconfirmed.delivered(event)
+                return self._passed_on(event, number, now_ms)
+            case EphemeralReceived():
+                return self._passed_on(event, 0, now_ms)
+            case MessageAcknowledged() | MessagePossiblyAcknowledged() | DeliveryFailed():
+                return self._reported(*self._requests.settled(event))
+            case MessageLost():
+                return self._reported(event)
+            case _:
+                return (event,)
+
+    def opened(self, sealed: Sealed, content: bytes, now_ms: int) -> Iterable[Event]:
+        """What a decrypted message completes."""
+        return self._joined(replace(sealed.event, content=content), sealed.number, now_ms)
+
+    def unopened(self, rejected: MessageRejected, sealed: Sealed) -> Iterable[Event]:
+        """A delivered message cannot be decrypted."""
+        return self._accounted([Emitted(rejected, (sealed.number,))])
+
+    def refused(self, message_id: str, reason: str) -> Iterable[Event]:
+        """An own message will never go out."""
+        failed = self._requests.refused(message_id, reason)
+        return () if failed is None else self._reported(failed)
+
+    def on_deadline(self, now_ms: int) -> Iterable[Event]:
+        """Incomplete payloads that took too long."""
+        return self._accounted(self._segmentation.on_deadline(now_ms))
+
+    def again(
+        self, pending: Sequence[Row], log: MessageLog, now_ms: int
+    ) -> Iterator[Iterable[Event]]:
+        """The events that were pending before a restart, one after the other."""
+        assert self._unconfirmed is not None
+        for event, number in self._unconfirmed.restore(pending, log):
+            if isinstance(event, MessageReceived):
+                yield self._passed_on(event, number, now_ms)
+            else:
+                yield self._accounted([Emitted(event, (number,))])
+
+    def _passed_on(
+        self, event: MessageReceived | EphemeralReceived, number: int, now_ms: int
+    ) -> Iterable[Event]:
+        if not self._opens_contents:
+            return self._joined(event, number, now_ms)
+        self.sealed.append(Sealed(event, number))
+        return ()
+
+    def _joined(
+        self, event: MessageReceived | EphemeralReceived, number: int, now_ms: int
+    ) -> Iterable[Event]:
+        if isinstance(event, EphemeralReceived):
+            return (event,)
+        return self._accounted(self._segmentation.join(event, now_ms, number))
+
+    def _accounted(self, emitted: Iterable[Emitted]) -> Iterable[Event]:
+        """Note which events account for which deliveries."""
+        if self._unconfirmed is None:
+            return [event for event, _ in emitted]
+        events = []
+        for event, numbers in emitted:
+            self._unconfirmed.account(event, numbers)
+            events.append(event)
+        return events
+
+    def _reported(self, *events: Event) -> Sequence[Event]:
+        """Note the reports that the application must not miss."""
+        if self._unconfirmed is not None:
+            for event in events:
+                if isinstance(event, REPORTS):
+                    self._unconfirmed.report(event)
+        return events

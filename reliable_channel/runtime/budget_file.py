@@ -1,0 +1,42 @@
+"""The spent budget of the rate limit in a small file, for channels without state."""
+
+import json
+from pathlib import Path
+
+from ..engine.rate_limit import Spent
+
+
+class BudgetFile:
+    """One file, replaced as a whole.
+
+    Raises:
+        ValueError: on `load`, the file holds something else.
+        OSError: the file cannot be read or written.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+
+    def load(self) -> Spent | None:
+        """What was saved last, or None."""
+        try:
+            values = json.loads(self._path.read_text())
+            return Spent(_count(values["epoch_index"]), _count(values["messages"]))
+        except FileNotFoundError:
+            return None
+        except (ValueError, KeyError, TypeError, RecursionError) as error:
+            raise ValueError(f"{self._path} is no rate limit file: {error}; remove it") from error
+
+    def save(self, spent: Spent) -> None:
+        """Write beside, then rename: a crash leaves the old or the new, never half."""
+        beside = self._path.with_suffix(".new")
+        beside.write_text(
+            json.dumps({"epoch_index": spent.epoch_index, "messages": spent.messages})
+        )
+        beside.replace(self._path)
+
+
+def _count(value: object) -> int:
+    if isinstance(value, int) and not isinstance(value, bool) and value >= 0:
+        return value
+    raise ValueError(f"{value!r} is no count")

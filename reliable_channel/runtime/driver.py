@@ -1,0 +1,164 @@
+"""The one owner of an engine: ends its steps, emits what is due, and keeps its time."""
+
+import logging
+from collections.abc import Callable, Sequence
+from typing import Final
+
+import anyio
+
+from ..engine.engine import Engine
+from ..engine.logged import Logged
+from ..engine.outbox import Item
+from ..engine.steps import Step
+from ..events import Event, ReaderFellBehind, UnconfirmedDropped
+from ..sync_core import Arrival
+from ..transport.base import Envelope, Received, Source
+from .event_stream import EventStream
+from .journal import Journal
+from .notifier import Notifier
+from .observers import Observers
+from .sync_status import SyncStatusWatch
+
+_LOG: Final = logging.getLogger("reliable_channel")
+
+
+class Driver:
+    """What the tasks of a channel share. No method but `run` waits, so that a step is whole between
+    two awaits of any task."""
+
+    def __init__(
+        self,
+        engine: Engine,
+        stream: EventStream,
+        now_ns: Callable[[], int],
+        *,
+        journal: Journal | None,
+        observers: Observers | None,
+        name: str,
+    ) -> None:
+        self.engine = engine
+        self.now_ns = now_ns
+        self.sync_status = SyncStatusWatch(engine.core)
+        self.to_send: Final = Notifier()
+        """Messages wait for the transport."""
+        self.to_write: Final = Notifier()
+        """Steps wait for the state writer."""
+        self.to_open: Final = Notifier()
+        """Delivered contents wait to be decrypted."""
+        self.to_fetch: Final = Notifier()
+        """There is something to ask Store for."""
+        self.to_catch_up: Final = Notifier()
+        """There is, and it does not wait until what was asked for last is looked for again."""
+        self.drained: Final = Notifier()
+        """The outbox is empty."""
+        self._stream = stream
+        self._journal = journal
+        self._observers = observers
+        self._name = name
+        self._earlier_deadline = Notifier()
+        self._rings_at_ms: int | None = None
+
+    def now_ms(self) -> int:
+        """Wall-clock time in milliseconds."""
+        return self.now_ns() // 1_000_000
+
+    def finish(self) -> None:
+        """End a step of the engine."""
+        engine, now_ms = self.engine, self.now_ms()
+        self.let_out(engine.end_step(now_ms), now_ms)
+        if engine.unwritten:
+            self.to_write.notify()
+        if engine.sealed:
+            self.to_open.notify()
+        if engine.core.is_missing_something:
+            self.to_fetch.notify()
+        self.sync_status.notify()
+        due_ms = engine.next_deadline_ms()
+        if due_ms is not None and (self._rings_at_ms is None or due_ms < self._rings_at_ms):
+            self._rings_at_ms = due_ms
+            self._earlier_deadline.notify()
+
+    def came(self, data: bytes, received: Received) -> Arrival:
+        """Hand the engine a message that arrived, decrypted."""
+        now_ms, from_store = self.now_ms(), received.source is Source.STORE
+        arrival = self.engine.receive(
+            data,
+            now_ms,
+            message_hash=received.message_hash,
+            timestamp_ns=received.timestamp_ns,
+            from_store=from_store,
+        )
+        if self._journal is not None:
+            self._journal.came(data, received, arrival.outcome.value, now_ms)
+        self.finish()
+        return arrival
+
+    def went(self, item: Item, envelope: Envelope) -> None:
+        """Note that the transport took a message."""
+        now_ms, outgoing = self.now_ms(), item.outgoing
+        if self._journal is not None:
+            self._journal.went(outgoing.data, envelope, outgoing.kind.value, now_ms)
+        self.engine.dispatched(item, envelope.message_hash, envelope.timestamp_ns, now_ms)
+        self.finish()
+
+    def catch_up(self, since_ms: int) -> None:
+        """Fetch all that was stored since then, as soon as Store answers."""
+        self.engine.queries.catch_up(since_ms)
+        self.to_fetch.notify()
+        self.to_catch_up.notify()
+
+    def emit(self, event: Event) -> None:
+        """Emit an event of the runtime's own, after those that wait to be written."""
+        self.engine.emit(event)
+        self.finish()
+
+    def let_out(self, steps: Sequence[Step], now_ms: int) -> None:
+        """Emit the events of steps, and have their messages sent."""
+        for step in steps:
+            for event in step.events:
+                if isinstance(event, Logged):
+                    assert self._journal is not None
+                    self._journal.logged(event, now_ms)
+                else:
+                    self.show(event, now_ms)
+            if step.outgoing:
+                self.to_send.notify_one()
+
+    def show(self, event: Event, now_ms: int) -> None:
+        """Show an event to the journal, the observers and the readers, at once."""
+        if self._journal is not None:
+            self._journal.event(event, now_ms)
+        if isinstance(event, (ReaderFellBehind, UnconfirmedDropped)):
+            _LOG.warning("%s: %s", self._name, _warning(event))
+        if self._observers is not None:
+            for failure in self._observers.tell(event, now_ms):
+                self.show(failure, now_ms)
+        self._stream.emit(event)
+
+    async def run(self) -> None:
+        """Call the engine at its deadlines, for ever."""
+        while True:
+            self._rings_at_ms = due_ms = self.engine.next_deadline_ms()
+            # In whole nanoseconds: a float of this size can reach the deadline before the clock.
+            wait_ns = None if due_ms is None else due_ms * 1_000_000 - self.now_ns()
+            if wait_ns is not None and wait_ns <= 0:
+                self.engine.on_deadline(self.now_ms())
+                self.finish()
+                await anyio.lowlevel.checkpoint()
+                continue
+            with anyio.move_on_after(None if wait_ns is None else wait_ns / 1_000_000_000):
+                await self._earlier_deadline.wait()
+
+
+def _warning(event: ReaderFellBehind | UnconfirmedDropped) -> str:
+    if isinstance(event, ReaderFellBehind):
+        return (
+            f"{event.readers} reader(s) of events() fell behind, the slowest by {event.unread} "
+            "events; the channel goes on, and messages follow from the log. Handle events faster, "
+            "raise event_buffer_limit, or close readers that you left: "
+            "`async with channel.events() as events`"
+        )
+    return (
+        f"{event.count} messages and reports were never confirmed, and will not be emitted again "
+        "after a restart. Read events(), or open the channel without state"
+    )

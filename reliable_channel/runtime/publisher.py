@@ -1,0 +1,147 @@
+"""Takes messages from the engine to the transport, and retries while the transport is away."""
+
+from collections.abc import Callable
+from typing import Final
+from weakref import WeakKeyDictionary
+
+import anyio
+
+from ..engine.backoff import Backoff
+from ..engine.outbox import Item
+from ..sds.events import OutgoingKind
+from ..transport.base import Envelope, Transport, TransportError
+from .budget_file import BudgetFile
+from .driver import Driver
+from .health import Health
+from .stages import Parcel, StageFailed, Stages
+from .state_writer import StateWriter
+
+CONCURRENCY: Final = 4
+"""Messages on their way to the node at a time; the core restores the order."""
+FRESH_NS: Final = 10_000_000_000
+"""A failed dispatch may have reached the node: within 10 s the same envelope goes again, which the
+network recognises as a repetition. A later one needs a new timestamp, since archives refuse old
+ones (nwaku: 20 s)."""
+_EXPENDABLE: Final = (OutgoingKind.CONTROL, OutgoingKind.EPHEMERAL)
+"""Not tried again. A sync is, until a newer one takes its place: through a node that takes few
+messages a second, the first attempt seldom is the one that gets through."""
+
+
+class Publisher:
+    """Publishes; `run` is for as many tasks as there may be messages on their way at a time."""
+
+    def __init__(
+        self,
+        driver: Driver,
+        transport: Transport,
+        stages: Stages,
+        health: Health,
+        *,
+        wall_ns: Callable[[], int],
+        random: Callable[[], float],
+        writer: StateWriter | None,
+        budget_file: BudgetFile | None,
+    ) -> None:
+        self._driver = driver
+        self._engine = driver.engine
+        self._transport = transport
+        self._stages = stages
+        self._health = health
+        self._wall_ns = wall_ns
+        self._random = random
+        self._writer = writer
+        self._budget_file = budget_file
+        self._attempted: WeakKeyDictionary[Item, Envelope] = WeakKeyDictionary()
+
+    async def run(self) -> None:
+        """Publish for ever."""
+        backoff = Backoff(self._random)
+        while True:
+            item = await self._next()
+            try:
+                envelope = await self._envelope(item)
+                await self._transport.publish(envelope)
+            except StageFailed as error:
+                self._refuse(item, str(error))
+            except TransportError as error:
+                if not error.retryable:
+                    self._refuse(item, str(error))
+                    continue
+                self._health.failed("send", str(error))
+                self._engine.counters.publish_failures += 1
+                self._keep(item, envelope)
+                await anyio.sleep(backoff.next_s())
+            except BaseException:
+                self._engine.outbox.put_back(item)  # cancelled: it may not have gone out
+                raise
+            else:
+                backoff.reset()
+                self._health.succeeded("send")
+                self._driver.went(item, envelope)
+
+    async def _next(self) -> Item:
+        """Wait for the most urgent message that may go out."""
+        driver, engine = self._driver, self._engine
+        while (item := engine.take(driver.now_ms())) is None:
+            if not len(engine.outbox):
+                driver.drained.notify()
+            await self._more()
+        if engine.outbox.first is not None:
+            driver.to_send.notify_one()
+        if engine.limit is not None:
+            try:
+                await self._save_budget()
+            except BaseException:
+                engine.outbox.put_back(item)
+                raise
+        return item
+
+    async def _more(self) -> None:
+        """Wait for another message, or for the next epoch."""
+        driver, now_ms = self._driver, self._driver.now_ms()
+        if (goes_at_ms := self._engine.sends_at_ms(now_ms)) is None:
+            await driver.to_send.wait()
+            return
+        driver.finish()
+        with anyio.move_on_after(max(0, goes_at_ms - now_ms) / 1000):
+            await driver.to_send.wait()
+
+    async def _save_budget(self) -> None:
+        """See that what is spent outlives the process before the message goes."""
+        assert self._engine.limit is not None
+        if self._budget_file is not None:
+            self._budget_file.save(self._engine.limit.spent(self._driver.now_ms()))
+        if self._writer is not None:
+            self._driver.finish()
+            await self._writer.written()
+
+    def _refuse(self, item: Item, reason: str) -> None:
+        self._engine.outbox.done()
+        self._engine.refused(item.outgoing, reason)
+        self._driver.finish()
+
+    def _keep(self, item: Item, envelope: Envelope) -> None:
+        """See that a message that the node did not take goes again, where it is to."""
+        if item.outgoing.kind in _EXPENDABLE:
+            self._engine.outbox.done()
+            return
+        if item.outgoing.kind is not OutgoingKind.SYNC:
+            self._attempted[item] = envelope
+        self._engine.outbox.put_back(item)
+        self._driver.to_send.notify_one()
+
+    async def _envelope(self, item: Item) -> Envelope:
+        attempted = self._attempted.pop(item, None) if self._attempted else None
+        if attempted is not None and self._wall_ns() - attempted.timestamp_ns < FRESH_NS:
+            return attempted
+        outgoing = item.outgoing
+        parcel = await self._stages.outward(Parcel(outgoing.data))
+        timestamp_ns, id_ns = self._wall_ns(), outgoing.timestamp_ns
+        if id_ns is not None and abs(timestamp_ns - id_ns) < FRESH_NS:
+            timestamp_ns = id_ns  # what its id was made of, so that others can check it
+        return self._transport.envelope(
+            parcel.payload,
+            timestamp_ns=timestamp_ns,
+            ephemeral=outgoing.kind.is_of_the_moment,
+            meta=parcel.meta,
+        )

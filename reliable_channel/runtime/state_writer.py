@@ -1,0 +1,131 @@
+"""Writes the steps of a channel to its state store, in a thread of the store's own."""
+
+from collections.abc import AsyncIterator, Callable
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from typing import TypeVar, TypeVarTuple, Unpack
+
+import anyio
+from anyio import from_thread
+
+from ..state.base import Identity, Saved, StateStore
+from ..state.errors import StateError
+from ..state.overlay import ArchiveOverlay
+from .driver import Driver
+from .notifier import Notifier
+
+T = TypeVar("T")
+Ts = TypeVarTuple("Ts")
+
+
+class StoreThread:
+    """The one thread that uses a state store."""
+
+    def __init__(self, store: StateStore) -> None:
+        self._store = store
+        self._thread = ThreadPoolExecutor(1, thread_name_prefix="reliable_channel.state")
+
+    async def call(self, call: Callable[[Unpack[Ts]], T], *arguments: *Ts) -> T:
+        """Call in the thread; a caller that is cancelled waits until it is done."""
+        if not self._store.blocking:
+            return call(*arguments)
+        done, token = anyio.Event(), anyio.lowlevel.current_token()
+
+        def work() -> T:
+            try:
+                return call(*arguments)
+            finally:
+                from_thread.run_sync(done.set, token=token)
+
+        future = self._thread.submit(work)
+        with anyio.CancelScope(shield=True):
+            await done.wait()
+        return future.result()
+
+    def end(self) -> None:
+        """Start no more calls."""
+        self._thread.shutdown(wait=False)
+
+
+@dataclass(frozen=True, slots=True)
+class OpenState:
+    """An open state store, and what was in it."""
+
+    store: StateStore
+    thread: StoreThread
+    saved: Saved
+    archive: ArchiveOverlay
+
+
+@asynccontextmanager
+async def open_state(store: StateStore, identity: Identity) -> AsyncIterator[OpenState]:
+    """Open a state store for as long as the context lasts.
+
+    Raises:
+        StateError: it cannot be used.
+    """
+    thread = StoreThread(store)
+    try:
+        saved = await thread.call(store.open, identity)
+    except BaseException:
+        thread.end()
+        raise
+    archive = ArchiveOverlay(store.archive())
+    try:
+        yield OpenState(store, thread, saved, archive)
+    finally:
+        archive.close()
+        await thread.call(store.close)
+        thread.end()
+
+
+class StateWriter:
+    """Writes, and lets out what is written; what is still at risk when it ends is lost."""
+
+    def __init__(self, driver: Driver, state: OpenState) -> None:
+        assert driver.engine.unwritten is not None
+        self._driver = driver
+        self._steps = driver.engine.unwritten
+        self._state = state
+        self._progressed = Notifier()
+
+    async def written(self) -> None:
+        """Wait until all that was accepted so far is written, or known to be at risk."""
+        until = self._steps.submitted
+        while self._steps.ended < until:
+            await self._progressed.wait()
+
+    async def writable(self) -> None:
+        """Wait while too much waits for the disk."""
+        while self._steps.is_full:
+            await self.written()
+
+    async def run(self) -> None:
+        """Write for ever."""
+        while True:
+            if self._steps:
+                await anyio.lowlevel.checkpoint()
+            else:
+                await self._wait()
+            await self.flush()
+
+    async def flush(self, *, at_once: bool = False) -> None:
+        """Write what waits, and let it out; `at_once` even while a failing store is let rest."""
+        driver, engine, failure = self._driver, self._driver.engine, None
+        changes = engine.begin_write(driver.now_ms(), at_once=at_once)
+        if changes is not None:
+            try:
+                await self._state.thread.call(self._state.store.write, changes)
+            except StateError as error:
+                failure = error
+        now_ms = driver.now_ms()
+        driver.let_out(engine.end_write(now_ms, tried=changes is not None, failure=failure), now_ms)
+        self._progressed.notify()
+
+    async def _wait(self) -> None:
+        retry_at_ms, wait_s = self._steps.retry_at_ms, None
+        if retry_at_ms is not None:
+            wait_s = max(0, retry_at_ms - self._driver.now_ms()) / 1000
+        with anyio.move_on_after(wait_s):
+            await self._driver.to_write.wait()

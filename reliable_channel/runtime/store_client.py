@@ -1,0 +1,138 @@
+"""Asks Store: for what did not arrive, and whether it has what was sent."""
+
+from collections.abc import Callable, Sequence
+from contextlib import aclosing
+from typing import Final
+
+import anyio
+
+from ..engine.backoff import Backoff
+from ..engine.confirmation import SKEW_MS
+from ..engine.store_queries import ByHash, ByTime, Query
+from ..sync_core import Outcome
+from ..transport.base import Received, StoreUnavailable, Transport, renew
+from .driver import Driver
+from .health import Health
+from .listener import Intake
+from .state_writer import StateWriter
+
+GRACE_S: Final = 2.0
+"""How long what Store has may still be on its way to us."""
+LOOK_LIMIT: Final = 2_000
+"""Messages that one look goes through; where there are more, the subscription is not silent."""
+
+
+class StoreClient:
+    """Two tasks: `fetch` obeys the engine's queries, `confirm` looks for own messages."""
+
+    def __init__(
+        self,
+        driver: Driver,
+        intake: Intake,
+        transport: Transport,
+        health: Health,
+        *,
+        writer: StateWriter | None,
+        random: Callable[[], float],
+    ) -> None:
+        self._driver = driver
+        self._engine = driver.engine
+        self._intake = intake
+        self._transport = transport
+        self._health = health
+        self._writer = writer
+        self._backoff = Backoff(random)
+
+    async def fetch(self) -> None:
+        """Ask Store whenever there is something to ask for, for ever."""
+        driver, queries = self._driver, self._engine.queries
+        while True:
+            while (query := queries.next(driver.now_ms())) is not None:
+                try:
+                    await self._ask(query)
+                except StoreUnavailable as error:
+                    queries.failed(driver.now_ms())
+                    self._health.failed("store", str(error))
+                    await anyio.sleep(self._backoff.next_s())
+            driver.finish()
+            if queries.is_idle:
+                await driver.to_fetch.wait()
+            elif not queries.must_catch_up:
+                with anyio.move_on_after(queries.tick_ms / 1000):
+                    await driver.to_catch_up.wait()
+
+    async def confirm(self) -> None:
+        """Look from time to time for what was sent lately, and for what did not come; for ever."""
+        while True:
+            await anyio.sleep(self._engine.confirmation.interval_ms / 1000)
+            try:
+                others = await self._look()
+            except StoreUnavailable as error:
+                self._health.failed("store", str(error))
+            else:
+                await self._take_missed(others)
+
+    async def _ask(self, query: Query) -> None:
+        self._engine.counters.store_queries += 1
+        match query:
+            case ByHash(hashes):
+                await self._deliver(await self._transport.by_hash(list(hashes)))
+            case ByTime(start_ms, end_ms):
+                await self._search(max(1, start_ms * 1_000_000), end_ms * 1_000_000)
+        self._backoff.reset()
+        self._health.succeeded("store")
+
+    async def _search(self, start_ns: int, end_ns: int) -> None:
+        async with aclosing(self._transport.by_time(start_ns, end_ns)) as pages:
+            async for page in pages:
+                await self._deliver(page)
+                await anyio.lowlevel.checkpoint()
+                if self._writer is not None:
+                    await self._writer.writable()
+
+    async def _deliver(self, messages: Sequence[Received]) -> None:
+        for received in messages:
+            await self._intake.take(received)
+
+    async def _look(self) -> list[Received]:
+        """Go through what was stored lately; return what is not known here."""
+        engine, now_ms = self._engine, self._driver.now_ms()
+        engine.counters.store_queries += 1
+        others: list[Received] = []
+        looked_at, reached_ns = 0, now_ms * 1_000_000
+        start_ms = engine.confirmation.look_from_ms(now_ms)
+        pages = self._transport.by_time(start_ms * 1_000_000, (now_ms + SKEW_MS) * 1_000_000)
+        async with aclosing(pages):
+            async for page in pages:
+                for received in page:
+                    engine.in_store(received.message_hash)
+                self._driver.finish()
+                others += [each for each in page if not engine.is_known(each.message_hash)]
+                looked_at += len(page)
+                if looked_at >= LOOK_LIMIT:
+                    reached_ns = page[-1].timestamp_ns
+                    break
+        self._health.succeeded("store")
+        engine.looked_into_store(reached_ns, self._driver.now_ms())
+        self._driver.finish()
+        return others
+
+    async def _take_missed(self, others: list[Received]) -> None:
+        """Hand in what did not come; where nothing else came either, the subscription is dead.
+
+        In a known outage as well: it may last for as long as the node cannot subscribe, and Store
+        works meanwhile.
+        """
+        engine = self._engine
+        if others:
+            await anyio.sleep(GRACE_S)
+        is_silent, missed = not engine.confirmation.heard_anything(), 0
+        for received in others:
+            if not engine.is_known(received.message_hash):
+                arrival = await self._intake.take(received)
+                missed += arrival.outcome in (Outcome.DELIVERED, Outcome.PARKED)
+        engine.counters.missed_live += missed
+        if missed and is_silent and not self._health.is_failing("receive"):
+            reason = f"the subscription was silent while Store had {missed} messages"
+            self._health.failed("receive", reason, "silence")
+            renew(self._transport)

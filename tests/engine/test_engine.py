@@ -1,0 +1,233 @@
+"""One participant whole, without an event loop."""
+
+from typing import Any
+
+import pytest
+
+from reliable_channel import MessageAcknowledged, MessageReceived, MessageSent
+from reliable_channel.errors import ContentTooLong, OutgoingBufferFull
+from reliable_channel.events import (
+    EphemeralDropped,
+    MessageStored,
+    RateLimitReached,
+    ReceiveProgress,
+    SendingMessage,
+    SendProgress,
+    StateDegraded,
+    StateRecovered,
+)
+from reliable_channel.sds.events import OutgoingKind
+from reliable_channel.segmentation import LAYOUTS
+from reliable_channel.state import MemoryStateStore, StateUnavailable
+
+from .world import FULL, START_MS, Peer, hash_of
+
+
+def test_a_message_goes_from_one_end_to_the_other() -> None:
+    alice, bob = Peer("alice"), Peer("bob")
+    accepted = alice.send(b"hello")
+    (sent,) = alice.publish()
+    bob.receive(sent.data)
+    bob.send(b"thanks")
+    alice.receive(bob.publish()[0].data)
+    (message_id,) = accepted.message_ids
+    assert [event.content for event in bob.of(MessageReceived)] == [b"hello"]
+    assert alice.of(SendingMessage) == [SendingMessage(message_id, accepted.request_id)]
+    assert alice.of(MessageSent)[0].message_hash == hash_of(sent.data)
+    assert alice.of(MessageAcknowledged)[0].message_id == message_id
+
+
+def test_a_long_payload_is_one_request_and_one_message() -> None:
+    values: Any = {"segmentation": LAYOUTS[0].name, "segment_size_bytes": 1_000}
+    alice, bob = Peer("alice", **values), Peer("bob", **values)
+    payload = bytes(range(250)) * 10
+    accepted = alice.send(payload)
+    for sent in alice.publish():
+        bob.receive(sent.data)
+    assert [event.content for event in bob.of(MessageReceived)] == [payload]
+    assert [event.chunks for event in alice.of(SendProgress)] == [1, 2, 3, 4]
+    assert [event.chunks for event in bob.of(ReceiveProgress)] == [1, 2, 3, 4]
+    (sent_event,) = alice.of(MessageSent)
+    assert (sent_event.request_id, len(accepted.message_ids)) == (accepted.request_id, 4)
+
+
+def test_a_payload_without_room_for_all_its_segments_is_refused_whole() -> None:
+    alice = Peer(
+        "alice",
+        segmentation=LAYOUTS[0].name,
+        segment_size_bytes=1_000,
+        max_payload_bytes=10_000,
+        outgoing_buffer_limit=2,
+    )
+    with pytest.raises(OutgoingBufferFull, match="4 segments"):
+        alice.send(bytes(2_500))
+    with pytest.raises(ContentTooLong):
+        alice.send(bytes(20_000))
+    assert alice.publish() == []
+
+
+def test_a_key_makes_a_repeated_send_one_message() -> None:
+    alice = Peer("alice")
+    first, again = alice.send(b"hello", "key"), alice.send(b"hello", "key")
+    assert first is again
+    assert len(alice.publish()) == 1
+
+
+def test_the_budget_keeps_back_what_waits_until_the_next_epoch() -> None:
+    alice = Peer(
+        "alice",
+        rate_limit_enabled=True,
+        rate_limit_messages_per_epoch=2,
+        rate_limit_epoch_period_s=10,
+    )
+    for number in range(3):
+        alice.send(b"%d" % number)
+    assert len(alice.publish()) == 2
+    assert len(alice.of(RateLimitReached)) == 1
+    alice.engine.send_ephemeral(b"typing", alice.now_ms * 1_000_000)
+    alice.end_step()
+    assert alice.of(EphemeralDropped)[0].reason == "rate_limit_reached"
+    goes_at_ms = alice.engine.sends_at_ms(alice.now_ms)
+    assert goes_at_ms is not None
+    assert alice.engine.explain_budget(alice.now_ms).waiting_goes_at_ms == goes_at_ms
+    alice.now_ms = goes_at_ms - 1
+    assert alice.publish() == []
+    alice.now_ms = goes_at_ms
+    assert len(alice.publish()) == 1
+
+
+def test_a_retry_that_was_acknowledged_meanwhile_does_not_go_out() -> None:
+    alice, bob = Peer("alice"), Peer("bob")
+    alice.send(b"hello")
+    (sent,) = alice.publish()
+    due_ms = alice.engine.next_deadline_ms()
+    assert due_ms is not None
+    alice.now_ms = due_ms
+    alice.engine.on_deadline(alice.now_ms)
+    alice.end_step()
+    bob.receive(sent.data)
+    bob.send(b"thanks")
+    alice.receive(bob.publish()[0].data)
+    assert OutgoingKind.RETRY not in {each.kind for each in alice.publish()}
+
+
+def test_a_message_that_store_lacks_twice_is_sent_again() -> None:
+    alice = Peer("alice", confirm_interval_ms=30_000)
+    alice.send(b"one")
+    alice.send(b"two")
+    one, _ = alice.publish()
+    for _ in range(2):
+        alice.now_ms += 30_000
+        alice.engine.in_store(hash_of(one.data))
+        alice.engine.looked_into_store(alice.now_ms * 1_000_000, alice.now_ms)
+        alice.end_step()
+    assert [event.message_hash for event in alice.of(MessageStored)] == [hash_of(one.data)]
+    (again,) = (each for each in alice.publish() if each.kind is OutgoingKind.RETRY)
+    assert again.message_id != one.message_id
+
+
+# -- with state ------------------------------------------------------------------------------------
+
+
+def test_nothing_of_a_step_goes_out_before_it_is_written() -> None:
+    alice = Peer("alice", MemoryStateStore())
+    alice.send(b"hello")
+    assert (alice.of(SendingMessage), alice.publish()) == ([], [])
+    alice.write()
+    assert len(alice.of(SendingMessage)) == 1
+    assert len(alice.publish()) == 1
+
+
+def test_steps_of_one_write_are_emitted_in_their_order() -> None:
+    alice = Peer("alice", MemoryStateStore())
+    ids = [alice.send(b"%d" % number).message_ids[0] for number in range(3)]
+    alice.write()
+    assert [event.message_id for event in alice.of(SendingMessage)] == ids
+
+
+def test_what_was_not_confirmed_is_delivered_again_after_a_restart() -> None:
+    disk, bob = MemoryStateStore(), Peer("bob")
+    alice = Peer("alice", disk)
+    for text in (b"one", b"two"):
+        bob.send(text)
+    for sent in bob.publish():
+        alice.receive(sent.data)
+    alice.write()
+    first, _ = alice.of(MessageReceived)
+    assert alice.engine.confirm(first)
+    alice.end_step()
+    alice.write()
+    again = Peer("alice", disk)
+    again.write()
+    assert [(e.content, e.redelivered) for e in again.of(MessageReceived)] == [(b"two", True)]
+
+
+def test_a_key_outlives_a_restart_and_so_does_its_request() -> None:
+    disk = MemoryStateStore()
+    alice = Peer("alice", disk)
+    accepted = alice.send(b"hello", "key")
+    alice.write()
+    again = Peer("alice", disk)
+    assert again.engine.accepted_before("key") == accepted
+    again.write()
+    again.publish()
+    again.write()
+    assert [event.request_id for event in again.of(MessageSent)] == [accepted.request_id]
+
+
+def test_the_spent_budget_outlives_a_restart() -> None:
+    disk, values = (
+        MemoryStateStore(),
+        {"rate_limit_enabled": True, "rate_limit_messages_per_epoch": 1},
+    )
+    alice = Peer("alice", disk, **values)
+    alice.send(b"one")
+    alice.send(b"two")
+    alice.write()
+    assert len(alice.publish()) == 1
+    alice.write()
+    again = Peer("alice", disk, **values)
+    again.write()
+    assert again.publish() == []
+
+
+def test_a_message_that_cannot_be_written_is_withdrawn_and_its_key_is_free() -> None:
+    alice = Peer("alice", MemoryStateStore())
+    accepted = alice.send(b"hello", "key")
+    alice.write(FULL)
+    alice.write(at_once=False)
+    assert isinstance(accepted.failure, StateUnavailable)
+    assert not alice.of(SendingMessage)
+    assert not alice.publish()
+    assert alice.engine.accepted_before("key") is None
+    assert len(alice.of(StateDegraded)) == 1
+    with pytest.raises(StateUnavailable, match="nothing was sent"):
+        alice.engine.check_writable()
+
+
+def test_what_was_not_written_is_written_once_the_disk_takes_it() -> None:
+    bob, disk = Peer("bob"), MemoryStateStore()
+    alice = Peer("alice", disk, on_state_failure="accept")
+    bob.send(b"one")
+    alice.receive(bob.publish()[0].data)
+    alice.write(FULL)
+    assert len(alice.of(MessageReceived)) == 1, "the channel goes on in memory"
+    alice.now_ms = START_MS + 5_000
+    alice.write()
+    assert alice.of(StateRecovered) == [StateRecovered(5_000, 0)]
+    again = Peer("alice", disk)
+    again.write()
+    assert [event.content for event in again.of(MessageReceived)] == [b"one"]
+
+
+def test_a_failing_disk_is_left_alone_for_a_while() -> None:
+    alice = Peer("alice", MemoryStateStore(), on_state_failure="accept")
+    alice.send(b"one")
+    alice.write(FULL)
+    alice.send(b"two")
+    assert alice.engine.begin_write(alice.now_ms) is None
+    alice.engine.end_write(alice.now_ms, tried=False)
+    assert alice.engine.unwritten is not None
+    retry_at_ms = alice.engine.unwritten.retry_at_ms
+    assert retry_at_ms is not None
+    assert alice.engine.begin_write(retry_at_ms) is not None

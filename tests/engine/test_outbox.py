@@ -1,0 +1,105 @@
+"""The outbox: what goes first, and what is dropped."""
+
+import pytest
+
+from reliable_channel.engine.outbox import CONTROL_LIMIT, EPHEMERAL_LIMIT, Outbox
+from reliable_channel.sds.events import Outgoing, OutgoingKind
+
+
+def outgoing(kind: OutgoingKind, message_id: str) -> Outgoing:
+    return Outgoing(kind, message_id, b"data")
+
+
+def take_all(outbox: Outbox) -> list[str]:
+    taken = []
+    while len(outbox):
+        taken.append(outbox.take().outgoing.message_id)
+        outbox.done()
+    return taken
+
+
+def test_content_goes_first_in_the_order_it_was_sent() -> None:
+    outbox = Outbox()
+    for kind in reversed(OutgoingKind):
+        for number in (1, 2):
+            outbox.put(outgoing(kind, f"{kind.value}-{number}"))
+    assert take_all(outbox) == [
+        "content-1", "content-2", "sync-2", "control-1", "control-2",
+        "retry-1", "retry-2", "repair-1", "repair-2", "ephemeral-1", "ephemeral-2",
+    ]  # fmt: skip
+
+
+def test_the_same_message_waits_once() -> None:
+    outbox = Outbox()
+    for _ in range(2):
+        outbox.put(outgoing(OutgoingKind.RETRY, "a"))
+        outbox.put(outgoing(OutgoingKind.SYNC, "s"))
+    assert take_all(outbox) == ["s", "a"]
+
+
+def test_a_sync_in_hand_does_not_keep_the_next_one_out() -> None:
+    outbox = Outbox()
+    outbox.put(outgoing(OutgoingKind.SYNC, "s1"))
+    outbox.take()
+    outbox.put(outgoing(OutgoingKind.SYNC, "s2"))
+    outbox.put(outgoing(OutgoingKind.SYNC, "s3"))
+    outbox.done()
+    assert take_all(outbox) == ["s3"]
+
+
+def test_what_is_put_back_takes_its_old_place() -> None:
+    outbox = Outbox()
+    for message_id in "abc":
+        outbox.put(outgoing(OutgoingKind.CONTENT, message_id))
+    outbox.put_back(outbox.take())
+    assert take_all(outbox) == ["a", "b", "c"]
+
+
+@pytest.mark.parametrize("kind", OutgoingKind)
+def test_every_kind_can_be_put_back(kind: OutgoingKind) -> None:
+    outbox = Outbox()
+    outbox.put(outgoing(kind, "a"))
+    outbox.put_back(outbox.take())
+    assert take_all(outbox) == ["a"]
+
+
+def test_what_is_in_hand_counts_until_it_is_done() -> None:
+    outbox = Outbox()
+    outbox.put(outgoing(OutgoingKind.CONTENT, "a"))
+    outbox.take()
+    assert (outbox.first, len(outbox)) == (None, 1)
+    outbox.done()
+    assert len(outbox) == 0
+
+
+def test_what_never_went_out_is_listed_in_order() -> None:
+    outbox = Outbox()
+    outbox.put(outgoing(OutgoingKind.SYNC, "s"))
+    for message_id in "cab":
+        outbox.put(outgoing(OutgoingKind.CONTENT, message_id))
+    assert [message.message_id for message in outbox.undispatched()] == ["c", "a", "b"]
+
+
+@pytest.mark.parametrize(
+    ("kind", "limit"),
+    [(OutgoingKind.EPHEMERAL, EPHEMERAL_LIMIT), (OutgoingKind.CONTROL, CONTROL_LIMIT)],
+)
+def test_what_is_of_use_for_a_moment_does_not_pile_up(kind: OutgoingKind, limit: int) -> None:
+    outbox = Outbox()
+    for number in range(limit + 3):
+        outbox.put(outgoing(kind, str(number)))
+    taken = take_all(outbox)
+    assert (taken[0], len(taken)) == ("3", limit)
+
+
+@pytest.mark.parametrize(("newer", "goes"), [(["s2"], "s2"), (["s2", "s3"], "s3")])
+def test_a_sync_that_is_put_back_makes_room_for_a_newer_one(newer: list[str], goes: str) -> None:
+    outbox = Outbox()
+    outbox.put(outgoing(OutgoingKind.SYNC, "s1"))
+    item = outbox.take()
+    outbox.put(outgoing(OutgoingKind.SYNC, newer[0]))
+    outbox.put_back(item)
+    for message_id in newer[1:]:
+        outbox.put(outgoing(OutgoingKind.SYNC, message_id))
+    assert len(outbox) == 1
+    assert take_all(outbox) == [goes]

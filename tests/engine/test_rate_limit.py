@@ -1,0 +1,88 @@
+"""The rate limit manager: epochs, priorities, restarts, clocks that jump."""
+
+import pytest
+
+from reliable_channel.engine.rate_limit import RateLimit, Spent
+from reliable_channel.sds.events import OutgoingKind
+
+START_MS = 1_700_000_000_000
+PERIOD_S = 600
+
+
+def limit_of(messages: int, spent: Spent | None = None) -> RateLimit:
+    return RateLimit(messages_per_epoch=messages, epoch_period_s=PERIOD_S, spent=spent)
+
+
+def spend(limit: RateLimit, count: int, now_ms: int = START_MS) -> None:
+    for _ in range(count):
+        limit.spend(now_ms)
+
+
+@pytest.mark.conformance("LD-RATE-4", "LD-RATE-5")
+def test_content_goes_until_the_budget_is_spent_and_again_in_the_next_epoch() -> None:
+    limit = limit_of(10)
+    spend(limit, 10)
+    assert not limit.admits(OutgoingKind.CONTENT, START_MS)
+    ends_at_ms = limit.epoch_ends_at_ms(START_MS)
+    assert not limit.admits(OutgoingKind.CONTENT, ends_at_ms - 1)
+    assert limit.admits(OutgoingKind.CONTENT, ends_at_ms)
+    assert limit.spent(ends_at_ms).messages == 0
+
+
+@pytest.mark.conformance("LD-RATE-8")
+def test_the_epoch_is_that_of_rln() -> None:
+    limit = limit_of(1)
+    assert limit.explain({}, START_MS).epoch_index == START_MS // 1000 // PERIOD_S
+    assert limit.epoch_ends_at_ms(START_MS) % (PERIOD_S * 1000) == 0
+
+
+@pytest.mark.parametrize(
+    "kind",
+    [OutgoingKind.RETRY, OutgoingKind.REPAIR, OutgoingKind.SYNC, OutgoingKind.EPHEMERAL],
+)
+def test_the_last_tenth_is_for_the_application(kind: OutgoingKind) -> None:
+    limit = limit_of(10)
+    spend(limit, 8)
+    assert limit.admits(kind, START_MS)
+    spend(limit, 1)
+    assert limit.is_approached(START_MS)
+    assert not limit.admits(kind, START_MS)
+    assert limit.admits(OutgoingKind.CONTENT, START_MS)
+
+
+def test_a_restart_does_not_overspend() -> None:
+    limit = limit_of(5)
+    spend(limit, 3)
+    again = limit_of(5, limit.spent(START_MS))
+    assert again.spent(START_MS).messages == 3
+    spend(again, 2)
+    last = limit_of(5, again.spent(START_MS))
+    assert not last.admits(OutgoingKind.CONTENT, START_MS)
+    assert last.spent(START_MS + PERIOD_S * 1000).messages == 0
+
+
+def test_a_clock_that_jumps_back_refills_nothing() -> None:
+    limit, earlier_ms = limit_of(2), START_MS - 10 * PERIOD_S * 1000
+    spend(limit, 2)
+    assert not limit.admits(OutgoingKind.CONTENT, earlier_ms)
+    explained = limit.explain({"content": 1}, earlier_ms)
+    assert explained.waiting_goes_at_ms == limit.epoch_ends_at_ms(START_MS)
+
+
+@pytest.mark.conformance("LD-RATE-2")
+def test_a_budget_of_nothing_admits_nothing_and_says_never() -> None:
+    limit = limit_of(0)
+    assert not limit.admits(OutgoingKind.CONTENT, START_MS)
+    assert limit.explain({"content": 1}, START_MS).waiting_goes_at_ms is None
+
+
+def test_the_explanation_counts_epochs() -> None:
+    limit = limit_of(10)
+    spend(limit, 7)
+    assert limit.explain({"content": 3}, START_MS).waiting_goes_at_ms == START_MS
+    ends_at_ms = limit.epoch_ends_at_ms(START_MS)
+    assert limit.explain({"content": 4}, START_MS).waiting_goes_at_ms == ends_at_ms
+    assert limit.explain({"content": 13}, START_MS).waiting_goes_at_ms == ends_at_ms
+    later = limit.explain({"content": 13, "retry": 1}, START_MS)
+    assert later.waiting_goes_at_ms == ends_at_ms + PERIOD_S * 1000
+    assert (later.left, later.spent, later.waiting) == (3, 7, {"content": 13, "retry": 1})
