@@ -294,7 +294,7 @@ class Participant(Generic[C]):
 
     def _go_on_unwritten(self, core: C, changes: Changes, steps: Iterable[_Step]) -> None:
         """Let out what could not be written, but for own messages and what refers to them, as
-        `runtime/keeper.py` does; try again later."""
+        `engine/steps.py` does; try again later."""
         if not self._at_risk:
             timeline = self._world.timeline
             timeline.at(timeline.now_ms + WRITE_AGAIN_MS, self._write_again, core)
