@@ -41,10 +41,14 @@ audit-demo: $(SPARK_READY) ## the demo with journals, and what an audit says of 
 	@$(BIN)/reliable-channel demo --journals build/demo-journals $(ARGS)
 	@$(BIN)/reliable-channel audit build/demo-journals --out build/demo-report
 
-lint: $(READY) ## ruff, and the arrows of the design
+tests-of: $(READY) ## which tests to run after touching FILE=
+	@$(BIN)/python -m tests.mirror $(FILE)
+
+lint: $(READY) ## ruff, the arrows of the design, and that the tests mirror the code
 	@$(BIN)/ruff check .
 	@$(BIN)/ruff format --check .
 	@$(BIN)/lint-imports --no-cache
+	@$(BIN)/python -m tests.mirror
 
 types: $(READY) ## mypy --strict
 	@$(BIN)/mypy
