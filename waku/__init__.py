@@ -49,7 +49,7 @@ if not TYPE_CHECKING:
         try:
             return getattr(import_module(f"waku.{_HOME_OF[name]}"), name)
         except ModuleNotFoundError as error:
-            if name != "LightClient" or error.name not in ("cryptography", "websockets"):
+            if name != "LightClient" or error.name not in ("cryptography", "dns", "websockets"):
                 raise
             raise ImportError(
                 f"`LightClient` needs {error.name}: pip install 'reliable-channel[libp2p]'"

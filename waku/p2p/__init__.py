@@ -1,13 +1,44 @@
 """Waku's protocols over libp2p.
 
-    protocols codec         names, limits, and the messages' bytes (no I/O)
-    refusals service_peer   one peer's answers, and what its refusals mean
-    client                  the light client
+    protocols codec              names, limits, and the messages' bytes (no I/O)
+    refusals service_peer        one peer's answers, and what its refusals mean
+    peer_book surroundings       whom to dial and ask; whether the machine slept (no I/O)
+    search keeper                finding peers, and staying connected to enough of them
+    subscriptions asking         what peers push, and what they are asked
+    events client                the light client
 
 The comments' T numbers are the list of traps in docs/libp2p.md.
 Needs the extra `[libp2p]`.
 """
 
-from .client import ClientEvent, LightClient, MessageDropped, PeerConnected, PeerLost
+from .client import LightClient
+from .events import (
+    ClientEvent,
+    MessageDropped,
+    PeerConnected,
+    PeerLost,
+    PeerPaused,
+    SearchFailed,
+    SubscriptionInterrupted,
+    SubscriptionRenewed,
+    SurroundingsChanged,
+    TooFewPeers,
+)
+from .protocols import Role
+from .subscriptions import Pushed
 
-__all__ = ["ClientEvent", "LightClient", "MessageDropped", "PeerConnected", "PeerLost"]
+__all__ = [
+    "ClientEvent",
+    "LightClient",
+    "MessageDropped",
+    "PeerConnected",
+    "PeerLost",
+    "PeerPaused",
+    "Pushed",
+    "Role",
+    "SearchFailed",
+    "SubscriptionInterrupted",
+    "SubscriptionRenewed",
+    "SurroundingsChanged",
+    "TooFewPeers",
+]

@@ -1,34 +1,46 @@
-"""A light client: Waku's request protocols with one service peer, without a node of one's own.
+"""A light client: Waku's request protocols with service peers, without a node of one's own.
 
     async with LightClient("/dns4/node.example/tcp/8000/wss/p2p/16Uiu2…", cluster_id=16) as client:
         await client.light_push(message, pubsub_topic)
         async with client.subscribe(pubsub_topic, [content_topic]) as messages:
-            async for topic, message in messages: …
+            async for pushed in messages: …
 
-It dials the first address that answers, keeps the connection alive, and dials again when it is
-lost; subscriptions are renewed then.
+It keeps several peers, each chosen by what it serves and for which shards, and replaces those that
+die; subscriptions are registered anew then.
 """
 
 from __future__ import annotations
 
 import os
 import ssl
-from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterable, Sequence
+from collections.abc import (
+    AsyncGenerator,
+    AsyncIterator,
+    Callable,
+    Collection,
+    Iterable,
+    Sequence,
+)
 from contextlib import AsyncExitStack, asynccontextmanager, suppress
-from dataclasses import dataclass
 from types import TracebackType
 from typing import Final
 
 import anyio
 from anyio.streams.memory import MemoryObjectReceiveStream, MemoryObjectSendStream
 
-from waku import errors
 from waku._paging import MAX_PAGES, all_entries
-from waku.libp2p import DialFailed, InvalidInput, KeyType, Multiaddr, PeerId, PrivateKey
+from waku.discovery import Network, NodeRecord, Resolver, SystemResolver, check_entry, find_network
+from waku.errors import WakuError
+from waku.hashing import message_hash
+from waku.libp2p import InvalidInput, KeyType, Multiaddr, PrivateKey
 from waku.libp2p.driver import Host, Stream
 from waku.models import LightPushAnswer, StoreEntry, StorePage, StoreQuery, WakuMessage
 
-from .codec import FilterRequest, Metadata, decode_metadata, decode_push, encode_metadata
+from .asking import Asker
+from .codec import Metadata, decode_metadata, decode_push, encode_metadata
+from .events import ClientEvent
+from .keeper import Keeper
+from .peer_book import Entry, PeerBook
 from .protocols import (
     FILTER_PUSH,
     MAX_ANSWER_BYTES,
@@ -36,64 +48,39 @@ from .protocols import (
     MAX_PAGE_ENTRIES,
     MAX_PUSH_BYTES,
     METADATA,
+    Role,
 )
-from .service_peer import ServicePeer, check_network
+from .search import Search
+from .service_peer import ServicePeer
+from .subscriptions import Pushed, Subscription, Subscriptions
 
-__all__ = ["ClientEvent", "LightClient", "MessageDropped", "PeerConnected", "PeerLost"]
+__all__ = ["LightClient"]
 
-FIRST_RETRY_MS: Final = 1_000
-LONGEST_RETRY_MS: Final = 60_000
-
-Pushed = tuple[str, WakuMessage]
-"""A pubsub topic and a message."""
-
-
-@dataclass(frozen=True, slots=True)
-class PeerConnected:
-    """A service peer answers, and every subscription is registered with it."""
-
-    peer_id: PeerId
-    agent: str
-
-
-@dataclass(frozen=True, slots=True)
-class PeerLost:
-    """The service peer is gone, or could not be reached; subscriptions are interrupted."""
-
-    reason: str
-
-
-@dataclass(frozen=True, slots=True)
-class MessageDropped:
-    """A subscription's reader is slow: a message was dropped, which Store may still have."""
-
-    pubsub_topic: str
-    content_topic: str
-
-
-ClientEvent = PeerConnected | PeerLost | MessageDropped
-
-
-@dataclass(eq=False, slots=True)
-class _Subscription:
-    pubsub_topic: str
-    content_topics: frozenset[str]
-    inbox: MemoryObjectSendStream[Pushed]
+MAX_REDUNDANCY: Final = 8
+STORES: Final = 3
+"""Stores that are asked for a message before it counts as missing."""
+MAX_CURSORS: Final = 64
+"""Cursors whose Store is remembered."""
+PUSH_ROOM_BYTES: Final = MAX_PUSH_BYTES - 150 * 1024
+"""Beside the message: its topic and a request id."""
 
 
 class LightClient:
-    """Light push, filter, Store and ping with one service peer at a time.
+    """Light push, filter and Store with service peers.
 
-    An asynchronous context manager. Requests dial when there is no connection.
+    An asynchronous context manager. Nothing is dialled before the first request.
     """
 
     def __init__(
         self,
-        addresses: str | Sequence[str],
+        addresses: str | Sequence[str] | None = None,
         *,
-        cluster_id: int,
+        network: str | Network | None = None,
+        cluster_id: int | None = None,
         shards: Iterable[int] = (),
+        redundancy: int = 1,
         identity: PrivateKey | None = None,
+        resolver: Resolver | None = None,
         request_timeout_ms: int = 10_000,
         keep_alive_ms: int = 60_000,
         buffer_messages: int = 1_024,
@@ -102,11 +89,16 @@ class LightClient:
         on_event: Callable[[ClientEvent], None] = lambda _: None,
     ) -> None:
         """Args:
-            addresses: multiaddresses of service peers, tried in order.
-            cluster_id: the network's number; a peer of another one is refused.
+            addresses: where to find service peers: multiaddresses, `enr:…` and `enrtree://…`;
+                None for the network's own.
+            network: name of a preset or path of a TOML file (docs/discovery.md).
+            cluster_id: the network's number; a peer of another one is refused. None for the
+                network's.
             shards: own shards; a peer that shares none is refused. None: any peer will do.
+            redundancy: peers that each message is pushed to; filters have at least two.
             identity: own key; None for a new one. One key may not be used by two clients at
                 once: nwaku keeps one connection for each peer id.
+            resolver: asks the DNS for `enrtree://`; None for the system's.
             request_timeout_ms: longest time for an answer.
             keep_alive_ms: interval of pings; NATs and nwaku forget silent connections.
             buffer_messages: messages that a subscription keeps for its reader.
@@ -115,49 +107,69 @@ class LightClient:
             on_event: called with each `ClientEvent`.
 
         Raises:
-            InvalidInput: an address that cannot be dialled.
-            ValueError: no address, or a number out of range.
+            InvalidInput: an address that is none, or cannot be dialled.
+            ValueError: no address, no cluster, or a number out of range.
+            OSError: the network's file cannot be read.
         """
-        texts = [addresses] if isinstance(addresses, str) else list(addresses)
+        if isinstance(network, str):
+            network = find_network(network)
+        if cluster_id is None:
+            if network is None:
+                raise ValueError("`cluster_id` or `network` must say which network this is")
+            cluster_id = network.cluster_id
+        if addresses is None and network is not None:
+            addresses = network.entry
+        texts = [addresses] if isinstance(addresses, str) else list(addresses or ())
         if not texts:
             raise ValueError("`addresses` must name at least one peer")
-        numbers = {
-            "request_timeout_ms": request_timeout_ms,
-            "keep_alive_ms": keep_alive_ms,
-            "buffer_messages": buffer_messages,
-        }
-        for name, value in numbers.items():
+        for name, value in (
+            ("request_timeout_ms", request_timeout_ms),
+            ("keep_alive_ms", keep_alive_ms),
+            ("buffer_messages", buffer_messages),
+        ):
             if value < 1:
                 raise ValueError(f"`{name}` must be at least 1 (got {value})")
-        self._addresses = [Multiaddr.parse(text) for text in texts]
-        for address in self._addresses:
-            _ = address.dial_target  # raises for one that cannot be dialled
+        if not 1 <= redundancy <= MAX_REDUNDANCY:
+            raise ValueError(
+                f"`redundancy` must be between 1 and {MAX_REDUNDANCY} (got {redundancy})"
+            )
         self._own = Metadata(cluster_id, frozenset(shards))
-        self._timeout_ms = request_timeout_ms
-        self._keep_alive_ms = keep_alive_ms
+        self._redundancy = redundancy
         self._buffer_messages = buffer_messages
-        self._ssl_context = ssl_context
-        self._random_bytes = random_bytes
-        self._on_event = on_event
+        self._max_push_bytes = MAX_PUSH_BYTES
+        if network is not None:
+            self._max_push_bytes = network.max_message_bytes + PUSH_ROOM_BYTES
+        self._cursors: dict[bytes, Entry] = {}
+        """The Store that gave each of the last cursors."""
+        self._subscriptions = Subscriptions(on_event)
         self._host = Host(
             identity or PrivateKey(KeyType.SECP256K1, random_bytes(32)),
             handlers={FILTER_PUSH: self._take_pushes, METADATA: self._answer_metadata},
             random_bytes=random_bytes,
         )
-        self._peer: ServicePeer | None = None
-        self._heard: Metadata | None = None
-        """The network that the peer named when it asked for ours."""
-        self._dialling = anyio.Lock()
-        self._needed = anyio.Event()
-        """Set when there is a peer to keep alive, or a subscription to renew."""
-        self._subscriptions: set[_Subscription] = set()
+        book = PeerBook(self._own, random=lambda: int.from_bytes(random_bytes(4), "big"))
+        trees = _sorted_in(book, texts)
+        self._keeper = Keeper(
+            self._host,
+            book,
+            Search(book, trees, resolver or SystemResolver(), on_event),
+            self._subscriptions,
+            own=self._own,
+            redundancy=redundancy,
+            timeout_ms=request_timeout_ms,
+            keep_alive_ms=keep_alive_ms,
+            ssl_context=ssl_context,
+            random_bytes=random_bytes,
+            on_event=on_event,
+        )
         self._stack = AsyncExitStack()
 
     async def __aenter__(self) -> LightClient:
         await self._stack.enter_async_context(self._host)
         tasks = await self._stack.enter_async_context(anyio.create_task_group())
         self._stack.callback(tasks.cancel_scope.cancel)
-        tasks.start_soon(self._keep_alive)
+        self._asker = Asker(self._keeper, tasks)
+        tasks.start_soon(self._keeper.run)
         return self
 
     async def __aexit__(
@@ -169,58 +181,51 @@ class LightClient:
         await self._stack.aclose()  # the block's exception goes on as it is
 
     async def connect(self) -> ServicePeer:
-        """Return the service peer, dialling if there is none.
+        """Return a connected service peer, dialling if there is none.
 
         Raises:
-            NodeUnreachable: no address answers; the message names the last reason.
-            WrongNetwork: the last peer belongs to another cluster, or shares no shard.
+            NodeUnreachable: nobody answers; the message names the last reason.
+            WrongNetwork: the peers belong to another cluster, or share no shard.
         """
-        async with self._dialling:
-            if self._peer is not None and self._peer.link.failure is None:
-                return self._peer
-            self._peer = None
-            failure: errors.WakuError | None = None
-            for address in self._addresses:
-                try:
-                    self._peer = await self._meet(address)
-                except errors.WakuError as error:
-                    failure = error
-                else:
-                    self._needed.set()
-                    info = self._peer.info
-                    self._on_event(PeerConnected(self._peer.link.peer_id, info.agent))
-                    return self._peer
-            assert failure is not None
-            self._on_event(PeerLost(str(failure)))
-            raise failure
+        ((_, peer),) = await self._keeper.serving(None, 1)
+        return peer
 
     async def light_push(self, message: WakuMessage, pubsub_topic: str) -> LightPushAnswer:
-        """Publish a message through the peer.
+        """Publish a message through `redundancy` peers; return when the first has taken it.
+
+        Peers that fail are replaced by others, as far as they are connected.
 
         Raises:
             RlnProofRequired: the network takes messages with a proof only (420).
-            OutOfRlnProofs: the peer has no proofs left for this epoch (504).
-            RateLimited: too many messages (429).
-            NoPeers: the peer knows nobody on this shard (505), or reached nobody.
-            MessageTooLarge, BadRequest: the peer refuses the message.
-            EndpointMissing: the peer offers no light push.
+            OutOfRlnProofs: the peers have no proofs left for this epoch (504).
+            RateLimited: too many messages (429); nobody is asked until the pause is over.
+            NoPeers: the peers know nobody on this shard (505), or reached nobody.
+            MessageTooLarge, BadRequest: a peer refuses the message.
+            EndpointMissing: no peer offers light push.
+            WrongNetwork: the peers belong to another cluster, or share no shard.
             NodeUnreachable, BadAnswer, NodeFailure: no answer, or none that can be used.
         """
-        return await (await self.connect()).light_push(message, pubsub_topic)
+
+        async def push(_: Entry, peer: ServicePeer) -> LightPushAnswer:
+            return await peer.light_push(message, pubsub_topic)
+
+        answered = await self._asker.ask(Role.LIGHT_PUSH, push, count=self._redundancy)
+        assert answered is not None
+        return answered[1]
 
     @asynccontextmanager
     async def subscribe(
         self, pubsub_topic: str, content_topics: Sequence[str]
     ) -> AsyncIterator[AsyncIterator[Pushed]]:
-        """Have the peer push messages; iterate over `(pubsub_topic, message)`.
+        """Have at least two peers push messages; iterate over `Pushed`, each message once.
 
-        A message may come more than once. What passes while the peer is lost must be asked of
-        Store (`PeerLost`, `PeerConnected`).
+        What passes while no peer is connected must be asked of Store (`SubscriptionRenewed`).
 
         Raises:
             ValueError: no content topic, or more than 100.
-            RateLimited, BadRequest: the peer refuses the subscription.
-            EndpointMissing: the peer offers no filter.
+            RateLimited, BadRequest: the peers refuse the subscription.
+            EndpointMissing: no peer offers filter.
+            WrongNetwork: the peers belong to another cluster, or share no shard.
             NodeUnreachable, BadAnswer, NodeFailure: no answer, or none that can be used.
         """
         topics = frozenset(content_topics)
@@ -231,27 +236,41 @@ class LightClient:
         inbox: MemoryObjectSendStream[Pushed]
         outbox: MemoryObjectReceiveStream[Pushed]
         inbox, outbox = anyio.create_memory_object_stream[Pushed](self._buffer_messages)
-        subscription = _Subscription(pubsub_topic, topics, inbox)
-        peer = await self.connect()
+        subscription = Subscription(pubsub_topic, topics, inbox)
         with inbox, outbox:
             self._subscriptions.add(subscription)
             try:
-                await self._register(peer, subscription)
+                await self._register(subscription)
                 yield outbox
             finally:
                 self._subscriptions.discard(subscription)
-                await self._unregister(subscription)
+                peers = self._keeper.peers
+                known = [(e, peers[e]) for e in subscription.peers if e in peers]
+                await self._subscriptions.unregister(subscription, known)
 
     async def store(self, query: StoreQuery) -> StorePage:
-        """Return one page of the peer's Store.
+        """Return one page of a Store; Stores are asked in turn, for further pages the same one.
 
         Raises:
             CursorExpired: start again without a cursor.
-            RateLimited, BadRequest: the peer refuses the query.
-            EndpointMissing: the peer offers no Store.
+            RateLimited, BadRequest: the peers refuse the query.
+            EndpointMissing: no peer offers a Store.
+            WrongNetwork: the peers belong to another cluster, or share no shard.
             NodeUnreachable, BadAnswer, NodeFailure: no answer, or none that can be used.
         """
-        return await (await self.connect()).store(query)
+
+        async def ask(_: Entry, peer: ServicePeer) -> StorePage:
+            return await peer.store(query)
+
+        first = self._cursors.pop(query.cursor, None) if query.cursor else None
+        answered = await self._asker.ask(Role.STORE, ask, first=first)
+        assert answered is not None
+        entry, page = answered
+        if page.cursor is not None:
+            self._cursors[page.cursor] = entry
+            if len(self._cursors) > MAX_CURSORS:
+                del self._cursors[next(iter(self._cursors))]
+        return page
 
     def store_all(
         self, query: StoreQuery, *, max_pages: int = MAX_PAGES
@@ -265,128 +284,108 @@ class LightClient:
         return all_entries(self.store, query, max_pages=max_pages, call="store_all")
 
     async def store_by_hash(self, hashes: Sequence[bytes]) -> list[StoreEntry]:
-        """Return what the peer's Store has of these messages.
+        """Return what the Stores have of these messages; what one lacks is asked of the next.
+
+        Messages that do not have the hash they are filed under are left out.
 
         Raises:
-            WakuError: as `store`.
+            WakuError: as `store`, where no Store answers.
         """
-        entries: list[StoreEntry] = []
+        found: dict[bytes, StoreEntry] = {}
         for start in range(0, len(hashes), MAX_PAGE_ENTRIES):
-            wanted = tuple(hashes[start : start + MAX_PAGE_ENTRIES])
-            query = StoreQuery(hashes=wanted, page_size=MAX_PAGE_ENTRIES)
-            entries += (await self.store(query)).entries
-        return entries
+            asked: list[Entry] = []
+            missing = set(hashes[start : start + MAX_PAGE_ENTRIES]) - found.keys()
+            while missing and len(asked) < STORES:
+                try:
+                    answered = await self._ask_by_hash(missing, asked)
+                except WakuError:
+                    if asked:
+                        break  # what the first had is good
+                    raise
+                if answered is None:
+                    break
+                asked.append(answered[0])
+                found.update(answered[1])
+                missing -= answered[1].keys()
+        return list(found.values())
+
+    async def _ask_by_hash(
+        self, hashes: Collection[bytes], asked: Collection[Entry]
+    ) -> tuple[Entry, dict[bytes, StoreEntry]] | None:
+        """What the next Store has of these; None where all were asked."""
+        query = StoreQuery(hashes=tuple(hashes), page_size=MAX_PAGE_ENTRIES)
+
+        async def ask(_: Entry, peer: ServicePeer) -> StorePage:
+            return await peer.store(query)
+
+        answered = await self._asker.ask(Role.STORE, ask, besides=asked)
+        if answered is None:
+            return None
+        entry, page = answered
+        true = {item.message_hash: item for item in page.entries if _is_true(item)}
+        return entry, {digest: true[digest] for digest in hashes if digest in true}
 
     async def ping(self) -> float:
-        """Measure a round trip to the peer, in seconds.
+        """Measure a round trip to a peer, in seconds.
 
         Raises:
             NodeUnreachable: no answer in time.
         """
         return await (await self.connect()).ping()
 
-    # Peers
+    async def _register(self, subscription: Subscription) -> None:
+        """Register with as many peers as wanted; one is enough, the keeper adds the rest."""
 
-    async def _meet(self, address: Multiaddr) -> ServicePeer:
-        """Dial a peer, check its network, and register the subscriptions."""
-        self._heard = None
-        try:
-            link = await self._host.dial(address, ssl_context=self._ssl_context)
-        except DialFailed as error:
-            raise errors.NodeUnreachable("connect", detail=str(error), sent=False) from error
-        try:
-            peer = await ServicePeer.greet(
-                link, self._own, timeout_ms=self._timeout_ms, random_bytes=self._random_bytes
-            )
-            for subscription in self._subscriptions:
-                await self._register(peer, subscription)
-        except BaseException as error:
-            link.close()
-            if isinstance(error, errors.NodeUnreachable):
-                self._check_heard(link.peer_id)
-            raise
-        return peer
+        async def register(entry: Entry, peer: ServicePeer) -> None:
+            await self._subscriptions.register(entry, peer, [subscription])
 
-    def _check_heard(self, peer_id: PeerId) -> None:
-        """A peer of another network hangs up, maybe before it has answered (T12)."""
-        if self._heard is not None:
-            check_network(peer_id, self._own, self._heard)
-
-    async def _register(self, peer: ServicePeer, subscription: _Subscription) -> None:
-        topics = sorted(subscription.content_topics)
-        await peer.filter(FilterRequest.SUBSCRIBE, subscription.pubsub_topic, topics)
-
-    async def _unregister(self, subscription: _Subscription) -> None:
-        """Unsubscribe from what no other subscription needs; a peer that is gone need not hear."""
-        topics = set(subscription.content_topics)
-        for other in self._subscriptions:
-            if other.pubsub_topic == subscription.pubsub_topic:
-                topics -= other.content_topics
-        peer = self._peer
-        if peer is not None and topics and peer.link.failure is None:
-            with suppress(errors.WakuError):
-                await peer.filter(
-                    FilterRequest.UNSUBSCRIBE, subscription.pubsub_topic, sorted(topics)
-                )
-
-    async def _keep_alive(self) -> None:
-        retry_ms = FIRST_RETRY_MS
-        while True:
-            await self._needed.wait()
-            if self._peer is None or self._peer.link.failure is not None:
-                if not self._subscriptions:
-                    self._needed = anyio.Event()
-                    continue
-                try:
-                    await self.connect()
-                except errors.WakuError:
-                    await anyio.sleep(retry_ms / 1000)
-                    retry_ms = min(2 * retry_ms, LONGEST_RETRY_MS)
-                continue
-            retry_ms = FIRST_RETRY_MS
-            peer = self._peer
-            with anyio.move_on_after(self._keep_alive_ms / 1000):
-                await peer.link.closed.wait()
-            if peer.link.failure is None:
-                await self._check(peer)
-            if peer.link.failure is not None:
-                self._on_event(PeerLost(str(peer.link.failure)))
-
-    async def _check(self, peer: ServicePeer) -> None:
-        """Ping the peer; renew what it forgot; give it up if it does not answer."""
-        try:
-            if not self._subscriptions:
-                await peer.ping()
-                return
+        asked: list[Entry] = []
+        for _ in range(max(2, self._redundancy)):
             try:
-                await peer.filter(FilterRequest.SUBSCRIBER_PING)
-            except errors.NotSubscribed:
-                for subscription in self._subscriptions:
-                    await self._register(peer, subscription)
-        except errors.RateLimited:
-            pass  # it lives
-        except errors.WakuError:
-            peer.link.close()
+                answered = await self._asker.ask(Role.FILTER, register, besides=asked)
+            except WakuError:
+                if subscription.peers:
+                    return
+                raise
+            if answered is None:
+                return
+            asked.append(answered[0])
 
-    # What the peer opens
+    # What the peers open
 
     async def _take_pushes(self, stream: Stream) -> None:
         """Read pushes, one or many on a stream (T9)."""
-        while (data := await stream.receive_message(MAX_PUSH_BYTES)) is not None:
-            topic, message = decode_push(data)
-            for subscription in self._subscriptions:
-                if message.content_topic not in subscription.content_topics:
-                    continue
-                if topic not in (None, subscription.pubsub_topic):
-                    continue
-                try:
-                    subscription.inbox.send_nowait((subscription.pubsub_topic, message))
-                except anyio.WouldBlock:
-                    self._on_event(MessageDropped(subscription.pubsub_topic, message.content_topic))
+        while (data := await stream.receive_message(self._max_push_bytes)) is not None:
+            self._subscriptions.take(*decode_push(data))
 
     async def _answer_metadata(self, stream: Stream) -> None:
         """Say which network this client belongs to: nwaku asks, and hangs up otherwise (T12)."""
         with suppress(InvalidInput):
             if (data := await stream.receive_message(MAX_ANSWER_BYTES)) is not None:
-                self._heard = decode_metadata(data)
+                self._keeper.heard(stream.link.peer_id, decode_metadata(data))
         await stream.send_message(encode_metadata(self._own))
+
+
+def _is_true(entry: StoreEntry) -> bool:
+    """Whether a message has the hash that it is filed under, as far as that can be seen."""
+    if entry.message is None or entry.pubsub_topic is None:
+        return True
+    return message_hash(entry.pubsub_topic, entry.message) == entry.message_hash
+
+
+def _sorted_in(book: PeerBook, texts: Sequence[str]) -> list[str]:
+    """Put peers into the book, and return the lists of peers.
+
+    Raises:
+        InvalidInput: a text is neither.
+    """
+    trees = []
+    for text in texts:
+        check_entry(text)
+        if text.startswith("/"):
+            book.add_address(Multiaddr.parse(text))
+        elif text.startswith("enr:"):
+            book.add_record(NodeRecord.parse(text), is_configured=True)
+        else:
+            trees.append(text)
+    return trees

@@ -15,7 +15,7 @@ from waku.libp2p.errors import InvalidInput
 from waku.models import HASH_BYTES, StoreEntry, StorePage, StoreQuery, WakuMessage
 
 from . import waku_libp2p_pb2 as pb
-from .protocols import MAX_PAGE_ENTRIES
+from .protocols import MAX_EXCHANGED_PEERS, MAX_PAGE_ENTRIES
 
 if TYPE_CHECKING:
     FilterKind: TypeAlias = pb.FilterSubscribeRequest.FilterSubscribeType.ValueType
@@ -27,12 +27,14 @@ __all__ = [
     "decode_answer",
     "decode_light_push_2_answer",
     "decode_metadata",
+    "decode_peer_exchange_answer",
     "decode_push",
     "decode_store_answer",
     "encode_filter_request",
     "encode_light_push",
     "encode_light_push_2",
     "encode_metadata",
+    "encode_peer_exchange_query",
     "encode_store_query",
 ]
 
@@ -193,6 +195,29 @@ def decode_store_answer(data: bytes) -> tuple[Answer, StorePage]:
     # go-waku and js-waku leave an absent cursor out, others write it empty.
     cursor = _hash(message.pagination_cursor) if message.pagination_cursor else None
     return answer, StorePage(entries, cursor, answer.request_id)
+
+
+def encode_peer_exchange_query(count: int) -> bytes:
+    """A request for so many node records."""
+    return pb.PeerExchangeRpc(query=pb.PeerExchangeQuery(num_peers=count)).SerializeToString()
+
+
+def decode_peer_exchange_answer(data: bytes) -> tuple[Answer, list[bytes]]:
+    """Read an answer of peer exchange: its status, and node records, which are not checked here.
+
+    Nodes before 2025 send no status; what they send counts as 200.
+
+    Raises:
+        InvalidInput: no answer, or more records than a peer sends.
+    """
+    message = _parse(pb.PeerExchangeRpc, data)
+    if not message.HasField("response"):
+        raise InvalidInput("an answer of peer exchange without a response")
+    response = message.response
+    status = response.status_code if response.HasField("status_code") else OK
+    if len(response.peer_infos) > MAX_EXCHANGED_PEERS:
+        raise InvalidInput(f"an answer with {len(response.peer_infos)} peers")
+    return Answer("", status, response.status_desc), [info.enr for info in response.peer_infos]
 
 
 def _entry(item: pb.WakuMessageKeyValue) -> StoreEntry:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from enum import Enum
 from typing import Final
 
 from waku.models import HASH_BYTES
@@ -12,7 +13,10 @@ __all__ = [
     "LIGHT_PUSH_2",
     "LIGHT_PUSH_3",
     "METADATA",
+    "PEER_EXCHANGE",
+    "ROLE_PROTOCOLS",
     "STORE_3",
+    "Role",
 ]
 
 LIGHT_PUSH_2: Final = "/vac/waku/lightpush/2.0.0-beta1"
@@ -21,6 +25,23 @@ FILTER_SUBSCRIBE: Final = "/vac/waku/filter-subscribe/2.0.0-beta1"
 FILTER_PUSH: Final = "/vac/waku/filter-push/2.0.0-beta1"
 STORE_3: Final = "/vac/waku/store-query/3.0.0"
 METADATA: Final = "/vac/waku/metadata/1.0.0"
+PEER_EXCHANGE: Final = "/vac/waku/peer-exchange/2.0.0-alpha1"
+
+
+class Role(Enum):
+    """What a client asks of a service peer."""
+
+    LIGHT_PUSH = "light push"
+    FILTER = "filter"
+    STORE = "store"
+
+
+ROLE_PROTOCOLS: Final = {
+    Role.LIGHT_PUSH: frozenset({LIGHT_PUSH_3, LIGHT_PUSH_2}),
+    Role.FILTER: frozenset({FILTER_SUBSCRIBE}),
+    Role.STORE: frozenset({STORE_3}),
+}
+"""The protocols by one of which a peer serves a role."""
 
 MAX_MESSAGE_BYTES: Final = 150 * 1024
 """The limit of nwaku and go-waku unless configured, on the encoded message."""
@@ -34,5 +55,7 @@ MAX_PAGE_BYTES: Final = MAX_PAGE_ENTRIES * (MAX_MESSAGE_BYTES + 64 * 1024)
 """nwaku's bound of a page (`MaxRpcSize` of Store)."""
 MAX_CONTENT_TOPICS: Final = 100
 """Content topics of one filter request, of nwaku and go-waku."""
+MAX_EXCHANGED_PEERS: Final = 60
+"""Records of one answer of peer exchange; nwaku sends at most 60."""
 MAX_HASHES: Final = MAX_PAGE_BYTES // MAX_PAGE_ENTRIES // HASH_BYTES
 """More hashes do not fit into one query."""

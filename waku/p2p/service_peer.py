@@ -30,8 +30,10 @@ from .protocols import (
     LIGHT_PUSH_2,
     LIGHT_PUSH_3,
     MAX_ANSWER_BYTES,
+    MAX_EXCHANGED_PEERS,
     MAX_PAGE_BYTES,
     METADATA,
+    PEER_EXCHANGE,
     STORE_3,
 )
 from .refusals import refusal
@@ -147,6 +149,26 @@ class ServicePeer:
 
         self._checked("store", request_id, data, decode)
         return page
+
+    async def peers(self) -> list[bytes]:
+        """Return node records of other peers (34/WAKU2-PEER-EXCHANGE), which are not checked yet.
+
+        Raises:
+            RateLimited, BadRequest, NoPeers: the peer refuses.
+            EndpointMissing: the peer does not offer this.
+            NodeUnreachable, BadAnswer: no answer, or none that can be used.
+        """
+        request = codec.encode_peer_exchange_query(MAX_EXCHANGED_PEERS)
+        data = await self._ask("peer_exchange", PEER_EXCHANGE, request, MAX_ANSWER_BYTES)
+        records: list[bytes] = []
+
+        def decode(data: bytes) -> Answer:
+            nonlocal records
+            answer, records = codec.decode_peer_exchange_answer(data)
+            return answer
+
+        self._checked("peer_exchange", "", data, decode)
+        return records
 
     async def ping(self) -> float:
         """Measure a round trip in seconds.

@@ -1,7 +1,7 @@
 """A scripted service peer, joined with a light client in memory, as unkind as a test wants."""
 
-from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Callable, Sequence
+from contextlib import AsyncExitStack, asynccontextmanager
 from typing import Any
 
 import anyio
@@ -9,7 +9,7 @@ import anyio
 from tests.waku.libp2p.driver.memory import pipes
 from tests.waku.libp2p.pair import LISTENER
 from waku import WakuMessage
-from waku.libp2p import DialFailed
+from waku.libp2p import DialFailed, KeyType, PrivateKey
 from waku.libp2p.driver import Handler, Host, Link, Stream
 from waku.p2p import ClientEvent, LightClient, codec
 from waku.p2p import waku_libp2p_pb2 as pb
@@ -19,6 +19,7 @@ from waku.p2p.protocols import (
     LIGHT_PUSH_2,
     LIGHT_PUSH_3,
     METADATA,
+    PEER_EXCHANGE,
     STORE_3,
 )
 
@@ -50,12 +51,15 @@ def answering(kind: Any, answer: Callable[[Any], Any]) -> Handler:
 class Service:
     """What the peer does; a test replaces what it wants otherwise."""
 
-    def __init__(self) -> None:
+    def __init__(self, identity: PrivateKey = LISTENER) -> None:
+        self.identity = identity
         self.reachable = True
         self.metadata = codec.Metadata(1, frozenset({0, 1}))
         self.asked: list[Any] = []
         self.subscribed: list[Subscribed] = []
         self.dials: list[float] = []
+        self.dial_s = 0.0
+        """How long a dial takes to fail."""
         self.links: list[Link] = []
         self.filter_status = 200
         self.push_back = False
@@ -66,13 +70,29 @@ class Service:
         self.store_answer: Callable[[Any], Any] = lambda request: pb.StoreQueryResponse(
             request_id=request.request_id, status_code=200
         )
+        self.records: list[bytes] = []
+        """Node records for who asks for peers."""
+        self.exchanges: list[float] = []
         self.handlers: dict[str, Handler] = {
             METADATA: self._answer_metadata,
             LIGHT_PUSH_3: self._take_push,
             LIGHT_PUSH_2: answering(pb.PushRPC, self._push_2),
             FILTER_SUBSCRIBE: answering(pb.FilterSubscribeRequest, self._filter),
             STORE_3: answering(pb.StoreQueryRequest, self._store),
+            PEER_EXCHANGE: answering(pb.PeerExchangeRpc, self._exchange),
         }
+
+    @property
+    def address(self) -> str:
+        """Where the client dials it; each has an address of its own."""
+        return f"/ip4/10.0.0.{self.identity.sign(b'')[-1]}/tcp/1/p2p/{self.identity.peer_id}"
+
+    def silence(self) -> None:
+        """Answer nothing any more, as a machine behind a dead connection: no end, no reset."""
+        for name in self.handlers:
+            self.handlers[name] = lambda _: anyio.sleep_forever()
+        for link in self.links:
+            link._handlers = {name: lambda _: anyio.sleep_forever() for name in link._handlers}
 
     async def _answer_metadata(self, stream: Stream) -> None:
         await stream.receive_message(LIMIT)
@@ -103,6 +123,13 @@ class Service:
         status, self.filter_status = self.filter_status, 200
         return pb.FilterSubscribeResponse(request_id=request.request_id, status_code=status)
 
+    def _exchange(self, _: Any) -> Any:
+        self.exchanges.append(anyio.current_time())
+        infos = [pb.PeerInfo(enr=record) for record in self.records]
+        return pb.PeerExchangeRpc(
+            response=pb.PeerExchangeResponse(peer_infos=infos, status_code=200)
+        )
+
     def _store(self, request: Any) -> Any:
         self.asked.append(request)
         return self.store_answer(request)
@@ -121,30 +148,46 @@ class Service:
 
 @asynccontextmanager
 async def served(
-    service: Service, events: list[ClientEvent] | None = None, **options: Any
+    *services: Service,
+    events: list[ClientEvent] | None = None,
+    addresses: Sequence[str] | None = None,
+    **options: Any,
 ) -> AsyncIterator[LightClient]:
-    """A client whose dials all reach the service."""
+    """A client whose dials reach the services by their peer ids, or the first without one."""
     options = {"cluster_id": 1, "shards": [0], **options}
     if events is not None:
         options["on_event"] = events.append
-    client = LightClient(f"/ip4/127.0.0.1/tcp/1/p2p/{LISTENER.peer_id}", **options)
-    async with (
-        Host(LISTENER, handlers=service.handlers) as host,
-        anyio.create_task_group() as tasks,
-    ):
+    client = LightClient(addresses or [service.address for service in services], **options)
+    by_id = {service.identity.peer_id: service for service in services}
+    async with AsyncExitStack() as stack:
+        hosts = {
+            service: await stack.enter_async_context(
+                Host(service.identity, handlers=service.handlers)
+            )
+            for service in services
+        }
+        tasks = await stack.enter_async_context(anyio.create_task_group())
 
-        async def accept(pipe: Any) -> None:
-            service.links.append(await host.connect(pipe, dialler=False))
+        async def accept(service: Service, pipe: Any) -> None:
+            service.links.append(await hosts[service].connect(pipe, dialler=False))
 
         async def dial(address: Any, *, ssl_context: Any = None) -> Link:
-            service.dials.append(anyio.current_time())
-            if not service.reachable:
+            service = services[0] if address.peer_id is None else by_id.get(address.peer_id)
+            if service is not None:
+                service.dials.append(anyio.current_time())
+            if service is None or not service.reachable:
+                await anyio.sleep(service.dial_s if service else 0)
                 raise DialFailed(f"{address}: nobody is there")
             ours, theirs = pipes()
-            tasks.start_soon(accept, theirs)
+            tasks.start_soon(accept, service, theirs)
             return await client._host.connect(ours, dialler=True, expected=address.peer_id)
 
         client._host.dial = dial  # type: ignore[method-assign]
         async with client:
             yield client
         tasks.cancel_scope.cancel()
+
+
+def identity(number: int) -> PrivateKey:
+    """A key for one more service."""
+    return PrivateKey(KeyType.SECP256K1, number.to_bytes(32, "big"))

@@ -2,7 +2,7 @@
 
 import re
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import pytest
 
@@ -10,7 +10,7 @@ from tests.waku.libp2p.pair import LISTENER
 from waku import errors, message_hash
 from waku.libp2p import Multiaddr
 from waku.libp2p.driver import Host
-from waku.p2p import codec
+from waku.p2p import ClientEvent, codec
 from waku.p2p import waku_libp2p_pb2 as pb
 
 from .service import Service
@@ -56,3 +56,8 @@ def test_every_error_that_is_named_exists() -> None:
     named = re.findall(r"^\|[^|]+\| `(\w+)`", table, re.MULTILINE)
     assert len(named) == 5
     assert set(named) <= set(errors.__all__)
+
+
+def test_every_event_is_named() -> None:
+    for kind in get_args(ClientEvent):
+        assert f"`{kind.__name__}`" in PAGE

@@ -236,6 +236,10 @@ class Host:
             reason = error if isinstance(error, Libp2pError) else ConnectionClosed(str(error))
             self._on_ended(LinkEnded(None, reason))
             return
+        except BaseException:  # cancelled: nobody else knows the socket
+            with anyio.CancelScope(shield=True):
+                await anyio.aclose_forcefully(pipe)
+            raise
         self._start(pipe, dialler=False, expected=None, framing=framing)
 
     def _start(

@@ -1,0 +1,113 @@
+"""Asking peers: several at once where one is not enough, and others where one fails."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Awaitable, Callable, Collection
+from typing import TypeVar
+
+import anyio
+from anyio.abc import TaskGroup
+
+from waku import errors
+from waku.errors import WakuError
+
+from .keeper import Chosen, Keeper
+from .peer_book import Entry
+from .protocols import Role
+from .service_peer import ServicePeer
+
+__all__ = ["Asker"]
+
+_Answer = TypeVar("_Answer")
+
+
+class Asker:
+    """Carries requests to the peers that a keeper has."""
+
+    def __init__(self, keeper: Keeper, tasks: TaskGroup) -> None:
+        self._keeper = keeper
+        self._tasks = tasks
+
+    async def ask(
+        self,
+        role: Role,
+        request: Callable[[Entry, ServicePeer], Awaitable[_Answer]],
+        *,
+        count: int = 1,
+        first: Entry | None = None,
+        besides: Collection[Entry] = (),
+    ) -> tuple[Entry, _Answer] | None:
+        """Ask `count` peers at once, then others, until one answers; return the first answer.
+
+        `first` is asked alone before others, if it is connected. None: nobody is left but those
+        that `besides` names.
+
+        Raises:
+            WakuError: nobody can be asked, a peer says that the request is wrong, or all failed.
+        """
+        asked = list(besides)
+        failure: WakuError | None = None
+        while True:
+            if first is not None and first in self._keeper.peers:
+                chosen = [(first, self._keeper.peers[first])]
+                first = None
+            else:
+                chosen = await self._keeper.serving(role, count, besides=asked)
+            if not chosen:
+                if failure is not None:
+                    raise failure
+                return None
+            asked += [entry for entry, _ in chosen]
+            try:
+                if len(chosen) == 1:
+                    return chosen[0][0], await self._one(role, chosen[0], request)
+                return await self._race(role, chosen, request)
+            except errors.RlnProofRequired as error:
+                failure = error  # another peer may attach proofs
+            except (errors.LocalError, errors.CursorExpired):
+                raise
+            except WakuError as error:
+                failure = error
+
+    async def _one(
+        self, role: Role, which: Chosen, request: Callable[[Entry, ServicePeer], Awaitable[_Answer]]
+    ) -> _Answer:
+        try:
+            answer = await request(*which)
+        except WakuError as error:
+            self._keeper.refused(which[0], role, error)
+            raise
+        self._keeper.answered(which[0], role)
+        return answer
+
+    async def _race(
+        self,
+        role: Role,
+        chosen: Collection[Chosen],
+        request: Callable[[Entry, ServicePeer], Awaitable[_Answer]],
+    ) -> tuple[Entry, _Answer]:
+        """The first good answer; the other requests go on behind it."""
+        outcomes: deque[tuple[Entry, _Answer] | WakuError] = deque()
+        arrived = anyio.Event()
+
+        async def run(which: Chosen) -> None:
+            try:
+                outcomes.append((which[0], await self._one(role, which, request)))
+            except WakuError as error:
+                outcomes.append(error)
+            arrived.set()
+
+        for which in chosen:
+            self._tasks.start_soon(run, which)
+        failure: WakuError | None = None
+        for _ in chosen:
+            if not outcomes:
+                arrived = anyio.Event()
+                await arrived.wait()
+            outcome = outcomes.popleft()
+            if not isinstance(outcome, WakuError):
+                return outcome
+            failure = failure if isinstance(failure, errors.LocalError) else outcome
+        assert failure is not None
+        raise failure

@@ -1,0 +1,110 @@
+"""What a light client reports while it works: `on_event` is called with each."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from waku.libp2p import PeerId
+
+from .protocols import Role
+
+__all__ = [
+    "ClientEvent",
+    "MessageDropped",
+    "PeerConnected",
+    "PeerLost",
+    "PeerPaused",
+    "SearchFailed",
+    "SubscriptionInterrupted",
+    "SubscriptionRenewed",
+    "SurroundingsChanged",
+    "TooFewPeers",
+]
+
+
+@dataclass(frozen=True, slots=True)
+class PeerConnected:
+    """A service peer of the right network answers."""
+
+    peer_id: PeerId
+    agent: str
+
+
+@dataclass(frozen=True, slots=True)
+class PeerLost:
+    """A service peer is gone, could not be reached, or does not fit; another replaces it."""
+
+    reason: str
+    peer_id: PeerId | None = None
+    """None where an address was dialled that names no peer."""
+
+
+@dataclass(frozen=True, slots=True)
+class PeerPaused:
+    """A peer refused a request; it is asked for this again after a pause."""
+
+    peer_id: PeerId | None
+    role: Role
+    pause_ms: int
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class SearchFailed:
+    """A list of nodes or a peer that was asked for others gave nothing that can be used."""
+
+    source: str
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class TooFewPeers:
+    """Fewer peers than wanted offer a service, and no other is known that may."""
+
+    role: Role
+    connected: int
+    wanted: int
+
+
+@dataclass(frozen=True, slots=True)
+class SubscriptionInterrupted:
+    """No peer pushes this subscription's messages at the moment."""
+
+    pubsub_topic: str
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class SubscriptionRenewed:
+    """Messages are pushed again; ask Store for those in between."""
+
+    pubsub_topic: str
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class SurroundingsChanged:
+    """The machine slept or its address changed: connections are checked, messages may be lost."""
+
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class MessageDropped:
+    """A subscription's reader is slow: a message was dropped, which Store may still have."""
+
+    pubsub_topic: str
+    content_topic: str
+
+
+ClientEvent = (
+    PeerConnected
+    | PeerLost
+    | PeerPaused
+    | SearchFailed
+    | TooFewPeers
+    | SubscriptionInterrupted
+    | SubscriptionRenewed
+    | SurroundingsChanged
+    | MessageDropped
+)

@@ -1,0 +1,329 @@
+"""Known service peers: whom to dial, whom to ask, and who must be left in peace for a while.
+
+Without I/O and without a clock: times come in.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable, Mapping
+from dataclasses import dataclass, field
+from itertools import chain
+from typing import Final
+
+from waku.discovery import Capability, NodeRecord
+from waku.errors import (
+    BadAnswer,
+    EndpointMissing,
+    NodeFailure,
+    NodeUnreachable,
+    NoPeers,
+    OutOfRlnProofs,
+    RateLimited,
+    WakuError,
+    WrongNetwork,
+)
+from waku.libp2p import InvalidInput, Multiaddr, PeerId
+
+from .codec import Metadata
+from .protocols import ROLE_PROTOCOLS, Role
+
+__all__ = ["Entry", "PeerBook"]
+
+MAX_ENTRIES: Final = 500
+"""Peers known at once; of those that were found, the one that failed most gives way."""
+MAX_ADDRESSES: Final = 8
+FIRST_REST_MS: Final = 1_000
+LONGEST_REST_MS: Final = 60_000
+"""Between dials of a peer that does not answer: 1, 2, 4 … 60 s."""
+MISFIT_REST_MS: Final = 10 * 60_000
+"""A peer of another network, or without any service: it may be set up anew."""
+EPOCH_PAUSE_MS: Final = 30_000
+"""First pause after 504; the longest is an epoch of The Waku Network."""
+LONGEST_PAUSE_MS: Final = 60_000
+LONGEST_EPOCH_PAUSE_MS: Final = 600_000
+
+_CAPABILITIES: Final = {
+    Role.LIGHT_PUSH: Capability.LIGHT_PUSH,
+    Role.FILTER: Capability.FILTER,
+    Role.STORE: Capability.STORE,
+}
+
+
+@dataclass(slots=True)
+class _Pause:
+    until_ms: int
+    wait_ms: int
+    error: WakuError
+    is_binding: bool
+    """Whether the peer asked for it; if not, others merely go first."""
+
+
+@dataclass(eq=False, slots=True)
+class Entry:
+    """One service peer, connected or not."""
+
+    addresses: tuple[Multiaddr, ...]
+    peer_id: PeerId | None
+    roles: frozenset[Role] | None
+    """What it serves by its record, or once connected by its own word; None: unknown."""
+    is_configured: bool
+    is_connected: bool = False
+    is_dialling: bool = False
+    failures: int = 0
+    rest_until_ms: int = 0
+    failure: WakuError | None = None
+    """Why it could not be used the last time."""
+    order: int = 0
+    """Found peers are dialled in a random order, so that not all clients take the same."""
+    pauses: dict[Role, _Pause] = field(default_factory=dict)
+
+
+class PeerBook:
+    """Every known peer, at most 500."""
+
+    def __init__(
+        self, network: Metadata, *, random: Callable[[], int], limit: int = MAX_ENTRIES
+    ) -> None:
+        """Args:
+        network: own cluster and shards; records of others are not taken.
+        random: a number for the order in which found peers are dialled.
+        limit: peers known at once.
+        """
+        self._network = network
+        self._random = random
+        self._limit = limit
+        self._entries: dict[PeerId | str, Entry] = {}
+        self._turn = 0
+
+    def __len__(self) -> int:
+        return len(self._entries)
+
+    @property
+    def connected(self) -> list[Entry]:
+        """Peers with a connection."""
+        return [entry for entry in self._entries.values() if entry.is_connected]
+
+    def add_address(self, address: Multiaddr) -> None:
+        """Add a peer that the application named, or one more address of it."""
+        self._add((address,), address.peer_id, None, is_configured=True)
+
+    def add_record(self, record: NodeRecord, *, is_configured: bool = False) -> bool:
+        """Add a peer that was found; return whether it is new.
+
+        Raises:
+            WrongNetwork: another cluster, or none of our shards.
+            InvalidInput: no address that can be dialled.
+        """
+        self._check(record)
+        addresses = tuple(filter(_can_be_dialled, record.addresses))[:MAX_ADDRESSES]
+        if not addresses:
+            raise InvalidInput(f"peer {record.peer_id} has no address that can be dialled")
+        roles = None
+        if record.capabilities is not None:
+            roles = frozenset(role for role, b in _CAPABILITIES.items() if b in record.capabilities)
+        return self._add(addresses, record.peer_id, roles, is_configured=is_configured)
+
+    # Dialling
+
+    def lacking(self, wanted: Mapping[Role, int]) -> set[Role]:
+        """The services that fewer peers offer than wanted."""
+        return {role for role, count in wanted.items() if len(self.serving(role)) < count}
+
+    def to_dial(
+        self,
+        roles: Collection[Role],
+        now_ms: int,
+        count: int,
+        *,
+        besides: Collection[Entry] = (),
+    ) -> list[Entry]:
+        """Peers that may offer some of these services: named ones first, then by failures."""
+        fit = [
+            entry
+            for entry in self._entries.values()
+            if self._may_help(entry, roles)
+            and entry.rest_until_ms <= now_ms
+            and entry not in besides
+        ]
+        fit.sort(key=lambda entry: (not entry.is_configured, entry.failures, entry.order))
+        return fit[: max(0, count)]
+
+    def next_dial_ms(self, roles: Collection[Role]) -> int | None:
+        """When the next peer that may help has rested; None if none is known."""
+        return min(
+            (e.rest_until_ms for e in self._entries.values() if self._may_help(e, roles)),
+            default=None,
+        )
+
+    def connect(self, entry: Entry, peer_id: PeerId, protocols: Collection[str]) -> Entry | None:
+        """Note a connection; return the peer's entry, None if it was connected already.
+
+        An address that names no peer may lead to one that is known by its id.
+        """
+        entry.is_dialling = False
+        other = self._entries.get(peer_id)
+        if entry.peer_id is None:
+            self._entries.pop(_key(entry), None)
+            entry.peer_id = peer_id
+            self._entries.setdefault(peer_id, entry)
+        if other is not None and other is not entry:
+            other.addresses = _merged(entry.addresses, other.addresses)
+            other.is_configured = other.is_configured or entry.is_configured
+            entry = other
+        if entry.is_connected:
+            return None
+        entry.is_connected = True
+        entry.roles = frozenset(
+            role for role, names in ROLE_PROTOCOLS.items() if not names.isdisjoint(protocols)
+        )
+        return entry
+
+    def fail(self, entry: Entry, error: WakuError, now_ms: int) -> None:
+        """Note a dial that failed, or a peer that does not fit."""
+        entry.is_connected = entry.is_dialling = False
+        entry.failure = error
+        rest_ms = min(FIRST_REST_MS << min(entry.failures, 16), LONGEST_REST_MS)
+        if isinstance(error, WrongNetwork | EndpointMissing):
+            rest_ms = MISFIT_REST_MS
+        entry.rest_until_ms = now_ms + rest_ms
+        entry.failures += 1
+
+    def lose(self, entry: Entry, error: WakuError) -> None:
+        """Note that a connection ended that lasted: it is dialled again at once."""
+        entry.is_connected = False
+        entry.failure = error
+        entry.failures = entry.rest_until_ms = 0
+
+    def wake_all(self) -> None:
+        """Let every peer be dialled at once: the network is another one."""
+        for entry in self._entries.values():
+            if not isinstance(entry.failure, WrongNetwork | EndpointMissing):
+                entry.rest_until_ms = 0
+
+    # Asking
+
+    def serving(self, role: Role) -> list[Entry]:
+        """Connected peers that offer a service."""
+        return [e for e in self._entries.values() if e.is_connected and role in (e.roles or ())]
+
+    def choose(
+        self, role: Role | None, count: int, now_ms: int, *, besides: Collection[Entry] = ()
+    ) -> list[Entry]:
+        """Peers to ask: in turn, those without a pause first; none that asked to be left alone.
+
+        Without a role any connected peer will do.
+        """
+        fit: list[tuple[bool, Entry]] = []
+        for entry in self.connected if role is None else self.serving(role):
+            pause = None if role is None else entry.pauses.get(role)
+            is_paused = pause is not None and pause.until_ms > now_ms
+            if entry not in besides and not (is_paused and pause and pause.is_binding):
+                fit.append((is_paused, entry))
+        self._turn += 1
+        turn = self._turn % len(fit) if fit else 0
+        fit = fit[turn:] + fit[:turn]
+        return [entry for _, entry in sorted(fit, key=lambda item: item[0])[:count]]
+
+    def refused(self, entry: Entry, role: Role, error: WakuError, now_ms: int) -> int:
+        """Note a request that failed; return the pause that follows, in ms, 0 for none."""
+        before = entry.pauses.get(role)
+        match error:
+            case RateLimited():
+                first_ms, longest_ms, is_binding = FIRST_REST_MS, LONGEST_PAUSE_MS, True
+            case OutOfRlnProofs():
+                first_ms, longest_ms, is_binding = EPOCH_PAUSE_MS, LONGEST_EPOCH_PAUSE_MS, True
+            case NoPeers() | NodeFailure() | NodeUnreachable() | BadAnswer():
+                first_ms, longest_ms, is_binding = FIRST_REST_MS, LONGEST_PAUSE_MS, False
+            case EndpointMissing():
+                entry.roles = (entry.roles or frozenset()) - {role}
+                return 0
+            case _:
+                return 0
+        if before is not None and before.until_ms > now_ms:
+            return 0  # one of several requests in flight: the pause has begun
+        wait_ms = first_ms if before is None else min(2 * before.wait_ms, longest_ms)
+        entry.pauses[role] = _Pause(now_ms + wait_ms, wait_ms, error, is_binding)
+        return wait_ms
+
+    def answered(self, entry: Entry, role: Role) -> None:
+        """Note a request that was answered as it should."""
+        if entry.pauses:
+            entry.pauses.pop(role, None)
+
+    def pause_error(self, role: Role, now_ms: int) -> WakuError | None:
+        """The refusal that keeps us from asking anybody; None if nobody refused."""
+        pauses = [pause for e in self.serving(role) if (pause := e.pauses.get(role)) is not None]
+        if not pauses:
+            return None
+        first = min(pauses, key=lambda pause: pause.until_ms)
+        left_ms = max(0, first.until_ms - now_ms)
+        detail = f"{first.error.detail or 'refused'} (not asked again for {left_ms / 1000:.1f} s)"
+        return type(first.error)(first.error.call, status=first.error.status, detail=detail)
+
+    def failure(self) -> WakuError | None:
+        """Why there is no peer: the misfit that was met last, or else any other reason."""
+        failures = [e.failure for e in self._entries.values() if e.failure is not None]
+        misfits = [error for error in failures if isinstance(error, WrongNetwork)]
+        return (misfits or failures or [None])[-1]
+
+    def _may_help(self, entry: Entry, roles: Collection[Role]) -> bool:
+        if entry.is_connected or entry.is_dialling:
+            return False
+        return entry.roles is None or not entry.roles.isdisjoint(roles)
+
+    def _check(self, record: NodeRecord) -> None:
+        own = self._network
+        cluster_id, shards = record.cluster_id, record.shards
+        if cluster_id is not None and cluster_id != own.cluster_id:
+            detail = f"peer {record.peer_id} is in cluster {cluster_id}, not {own.cluster_id}"
+        elif own.shards and shards and not own.shards & shards:
+            detail = f"peer {record.peer_id} has none of the shards {sorted(own.shards)}"
+        else:
+            return
+        raise WrongNetwork("discover", detail=detail)
+
+    def _add(
+        self,
+        addresses: tuple[Multiaddr, ...],
+        peer_id: PeerId | None,
+        roles: frozenset[Role] | None,
+        *,
+        is_configured: bool,
+    ) -> bool:
+        key = peer_id or str(addresses[0])
+        known = self._entries.get(key)
+        if known is not None:
+            known.addresses = _merged(addresses, known.addresses)
+            known.is_configured = known.is_configured or is_configured
+            return False
+        if len(self._entries) >= self._limit and not self._make_room():
+            return False
+        order = 0 if is_configured else self._random()
+        self._entries[key] = Entry(addresses, peer_id, roles, is_configured, order=order)
+        return True
+
+    def _make_room(self) -> bool:
+        idle = [
+            (entry.failures, key)
+            for key, entry in self._entries.items()
+            if not (entry.is_configured or entry.is_connected or entry.is_dialling)
+        ]
+        if not idle:
+            return False
+        del self._entries[max(idle, key=lambda item: item[0])[1]]
+        return True
+
+
+def _key(entry: Entry) -> PeerId | str:
+    return entry.peer_id or str(entry.addresses[0])
+
+
+def _can_be_dialled(address: Multiaddr) -> bool:
+    try:
+        return bool(address.dial_target.port)
+    except InvalidInput:
+        return False
+
+
+def _merged(*lists: Iterable[Multiaddr]) -> tuple[Multiaddr, ...]:
+    return tuple(dict.fromkeys(chain(*lists)))[:MAX_ADDRESSES]

@@ -1,0 +1,158 @@
+"""Filter subscriptions of a client: registered with several peers, each message given once."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable
+from contextlib import suppress
+from dataclasses import dataclass, field
+from typing import Final, NamedTuple
+
+import anyio
+from anyio.streams.memory import MemoryObjectSendStream
+
+from waku.errors import WakuError
+from waku.hashing import message_hash
+from waku.models import WakuMessage
+
+from .codec import FilterRequest
+from .events import (
+    ClientEvent,
+    MessageDropped,
+    SubscriptionInterrupted,
+    SubscriptionRenewed,
+)
+from .peer_book import Entry
+from .protocols import MAX_CONTENT_TOPICS
+from .service_peer import ServicePeer
+
+__all__ = ["Pushed", "Subscription", "Subscriptions"]
+
+RECENT: Final = 4_096
+"""Messages that a subscription recognises when another peer pushes them, too."""
+
+
+class Pushed(NamedTuple):
+    """A message that a peer pushed."""
+
+    pubsub_topic: str
+    message: WakuMessage
+    message_hash: bytes
+
+
+@dataclass(eq=False, slots=True)
+class Subscription:
+    """Content topics of one pubsub topic, and the peers that push their messages."""
+
+    pubsub_topic: str
+    content_topics: frozenset[str]
+    inbox: MemoryObjectSendStream[Pushed]
+    peers: set[Entry] = field(default_factory=set)
+    is_kept: bool = False
+    """Whether some peer took it, so that it is renewed from now on."""
+    is_interrupted: bool = False
+    recent: dict[bytes, None] = field(default_factory=dict)
+
+    def is_new(self, digest: bytes) -> bool:
+        """Note a message; return whether no peer pushed it lately."""
+        if digest in self.recent:
+            return False
+        self.recent[digest] = None
+        if len(self.recent) > RECENT:
+            del self.recent[next(iter(self.recent))]
+        return True
+
+
+class Subscriptions:
+    """All subscriptions of a client."""
+
+    def __init__(self, on_event: Callable[[ClientEvent], None]) -> None:
+        self._on_event = on_event
+        self._all: set[Subscription] = set()
+        self._by_topic: dict[str, list[Subscription]] = {}
+
+    def __len__(self) -> int:
+        return len(self._all)
+
+    def add(self, subscription: Subscription) -> None:
+        """Give it what is pushed from now on."""
+        self._all.add(subscription)
+        for topic in subscription.content_topics:
+            self._by_topic.setdefault(topic, []).append(subscription)
+
+    def discard(self, subscription: Subscription) -> None:
+        """Give it nothing more."""
+        self._all.discard(subscription)
+        for topic in subscription.content_topics:
+            self._by_topic[topic].remove(subscription)
+            if not self._by_topic[topic]:
+                del self._by_topic[topic]
+
+    def take(self, pubsub_topic: str | None, message: WakuMessage) -> None:
+        """Give a pushed message to its subscriptions, if it is new to them."""
+        for subscription in self._by_topic.get(message.content_topic, ()):
+            topic = subscription.pubsub_topic
+            if pubsub_topic not in (None, topic):
+                continue
+            digest = message_hash(topic, message)
+            if not subscription.is_new(digest):
+                continue
+            try:
+                subscription.inbox.send_nowait(Pushed(topic, message, digest))
+            except anyio.WouldBlock:
+                self._on_event(MessageDropped(topic, message.content_topic))
+
+    def lacking(self, count: int) -> list[Subscription]:
+        """The subscriptions that fewer peers know than wanted."""
+        return [one for one in self._all if one.is_kept and len(one.peers) < count]
+
+    def known_to(self, entry: Entry) -> list[Subscription]:
+        """The subscriptions that a peer knows."""
+        return [one for one in self._all if entry in one.peers]
+
+    def forget(self, entry: Entry, reason: str) -> None:
+        """A peer is gone, or knows no subscription any more."""
+        for subscription in self.known_to(entry):
+            subscription.peers.discard(entry)
+            if not subscription.peers:
+                subscription.is_interrupted = True
+                self._on_event(SubscriptionInterrupted(subscription.pubsub_topic, reason))
+
+    async def register(
+        self, entry: Entry, peer: ServicePeer, wanted: Iterable[Subscription]
+    ) -> None:
+        """Have a peer push the messages of these, in as few requests as it takes.
+
+        Raises:
+            WakuError: the peer refuses, or does not answer.
+        """
+        by_shard: dict[str, list[Subscription]] = {}
+        for subscription in wanted:
+            by_shard.setdefault(subscription.pubsub_topic, []).append(subscription)
+        for shard, subscriptions in by_shard.items():
+            topics = sorted({topic for one in subscriptions for topic in one.content_topics})
+            for at in range(0, len(topics), MAX_CONTENT_TOPICS):
+                part = topics[at : at + MAX_CONTENT_TOPICS]
+                await peer.filter(FilterRequest.SUBSCRIBE, shard, part)
+            for subscription in subscriptions:
+                subscription.peers.add(entry)
+                subscription.is_kept = True
+                if subscription.is_interrupted:
+                    subscription.is_interrupted = False
+                    self._on_event(
+                        SubscriptionRenewed(shard, "no peer pushed messages for a while")
+                    )
+
+    async def unregister(
+        self, subscription: Subscription, peers: Collection[tuple[Entry, ServicePeer]]
+    ) -> None:
+        """End what no other subscription needs; a peer that is gone need not hear."""
+        for entry, peer in peers:
+            topics = set(subscription.content_topics)
+            for other in self.known_to(entry):
+                if other.pubsub_topic == subscription.pubsub_topic:
+                    topics -= other.content_topics
+            if topics and peer.link.failure is None:
+                with suppress(WakuError):
+                    await peer.filter(
+                        FilterRequest.UNSUBSCRIBE, subscription.pubsub_topic, sorted(topics)
+                    )

@@ -1,0 +1,53 @@
+"""Noticing that the machine slept, or that its address changed.
+
+Connections are dead then without a word: nothing was sent when the other side gave them up.
+"""
+
+from __future__ import annotations
+
+import socket
+from dataclasses import dataclass
+from typing import Final
+
+__all__ = ["LOOK_S", "Surroundings", "local_address"]
+
+LOOK_S: Final = 5.0
+"""Interval of looks."""
+SLEPT_S: Final = 20.0
+"""A look that comes so much too late follows a sleep; a busy machine is late by less."""
+
+_SOMEWHERE: Final = ("192.0.2.1", 9)
+"""An address that is nobody's (RFC 5737); no packet is sent there."""
+
+
+@dataclass(frozen=True, slots=True)
+class Surroundings:
+    """What was seen at one look."""
+
+    monotonic_s: float
+    """Stands still while Linux and macOS sleep."""
+    wall_s: float
+    """Goes on while the machine sleeps."""
+    address: str
+    """Own address towards the world; empty where there is no way out."""
+
+    def change_since(self, before: Surroundings) -> str | None:
+        """Say what happened since an earlier look; None if nothing did."""
+        passed_s = max(self.monotonic_s - before.monotonic_s, self.wall_s - before.wall_s)
+        if passed_s > LOOK_S + SLEPT_S:
+            return f"the machine slept for about {passed_s:.0f} s"
+        if self.address != before.address:
+            return (
+                f"the own address is {self.address or 'none'}, no longer {before.address or 'none'}"
+            )
+        return None
+
+
+def local_address() -> str:
+    """The address that connections leave from, by the routing table; no packet is sent."""
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
+        try:
+            probe.connect(_SOMEWHERE)
+            return str(probe.getsockname()[0])
+        except OSError:
+            return ""
