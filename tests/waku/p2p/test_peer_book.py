@@ -71,7 +71,7 @@ def test_an_address_without_a_peer_id_becomes_its_peer() -> None:
     assert peers.connect(mine, record.peer_id, [LIGHT_PUSH_3]) is found
     assert len(peers) == 1
     assert found.is_configured
-    assert found.roles == {Role.LIGHT_PUSH}
+    assert found.roles == frozenset({Role.LIGHT_PUSH})
     assert peers.connect(found, record.peer_id, [LIGHT_PUSH_3]) is None
 
 
