@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import get_args
 
 from reliable_channel import errors, events
-from reliable_channel.cli.channel_flags import attribute_docstrings
-from reliable_channel.options import ChannelOptions
+from reliable_channel.options import ChannelOptions, option_texts
+from reliable_channel.sds.declared import declared, texts
 
 PAGE = Path(__file__).with_name("reference.md")
 
@@ -29,10 +29,11 @@ def _options() -> Iterator[str]:
     yield "Keyword arguments of `ReliableChannel`, fields of `ChannelOptions`, and flags of the"
     yield "command line (`retry_interval_ms` is `--retry-interval-ms`)."
     yield from ("", "| option | default | meaning |", "|---|---|---|")
-    texts = attribute_docstrings(ChannelOptions)
-    for field in fields(ChannelOptions):
-        default = f"{field.default:,}" if field.type is int else str(field.default)
-        yield f"| `{field.name}` | {default} | {texts[field.name]} |"
+    of_option = option_texts()
+    for name, option in declared(ChannelOptions).items():
+        is_number = isinstance(option.default, int) and not isinstance(option.default, bool)
+        default = f"{option.default:,} {option.unit}".rstrip() if is_number else str(option.default)
+        yield f"| `{name}` | {default} | {of_option[name]} |"
 
 
 def _events() -> Iterator[str]:
@@ -40,9 +41,9 @@ def _events() -> Iterator[str]:
     yield "What `channel.events()` gives; in brackets the name in journals and in `peer`."
     for kind in sorted(get_args(events.Event), key=lambda kind: kind.__name__):
         yield from ("", f"### {kind.__name__} (`{kind.wire_name}`)", "", _first(kind), "")
-        texts = attribute_docstrings(kind)
+        of_field = texts(kind)
         for field in fields(kind):
-            text = f": {texts[field.name]}" if field.name in texts else ""
+            text = f": {of_field[field.name]}" if field.name in of_field else ""
             yield f"- `{field.name}`{text}"
 
 

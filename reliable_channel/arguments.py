@@ -1,22 +1,31 @@
 """Checks of what a channel is given, so that a mistake is named where it was made and not at the
 first message."""
 
-from collections.abc import Iterable
+from dataclasses import replace
 from difflib import get_close_matches
 from pathlib import Path
 from typing import Any, Final
 
 from .encryption import Encryption
-from .options import OPTION_NAMES, ChannelOptions
+from .options import OPTION_NAMES, ChannelOptions, OptionValues, PresetName
 from .registry import Registry
 from .resolve import make_encryption, make_state_store
 from .signing import Signing, check_own_name
 from .state import StateStore
 from .transport import Transport
 
-MAX_META_BYTES: Final = 64
-"""What a Waku message takes beside its payload (14/WAKU2-MESSAGE)."""
 MAX_NAME_CHARACTERS: Final = 1024
+
+
+def checked_path(name: str, value: object) -> Path | None:
+    """The path of a file, or None.
+
+    Raises:
+        ValueError: it is none.
+    """
+    if value is None or isinstance(value, (str, Path)):
+        return None if value is None else Path(value)
+    raise ValueError(f"`{name}` must be the path of a file (got {value!r})")
 
 
 def checked_name(name: str, value: object) -> str:
@@ -28,56 +37,8 @@ def checked_name(name: str, value: object) -> str:
     if isinstance(value, str) and 0 < len(value) <= MAX_NAME_CHARACTERS and _is_text(value):
         return value
     raise ValueError(
-        f"{name} is {value!r}; allowed is a text of 1 to {MAX_NAME_CHARACTERS} characters"
+        f"`{name}` must be a text of 1 to {MAX_NAME_CHARACTERS} characters (got {value!r})"
     )
-
-
-def checked_share(name: str, value: object) -> float | None:
-    """A share, or None.
-
-    Raises:
-        ValueError: it is none.
-    """
-    if value is None or (isinstance(value, (int, float)) and 0 <= value <= 1):
-        return value
-    raise ValueError(f"{name} is {value!r}; allowed is a share from 0 to 1")
-
-
-def checked_path(name: str, value: object) -> Path | None:
-    """The path of a file, or None.
-
-    Raises:
-        ValueError: it is none.
-    """
-    if value is None or isinstance(value, (str, Path)):
-        return None if value is None else Path(value)
-    raise ValueError(f"{name} is {value!r}; allowed is the path of a file")
-
-
-def checked_seed(value: object) -> int | None:
-    """A seed, or None.
-
-    Raises:
-        ValueError: it is none.
-    """
-    if value is None or isinstance(value, int):
-        return value
-    raise ValueError(f"seed is {value!r}; allowed is a whole number")
-
-
-def checked_marker(value: object) -> bytes | None:
-    """What is attached to each message, or None.
-
-    Raises:
-        ValueError: it is too long, or not bytes.
-    """
-    if value is None:
-        return None
-    if not isinstance(value, bytes):
-        raise ValueError(f"`marker` must be bytes (got {_kind(value)})")
-    if len(value) > MAX_META_BYTES:
-        raise ValueError(f"marker has {len(value)} bytes; at most {MAX_META_BYTES} are allowed")
-    return value
 
 
 def checked_payload(value: object) -> bytes:
@@ -93,24 +54,31 @@ def checked_payload(value: object) -> bytes:
         raise TypeError(f"`payload` must be bytes (got {_kind(value)}){advice}") from None
 
 
-def checked_options(options: object, names: Iterable[str]) -> ChannelOptions:
-    """The given options, or the defaults; `names` are options that are given one by one.
+def checked_options(preset: PresetName, options: object, values: OptionValues) -> ChannelOptions:
+    """The options: those of the preset or those that are given, and single ones over them.
 
     Raises:
-        ValueError: it is not a `ChannelOptions`.
+        ValueError: a value is not allowed, or `options` is not a `ChannelOptions`.
         TypeError: there is no option of such a name.
     """
-    if options is not None and not isinstance(options, ChannelOptions):
-        raise ValueError(
-            f"`options` must be a ChannelOptions (got {_kind(options)}); write "
-            "options=ChannelOptions(retry_interval_ms=5000), or retry_interval_ms=5000 without it"
-        )
-    for name in names:
+    for name in values:
         if name not in OPTION_NAMES:
             close = get_close_matches(name, OPTION_NAMES, 1)
             advice = f"; did you mean `{close[0]}`?" if close else ""
             raise TypeError(f"there is no argument or option `{name}`{advice}")
-    return options or ChannelOptions()
+    if options is None:
+        return ChannelOptions.of_preset(preset, **values)
+    if not isinstance(options, ChannelOptions):
+        raise ValueError(
+            f"`options` must be a ChannelOptions (got {_kind(options)}); write "
+            "options=ChannelOptions(retry_interval_ms=5000), or retry_interval_ms=5000 without it"
+        )
+    if preset != "documented":
+        raise ValueError(
+            f"`preset` and `options` exclude each other; write options=ChannelOptions.of_preset("
+            f"{preset!r}, …)"
+        )
+    return replace(options, **values)
 
 
 def checked_transport(value: object) -> Transport | None:
@@ -177,7 +145,7 @@ def checked_state(
         store = value
     else:
         raise ValueError(
-            f"state is {value!r}; allowed is a URL such as sqlite:///path, or a StateStore"
+            f"`state` must be a URL such as sqlite:///path, or a StateStore (got {value!r})"
         )
     return store if store.outlives_channel else None
 

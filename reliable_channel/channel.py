@@ -15,13 +15,10 @@ import anyio
 
 from .arguments import (
     checked_encryption,
-    checked_marker,
     checked_name,
     checked_options,
     checked_path,
     checked_payload,
-    checked_seed,
-    checked_share,
     checked_signing,
     checked_state,
     checked_transport,
@@ -31,9 +28,9 @@ from .engine.rate_limit import Budget
 from .engine.statistics import ChannelStatistics
 from .errors import ChannelClosed, ChannelUnavailable
 from .events import Event
-from .options import ChannelOptions, OptionValues
+from .options import ChannelOptions, OptionValues, PresetName
 from .plugins import registry_with
-from .policies import IdFunction, Policies, RetryPolicy
+from .policies import Policies
 from .resolve import (
     make_id_function,
     make_repair_policy,
@@ -64,7 +61,7 @@ from .transport.base import Transport, TransportError, has_store
 from .transport.connect import embedded_transport
 from .transport.lossy import LossyTransport
 from .transport.pool import PoolTransport
-from .transport.settings import Service, WakuSettings
+from .transport.settings import WakuSettings
 
 CLOSE_TIMEOUT_S: Final = 2.0
 """How long closing waits for the transport to take what was accepted last."""
@@ -102,45 +99,26 @@ class ReliableChannel:
             warning in the log repeats that.
         channel_id: the channel; equal for all participants.
         sender_id: this participant; must be unique in the channel.
-        content_topic: where the channel lives on Waku; made from the channel id where None.
-        pubsub_topic: a static shard; where None, autosharding derives it from `cluster_id` and
-            `num_shards`.
-        service: `relay`, `light` (light push and filter), or `auto`: relay where the node offers
-            it.
-        store_peer: multiaddress of the Store node that the node asks; nwaku finds one by itself.
-        wait_for_node: open although no node answers: the channel accepts messages, emits
-            `transport_degraded` and `node_health_changed`, and starts as soon as one does. Where
-            False, opening raises `ChannelUnavailable`.
         transport: another transport in place of a node.
-        encryption: seals what goes out and opens what comes in; what it cannot open is for others.
-            A text is the URL of one that a plugin makes.
-        signing: proves to others that what goes out is of `sender_id`, in a field that peers who do
-            not know it skip.
-        require_signatures: refuse, with a `message_rejected`, what is not proven to be of its
-            sender (needs `signing`).
-        marker: attached to each message and, if `marker_required`, demanded of each. Where None
-            the wire profile decides: `nim` has `b"RELIABLE-CHANNEL-API/1"`, `spec` none; `b""` is
-            none in any case.
+        encryption: encrypts outgoing and decrypts incoming messages. Messages that fail to decrypt
+            are ignored as not addressed to this channel. A text is the URL of one that a plugin
+            makes.
+        signing: signs outgoing messages, which proves that they are of `sender_id`. Peers who do
+            not know the field skip it.
         sync: the sync protocol; others than `sds` come with plugins.
         state: where all that a restart needs outlives the process: `sqlite:///path` (relative;
             four slashes for an absolute path), or a store. `{channel_id}` and `{sender_id}` in the
             path stand for those of the channel; `?durability=power` outlives a loss of power, too.
             Where None, the channel begins from nothing each time.
-        rate_limit_file: where the spent budget outlives the process (`rate_limit_enabled`); with
-            `state` it does anyway.
         journal: a file to which every event and every message on the wire is appended as JSON
             lines.
-        drop_incoming: the share of live messages to throw away, 0 to 1, for tests of reliability.
-        seed: makes the channel's random choices repeatable.
-        retry_policy: when a message that nobody acknowledged goes again: `fixed`, as the options
-            say; `doubling`, twice as long each time, up to an hour; one that a plugin knows; or a
-            `reliable_channel.policies.RetryPolicy`.
-        id_function: makes the ids of messages, in place of the wire profile's: `lip-173`,
-            `js-waku`, one that a plugin knows, or a function of sender, nanoseconds and content.
-            Only `lip-173` lets receivers notice forged ids.
         plugins: plugins of this channel alone, beside those that are installed
             (`reliable_channel.hooks`).
-        options, **values: `ChannelOptions`, or single ones by name, or both.
+        now_ns: the clock, in nanoseconds since 1970.
+        preset: options for a kind of group: `small-group`, `large-group`, `no-store`, `lan`, or
+            `documented`, the defaults of the Reliable Channel API (docs/choosing.md).
+        options, **values: `ChannelOptions`, or single options by name, or both
+            (docs/reference.md). A single option overrides the preset and `options`.
 
     Raises:
         ValueError: an option or id outside what is allowed; the text names it and the range.
@@ -153,67 +131,54 @@ class ReliableChannel:
         *,
         channel_id: str,
         sender_id: str,
-        content_topic: str | None = None,
-        pubsub_topic: str | None = None,
-        cluster_id: int = 1,
-        num_shards: int = 8,
-        service: Service = "auto",
-        store_peer: str | None = None,
-        wait_for_node: bool = False,
         transport: Transport | None = None,
         encryption: Encryption | str | None = None,
         signing: Signing | None = None,
-        require_signatures: bool = False,
-        marker: bytes | None = None,
-        marker_required: bool = True,
         sync: str = "sds",
         state: str | StateStore | None = None,
-        rate_limit_file: str | Path | None = None,
         journal: str | Path | None = None,
-        drop_incoming: float | None = None,
-        seed: int | None = None,
-        retry_policy: RetryPolicy | str = "fixed",
-        id_function: IdFunction | str | None = None,
         plugins: Sequence[object] = (),
         now_ns: Callable[[], int] = time.time_ns,
+        preset: PresetName = "documented",
         options: ChannelOptions | None = None,
         **values: Unpack[OptionValues],
     ) -> None:
         self.channel_id = checked_name("channel_id", channel_id)
         self.sender_id = checked_name("sender_id", sender_id)
-        self.content_topic = content_topic or default_content_topic(channel_id)
         self._plugins = registry_with(plugins)
-        self.options = self._made_options(options, values)
-        seed = checked_seed(seed)
-        self.seed = randbits(64) if seed is None else seed
+        self.options = given = self._made_options(checked_options(preset, options, values))
+        self.content_topic = given.content_topic or default_content_topic(channel_id)
+        self.seed = randbits(64) if given.seed is None else given.seed
         self._settings = WakuSettings(
-            self.content_topic, pubsub_topic, cluster_id, num_shards, service, store_peer
+            self.content_topic,
+            given.pubsub_topic,
+            given.cluster_id,
+            given.num_shards,
+            given.service,
+            given.store_peer,
         )
         self._settings.shard  # noqa: B018 - a malformed topic fails here, not at the first message
         self._nodes = checked_addresses(node)
-        self._wait_for_node = wait_for_node
         self._given_transport = checked_transport(transport)
         self._transports = [] if transport is not None else self._make_transports()
         reached = [transport] if transport is not None else self._transports
         if reached and not any(map(has_store, reached)):
-            self.options = self.options.without_store()
+            self.options = given.without_store()
         self._policies = Policies(
-            make_retry_policy(self._plugins, retry_policy),
+            make_retry_policy(self._plugins, given.retry_policy),
             make_repair_policy(self._plugins, self.options.retrieval_strategy),
-            None if id_function is None else make_id_function(self._plugins, id_function),
+            None if (name := given.id_function) is None else make_id_function(self._plugins, name),
         )
-        self._drop_incoming = checked_share("drop_incoming", drop_incoming)
-        marker = checked_marker(self.options.profile.marker if marker is None else marker)
-        self._signing = checked_signing(signing, sender_id, required=require_signatures)
-        self._require_signatures = require_signatures
+        self._signing = checked_signing(signing, sender_id, required=given.require_signatures)
         encryption = checked_encryption(self._plugins, encryption, channel_id, sender_id)
-        inside = self.options.encrypts_contents_alone
+        inside = given.encrypts_contents_alone
         self._inner_encryption = encryption if inside else None
+        marker = given.profile.marker if given.marker is None else given.marker
         self._stages = chain(
-            None if inside else encryption, marker or None, marker_required=marker_required
+            None if inside else encryption, marker or None, marker_required=given.marker_required
         )
-        budget_path = checked_path("rate_limit_file", rate_limit_file)
-        self._budget_file = None if budget_path is None else BudgetFile(budget_path)
+        budget_path = given.rate_limit_file
+        self._budget_file = None if budget_path is None else BudgetFile(Path(budget_path))
         self._sync = sync
         self._journal_path = checked_path("journal", journal)
         self._state = checked_state(self._plugins, state, channel_id, sender_id)
@@ -222,16 +187,15 @@ class ReliableChannel:
         self._lossy: LossyTransport | None = None
         self._exit: AsyncExitStack | None = None
 
-    def _made_options(self, options: ChannelOptions | None, values: OptionValues) -> ChannelOptions:
-        """The options, in which a wire profile of a plugin stands as it is.
+    def _made_options(self, options: ChannelOptions) -> ChannelOptions:
+        """The options with the wire profile itself in place of the name of a plugin's.
 
         Raises:
             ValueError, PluginError: as the constructor.
         """
-        made = replace(checked_options(options, values), **values)
-        profile = make_wire_profile(self._plugins, made.wire_profile)
+        profile = make_wire_profile(self._plugins, options.wire_profile)
         named = profile.name if PROFILES.get(profile.name) is profile else profile
-        return replace(made, wire_profile=named)
+        return replace(options, wire_profile=named)
 
     @property
     def has_node(self) -> bool:
@@ -275,7 +239,7 @@ class ReliableChannel:
                 stages=self._stages,
                 contents=content_chain(self._inner_encryption),
                 signing=self._signing,
-                require_signatures=self._require_signatures,
+                require_signatures=self.options.require_signatures,
                 budget_file=self._budget_file,
                 state=state,
                 observers=self._observers(),
@@ -478,11 +442,11 @@ class ReliableChannel:
             transport = PoolTransport(
                 transports,
                 redundancy=self.options.redundancy,
-                wait_for_node=self._wait_for_node,
+                wait_for_node=self.options.wait_for_node,
             )
-        if self._drop_incoming is not None:
+        if self.options.drop_incoming is not None:
             transport = self._lossy = LossyTransport(
-                transport, drop_incoming=self._drop_incoming, seed=self.seed
+                transport, drop_incoming=self.options.drop_incoming, seed=self.seed
             )
         stack.push_async_callback(transport.aclose)
         try:

@@ -1,17 +1,15 @@
 """The options of a channel as flags: every command that opens a channel has the same ones."""
 
-import ast
 import functools
 import inspect
 from collections.abc import Callable
-from dataclasses import MISSING, dataclass, fields
+from dataclasses import dataclass, fields
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Concatenate, ParamSpec, get_type_hints
+from typing import TYPE_CHECKING, Annotated, Any, Concatenate, Final, ParamSpec, get_type_hints
 
 import typer
 
-from ..options import ChannelOptions
-from ..transport.settings import Service
+from ..options import ChannelOptions, option_texts
 
 if TYPE_CHECKING:
     from ..channel import ReliableChannel
@@ -46,40 +44,6 @@ _COMMON: dict[str, tuple[Any, Any]] = {
         ],
         inspect.Parameter.empty,
     ),
-    "content_topic": (
-        Annotated[
-            str | None,
-            typer.Option(help="Where the channel lives on Waku; from the channel id if absent."),
-        ],
-        None,
-    ),
-    "pubsub_topic": (
-        Annotated[str | None, typer.Option(help="A static shard; autosharding if absent.")],
-        None,
-    ),
-    "cluster_id": (Annotated[int, typer.Option(help="The network's cluster.")], 1),
-    "num_shards": (Annotated[int, typer.Option(help="The cluster's shards.")], 8),
-    "service": (
-        Annotated[Service, typer.Option(help="Which of the node's services to use.")],
-        "auto",
-    ),
-    "store_peer": (
-        Annotated[
-            str | None,
-            typer.Option(help="Multiaddress of the Store node to ask; nwaku finds one itself."),
-        ],
-        None,
-    ),
-    "wait_for_node": (
-        Annotated[
-            bool | None,
-            typer.Option(
-                "--wait-for-node/--no-wait-for-node",
-                help="Start although no node answers, and go on trying; `peer` does.",
-            ),
-        ],
-        None,
-    ),
     "state": (
         Annotated[
             str | None,
@@ -101,23 +65,6 @@ _COMMON: dict[str, tuple[Any, Any]] = {
         ],
         None,
     ),
-    "retry_policy": (
-        Annotated[
-            str,
-            typer.Option(
-                help="When what nobody acknowledged goes again: fixed, doubling, or what a plugin "
-                "knows.",
-            ),
-        ],
-        "fixed",
-    ),
-    "rate_limit_file": (
-        Annotated[
-            Path | None,
-            typer.Option(help="Where the spent budget outlives the process."),
-        ],
-        None,
-    ),
     "journal": (
         Annotated[
             Path | None,
@@ -125,13 +72,6 @@ _COMMON: dict[str, tuple[Any, Any]] = {
         ],
         None,
     ),
-    "drop_incoming": (
-        Annotated[
-            float, typer.Option(help="Share of live messages to throw away, to try reliability.")
-        ],
-        0.0,
-    ),
-    "seed": (Annotated[int | None, typer.Option(help="Make random choices repeatable.")], None),
 }
 
 
@@ -153,12 +93,10 @@ class ChannelArguments:
         """
         from ..channel import ReliableChannel
 
-        waits = self.common["wait_for_node"]
-        common = self.common | {
-            "state": self.common["state"] or default_state,
-            "wait_for_node": wait_for_node if waits is None else waits,
-        }
-        return ReliableChannel(**self.options, **common)
+        # Without a share of its own a channel cannot be cut off, which `peer` may want.
+        options = {"wait_for_node": wait_for_node, "drop_incoming": 0.0, **self.options}
+        common = self.common | {"state": self.common["state"] or default_state}
+        return ReliableChannel(**common, **options)
 
 
 def with_channel_flags(
@@ -190,22 +128,30 @@ def with_channel_flags(
     return wrapper
 
 
+NO_FLAGS: Final = frozenset({"marker", "marker_required", "require_signatures"})
+"""Options of which a command line has nothing to say: they go with bytes, or with a signing."""
+NAMES: Final = frozenset({"id_function", "retrieval_strategy", "retry_policy", "wire_profile"})
+"""Options of which a command line can only give the name."""
+
+
 def _parameters() -> dict[str, inspect.Parameter]:
-    """One keyword parameter an option, its help taken from the option's own docstring.
+    """One keyword parameter an option, its help taken from its declaration.
 
     What is not given stays None, so that the wire profile can choose its own default.
     """
-    hints, help_texts = get_type_hints(ChannelOptions), attribute_docstrings(ChannelOptions)
-    # A function, or a profile, cannot be written in a command line.
-    hints |= {"retrieval_strategy": str, "wire_profile": str}
+    hints, help_texts = get_type_hints(ChannelOptions), option_texts()
+    hints |= dict.fromkeys(NAMES, str) | {"rate_limit_file": Path}
     found = {}
     for field in fields(ChannelOptions):
+        if field.name in NO_FLAGS:
+            continue
         flag = "--" + field.name.replace("_", "-")
         if hints[field.name] is bool:
             flag = f"{flag}/--no-{flag[2:]}"
-        assert field.default is not MISSING
-        help_text = f"{help_texts[field.name]} \\[default: {field.default}]"
-        option = typer.Option(flag, help=help_text, rich_help_panel="Channel options")
+        default = "" if field.default is None else f" \\[default: {field.default}]"
+        option = typer.Option(
+            flag, help=help_texts[field.name] + default, rich_help_panel="Channel options"
+        )
         found[field.name] = inspect.Parameter(
             field.name,
             inspect.Parameter.KEYWORD_ONLY,
@@ -213,21 +159,6 @@ def _parameters() -> dict[str, inspect.Parameter]:
             default=None,
         )
     return found
-
-
-def attribute_docstrings(kind: type) -> dict[str, str]:
-    """The texts that stand below the fields of a class."""
-    (tree,) = ast.parse(inspect.getsource(kind)).body
-    assert isinstance(tree, ast.ClassDef)
-    texts = {}
-    for statement, below in zip(tree.body, tree.body[1:], strict=False):
-        match statement, below:
-            case (
-                ast.AnnAssign(target=ast.Name(id=name)),
-                ast.Expr(value=ast.Constant(value=str(text))),
-            ):
-                texts[name] = " ".join(text.split())
-    return texts
 
 
 _option_parameters = _parameters()

@@ -11,7 +11,14 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Final, Protocol
 
+from .declared import check, given, number
 from .nim_hash import HashPair, hash_pair, remainder, spread
+
+MIN_ERROR_RATE: Final = 1e-9
+
+
+def _is_error_rate(value: object) -> bool:
+    return isinstance(value, float) and MIN_ERROR_RATE <= value < 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,19 +26,16 @@ class BloomParameters:
     """The size of a filter; two participants can read each other's only if theirs are equal.
 
     Raises:
-        ValueError: a capacity below 1, or an error rate outside 0 to 1.
+        ValueError: a value that is not allowed; the text names it and what is.
     """
 
-    capacity: int = 10_000
-    error_rate: float = 0.001
+    capacity: int = number(10_000, "messages", 1, 50_000)
+    """Messages that a bloom filter holds. Must be equal for all participants."""
+    error_rate: float = given(0.001, f"a number from {MIN_ERROR_RATE} to below 1", _is_error_rate)
+    """Share of false positives of a full bloom filter. Must be equal for all participants."""
 
     def __post_init__(self) -> None:
-        if self.capacity < 1:
-            raise ValueError(f"bloom filter capacity is {self.capacity}; it must be at least 1")
-        if not 0 < self.error_rate < 1:
-            raise ValueError(
-                f"bloom filter error rate is {self.error_rate}; it must lie between 0 and 1"
-            )
+        check(self)
 
     @property
     def bits_per_element(self) -> int:

@@ -1,10 +1,13 @@
-"""The options of the core. Defaults are those that js-waku documents, or better ones that say
-why."""
+"""The options of the core, declared once for all that shows or checks them.
 
-from dataclasses import dataclass, field, fields
-from typing import Final, Literal
+Defaults are those that js-waku documents, or better ones that say why.
+"""
+
+from dataclasses import dataclass, field
+from typing import Final, Literal, get_args
 
 from .bloom import BloomParameters
+from .declared import check, number, word
 from .retries import RetryPolicy, fixed
 
 MAX_MESSAGE_BYTES: Final = 150_000 - 1024
@@ -18,69 +21,61 @@ MAX_CAUSAL_HISTORY_SIZE: Final = 1_000
 MAX_REQUESTS_PER_MESSAGE: Final = 100
 """Nobody asks for more at once: js-waku and nim-sds for 3."""
 
+SyncScheduleName = Literal["suppressed", "js-waku"]
+SYNC_SCHEDULES: Final = get_args(SyncScheduleName)
+
 
 @dataclass(frozen=True, slots=True)
 class RepairOptions:
     """SDS-R, the repair of missing messages by other participants.
 
     Raises:
-        ValueError: a value outside what its field allows.
+        ValueError: a value that is not allowed; the text names it and what is.
     """
 
     enabled: bool = True
-    t_min_ms: int = 30_000
-    """Earliest time after a gap was noticed at which it is asked for."""
-    t_max_ms: int = 120_000
-    """Latest time; also the span over which the answers of different participants are spread."""
-    num_response_groups: int = 1
-    """Groups that share the answering: `max(1, participants / 128)` is advised, equal for
-    everybody."""
-    max_requests_per_message: int = 3
-    buffer_size: int = 1_000
-    """Entries in each of the two repair buffers; the entry that is due last makes room."""
-    max_request_attempts: int = 5
-    """How often a missing message is asked for before a rest as long as it has been wanted, after
-    which a new reference starts over. DIVERGES: js-waku asks once, whether or not anybody heard
-    it."""
-    sweep_interval_ms: int = 5_000
-    """At most one sync message is sent within it for requests alone."""
-    cache_bytes: int = 4 * 1024 * 1024
-    """Whole messages kept to answer requests with; the oldest make room."""
+    t_min_ms: int = number(30_000, "ms", 0)
+    """Earliest time after a gap was noticed at which other participants are asked for the missing
+    message."""
+    t_max_ms: int = number(120_000, "ms", 1)
+    """Latest time after a gap was noticed at which other participants are asked; also the span over
+    which their answers are spread. 300,000 in `nim`."""
+    num_response_groups: int = number(1, "groups", 1)
+    """Groups of participants of which one answers a repair request. SDS-R advises `max(1,
+    participants / 128)`. Must be equal for all participants."""
+    max_requests_per_message: int = number(3, "requests", 1, MAX_REQUESTS_PER_MESSAGE)
+    """Missing messages that one message asks for."""
+    buffer_size: int = number(1_000, "entries", 1)
+    """Maximum number of repair requests, and of answers, that are planned. The one that is due last
+    is evicted."""
+    # DIVERGES: js-waku asks once, whether or not anybody heard it.
+    max_request_attempts: int = number(5, "attempts", 1)
+    """How often a missing message is asked for, before a rest as long as it has been missing; a new
+    reference then starts over."""
+    sweep_interval_ms: int = number(5_000, "ms", 0)
+    """Minimum interval between sync messages that are sent for repair requests alone."""
+    cache_bytes: int = number(4 * 1024 * 1024, "bytes", 0)
+    """Size of the cache of whole messages from which repair requests are answered; the oldest are
+    evicted. Give more if there is no Store."""
     cache_durably: bool = False
-    """Whether those of others outlive a restart as own ones do, where anything does: of use where
-    there is no Store, at the cost of writing each message whole."""
-    answers_per_minute: int = 1_200
-    """Messages that are broadcast again for others; what is asked for beyond goes unanswered."""
-    answer_bytes_per_minute: int = 16 * 1024 * 1024
-    """The same in bytes."""
-    requester_answers_per_minute: int = 300
-    """Messages that are broadcast again for one requester."""
-    requester_answer_bytes_per_minute: int = 4 * 1024 * 1024
-    """The same in bytes: all of the cache once a minute."""
+    """Whether messages of others in the cache outlive a restart as own ones do: of use without a
+    Store, at the cost of writing each message whole."""
+    answers_per_minute: int = number(1_200, "messages per minute", 1)
+    """Maximum number of messages a minute that are broadcast again for others. Requests beyond it
+    are not answered."""
+    answer_bytes_per_minute: int = number(16 * 1024 * 1024, "bytes per minute", 1)
+    """Maximum number of bytes a minute that are broadcast again for others."""
+    requester_answers_per_minute: int = number(300, "messages per minute", 1)
+    """Maximum number of messages a minute that are broadcast again for one participant."""
+    requester_answer_bytes_per_minute: int = number(4 * 1024 * 1024, "bytes per minute", 1)
+    """Maximum number of bytes a minute that are broadcast again for one participant."""
     asks_when_told: bool = False
     """Whether the owner says from when on a missing message is asked for (`SdsProtocol.wanted`);
     else it is from the first."""
 
     def __post_init__(self) -> None:
-        _require(self, "t_min_ms", 0)
-        _require(self, "t_max_ms", 1)
-        if self.t_max_ms < self.t_min_ms:
-            raise ValueError(
-                f"t_max_ms is {self.t_max_ms}; it must not be below t_min_ms, {self.t_min_ms}"
-            )
-        for name in (
-            "num_response_groups",
-            "buffer_size",
-            "max_request_attempts",
-            "answers_per_minute",
-            "answer_bytes_per_minute",
-            "requester_answers_per_minute",
-            "requester_answer_bytes_per_minute",
-        ):
-            _require(self, name, 1)
-        _require(self, "max_requests_per_message", 1, MAX_REQUESTS_PER_MESSAGE)
-        _require(self, "cache_bytes", 0)
-        _require(self, "sweep_interval_ms", 0)
+        check(self)
+        check_order("t_min_ms", self.t_min_ms, "t_max_ms", self.t_max_ms)
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,36 +83,36 @@ class Limits:
     """What each buffer holds at most. Reaching a limit is an event or an error, never silence.
 
     Raises:
-        ValueError: a limit below 1.
+        ValueError: a value that is not allowed; the text names it and what is.
     """
 
-    log_entries: int = 1_000_000
-    """The oldest entries leave the log, from an archive some thousands at a time; messages older
-    than these are refused from then on."""
-    log_bytes: int = 1024 * 1024 * 1024
-    """The same in bytes of content."""
-    log_window_entries: int = LOG_WINDOW_ENTRIES
-    """Of a log that is archived, the newest entries that stay in memory."""
-    outgoing_messages: int = 10_000
-    """Own messages without acknowledgement; `send` refuses more."""
-    incoming_messages: int = 10_000
-    """Messages that wait for others; of the sender with most, the one that has waited longest is
-    refused and may come again."""
-    incoming_bytes: int = 64 * 1024 * 1024
-    """The same in bytes of memory, references included."""
-    missing_entries: int = 20_000
-    """Messages known by reference alone; of the participant who refers to most, the oldest
-    references make room, all of a message that are not looked for yet before any that are."""
-    participants: int = 20_000
-    """Senders that are remembered; the one not heard for longest is forgotten."""
-    unknown_references: int = MAX_CAUSAL_HISTORY_SIZE
-    """Unknown messages that one message may refer to; it is refused beyond."""
-    repair_requests: int = MAX_REQUESTS_PER_MESSAGE
-    """Messages that one message may ask for; it is refused beyond."""
+    log_entries: int = number(1_000_000, "messages", 1)
+    """Maximum number of messages in the log. The oldest are evicted, some thousands at a time with
+    `state`; older messages are then refused."""
+    log_bytes: int = number(1024 * 1024 * 1024, "bytes", 1)
+    """Maximum number of bytes of content in the log."""
+    log_window_entries: int = number(LOG_WINDOW_ENTRIES, "messages", 1)
+    """Newest entries of an archived log that stay in memory."""
+    outgoing_messages: int = number(10_000, "messages", 1)
+    """Maximum number of own messages that are not acknowledged; `send` refuses more."""
+    incoming_messages: int = number(10_000, "messages", 1)
+    """Maximum number of received messages that wait for missing ones. Of the sender with most, the
+    message that has waited longest is refused, and may come again."""
+    incoming_bytes: int = number(64 * 1024 * 1024, "bytes", 1)
+    """Maximum number of bytes, references included, of received messages that wait for missing
+    ones."""
+    missing_entries: int = number(20_000, "messages", 1)
+    """Maximum number of messages that we know exist but have not received. References of the
+    participant who refers to most are dropped, with `references_dropped`."""
+    participants: int = number(20_000, "participants", 1)
+    """Maximum number of senders that are remembered; the one not heard for longest is evicted."""
+    unknown_references: int = number(MAX_CAUSAL_HISTORY_SIZE, "references", 1)
+    """Unknown messages that one message may refer to; a message with more is refused."""
+    repair_requests: int = number(MAX_REQUESTS_PER_MESSAGE, "requests", 1)
+    """Messages that one message may ask for; a message with more is refused."""
 
     def __post_init__(self) -> None:
-        for name in fields(self):
-            _require(self, name.name, 1)
+        check(self)
 
 
 @dataclass(frozen=True, slots=True)
@@ -159,68 +154,49 @@ class SdsOptions:
     """How one participant of one channel behaves.
 
     Raises:
-        ValueError: a value outside what its field allows; the text names the field and the range.
+        ValueError: a value that is not allowed; the text names it and what is.
     """
 
-    causal_history_size: int = 200
-    """Entries of the log that each message carries."""
-    possible_acks_threshold: int = 2
-    """Participants whose bloom filter must hold a message before that counts as an
-    acknowledgement."""
+    causal_history_size: int = number(200, "references", 0, MAX_CAUSAL_HISTORY_SIZE)
+    """Earlier messages that each message refers to; 10 in `nim`. With few (LIP 173 has 2) only a
+    Store can recover all."""
+    possible_acks_threshold: int = number(2, "participants", 1)
+    """Participants whose bloom filter must hold a message before it counts as acknowledged."""
     bloom: BloomParameters = field(default_factory=BloomParameters)
-    retry_interval_ms: int = 30_000
-    """How long an unacknowledged message waits before it is sent again."""
-    possibly_acknowledged_retry_interval_ms: int | None = None
-    """The same for a message that somebody may have; twice `retry_interval_ms` where None."""
-    max_retry_attempts: int = 10
+    retry_interval_ms: int = number(30_000, "ms", 1)
+    """Wait before an unacknowledged message is sent again."""
+    possibly_acknowledged_retry_interval_ms: int | None = number(None, "ms", 1)
+    """Wait before a message is sent again that some participant may have."""
+    """Twice `retry_interval_ms` where None."""
+    max_retry_attempts: int = number(10, "attempts", 0)
+    """Retries of a message before `delivery_failed`."""
     retry_policy: RetryPolicy = fixed
     """Makes of these intervals when a message goes again."""
-    sync_min_interval_ms: int = 30_000
-    """The interval in which the whole channel, not each participant, sends about one sync message;
-    0 for none."""
-    sync_schedule: Literal["suppressed", "js-waku"] = "suppressed"
-    """`suppressed` stays at about one message an interval whatever the group's size; `js-waku`
-    sends N an interval."""
-    sweep_in_buf_interval_ms: int = 5_000
-    timeout_for_lost_messages_ms: int = 300_000
-    """How long messages wait for a missing one before it counts as lost; 0 for ever. DIVERGES:
-    js-waku waits for ever by default, and one message lost for good then blocks the channel for
-    good."""
-    max_message_bytes: int = MAX_MESSAGE_BYTES
-    """How long an encoded message may be."""
-    retention_ms: int = 0
-    """How old by its Lamport timestamp an entry of the log may become before it leaves; 0 for any
-    age."""
-    max_lamport_ahead_ms: int = DAY_MS
-    """How far ahead of local time a Lamport timestamp may be; one message beyond would move
-    everybody for good."""
+    sync_min_interval_ms: int = number(30_000, "ms", 0)
+    """Interval in which the whole channel, not each participant, sends about one sync message; 0
+    sends none, the default of `nim`, as nim-sds takes them for content."""
+    sync_schedule: SyncScheduleName = word("suppressed", SYNC_SCHEDULES)
+    """Schedule of sync messages: `suppressed` sends about one an interval whatever the size of the
+    group, `js-waku` one for each participant."""
+    sweep_in_buf_interval_ms: int = number(5_000, "ms", 1)
+    """Interval at which messages that wait for missing ones are reviewed."""
+    # DIVERGES: js-waku waits for ever by default, and a lost message then blocks the channel.
+    timeout_for_lost_messages_ms: int = number(300_000, "ms", 0)
+    """Wait before a missing message counts as lost. With 0, as js-waku has it, there is no timeout,
+    and one lost message blocks the channel."""
+    max_message_bytes: int = number(MAX_MESSAGE_BYTES, "bytes", 1)
+    """Maximum size of an encoded message; by default what every node relays."""
+    retention_ms: int = number(0, "ms", 0)
+    """Age, by Lamport timestamp, at which a message is evicted from the log; 0 for any age."""
+    max_lamport_ahead_ms: int = number(DAY_MS, "ms", 0)
+    """How far ahead of local time the Lamport timestamp of a message may be; 365 days in `nim`,
+    whose clocks run ahead by a second with each message beyond one a second."""
     repair: RepairOptions = field(default_factory=RepairOptions)
     limits: Limits = field(default_factory=Limits)
     behaviour: Behaviour = field(default_factory=Behaviour)
 
     def __post_init__(self) -> None:
-        _require(self, "causal_history_size", 0, MAX_CAUSAL_HISTORY_SIZE)
-        for name in (
-            "possible_acks_threshold",
-            "retry_interval_ms",
-            "sweep_in_buf_interval_ms",
-            "max_message_bytes",
-        ):
-            _require(self, name, 1)
-        for name in (
-            "max_retry_attempts",
-            "sync_min_interval_ms",
-            "timeout_for_lost_messages_ms",
-            "max_lamport_ahead_ms",
-            "retention_ms",
-        ):
-            _require(self, name, 0)
-        if self.possibly_acknowledged_retry_interval_ms is not None:
-            _require(self, "possibly_acknowledged_retry_interval_ms", 1)
-        if self.sync_schedule not in ("suppressed", "js-waku"):
-            raise ValueError(
-                f"sync_schedule is {self.sync_schedule!r}; allowed are 'suppressed' and 'js-waku'"
-            )
+        check(self)
 
     @property
     def possibly_acknowledged_interval_ms(self) -> int:
@@ -228,15 +204,11 @@ class SdsOptions:
         return self.possibly_acknowledged_retry_interval_ms or 2 * self.retry_interval_ms
 
 
-def _require(options: object, name: str, least: int, most: int | None = None) -> None:
-    value = getattr(options, name)
-    if (
-        not isinstance(value, int)
-        or isinstance(value, bool)
-        or value < least
-        or (most is not None and value > most)
-    ):
-        allowed = f"a whole number of at least {least}" + (
-            f" and at most {most}" if most is not None else ""
-        )
-        raise ValueError(f"{name} is {value!r}; allowed is {allowed}")
+def check_order(least_name: str, least: int, name: str, value: int) -> None:
+    """Check two options of which one must not be below the other.
+
+    Raises:
+        ValueError: it is.
+    """
+    if value < least:
+        raise ValueError(f"`{name}` must be at least `{least_name}`, {least} (got {value})")

@@ -246,7 +246,7 @@ def test_what_a_hub_cannot_use_is_refused() -> None:
         ChannelHub(None)  # type: ignore[arg-type]
     with pytest.raises(ValueError, match=r"^`node` must be an http.* \(got 'b'\)"):
         ChannelHub(["http://a", "b"])
-    with pytest.raises(ValueError, match=r"^redundancy is 0; allowed is a whole number"):
+    with pytest.raises(ValueError, match=r"^`redundancy` must be at least 1"):
         ChannelHub("http://a", redundancy=0)
     with pytest.raises(TypeError, match="redundancy"):
         ChannelHub("http://a").channel(channel_id="ops", sender_id="bot", redundancy=3)

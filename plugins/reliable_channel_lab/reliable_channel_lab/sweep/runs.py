@@ -37,6 +37,21 @@ _OF_THE_RUNTIME: Final = frozenset(
         "rate_limit_enabled",
         "rate_limit_messages_per_epoch",
         "rate_limit_epoch_period_s",
+        "rate_limit_file",
+        "retry_policy",
+        "id_function",
+        "content_topic",
+        "pubsub_topic",
+        "cluster_id",
+        "num_shards",
+        "service",
+        "store_peer",
+        "wait_for_node",
+        "require_signatures",
+        "marker",
+        "marker_required",
+        "drop_incoming",
+        "seed",
     }
 )
 OPTIONS: Final = tuple(name for name in OPTION_NAMES if name not in _OF_THE_RUNTIME)
