@@ -4,21 +4,31 @@ The channel runs in an event loop and a thread of its own; each call here waits 
 without a node share one, so that they meet.
 """
 
-from collections.abc import Callable, Iterator, Sequence
+import time
+from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from contextlib import ExitStack, suppress
 from functools import partial
+from pathlib import Path
 from types import TracebackType
-from typing import Any, Final, Self
+from typing import Final, Self, TypeVar, Unpack
 
 import anyio
 from anyio.from_thread import BlockingPortal, BlockingPortalProvider, start_blocking_portal
 
 from .channel import ReliableChannel, Request
+from .encryption import Encryption
+from .engine.rate_limit import Budget
 from .engine.statistics import ChannelStatistics
 from .errors import ChannelClosed
 from .events import Event
-from .runtime import EventReader, Follower
+from .options import ChannelOptions, OptionValues, PresetName
+from .runtime import EventReader, Follower, SyncStatus
 from .sds.log_entry import LogEntry
+from .signing import Signing
+from .state import StateStore
+from .transport import Transport
+
+T = TypeVar("T")
 
 _SHARED_LOOP: Final = BlockingPortalProvider()
 """The event loop of all channels without a node, as long as there are any: they share a node, and a
@@ -35,20 +45,75 @@ class BlockingReliableChannel:
             for event in channel.events(timeout_s=10):
                 print(event)
 
-    Takes the arguments of `ReliableChannel`.
+    Takes the arguments of `ReliableChannel`, and has its methods; where those are `aclose` and
+    iterators, these are `close` and iterators that wait.
     """
 
-    def __init__(self, *arguments: Any, **keywords: Any) -> None:
-        self._channel = ReliableChannel(*arguments, **keywords)
+    def __init__(
+        self,
+        node: str | Sequence[str] | None = None,
+        *,
+        channel_id: str,
+        sender_id: str,
+        transport: Transport | None = None,
+        encryption: Encryption | str | None = None,
+        signing: Signing | None = None,
+        sync: str = "sds",
+        state: str | StateStore | None = None,
+        journal: str | Path | None = None,
+        plugins: Sequence[object] = (),
+        now_ns: Callable[[], int] = time.time_ns,
+        preset: PresetName = "documented",
+        options: ChannelOptions | None = None,
+        **values: Unpack[OptionValues],
+    ) -> None:
+        self._channel = ReliableChannel(
+            node,
+            channel_id=channel_id,
+            sender_id=sender_id,
+            transport=transport,
+            encryption=encryption,
+            signing=signing,
+            sync=sync,
+            state=state,
+            journal=journal,
+            plugins=plugins,
+            now_ns=now_ns,
+            preset=preset,
+            options=options,
+            **values,
+        )
+        self.channel_id = self._channel.channel_id
+        self.sender_id = self._channel.sender_id
+        self.content_topic = self._channel.content_topic
+        self.options = self._channel.options
+        self.seed = self._channel.seed
+        self.has_node = self._channel.has_node
         self._exit = ExitStack()
         self._portal: BlockingPortal | None = None
 
-    def __enter__(self) -> Self:
+    def open(self) -> None:
+        """Connect, subscribe and start; `with` calls it.
+
+        Raises:
+            ChannelUnavailable, StateError: as `ReliableChannel.open`.
+        """
+        if self._portal is not None:
+            return
         with ExitStack() as stack:
-            portal = start_blocking_portal() if self._channel.has_node else _SHARED_LOOP
-            self._portal = stack.enter_context(portal)
-            stack.enter_context(self._portal.wrap_async_context_manager(self._channel))
+            shared = start_blocking_portal() if self.has_node else _SHARED_LOOP
+            portal = stack.enter_context(shared)
+            stack.enter_context(portal.wrap_async_context_manager(self._channel))
             self._exit = stack.pop_all()
+        self._portal = portal
+
+    def close(self) -> None:
+        """Stop, as `ReliableChannel.aclose`; twice does nothing."""
+        self._exit.close()
+        self._portal = None
+
+    def __enter__(self) -> Self:
+        self.open()
         return self
 
     def __exit__(
@@ -57,8 +122,7 @@ class BlockingReliableChannel:
         error: BaseException | None,
         traceback: TracebackType | None,
     ) -> None:
-        self._exit.close()
-        self._portal = None
+        self.close()
 
     def send(self, payload: bytes, *, idempotency_key: str | None = None) -> Request:
         """Accept a message for every participant; one for each `idempotency_key`.
@@ -112,6 +176,27 @@ class BlockingReliableChannel:
         """Say that an event was handled, as `ReliableChannel.confirm`."""
         self._opened().call(self._channel.confirm, event)
 
+    def explain_budget(self) -> Budget:
+        """What the rate limit lets out, what waits, and when that goes."""
+        return self._opened().call(self._channel.explain_budget)
+
+    @property
+    def sync_status(self) -> SyncStatus:
+        """Whether this participant has all that it knows of, with counts."""
+        return self._opened().call(lambda: self._channel.sync_status)
+
+    def sync_status_changes(
+        self, *, timeout_s: float | None = None
+    ) -> "BlockingIterator[SyncStatus]":
+        """Iterate over the present sync status and each other one; ends when it did not change for
+        `timeout_s`, or at close.
+
+        Raises:
+            ChannelClosed: the channel is not open.
+        """
+        changes = self._opened().call(self._channel.sync_status_changes)
+        return BlockingIterator(self._opened, changes, timeout_s)
+
     def log(self, *, last: int | None = None) -> Sequence[LogEntry]:
         """The channel's log, or its newest `last` entries, in order."""
         return self._opened().call(partial(self._channel.log, last=last))
@@ -124,24 +209,60 @@ class BlockingReliableChannel:
         """A snapshot of counters and buffers."""
         return self._opened().call(self._channel.statistics)
 
+    @property
+    def dropped_incoming(self) -> int:
+        """Messages thrown away because of `drop_incoming`."""
+        return self._channel.dropped_incoming
+
+    def cut_off(self, cut_off: bool) -> None:
+        """Cut this participant off from the network, or connect it again: for tests of
+        reliability."""
+        self._opened().call(self._channel.cut_off, cut_off)
+
     def _opened(self) -> BlockingPortal:
         if self._portal is None:
             raise ChannelClosed("the channel is not open: use it inside `with`")
         return self._portal
 
 
-class BlockingEventReader(Iterator[Event]):
-    """Events of a channel for code without an event loop; as `EventReader`."""
+class BlockingIterator(Iterator[T]):
+    """An asynchronous iterator for code without an event loop."""
 
     def __init__(
         self,
         opened: Callable[[], BlockingPortal],
-        events: EventReader | Follower,
+        iterator: AsyncIterator[T],
         timeout_s: float | None,
     ) -> None:
         self._opened = opened
-        self._events = events
+        self._iterator = iterator
         self._timeout_s = timeout_s
+
+    def __next__(self) -> T:
+        """Wait for the next one.
+
+        Raises:
+            ChannelClosed: the channel is not open.
+        """
+        found = self._opened().call(self._following)
+        if not found:
+            raise StopIteration
+        return found[0]
+
+    async def _following(self) -> list[T]:
+        with anyio.move_on_after(self._timeout_s):
+            async for one in self._iterator:
+                return [one]
+        return []
+
+
+class BlockingEventReader(BlockingIterator[Event]):
+    """Events of a channel for code without an event loop; as `EventReader`.
+
+    The next event confirms the one before.
+    """
+
+    _iterator: EventReader | Follower
 
     def __enter__(self) -> Self:
         return self
@@ -154,38 +275,23 @@ class BlockingEventReader(Iterator[Event]):
     ) -> None:
         self.close()
 
-    def __next__(self) -> Event:
-        """Confirm the event before, and wait for the next one.
-
-        Raises:
-            ChannelClosed: the channel is not open.
-        """
-        if (event := self._opened().call(self._following)) is None:
-            raise StopIteration
-        return event
-
     def close(self) -> None:
         """End the reader: the channel keeps no events for it."""
         with suppress(ChannelClosed):
-            self._opened().call(self._events.aclose)
-
-    async def _following(self) -> Event | None:
-        with anyio.move_on_after(self._timeout_s):
-            return await anext(self._events, None)
-        return None
+            self._opened().call(self._iterator.aclose)
 
 
 class BlockingFollower(BlockingEventReader):
     """A snapshot of the log, and the events after it; as `Follower`."""
 
-    _events: Follower
+    _iterator: Follower
 
     def __enter__(self) -> Self:
         """Make the snapshot."""
-        self._opened().call(self._events.__aenter__)
+        self._opened().call(self._iterator.__aenter__)
         return self
 
     @property
     def snapshot(self) -> Sequence[LogEntry]:
         """Own and delivered messages in the order of the log, each with its whole payload."""
-        return self._events.snapshot
+        return self._iterator.snapshot

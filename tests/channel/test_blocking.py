@@ -1,8 +1,10 @@
 """The channel without `async`."""
 
+import inspect
+
 import pytest
 
-from reliable_channel import BlockingReliableChannel, MessageSent
+from reliable_channel import BlockingReliableChannel, MessageSent, ReliableChannel
 from reliable_channel.errors import ChannelClosed, EmptyContent
 from reliable_channel.events import SendingMessage
 
@@ -59,3 +61,64 @@ def test_a_follower_has_the_log_and_what_comes_after_it() -> None:
             request = alice.send(b"two")
             sending = next(event for event in follower if isinstance(event, SendingMessage))
             assert sending == SendingMessage(request.message_id, request.request_id)
+
+
+def public(kind: type) -> dict[str, object]:
+    return {name: member for name, member in vars(kind).items() if not name.startswith("_")}
+
+
+def test_it_has_all_that_the_asynchronous_one_has() -> None:
+    ours, theirs = public(BlockingReliableChannel), public(ReliableChannel)
+    attributes = {"has_node"}  # an attribute of one, a property of the other
+    assert set(ours) == set(theirs) - {"aclose"} - attributes | {"close"}
+    for name in set(ours) & set(theirs):
+        if isinstance(ours[name], property):
+            assert isinstance(theirs[name], property), name
+            continue
+        own = inspect.signature(getattr(BlockingReliableChannel, name)).parameters
+        waited = {key: value for key, value in own.items() if key != "timeout_s"}
+        assert waited == dict(inspect.signature(getattr(ReliableChannel, name)).parameters), name
+    one = BlockingReliableChannel(channel_id="c", sender_id="a", seed=5)
+    for name in vars(ReliableChannel(channel_id="c", sender_id="a")):
+        assert name.startswith("_") or hasattr(one, name), name
+
+
+def test_it_takes_the_same_arguments() -> None:
+    assert inspect.signature(BlockingReliableChannel) == inspect.signature(ReliableChannel)
+
+
+def test_the_constructor_has_at_most_twelve_parameters_beside_options() -> None:
+    beside = set(inspect.signature(ReliableChannel).parameters) - {"preset", "options", "values"}
+    assert len(beside) <= 12
+
+
+def test_a_misspelt_option_is_a_type_error() -> None:
+    # mypy --strict fails where an ignored error is none (`make types`).
+    with pytest.raises(TypeError, match="did you mean `history`"):
+        ReliableChannel(channel_id="c", sender_id="a", histry="none")  # type: ignore[call-arg]
+    with pytest.raises(TypeError, match="did you mean `history`"):
+        BlockingReliableChannel(channel_id="c", sender_id="a", histry="none")  # type: ignore[call-arg]
+    with pytest.raises(ValueError, match="`history` must be"):
+        BlockingReliableChannel(channel_id="c", sender_id="a", history="no")  # type: ignore[arg-type]
+
+
+def test_open_and_close_without_with() -> None:
+    channel = BlockingReliableChannel("memory://hand", channel_id="script", sender_id="alice")
+    channel.open()
+    channel.open()
+    channel.send(b"one")
+    assert channel.sync_status.received == 0
+    assert not channel.explain_budget().enabled
+    assert next(channel.sync_status_changes()) == channel.sync_status
+    assert channel.dropped_incoming == 0
+    with pytest.raises(ValueError, match="drop_incoming"):
+        channel.cut_off(True)
+    channel.close()
+    channel.close()
+    with pytest.raises(ChannelClosed):
+        channel.send(b"two")
+
+
+def test_the_status_ends_when_it_does_not_change() -> None:
+    with BlockingReliableChannel("memory://still", channel_id="c", sender_id="alice") as channel:
+        assert len(list(channel.sync_status_changes(timeout_s=0.01))) == 1

@@ -41,7 +41,7 @@ def test_bits_and_hashes_follow_from_the_error_rate(
 
 @pytest.mark.parametrize("capacity", [0, -1])
 def test_a_capacity_below_one_is_refused(capacity: int) -> None:
-    with pytest.raises(ValueError, match=rf"^`capacity` must be between 1 and 50000 \(got {capacity}\)"):
+    with pytest.raises(ValueError, match=rf"^`capacity` must be between .* \(got {capacity}\)"):
         BloomParameters(capacity=capacity)
 
 
