@@ -13,7 +13,6 @@ from .sds.ids import IdFunction
 from .sds.options import SyncScheduleName
 from .sds.profile import WireProfile
 from .sds.retries import RetryPolicy
-from .transport.settings import Service
 
 RetrievalStrategy = str | RepairPolicy
 RetryPolicyName = str | RetryPolicy
@@ -23,6 +22,7 @@ EncryptionOrder = Literal["profile", "sds-then-encrypt", "encrypt-then-sds"]
 ENCRYPTION_ORDERS: Final = get_args(EncryptionOrder)[1:]
 """What a profile may have."""
 HistoryName = Literal["all", "since", "none"]
+Service = Literal["auto", "relay", "light"]
 StateFailure = Literal["raise", "accept"]
 SegmentationName = Literal["profile", "none", "nim-segmentation", "lip-243-v0.1"]
 PresetName = Literal["documented", "small-group", "large-group", "no-store", "lan"]

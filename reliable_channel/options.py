@@ -21,6 +21,7 @@ from .option_values import (
     RetrievalStrategy,
     RetryPolicyName,
     SegmentationName,
+    Service,
     StateFailure,
     WireProfileName,
 )
@@ -47,7 +48,6 @@ from .sds.options import (
 )
 from .sds.profile import PROFILES, WireProfile
 from .sds.profile import wire_profile as wire_profile_of
-from .transport.settings import SERVICES, Service
 
 __all__ = [
     "ENCRYPTION_ORDERS",
@@ -61,6 +61,7 @@ __all__ = [
     "RetrievalStrategy",
     "RetryPolicyName",
     "SegmentationName",
+    "Service",
     "StateFailure",
     "SyncScheduleName",
     "WireProfileName",
@@ -259,7 +260,7 @@ class ChannelOptions:
     """Cluster of the Waku network."""
     num_shards: int = number(8, "shards", 1, 65_536)
     """Number of shards of the cluster."""
-    service: Service = word("auto", SERVICES)
+    service: Service = word("auto", get_args(Service))
     """Services of the Waku node to use: `relay`, `light` (light push and filter), or `auto`, which
     is relay where the node offers it."""
     store_peer: str | None = given(None, "a multiaddress", _is_text)

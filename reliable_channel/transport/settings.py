@@ -1,13 +1,13 @@
 """Where on Waku a channel lives."""
 
 from dataclasses import dataclass
-from typing import Final, Literal, get_args
 
 from waku.errors import InvalidTopic
 from waku.topics import PubsubTopic, pubsub_topic_for
 
-Service = Literal["auto", "relay", "light"]
-SERVICES: Final = get_args(Service)
+from ..option_values import Service
+
+__all__ = ["Service", "WakuSettings"]
 
 
 @dataclass(frozen=True, slots=True)
