@@ -1,0 +1,56 @@
+"""An option is declared once: its default, its check and its text."""
+
+from dataclasses import dataclass
+from typing import Any
+
+import pytest
+
+from reliable_channel.sds.declared import check, declared, given, number, switch, texts, word
+
+
+@dataclass(frozen=True)
+class Options:
+    pause_ms: int = number(5, "ms", 0, 3600)
+    """Pause between
+    two lines."""
+    tries: int | None = number(None, "tries", 1)
+    """How often it is tried."""
+    manner: str = word("kind", ("kind", "rough", "none"))
+    loud: bool = switch(False)
+    name: str = given("x", "a name", lambda value: isinstance(value, str) and bool(value))
+    note: str = "no option"
+
+    def __post_init__(self) -> None:
+        check(self)
+
+
+@pytest.mark.parametrize(
+    ("wrong", "text"),
+    [
+        ({"pause_ms": -5}, "`pause_ms` must be between 0 and 3600 (got -5)"),
+        ({"pause_ms": 3601}, "`pause_ms` must be between 0 and 3600 (got 3601)"),
+        ({"pause_ms": "six"}, "`pause_ms` must be a whole number (got 'six')"),
+        ({"pause_ms": None}, "`pause_ms` must be a whole number (got None)"),
+        ({"pause_ms": True}, "`pause_ms` must be a whole number (got True)"),
+        ({"tries": 0}, "`tries` must be at least 1 (got 0)"),
+        ({"manner": "wild"}, "`manner` must be 'kind', 'rough' or 'none' (got 'wild')"),
+        ({"loud": 1}, "`loud` must be True or False (got 1)"),
+        ({"name": ""}, "`name` must be a name (got '')"),
+    ],
+)
+def test_a_wrong_value_is_named_with_what_it_must_be(wrong: dict[str, Any], text: str) -> None:
+    with pytest.raises(ValueError) as caught:
+        Options(**wrong)
+    assert str(caught.value) == text
+
+
+def test_defaults_and_bounds_are_allowed() -> None:
+    assert Options() == Options(5, None, "kind", False, "x")
+    Options(pause_ms=3600, tries=1, manner="none")
+
+
+def test_a_declaration_has_default_and_unit_and_the_text_stands_below() -> None:
+    options = declared(Options)
+    assert list(options) == ["pause_ms", "tries", "manner", "loud", "name"]
+    assert (options["pause_ms"].default, options["pause_ms"].unit) == (5, "ms")
+    assert texts(Options)["pause_ms"] == "Pause between two lines."
