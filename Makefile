@@ -80,10 +80,7 @@ vectors: $(READY) ## the golden vectors of other implementations
 interop: $(READY) ## other implementations, real ones: js-waku and Waku nodes in containers (FULL=1: all cells), MVDS, SVS, a Status bot
 	@INTEROP_FULL=$(FULL) $(BIN)/python -m pytest interop -s $(ARGS)
 
-interop-mutation: $(READY) ## every small defect in sds and engine, one at a time: which do their tests miss? (hours; ARGS="--sample 100 --seed 5")
-	@$(BIN)/python -m tests.mutation $(ARGS)
-
-docs: $(READY) ## the same with js-waku alone, and docs/interop.md's table written from it
+interop-docs: $(READY) ## the same with js-waku alone, and docs/interop.md's table written from it
 	@INTEROP_FULL=$(FULL) INTEROP_TABLE=docs/interop.md $(BIN)/python -m pytest interop/waku -s $(ARGS)
 
 bench-runtime: $(READY) ## one message from send to MessageReceived: CPU time, calls and files, and what it costs to begin
@@ -100,6 +97,9 @@ bench-interop: $(READY) ## our peer and js-waku's over one node in containers (s
 
 crash: $(READY) ## kill participants and node under load, 200 times; nothing may be lost (ARGS="--kills 20 --seed 5")
 	@$(BIN)/python -m tests.crash $(ARGS)
+
+mutation: $(READY) ## every small defect in sds and engine, one at a time: which do their tests miss? (hours; ARGS="--sample 100 --seed 5")
+	@$(BIN)/python -m tests.mutation $(ARGS)
 
 docs: $(READY) ## write docs/reference.md from the docstrings, docs/conformance.md from the tests, the figures of docs/choosing.md
 	@$(BIN)/python -m docs.generate
