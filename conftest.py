@@ -5,6 +5,8 @@ import os
 
 from hypothesis import HealthCheck, settings
 
+from reliable_channel.sds import states
+
 os.environ["RELIABLE_CHANNEL_PLUGINS"] = "none"
 os.environ["RELIABLE_CHANNEL_TEST_PATIENCE_S"] = "600"
 
@@ -12,3 +14,5 @@ settings.register_profile(
     "any machine", deadline=None, suppress_health_check=[HealthCheck.too_slow]
 )
 settings.load_profile("any machine")
+
+states.check_transitions = True

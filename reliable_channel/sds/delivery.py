@@ -7,6 +7,7 @@ from .incoming import ParkedMessage, in_log_order
 from .log_entry import LogEntry
 from .message import HistoryEntry, MessageKind
 from .state import ChannelState
+from .states import Event
 
 JOINING_TIMEOUT_MS = 300_000
 """How long earlier messages are looked for where missing ones are waited for without end."""
@@ -35,9 +36,10 @@ class Delivery:
                 state.referable_syncs.add(message_id)
             else:
                 self._log(parked)
+            state.moved(message_id, Event.COMPLETE)
             durably = state.options.repair.cache_durably
             state.repair_cache.add(message_id, parked.data, durably=durably)
-            released = state.incoming_buffer.settle(message_id)
+            released = state.incoming_buffer.mark_delivered(message_id)
             if at_once and released:
                 ready.extend(
                     state.incoming_buffer.take(p.message.message_id) for p in in_log_order(released)
@@ -67,18 +69,21 @@ class Delivery:
     def pass_over(self, message_id: str) -> None:
         """Let go of a message that is not wanted, and deliver what waited for it alone."""
         buffer = self._state.incoming_buffer
-        self._state.joining.settle(message_id)
+        self._state.joining.mark_historic(message_id)
         buffer.arrived(message_id)
-        for parked in in_log_order(buffer.settle(message_id)):
+        self._state.moved(message_id, Event.UNWANTED)
+        for parked in in_log_order(buffer.mark_delivered(message_id)):
             self.deliver(buffer.take(parked.message.message_id))
 
-    def give_up(self, entry: HistoryEntry, reason: str) -> None:
-        """Declare a missing message lost, and deliver what waited for it alone."""
+    def give_up(self, entry: HistoryEntry, reason: str, event: Event) -> None:
+        """Declare a missing message lost, and deliver messages that waited for nothing else."""
         self._state.tell(
             MessageLost(entry.message_id, entry.sender_id, entry.retrieval_hint, reason)
         )
         self._state.counters.lost += 1
-        for parked in in_log_order(self._state.incoming_buffer.give_up(entry)):
+        ready = self._state.incoming_buffer.give_up(entry)
+        self._state.moved(entry.message_id, event)
+        for parked in in_log_order(ready):
             if parked.message.message_id in self._state.incoming_buffer.parked:
                 self.deliver(self._state.incoming_buffer.take(parked.message.message_id))
 
@@ -96,14 +101,13 @@ class Delivery:
         state.joining.expire(now_ms, timeout_ms or JOINING_TIMEOUT_MS)
         if timeout_ms:
             for entry in buffer.overdue(now_ms, timeout_ms):
-                self.give_up(entry, f"not found within {timeout_ms} ms")
+                self.give_up(entry, f"not found within {timeout_ms} ms", Event.TIMEOUT)
             for stuck in buffer.deadlocked(now_ms, timeout_ms):
                 for dependency in sorted(stuck.unmet):
                     # Giving up the one before may have delivered this one, which waited for it.
                     if dependency in stuck.unmet:
-                        self.give_up(
-                            HistoryEntry(dependency), "it waits for a message that waits for it"
-                        )
+                        reason = "it waits for a message that waits for it"
+                        self.give_up(HistoryEntry(dependency), reason, Event.CYCLE)
         self.sweep_at_ms = None
         if buffer.parked or buffer.missing or buffer.unseen or state.joining.presumed:
             self.plan_sweep(now_ms)

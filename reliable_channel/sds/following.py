@@ -20,6 +20,7 @@ from .references import (
     is_too_long,
 )
 from .state import ChannelState
+from .states import TRANSITIONS, Event, State, unchecked
 from .unseen import Batch
 from .wire import Codec
 
@@ -62,6 +63,7 @@ class References:
             entry = history[index]
             if buffer.note_missing(entry, now_ms, referrer_id):
                 news.append(entry)
+            self._state.moved(entry.message_id, Event.REFERENCED)
             self._state.want(entry, now_ms, referrer_id)
         if followed:
             self._budget.spend(payer, len(followed), now_ms)
@@ -74,6 +76,7 @@ class References:
                     len(data) // REFERENCE_BYTES,
                 )
             )
+            self._moved(waiting, Event.REFERENCE_QUEUED)
             self._plan(now_ms)
         if news:
             self._state.tell(MessageMissing(tuple(news)))
@@ -102,11 +105,13 @@ class References:
             if buffer.unseen:
                 batch = buffer.unseen.heaviest()
                 ready, count = buffer.forget_unseen(batch)
+                self._moved(batch.ids, Event.LIMIT)
                 dropped[batch.referrer_id] += count
             else:
                 message_id = buffer.references.first_to_go()
                 dropped[buffer.references.owner_of(message_id)] += 1
                 ready = buffer.forget_missing(message_id)
+                state.moved(message_id, Event.LIMIT)
             self._deliver(ready)
         self._tell(dropped, f"more than {limit} references are missing")
 
@@ -115,6 +120,7 @@ class References:
         buffer, dropped = self._state.incoming_buffer, Counter[str]()
         while (batch := buffer.unseen.oldest()) and now_ms - batch.since_ms > timeout_ms:
             ready, count = buffer.forget_unseen(batch)
+            self._moved(batch.ids, Event.TIMEOUT)
             dropped[batch.referrer_id] += count
             self._deliver(ready)
         self._tell(dropped, f"not looked for within {timeout_ms} ms")
@@ -126,31 +132,28 @@ class References:
         looks for yet."""
         state, message, buffer = self._state, arrived.message, self._state.incoming_buffer
         ids, history, referrer_id = message.causal_ids, message.causal_history, message.sender_id
-        unmet, fresh, presumes = set[str](), list[int](), state.joining.presumes(now_ms)
+        unmet, fresh = set[str](), list[int]()
+        joins = state.joining.presumes(now_ms)
+        event = Event.REFERENCED_JOINING if joins else Event.REFERENCED
         for index in unknown.checked:
             dependency = ids[index]
             if not dependency or dependency == message.message_id or dependency in unmet:
                 continue
-            if dependency in state.referable_syncs:
-                continue
-            if dependency in buffer.parked:
+            after = TRANSITIONS[state.states.of_reference(dependency), event]
+            if after.is_awaited:
                 unmet.add(dependency)
-            elif known := buffer.missing.get(dependency):
-                unmet.add(dependency)
+            if known := buffer.missing.get(dependency):
                 buffer.note_missing(known.entry, now_ms, referrer_id)
                 state.want(known.entry, now_ms, referrer_id)
-            elif (presumes or dependency in state.joining) and state.joining.is_earlier(
-                history[index], now_ms
-            ):
-                continue
-            elif dependency in buffer.lost:
-                # Nobody waits for it; who still refers to it may well have it by now.
+            elif after is State.MISSING:
+                fresh.append(index)
+            elif after is State.PRESUMED:
+                state.joining.is_earlier(history[index], now_ms)
+            elif after is State.LOST:
+                # Nothing waits for it, but the referrer may have it by now.
                 entry = history[index]
                 arrived.lost.append(entry)
                 state.want(entry, now_ms, referrer_id)
-            else:
-                unmet.add(dependency)
-                fresh.append(index)
         return unmet, fresh
 
     def _review_unchecked(
@@ -158,17 +161,14 @@ class References:
     ) -> dict[str, int]:
         """Add to `unmet` all older references; return those that nobody knows of, by their
         places."""
-        state, message, buffer = self._state, arrived.message, self._state.incoming_buffer
+        state, message = self._state, arrived.message
         if not unknown.unchecked or state.joining.presumes(now_ms):
             return {}  # a newcomer looks for the newest alone, quietly
         ids = message.causal_ids
         waiting = {ids[i]: i for i in unknown.unchecked}
         named = waiting.keys()
-        # Set operations: a loop in Python would cost more than reading the message did.
-        awaited = named & buffer.parked.keys() | named & buffer.missing.keys()
-        awaited |= buffer.unseen.known(named)
-        passed_over = {"", message.message_id} | unmet | named & buffer.lost.keys()
-        passed_over |= state.referable_syncs.known(named) | state.joining.known(named)
+        awaited, passed_over = state.states.split(named)
+        passed_over |= {"", message.message_id} | unmet
         for dependency in named & (awaited | passed_over):
             del waiting[dependency]
         unmet.update(awaited, waiting)
@@ -182,13 +182,17 @@ class References:
                 continue  # what was delivered meanwhile took it along
             entry = history[batch.ids[message_id]]
             if (
-                state.log.is_settled(message_id)
+                state.log.is_known(message_id)
                 or is_too_long(entry)
                 or state.joining.is_earlier(entry, now_ms)
             ):
-                self._deliver(buffer.settle(message_id))
+                ready = buffer.mark_delivered(message_id)
+                if is_too_long(entry):
+                    state.moved(message_id, Event.LIMIT)
+                self._deliver(ready)
                 continue
             buffer.note_missing(entry, batch.since_ms, batch.referrer_id)
+            state.moved(message_id, Event.SEARCH_BEGINS)
             news.append(entry)
             state.want(entry, now_ms, batch.referrer_id)
         if news:
@@ -199,6 +203,12 @@ class References:
         for parked in in_log_order(ready):
             if parked.message.message_id in buffer.parked:
                 self._delivery.deliver(buffer.take(parked.message.message_id))
+
+    def _moved(self, message_ids: Iterable[str], event: Event) -> None:
+        moved = self._state.moved
+        if moved is not unchecked:  # nine hundred ids would cost about what the message costs
+            for message_id in message_ids:
+                moved(message_id, event)
 
     def _plan(self, now_ms: int) -> None:
         if self.due_ms is None and self._state.incoming_buffer.unseen:

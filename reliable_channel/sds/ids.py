@@ -1,7 +1,7 @@
 """Message ids. The specification only asks that they are unique."""
 
 from collections import OrderedDict
-from collections.abc import Callable, Iterable, KeysView
+from collections.abc import Callable, Iterable, Iterator, KeysView
 from hashlib import sha256
 from typing import Final
 
@@ -70,6 +70,9 @@ class RecentIds:
 
     def __len__(self) -> int:
         return len(self._ids)
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._ids)
 
     def known(self, message_ids: KeysView[str]) -> set[str]:
         """Those of the ids that are remembered."""

@@ -13,6 +13,7 @@ from typing import Final
 from .changes import NO_RECORDER, Recorder, Row, Table
 from .message import HistoryEntry, Message
 from .shares import Shares
+from .states import Event, Moved, unchecked
 from .unseen import Batch, UnseenReferences
 
 REFERENCE_BYTES: Final = 400
@@ -98,7 +99,14 @@ def missing_entry(row: Row) -> MissingEntry:
 class IncomingBuffer:
     """What waits, for what, since when."""
 
-    def __init__(self, *, lost_limit: int, recorder: Recorder = NO_RECORDER) -> None:
+    def __init__(
+        self,
+        *,
+        lost_limit: int,
+        recorder: Recorder = NO_RECORDER,
+        moved: Moved = unchecked,
+    ) -> None:
+        self._moved = moved
         self._recorder = recorder
         self.parked: OrderedDict[str, ParkedMessage] = OrderedDict()
         """By message id, in order of arrival."""
@@ -168,6 +176,10 @@ class IncomingBuffer:
         self._recorder.put(MISSING, *missing.row)
         return True
 
+    def waits_for(self, message_id: str) -> bool:
+        """Whether a parked message waits for this one."""
+        return message_id in self._dependants
+
     def missing_for_ms(self, message_id: str, now_ms: int) -> int | None:
         """How long a message has been missing; None where nobody misses it."""
         missing = self.missing.get(message_id) or self.unseen.get(message_id)
@@ -179,26 +191,27 @@ class IncomingBuffer:
         if self.lost.pop(message_id, None):
             self._recorder.delete(LOST, message_id)
 
-    def settle(self, message_id: str) -> list[ParkedMessage]:
+    def mark_delivered(self, message_id: str) -> list[ParkedMessage]:
         """A message was delivered: return those that waited for it alone."""
-        return self._release(message_id, None)
+        return self._unpark(message_id, None)
 
     def give_up(self, entry: HistoryEntry) -> list[ParkedMessage]:
         """Stop waiting for a message: return those that waited for it alone."""
         message_id = entry.message_id
         self._found(message_id)
-        self.lost[message_id] = entry
-        self._recorder.put(LOST, *reference_row(entry))
+        if message_id not in self.parked:  # it waits for one that waits for it, and comes next
+            self.lost[message_id] = entry
+            self._recorder.put(LOST, *reference_row(entry))
         if len(self.lost) > self._lost_limit:
             self._recorder.delete(LOST, self.lost.popitem(last=False)[0])
-        return self._release(message_id, entry)
+        return self._unpark(message_id, entry)
 
     def forget_missing(self, message_id: str) -> list[ParkedMessage]:
         """Stop waiting for a message to make room, and look for it when it is referred to again:
         return those that waited for it alone."""
         entry = self.missing[message_id].entry
         self._found(message_id)
-        return self._release(message_id, entry)
+        return self._unpark(message_id, entry)
 
     def forget_unseen(self, batch: Batch) -> tuple[list[ParkedMessage], int]:
         """The same for a batch of references; return how many were dropped, too.
@@ -206,16 +219,12 @@ class IncomingBuffer:
         Those that other messages wait for as well stay, as references of these messages' senders:
         else a flooder who is first to name what others miss would have it dropped with its own.
         """
-        unseen, of_others = self.unseen, {} if batch.is_handed_on else self._of_others(batch)
-        unseen.drop(batch)
-        for referrer_id, ids in of_others.items():
-            unseen.hand_on(batch, referrer_id, ids)
-            for message_id in ids:
-                del batch.ids[message_id]
-                if batch.is_parked:
-                    self._dependants[message_id][batch.carrier_id] = None
+        kept = self._drop_batch(batch)
+        if batch.is_parked:
+            for message_id in kept:
+                self._dependants[message_id][batch.carrier_id] = None
         if batch.is_handed_on:
-            ready = [p for i in batch.ids for p in self._release(i, HistoryEntry(i))]
+            ready = [p for i in batch.ids for p in self._unpark(i, HistoryEntry(i))]
             return ready, len(batch.ids)
         parked = self.parked.get(batch.carrier_id) if batch.is_parked else None
         if parked is None:
@@ -224,6 +233,16 @@ class IncomingBuffer:
         if len(batch.ids) <= MOST_NAMED:
             parked.lost.extend(map(HistoryEntry, batch.ids))
         return ([] if parked.unmet else [parked]), len(batch.ids)
+
+    def _drop_batch(self, batch: Batch) -> list[str]:
+        """Drop a batch of references, but for those that other messages wait for; return these."""
+        of_others = {} if batch.is_handed_on else self._of_others(batch)
+        self.unseen.drop(batch)
+        for referrer_id, ids in of_others.items():
+            self.unseen.hand_on(batch, referrer_id, ids)
+            for message_id in ids:
+                del batch.ids[message_id]
+        return [message_id for ids in of_others.values() for message_id in ids]
 
     def _of_others(self, batch: Batch) -> dict[str, dict[str, int]]:
         """The references of a batch that other messages wait for, by a sender of these."""
@@ -251,7 +270,9 @@ class IncomingBuffer:
         listed = self._listed(parked)
         self.take(message_id)
         if batch := self.unseen.carried_by(message_id):
-            self.unseen.drop(batch)
+            self._drop_batch(batch)
+            for reference_id in batch.ids if self._moved is not unchecked else ():
+                self._moved(reference_id, Event.LIMIT)
         for dependency in listed:
             waiting = self._dependants[dependency]
             del waiting[message_id]
@@ -265,7 +286,7 @@ class IncomingBuffer:
         for entry in known:
             self.missing[entry.entry.message_id] = entry
             self.references.add(entry.entry.message_id, entry.referrer_id)
-        self.lost = OrderedDict((entry.message_id, entry) for entry in map(reference, lost))
+        self.lost.update((entry.message_id, entry) for entry in map(reference, lost))
 
     def restore_parked(
         self,
@@ -349,7 +370,7 @@ class IncomingBuffer:
             self.references.remove(message_id)
             self._recorder.delete(MISSING, message_id)
 
-    def _release(self, message_id: str, lost: HistoryEntry | None) -> list[ParkedMessage]:
+    def _unpark(self, message_id: str, lost: HistoryEntry | None) -> list[ParkedMessage]:
         self._seen(message_id)
         ready = []
         for dependant in self._dependants.pop(message_id, ()):

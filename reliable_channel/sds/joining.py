@@ -15,6 +15,7 @@ from .changes import CHANNEL, NO_RECORDER, Recorder, Row, Table, Tables
 from .ids import RecentIds
 from .incoming import MISSING, MissingEntry, missing_entry
 from .message import HistoryEntry
+from .states import Event, Moved, unchecked
 
 PRESUMED: Final = Table("presumed_earlier", MISSING.columns)
 SETTLED: Final = Table("settled_earlier", (("message_id", "TEXT"),))
@@ -23,12 +24,16 @@ SETTLED: Final = Table("settled_earlier", (("message_id", "TEXT"),))
 class Joining:
     """What a participant did not ask for."""
 
-    def __init__(self, limit: int, recorder: Recorder = NO_RECORDER) -> None:
+    def __init__(
+        self, limit: int, recorder: Recorder = NO_RECORDER, moved: Moved = unchecked
+    ) -> None:
+        self._moved = moved
         self.wanted_from = 0
         """Messages with an earlier Lamport timestamp are not wanted."""
         self.presumed: OrderedDict[str, MissingEntry] = OrderedDict()
         """References taken for earlier messages, to be looked for quietly; the oldest make room."""
-        self._settled = RecentIds(limit, recorder=recorder, table=SETTLED)
+        self.historic = RecentIds(limit, recorder=recorder, table=SETTLED)
+        """Messages that are not searched any more."""
         self._presume_until_ms = 0
         self._limit = limit
         self._recorder = recorder
@@ -49,11 +54,11 @@ class Joining:
         return now_ms < self._presume_until_ms
 
     def __contains__(self, message_id: str) -> bool:
-        return message_id in self.presumed or message_id in self._settled
+        return message_id in self.presumed or message_id in self.historic
 
     def known(self, message_ids: KeysView[str]) -> set[str]:
         """Those of the ids that were taken for earlier messages."""
-        return message_ids & self.presumed.keys() | self._settled.known(message_ids)
+        return message_ids & self.presumed.keys() | self.historic.known(message_ids)
 
     def is_earlier(self, entry: HistoryEntry, now_ms: int) -> bool:
         """Whether nobody need wait for a reference; presumes so while joining."""
@@ -64,8 +69,10 @@ class Joining:
             return False
         self.presumed[message_id] = missing = MissingEntry(entry, now_ms)
         self._recorder.put(PRESUMED, *missing.row)
+        self._moved(message_id, Event.REFERENCED_JOINING)
         if len(self.presumed) > self._limit:
-            self.settle(next(iter(self.presumed)))
+            self.mark_historic(oldest := next(iter(self.presumed)))
+            self._moved(oldest, Event.LIMIT)
         return True
 
     def arrived(self, message_id: str) -> None:
@@ -73,10 +80,10 @@ class Joining:
         if self.presumed.pop(message_id, None):
             self._recorder.delete(PRESUMED, message_id)
 
-    def settle(self, message_id: str) -> None:
-        """A message is from before for good; look for it no more. The oldest are forgotten."""
+    def mark_historic(self, message_id: str) -> None:
+        """A message was sent before the join: search it no more. The oldest ids are forgotten."""
         self.arrived(message_id)
-        self._settled.add(message_id)
+        self.historic.add(message_id)
 
     def expire(self, now_ms: int, timeout_ms: int) -> None:
         """Look no more for what was not found in time."""
@@ -84,7 +91,8 @@ class Joining:
             message_id, missing = next(iter(self.presumed.items()))
             if now_ms - missing.since_ms <= timeout_ms:
                 return
-            self.settle(message_id)
+            self.mark_historic(message_id)
+            self._moved(message_id, Event.TIMEOUT)
 
     def restore(self, wanted_from: int, presume_until_ms: int, tables: Tables) -> None:
         """Take part as before a restart."""
@@ -95,4 +103,4 @@ class Joining:
         )
         for entry in map(missing_entry, presumed):
             self.presumed[entry.entry.message_id] = entry
-        self._settled.restore(tables.get(SETTLED.name, ()))
+        self.historic.restore(tables.get(SETTLED.name, ()))

@@ -128,9 +128,17 @@ class MessageLog:
         """Whether a message is older than what the log has already let go."""
         return self.horizon is not None and (lamport_timestamp, message_id) <= self.horizon
 
-    def is_settled(self, message_id: str) -> bool:
-        """Whether nobody need wait for a message that is not in memory: it was delivered, or was
-        here and let go."""
+    @property
+    def is_archived(self) -> bool:
+        """Whether entries are in the archive alone."""
+        return self._blocks.total > 0
+
+    def was_evicted(self, message_id: str) -> bool:
+        """Whether a message was in the log and is remembered as evicted."""
+        return message_id in self._evicted_ids
+
+    def is_known(self, message_id: str) -> bool:
+        """Whether a message that is not in memory is in the archive, or was evicted."""
         if message_id in self._evicted_ids:
             return True
         return self._blocks.total > 0 and self._archive.get(message_id) is not None

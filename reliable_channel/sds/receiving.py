@@ -22,6 +22,7 @@ from .references import Unknown, excess, unknown_references
 from .repair_review import RepairReview
 from .signing import NotProven, Signing, check_signature
 from .state import ChannelState
+from .states import Event
 from .sync import Heard
 from .wire import CodecError
 
@@ -149,13 +150,15 @@ class Receiver:
         if state.joining.is_unwanted(lamport):
             self._delivery.pass_over(message_id)
             return Arrival(Outcome.UNWANTED, message_id)
+        is_presumed = message_id in state.joining.presumed
         state.joining.arrived(message_id)
         if state.log.is_below_horizon(lamport, message_id):
             detail = f"the log keeps its newest {len(state.log)} messages and this is older"
-            if missing_for_ms is not None:
-                self._delivery.give_up(
-                    HistoryEntry(message_id, retrieval_hint, message.sender_id), detail
-                )
+            if missing_for_ms is not None or state.incoming_buffer.waits_for(message_id):
+                entry = HistoryEntry(message_id, retrieval_hint, message.sender_id)
+                self._delivery.give_up(entry, detail, Event.TOO_OLD)
+            elif is_presumed:
+                state.moved(message_id, Event.TOO_OLD)
             return self._reject(RejectionReason.OLDER_THAN_LOG, detail, message)
         state.incoming_buffer.arrived(message_id)
         state.sync_timer.restart(Heard.CONTENT, now_ms)
@@ -285,6 +288,7 @@ class Receiver:
         else:
             entry = state.forget(message_id)
             state.tell(MessageForged(message_id, entry.sender_id, entry.content))
+        state.moved(message_id, Event.FORGED)
 
     def _note_unmet(
         self,
@@ -322,6 +326,7 @@ class Receiver:
         # The decoded history is not needed any more, and larger than all the rest.
         parked.message = replace(parked.message, causal_history=(), bloom_filter=None)
         buffer.park(parked)
+        self._state.moved(parked.message.message_id, Event.ARRIVES_EARLY)
         self._references.bound()
         self._delivery.plan_sweep(now_ms)
 
@@ -334,6 +339,7 @@ class Receiver:
         self._reject(RejectionReason.INCOMING_BUFFER_FULL, detail, message)
         entry = HistoryEntry(message_id, evicted.retrieval_hint, message.sender_id)
         buffer.note_missing(entry, now_ms, message.sender_id)
+        state.moved(message_id, Event.LIMIT)
         state.want(entry, now_ms, message.sender_id)
 
     def _reject(

@@ -52,7 +52,7 @@ def unknown_references(message: Message, log: MessageLog, checked: int = CHECKED
     if all(map(in_memory.__contains__, ids)):
         return Unknown()
     absent = [i for i, message_id in enumerate(ids) if message_id not in in_memory]
-    newest = [i for i in absent[-checked:] if not log.is_settled(ids[i])]
+    newest = [i for i in absent[-checked:] if not log.is_known(ids[i])]
     return Unknown(newest, absent[:-checked])
 
 
@@ -63,7 +63,7 @@ def excess(message: Message, unknown: Unknown, log: MessageLog, limits: Limits) 
     """
     ids, requests, most = message.causal_ids, message.repair_request, limits.unknown_references
     if len(unknown) > most:
-        unknown.unchecked = [i for i in unknown.unchecked if not log.is_settled(ids[i])]
+        unknown.unchecked = [i for i in unknown.unchecked if not log.is_known(ids[i])]
     if len(unknown) > most:
         return f"{len(unknown)} unknown references; at most {most} are taken"
     if len(requests) > limits.repair_requests:

@@ -21,6 +21,7 @@ from .profile import WireProfile
 from .repair import REPAIR_REQUESTS, REPAIR_RESPONSES
 from .repair_cache import REPAIR_CACHE
 from .state import REFERABLE, ChannelState
+from .states import TransitionCheck
 from .unseen import UNSEEN
 from .wire import CodecError
 
@@ -82,6 +83,8 @@ def restore(
         # Whether the owner had decided on them by then is not known.
         for missing in state.incoming_buffer.missing.values():
             state.want(missing.entry, now_ms, missing.referrer_id)
+    if isinstance(state.moved, TransitionCheck):
+        state.moved.restored()
     _fill_bloom_filter(state, newest)
     for entry in sorted(state.outgoing_buffer.undispatched(), key=lambda e: _place(state, e)):
         state.broadcast(OutgoingKind.CONTENT, entry.message_id, entry.data)

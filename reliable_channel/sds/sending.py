@@ -14,6 +14,7 @@ from .log_root import LogRoot
 from .message import Message
 from .signing import Signing, sign_message
 from .state import ChannelState
+from .states import Event
 from .sync import Heard, Random
 
 
@@ -85,6 +86,7 @@ class Sender:
         data = self._assemble(message_id, lamport, None, now_ms)
         if (profile := state.profile).refers_to_syncs:
             state.referable_syncs.add(message_id)
+            state.moved(message_id, Event.SENT)
             sync = profile.codec.decode(data)
             state.repair_cache.add(message_id, profile.kept_sync(sync, data))
         state.broadcast(OutgoingKind.SYNC, message_id, data)
@@ -131,6 +133,7 @@ class Sender:
         """Forget an own message that never went out."""
         if self._undispatched.pop(message_id, None) is None:
             self._state.forget(message_id)
+            self._state.moved(message_id, Event.FORGED)
         else:
             self._state.repair_cache.discard(message_id)
 
@@ -200,3 +203,4 @@ class Sender:
     def _log_own(self, entry: LogEntry) -> None:
         self._state.bloom_filter.insert(entry.message_id)
         self._state.log.insert(entry)
+        self._state.moved(entry.message_id, Event.SENT)

@@ -3,6 +3,7 @@
 from collections import deque
 from typing import Final
 
+from . import states
 from .acknowledgements import AcknowledgementReview, Participants
 from .archive import NO_ARCHIVE, LogArchive
 from .bloom import RollingBloomFilter
@@ -21,6 +22,7 @@ from .outgoing import OutgoingBuffer
 from .profile import WireProfile
 from .repair import IncomingRepairBuffer, OutgoingRepairBuffer
 from .repair_cache import RepairCache
+from .states import Event, Moved, StatesOf, TransitionCheck, unchecked
 from .statistics import SdsCounters
 from .sync import SyncTimer
 
@@ -76,9 +78,11 @@ class ChannelState:
         self.acknowledgements = AcknowledgementReview(
             self.outgoing_buffer, self.participants, options
         )
-        self.incoming_buffer = IncomingBuffer(lost_limit=limits.missing_entries, recorder=recorder)
+        self.incoming_buffer = IncomingBuffer(
+            lost_limit=limits.missing_entries, recorder=recorder, moved=self._moved
+        )
         timers, repair = profile.repair_timers, options.repair
-        self.joining = Joining(limits.missing_entries, recorder)
+        self.joining = Joining(limits.missing_entries, recorder, self._moved)
         self.comparison = LogComparison(self.log, self.joining)
         self.repair_requests = OutgoingRepairBuffer(sender_id, repair, timers, recorder)
         self.repair_responses = IncomingRepairBuffer(sender_id, repair, timers, recorder)
@@ -87,9 +91,17 @@ class ChannelState:
         """Sync messages of dialects whose peers refer to them: there is nothing to wait for."""
         self.wanted: list[MissingEntry] = []
         """What might be asked of others, where the owner decides that."""
+        self.states = StatesOf(self)
+        self.moved: Moved = unchecked
+        """Takes note of each transition of a message (`states.py`)."""
+        if states.check_transitions:
+            self.moved = TransitionCheck(self)
         self.counters = SdsCounters()
         self.events: deque[SdsEvent] = deque()
         self.outgoing: deque[Outgoing] = deque()
+
+    def _moved(self, message_id: str, event: Event) -> None:
+        self.moved(message_id, event)
 
     def tell(self, event: SdsEvent) -> None:
         """Queue an event for the owner."""

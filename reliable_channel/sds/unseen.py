@@ -6,7 +6,7 @@ participant that has most.
 """
 
 from collections import OrderedDict, deque
-from collections.abc import Callable, KeysView, Sequence
+from collections.abc import Callable, Iterator, KeysView, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
@@ -78,6 +78,9 @@ class UnseenReferences:
 
     def __contains__(self, message_id: str) -> bool:
         return message_id in self._of_id
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._of_id)
 
     def known(self, message_ids: KeysView[str]) -> set[str]:
         """Those of the ids that are noted."""

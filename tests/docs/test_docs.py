@@ -9,7 +9,7 @@ from typing import get_args
 
 import pytest
 
-from docs import choosing, conformance, generate
+from docs import choosing, conformance, generate, message_states
 from reliable_channel import ChannelOptions, Event, ReliableChannel
 from reliable_channel_lab.commands.comparison_plots import plots
 
@@ -18,7 +18,7 @@ PAGES = sorted([ROOT / "README.md", *(ROOT / "docs").glob("*.md")])
 
 
 @pytest.mark.parametrize(
-    "written", [generate, conformance, choosing], ids=lambda module: module.__name__
+    "written", [generate, conformance, choosing, message_states], ids=lambda module: module.__name__
 )
 def test_a_generated_page_is_up_to_date(written: ModuleType) -> None:
     assert written.PAGE.read_text() == written.page(), "run `make docs`"
@@ -51,3 +51,7 @@ def test_the_table_of_names_has_every_event_and_only_names_that_exist() -> None:
     public = {"ReliableChannel", *dir(ReliableChannel), *arguments, "async"}
     assert events <= named
     assert named <= events | options | public | {"Request", "both", "nim"}
+
+
+def test_the_picture_of_message_states_is_up_to_date() -> None:
+    assert message_states.PICTURE.read_text() == message_states.picture(), "run `make docs`"

@@ -7,6 +7,8 @@ CPU time: `python -m bench.references`.
 
 from collections.abc import Iterable
 
+import pytest
+
 from reliable_channel.sds import HistoryEntry, Limits, Outcome, SdsProtocol
 from reliable_channel.sds.changes import Recorder
 from reliable_channel.sds.events import MessageLost, MessageReceived, ReferencesDropped, SdsEvent
@@ -69,6 +71,7 @@ def honest(n: int, after: Iterable[str], now_ms: int = NOW_MS) -> bytes:
 # -- cost -
 
 
+@pytest.mark.usefixtures("states_unchecked")
 def test_nine_hundred_unknown_references_cost_some_calls_and_not_some_each() -> None:
     bob = participant("bob")
     flooded(bob, 60)
@@ -80,6 +83,7 @@ def test_nine_hundred_unknown_references_cost_some_calls_and_not_some_each() -> 
     assert calls(receive) < 1.5 * REFERENCES  # a hundred each before
 
 
+@pytest.mark.usefixtures("states_unchecked")
 def test_what_a_message_costs_does_not_grow_with_what_is_missing() -> None:
     """A full table must make room for each message: no walk through it."""
     bob = participant("bob", limits=Limits(missing_entries=50_000))

@@ -25,10 +25,10 @@ def buffer(*messages: ParkedMessage, lost_limit: int = 10) -> IncomingBuffer:
 
 def test_a_message_is_released_with_its_last_dependency() -> None:
     made = buffer(parked("m", "a", "b"), parked("n", "a"))
-    assert ids(made.settle("a")) == ["n"]
-    assert ids(made.settle("b")) == ["m"]
-    assert made.settle("b") == []
-    assert made.settle("unknown") == []
+    assert ids(made.mark_delivered("a")) == ["n"]
+    assert ids(made.mark_delivered("b")) == ["m"]
+    assert made.mark_delivered("b") == []
+    assert made.mark_delivered("unknown") == []
 
 
 def test_a_message_that_was_given_up_is_remembered_by_those_who_waited() -> None:
@@ -68,7 +68,7 @@ def test_what_arrived_is_neither_missing_nor_lost() -> None:
 def test_the_size_in_bytes_follows_what_is_parked() -> None:
     made = buffer(parked("m", "a"), parked("n", "a", "b"))
     assert made.size_bytes == 20 + 3 * REFERENCE_BYTES
-    made.settle("b")
+    made.mark_delivered("b")
     made.take("m")
     assert made.size_bytes == 10 + 2 * REFERENCE_BYTES  # as charged when it was parked
     made.evict("n")
@@ -78,8 +78,8 @@ def test_the_size_in_bytes_follows_what_is_parked() -> None:
 def test_eviction_takes_a_message_and_its_references() -> None:
     made = buffer(parked("m", "a", "b"), parked("n", "b"))
     assert made.evict("m").message.message_id == "m"
-    assert made.settle("a") == []
-    assert ids(made.settle("b")) == ["n"]
+    assert made.mark_delivered("a") == []
+    assert ids(made.mark_delivered("b")) == ["n"]
 
 
 def test_overdue_is_strictly_longer_than_the_timeout_oldest_first() -> None:

@@ -51,7 +51,7 @@ def test_a_full_log_keeps_the_newest(keys: list[tuple[int, str]], limit: int) ->
     assert len(log) == len(newest)
     assert log.evicted == len(keys) - len(newest)
     for lamport, message_id in keys:
-        assert log.is_settled(message_id) is ((lamport, message_id) not in newest)
+        assert log.is_known(message_id) is ((lamport, message_id) not in newest)
         assert log.is_below_horizon(lamport, message_id) is ((lamport, message_id) not in newest)
 
 
@@ -83,9 +83,9 @@ def test_the_horizon_never_moves_back() -> None:
 
 def test_evicted_ids_are_forgotten_in_the_end() -> None:
     log = log_of(*(entry(f"m{i}", i) for i in range(EVICTED_IDS + 3)), limit=1)
-    assert not log.is_settled("m0")
-    assert not log.is_settled("m1")
-    assert log.is_settled("m2")
+    assert not log.is_known("m0")
+    assert not log.is_known("m1")
+    assert log.is_known("m2")
 
 
 @pytest.mark.parametrize(

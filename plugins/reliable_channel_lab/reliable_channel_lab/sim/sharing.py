@@ -7,10 +7,11 @@ never changed, so they may share it; everything else each does for itself.
 from collections import OrderedDict
 from dataclasses import replace
 from functools import partial
-from typing import Final
+from typing import Any, Final
 
 from reliable_channel.sds import SPEC, Message, SdsOptions, SdsProtocol, WireProfile
 from reliable_channel.sds.message import HistoryEntry
+from reliable_channel.sds.states import checking
 from reliable_channel.sds.wire import Codec, CodecError
 
 from .world import CHANNEL, MakeCore
@@ -73,3 +74,13 @@ def sds_maker(options: SdsOptions, profile: WireProfile | None = None) -> MakeCo
     """What makes cores of SDS that all speak one dialect; where None, a `sharing` one."""
     profile = profile or sharing()
     return partial(SdsProtocol, CHANNEL, options=options, profile=profile, listen_to=(profile,))
+
+
+def checked(make: MakeCore[SdsProtocol]) -> MakeCore[SdsProtocol]:
+    """The same cores, which compare each of their steps with the table of message states."""
+
+    def make_checked(*arguments: Any, **keywords: Any) -> SdsProtocol:
+        with checking():
+            return make(*arguments, **keywords)
+
+    return make_checked

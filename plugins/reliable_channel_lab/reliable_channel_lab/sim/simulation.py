@@ -18,7 +18,7 @@ from .network import Network
 from .participant import Participant
 from .planning import Planner
 from .scenario import Conditions, Hostile, Parameters, Scenario, StoreConditions
-from .sharing import sds_maker, sharing
+from .sharing import checked, sds_maker, sharing
 from .store import Store
 from .timeline import START_MS, Timeline
 from .trace import Trace
@@ -95,7 +95,7 @@ class Simulation:
             self.network,
             None if strategy in WITHOUT_STORE else self.store,
             self.trace,
-            sds_maker(options, profile),
+            checked(sds_maker(options, profile)),
             profile.name,
             scenario.commit_ms,
             scenario.publish_ms,
