@@ -21,7 +21,7 @@ from .profile import WireProfile
 from .repair import REPAIR_REQUESTS, REPAIR_RESPONSES
 from .repair_cache import REPAIR_CACHE
 from .state import REFERABLE, ChannelState
-from .states import TransitionCheck
+from .states_of import TransitionCheck
 from .unseen import UNSEEN
 from .wire import CodecError
 

@@ -22,7 +22,8 @@ from .outgoing import OutgoingBuffer
 from .profile import WireProfile
 from .repair import IncomingRepairBuffer, OutgoingRepairBuffer
 from .repair_cache import RepairCache
-from .states import Event, Moved, StatesOf, TransitionCheck, unchecked
+from .states import Event, Moved, unchecked
+from .states_of import StatesOf, TransitionCheck
 from .statistics import SdsCounters
 from .sync import SyncTimer
 
@@ -91,11 +92,11 @@ class ChannelState:
         """Sync messages of dialects whose peers refer to them: there is nothing to wait for."""
         self.wanted: list[MissingEntry] = []
         """What might be asked of others, where the owner decides that."""
-        self.states = StatesOf(self)
+        self.states = StatesOf(self.log, self.incoming_buffer, self.joining, self.referable_syncs)
         self.moved: Moved = unchecked
         """Takes note of each transition of a message (`states.py`)."""
         if states.check_transitions:
-            self.moved = TransitionCheck(self)
+            self.moved = TransitionCheck(self.states)
         self.counters = SdsCounters()
         self.events: deque[SdsEvent] = deque()
         self.outgoing: deque[Outgoing] = deque()

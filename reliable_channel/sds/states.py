@@ -26,20 +26,15 @@ the message is *unknown* again.
 
 The core decides through this table: what a reference does (`references.py`, `following.py`) is
 `TRANSITIONS[state, event]`, and what waits, and what is searched, follows from the attributes of
-`State`. A state is not stored: it follows from the table of the core that has the id (`StatesOf`).
-With `check_transitions`, as in all tests and simulations, every step of the core is compared with
-the table, and one that is not in it raises `IllegalTransition`.
+`State`. A state is not stored: it follows from the table of the core that has the id
+(`states_of.py`). With `check_transitions`, as in all tests and simulations, every step of the core
+is compared with the table, and one that is not in it raises `IllegalTransition`.
 """
 
-from collections.abc import Callable, Iterable, Iterator, KeysView
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from enum import Enum
-from typing import TYPE_CHECKING, Any, Final
-
-if TYPE_CHECKING:
-    from .ids import RecentIds
-    from .state import ChannelState
-    from .unseen import UnseenReferences
+from typing import Final
 
 check_transitions = False
 """Whether participants that are made from now on compare each of their steps with the table."""
@@ -171,125 +166,9 @@ for _state in State:
         TRANSITIONS.setdefault((_state, _event), _state)
 
 
-class IllegalTransition(AssertionError):
-    """The core did something that is not in the table: a defect."""
-
-
 Moved = Callable[[str, Event], None]
 """Takes note of a step of the core: `TransitionCheck`, or nothing."""
 
 
 def unchecked(message_id: str, event: Event) -> None:
     """Take no note of a step."""
-
-
-class StatesOf:
-    """States of messages, by the tables of one participant."""
-
-    def __init__(self, state: "ChannelState") -> None:
-        self._log, buffer, joining = state.log, state.incoming_buffer, state.joining
-        self._by_reference: tuple[tuple[State, dict[str, Any] | RecentIds | UnseenReferences], ...]
-        self._by_reference = (
-            (State.DELIVERED, state.referable_syncs),
-            (State.PARKED, buffer.parked),
-            (State.MISSING, buffer.missing),
-            (State.PRESUMED, joining.presumed),
-            (State.HISTORIC, joining.historic),
-            (State.QUEUED, buffer.unseen),
-            (State.LOST, buffer.lost),
-        )
-        """Where an id stands; the first place counts."""
-
-    def of_reference(self, message_id: str) -> State:
-        """The state of a message that neither is nor was in the log."""
-        for state, ids in self._by_reference:
-            if message_id in ids:
-                return state
-        return State.UNKNOWN
-
-    def of(self, message_id: str) -> State:
-        """The state of a message. May read the archive of the log."""
-        if message_id in self._log.entries:
-            return State.DELIVERED
-        state = self.of_reference(message_id)
-        if state.is_here or state is State.MISSING:
-            return state
-        if self._log.was_evicted(message_id):
-            return State.EVICTED
-        return State.DELIVERED if message_id in self._log else state
-
-    def split(self, message_ids: KeysView[str]) -> tuple[set[str], set[str]]:
-        """Those of the ids that are awaited, and those that are known otherwise, by reference.
-
-        With operations on sets: a loop over the ids would cost more than reading the message did.
-        """
-        awaited, others = set[str](), set[str]()
-        for state, ids in self._by_reference:
-            known = message_ids & ids.keys() if isinstance(ids, dict) else ids.known(message_ids)
-            (awaited if state.is_awaited else others).update(known)
-        return awaited, others
-
-
-class TransitionCheck:
-    """Compares each step of one participant with the table."""
-
-    def __init__(self, state: "ChannelState") -> None:
-        self._core = state
-        self._of = StatesOf(state).of
-        self._states: dict[str, State] = {}
-        """States after the last step; ids that are not here are unknown."""
-
-    def __call__(self, message_id: str, event: Event) -> None:
-        """Take note of a step of the core.
-
-        Raises:
-            IllegalTransition: the table has no such step, the tables of the core disagree with it,
-                or messages are left that wait for what is not searched any more.
-        """
-        before, now = self._states.get(message_id, State.UNKNOWN), self._of(message_id)
-        after = self._after(before, event, now)
-        if after is None:
-            allowed = TRANSITIONS.get((before, event))
-            raise IllegalTransition(
-                f"{message_id!r} was {before.value} and is {now.value} after {event.name} "
-                f"({event.value}); the table has {allowed.value if allowed else 'no such step'}"
-            )
-        buffer = self._core.incoming_buffer
-        if now is State.DELIVERED and (message_id in buffer.missing or message_id in buffer.parked):
-            raise IllegalTransition(f"{message_id!r} is delivered, and still missing or parked")
-        forgotten = before.is_awaited and after is State.UNKNOWN and event is not Event.FORGED
-        if forgotten and buffer.waits_for(message_id):
-            raise IllegalTransition(
-                f"{message_id!r} was {before.value} and is forgotten ({event.value}), but a parked "
-                "message waits for it"
-            )
-        self._states[message_id] = after
-
-    def restored(self) -> None:
-        """Begin with the states after a restart."""
-        state = self._core
-        buffer, joining = state.incoming_buffer, state.joining
-        for ids in (buffer.parked, buffer.missing, buffer.lost, joining.presumed):
-            self._states.update((message_id, self._of(message_id)) for message_id in ids)
-        restored = (buffer.unseen, joining.historic, state.referable_syncs)
-        self._states.update((i, self._of(i)) for ids in restored for i in ids)
-        self._states.update((entry.message_id, State.DELIVERED) for entry in state.log)
-
-    def _after(self, before: State, event: Event, now: State) -> State | None:
-        """The state after an event by the table, if the tables of the core agree."""
-        for state in self._silently(before):
-            if (after := TRANSITIONS.get((state, event))) is None:
-                continue
-            if now in self._silently(after):
-                return now
-            if self._core.log.is_archived and {now, after} == {State.DELIVERED, State.UNKNOWN}:
-                return after  # the archive sees a step after it was written
-        return None
-
-    def _silently(self, state: State) -> Iterable[State]:
-        """The state, and those it may turn into inside of a bounded list."""
-        yield state
-        if state is State.DELIVERED and self._core.log.evicted:
-            yield from (State.EVICTED, State.UNKNOWN)
-        elif (state, Event.FORGOTTEN) in TRANSITIONS:
-            yield State.UNKNOWN

@@ -1,26 +1,16 @@
 """The table of message states: what it says, that the core keeps to it, and that a core that does
 not is found."""
 
-from collections.abc import Callable
-
-import pytest
-
 from reliable_channel.sds import Limits, SdsOptions, SdsProtocol
-from reliable_channel.sds.delivery import Delivery
 from reliable_channel.sds.events import MessageLost, MessageReceived
-from reliable_channel.sds.incoming import IncomingBuffer, ParkedMessage
 from reliable_channel.sds.message import HistoryEntry, Message
 from reliable_channel.sds.profile import SPEC
 from reliable_channel.sds.references import CHECKED
 from reliable_channel.sds.states import (
     TRANSITIONS,
     Event,
-    IllegalTransition,
     State,
-    TransitionCheck,
-    checking,
 )
-from reliable_channel.sds.unseen import UnseenReferences
 
 NOW_MS = 1_700_000_000_000
 HOUR_MS = 3_600_000
@@ -149,66 +139,3 @@ def test_what_another_message_waits_for_outlives_the_message_that_named_it_first
         core.on_deadline(due_ms)
     delivered = [e.message_id for e in core.events() if isinstance(e, MessageReceived)]
     assert waiting in delivered, "it would wait for ever"
-
-
-# -- a core that does not is found -----------------------------------------------------------------
-
-
-def dropped_with_its_carrier(self: IncomingBuffer, batch: object) -> list[str]:
-    self.unseen.drop(batch)  # type: ignore[arg-type]
-    return []
-
-
-def delivered_twice(core: SdsProtocol) -> None:
-    parked = ParkedMessage(SPEC.codec.decode(message("m1")), message("m1"), None, NOW_MS, set())
-    core._delivery.deliver(parked)
-
-
-def test_a_message_that_is_delivered_twice_is_found() -> None:
-    core = participant()
-    core.receive(message("m1"), NOW_MS)
-    with pytest.raises(IllegalTransition, match=r"'m1' was delivered .* COMPLETE .* no such step"):
-        delivered_twice(core)
-
-
-def test_a_message_that_waits_for_ever_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(IncomingBuffer, "_drop_batch", dropped_with_its_carrier)
-    with pytest.raises(IllegalTransition, match=r"is forgotten .*, but a parked message waits for"):
-        queued_by_an_evicted_message()
-
-
-@pytest.mark.parametrize(
-    ("place", "name", "defect", "text"),
-    [
-        (
-            IncomingBuffer,
-            "arrived",
-            lambda self, message_id: None,
-            "is delivered, and still missing or parked",
-        ),
-        (Delivery, "_log", lambda self, parked: None, "is unknown after COMPLETE"),
-        (UnseenReferences, "add", lambda self, batch: None, "is unknown after REFERENCE_QUEUED"),
-    ],
-)
-def test_a_planted_defect_is_found(
-    monkeypatch: pytest.MonkeyPatch,
-    place: type,
-    name: str,
-    defect: Callable[..., None],
-    text: str,
-) -> None:
-    core = participant()
-    core.receive(message("m2", "m1", at_ms=2), NOW_MS)
-    monkeypatch.setattr(place, name, defect)
-    with pytest.raises(IllegalTransition, match=text):
-        core.receive(message("m1", at_ms=1), NOW_MS)
-        core.receive(message("m9", *(f"x{n}" for n in range(300)), at_ms=9), NOW_MS)
-
-
-def test_the_check_is_a_switch(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("reliable_channel.sds.states.check_transitions", False)
-    core = participant()
-    core.receive(message("m1"), NOW_MS)
-    delivered_twice(core)
-    with checking():
-        assert isinstance(participant()._state.moved, TransitionCheck)

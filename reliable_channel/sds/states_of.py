@@ -1,0 +1,134 @@
+"""The state of each message by the tables of one participant, and the check of every step."""
+
+from collections.abc import Iterable, KeysView
+from typing import Any
+
+from .ids import RecentIds
+from .incoming import IncomingBuffer
+from .joining import Joining
+from .log import MessageLog
+from .states import TRANSITIONS, Event, State
+from .unseen import UnseenReferences
+
+
+class IllegalTransition(AssertionError):
+    """The core did something that is not in the table: a defect."""
+
+
+class StatesOf:
+    """States of messages, by the tables of one participant."""
+
+    def __init__(
+        self,
+        log: MessageLog,
+        buffer: IncomingBuffer,
+        joining: Joining,
+        referable_syncs: RecentIds,
+    ) -> None:
+        self.log, self.buffer, self.joining = log, buffer, joining
+        self.referable_syncs = referable_syncs
+        self._by_reference: tuple[tuple[State, dict[str, Any] | RecentIds | UnseenReferences], ...]
+        self._by_reference = (
+            (State.DELIVERED, referable_syncs),
+            (State.PARKED, buffer.parked),
+            (State.MISSING, buffer.missing),
+            (State.PRESUMED, joining.presumed),
+            (State.HISTORIC, joining.historic),
+            (State.QUEUED, buffer.unseen),
+            (State.LOST, buffer.lost),
+        )
+        """Where an id stands; the first place counts."""
+
+    def of_reference(self, message_id: str) -> State:
+        """The state of a message that neither is nor was in the log."""
+        for state, ids in self._by_reference:
+            if message_id in ids:
+                return state
+        return State.UNKNOWN
+
+    def of(self, message_id: str) -> State:
+        """The state of a message. May read the archive of the log."""
+        if message_id in self.log.entries:
+            return State.DELIVERED
+        state = self.of_reference(message_id)
+        if state.is_here or state is State.MISSING:
+            return state
+        if self.log.was_evicted(message_id):
+            return State.EVICTED
+        return State.DELIVERED if message_id in self.log else state
+
+    def split(self, message_ids: KeysView[str]) -> tuple[set[str], set[str]]:
+        """Those of the ids that are awaited, and those that are known otherwise, by reference.
+
+        With operations on sets: a loop over the ids would cost more than reading the message did.
+        """
+        awaited, others = set[str](), set[str]()
+        for state, ids in self._by_reference:
+            known = message_ids & ids.keys() if isinstance(ids, dict) else ids.known(message_ids)
+            (awaited if state.is_awaited else others).update(known)
+        return awaited, others
+
+
+class TransitionCheck:
+    """Compares each step of one participant with the table."""
+
+    def __init__(self, states: StatesOf) -> None:
+        self._core = states
+        self._of = states.of
+        self._states: dict[str, State] = {}
+        """States after the last step; ids that are not here are unknown."""
+
+    def __call__(self, message_id: str, event: Event) -> None:
+        """Take note of a step of the core.
+
+        Raises:
+            IllegalTransition: the table has no such step, the tables of the core disagree with it,
+                or messages are left that wait for what is not searched any more.
+        """
+        before, now = self._states.get(message_id, State.UNKNOWN), self._of(message_id)
+        after = self._after(before, event, now)
+        if after is None:
+            allowed = TRANSITIONS.get((before, event))
+            raise IllegalTransition(
+                f"{message_id!r} was {before.value} and is {now.value} after {event.name} "
+                f"({event.value}); the table has {allowed.value if allowed else 'no such step'}"
+            )
+        buffer = self._core.buffer
+        if now is State.DELIVERED and (message_id in buffer.missing or message_id in buffer.parked):
+            raise IllegalTransition(f"{message_id!r} is delivered, and still missing or parked")
+        forgotten = before.is_awaited and after is State.UNKNOWN and event is not Event.FORGED
+        if forgotten and buffer.waits_for(message_id):
+            raise IllegalTransition(
+                f"{message_id!r} was {before.value} and is forgotten ({event.value}), but a parked "
+                "message waits for it"
+            )
+        self._states[message_id] = after
+
+    def restored(self) -> None:
+        """Begin with the states after a restart."""
+        core, joining = self._core, self._core.joining
+        buffer = core.buffer
+        for ids in (buffer.parked, buffer.missing, buffer.lost, joining.presumed):
+            self._states.update((message_id, self._of(message_id)) for message_id in ids)
+        restored = (buffer.unseen, joining.historic, core.referable_syncs)
+        self._states.update((i, self._of(i)) for ids in restored for i in ids)
+        self._states.update((entry.message_id, State.DELIVERED) for entry in core.log)
+
+    def _after(self, before: State, event: Event, now: State) -> State | None:
+        """The state after an event by the table, if the tables of the core agree."""
+        for state in self._silently(before):
+            if (after := TRANSITIONS.get((state, event))) is None:
+                continue
+            if now in self._silently(after):
+                return now
+            if self._core.log.is_archived and {now, after} == {State.DELIVERED, State.UNKNOWN}:
+                return after  # the archive sees a step after it was written
+        return None
+
+    def _silently(self, state: State) -> Iterable[State]:
+        """The state, and those it may turn into inside of a bounded list."""
+        yield state
+        if state is State.DELIVERED and self._core.log.evicted:
+            yield from (State.EVICTED, State.UNKNOWN)
+        elif (state, Event.FORGOTTEN) in TRANSITIONS:
+            yield State.UNKNOWN
