@@ -114,7 +114,7 @@ class Guard:
 
 
 def shown(value: object) -> str:
-    """A value in short; a coroutine is closed, because nobody will await it."""
+    """A value in short; a coroutine is closed, because it is never awaited."""
     if inspect.iscoroutine(value):
         value.close()
         return "a coroutine"

@@ -152,7 +152,7 @@ class Hooks:
     def register_commands(self, app: "typer.Typer") -> None:
         """Add commands to `reliable-channel`.
 
-        Runs each time the command line starts, whatever the command is: must not block and do no
+        Runs each time the command line starts, for any command: must not block and do no
         I/O; import what a command needs inside of it. A name that is taken stays with its owner,
         and a warning names both. A plugin that raises is named on standard error, and the command
         line does without its commands.

@@ -11,8 +11,8 @@ References cost their sender a few bytes and a receiver much more, so only a bou
 missing at once; the others are *queued* and become missing later. A missing message that is not
 found in time is *lost*: messages that wait for it are delivered without it, and name it.
 
-**Joining.** A participant that joins a running channel cannot tell a lost message from one that was
-sent before it joined. For a while, ids it does not know are *presumed* historic: searched, but
+**Joining.** A participant that joins a running channel cannot distinguish a lost message from one
+that was sent before it joined. For a while, unknown ids are *presumed* historic: searched, but
 nothing waits for them. If one is not found, or turns out to be from before the join, it is
 *historic*, and is not searched again.
 
