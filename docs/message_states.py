@@ -101,8 +101,8 @@ def picture() -> str:
         start, end = _AT[before], _AT[after]
         lines.append(_line(_edge(start, end), _edge(end, start)))
         # Not in the middle, where arrows cross.
-        x, y = (a + 0.42 * (b - a) for a, b in zip(start, end, strict=True))
-        labels.append(_label(x, y, events))
+        at_x, at_y = (a + 0.42 * (b - a) for a, b in zip(start, end, strict=True))
+        labels.append(_label(at_x, at_y, events))
     boxes = [_box(state, shared) for state in State]
     return "\n".join([*parts, *lines, *boxes, *labels, "</svg>"]) + "\n"
 

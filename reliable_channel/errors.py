@@ -1,20 +1,21 @@
-"""What `ReliableChannel` raises: `except ReliableChannelError` catches all of it. Wrong arguments
-raise `ValueError` or `TypeError` where they are given. Expected outcomes (lost, refused, not
-acknowledged) are events instead. Transports, encryptions and signings raise `TransportError`,
-`DecryptionFailed` and `NotProven` to the channel, which have the same root.
+"""The errors of `ReliableChannel`: `except ReliableChannelError` catches all of them.
+
+Wrong arguments raise `ValueError` or `TypeError` at the call. Expected outcomes (lost, rejected,
+not acknowledged) are events, not errors. Transports, encryptions and signings raise
+`TransportError`, `DecryptionFailed` and `NotProven` to the channel, which have the same root.
 
 ReliableChannelError
-├── EncryptionFailed        the given encryption raised something; nothing was sent
+├── EncryptionFailed        the given encryption raised an error; nothing was sent
 ├── ChannelClosed           the channel is not open: use it inside `async with`
-├── ChannelUnavailable      it could not be opened: the node does not answer, or not as a node does
-├── PluginError             a plugin failed, or returned what it may not; the text names it
+├── ChannelUnavailable      opening failed: the node does not answer, or not as expected
+├── PluginError             a plugin failed, or broke its contract; the text names it
 ├── StateError              the state given with `state=` cannot be used
 │   ├── StateUnavailable    it cannot be read or written now
 │   ├── StateInUse          another process has it open
 │   ├── StateMismatch       it belongs to another channel, sender or dialect
 │   ├── StateVersionTooNew  a newer version of this package wrote it
-│   └── StateCorrupt        it is no state, or a damaged one
-└── SdsError                `send` refuses the message
+│   └── StateCorrupt        it is damaged, or not a state file
+└── SdsError                `send` rejects the message
     ├── EmptyContent
     ├── ContentTooLong
     ├── MessageIdInUse
@@ -59,7 +60,7 @@ __all__ = [
 
 
 class EncryptionFailed(ReliableChannelError):
-    """A message could not be sealed, and nothing of it was sent."""
+    """A message could not be encrypted, so no part of it was sent."""
 
 
 class ChannelClosed(ReliableChannelError):
@@ -71,5 +72,7 @@ class ChannelUnavailable(ReliableChannelError):
 
 
 class PluginError(ReliableChannelError):
-    """A plugin cannot be loaded, failed, returned what it may not, or is not the only one that
-    claims a URL; the text names it."""
+    """A plugin cannot be loaded, failed, broke its contract, or registered a name that is taken.
+
+    The text names the plugin.
+    """

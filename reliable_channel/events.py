@@ -1,6 +1,6 @@
-"""The events of a channel: those of the core, and the few that the transport causes.
+"""The events of a channel: those of the core, and those of the transport, the state and readers.
 
-All are frozen dataclasses with a `wire_name`; `record` gives the form that journals and `peer`
+All are frozen dataclasses with a `wire_name`; `record` returns the form that journals and `peer`
 write.
 """
 
@@ -92,7 +92,7 @@ __all__ = [
 
 @dataclass(frozen=True, slots=True)
 class SendingMessage:
-    """A message was accepted: from now on it is delivered, or its failure is an event."""
+    """A message was accepted; from now on it is delivered, or an event reports its failure."""
 
     wire_name: ClassVar[str] = "sending_message"
     message_id: str
@@ -101,22 +101,24 @@ class SendingMessage:
 
 @dataclass(frozen=True, slots=True)
 class MessageSent:
-    """A message is out on the network. That says nothing about who has it."""
+    """A message was published. No peer is known to have it yet."""
 
     wire_name: ClassVar[str] = "message_sent"
     message_id: str
     request_id: str
     message_hash: bytes
-    """The Waku message hash, its retrieval hint; of several segments, that of the last to go
-    out."""
+    """The Waku message hash, its retrieval hint; of several segments, that of the last one
+    published."""
     message_ids: tuple[str, ...] = ()
     """The ids of all segments; the first one names the message in other events."""
 
 
 @dataclass(frozen=True, slots=True)
 class MessageStored:
-    """Store has an own message: whoever comes later can fetch it. Told once a message; of several
-    segments, for each."""
+    """Store has an own message, so participants that join later can fetch it.
+
+    Emitted once for each message, and for each segment of a long one.
+    """
 
     wire_name: ClassVar[str] = "message_stored"
     message_id: str
@@ -125,7 +127,7 @@ class MessageStored:
 
 @dataclass(frozen=True, slots=True)
 class SendProgress:
-    """One more segment of a long message is out, or acknowledged."""
+    """One more segment of a long message was published, or acknowledged."""
 
     wire_name: ClassVar[str] = "send_progress"
     message_id: str
@@ -138,7 +140,7 @@ class SendProgress:
 
 @dataclass(frozen=True, slots=True)
 class ReceiveProgress:
-    """One more segment of somebody's long message is here."""
+    """One more segment of a peer's long message arrived."""
 
     wire_name: ClassVar[str] = "receive_progress"
     sender_id: str
@@ -150,7 +152,7 @@ class ReceiveProgress:
 
 @dataclass(frozen=True, slots=True)
 class PayloadDropped:
-    """A long message of somebody will not be put together."""
+    """A peer's long message was dropped before all of its segments arrived."""
 
     wire_name: ClassVar[str] = "payload_dropped"
     sender_id: str
@@ -163,7 +165,7 @@ class PayloadDropped:
 
 @dataclass(frozen=True, slots=True)
 class SegmentDiscarded:
-    """A segment does not count; the rest of its message may still come."""
+    """A segment was dropped; the rest of its message may still arrive."""
 
     wire_name: ClassVar[str] = "segment_discarded"
     sender_id: str
@@ -173,9 +175,9 @@ class SegmentDiscarded:
 
 @dataclass(frozen=True, slots=True)
 class SendFailed:
-    """The transport refused a message for good: it is not sent again by itself.
+    """The transport refused a message permanently; it is not sent again automatically.
 
-    It stays in the log. Later messages refer to it, and who then asks for it is given it.
+    It stays in the log. Later messages refer to it, and peers that request it get it.
     """
 
     wire_name: ClassVar[str] = "send_failed"
@@ -186,9 +188,10 @@ class SendFailed:
 
 @dataclass(frozen=True, slots=True)
 class RateLimitReached:
-    """The budget of this epoch is spent, but for a reserve; what waits goes when the epoch ends.
+    """The rate limit of this epoch is spent, except for a reserve.
 
-    Told once an epoch; `channel.explain_budget()` says more.
+    Waiting messages are sent when the epoch ends. Emitted once an epoch;
+    `channel.explain_budget()` has details.
     """
 
     wire_name: ClassVar[str] = "rate_limit_reached"
@@ -199,7 +202,7 @@ class RateLimitReached:
 
 @dataclass(frozen=True, slots=True)
 class EphemeralDropped:
-    """An ephemeral message was not sent, to spare the budget for those that matter."""
+    """An ephemeral message was dropped, to save the rate limit for other messages."""
 
     wire_name: ClassVar[str] = "ephemeral_dropped"
     message_id: str
@@ -209,8 +212,7 @@ class EphemeralDropped:
 
 @dataclass(frozen=True, slots=True)
 class TransportDegraded:
-    """Sending, receiving or Store does not work at the moment. Nothing that was accepted is lost by
-    that."""
+    """Sending, receiving or Store does not work at the moment. No accepted message is lost."""
 
     wire_name: ClassVar[str] = "transport_degraded"
     component: str
@@ -220,7 +222,7 @@ class TransportDegraded:
 
 @dataclass(frozen=True, slots=True)
 class TransportRecovered:
-    """What was degraded works again; what was missed meanwhile is being fetched."""
+    """A degraded component works again; missed messages are being fetched."""
 
     wire_name: ClassVar[str] = "transport_recovered"
     component: str
@@ -229,15 +231,17 @@ class TransportRecovered:
 
 @dataclass(frozen=True, slots=True)
 class StateDegraded:
-    """The channel's state cannot be written. The channel goes on in memory: what is at risk is lost
-    if the process ends before the state can be written again."""
+    """The channel's state cannot be written; the channel continues in memory.
+
+    Data at risk is lost if the process ends before the state can be written again.
+    """
 
     wire_name: ClassVar[str] = "state_degraded"
     reason: str
     at_risk: int
-    """Messages and rows of state that were not written when this was told."""
+    """Messages and rows of state that were not written when this was emitted."""
     retryable: bool
-    """Whether writing is tried again; a damaged file is left alone."""
+    """Whether writing is tried again; a damaged file is not written any more."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -247,19 +251,22 @@ class StateRecovered:
     wire_name: ClassVar[str] = "state_recovered"
     outage_ms: int
     given_up: int
-    """Log entries that had to make room in memory meanwhile, and were not written."""
+    """Log entries that were evicted from memory meanwhile, and were not written."""
 
 
 @dataclass(frozen=True, slots=True)
 class StateRolledBack:
-    """The channel's state is older than what was written to it. The channel starts from what is
-    there: idempotency keys and confirmations that are missing from it are forgotten."""
+    """The channel's state lacks data that was written to it.
+
+    The channel starts from the data that is there; missing idempotency keys and confirmations are
+    forgotten.
+    """
 
     wire_name: ClassVar[str] = "state_rolled_back"
     reason: str
     """Which file, and what may have happened to it."""
     missing_writes: int | None
-    """Transactions that are missing; None where that is not known."""
+    """Transactions that are missing; None if the number is unknown."""
 
 
 ConnectionStatus = Literal["connected", "partially_connected", "disconnected"]
@@ -267,7 +274,7 @@ ConnectionStatus = Literal["connected", "partially_connected", "disconnected"]
 
 @dataclass(frozen=True, slots=True)
 class ConnectionStatusChanged:
-    """All of sending, receiving and Store work (`connected`), or some, or none."""
+    """Sending, receiving and Store all work (`connected`), or only some of them, or none."""
 
     wire_name: ClassVar[str] = "connection_status_changed"
     status: ConnectionStatus
@@ -278,9 +285,12 @@ TopicHealth = Literal["sufficiently_healthy", "minimally_healthy", "unhealthy"]
 
 @dataclass(frozen=True, slots=True)
 class TopicHealthChanged:
-    """What others send on the topic arrives through enough nodes (`sufficiently_healthy`), through
-    fewer than `redundancy` asks for and than there are (`minimally_healthy`), or not at all
-    (`unhealthy`): no node answers, or the subscription is silent while Store has messages."""
+    """The number of nodes through which messages of the topic arrive has changed its class.
+
+    `sufficiently_healthy`: through `redundancy` nodes or all; `minimally_healthy`: through fewer;
+    `unhealthy`: through none, because no node answers, or the subscription is silent while Store
+    has messages.
+    """
 
     wire_name: ClassVar[str] = "topic_health_changed"
     content_topic: str
@@ -292,27 +302,27 @@ NodeState = Literal["healthy", "failing", "unsubscribed"]
 
 @dataclass(frozen=True, slots=True)
 class NodeHealth:
-    """How one of a transport's nodes does."""
+    """The state of one of a transport's nodes."""
 
     address: str
     state: NodeState
     """`healthy`; `failing` at sending or Store; `unsubscribed`, so that nothing arrives."""
     last_error: str
-    """Empty where nothing went wrong so far."""
+    """Empty if there was none."""
     for_ms: int
     """How long the state has lasted."""
     mislabelled: int = 0
-    """Messages it gave that were not what was asked for, or not under their own hash."""
+    """Messages from it that were not requested, or not under their hash."""
 
     @property
     def is_away(self) -> bool:
-        """Whether nothing arrives through it; one that was not tried yet may still answer."""
+        """Whether nothing arrives through it; a node that was not tried yet is not away."""
         return self.state == "unsubscribed" and bool(self.last_error)
 
 
 @dataclass(frozen=True, slots=True)
 class NodeHealthChanged:
-    """One of the channel's nodes does worse or better; the others stand in for it meanwhile."""
+    """The state of one of the channel's nodes changed; the other nodes replace a failing one."""
 
     wire_name: ClassVar[str] = "node_health_changed"
     address: str
@@ -320,12 +330,12 @@ class NodeHealthChanged:
     """`healthy`; `failing` at sending or Store; `unsubscribed`, so that nothing arrives through
     it."""
     reason: str
-    """What it answered last; empty where it is healthy."""
+    """Its last error; empty if it is healthy."""
 
 
 @dataclass(frozen=True, slots=True)
 class ObserverSetAside:
-    """A plugin that observes events failed, and is told none of this channel any more."""
+    """A plugin's observer failed; it gets no more events of this channel."""
 
     wire_name: ClassVar[str] = "observer_set_aside"
     plugin: str
@@ -334,8 +344,10 @@ class ObserverSetAside:
 
 @dataclass(frozen=True, slots=True)
 class ObserverSlow:
-    """A plugin that observes events held up the channel, and everything else in its event loop, for
-    a second or more. Told once for each such plugin while the channel is open."""
+    """A plugin's observer blocked the channel and its event loop for a second or more.
+
+    Emitted once for each such plugin while the channel is open.
+    """
 
     wire_name: ClassVar[str] = "observer_slow"
     plugin: str
@@ -344,9 +356,11 @@ class ObserverSlow:
 
 @dataclass(frozen=True, slots=True)
 class EventsMissed:
-    """This reader fell behind and does not get some events; messages and reports follow all the
-    same, up to the newest 100,000. Emitted to that reader alone, at most once each time it falls
-    behind."""
+    """This reader fell behind and misses some events.
+
+    Messages and reports follow, up to the newest 100,000. Emitted only to that reader, at most once
+    each time it falls behind.
+    """
 
     wire_name: ClassVar[str] = "events_missed"
     count: int
@@ -359,7 +373,7 @@ class EventsMissed:
 class ReaderFellBehind:
     """Readers of `events()` do not read fast enough, or left their loop without being closed.
 
-    The channel and its other readers go on. Emitted again only after such a reader has caught up.
+    The channel and its other readers continue. Emitted again only after such a reader caught up.
     """
 
     wire_name: ClassVar[str] = "reader_fell_behind"
@@ -370,8 +384,10 @@ class ReaderFellBehind:
 
 @dataclass(frozen=True, slots=True)
 class UnconfirmedDropped:
-    """With `state`: so many messages and reports are unconfirmed that the oldest of them will not
-    be emitted again after a restart. The messages stay in the log."""
+    """Too many messages and reports are unconfirmed (with `state`).
+
+    The oldest of them will not be emitted again after a restart. The messages stay in the log.
+    """
 
     wire_name: ClassVar[str] = "unconfirmed_dropped"
     count: int
@@ -408,8 +424,7 @@ _HEX_FIELDS = frozenset({"message_hash", "payload_hash", "retrieval_hint"})
 
 
 def record(event: Event, at_ms: int) -> dict[str, object]:
-    """The JSON form of an event: content as base64 under `payload`, hashes as hex, the rest by its
-    own name."""
+    """Return the JSON form of an event: content as base64 under `payload`, hashes as hex."""
     values: dict[str, object] = {"event": event.wire_name, "at_ms": at_ms}
     for field in fields(event):
         value = getattr(event, field.name)

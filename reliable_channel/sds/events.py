@@ -1,6 +1,6 @@
-"""What the core tells its owner, and what it wants broadcast.
+"""The events that the core emits, and the messages that it broadcasts.
 
-Each event has a `wire_name`: how journals and the `peer` command call it.
+Each event has a `wire_name`, its name in journals and in the `peer` command.
 """
 
 from dataclasses import dataclass
@@ -11,22 +11,23 @@ from .message import HistoryEntry
 
 
 class OutgoingKind(Enum):
-    """Why something is broadcast; also the order in which a busy transport prefers them."""
+    """Why a message is broadcast; also its priority on a busy transport."""
 
     CONTENT = "content"
     SYNC = "sync"
-    """What participants say to stay in sync, where each says all that the one before said, and so
-    takes its place; of use for a moment only. It ends the retries of others, and must not wait
-    behind our own."""
+    """A sync message that replaces earlier ones, because it repeats all that they contain.
+
+    It is soon out of date. It stops the retries of peers, so it must not wait behind our retries.
+    """
     CONTROL = "control"
-    """The same, each by its id."""
+    """A sync message that does not replace earlier ones."""
     RETRY = "retry"
     REPAIR = "repair"
     EPHEMERAL = "ephemeral"
 
     @property
     def is_of_the_moment(self) -> bool:
-        """Whether archives need not keep it."""
+        """Whether Store need not store it."""
         return self in _OF_THE_MOMENT
 
 
@@ -35,51 +36,49 @@ _OF_THE_MOMENT: Final = (OutgoingKind.CONTROL, OutgoingKind.SYNC, OutgoingKind.E
 
 @dataclass(frozen=True, slots=True)
 class Outgoing:
-    """Bytes to broadcast. For `CONTENT` and `RETRY` the owner calls `dispatched` once they are
-    out."""
+    """Bytes to broadcast; for `CONTENT` and `RETRY` the owner then calls `dispatched`."""
 
     kind: OutgoingKind
     message_id: str
     data: bytes
     timestamp_ns: int | None = None
-    """The time that the id of a new message was made of. Stamped with it, others can check the
-    id."""
+    """The time from which a new message's id was made; peers check the id with it."""
 
 
 class AcknowledgementSource(Enum):
     """How an acknowledgement is known."""
 
     CAUSAL_HISTORY = "causal_history"
-    """A proof: the message stands in the causal history of another participant."""
+    """A proof: another participant's causal history lists the message."""
     BLOOM_FILTER = "bloom_filter"
-    """Evidence: it stands in the bloom filters of as many participants as the threshold asks."""
+    """Evidence: it is in the bloom filters of as many participants as the threshold demands."""
 
 
 class RejectionReason(Enum):
-    """Why a received message was refused."""
+    """Why a received message was rejected."""
 
     MALFORMED = "malformed"
     OTHER_DIALECT = "other_dialect"
-    """It is in a dialect that this participant does not listen to."""
+    """It is in a dialect that this participant does not accept."""
     WRONG_CHANNEL = "wrong_channel"
     MISSING_ID = "missing_id"
     LAMPORT_TOO_FAR_AHEAD = "lamport_too_far_ahead"
     ID_ALREADY_USED = "id_already_used"
     OLDER_THAN_LOG = "older_than_log"
     UNDECRYPTABLE = "undecryptable"
-    """It is of this channel, and its content does not open: another key, or forged."""
+    """It belongs to this channel, and its content fails to decrypt: another key, or forged."""
     UNPROVEN_SENDER = "unproven_sender"
-    """This participant demands signatures, and none shows that it is of its `sender_id`."""
+    """This participant requires signatures, and it has no valid one of its `sender_id`."""
     INCOMING_BUFFER_FULL = "incoming_buffer_full"
     FORGED_ID = "forged_id"
-    """It waited for others until the true message came, which its id proves."""
+    """It was parked until the true message arrived, which the id proves."""
     EXCESSIVE_REFERENCES = "excessive_references"
-    """It refers to, or asks for, more messages than any honest one does, or by longer ids."""
+    """It refers to, or requests, more messages than an honest one does, or has longer ids."""
 
 
 @dataclass(frozen=True, slots=True)
 class MessagePossiblyAcknowledged:
-    """An own message stands in the bloom filter of one more participant."""
+    """An own message is in the bloom filter of one more participant."""
 
     wire_name: ClassVar[str] = "message_possibly_acknowledged"
     message_id: str
@@ -95,15 +94,17 @@ class MessageAcknowledged:
     message_id: str
     source: AcknowledgementSource
     acknowledged_by: str
-    """The participant whose message settled it."""
+    """The participant whose message acknowledged it."""
     participant_count: int = 1
-    """Participants heard so far that have it, or by their bloom filters probably have."""
+    """Participants heard so far that have it, or probably have it by their bloom filters."""
 
 
 @dataclass(frozen=True, slots=True)
 class DeliveryFailed:
-    """An own message got no acknowledgement after all retries; nobody may have it, and it is not
-    sent again."""
+    """An own message was not acknowledged after all retries; it is not sent again.
+
+    Perhaps no participant has it.
+    """
 
     wire_name: ClassVar[str] = "delivery_failed"
     message_id: str
@@ -113,8 +114,10 @@ class DeliveryFailed:
 
 @dataclass(frozen=True, slots=True)
 class MessageReceived:
-    """A message is delivered: given once, after all in its causal history was delivered or declared
-    lost."""
+    """A message is delivered, after all messages that it depends on were delivered or lost.
+
+    Each message is delivered once.
+    """
 
     wire_name: ClassVar[str] = "message_received"
     message_id: str
@@ -122,18 +125,17 @@ class MessageReceived:
     content: bytes
     lamport_timestamp: int
     position: int
-    """Where in the log it landed, from 0; below the end where messages after it in order came
-    first."""
+    """Its index in the log, from 0; not the last one if later messages arrived first."""
     missing: tuple[HistoryEntry, ...] = ()
-    """Messages of its causal history that were declared lost before it was delivered."""
+    """Messages of its causal history that were lost when it was delivered."""
     retrieval_hint: bytes | None = None
     redelivered: bool = False
-    """Whether it may have been given before: the process ended before that was confirmed."""
+    """Whether it may have been emitted before: the process ended before it was confirmed."""
 
 
 @dataclass(frozen=True, slots=True)
 class MessageMissing:
-    """Messages are known by reference alone, and others wait for them."""
+    """Messages are missing: known by reference only, and other messages depend on them."""
 
     wire_name: ClassVar[str] = "message_missing"
     missing: tuple[HistoryEntry, ...]
@@ -141,8 +143,10 @@ class MessageMissing:
 
 @dataclass(frozen=True, slots=True)
 class MessageLost:
-    """A missing message was not found in time. What waited for it is delivered; it still is, should
-    it come."""
+    """A missing message was not found in time.
+
+    Messages that depend on it are delivered without it. If it arrives later, it is still delivered.
+    """
 
     wire_name: ClassVar[str] = "message_lost"
     message_id: str
@@ -153,8 +157,11 @@ class MessageLost:
 
 @dataclass(frozen=True, slots=True)
 class ReferencesDropped:
-    """References to unknown messages were dropped to make room; nobody waits for these messages
-    until they are referred to again. One event for all that a step drops of a sender's."""
+    """References to unknown messages were dropped because of a limit.
+
+    These messages are not searched until they are referred to again. One event for all references
+    of a sender that a step drops.
+    """
 
     wire_name: ClassVar[str] = "references_dropped"
     sender_id: str
@@ -165,7 +172,7 @@ class ReferencesDropped:
 
 @dataclass(frozen=True, slots=True)
 class MessageRejected:
-    """Something that arrived was refused and left no trace."""
+    """A received message was rejected and changed nothing."""
 
     wire_name: ClassVar[str] = "message_rejected"
     reason: RejectionReason
@@ -176,26 +183,25 @@ class MessageRejected:
 
 @dataclass(frozen=True, slots=True)
 class MessageForged:
-    """A message that was delivered turned out to be forged: it stole the id of another one.
+    """A delivered message turned out to be forged: it used the id of another one.
 
-    The true one, which its id proves, takes its place in the log and is delivered next: undo what
-    was done for the forged one.
+    The true message, which the id proves, replaces it in the log and is delivered next. Undo what
+    your application did for the forged one.
     """
 
     wire_name: ClassVar[str] = "message_forged"
     message_id: str
     sender_id: str
-    """Whom the forged message named as its sender; who forged it is not known."""
+    """The sender that the forged message named; its author is unknown."""
     content: bytes
     """Of the forged message."""
 
 
 @dataclass(frozen=True, slots=True)
 class BloomFilterIgnored:
-    """A participant's bloom filter cannot be read as an acknowledgement; its message counts all the
-    same.
+    """A participant's bloom filter cannot be used as an acknowledgement; its message is accepted.
 
-    Told once for each participant.
+    Emitted once for each participant.
     """
 
     wire_name: ClassVar[str] = "bloom_filter_ignored"
@@ -205,7 +211,7 @@ class BloomFilterIgnored:
 
 @dataclass(frozen=True, slots=True)
 class EphemeralReceived:
-    """A message without any promise: neither ordered nor repeated nor logged."""
+    """An ephemeral message arrived: not ordered, not sent again, not logged."""
 
     wire_name: ClassVar[str] = "ephemeral_received"
     message_id: str
@@ -215,7 +221,7 @@ class EphemeralReceived:
 
 @dataclass(frozen=True, slots=True)
 class SyncSent:
-    """A sync message is on its way."""
+    """A sync message was broadcast."""
 
     wire_name: ClassVar[str] = "sync_sent"
     message_id: str
@@ -232,7 +238,7 @@ class SyncReceived:
 
 @dataclass(frozen=True, slots=True)
 class RepairRequested:
-    """Other participants are asked for missing messages."""
+    """Missing messages were requested from peers."""
 
     wire_name: ClassVar[str] = "repair_requested"
     message_ids: tuple[str, ...]
@@ -242,7 +248,7 @@ class RepairRequested:
 
 @dataclass(frozen=True, slots=True)
 class RepairRequestReceived:
-    """Another participant asks for messages."""
+    """Another participant requests messages."""
 
     wire_name: ClassVar[str] = "repair_request_received"
     message_ids: tuple[str, ...]
@@ -251,24 +257,23 @@ class RepairRequestReceived:
 
 @dataclass(frozen=True, slots=True)
 class RepairBudgetReached:
-    """A participant asks for more than is answered in a minute; these go unanswered, and may be
-    asked for again.
+    """A participant requests more messages than are answered in a minute.
 
-    Told once a minute for each requester. Raise `repair_requester_answers_per_minute` and its
-    siblings if honest ones need more.
+    These stay unanswered, and may be requested again. Emitted once a minute for each requester.
+    Raise `repair_requester_answers_per_minute` and its siblings if honest participants need more.
     """
 
     wire_name: ClassVar[str] = "repair_budget_reached"
     message_ids: tuple[str, ...]
     sender_id: str
-    """Who asked."""
+    """The requester."""
     in_all: bool
-    """What all requesters may have together is spent, not what this one may have."""
+    """Whether the limit of all requesters together was reached, not the one of this requester."""
 
 
 @dataclass(frozen=True, slots=True)
 class RepairSent:
-    """A message is broadcast again for those who asked for it."""
+    """A message was broadcast again because peers requested it."""
 
     wire_name: ClassVar[str] = "repair_sent"
     message_id: str
@@ -276,11 +281,11 @@ class RepairSent:
 
 @dataclass(frozen=True, slots=True)
 class LogDiffers:
-    """Another participant's log differs from this one, and stays so: one of both lacks messages
-    that nobody refers to any more.
+    """Another participant's log differs from this one permanently.
 
-    Emitted once until the logs of all participants agree again (`LogAgrees`); the sync status says
-    `different` meanwhile. Logs are compared without their newest five minutes.
+    One of both lacks messages to which no new message refers. Emitted once until the logs of all
+    participants agree again (`LogAgrees`); the sync status is `different` meanwhile. Logs are
+    compared without their newest five minutes.
     """
 
     wire_name: ClassVar[str] = "log_differs"
@@ -298,8 +303,7 @@ class LogDiffers:
 
 @dataclass(frozen=True, slots=True)
 class LogAgrees:
-    """The logs that differed are equal now, or their participants have not been heard for an
-    hour."""
+    """Logs that differed are equal now, or their participants were silent for an hour."""
 
     wire_name: ClassVar[str] = "log_agrees"
 
