@@ -108,13 +108,14 @@ def by_words(said: str) -> ErrorClass | None:
 
 
 def _class_for(request: Request, status: int, text: str) -> ErrorClass:
+    said = text.lower()
+    # A store peer's refusal has status 300 or 400 inside an answer.
+    if "cursor" in request.params and "cursor" in said and status != 404:
+        return errors.CursorExpired
     if not 400 <= status <= 599 and status != 200:
         return errors.BadAnswer  # a redirect: this is not a Waku node
     if status == 404:
         return _missing(request, text)
-    said = text.lower()
-    if "cursor" in request.params and "cursor" in said:
-        return errors.CursorExpired
     if (error := by_words(said)) is not None:
         return error
     if status == 500 and not text:

@@ -32,6 +32,11 @@ class Addresses:
         with self._lock:
             self._ports.pop((host, port), None)
 
+    def port_of(self, host: str, port: int) -> int | None:
+        """Return the port of this machine that an address stands for."""
+        with self._lock:
+            return self._ports.get((host, port))
+
     def real(self, multiaddr: str) -> NodeAddress:
         """Return where a node is reached; an address that stands for nothing is taken as it is.
 
@@ -39,8 +44,7 @@ class Addresses:
             BadAddress: it is none.
         """
         address = NodeAddress.parse(multiaddr)
-        with self._lock:
-            port = self._ports.get((address.host, address.port))
+        port = self.port_of(address.host, address.port)
         return address if port is None else replace(address, host="127.0.0.1", port=port)
 
 

@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 from argparse import ArgumentError, ArgumentParser, Namespace
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from waku.node import NodeAddress, NodeOptions
+from waku.node import NodeAddress, NodeOptions, ServiceKind
 
 __all__ = ["BadFlag", "NodeFlags"]
 
 TIMESTAMP_TOLERANCE_S: Final = 20.0
 """What nwaku's archive allows."""
+REDIAL_S: Final = 0.5
+"""Longest pause before a node that is away is dialled again: tests restart nodes."""
 MISSING: Final = {
     "rln-relay": "there is no RLN",
     "store-sync": "there is no store synchronisation",
@@ -43,12 +45,12 @@ class NodeFlags:
     host: str
     """The address under which other nodes know this one."""
     tcp_port: int
-    nodes: tuple[NodeAddress, ...]
-    """To dial."""
+    join: tuple[str, ...]
+    """Addresses of nodes to join."""
+    service_nodes: Mapping[ServiceKind, str]
+    """Addresses of the nodes that are named for a service."""
     content_topics: tuple[str, ...]
     """To subscribe from the start."""
-    names_lightpush: bool
-    """Whether it says which node to push through."""
 
     @classmethod
     def of(cls, arguments: Sequence[str], folder: Path) -> NodeFlags:
@@ -76,10 +78,16 @@ class NodeFlags:
                 " the store is SQLite"
             )
         host = given.nat.removeprefix("extip:") if given.nat.startswith("extip:") else "127.0.0.1"
-        named = (*given.staticnode, *given.filternode, *given.lightpushnode, *given.storenode)
+        services: Mapping[ServiceKind, list[str]] = {
+            "filter": given.filternode,
+            "lightpush": given.lightpushnode,
+            "store": given.storenode,
+        }
+        named: dict[ServiceKind, str] = {kind: n[-1] for kind, n in services.items() if n}
         try:
             options = _options(given, host, folder)
-            nodes = tuple(map(NodeAddress.parse, named))
+            for address in (*given.staticnode, *named.values()):
+                NodeAddress.parse(address)
         except ValueError as error:
             raise BadFlag(str(error)) from error
         return cls(
@@ -87,9 +95,9 @@ class NodeFlags:
             rest_port=given.rest_port,
             host=host,
             tcp_port=given.tcp_port,
-            nodes=nodes,
+            join=tuple(given.staticnode),
+            service_nodes=named,
             content_topics=tuple(given.content_topic),
-            names_lightpush=bool(given.lightpushnode),
         )
 
 
@@ -110,6 +118,7 @@ def _options(given: Namespace, host: str, folder: Path) -> NodeOptions:
         cache_capacity=given.rest_relay_cache_capacity,
         store_path=folder / "store.sqlite3",
         store_timestamp_tolerance_s=TIMESTAMP_TOLERANCE_S,
+        redial_max_s=REDIAL_S,
         listen_addresses=(f"/ip4/{host}/tcp/{given.tcp_port}",),
     )
 

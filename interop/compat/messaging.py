@@ -7,6 +7,7 @@ relay, else light push. With reliability it is then looked up in Store.
 from __future__ import annotations
 
 import secrets
+from contextlib import suppress
 from dataclasses import replace
 from typing import Final, NoReturn
 
@@ -15,14 +16,13 @@ import httpx
 from anyio.abc import TaskGroup, TaskStatus
 
 from reliable_channel.sds.recent import Recent
-from waku import StoreQuery, WakuClient, WakuError, WakuMessage, message_hash, pubsub_topic_for
-from waku.errors import InvalidTopic, LocalError, NotSubscribed
-from waku.node import EmbeddedNode, PublishRefused
+from waku import StoreQuery, WakuClient, WakuMessage, message_hash, pubsub_topic_for
+from waku.errors import InvalidTopic, NotSubscribed
+from waku.node import EmbeddedNode, PublishRefused, ServiceRefused
 
 from .config import NodeConfig
 from .events import Tell, message_error, message_propagated, message_received, message_sent
 from .failures import Refused
-from .peers import LIGHTPUSH, STORE, urls_of
 
 __all__ = ["IN_PROCESS", "Messaging", "shard_of"]
 
@@ -36,6 +36,8 @@ WINDOW_S: Final = 60.0
 """How long a message is tried, and how long Store is asked for it afterwards."""
 ARCHIVE_S: Final = 3.0
 """Before each question to Store."""
+UNREPEATABLE: Final = (400, 420, 500)
+"""Refusals of light push that concern the message, as one that is too large."""
 RECENT: Final = 10_000
 """Hashes kept to tell each message once."""
 WINDOW_EXPIRED: Final = "Unable to send within retry time window"
@@ -201,28 +203,21 @@ class Messaging:
         # Asked first: the node passes a message on once, and with nobody there that would be lost.
         if self._config.relay and self._node.mesh.followers(shard):
             return self._node.publish(shard, message, unfollowed=True) > 0
-        for url in urls_of(self._node, LIGHTPUSH):
-            async with WakuClient(url, retries=None) as peer:
-                try:
-                    # Asked first, as above; the node would count itself as somebody who took it.
-                    if not any(on_shard.peers for on_shard in await peer.relay_peers()):
-                        continue
-                    await peer.lightpush(message, shard)
-                except LocalError as error:
-                    raise Refused(error.detail) from error
-                except WakuError:
-                    continue
-                return True
+        for services in self._node.service_nodes.all("lightpush"):
+            try:
+                await services.push(shard, message)
+            except ServiceRefused as refusal:
+                if refusal.status in UNREPEATABLE:
+                    raise Refused(refusal.description) from refusal
+                continue
+            return True
         return False
 
     async def _is_stored(self, digest: bytes) -> bool:
         """Ask the Stores of other nodes, one after the other."""
-        for url in urls_of(self._node, STORE):
-            async with WakuClient(url, retries=None) as peer:
-                try:
-                    page = await peer.store(StoreQuery(hashes=(digest,), include_data=False))
-                except WakuError:
-                    continue
-                if page.entries:
+        query = StoreQuery(hashes=(digest,), include_data=False)
+        for services in self._node.service_nodes.all("store"):
+            with suppress(ServiceRefused):
+                if (await services.query(query)).entries:
                     return True
         return False

@@ -1,4 +1,4 @@
-"""The nodes that a node is joined to: what they offer, where they answer, and who came and went."""
+"""The nodes that a node is joined to: what they offer, and who came and went."""
 
 from __future__ import annotations
 
@@ -9,10 +9,9 @@ import anyio
 
 from waku.node import EmbeddedNode
 
-from .addresses import ADDRESSES
 from .events import Tell, connection_change, connection_status_change, topic_health_change
 
-__all__ = ["LIGHTPUSH", "STORE", "PeerWatch", "urls_of"]
+__all__ = ["PeerWatch"]
 
 RELAY: Final = "/vac/waku/relay/2.0.0"
 STORE: Final = "/vac/waku/store-query/3.0.0"
@@ -23,12 +22,6 @@ _EDGE_NEEDS: Final = (LIGHTPUSH, FILTER, STORE)
 D_LOW: Final = 4
 """Relay peers from which gossipsub, and so nwaku, calls a topic healthy."""
 LOOK_S: Final = 0.05
-
-
-def urls_of(node: EmbeddedNode, protocol: str) -> list[str]:
-    """Where the connected nodes that offer a protocol answer HTTP."""
-    infos = node.mesh.peers().values()
-    return [ADDRESSES.real(i.multiaddr).url for i in infos if protocol in i.protocols]
 
 
 class PeerWatch:

@@ -68,6 +68,7 @@ class RunningNode:
             store_path=config.store_path,
             filter=config.filter,
             lightpush=config.lightpush,
+            self_service=False,
             cache_capacity=CACHE_CAPACITY,
             peer_id=peer_id,
             listen_addresses=(_multiaddr(config.listen_address, self.tcp_port),),

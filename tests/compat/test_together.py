@@ -17,8 +17,8 @@ pytestmark = pytest.mark.slow
 SHARD = "/waku/2/rs/198/0"
 
 
-class Store:
-    """A container with a Store, at an address that is not of this machine."""
+class Node:
+    """A container, with a Store unless told otherwise, at an address of another network."""
 
     def __init__(self, engine: Engine, number: int, **flags: str) -> None:
         given = {
@@ -47,7 +47,7 @@ class Store:
         return address
 
     def stored(self) -> int:
-        return len(self.get("/store/v3/messages")["messages"])
+        return len(self.get("/store/v3/messages?pageSize=100")["messages"])
 
 
 @pytest.fixture
@@ -68,7 +68,7 @@ def test_an_edge_node_pushes_through_the_bindings_and_validates_at_a_container(
 ) -> None:
     """S11: the edge was told an address of Docker's network, and nobody answered there."""
     relay, _ = nodes.start("relay", relay=True, lightpush=True, rest=True, restPort=0)
-    store = Store(engine, 1)
+    store = Node(engine, 1)
     store.post("/admin/v1/peers", [address_of(relay)])
     store.post("/relay/v1/subscriptions", [SHARD])
     edge, told = nodes.start(
@@ -88,7 +88,7 @@ def test_a_relay_node_validates_at_a_container_but_not_what_is_ephemeral(
     nodes: Nodes, engine: Engine
 ) -> None:
     """S25."""
-    store = Store(engine, 2)
+    store = Node(engine, 2)
     sender, told = nodes.start("sender", staticnodes=[store.multiaddr], reliabilityEnabled=True)
     assert told.until(lambda: bool(told.of("connection_status_change")), within_s=600)
     store.post("/relay/v1/subscriptions", [SHARD])
@@ -99,19 +99,28 @@ def test_a_relay_node_validates_at_a_container_but_not_what_is_ephemeral(
     assert store.stored() == 1
 
 
-def test_many_at_once_while_the_container_restarts(nodes: Nodes, engine: Engine) -> None:
-    """As in S31, whose sender is an edge that pushes through a container; here it relays."""
-    store = Store(engine, 3)
-    relay, _ = nodes.start("relay")
-    sender, told = nodes.start(
-        "sender",
-        staticnodes=[address_of(relay), store.multiaddr],
-        reliabilityEnabled=True,
+def test_an_edge_sends_many_at_once_while_the_containers_restart(
+    nodes: Nodes, engine: Engine
+) -> None:
+    """S31: the edge asked the REST API of its light push node, which looked for another one."""
+    kinds = {"relay": {"store": "false"}, "lightpush": {"lightpush": "true"}, "store": {}}
+    containers = [Node(engine, 3 + n, **flags) for n, flags in enumerate(kinds.values())]
+    for one in containers:
+        one.post("/relay/v1/subscriptions", [SHARD])
+        one.post("/admin/v1/peers", [other.multiaddr for other in containers if other is not one])
+    edge, told = nodes.start(
+        "edge", mode="Edge", lightpushnode=containers[1].multiaddr, reliabilityEnabled=True
     )
-    assert told.until(lambda: len(told.of("connection_change")) == 2, within_s=600)
-    first = [sender.send_message(message(b"%d" % n)).unwrap() for n in range(5)]
-    store.container.restart()
-    second = [sender.send_message(message(b"%d" % n)).unwrap() for n in range(5, 10)]
-    for request_id in first + second:
+    for one in containers:
+        one.post("/admin/v1/peers", [address_of(edge)])
+    first = [edge.send_message(message(b"%d" % n)).unwrap() for n in range(8)]
+    for one in containers:
+        one.container.restart()
+    second = [edge.send_message(message(b"%d" % n)).unwrap() for n in range(8, 16)]
+    for one in containers:
+        one.post("/admin/v1/peers", [address_of(edge)])
+    third = [edge.send_message(message(b"%d" % n)).unwrap() for n in range(16, 24)]
+    for request_id in first + second + third:
         assert sent(told, request_id)
     assert told.of("message_error") == []
+    assert containers[2].stored() == 24

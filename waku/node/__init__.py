@@ -8,24 +8,31 @@ from typing import TYPE_CHECKING, Any, Final
 
 if TYPE_CHECKING:
     from waku.node.envelope import Envelope
+    from waku.node.errors import PublishRefused, StoreUnavailable
     from waku.node.identity import BadAddress, NodeAddress
-    from waku.node.node import EmbeddedNode, PublishRefused, StoreUnavailable
+    from waku.node.node import EmbeddedNode
     from waku.node.options import NodeOptions
     from waku.node.remote import DialFailed
     from waku.node.server import CannotListen, serve, serve_node
+    from waku.node.services import Criterion, ServiceKind, ServiceRefused, Services, Subscriber
     from waku.node.store import ArchiveError
 
 __all__ = [
     "ArchiveError",
     "BadAddress",
     "CannotListen",
+    "Criterion",
     "DialFailed",
     "EmbeddedNode",
     "Envelope",
     "NodeAddress",
     "NodeOptions",
     "PublishRefused",
+    "ServiceKind",
+    "ServiceRefused",
+    "Services",
     "StoreUnavailable",
+    "Subscriber",
     "serve",
     "serve_node",
 ]
@@ -34,13 +41,18 @@ _HOME_OF: Final = {
     "ArchiveError": "store",
     "BadAddress": "identity",
     "CannotListen": "server",
+    "Criterion": "services",
     "DialFailed": "remote",
     "EmbeddedNode": "node",
     "Envelope": "envelope",
     "NodeAddress": "identity",
     "NodeOptions": "options",
-    "PublishRefused": "node",
-    "StoreUnavailable": "node",
+    "PublishRefused": "errors",
+    "ServiceKind": "services",
+    "ServiceRefused": "services",
+    "Services": "services",
+    "StoreUnavailable": "errors",
+    "Subscriber": "services",
     "serve": "server",
     "serve_node": "server",
 }

@@ -12,7 +12,7 @@ from waku.node.identity import BadAddress, NodeAddress, is_peer_id
 from waku.node.lightpush_api import presto_error
 from waku.node.mesh import PeerInfo
 from waku.node.protocols import COUNTED_PROTOCOLS, SERVICE_PROTOCOLS
-from waku.node.remote import DialFailed
+from waku.node.remote import DialFailed, WrongCluster
 from waku.topics import InvalidTopic, PubsubTopic
 
 if TYPE_CHECKING:
@@ -129,6 +129,8 @@ async def add_peers(node: EmbeddedNode, request: Request) -> Answer:
             continue  # as in nwaku, a known peer is reached the way it was, whatever the address
         try:
             await node.dial(address)
+        except WrongCluster:
+            continue  # as in nwaku, which connects, and hangs up once it knows the cluster
         except DialFailed:
             return Answer.text(400, f"Failed to connect to peer at index: {index} - {text}")
     return OK

@@ -29,11 +29,13 @@ from waku.node.http import HTML, NOT_FOUND, Answer, Request, Router, parse_query
 if TYPE_CHECKING:
     from waku.node.node import EmbeddedNode
 
-__all__ = ["NodeApp"]
+__all__ = ["App", "NodeApp", "Receive", "Scope", "Send"]
 
 Scope: TypeAlias = MutableMapping[str, Any]
 Receive: TypeAlias = Callable[[], Awaitable[MutableMapping[str, Any]]]
 Send: TypeAlias = Callable[[MutableMapping[str, Any]], Awaitable[None]]
+App: TypeAlias = Callable[[Scope, Receive, Send], Awaitable[None]]
+"""An ASGI application."""
 
 MAX_CLIENT_ID_CHARACTERS: Final = 128
 

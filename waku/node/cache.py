@@ -34,9 +34,11 @@ class MessageCache:
         """Start to keep what comes on a pubsub topic."""
         self._by_pubsub.setdefault(pubsub_topic, {})
 
-    def subscribe_content(self, content_topic: str) -> None:
-        """Start to keep what comes on a content topic."""
+    def subscribe_content(self, content_topic: str) -> bool:
+        """Start to keep what comes on a content topic; return whether that is new."""
+        is_new = content_topic not in self._by_content
         self._by_content.setdefault(content_topic, {})
+        return is_new
 
     def unsubscribe_pubsub(self, pubsub_topic: str) -> None:
         """Forget a pubsub topic and its unread messages."""

@@ -12,10 +12,12 @@ from collections.abc import Callable, Collection, Hashable
 from typing import Final, Generic, TypeVar
 
 from waku.node.cache import MessageCache
+from waku.node.envelope import Envelope
 
 __all__ = ["Client", "Clients", "TopicMap"]
 
 Topic = TypeVar("Topic", bound=Hashable)
+Listener = TypeVar("Listener", bound=Hashable)
 
 NS_PER_S: Final = 1_000_000_000
 
@@ -32,15 +34,19 @@ class Client:
         self.filter_cache = MessageCache(cache_capacity)
         self.last_used_ns = 0
 
+    def push(self, envelope: Envelope) -> None:
+        """Keep a message that a filter service pushes until it is read."""
+        self.filter_cache.add(envelope.hash, envelope.pubsub_topic, envelope.message)
 
-class TopicMap(Generic[Topic]):
+
+class TopicMap(Generic[Topic, Listener]):
     """Who listens to what, both ways round: finding a topic's clients costs their number."""
 
     def __init__(self) -> None:
-        self._clients: dict[Topic, dict[Client, None]] = {}
-        self._topics: dict[Client, dict[Topic, None]] = {}
+        self._clients: dict[Topic, dict[Listener, None]] = {}
+        self._topics: dict[Listener, dict[Topic, None]] = {}
 
-    def add(self, topic: Topic, client: Client) -> bool:
+    def add(self, topic: Topic, client: Listener) -> bool:
         """Note that a client listens to a topic; return whether that is new."""
         clients = self._clients.setdefault(topic, {})
         if client in clients:
@@ -49,7 +55,7 @@ class TopicMap(Generic[Topic]):
         self._topics.setdefault(client, {})[topic] = None
         return True
 
-    def remove(self, topic: Topic, client: Client) -> bool:
+    def remove(self, topic: Topic, client: Listener) -> bool:
         """Note that a client no longer listens to a topic; return whether it did."""
         clients = self._clients.get(topic)
         if clients is None or client not in clients:
@@ -63,11 +69,11 @@ class TopicMap(Generic[Topic]):
             del self._topics[client]
         return True
 
-    def clients_of(self, topic: Topic) -> Collection[Client]:
+    def clients_of(self, topic: Topic) -> Collection[Listener]:
         """Return the clients that listen to a topic."""
         return self._clients.get(topic, {}).keys()
 
-    def topics_of(self, client: Client) -> Collection[Topic]:
+    def topics_of(self, client: Listener) -> Collection[Topic]:
         """Return the topics that a client listens to."""
         return tuple(self._topics.get(client, ()))
 
@@ -77,7 +83,7 @@ class TopicMap(Generic[Topic]):
         return self._clients.keys()
 
     @property
-    def clients(self) -> Collection[Client]:
+    def clients(self) -> Collection[Listener]:
         """Every client with a topic."""
         return self._topics.keys()
 

@@ -55,7 +55,7 @@ def protocols_health(node: EmbeddedNode) -> dict[str, Status]:
     if options.filter:
         no_relay = ("NOT_READY", "Relay is not ready, filter will not be able to sort out messages")
         filter_ = _READY if relay == _READY else no_relay
-    lightpush_client = lightpush == _READY or node.service("lightpush") is not None
+    lightpush_client = lightpush == _READY or node.service_nodes.find("lightpush") is not None
     lightpush_client_health = _client_health(
         lightpush_client, "No Lightpush service peer available yet"
     )
@@ -73,12 +73,12 @@ def protocols_health(node: EmbeddedNode) -> dict[str, Status]:
         "Lightpush Client": lightpush_client_health,
         "Legacy Lightpush Client": lightpush_client_health,
         "Store Client": _client_health(
-            options.store or node.service("store") is not None,
+            options.store or node.service_nodes.find("store") is not None,
             _no_store_peers("Store"),
         ),
         "Legacy Store Client": _client_health(False, _no_store_peers("Legacy Store")),
         "Filter Client": _client_health(
-            node.service("filter") is not None, "No Filter service peer available yet"
+            node.service_nodes.find("filter") is not None, "No Filter service peer available yet"
         ),
     }
 

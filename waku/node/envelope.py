@@ -8,10 +8,12 @@ from typing import Final
 from waku.hashing import message_hash
 from waku.models import WakuMessage
 
-__all__ = ["MAX_META_BYTES", "Envelope", "encoded_size", "relay_json"]
+__all__ = ["MAX_META_BYTES", "Envelope", "carried_size", "encoded_size", "relay_json"]
 
 MAX_META_BYTES: Final = 64
 """14/WAKU2-MESSAGE. Nodes cannot decode a message with more: it is sent, and dropped on arrival."""
+ESCAPED: Final = 6
+"""Bytes that JSON may need for one of a topic."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,6 +73,12 @@ def encoded_size(message: WakuMessage) -> int:
         + (_field_size(2, len(message.proof)) if message.proof else 0)
         + 3  # ephemeral: a tag of two bytes, a byte
     )
+
+
+def carried_size(pubsub_topic: str, message: WakuMessage) -> int:
+    """Return what a message counts for on its way between nodes, in bytes."""
+    topics = len(pubsub_topic.encode()) + len(message.content_topic.encode())
+    return encoded_size(message) + ESCAPED * topics
 
 
 def _field_size(tag_bytes: int, length: int) -> int:

@@ -1,93 +1,104 @@
-"""The filter service: who gets which messages pushed (12/WAKU2-FILTER)."""
+"""The filter table: who gets which messages pushed (12/WAKU2-FILTER)."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from typing import Final, TypeAlias
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from itertools import islice
+from typing import Final
 
-from waku.node.clients import Client, TopicMap
+from waku.node.clients import TopicMap
 from waku.node.envelope import Envelope
+from waku.node.mesh import SeenSet
+from waku.node.services import Criterion, ServiceRefused, Subscriber
 
-__all__ = ["Criterion", "FilterRefused", "FilterService"]
-
-Criterion: TypeAlias = tuple[str, str]
-"""Pubsub topic and content topic."""
+__all__ = ["MAX_TOPICS_PER_REQUEST", "FilterTable", "in_requests"]
 
 MAX_TOPICS_PER_REQUEST: Final = 100
 MAX_CRITERIA_PER_SUBSCRIBER: Final = 1000
 
 
-class FilterRefused(Exception):
-    """The service refuses; `status` is that of the protocol, and of HTTP."""
+class FilterTable:
+    """Pushes messages to subscribers.
 
-    def __init__(self, status: int, description: str) -> None:
-        super().__init__(description)
-        self.status = status
-        self.description = description
-
-
-class FilterService:
-    """Pushes messages to the clients of this node and, in-process, of nodes joined to it.
+    As in nwaku, a message is pushed once in two minutes; `repeats_to` gets it again.
 
     DIVERGES: nwaku forgets a subscriber that has not pinged for five minutes; here a subscription
-    lasts as long as its client.
+    lasts as long as its client, or as the link to its node.
+
+    Args:
+        now_ns: the node's clock.
+        repeats_to: a node whose clients get a message as often as it is published.
     """
 
-    def __init__(self) -> None:
-        self._subscriptions: TopicMap[Criterion] = TopicMap()
+    def __init__(self, now_ns: Callable[[], int], *, repeats_to: str | None = None) -> None:
+        self._subscriptions: TopicMap[Criterion, Subscriber] = TopicMap()
+        self._pushed = SeenSet(now_ns)
+        self._repeats_to = repeats_to
 
-    def ping(self, subscriber: Client) -> None:
+    @property
+    def criteria(self) -> Collection[Criterion]:
+        """Every criterion with a subscriber."""
+        return self._subscriptions.topics
+
+    def ping(self, subscriber: Subscriber) -> None:
         """Do nothing for a subscriber.
 
         Raises:
-            FilterRefused: it has no subscription.
+            ServiceRefused: it has no subscription.
         """
         if not self._subscriptions.topics_of(subscriber):
-            raise FilterRefused(404, "NOT_FOUND: peer has no subscriptions")
+            raise ServiceRefused(404, "NOT_FOUND: peer has no subscriptions")
 
-    def subscribe(self, subscriber: Client, criteria: Iterable[Criterion]) -> None:
-        """Add criteria.
+    def subscribe(self, subscriber: Subscriber, criteria: Iterable[Criterion]) -> list[Criterion]:
+        """Add criteria; return those that are new to the subscriber.
 
         Raises:
-            FilterRefused: too many of them.
+            ServiceRefused: too many of them.
         """
         wanted = _checked(criteria)
         if len(wanted | self._criteria_of(subscriber)) > MAX_CRITERIA_PER_SUBSCRIBER:
             text = "SERVICE_UNAVAILABLE: peer has reached maximum number of filter criteria"
-            raise FilterRefused(503, text)
-        for criterion in wanted:
-            self._subscriptions.add(criterion, subscriber)
+            raise ServiceRefused(503, text)
+        return [one for one in wanted if self._subscriptions.add(one, subscriber)]
 
-    def unsubscribe(self, subscriber: Client, criteria: Iterable[Criterion]) -> None:
-        """Remove criteria.
+    def unsubscribe(self, subscriber: Subscriber, criteria: Iterable[Criterion]) -> list[Criterion]:
+        """Remove criteria; return those that the subscriber had.
 
         Raises:
-            FilterRefused: too many of them, or none was subscribed to.
+            ServiceRefused: too many of them, or none was subscribed to.
         """
         unwanted = _checked(criteria)
-        removed = [self._subscriptions.remove(criterion, subscriber) for criterion in unwanted]
-        if not any(removed):
-            raise FilterRefused(404, "NOT_FOUND: peer has no subscriptions")
+        removed = [one for one in unwanted if self._subscriptions.remove(one, subscriber)]
+        if not removed:
+            raise ServiceRefused(404, "NOT_FOUND: peer has no subscriptions")
+        return removed
 
-    def unsubscribe_all(self, subscriber: Client) -> None:
-        """Remove every criterion of a subscriber.
+    def unsubscribe_all(self, subscriber: Subscriber) -> list[Criterion]:
+        """Remove every criterion of a subscriber, and return them.
 
         Raises:
-            FilterRefused: it has none.
+            ServiceRefused: it has none.
         """
         self.ping(subscriber)
-        self.drop(subscriber)
+        return self.drop(subscriber)
 
-    def drop(self, subscriber: Client) -> None:
-        """Forget a subscriber, if it is one."""
-        for criterion in self._subscriptions.topics_of(subscriber):
+    def drop(self, subscriber: Subscriber) -> list[Criterion]:
+        """Forget a subscriber, if it is one; return its criteria."""
+        criteria = list(self._subscriptions.topics_of(subscriber))
+        for criterion in criteria:
             self._subscriptions.remove(criterion, subscriber)
+        return criteria
 
     def deliver(self, envelope: Envelope) -> None:
         """Push a message to its subscribers; the cost is their number."""
         criterion = (envelope.pubsub_topic, envelope.message.content_topic)
-        for subscriber in self._subscriptions.clients_of(criterion):
-            subscriber.filter_cache.add(envelope.hash, envelope.pubsub_topic, envelope.message)
+        subscribers = self._subscriptions.clients_of(criterion)
+        if not subscribers:
+            return
+        is_new = self._pushed.add(envelope.hash)
+        for subscriber in subscribers:
+            if is_new or subscriber.peer_id == self._repeats_to:
+                subscriber.push(envelope)
 
     def criteria_by_peer(self) -> Mapping[str, list[Criterion]]:
         """Return the criteria of each node that has subscribers here."""
@@ -96,18 +107,25 @@ class FilterService:
             found.setdefault(subscriber.peer_id, {}).update(self._criteria_of(subscriber))
         return {peer_id: list(criteria) for peer_id, criteria in found.items()}
 
-    def _criteria_of(self, subscriber: Client) -> dict[Criterion, None]:
+    def _criteria_of(self, subscriber: Subscriber) -> dict[Criterion, None]:
         return dict.fromkeys(self._subscriptions.topics_of(subscriber))
+
+
+def in_requests(criteria: Iterable[Criterion]) -> Iterator[list[Criterion]]:
+    """Split criteria into lists that one request may name."""
+    left = iter(criteria)
+    while part := list(islice(left, MAX_TOPICS_PER_REQUEST)):
+        yield part
 
 
 def _checked(criteria: Iterable[Criterion]) -> dict[Criterion, None]:
     """What a request names, each once; as in nwaku, it is counted before.
 
     Raises:
-        FilterRefused: too many.
+        ServiceRefused: too many.
     """
     named = list(criteria)
     if len(named) > MAX_TOPICS_PER_REQUEST:
         text = f"BAD_REQUEST: exceeds maximum content topics: {MAX_TOPICS_PER_REQUEST}"
-        raise FilterRefused(400, text)
+        raise ServiceRefused(400, text)
     return dict.fromkeys(named)

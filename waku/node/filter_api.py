@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from waku.node.bodies import BadBody, closed_object, read_json, text, text_list
 from waku.node.clients import Client
 from waku.node.envelope import relay_json
-from waku.node.filter import Criterion, FilterRefused, FilterService
 from waku.node.http import Answer, Request, Route
 from waku.node.lightpush_api import NO_SERVICE, presto_error
+from waku.node.services import Criterion, ServiceRefused, Services
 from waku.node.sharding import NoShard
 
 if TYPE_CHECKING:
@@ -21,12 +22,33 @@ __all__ = ["ROUTES"]
 
 async def subscribe(node: EmbeddedNode, request: Request) -> Answer:
     """POST and PUT /filter/v2/subscriptions."""
-    return _change(node, request, FilterService.subscribe, _keep)
+    asked = _asked(node, request)
+    if isinstance(asked, Answer):
+        return asked
+    cache = node.clients.get(request.client_id).filter_cache
+    # The cache first: a push may come before the answer is read.
+    added = [topic for topic in asked.content_topics if cache.subscribe_content(topic)]
+    answer = await _ask(
+        node, request, asked.request_id, lambda s, client: s.subscribe(client, asked.criteria)
+    )
+    if answer.status != 200:
+        for topic in added:
+            cache.unsubscribe_content(topic)
+    return answer
 
 
 async def unsubscribe(node: EmbeddedNode, request: Request) -> Answer:
     """DELETE /filter/v2/subscriptions."""
-    return _change(node, request, FilterService.unsubscribe, _forget)
+    asked = _asked(node, request)
+    if isinstance(asked, Answer):
+        return asked
+    answer = await _ask(
+        node, request, asked.request_id, lambda s, client: s.unsubscribe(client, asked.criteria)
+    )
+    if answer.status == 200:
+        for topic in asked.content_topics:
+            node.clients.get(request.client_id).filter_cache.unsubscribe_content(topic)
+    return answer
 
 
 async def unsubscribe_all(node: EmbeddedNode, request: Request) -> Answer:
@@ -36,17 +58,15 @@ async def unsubscribe_all(node: EmbeddedNode, request: Request) -> Answer:
         request_id = text(closed_object(body, required={"requestId"}, optional=set())["requestId"])
     except BadBody as error:
         return _undecodable(error)
-    client = node.clients.get(request.client_id)
-    answer = _ask(node, request_id, lambda service: service.unsubscribe_all(client))
+    answer = await _ask(node, request, request_id, lambda s, client: s.unsubscribe_all(client))
     if answer.status == 200:
-        client.filter_cache.clear()
+        node.clients.get(request.client_id).filter_cache.clear()
     return answer
 
 
 async def ping(node: EmbeddedNode, request: Request) -> Answer:
     """GET /filter/v2/subscriptions/{requestId}."""
-    client = node.clients.get(request.client_id)
-    return _ask(node, request.path_values[0], lambda service: service.ping(client))
+    return await _ask(node, request, request.path_values[0], lambda s, client: s.ping(client))
 
 
 async def messages(node: EmbeddedNode, request: Request) -> Answer:
@@ -61,13 +81,17 @@ async def messages(node: EmbeddedNode, request: Request) -> Answer:
     return Answer.json(fields)
 
 
-def _change(
-    node: EmbeddedNode,
-    request: Request,
-    act: Callable[[FilterService, Client, list[Criterion]], None],
-    then: Callable[[Client, list[str]], None],
-) -> Answer:
-    """Ask the service to change a subscription; when it does, let the client's cache follow."""
+@dataclass(frozen=True, slots=True)
+class _Asked:
+    """What a client wants changed."""
+
+    request_id: str
+    content_topics: list[str]
+    criteria: list[Criterion]
+
+
+def _asked(node: EmbeddedNode, request: Request) -> _Asked | Answer:
+    """Read a change, or say why it goes to no service node."""
     try:
         body = closed_object(
             read_json(request, plain_text=False),
@@ -80,7 +104,7 @@ def _change(
             raise BadBody
     except BadBody as error:
         return _undecodable(error)
-    if node.service("filter") is None:
+    if node.service_nodes.find("filter") is None:
         return _answer(request_id, f"SERVICE_UNAVAILABLE: {NO_SERVICE}", 503)
     if not pubsub_topic and node.options.static_sharding:
         # nwaku answers so, and has done nothing.
@@ -89,30 +113,21 @@ def _change(
         criteria = [(pubsub_topic or node.shard_for(topic), topic) for topic in content_topics]
     except NoShard:
         return _answer(request_id, "BAD_RESPONSE: can't get shard", 500)
-    client = node.clients.get(request.client_id)
-    answer = _ask(node, request_id, lambda service: act(service, client, criteria))
-    if answer.status == 200:
-        then(client, content_topics)
-    return answer
+    return _Asked(request_id, content_topics, criteria)
 
 
-def _keep(client: Client, content_topics: list[str]) -> None:
-    for topic in content_topics:
-        client.filter_cache.subscribe_content(topic)
-
-
-def _forget(client: Client, content_topics: list[str]) -> None:
-    for topic in content_topics:
-        client.filter_cache.unsubscribe_content(topic)
-
-
-def _ask(node: EmbeddedNode, request_id: str, act: Callable[[FilterService], None]) -> Answer:
-    service = node.service("filter")
-    if service is None:
+async def _ask(
+    node: EmbeddedNode,
+    request: Request,
+    request_id: str,
+    act: Callable[[Services, Client], Awaitable[None]],
+) -> Answer:
+    services = node.service_nodes.find("filter")
+    if services is None:
         return _answer(request_id, f"SERVICE_UNAVAILABLE: {NO_SERVICE}", 503)
     try:
-        act(service.filter)
-    except FilterRefused as refusal:
+        await act(services, node.clients.get(request.client_id))
+    except ServiceRefused as refusal:
         return _answer(request_id, refusal.description, refusal.status)
     return _answer(request_id, "OK", 200)
 
@@ -130,8 +145,10 @@ def _undecodable(error: BadBody) -> Answer:
 _FAILURES: Final = {
     400: "not a filter request, or too many topics",
     404: "not subscribed",
-    500: "a content topic has no shard",
-    503: "no service node",
+    429: "the service node has had too many requests",
+    500: "a content topic has no shard, or the service node's answer cannot be used",
+    503: "no service node, or no answer in time",
+    504: "the service node is away",
 }
 _SUBSCRIPTIONS: Final = "/filter/v2/subscriptions"
 
@@ -179,7 +196,7 @@ ROUTES: Final = (
         "Ask whether there is a subscription",
         "filter",
         answer="FilterAnswer",
-        failures={404: "there is none", 503: "no service node"},
+        failures={code: text for code, text in _FAILURES.items() if code != 400},
         failure="FilterAnswer",
     ),
     Route(

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Final, Protocol
 
 from waku.node.envelope import Envelope
+from waku.node.services import Services
 
 __all__ = ["Link", "Mesh", "PeerInfo", "SeenSet"]
 
@@ -76,6 +77,10 @@ class Link(Protocol):
     @property
     def connected(self) -> bool:
         """Whether the other node answered lately."""
+
+    @property
+    def services(self) -> Services:
+        """What the other node does for light clients."""
 
     def follows(self, pubsub_topic: str) -> bool:
         """Tell whether the other node takes messages of a pubsub topic, as far as known."""

@@ -11,8 +11,9 @@ from waku.node.bodies import read_json
 from waku.node.http import Answer, Request, Route
 from waku.node.identity import NodeAddress
 from waku.node.mesh import PeerInfo
-from waku.node.mesh_client import POLL_S, envelopes_of
-from waku.node.remote import AcceptedPeer
+from waku.node.mesh_client import POLL_S, Delivery
+from waku.node.outbox import batch_json
+from waku.node.remote import WRONG_CLUSTER_STATUS, AcceptedPeer
 
 if TYPE_CHECKING:
     from waku.node.node import EmbeddedNode
@@ -33,7 +34,8 @@ async def hello(node: EmbeddedNode, request: Request) -> Answer:
     if info.peer_id == node.peer_id:
         return Answer.text(400, "this is the node itself")
     if cluster_id != node.options.cluster_id:
-        return Answer.text(400, f"this is a node of cluster {node.options.cluster_id}")
+        text = f"this is a node of cluster {node.options.cluster_id}"
+        return Answer.text(WRONG_CLUSTER_STATUS, text)
     if not info.multiaddr and request.remote is not None:
         info = replace(info, multiaddr=NodeAddress(*request.remote).multiaddr)
     if not node.accept(info):
@@ -54,7 +56,7 @@ async def take(node: EmbeddedNode, request: Request) -> Answer:
     limit = _number(request, "maxBytes")
     while True:
         batch, last = peer.outbox.batch()
-        answer = Answer.json({"messages": [one.to_json() for one in batch], "last": last})
+        answer = Answer.json({**batch_json(batch), "last": last})
         if not (limit and batch and len(answer.body) > limit):
             return answer
         peer.outbox.drop_first()  # a message that the other node takes from nobody
@@ -64,8 +66,8 @@ async def give(node: EmbeddedNode, request: Request) -> Answer:
     """POST /mesh/v1/messages: messages of another node."""
     try:
         match read_json(request):
-            case {"peerId": str(peer_id), "messages": [*messages]}:
-                envelopes = envelopes_of(messages)
+            case {"peerId": str(peer_id), **fields}:
+                delivery = Delivery.of(fields)
             case _:
                 return Answer.text(400, "peerId and messages are expected")
     except ValueError as error:
@@ -74,9 +76,14 @@ async def give(node: EmbeddedNode, request: Request) -> Answer:
     if peer is None:
         return UNKNOWN
     peer.heard()
-    for envelope in envelopes:
+    for envelope in delivery.envelopes:
         node.receive(envelope, peer.key)
-    return Answer.json({"taken": len(envelopes)})
+    try:
+        for item in delivery.services:
+            await peer.service_link.take(item)
+    except ValueError as error:
+        return Answer.text(400, str(error))
+    return Answer.json({"taken": len(delivery.envelopes) + len(delivery.services)})
 
 
 def _peer(node: EmbeddedNode, peer_id: str | None) -> AcceptedPeer | None:
@@ -98,7 +105,7 @@ ROUTES: Final = (
         "mesh",
         body="Hello",
         answer="Hello",
-        failures={400: "another cluster", 503: "too many nodes"},
+        failures={400: "no introduction", 409: "another cluster", 503: "too many nodes"},
     ),
     Route(
         "GET",

@@ -13,7 +13,8 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Mapping
 from contextlib import aclosing
-from typing import TYPE_CHECKING, Final
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final
 
 import anyio
 import anyio.lowlevel
@@ -26,13 +27,14 @@ from waku.errors import BadRequest, EndpointMissing, NoPeers, PageLimitReached, 
 from waku.models import StoreQuery
 from waku.node.envelope import Envelope
 from waku.node.mesh import PeerInfo
-from waku.node.outbox import BATCH_MESSAGES
+from waku.node.outbox import BATCH_MESSAGES, batch_json
 
 if TYPE_CHECKING:
     from waku.node.identity import NodeAddress
     from waku.node.options import NodeOptions
+    from waku.node.outbox import Item
 
-__all__ = ["POLL_S", "LinkLost", "MeshClient", "MoreThanFetched", "Refused", "envelopes_of"]
+__all__ = ["POLL_S", "Delivery", "LinkLost", "MeshClient", "MoreThanFetched", "Refused"]
 
 POLL_S: Final = 20.0
 """How long the other node may keep our question for messages before it answers that it has none."""
@@ -106,14 +108,14 @@ class MeshClient:
         request = Request("hello", "POST", "/mesh/v1/hello", Repeat.UNSENT, body=ours)
         return await self._calls.call(request, lambda answer: PeerInfo.from_json(answer.json()))
 
-    async def give(self, peer_id: str, batch: list[Envelope]) -> None:
-        """Hand over messages.
+    async def give(self, peer_id: str, batch: list[Item]) -> None:
+        """Hand over messages, requests and answers.
 
         Raises:
             Refused: it does not take them.
             LinkLost: it does not answer.
         """
-        body = {"peerId": peer_id, "messages": [envelope.to_json() for envelope in batch]}
+        body = {"peerId": peer_id, **batch_json(batch)}
         request = Request("give", "POST", "/mesh/v1/messages", Repeat.UNSENT, body=body)
         try:
             await self._calls.call(request, lambda answer: None)
@@ -124,8 +126,8 @@ class MeshClient:
         except WakuError as error:
             raise LinkLost(str(error)) from error
 
-    async def take(self, peer_id: str, after: int) -> tuple[list[Envelope], int]:
-        """Return messages for us, and the number of the last one; waits for some.
+    async def take(self, peer_id: str, after: int) -> tuple[Delivery, int]:
+        """Return what the other node has for us, and the number of the last item; waits for some.
 
         Raises:
             LinkLost: it does not answer, or with something else.
@@ -138,7 +140,7 @@ class MeshClient:
         }
         request = Request("take", "GET", "/mesh/v1/messages", Repeat.UNSENT, params=params)
         try:
-            return await self._polls.call(request, _batch)
+            return await self._polls.call(request, _delivery)
         except WakuError as error:
             raise LinkLost(str(error)) from error
 
@@ -170,19 +172,36 @@ class MeshClient:
         )
 
 
-def envelopes_of(messages: list[object]) -> list[Envelope]:
-    """Read the messages of a batch.
+@dataclass(frozen=True, slots=True)
+class Delivery:
+    """What a node hands over at once."""
 
-    Raises:
-        ValueError: one is none, or there are more than a batch has.
-    """
-    if len(messages) > BATCH_MESSAGES:
-        raise ValueError(f"a batch has at most {BATCH_MESSAGES} messages (got {len(messages)})")
-    return [Envelope.from_json(message) for message in messages]
+    envelopes: list[Envelope]
+    services: list[object]
+    """Requests, answers and filter pushes, unread."""
+
+    @classmethod
+    def of(cls, value: Mapping[Any, Any]) -> Delivery:
+        """Read what `batch_json` wrote.
+
+        Raises:
+            ValueError: a message is none, or there are more items than a batch has.
+        """
+        match value:
+            case {"messages": [*messages]}:
+                services = value.get("services", [])
+                if isinstance(services, list):
+                    number = len(messages) + len(services)
+                    if number > BATCH_MESSAGES:
+                        raise ValueError(
+                            f"a batch has at most {BATCH_MESSAGES} items (got {number})"
+                        )
+                    return cls([Envelope.from_json(message) for message in messages], services)
+        raise ValueError("messages are expected")
 
 
-def _batch(answer: Answer) -> tuple[list[Envelope], int]:
+def _delivery(answer: Answer) -> tuple[Delivery, int]:
     match answer.json():
-        case {"messages": [*messages], "last": int(last)}:
-            return envelopes_of(messages), last
+        case {"last": int(last), **fields}:
+            return Delivery.of(fields), last
     raise ValueError("expected messages and the number of the last one")

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Coroutine, Iterable, Mapping
 from contextlib import suppress
 from dataclasses import replace
 from functools import cached_property
 from importlib import metadata
 from types import TracebackType
-from typing import TYPE_CHECKING, Final, Literal, Self
+from typing import TYPE_CHECKING, Any, Final, Self
 
 import anyio
 import httpx
@@ -18,31 +18,28 @@ from waku._api.base import EMBEDDED_AGENT
 from waku.models import WakuMessage
 from waku.node.clients import Client, Clients
 from waku.node.envelope import MAX_META_BYTES, Envelope, encoded_size
-from waku.node.filter import FilterService
+from waku.node.errors import PublishRefused, StoreUnavailable
+from waku.node.filter import FilterTable
 from waku.node.identity import NodeAddress, new_peer_id
+from waku.node.local_link import LocalLink
+from waku.node.local_services import LocalServices
 from waku.node.mesh import Mesh, PeerInfo
 from waku.node.options import NodeOptions
 from waku.node.protocols import RELAY, protocols_of
 from waku.node.relay_behaviours import RELAYS
 from waku.node.remote import AcceptedPeer, DialFailed, DialledPeer
+from waku.node.service_nodes import ServiceNodes
+from waku.node.services import ServiceKind
 from waku.node.sharding import NoShard, Sharding
 from waku.node.store import Archive, ArchiveUnavailable
 
 if TYPE_CHECKING:
     from waku.node.app import NodeApp
 
-__all__ = ["EmbeddedNode", "PublishRefused", "StoreUnavailable"]
+__all__ = ["EmbeddedNode"]
 
 NS_PER_S: Final = 1_000_000_000
 MAX_ACCEPTED_PEERS: Final = 256
-
-
-class PublishRefused(ValueError):
-    """The node does not publish a message; the text is nwaku's."""
-
-
-class StoreUnavailable(PublishRefused):
-    """The node cannot keep a message in its store, and so does not publish it; try again later."""
 
 
 class EmbeddedNode:
@@ -61,11 +58,13 @@ class EmbeddedNode:
     Args:
         options: see `NodeOptions`.
         join: addresses of nodes to join as soon as they answer, and again whenever they come back.
+        service_nodes: the only node to ask for "filter", "lightpush" or "store", by its address; it
+            is joined, too. Other services are asked of any joined node that offers them.
         transport: httpx transport to reach other nodes by, for tests or a proxy.
 
     Raises:
         ArchiveError: the store cannot be opened.
-        BadAddress: an address of `join` cannot be read.
+        BadAddress: an address of `join` or `service_nodes` cannot be read.
     """
 
     def __init__(
@@ -73,6 +72,7 @@ class EmbeddedNode:
         options: NodeOptions | None = None,
         *,
         join: Iterable[str] = (),
+        service_nodes: Mapping[ServiceKind, str] | None = None,
         transport: httpx.AsyncBaseTransport | None = None,
     ) -> None:
         self.options: Final = options or NodeOptions()
@@ -94,10 +94,15 @@ class EmbeddedNode:
             options.pubsub_topics if options.relay else (),
             self._shard_or_none,
         )
-        self.filter: Final = FilterService()
+        self.filter: Final = FilterTable(options.now_ns, repeats_to=self.peer_id)
         self.mesh: Final = Mesh(self._deliver, options.now_ns)
         self._transport = transport
-        self._to_dial = [NodeAddress.parse(address) for address in join]
+        named = {kind: NodeAddress.parse(text) for kind, text in (service_nodes or {}).items()}
+        self._to_dial = [*map(NodeAddress.parse, join), *named.values()]
+        self.services: Final = LocalServices(self)
+        """What this node does for light clients: its own, and those of joined nodes."""
+        self.service_nodes: Final = ServiceNodes(self, named)
+        """The nodes that serve its own light clients."""
         self._tasks: TaskGroup | None = None
         self.archive: Final = (
             Archive(
@@ -182,11 +187,15 @@ class EmbeddedNode:
             unfollowed: publish on a topic that this node does not follow, too.
 
         Raises:
-            PublishRefused: too large, or a topic that is not followed.
+            PublishRefused: too large, or a topic that is not followed; without `self_service`
+                also by content topic where no other node follows the topic.
             StoreUnavailable: it cannot be kept, and so goes to nobody.
         """
         if not unfollowed and not self.relay.follows(pubsub_topic):
             raise PublishRefused(f"Node not subscribed to topic: {pubsub_topic}")
+        alone = unfollowed and not self.mesh.followers(pubsub_topic)
+        if alone and not self.options.self_service:
+            raise PublishRefused("publish failed in relay: NoPeersToPublish")
         self.check_size(message)
         if not message.timestamp:
             message = replace(message, timestamp=self.options.now_ns())
@@ -215,7 +224,7 @@ class EmbeddedNode:
 
         Where it cannot be stored, clients and other nodes get it all the same.
         """
-        if not self.options.relay or not self._is_publishable(envelope.message):
+        if not self.options.relay or not self.is_publishable(envelope.message):
             return
         takes = self.relay.takes(envelope.pubsub_topic)
         if self.mesh.receive(envelope, source) and takes:
@@ -232,11 +241,12 @@ class EmbeddedNode:
 
     def archive_only(self, envelope: Envelope) -> None:
         """Keep a message of another node's store, if it is one to keep; tell nobody."""
-        if self._is_publishable(envelope.message):
+        if self.is_publishable(envelope.message):
             with suppress(ArchiveUnavailable):
                 self._keep(envelope)
 
-    def _is_publishable(self, message: WakuMessage) -> bool:
+    def is_publishable(self, message: WakuMessage) -> bool:
+        """Whether any node may publish a message: by its size, and that of its `meta`."""
         size_bytes = encoded_size(message)
         return len(message.meta) <= MAX_META_BYTES and size_bytes <= self.options.max_message_bytes
 
@@ -297,6 +307,9 @@ class EmbeddedNode:
             DialFailed: nobody of our cluster answers there now.
         """
         if (peer := self._new_peer(address)) is None:
+            known = self.mesh.links.get(_parsed(address).url)
+            if isinstance(known, DialledPeer) and not known.connected:
+                await known.hello()  # it is tried again and again; this is whether it answers now
             return
         try:
             await peer.hello()
@@ -314,36 +327,22 @@ class EmbeddedNode:
         for link in accepted:
             if not link.connected:
                 del self.mesh.links[link.key]
+                self.filter.drop(link.service_link)
             elif link.info.peer_id == info.peer_id:
                 link.info = info
                 link.heard()
+                self.service_nodes.link_up(link)
                 return True
         if sum(link.connected for link in accepted) >= MAX_ACCEPTED_PEERS:
             return False
         peer = AcceptedPeer(self, info)
         self.mesh.links[peer.key] = peer
+        self.service_nodes.link_up(peer)
         return True
 
     def hello_json(self) -> dict[str, object]:
         """Return how the node introduces itself."""
         return {**self.info.to_json(), "clusterId": self.options.cluster_id}
-
-    def service(
-        self, kind: Literal["filter", "lightpush", "store"], peer_id: str | None = None
-    ) -> EmbeddedNode | None:
-        """Return the node that serves this one's light clients: itself or one joined in-process.
-
-        Args:
-            kind: the service.
-            peer_id: take that node or none.
-        """
-        if peer_id is None and self.options.self_service and getattr(self.options, kind):
-            return self
-        for link in self.mesh.links.values():
-            if isinstance(link, LocalLink) and peer_id in (None, link.other.peer_id):
-                if getattr(link.other.options, kind):
-                    return link.other
-        return None
 
     def relay_peers(self) -> list[PeerInfo]:
         """Return the connected nodes that relay."""
@@ -353,22 +352,26 @@ class EmbeddedNode:
         """A node to dial; None where it is joined already."""
         if self._tasks is None:
             raise RuntimeError("a node can dial inside its `async with` block only")
-        if isinstance(address, str):
-            address = NodeAddress.parse(address)
+        address = _parsed(address)
         if address.url in self.mesh.links:
             return None
         return DialledPeer(self, address, self._transport)
 
     def _start(self, peer: DialledPeer) -> None:
-        assert self._tasks is not None
         self.mesh.links[peer.key] = peer
-        self._tasks.start_soon(peer.run)
+        self.start_soon(peer.run)
+
+    def start_soon(self, run: Callable[[], Coroutine[Any, Any, None]]) -> None:
+        """Run something until the node ends; not at all where it has ended."""
+        if self._tasks is not None:
+            self._tasks.start_soon(run)
 
     # -- clients ----------------------------------------------------------------------------------
 
     def _forget_client(self, client: Client) -> None:
         self.relay.drop(client)
         self.filter.drop(client)
+        self.service_nodes.drop(client)
         for link in self.mesh.links.values():
             if isinstance(link, LocalLink):
                 link.other.filter.drop(client)
@@ -382,28 +385,8 @@ class EmbeddedNode:
             return None
 
 
-class LocalLink:
-    """A link between two nodes of one process."""
-
-    connected = True
-
-    def __init__(self, owner: EmbeddedNode, other: EmbeddedNode) -> None:
-        self.other = other
-        self.key = other.peer_id
-        self._owner = owner
-
-    @property
-    def info(self) -> PeerInfo:
-        """Who is at the other end."""
-        return self.other.info
-
-    def follows(self, pubsub_topic: str) -> bool:
-        """Tell whether the other node follows a topic."""
-        return self.other.options.relay and self.other.relay.follows(pubsub_topic)
-
-    def send(self, envelope: Envelope) -> None:
-        """Hand over a message now."""
-        self.other.receive(envelope, self._owner.peer_id)
+def _parsed(address: NodeAddress | str) -> NodeAddress:
+    return NodeAddress.parse(address) if isinstance(address, str) else address
 
 
 def _version() -> str:

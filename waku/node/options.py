@@ -42,8 +42,9 @@ class NodeOptions:
     behave_as: Behaviour | None = None
     """Treat subscriptions as that node does, unkindly; for tests of clients (`docs/node.md`)."""
     self_service: bool = True
-    """Serve the node's own light clients. DIVERGES: nwaku looks for another node, and a lone one
-    answers every light push and filter subscription with 503."""
+    """Be enough for clients without another node. DIVERGES: nwaku looks for another one; a lone one
+    answers every light push and filter subscription with 503, and publishing by content topic with
+    400 (`NoPeersToPublish`)."""
 
     cache_capacity: int = 50
     """Messages that wait for one client to read them, a cache (relay and filter have one each)."""
@@ -59,6 +60,9 @@ class NodeOptions:
     """Bytes of payload and topic that wait for a joined node; the oldest give way."""
     peer_timeout_s: float = 5.0
     """Time that a joined node has to begin an answer, and as much again to end it."""
+    service_requests_per_s: float = 100.0
+    """Light pushes, filter and Store requests that one joined node may send in a second, and five
+    times as many at once; beyond it they are refused (429)."""
     max_body_bytes: int = MIB
     """Limit of a request's body, and of a joined node's answer: nwaku's. Where two messages of the
     greatest size need more, that."""
@@ -116,6 +120,7 @@ class NodeOptions:
             "peer_queue_capacity",
             "peer_queue_capacity_bytes",
             "peer_timeout_s",
+            "service_requests_per_s",
             "max_connections",
             "request_timeout_s",
             "store_capacity",

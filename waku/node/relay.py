@@ -33,8 +33,8 @@ class Relay:
         pubsub_topics: Iterable[str],
         shard_of: Callable[[str], str | None],
     ) -> None:
-        self._pubsub: TopicMap[str] = TopicMap()
-        self._content: TopicMap[str] = TopicMap()
+        self._pubsub: TopicMap[str, Client] = TopicMap()
+        self._content: TopicMap[str, Client] = TopicMap()
         self._content_shards: Counter[str] = Counter()
         self._shard_of = shard_of
         for topic in pubsub_topics:

@@ -15,8 +15,8 @@ from waku.node.bodies import (
     text_list,
 )
 from waku.node.envelope import relay_json
+from waku.node.errors import PublishRefused, StoreUnavailable
 from waku.node.http import NOT_FOUND, OK, Answer, Request, Route
-from waku.node.node import PublishRefused, StoreUnavailable
 from waku.node.sharding import NoShard
 from waku.topics import InvalidTopic, PubsubTopic
 

@@ -19,23 +19,30 @@ from waku.node.identity import NodeAddress
 from waku.node.mesh import PeerInfo
 from waku.node.mesh_client import LinkLost, MeshClient, MoreThanFetched, Refused
 from waku.node.outbox import Outbox
-from waku.node.protocols import RELAY
+from waku.node.protocols import RELAY, STORE
+from waku.node.remote_services import RemoteServices
+from waku.node.service_link import ServiceLink
 
 if TYPE_CHECKING:
     from waku.node.node import EmbeddedNode
 
-__all__ = ["AcceptedPeer", "DialFailed", "DialledPeer"]
+__all__ = ["AcceptedPeer", "DialFailed", "DialledPeer", "WrongCluster"]
 
 NS_PER_S: Final = 1_000_000_000
 SILENCE_NS: Final = 60 * NS_PER_S
 """After three polls that did not come, a node that dialled us is gone."""
 CATCH_UP_OVERLAP_NS: Final = 30 * NS_PER_S
+WRONG_CLUSTER_STATUS: Final = 409
 
 _log = logging.getLogger("waku.node.mesh")
 
 
 class DialFailed(ConnectionError):
     """There is no node of our kind and cluster at an address, or it does not answer."""
+
+
+class WrongCluster(DialFailed):
+    """The node there belongs to another cluster."""
 
 
 class AcceptedPeer:
@@ -45,6 +52,8 @@ class AcceptedPeer:
         self.info = info
         self.key = f"accepted {info.peer_id}"
         self.outbox = Outbox.of(node.options)
+        self.service_link = ServiceLink(node, self)
+        self.services = RemoteServices(self.service_link, node.service_nodes.subscriptions)
         self._now_ns = node.options.now_ns
         self.heard()
 
@@ -80,6 +89,8 @@ class DialledPeer:
         self.info: PeerInfo | None = None
         self.connected = False
         self.outbox = Outbox.of(node.options)
+        self.service_link = ServiceLink(node, self)
+        self.services = RemoteServices(self.service_link, node.service_nodes.subscriptions)
         self._node = node
         self._address = address
         self._client = MeshClient(address, node.options, transport)
@@ -99,11 +110,13 @@ class DialledPeer:
 
         Raises:
             DialFailed: nobody, or not who is expected.
+            WrongCluster: a node of another cluster.
         """
         try:
             info = await self._client.hello(self._node.hello_json())
         except WakuError as error:
-            raise DialFailed(f"cannot join {self._address.url}: {error}") from error
+            failure = WrongCluster if error.status == WRONG_CLUSTER_STATUS else DialFailed
+            raise failure(f"cannot join {self._address.url}: {error}") from error
         if self._address.peer_id not in (None, info.peer_id):
             raise DialFailed(f"{self._address.url} is {info.peer_id}, not {self._address.peer_id}")
         self.info = info
@@ -118,12 +131,14 @@ class DialledPeer:
                 try:
                     if not self.connected:
                         await self.hello()
+                    self._node.service_nodes.link_up(self)
                     await self._catch_up()
                     pause_s = shortest_s
                     await self._exchange()
                 except (DialFailed, LinkLost) as error:
                     _log.info("joined node is away, next try in %.1f s: %s", pause_s, error)
                 self.connected = False
+                self.service_link.lost()
                 await anyio.sleep(pause_s)
                 pause_s = min(2 * pause_s, longest_s)
         finally:
@@ -158,17 +173,22 @@ class DialledPeer:
                 try:
                     await self._client.give(self._node.peer_id, batch)
                 except Refused as error:
-                    _log.warning("%s refuses %d messages: %s", self.key, len(batch), error)
+                    _log.warning("%s refuses %d items: %s", self.key, len(batch), error)
                 self._in_contact()
                 self.outbox.acknowledge(last)
 
     async def _receive_all(self) -> NoReturn:
         last = 0
         while True:
-            envelopes, last = await self._client.take(self._node.peer_id, last)
+            delivery, last = await self._client.take(self._node.peer_id, last)
             self._in_contact()
-            for envelope in envelopes:
+            for envelope in delivery.envelopes:
                 self._node.receive(envelope, self.key)
+            try:
+                for item in delivery.services:
+                    await self.service_link.take(item)
+            except ValueError as error:
+                raise LinkLost(str(error)) from error
 
     def _in_contact(self) -> None:
         self._last_contact_ns = self._node.options.now_ns()
@@ -179,8 +199,8 @@ class DialledPeer:
         On the first contact it goes to our store alone: to our clients it is history, not news.
         """
         options = self._node.options
-        if not options.relay:
-            return
+        if not options.relay or self.info is None or STORE not in self.info.protocols:
+            return  # without a Store of its own the other node would ask another one, maybe us
         now_ns = options.now_ns()
         first = self._last_contact_ns is None
         since_ns = (

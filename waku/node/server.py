@@ -18,6 +18,7 @@ except ModuleNotFoundError as error:
         "serving a node over HTTP needs uvicorn: pip install 'reliable-channel[node]'"
     ) from error
 
+from waku.node.app import App
 from waku.node.connections import BACKLOG, Connections
 from waku.node.identity import NodeAddress
 from waku.node.node import EmbeddedNode
@@ -95,7 +96,8 @@ async def serve(
     """
     with _listen(host, port) as listener:
         async with EmbeddedNode(options, join=join) as node:
-            await _serve(node, listener, NodeAddress(host, listener.getsockname()[1]), started)
+            address = NodeAddress(host, listener.getsockname()[1])
+            await _serve(node, listener, address, started, node.app)
 
 
 async def serve_node(
@@ -103,15 +105,24 @@ async def serve_node(
     *,
     host: str = "127.0.0.1",
     port: int = 8645,
+    app: App | None = None,
     started: Callable[[str], None] | None = None,
 ) -> None:
     """Serve a node that runs already, until SIGINT, SIGTERM or cancellation.
+
+    Args:
+        node: runs, and goes on running afterwards.
+        host: address to listen at.
+        port: 0 takes a free one.
+        app: serve this in place of `node.app`, which it calls, such as a middleware of yours.
+        started: called with the URL once the node answers.
 
     Raises:
         CannotListen: as `serve`.
     """
     with _listen(host, port) as listener:
-        await _serve(node, listener, NodeAddress(host, listener.getsockname()[1]), started)
+        address = NodeAddress(host, listener.getsockname()[1])
+        await _serve(node, listener, address, started, app or node.app)
 
 
 async def _serve(
@@ -119,11 +130,12 @@ async def _serve(
     listener: socket.socket,
     address: NodeAddress,
     started: Callable[[str], None] | None,
+    app: App,
 ) -> None:
     if not node.listen_addresses:
         node.listen_addresses = (address.multiaddr,)
     config = uvicorn.Config(
-        node.app,
+        app,
         lifespan="off",
         log_config=None,
         access_log=False,

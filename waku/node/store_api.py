@@ -13,13 +13,8 @@ from waku.node.envelope import relay_json
 from waku.node.http import Answer, Request, Route
 from waku.node.identity import BadAddress, NodeAddress
 from waku.node.lightpush_api import NO_SERVICE
-from waku.node.store import (
-    DEFAULT_PAGE_SIZE,
-    MAX_PAGE_SIZE,
-    Archive,
-    ArchiveUnavailable,
-    CursorNotFound,
-)
+from waku.node.services import ServiceRefused
+from waku.node.store import DEFAULT_PAGE_SIZE, MAX_PAGE_SIZE
 
 if TYPE_CHECKING:
     from waku.node.node import EmbeddedNode
@@ -30,7 +25,6 @@ _TRUE: Final = frozenset({"true", "1", "yes", "y", "on"})
 _FALSE: Final = frozenset({"false", "0", "no", "n", "off"})
 _INTEGER: Final = re.compile(r"[+-]?[0-9]+(_[0-9]+)*")
 """What Nim reads as an integer."""
-_ALL_ZERO: Final = bytes(HASH_BYTES)
 
 
 class BadParameter(ValueError):
@@ -44,14 +38,21 @@ async def messages(node: EmbeddedNode, request: Request) -> Answer:
         peer_id = _peer_id(request.query.get("peerAddr", ""))
     except BadParameter as error:
         return Answer.text(400, str(error))
-    request_id = ""
-    archive = node.archive if peer_id is None else None
-    if archive is None:
-        service = node.service("store", peer_id)
-        if service is None or service.archive is None:
-            return _no_peer(peer_id)
-        archive, request_id = service.archive, secrets.token_hex(10)
-    return _page(archive, query, request_id)
+    if peer_id is None and node.archive is not None:
+        return await _own_page(node, query)
+    services = node.service_nodes.find("store", peer_id)
+    if services is None:
+        if peer_id is None:
+            return Answer.text(412, NO_SERVICE)
+        return _refused_inside(504, f"PEER_DIAL_FAILURE: {peer_id}")
+    try:
+        return Answer.json(_page_json(await services.query(query), secrets.token_hex(10)))
+    except ServiceRefused as refusal:
+        if refusal.status == 429:
+            return Answer.text(429, "Request rate limit reached")
+        if refusal.status == 500:
+            return Answer.text(500, refusal.description)
+        return _refused_inside(refusal.status, refusal.description)
 
 
 async def legacy_messages(node: EmbeddedNode, request: Request) -> Answer:
@@ -59,30 +60,17 @@ async def legacy_messages(node: EmbeddedNode, request: Request) -> Answer:
     return Answer.text(412, NO_SERVICE)
 
 
-def _page(archive: Archive, query: StoreQuery, request_id: str) -> Answer:
-    problem = "error in handleSelfStoreRequest: BAD_RESPONSE: archive error: "
-    if query.cursor == _ALL_ZERO:
-        return Answer.text(500, f"{problem}INVALID_QUERY: all zeroes cursor hash")
+async def _own_page(node: EmbeddedNode, query: StoreQuery) -> Answer:
     try:
-        page = archive.query(query)
-    except CursorNotFound:
-        return Answer.text(500, f"{problem}DRIVER_ERROR: cursor not found")
-    except ArchiveUnavailable as error:
-        return Answer.text(500, f"{problem}DRIVER_ERROR: {error}")
-    return Answer.json(_page_json(page, request_id))
+        return Answer.json(_page_json(await node.services.query(query), ""))
+    except ServiceRefused as refusal:
+        return Answer.text(500, f"error in handleSelfStoreRequest: {refusal.description}")
 
 
-def _no_peer(peer_id: str | None) -> Answer:
-    if peer_id is None:
-        return Answer.text(412, NO_SERVICE)
+def _refused_inside(status: int, description: str) -> Answer:
     # The status of the protocol, inside an answer that is 200: as nwaku has it.
     return Answer.json(
-        {
-            "requestId": "",
-            "statusCode": 504,
-            "statusDesc": f"PEER_DIAL_FAILURE: {peer_id}",
-            "messages": [],
-        }
+        {"requestId": "", "statusCode": status, "statusDesc": description, "messages": []}
     )
 
 
@@ -216,6 +204,7 @@ ROUTES: Final = (
         failures={
             400: "a parameter cannot be read",
             412: "no store node",
+            429: "the store node has had too many requests",
             500: "the cursor is not known, or the store cannot be read",
         },
     ),

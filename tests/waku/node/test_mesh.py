@@ -173,7 +173,7 @@ async def test_dialling() -> None:
         await b.dial("http://a:80")
         assert len(b.mesh.links) == 1
         async with wires.node("c", options=NodeOptions(cluster_id=2)) as c:
-            with pytest.raises(DialFailed, match="400: this is a node of cluster 1"):
+            with pytest.raises(DialFailed, match="409: this is a node of cluster 1"):
                 await c.dial("http://a")
     with pytest.raises(RuntimeError, match="async with"):
         await b.dial("http://a")
