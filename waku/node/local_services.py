@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from waku.models import HASH_BYTES, StorePage, StoreQuery, WakuMessage
 from waku.node.envelope import MAX_META_BYTES
 from waku.node.errors import PublishRefused, StoreUnavailable
+from waku.node.host import Host
 from waku.node.services import Criterion, ServiceRefused, Subscriber
 from waku.node.sharding import GENERATION, NoShard
 from waku.node.store import ArchiveUnavailable, CursorNotFound
-
-if TYPE_CHECKING:
-    from waku.node.node import EmbeddedNode
 
 __all__ = ["LocalServices"]
 
@@ -26,7 +24,7 @@ class LocalServices:
     A service that the node's options switch off refuses with 503.
     """
 
-    def __init__(self, node: EmbeddedNode) -> None:
+    def __init__(self, node: Host) -> None:
         self._node = node
 
     async def push(self, pubsub_topic: str, message: WakuMessage) -> int:

@@ -21,7 +21,6 @@ from waku.node.envelope import MAX_META_BYTES, Envelope, encoded_size
 from waku.node.errors import PublishRefused, StoreUnavailable
 from waku.node.filter import FilterTable
 from waku.node.identity import NodeAddress, new_peer_id
-from waku.node.local_link import LocalLink
 from waku.node.local_services import LocalServices
 from waku.node.mesh import Mesh, PeerInfo
 from waku.node.options import NodeOptions
@@ -29,7 +28,7 @@ from waku.node.protocols import RELAY, protocols_of
 from waku.node.relay_behaviours import RELAYS
 from waku.node.remote import AcceptedPeer, DialFailed, DialledPeer
 from waku.node.service_nodes import ServiceNodes
-from waku.node.services import ServiceKind
+from waku.node.services import ServiceKind, Services
 from waku.node.sharding import NoShard, Sharding
 from waku.node.store import Archive, ArchiveUnavailable
 
@@ -99,9 +98,9 @@ class EmbeddedNode:
         self._transport = transport
         named = {kind: NodeAddress.parse(text) for kind, text in (service_nodes or {}).items()}
         self._to_dial = [*map(NodeAddress.parse, join), *named.values()]
-        self.services: Final = LocalServices(self)
+        self.services: Final[LocalServices] = LocalServices(self)
         """What this node does for light clients: its own, and those of joined nodes."""
-        self.service_nodes: Final = ServiceNodes(self, named)
+        self.service_nodes: Final[ServiceNodes] = ServiceNodes(self, named)
         """The nodes that serve its own light clients."""
         self._tasks: TaskGroup | None = None
         self.archive: Final = (
@@ -383,6 +382,35 @@ class EmbeddedNode:
             return self.shard_for(content_topic)
         except NoShard:
             return None
+
+
+class LocalLink:
+    """A link between two nodes of one process."""
+
+    connected = True
+
+    def __init__(self, owner: EmbeddedNode, other: EmbeddedNode) -> None:
+        self.other = other
+        self.key = other.peer_id
+        self._owner = owner
+
+    @property
+    def info(self) -> PeerInfo:
+        """Who is at the other end."""
+        return self.other.info
+
+    @property
+    def services(self) -> Services:
+        """What the other node does for light clients."""
+        return self.other.services
+
+    def follows(self, pubsub_topic: str) -> bool:
+        """Tell whether the other node follows a topic."""
+        return self.other.options.relay and self.other.relay.follows(pubsub_topic)
+
+    def send(self, envelope: Envelope) -> None:
+        """Hand over a message now."""
+        self.other.receive(envelope, self._owner.peer_id)
 
 
 def _parsed(address: NodeAddress | str) -> NodeAddress:

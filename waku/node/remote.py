@@ -52,8 +52,9 @@ class AcceptedPeer:
         self.info = info
         self.key = f"accepted {info.peer_id}"
         self.outbox = Outbox.of(node.options)
-        self.service_link = ServiceLink(node, self)
-        self.services = RemoteServices(self.service_link, node.service_nodes.subscriptions)
+        nodes = node.service_nodes
+        self.service_link = ServiceLink(self, node.options, node.services, nodes.take_push)
+        self.services = RemoteServices(self.service_link, nodes.subscriptions)
         self._now_ns = node.options.now_ns
         self.heard()
 
@@ -89,8 +90,9 @@ class DialledPeer:
         self.info: PeerInfo | None = None
         self.connected = False
         self.outbox = Outbox.of(node.options)
-        self.service_link = ServiceLink(node, self)
-        self.services = RemoteServices(self.service_link, node.service_nodes.subscriptions)
+        nodes = node.service_nodes
+        self.service_link = ServiceLink(self, node.options, node.services, nodes.take_push)
+        self.services = RemoteServices(self.service_link, nodes.subscriptions)
         self._node = node
         self._address = address
         self._client = MeshClient(address, node.options, transport)

@@ -7,7 +7,7 @@ among the messages of the relay, and so does its answer.
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
 import anyio
@@ -31,7 +31,7 @@ from waku.node.services import ServiceRefused, Services, Subscriber
 
 if TYPE_CHECKING:
     from waku.node.mesh import PeerInfo
-    from waku.node.node import EmbeddedNode
+    from waku.node.options import NodeOptions
 
 __all__ = ["NoAnswer", "NotReached", "ServiceLink"]
 
@@ -71,14 +71,28 @@ class ServiceLink:
     """Asks the node at the other end of a link, and answers what it asks.
 
     To the filter table of this node it is the subscriber at the other end.
+
+    Args:
+        carrier: the link below.
+        options: of this node, for the limits.
+        services: what this node does for the other one.
+        take_push: takes what the other one's filter pushes.
     """
 
-    def __init__(self, node: EmbeddedNode, carrier: _Carrier) -> None:
-        self._node = node
+    def __init__(
+        self,
+        carrier: _Carrier,
+        options: NodeOptions,
+        services: Services,
+        take_push: Callable[[Envelope], None],
+    ) -> None:
         self._carrier = carrier
+        self._options = options
+        self._services = services
+        self._take_push = take_push
         self._pending: dict[int, _Pending] = {}
         self._asked = 0
-        self._budget = _Budget(node.options.service_requests_per_s)
+        self._budget = _Budget(options.service_requests_per_s)
 
     @property
     def peer_id(self) -> str:
@@ -108,7 +122,7 @@ class ServiceLink:
         number = self._asked
         self._carrier.outbox.put(pending.item)
         try:
-            with anyio.move_on_after(self._node.options.peer_timeout_s):
+            with anyio.move_on_after(self._options.peer_timeout_s):
                 await pending.done.wait()
         finally:
             del self._pending[number]
@@ -140,7 +154,7 @@ class ServiceLink:
         fields = _json.object_of(item)
         match fields:
             case {"kind": "push"}:
-                self._node.service_nodes.take_push(Envelope.from_json(fields))
+                self._take_push(Envelope.from_json(fields))
             case {"kind": "answer", "id": int(number)}:
                 pending = self._pending.get(number)
                 if pending is not None:  # else it comes too late
@@ -155,7 +169,7 @@ class ServiceLink:
                 raise ValueError("not a request, an answer or a filter push")
 
     async def _answer(self, item: Mapping[str, Any]) -> int | StorePage | ServiceRefused | None:
-        if not self._budget.takes(self._node.options.now_ns()):
+        if not self._budget.takes(self._options.now_ns()):
             _log.info("%s asks too much; its requests are refused for now", self._carrier.key)
             return ServiceRefused(429, "TOO_MANY_REQUESTS")
         try:
@@ -163,7 +177,7 @@ class ServiceLink:
         except ValueError as error:
             return ServiceRefused(400, f"BAD_REQUEST: {error}")
         try:
-            return await served(request, self._node.services, self)
+            return await served(request, self._services, self)
         except ServiceRefused as refusal:
             return refusal
 

@@ -5,20 +5,18 @@ from __future__ import annotations
 import logging
 from collections.abc import Mapping
 from functools import partial
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 import anyio
 
 from waku.node.envelope import Envelope
 from waku.node.filter import FilterTable, in_requests
+from waku.node.host import Host
 from waku.node.identity import NodeAddress
 from waku.node.mesh import Link
 from waku.node.protocols import FILTER, LIGHTPUSH, STORE
 from waku.node.remote_services import RemoteServices
 from waku.node.services import ServiceKind, ServiceRefused, Services, Subscriber
-
-if TYPE_CHECKING:
-    from waku.node.node import EmbeddedNode
 
 __all__ = ["ServiceNodes"]
 
@@ -42,7 +40,7 @@ class ServiceNodes:
         named: the only node to ask for a service, where one is named.
     """
 
-    def __init__(self, node: EmbeddedNode, named: Mapping[ServiceKind, NodeAddress]) -> None:
+    def __init__(self, node: Host, named: Mapping[ServiceKind, NodeAddress]) -> None:
         self._node = node
         self._named = dict(named)
         self.subscriptions: Final = FilterTable(node.options.now_ns)

@@ -21,9 +21,7 @@ from waku.node.service_link import BURST_S, MAX_PENDING
 
 pytestmark = pytest.mark.anyio
 
-EDGE = replace(
-    OPTIONS, relay=False, store=False, filter=False, lightpush=False, self_service=False
-)
+EDGE = replace(OPTIONS, relay=False, store=False, filter=False, lightpush=False, self_service=False)
 SHARD = pubsub_topic_for(TOPIC, cluster_id=1, num_shards=8)
 PUSH = {"message": {"payload": "YQ==", "contentTopic": TOPIC}}
 WANTED = {"requestId": "r", "contentFilters": [TOPIC]}
@@ -228,7 +226,8 @@ class Asker:
             for n, r in enumerate(requests)
         ]
         body = {"peerId": "asker", "messages": [], "services": items}
-        return await self._http.post("/mesh/v1/messages", json=body)
+        headers = {"Content-Type": "application/json"}
+        return await self._http.post("/mesh/v1/messages", content=json.dumps(body), headers=headers)
 
     async def answers(self) -> list[dict[str, Any]]:
         params = {"peerId": "asker", "after": str(self._taken)}
@@ -301,8 +300,14 @@ async def test_the_subscriptions_of_a_joined_node_are_bounded() -> None:
 
 
 async def test_answers_that_nobody_fetches_are_bounded() -> None:
-    query = {"pubsubTopic": None, "contentTopics": [], "hashes": [], "startTime": None}
-    rest = {"endTime": None, "includeData": True, "ascending": True, "cursor": None}
+    query: dict[str, object] = {
+        "pubsubTopic": None,
+        "contentTopics": [],
+        "hashes": [],
+        "startTime": None,
+    }
+    query |= {"startTime": None, "endTime": None}
+    rest = {"includeData": True, "ascending": True, "cursor": None}
     asked = {"service": "query", "query": {**query, **rest, "pageSize": 100}}
     async with asker_of(peer_queue_capacity_bytes=MIB) as (node, asker):
         for number in range(4):
