@@ -28,6 +28,15 @@ def node(
         list[str] | None,
         typer.Option(help="REST address of another embedded node to exchange messages with."),
     ] = None,
+    lightpush_node: Annotated[
+        str | None, typer.Option(help="Only node to ask for light push, by its REST address.")
+    ] = None,
+    filter_node: Annotated[
+        str | None, typer.Option(help="Only node to ask for filter, by its REST address.")
+    ] = None,
+    store_node: Annotated[
+        str | None, typer.Option(help="Only node to ask for Store, by its REST address.")
+    ] = None,
     cluster_id: Annotated[int, typer.Option(help="The network's cluster.")] = 1,
     num_shards: Annotated[int, typer.Option(min=1, help="The cluster's shards.")] = 8,
     cache_capacity: Annotated[
@@ -61,7 +70,7 @@ def node(
 ) -> None:
     """Run a Waku node for development and tests: the REST API of nwaku, a message store, no
     network."""
-    from waku.node import NodeOptions, serve
+    from waku.node import NodeOptions, ServiceKind, serve
 
     options = NodeOptions(
         cluster_id=cluster_id,
@@ -79,7 +88,20 @@ def node(
         typer.echo(f"listening on {address}")
         err.print(f"the API is described at {address}/docs; stop with Ctrl-C", style="dim")
 
+    named: dict[ServiceKind, str | None] = {
+        "lightpush": lightpush_node,
+        "filter": filter_node,
+        "store": store_node,
+    }
+
     async def main() -> None:
-        await serve(options, host=host, port=port, join=tuple(join or ()), started=started)
+        await serve(
+            options,
+            host=host,
+            port=port,
+            join=tuple(join or ()),
+            service_nodes={kind: address for kind, address in named.items() if address},
+            started=started,
+        )
 
     anyio.run(main)

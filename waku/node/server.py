@@ -5,7 +5,7 @@ from __future__ import annotations
 import signal
 import socket
 import threading
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Final
 
@@ -23,6 +23,7 @@ from waku.node.connections import BACKLOG, Connections
 from waku.node.identity import NodeAddress
 from waku.node.node import EmbeddedNode
 from waku.node.options import NodeOptions
+from waku.node.services import ServiceKind
 
 __all__ = ["CannotListen", "serve", "serve_node"]
 
@@ -78,6 +79,7 @@ async def serve(
     host: str = "127.0.0.1",
     port: int = 8645,
     join: Iterable[str] = (),
+    service_nodes: Mapping[ServiceKind, str] | None = None,
     started: Callable[[str], None] | None = None,
 ) -> None:
     """Run a node and serve it until SIGINT or SIGTERM; asyncio only, as uvicorn is.
@@ -87,15 +89,16 @@ async def serve(
         host: address to listen at.
         port: 0 takes a free one.
         join: addresses of nodes to join.
+        service_nodes: the only node to ask for a service, see `EmbeddedNode`.
         started: called with the URL once the node answers.
 
     Raises:
         CannotListen: the port is taken, or the host is not of this machine.
         ArchiveError: the store cannot be opened.
-        BadAddress: an address of `join` cannot be read.
+        BadAddress: an address of `join` or `service_nodes` cannot be read.
     """
     with _listen(host, port) as listener:
-        async with EmbeddedNode(options, join=join) as node:
+        async with EmbeddedNode(options, join=join, service_nodes=service_nodes) as node:
             address = NodeAddress(host, listener.getsockname()[1])
             await _serve(node, listener, address, started, node.app)
 

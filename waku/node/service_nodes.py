@@ -62,8 +62,9 @@ class ServiceNodes:
     def all(self, kind: ServiceKind, peer_id: str | None = None) -> list[Services]:
         """Return the services of all nodes for a kind of request, the best first."""
         options = self._node.options
-        own = peer_id is None and options.self_service and getattr(options, kind)
         links = self._named_links(kind) if peer_id is None else None
+        alone = peer_id is None and links is None
+        own = alone and options.self_service and getattr(options, kind)
         if links is None:
             links = [
                 link

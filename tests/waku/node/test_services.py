@@ -254,6 +254,14 @@ async def test_a_named_service_node_is_asked_and_no_other(network: Network) -> N
         assert {"Filter Client": "READY"} in health
 
 
+async def test_a_named_service_node_goes_before_the_node_itself(network: Network) -> None:
+    service = await network.enter("service")
+    full = await network.enter("full", service_nodes={"filter": "http://service"})
+    async with client(full) as reader:
+        await reader.filter_subscribe([TOPIC])
+        assert service.filter.criteria and not full.filter.criteria
+
+
 async def test_a_lone_node_has_no_service_node() -> None:
     async with EmbeddedNode(SERVICE) as node, rest(node) as http:
         wanted_push = {"message": {"payload": "YQ==", "contentTopic": TOPIC}}
