@@ -1,6 +1,6 @@
 """`ReliableChannel` without `async`, for scripts and notebooks: a thin layer over AnyIO's portal.
 
-The channel runs in an event loop and a thread of its own; each call here waits for it. Channels
+The channel runs in an event loop in another thread; each call here waits for it. Channels
 without a node share one, so that they meet.
 """
 
@@ -31,8 +31,7 @@ from .transport import Transport
 T = TypeVar("T")
 
 _SHARED_LOOP: Final = BlockingPortalProvider()
-"""The event loop of all channels without a node, as long as there are any: they share a node, and a
-node belongs to one loop."""
+"""The event loop of all channels without a node: they share a node, which belongs to one loop."""
 
 
 class BlockingReliableChannel:
@@ -45,8 +44,8 @@ class BlockingReliableChannel:
             for event in channel.events(timeout_s=10):
                 print(event)
 
-    Takes the arguments of `ReliableChannel`, and has its methods; where those are `aclose` and
-    iterators, these are `close` and iterators that wait.
+    It has the arguments and methods of `ReliableChannel`, but `close` instead of `aclose`, and
+    iterators that block.
     """
 
     def __init__(
@@ -135,7 +134,7 @@ class BlockingReliableChannel:
         return self._opened().call(send)
 
     def send_ephemeral(self, payload: bytes) -> str:
-        """Send a message for which nothing is promised; return its message id.
+        """Send a message without any promise; return its message id.
 
         Raises:
             EmptyContent, ContentTooLong, ChannelClosed: as `ReliableChannel.send_ephemeral`.

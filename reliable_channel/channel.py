@@ -1,4 +1,4 @@
-"""`ReliableChannel`, what an application holds (LIP 173, Reliable Channel API)."""
+"""`ReliableChannel`, the channel of an application (LIP 173, Reliable Channel API)."""
 
 import time
 from collections.abc import AsyncIterator, Callable, Sequence
@@ -64,12 +64,12 @@ from .transport.pool import PoolTransport
 from .transport.settings import WakuSettings
 
 CLOSE_TIMEOUT_S: Final = 2.0
-"""How long closing waits for the transport to take what was accepted last."""
+"""How long closing waits for the transport to publish the last accepted messages."""
 
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """What `send` gives back: one request, whatever number of segments it took."""
+    """The result of `send`: one request, for any number of segments."""
 
     request_id: str
     message_ids: tuple[str, ...]
@@ -91,29 +91,28 @@ class ReliableChannel:
                 ...
 
     Args:
-        node: the address of a Waku node's REST API, or of several, of which each stands in for the
-            others; or the URL of another network: `udp+multicast://239.1.2.3:5007` for a LAN
-            without any node, `memory://name` within a process, or what a plugin knows. Where None,
-            the channel uses an embedded node that it shares with the other channels of its event
-            loop that have none: enough to try things out, but nobody outside hears them. A
+        node: the address of a Waku node's REST API, or of several nodes that replace each other
+            when one fails; or the URL of another network: `udp+multicast://239.1.2.3:5007` for a
+            LAN without any node, `memory://name` within a process, or a scheme that a plugin
+            registers. If None, the channel shares an embedded node with the other channels of its
+            event loop that have none: enough to try things out, but nothing leaves the process. A
             warning in the log repeats that.
         channel_id: the channel; equal for all participants.
         sender_id: this participant; must be unique in the channel.
         transport: another transport in place of a node.
         encryption: encrypts outgoing and decrypts incoming messages. Messages that fail to decrypt
-            are ignored as not addressed to this channel. A text is the URL of one that a plugin
-            makes.
-        signing: signs outgoing messages, which proves that they are of `sender_id`. Peers who do
-            not know the field skip it.
-        sync: the sync protocol; others than `sds` come with plugins.
-        state: where all that a restart needs outlives the process: `sqlite:///path` (relative;
-            four slashes for an absolute path), or a store. `{channel_id}` and `{sender_id}` in the
-            path stand for those of the channel; `?durability=power` outlives a loss of power, too.
-            Where None, the channel begins from nothing each time.
+            are ignored as not addressed to this channel. A text is a URL whose scheme a plugin
+            registers.
+        signing: signs outgoing messages, which proves their `sender_id`. Peers that do not know
+            the field skip it.
+        sync: the sync protocol: `sds`, or a name that a plugin registers.
+        state: where the data that a restart needs is stored: `sqlite:///path` (relative; four
+            slashes for an absolute path), or a store. `{channel_id}` and `{sender_id}` in the path
+            are replaced by those of the channel; `?durability=power` survives a loss of power, too.
+            If None, the channel starts from scratch each time.
         journal: a file to which every event and every message on the wire is appended as JSON
             lines.
-        plugins: plugins of this channel alone, beside those that are installed
-            (`reliable_channel.hooks`).
+        plugins: plugins of this channel, in addition to the installed ones (docs/plugins.md).
         now_ns: the clock, in nanoseconds since 1970.
         preset: options for a kind of group: `small-group`, `large-group`, `no-store`, `lan`, or
             `documented`, the defaults of the Reliable Channel API (docs/choosing.md).
@@ -121,7 +120,7 @@ class ReliableChannel:
             (docs/reference.md). A single option overrides the preset and `options`.
 
     Raises:
-        ValueError: an option or id outside what is allowed; the text names it and the range.
+        ValueError: an option or id is out of range; the text names it and the range.
         PluginError: a plugin cannot be used.
     """
 
@@ -291,20 +290,20 @@ class ReliableChannel:
     async def send(self, payload: bytes, *, idempotency_key: str | None = None) -> Request:
         """Accept a message for every participant.
 
-        From here on the message is delivered or its failure is an event (`delivery_failed`,
-        `send_failed`); with `state` that holds across restarts, too. Who does not know whether an
-        earlier call was accepted, as after a crash, calls again with the same `idempotency_key`:
-        there is one message, and the same request is returned.
+        From now on the message is delivered, or an event reports its failure (`delivery_failed`,
+        `send_failed`); with `state`, also across restarts. If you do not know whether an earlier
+        call was accepted (after a crash, say), call again with the same `idempotency_key`: there
+        is one message, and the same request is returned.
 
         Raises:
             EmptyContent: there is nothing to send.
-            ContentTooLong: it would not fit a Waku message, or is longer than `max_payload_bytes`.
+            ContentTooLong: it does not fit into a Waku message, or exceeds `max_payload_bytes`.
             EncryptionFailed: with `encryption_order="encrypt-then-sds"`; nothing was sent.
             OutgoingBufferFull: too many own messages are unacknowledged; send again later.
             ChannelClosed: the channel is not open.
             StateUnavailable, StateCorrupt: the state cannot be written; nothing was sent, and the
                 key, if any, is free again. `on_state_failure="accept"` accepts it in memory.
-            ValueError: the key is no text of 1 to 1024 characters.
+            ValueError: the key is not a text of 1 to 1024 characters.
             TypeError: the payload is not bytes; encode a text.
         """
         if idempotency_key is not None:
@@ -314,7 +313,7 @@ class ReliableChannel:
         return Request(accepted.request_id, accepted.message_ids)
 
     async def send_ephemeral(self, payload: bytes) -> str:
-        """Send a message for which nothing is promised, such as "is typing"; return its message id.
+        """Send a message without any promise, such as "is typing"; return its message id.
 
         Raises:
             EmptyContent, ContentTooLong, ChannelClosed: as `send`.
@@ -366,11 +365,10 @@ class ReliableChannel:
         return self._used().follow(last)
 
     async def confirm(self, event: Event) -> None:
-        """Say that an event was handled, so that it is not told again after a restart; returns once
-        that will hold.
+        """Confirm that an event was handled, so that it is not emitted again after a restart.
 
-        For events of `events(confirm=False)`; without `state`, and for events of which nothing is
-        owed, it does nothing.
+        Returns when the confirmation is on disk. For events of `events(confirm=False)`; does
+        nothing without `state`, and for events that are never emitted again.
 
         Raises:
             ChannelClosed: the channel is not open.
@@ -378,24 +376,23 @@ class ReliableChannel:
         await self._opened().confirm(event)
 
     def explain_budget(self) -> Budget:
-        """What the rate limit lets out, what waits, and when that goes."""
+        """The state of the rate limit: what is left, what waits, and until when."""
         return self._used().explain_budget()
 
     @property
     def sync_status(self) -> SyncStatus:
-        """Whether this participant has all that it knows of, with counts."""
+        """Whether this participant has all messages it knows of, with counts."""
         return self._used().sync_status.current()
 
     def sync_status_changes(self) -> AsyncIterator[SyncStatus]:
-        """Iterate over the present sync status and each other one, until the channel is closed."""
+        """Iterate over the current sync status and its changes, until the channel is closed."""
         return self._used().sync_status.changes()
 
     def log(self, *, last: int | None = None) -> Sequence[LogEntry]:
-        """The channel's log, or its newest `last` entries: own and delivered messages by Lamport
-        timestamp, then message id.
+        """Return the channel's log, or its newest `last` entries, in log order.
 
-        Segments of a long payload stand in it one by one, as they are on the wire. All of a log on
-        disk takes as much memory as it has messages.
+        That is own and delivered messages by Lamport timestamp, then message id. Segments of a long
+        payload are separate entries, as on the wire. A whole log on disk is read into memory.
         """
         return self._used().log(last)
 
@@ -409,12 +406,11 @@ class ReliableChannel:
 
     @property
     def dropped_incoming(self) -> int:
-        """Messages thrown away because of `drop_incoming`."""
+        """Messages dropped because of `drop_incoming`."""
         return self._lossy.dropped if self._lossy else 0
 
     def cut_off(self, cut_off: bool) -> None:
-        """Cut this participant off from the network, or connect it again: for tests of
-        reliability."""
+        """Cut this participant off from the network, or connect it again, for tests."""
         self._opened()
         if self._lossy is None:
             raise ValueError("cut_off needs a channel made with drop_incoming, which may be 0")
@@ -438,7 +434,7 @@ class ReliableChannel:
             transports, self._transports = self._transports or self._make_transports(), []
             if not transports:
                 transports = [await embedded_transport(self._settings, stack)]
-            # One node is a pool too, which knows how it does.
+            # One node is a pool too: the pool tracks its health.
             transport = PoolTransport(
                 transports,
                 redundancy=self.options.redundancy,

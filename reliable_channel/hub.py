@@ -1,5 +1,4 @@
-"""Many channels through shared nodes with few subscriptions: for bots that are in hundreds of
-channels."""
+"""Many channels through shared nodes with few subscriptions, for bots in hundreds of channels."""
 
 from collections.abc import Collection, Sequence
 from types import TracebackType
@@ -18,8 +17,7 @@ from .transport.pool import REDUNDANCY
 
 
 class ChannelHub:
-    """One node or several, shared by channels: each content topic is read once a node, however
-    many channels live on it.
+    """One node or several, shared by channels, with one subscription for each content topic.
 
         async with ChannelHub("http://127.0.0.1:8645") as hub:
             async with hub.channel(channel_id="ops", sender_id="bot", content_topic=topic) as ops:
@@ -28,15 +26,15 @@ class ChannelHub:
     Open the hub around its channels.
 
     Args:
-        node: the address of a Waku node's REST API, or of several, of which each stands in for the
-            others.
+        node: the address of a Waku node's REST API, or of several nodes that replace each other
+            when one fails.
         redundancy: how many of several nodes take a message at once; an option of all channels.
         wait_for_node: open channels although no node answers, as `ReliableChannel` does.
-        settings: `pubsub_topic`, `cluster_id`, `num_shards`, `service` and `store_peer`, as
-            `ReliableChannel` has them.
+        settings: `pubsub_topic`, `cluster_id`, `num_shards`, `service` and `store_peer`, as for
+            `ReliableChannel`.
 
     Raises:
-        ValueError: an address that is none, or an option outside what is allowed.
+        ValueError: an address is malformed, or an option out of range.
     """
 
     def __init__(
@@ -49,7 +47,7 @@ class ChannelHub:
     ) -> None:
         self._nodes = checked_addresses(node)
         if not self._nodes:
-            raise ValueError("node is None; allowed is the address of a node, or of several")
+            raise ValueError("`node` must be the address of a node, or of several (got None)")
         for url in self._nodes:
             _to_waku_node(url, WakuSettings(default_content_topic("hub")))
         self._redundancy = ChannelOptions(redundancy=redundancy).redundancy
@@ -61,7 +59,7 @@ class ChannelHub:
     def channel(
         self, *, channel_id: str, sender_id: str, content_topic: str | None = None, **keywords: Any
     ) -> ReliableChannel:
-        """A channel through this hub; takes the arguments of `ReliableChannel`."""
+        """Return a channel through this hub; takes the arguments of `ReliableChannel`."""
         content_topic = content_topic or default_content_topic(channel_id)
         channel = ReliableChannel(
             channel_id=channel_id,
@@ -76,7 +74,7 @@ class ChannelHub:
 
     @property
     def content_topics(self) -> tuple[str, ...]:
-        """The topics that are read at the moment."""
+        """The topics with a subscription."""
         return self._hub.content_topics
 
     async def __aenter__(self) -> Self:
@@ -102,8 +100,7 @@ class ChannelHub:
 def channel_of(
     data: bytes, profiles: Collection[WireProfile] = tuple(PROFILES.values())
 ) -> str | None:
-    """The channel that an SDS message belongs to; None for what none of the dialects can read, or
-    several read differently."""
+    """Return the channel of an SDS message; None if no dialect reads it, or several differ."""
     channels = set[str]()
     for profile in profiles:
         try:
@@ -115,7 +112,7 @@ def channel_of(
 
 
 def _to_waku_node(url: str, settings: WakuSettings) -> WakuTransport:
-    """A way to a node, whose cache is what a hub is for.
+    """Return a transport to a node.
 
     Raises:
         ValueError: it is not the URL of a Waku node.

@@ -77,7 +77,7 @@ class Place(NamedTuple):
     kind: type[Any]
     name: str
     by_family: bool
-    """Whether a family of peers has a default of its own."""
+    """Whether families of peers have different defaults."""
 
 
 class FamilyInt(int):
@@ -151,8 +151,8 @@ class ChannelOptions:
     `none`, or `adaptive`, which is `both` without what did not help lately. Also the name of a
     policy that a plugin registers, or a `reliable_channel.policies.RepairPolicy`."""
     history: HistoryName = word("all", get_args(HistoryName))
-    """Earlier messages that a participant who joins asks for: `all` that Store has, those `since`
-    `history_since_ms`, or `none`. Others neither block it nor count as lost."""
+    """Earlier messages that a joining participant fetches: `all` that Store has, those `since`
+    `history_since_ms`, or `none`. Other earlier messages neither block it nor count as lost."""
     history_since_ms: int = number(0, "ms", 0)
     """Start of the history that is asked for with `history="since"`, in milliseconds since 1970."""
     query_on_connect: bool = switch(True)
@@ -164,8 +164,8 @@ class ChannelOptions:
     the channel's topic to be `sufficiently_healthy`."""
     confirm_interval_ms: int = number(60_000, "ms", 0)
     """Interval at which Store is asked whether it has sent messages, and messages that were not
-    received; 0 for never. A message is sent again if two queries do not find it and nobody
-    acknowledged it."""
+    received; 0 for never. A message is sent again if two queries do not find it and it is
+    not acknowledged."""
     sweep_in_buf_interval_ms: int = of_core(SdsOptions, "sweep_in_buf_interval_ms")
     timeout_for_lost_messages_ms: int = of_core(SdsOptions, "timeout_for_lost_messages_ms")
     causal_history_size: int = of_core(SdsOptions, "causal_history_size", by_family=True)
@@ -243,7 +243,7 @@ class ChannelOptions:
     """File in which the spent budget of the rate limit outlives the process; with `state` it does
     anyway."""
     retry_policy: RetryPolicyName = named("fixed", ("fixed", "doubling"), "a policy")
-    """When a message that nobody acknowledged is sent again: `fixed`, as the options say;
+    """When an unacknowledged message is sent again: `fixed`, as the options say;
     `doubling`, twice as long each time, up to an hour; the name of a policy that a plugin
     registers; or a `reliable_channel.policies.RetryPolicy`."""
     id_function: IdFunctionName = named(None, ("lip-173", "js-waku"), "a function")

@@ -54,7 +54,7 @@ class Delivery:
         )
         position = state.log.insert(entry)
         state.counters.delivered += 1
-        state.tell(
+        state.emit(
             MessageReceived(
                 message.message_id,
                 message.sender_id,
@@ -77,7 +77,7 @@ class Delivery:
 
     def give_up(self, entry: HistoryEntry, reason: str, event: Event) -> None:
         """Declare a missing message lost, and deliver messages that waited for nothing else."""
-        self._state.tell(
+        self._state.emit(
             MessageLost(entry.message_id, entry.sender_id, entry.retrieval_hint, reason)
         )
         self._state.counters.lost += 1

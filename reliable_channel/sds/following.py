@@ -79,7 +79,7 @@ class References:
             self._moved(waiting, Event.REFERENCE_QUEUED)
             self._plan(now_ms)
         if news:
-            self._state.tell(MessageMissing(tuple(news)))
+            self._state.emit(MessageMissing(tuple(news)))
         self._delivery.plan_sweep(now_ms)
         return unmet
 
@@ -113,7 +113,7 @@ class References:
                 ready = buffer.forget_missing(message_id)
                 state.moved(message_id, Event.LIMIT)
             self._deliver(ready)
-        self._tell(dropped, f"more than {limit} references are missing")
+        self._report(dropped, f"more than {limit} references are missing")
 
     def expire(self, now_ms: int, timeout_ms: int) -> None:
         """Drop what waited for its turn until it counts as lost."""
@@ -123,7 +123,7 @@ class References:
             self._moved(batch.ids, Event.TIMEOUT)
             dropped[batch.referrer_id] += count
             self._deliver(ready)
-        self._tell(dropped, f"not looked for within {timeout_ms} ms")
+        self._report(dropped, f"not looked for within {timeout_ms} ms")
 
     def _review_checked(
         self, arrived: ParkedMessage, unknown: Unknown, now_ms: int
@@ -196,7 +196,7 @@ class References:
             news.append(entry)
             state.want(entry, now_ms, batch.referrer_id)
         if news:
-            state.tell(MessageMissing(tuple(news)))
+            state.emit(MessageMissing(tuple(news)))
 
     def _deliver(self, ready: Iterable[ParkedMessage]) -> None:
         buffer = self._state.incoming_buffer
@@ -214,7 +214,7 @@ class References:
         if self.due_ms is None and self._state.incoming_buffer.unseen:
             self.due_ms = now_ms + FOLLOW_INTERVAL_MS
 
-    def _tell(self, dropped: Counter[str], reason: str) -> None:
+    def _report(self, dropped: Counter[str], reason: str) -> None:
         for sender_id, count in (+dropped).items():
-            self._state.tell(ReferencesDropped(sender_id, count, reason))
+            self._state.emit(ReferencesDropped(sender_id, count, reason))
             self._state.counters.references_dropped += count

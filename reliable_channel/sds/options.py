@@ -17,9 +17,9 @@ DAY_MS: Final = 24 * 60 * 60 * 1000
 LOG_WINDOW_ENTRIES: Final = 20_000
 """More than any causal history looks back, or any bloom filter of the default capacity."""
 MAX_CAUSAL_HISTORY_SIZE: Final = 1_000
-"""Nobody sends a longer causal history: js-waku 200 by default, nim-sds 10."""
+"""Longer than the causal history of any implementation: js-waku 200 by default, nim-sds 10."""
 MAX_REQUESTS_PER_MESSAGE: Final = 100
-"""Nobody asks for more at once: js-waku and nim-sds for 3."""
+"""More than any implementation requests at once: js-waku and nim-sds request 3."""
 
 SyncScheduleName = Literal["suppressed", "js-waku"]
 SYNC_SCHEDULES: Final = get_args(SyncScheduleName)
@@ -103,7 +103,7 @@ class Limits:
     ones."""
     missing_entries: int = number(20_000, "messages", 1)
     """Maximum number of messages that we know exist but have not received. References of the
-    participant who refers to most are dropped, with `references_dropped`."""
+    participant that has most are dropped, with `references_dropped`."""
     participants: int = number(20_000, "participants", 1)
     """Maximum number of senders that are remembered; the one not heard for longest is evicted."""
     unknown_references: int = number(MAX_CAUSAL_HISTORY_SIZE, "references", 1)
@@ -176,8 +176,8 @@ class SdsOptions:
     """Interval in which the whole channel, not each participant, sends about one sync message; 0
     sends none, the default of `nim`, as nim-sds takes them for content."""
     sync_schedule: SyncScheduleName = word("suppressed", SYNC_SCHEDULES)
-    """Schedule of sync messages: `suppressed` sends about one an interval whatever the size of the
-    group, `js-waku` one for each participant."""
+    """Schedule of sync messages: `suppressed` sends about one an interval in a group of any
+    size, `js-waku` one for each participant."""
     sweep_in_buf_interval_ms: int = number(5_000, "ms", 1)
     """Interval at which messages that wait for missing ones are reviewed."""
     # DIVERGES: js-waku waits for ever by default, and a lost message then blocks the channel.

@@ -255,7 +255,7 @@ class SdsProtocol:
                     "; in this dialect participants acknowledge with their next message only, so "
                     "others may have it"
                 )
-            self._state.tell(DeliveryFailed(entry.message_id, entry.attempts, reason))
+            self._state.emit(DeliveryFailed(entry.message_id, entry.attempts, reason))
 
     def sweep_incoming(self, now_ms: int) -> list[HistoryEntry]:
         """Deliver what is ready, give up what is overdue, and return what is still missing."""
@@ -270,7 +270,7 @@ class SdsProtocol:
         for message_id in self.repair_responses.take_due(now_ms):
             if data := self._state.held(message_id):
                 self._state.broadcast(OutgoingKind.REPAIR, message_id, data)
-                self._state.tell(RepairSent(message_id))
+                self._state.emit(RepairSent(message_id))
                 self.counters.repairs_sent += 1
                 answered.append(message_id)
         return answered

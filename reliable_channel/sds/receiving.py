@@ -103,7 +103,7 @@ class Receiver:
             state.counters.own_echoes += 1
             return Arrival(Outcome.OWN, message.message_id)
         if message.kind is MessageKind.EPHEMERAL:
-            state.tell(
+            state.emit(
                 EphemeralReceived(message.message_id, message.sender_id, message.content or b"")
             )
             state.counters.ephemeral_received += 1
@@ -196,7 +196,7 @@ class Receiver:
             self._repair_review.review(message, now_ms)
         for event in state.acknowledgements.review(message, profile.bloom):
             state.counters.acknowledged += isinstance(event, MessageAcknowledged)
-            state.tell(event)
+            state.emit(event)
 
     def _receive_sync(
         self,
@@ -207,10 +207,10 @@ class Receiver:
     ) -> Arrival:
         state, message = self._state, arrived.message
         missing_for_ms = state.incoming_buffer.missing_for_ms(message.message_id, now_ms)
-        state.tell(SyncReceived(message.message_id, message.sender_id))
+        state.emit(SyncReceived(message.message_id, message.sender_id))
         state.counters.syncs_received += 1
         if message.log_root is not None and (event := state.comparison.review(message, now_ms)):
-            state.tell(event)
+            state.emit(event)
         if profile.refers_to_syncs and not self._has_taken(message.message_id):
             # Others wait for it, as it may wait for others, and they may ask for it.
             state.repair_requests.remove(message.message_id)
@@ -287,7 +287,7 @@ class Receiver:
             self._reject(RejectionReason.FORGED_ID, detail, forged)
         else:
             entry = state.forget(message_id)
-            state.tell(MessageForged(message_id, entry.sender_id, entry.content))
+            state.emit(MessageForged(message_id, entry.sender_id, entry.content))
         state.moved(message_id, Event.FORGED)
 
     def _note_unmet(
@@ -346,6 +346,6 @@ class Receiver:
         self, reason: RejectionReason, detail: str, message: Message | None = None
     ) -> Arrival:
         message_id, sender_id = (message.message_id, message.sender_id) if message else ("", "")
-        self._state.tell(MessageRejected(reason, detail, message_id, sender_id))
+        self._state.emit(MessageRejected(reason, detail, message_id, sender_id))
         self._state.counters.rejected += 1
         return Arrival(Outcome.REJECTED, message_id, reason=reason)

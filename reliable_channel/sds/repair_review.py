@@ -30,7 +30,7 @@ class RepairReview:
         if request in self._reviewed:
             return
         self._reviewed.add(request)
-        state.tell(RepairRequestReceived(asked, requester))
+        state.emit(RepairRequestReceived(asked, requester))
         for entry in message.repair_request:
             message_id = entry.message_id
             if entry.sender_id:  # nobody may answer one without
@@ -39,4 +39,4 @@ class RepairReview:
             if delivered and (data := state.held(message_id)) is not None:
                 state.repair_responses.request(entry, now_ms, requester, len(data))
         if reached := state.repair_responses.budget.reached(requester, now_ms):
-            state.tell(reached)
+            state.emit(reached)

@@ -90,7 +90,7 @@ class Sender:
             sync = profile.codec.decode(data)
             state.repair_cache.add(message_id, profile.kept_sync(sync, data))
         state.broadcast(OutgoingKind.SYNC, message_id, data)
-        state.tell(SyncSent(message_id))
+        state.emit(SyncSent(message_id))
         state.counters.syncs_sent += 1
         state.sync_timer.restart(Heard.OWN_SYNC, now_ms)
         return True
@@ -164,7 +164,7 @@ class Sender:
         if requests:
             asked = tuple(entry.message_id for entry in requests)
             state.repair_requests.asked(asked, now_ms)
-            state.tell(RepairRequested(asked, message_id))
+            state.emit(RepairRequested(asked, message_id))
             state.counters.repairs_requested += len(asked)
         return data
 

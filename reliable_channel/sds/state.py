@@ -104,7 +104,7 @@ class ChannelState:
     def _moved(self, message_id: str, event: Event) -> None:
         self.moved(message_id, event)
 
-    def tell(self, event: SdsEvent) -> None:
+    def emit(self, event: SdsEvent) -> None:
         """Queue an event for the owner."""
         self.events.append(event)
 

@@ -242,7 +242,7 @@ def states(told: Told, address: str) -> list[str]:
 
 
 def test_what_a_hub_cannot_use_is_refused() -> None:
-    with pytest.raises(ValueError, match=r"^node is None; allowed is the address"):
+    with pytest.raises(ValueError, match=r"^`node` must be the address of a node"):
         ChannelHub(None)  # type: ignore[arg-type]
     with pytest.raises(ValueError, match=r"^`node` must be an http.* \(got 'b'\)"):
         ChannelHub(["http://a", "b"])

@@ -207,7 +207,7 @@ class SvsCore:
             self._state.counters.repairs_requested += 1
             message_id = self._state.wire.message_id(place)
             question = self._state.wire.request(place)
-            self._state.tell(RepairRequested((message_id,), ""))
+            self._state.emit(RepairRequested((message_id,), ""))
             self._state.broadcast(OutgoingKind.CONTROL, f"request for {message_id}", question)
         for place in self._state.recovery.answers(now_ms):
             self._state.counters.repairs_sent += self._state.send_again(OutgoingKind.REPAIR, place)
@@ -225,7 +225,7 @@ class SvsCore:
         self._state.own.remove(message_id)
         self._state.counters.delivery_failed += 1
         reason = f"no acknowledgement after it was sent {own.attempts} times"
-        self._state.tell(DeliveryFailed(message_id, own.attempts, reason))
+        self._state.emit(DeliveryFailed(message_id, own.attempts, reason))
 
     # -- outputs -----------------------------------------------------------------------------------
 

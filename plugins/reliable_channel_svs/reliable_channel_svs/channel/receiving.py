@@ -55,7 +55,7 @@ class Receiver:
             if who == self._state.sender_id:
                 return Arrival(Outcome.OWN, message.message_id)
             self._state.counters.ephemeral_received += 1
-            self._state.tell(EphemeralReceived(message.message_id, who, message.content))
+            self._state.emit(EphemeralReceived(message.message_id, who, message.content))
             return Arrival(Outcome.EPHEMERAL, message.message_id)
         if reason := self._refusal(message, now_ms):
             return self._reject(reason, f"Lamport timestamp {message.lamport_timestamp}", message)
@@ -107,7 +107,7 @@ class Receiver:
         entry = LogEntry(message.message_id, who, lamport_timestamp, message.content, hint)
         position = self._state.log.insert(entry)
         self._state.counters.delivered += 1
-        self._state.tell(
+        self._state.emit(
             MessageReceived(
                 message.message_id,
                 who,
@@ -128,11 +128,11 @@ class Receiver:
             who = sender_id(sync.sender)
             self._state.heard_from(who)
             self._state.counters.syncs_received += 1
-            self._state.tell(SyncReceived("", who))
+            self._state.emit(SyncReceived("", who))
             for message_id in self._state.own.acknowledged(sync):
                 self._state.counters.acknowledged += 1
                 proof = AcknowledgementSource.CAUSAL_HISTORY
-                self._state.tell(MessageAcknowledged(message_id, proof, who))
+                self._state.emit(MessageAcknowledged(message_id, proof, who))
             if not sync.received.is_outdated_to(self._state.streams.received):
                 self._state.acknowledge_at_ms = None  # it said all that we would have said
         return Arrival(Outcome.SYNC)
@@ -156,7 +156,7 @@ class Receiver:
         """Look for what a stream lacks."""
         new = [place for place in stream.missing() if self._state.recovery.miss(place, now_ms)]
         if new:
-            self._state.tell(MessageMissing(tuple(map(self._state.reference, new))))
+            self._state.emit(MessageMissing(tuple(map(self._state.reference, new))))
 
     def _skip(self, stream: Stream, seq: int) -> None:
         """Nothing of a stream up to this number is wanted."""
@@ -171,7 +171,7 @@ class Receiver:
         self._state.counters.lost += 1
         timeout_ms = self._state.options.timeout_for_lost_messages_ms
         reason = f"nobody had it for {timeout_ms} ms"
-        self._state.tell(MessageLost(reference.message_id, reference.sender_id, None, reason))
+        self._state.emit(MessageLost(reference.message_id, reference.sender_id, None, reason))
         for message in self._state.streams.give_up(place):
             self._deliver(message, None)
         stream = self._state.streams.get((place.node, place.bootstrap_time))
@@ -186,5 +186,5 @@ class Receiver:
         self._state.counters.rejected += 1
         message_id = "" if message is None else message.message_id
         who = "" if message is None else sender_id(message.sender)
-        self._state.tell(MessageRejected(reason, detail, message_id, who))
+        self._state.emit(MessageRejected(reason, detail, message_id, who))
         return Arrival(Outcome.REJECTED, message_id, reason=reason)

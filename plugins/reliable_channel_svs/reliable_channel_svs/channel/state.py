@@ -76,7 +76,7 @@ class ChannelState:
             ),
         )
 
-    def tell(self, event: SdsEvent) -> None:
+    def emit(self, event: SdsEvent) -> None:
         """Something happened."""
         self.events.append(event)
 
