@@ -106,6 +106,7 @@ docs: $(READY) ## write docs/reference.md from the docstrings, docs/conformance.
 	@$(BIN)/python -m docs.conformance
 	@$(BIN)/python -m docs.choosing
 	@$(BIN)/python -m docs.message_states
+	@$(BIN)/python -m docs.migration
 
 proto: $(READY) ## generate the protobuf modules from proto/
 	@$(call protoc,sds,reliable_channel/sds/wire)

@@ -2,41 +2,48 @@
 (`make docs`)."""
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from reliable_channel_lab.commands.compare import COLUMNS, texts
 from reliable_channel_lab.commands.comparison_plots import plots
-from reliable_channel_lab.sim.comparison import VARIANTS, Figure
+from reliable_channel_lab.sim.comparison import PRESET_VARIANTS, VARIANTS, Figure
 from reliable_channel_lab.sim.figures import from_csv
 
 PAGE = Path(__file__).with_name("choosing.md")
 DIRECTORY = Path(__file__).with_name("choosing")
-_TABLE = re.compile(r"(<!-- (\S+) (\d+) ([\d.]+) -->\n)(?:\|[^\n]*\n)*")
+PRESETS = DIRECTORY / "presets"
+_TABLE = re.compile(r"(<!-- (presets )?(\S+) (\d+) ([\d.]+) -->\n)(?:\|[^\n]*\n)*")
 """Where a table stands: its scenario, participants, and share that is lost."""
 
 
 def page() -> str:
     """The page as it stands, with the tables that the results make."""
-    figures = results()
+    figures, of_presets = results(), results(PRESETS)
 
     def table(found: re.Match[str]) -> str:
-        marker, scenario, participants, loss = found.groups()
-        lines = _table(figures, (scenario, int(participants), float(loss)))
+        marker, presets, scenario, participants, loss = found.groups()
+        point = scenario, int(participants), float(loss)
+        if presets:
+            lines = _table(of_presets, PRESET_VARIANTS, point)
+        else:
+            lines = _table(figures, VARIANTS, point)
         return marker + "".join(f"{line}\n" for line in lines)
 
     return _TABLE.sub(table, PAGE.read_text())
 
 
-def results() -> list[Figure]:
+def results(directory: Path = DIRECTORY) -> list[Figure]:
     """What the command wrote."""
-    return list(from_csv((DIRECTORY / "results.csv").read_text()))
+    return list(from_csv((directory / "results.csv").read_text()))
 
 
-def _table(figures: list[Figure], point: tuple[str, int, float]) -> Iterator[str]:
+def _table(
+    figures: list[Figure], variants: Iterable[str], point: tuple[str, int, float]
+) -> Iterator[str]:
     yield "| | " + " | ".join(name for name, _, _ in COLUMNS) + " |"
     yield "|---|" + "--:|" * len(COLUMNS)
-    for variant in VARIANTS:
+    for variant in variants:
         mine = [
             figure
             for figure in figures

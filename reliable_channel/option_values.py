@@ -104,5 +104,43 @@ class OptionValues(TypedDict, total=False):
 
 PRESETS: Final[Mapping[PresetName, OptionValues]] = {
     "documented": {},
+    "small-group": {
+        "causal_history_size": 20,
+        "bloom_capacity": 500,
+        "repair_t_min_ms": 2_000,
+        "repair_t_max_ms": 20_000,
+        "retry_interval_ms": 15_000,
+        "possibly_acknowledged_retry_interval_ms": 30_000,
+        "sync_min_interval_ms": 10_000,
+    },
+    "large-group": {
+        "causal_history_size": 50,
+        "bloom_capacity": 1_000,
+        "repair_t_min_ms": 1_000,
+        "repair_t_max_ms": 60_000,
+        "retry_interval_ms": 60_000,
+        "possibly_acknowledged_retry_interval_ms": 120_000,
+        "sync_min_interval_ms": 60_000,
+    },
+    "no-store": {
+        "retrieval_strategy": "sds-r-only",
+        "causal_history_size": 50,
+        "bloom_capacity": 500,
+        "repair_t_min_ms": 2_000,
+        "repair_t_max_ms": 20_000,
+        "retry_interval_ms": 15_000,
+        "possibly_acknowledged_retry_interval_ms": 30_000,
+        "sync_min_interval_ms": 10_000,
+    },
+    "lan": {
+        "retrieval_strategy": "sds-r-only",
+        "causal_history_size": 20,
+        "bloom_capacity": 500,
+        "repair_t_min_ms": 2_000,
+        "repair_t_max_ms": 20_000,
+        "retry_interval_ms": 15_000,
+        "possibly_acknowledged_retry_interval_ms": 30_000,
+        "sync_min_interval_ms": 5_000,
+    },
 }
 """Options that go together, by the kind of group they are for; figures are in docs/choosing.md."""

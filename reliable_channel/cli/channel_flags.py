@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Concatenate, Final, ParamSpec,
 
 import typer
 
-from ..options import ChannelOptions, option_texts
+from ..options import ChannelOptions, PresetName, option_texts
 
 if TYPE_CHECKING:
     from ..channel import ReliableChannel
@@ -64,6 +64,15 @@ _COMMON: dict[str, tuple[Any, Any]] = {
             ),
         ],
         None,
+    ),
+    "preset": (
+        Annotated[
+            PresetName,
+            typer.Option(
+                help="Options for a kind of group (docs/choosing.md); single options override it.",
+            ),
+        ],
+        "documented",
     ),
     "journal": (
         Annotated[

@@ -3,12 +3,18 @@
 import json
 import pickle
 from dataclasses import asdict, fields, replace
-from typing import Any
+from typing import Any, get_args
 
 import pytest
 
 from reliable_channel import ChannelOptions, ReliableChannel
-from reliable_channel.options import OPTION_NAMES, OptionValues, option_texts
+from reliable_channel.options import (
+    OPTION_NAMES,
+    PRESETS,
+    OptionValues,
+    PresetName,
+    option_texts,
+)
 from reliable_channel.sds.options import DAY_MS, SdsOptions
 from reliable_channel.transport import MemoryNetwork
 
@@ -234,3 +240,35 @@ def test_a_family_is_left_as_it_was_entered() -> None:
     copied = pickle.loads(pickle.dumps(ChannelOptions(wire_profile="nim")))
     assert replace(copied, wire_profile="spec") == ChannelOptions()
     assert json.loads(json.dumps(asdict(ChannelOptions())))["causal_history_size"] == 200
+
+
+def test_the_documented_preset_is_exactly_the_defaults() -> None:
+    assert PRESETS["documented"] == {}
+    assert make(preset="documented").options == make().options == ChannelOptions()
+
+
+@pytest.mark.parametrize("preset", [name for name in PRESETS if name != "documented"])
+def test_a_single_option_overrides_a_preset(preset: PresetName) -> None:
+    channel = make(preset=preset, sync_min_interval_ms=7)
+    expected = {**PRESETS[preset], "sync_min_interval_ms": 7}
+    assert {name: getattr(channel.options, name) for name in expected} == expected
+    assert channel.options == ChannelOptions.of_preset(preset, sync_min_interval_ms=7)
+
+
+def test_a_preset_stands_in_any_family() -> None:
+    options = make(preset="small-group", wire_profile="nim").options
+    assert options.causal_history_size == PRESETS["small-group"]["causal_history_size"]
+    assert options.max_lamport_ahead_ms == 365 * DAY_MS
+
+
+def test_a_wrong_preset_is_named() -> None:
+    with pytest.raises(
+        ValueError, match=r"^`preset` must be .* or 'lan' \(got 'x'\)"
+    ):
+        make(preset="x")
+    with pytest.raises(ValueError, match=r"^`preset` and `options` exclude each other; write"):
+        make(preset="lan", options=ChannelOptions())
+
+
+def test_the_names_of_presets_are_typed() -> None:
+    assert get_args(PresetName) == tuple(PRESETS)

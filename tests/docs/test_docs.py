@@ -9,7 +9,7 @@ from typing import get_args
 
 import pytest
 
-from docs import choosing, conformance, generate, message_states
+from docs import choosing, conformance, generate, message_states, migration
 from reliable_channel import ChannelOptions, Event, ReliableChannel
 from reliable_channel_lab.commands.comparison_plots import plots
 
@@ -18,7 +18,9 @@ PAGES = sorted([ROOT / "README.md", *(ROOT / "docs").glob("*.md")])
 
 
 @pytest.mark.parametrize(
-    "written", [generate, conformance, choosing, message_states], ids=lambda module: module.__name__
+    "written",
+    [generate, conformance, choosing, message_states, migration],
+    ids=lambda module: module.__name__,
 )
 def test_a_generated_page_is_up_to_date(written: ModuleType) -> None:
     assert written.PAGE.read_text() == written.page(), "run `make docs`"

@@ -17,7 +17,17 @@ from reliable_channel.resolve import make_sync_core
 from reliable_channel.sync_core import SyncCore, SyncSetting
 from reliable_channel_audit.plots import PlotsUnavailable
 
-from ..sim.comparison import CONTROL, VARIANTS, Cell, Figure, covering, full, run_cell
+from ..sim.comparison import (
+    ALL_VARIANTS,
+    CONTROL,
+    VARIANTS,
+    Cell,
+    Figure,
+    covering,
+    full,
+    presets,
+    run_cell,
+)
 from ..sim.figures import over_seeds, to_csv, to_json_line
 from ..sim.measures import Measures
 from ..sim.running import spread
@@ -28,6 +38,9 @@ QUICK_RECEIVES: Final = 100_000
 FULL_RECEIVES: Final = 1_000_000
 """Messages given to cores after which a run is stopped: a minute or so of one core. A limit of time
 would make figures depend on the machine."""
+FEW: Final = "few"
+WHICH: Final = {FEW: covering, "full": full, "presets": presets}
+"""What can be compared: the protocols at a few points or at many, and the presets."""
 COLUMNS: Final[Sequence[tuple[str, Callable[[Measures], float | None], str]]] = (
     ("delivered", lambda m: 100 * m.delivery_probability, "{:.4g} %"),
     ("50 %", lambda m: _seconds(m.latency_p50_ms), "{:.2f} s"),
@@ -47,7 +60,7 @@ EXPLAINED: Final = (
 def compare(
     *,
     seeds: range,
-    is_full: bool,
+    which: str,
     participants: int | None,
     jobs: int,
     as_json: bool,
@@ -55,9 +68,9 @@ def compare(
     stop: threading.Event,
     shown: Callable[[Iterable[Figure], int], Iterator[Figure]],
 ) -> bool:
-    """Run the comparison and tell of it; return whether all promises were kept."""
+    """Run the comparison of `WHICH` and print it; return whether all promises were kept."""
     began = time.monotonic()
-    cells = list((full if is_full else covering)(seeds))
+    cells = list(WHICH[which](seeds))
     if participants is not None:
         sizes = sorted({cell.participants for cell in cells})
         if participants not in sizes:
@@ -67,7 +80,7 @@ def compare(
     for sync, reason in absent.items():
         warn(f"{sync} is left out: {reason}")
     todo = [cell for cell in cells if _sync_of(cell) not in absent]
-    terms = Terms(most_receives=FULL_RECEIVES if is_full else QUICK_RECEIVES)
+    terms = Terms(most_receives=QUICK_RECEIVES if which == FEW else FULL_RECEIVES)
     # The smallest first: whoever interrupts it has the most of it then.
     tasks = sorted(todo, key=lambda cell: cell.participants)
     done = spread(partial(_run, terms=terms), tasks, jobs=jobs, stopped=stop.is_set)
@@ -91,7 +104,7 @@ def compare(
 
 
 def _sync_of(cell: Cell) -> str:
-    return VARIANTS[cell.variant].sync
+    return ALL_VARIANTS[cell.variant].sync
 
 
 def _run(cell: Cell, terms: Terms) -> Figure:
@@ -119,7 +132,7 @@ def tables(figures: Sequence[Figure]) -> Iterator[Table]:
         table.add_column(no_wrap=True)
         for name, _, _ in COLUMNS:
             table.add_column(name, justify="right", no_wrap=True)
-        for variant in VARIANTS:
+        for variant in ALL_VARIANTS:
             mine = [f for f in figures if f.cell.variant == variant and _point(f) == point]
             if mine:
                 table.add_row(variant, *texts(mine))
@@ -163,6 +176,8 @@ def _told_of_broken(figures: Iterable[Figure]) -> bool:
 def _write(directory: Path, figures: Sequence[Figure]) -> None:
     directory.mkdir(parents=True, exist_ok=True)
     (directory / "results.csv").write_text(to_csv(figures))
+    if not any(figure.cell.variant in VARIANTS for figure in figures):
+        return  # no plot has the presets
     try:
         for name, drawn in plots(figures).items():
             (directory / name).write_bytes(drawn)

@@ -66,6 +66,9 @@ def simulate(
     full: Annotated[
         bool, typer.Option("--full", help="With --compare: all losses, up to 1,000 participants.")
     ] = False,
+    presets: Annotated[
+        bool, typer.Option("--presets", help="With --compare: the presets of options.")
+    ] = False,
     as_json: Annotated[
         bool, typer.Option("--json", help="With --compare: a JSON line for each run.")
     ] = False,
@@ -77,8 +80,8 @@ def simulate(
 
     Ends with `N passed, M failed`; the exit status is 1 where a promise was broken.
     """
-    if (full or as_json or out_dir is not None) and not comparing:
-        raise ValueError("--full, --json and --out go with --compare")
+    if (full or presets or as_json or out_dir is not None) and not comparing:
+        raise ValueError("--full, --presets, --json and --out go with --compare")
     stop = threading.Event()
     _on_signals(signal.default_int_handler)  # whoever ends a soak has its report
     if comparing:
@@ -87,7 +90,7 @@ def simulate(
         _on_signals(lambda *_: stop.set())
         kept = compare(
             seeds=range(first_seed, first_seed + (seeds or 1)),
-            is_full=full,
+            which="presets" if presets else "full" if full else "few",
             participants=participants,
             jobs=jobs or cores(),
             as_json=as_json,

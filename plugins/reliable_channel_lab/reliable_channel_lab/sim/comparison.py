@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from random import Random
 from typing import Any, Final
 
-from reliable_channel.options import ChannelOptions
+from reliable_channel.options import PRESETS, ChannelOptions
 from reliable_channel.sync_core import LogArchive, Recorder, SyncCore, SyncSetting
 
 from .measures import Measures
@@ -27,15 +27,7 @@ CONVERSATION: Final = 40
 """Messages between two."""
 LARGE: Final = 100
 """From this size on the first seed is enough: in thousands of deliveries chance evens out."""
-TUNED: Final[Mapping[str, Any]] = {
-    "causal_history_size": 20,
-    "bloom_capacity": 500,
-    "repair_t_min_ms": 2_000,
-    "repair_t_max_ms": 20_000,
-    "retry_interval_ms": 15_000,
-    "possibly_acknowledged_retry_interval_ms": 30_000,
-    "sync_min_interval_ms": 10_000,
-}
+TUNED: Final[Mapping[str, Any]] = PRESETS["small-group"]
 """SDS for groups that are not large: shorter messages, and everything sooner."""
 TUNED_MVDS: Final[Mapping[str, Any]] = {"retry_interval_ms": 3_000, "max_retry_attempts": 30}
 """MVDS repeats at intervals that double from here on, up to 64 times this."""
@@ -80,6 +72,19 @@ VARIANTS: Final = {
 """`SDS` without SDS-R and without Store is a control: what is lost stays lost, unless its sender
 hears of nobody who has it."""
 CONTROL: Final = "SDS"
+PRESET_VARIANTS: Final[Mapping[str, Variant]] = {
+    **{
+        f"{name}, Store": Variant(f"{name}, Store", "sds", True, values)
+        for name, values in PRESETS.items()
+        if "retrieval_strategy" not in values
+    },
+    **{
+        name: Variant(name, "sds", False, {**values, "retrieval_strategy": "sds-r-only"})
+        for name, values in PRESETS.items()
+    },
+}
+"""The presets of options, with Store where they use one, and without."""
+ALL_VARIANTS: Final[Mapping[str, Variant]] = {**VARIANTS, **PRESET_VARIANTS}
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,7 +97,7 @@ class Cell:
     loss: float
     """Share of the copies of a broadcast that do not reach a participant."""
     variant: str
-    """Of `VARIANTS`."""
+    """Of `ALL_VARIANTS`."""
     seed: int
 
 
@@ -124,10 +129,20 @@ def full(seeds: range) -> Iterator[Cell]:
     yield from _cells(points, seeds)
 
 
-def _cells(points: list[tuple[str, int, float]], seeds: range) -> Iterator[Cell]:
+def presets(seeds: range) -> Iterator[Cell]:
+    """Each preset in groups of three sizes."""
+    points = [("group", 10, 0.02), ("group", 20, 0.2), ("group", 100, 0.2)]
+    yield from _cells(points, seeds, PRESET_VARIANTS)
+
+
+def _cells(
+    points: list[tuple[str, int, float]],
+    seeds: range,
+    variants: Mapping[str, Variant] = VARIANTS,
+) -> Iterator[Cell]:
     for scenario, participants, loss in points:
         for seed in seeds if participants < LARGE else seeds[:1]:
-            for variant in VARIANTS:
+            for variant in variants:
                 yield Cell(scenario, participants, loss, variant, seed)
 
 
@@ -176,7 +191,7 @@ def _talk(
     for _ in range(messages):
         writes.append(Write(at_ms, members[int(random.random() * len(members))]))
         at_ms += pauses_ms[int(random.random() * len(pauses_ms))]
-    store = StoreConditions() if VARIANTS[cell.variant].store else None
+    store = StoreConditions() if ALL_VARIANTS[cell.variant].store else None
     conditions = Conditions(loss=cell.loss)
     seed = 1_000 * cell.seed + number
     return Scenario(seed, len(members), tuple(writes), conditions=conditions, store=store)
@@ -191,7 +206,7 @@ MakeSyncCore = Callable[[str, SyncSetting], SyncCore]
 def run_cell(cell: Cell, make: MakeSyncCore, terms: Terms | None = None) -> Figure:
     """Run a cell. What the workload is depends on scenario, size and seed alone, so that it is the
     same for all variants and at any loss."""
-    variant = VARIANTS[cell.variant]
+    variant = ALL_VARIANTS[cell.variant]
     most = variant.most_participants
     if most is not None and cell.participants > most:
         return Figure(cell, None, f"{cell.variant}: {variant.why}")
