@@ -4,19 +4,16 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterable, Mapping
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from waku.node.bodies import BadBody, read_json, text_list
-from waku.node.http import OK, Answer, Request, Route
+from waku.node.http import OK, Answer, Request, Route, ServedNode
 from waku.node.identity import BadAddress, NodeAddress, is_peer_id
 from waku.node.lightpush_api import presto_error
 from waku.node.mesh import PeerInfo
 from waku.node.protocols import COUNTED_PROTOCOLS, SERVICE_PROTOCOLS
 from waku.node.remote import DialFailed, WrongCluster
 from waku.topics import InvalidTopic, PubsubTopic
-
-if TYPE_CHECKING:
-    from waku.node.node import EmbeddedNode
 
 __all__ = ["ROUTES"]
 
@@ -31,12 +28,12 @@ LOG_LEVELS: Final = {
 }
 
 
-async def peers(node: EmbeddedNode, request: Request) -> Answer:
+async def peers(node: ServedNode, request: Request) -> Answer:
     """GET /admin/v1/peers and /admin/v1/peers/connected: here, whoever is known is connected."""
     return _list(node.mesh.peers().values())
 
 
-async def peers_on_shard(node: EmbeddedNode, request: Request) -> Answer:
+async def peers_on_shard(node: ServedNode, request: Request) -> Answer:
     """GET /admin/v1/peers/connected/on/{shard}."""
     shard = _shard(request)
     if isinstance(shard, Answer):
@@ -44,7 +41,7 @@ async def peers_on_shard(node: EmbeddedNode, request: Request) -> Answer:
     return _list(peer for peer in node.mesh.peers().values() if shard in peer.shards)
 
 
-async def service_peers(node: EmbeddedNode, request: Request) -> Answer:
+async def service_peers(node: ServedNode, request: Request) -> Answer:
     """GET /admin/v1/peers/service."""
     found = []
     for peer in node.mesh.peers().values():
@@ -54,7 +51,7 @@ async def service_peers(node: EmbeddedNode, request: Request) -> Answer:
     return Answer.json(found)
 
 
-async def relay_peers(node: EmbeddedNode, request: Request) -> Answer:
+async def relay_peers(node: ServedNode, request: Request) -> Answer:
     """GET /admin/v1/peers/relay and /admin/v1/peers/mesh, which are the same here."""
     if not node.options.relay:
         return NO_RELAY
@@ -66,7 +63,7 @@ async def relay_peers(node: EmbeddedNode, request: Request) -> Answer:
     )
 
 
-async def relay_peers_on_shard(node: EmbeddedNode, request: Request) -> Answer:
+async def relay_peers_on_shard(node: ServedNode, request: Request) -> Answer:
     """GET /admin/v1/peers/relay/on/{shard} and /admin/v1/peers/mesh/on/{shard}."""
     if not node.options.relay:
         return NO_RELAY
@@ -79,7 +76,7 @@ async def relay_peers_on_shard(node: EmbeddedNode, request: Request) -> Answer:
     )
 
 
-async def stats(node: EmbeddedNode, request: Request) -> Answer:
+async def stats(node: ServedNode, request: Request) -> Answer:
     """GET /admin/v1/peers/stats."""
     known = list(node.mesh.peers().values())
     by_shard = _relay_peers_by_shard(node) if node.options.relay else []
@@ -103,7 +100,7 @@ async def stats(node: EmbeddedNode, request: Request) -> Answer:
     )
 
 
-async def peer(node: EmbeddedNode, request: Request) -> Answer:
+async def peer(node: ServedNode, request: Request) -> Answer:
     """GET /admin/v1/peer/{peerId}."""
     peer_id = request.path_values[0]
     if not is_peer_id(peer_id):
@@ -114,7 +111,7 @@ async def peer(node: EmbeddedNode, request: Request) -> Answer:
     return Answer.json(_peer_json(found))
 
 
-async def add_peers(node: EmbeddedNode, request: Request) -> Answer:
+async def add_peers(node: ServedNode, request: Request) -> Answer:
     """POST /admin/v1/peers: join nodes by `http://` address or multiaddress."""
     try:
         addresses = text_list(read_json(request))
@@ -136,7 +133,7 @@ async def add_peers(node: EmbeddedNode, request: Request) -> Answer:
     return OK
 
 
-async def filter_subscriptions(node: EmbeddedNode, request: Request) -> Answer:
+async def filter_subscriptions(node: ServedNode, request: Request) -> Answer:
     """GET /admin/v1/filter/subscriptions."""
     if not node.options.filter:
         return Answer.text(400, "Error: Filter Protocol is not mounted to the node")
@@ -154,7 +151,7 @@ async def filter_subscriptions(node: EmbeddedNode, request: Request) -> Answer:
     )
 
 
-async def set_log_level(node: EmbeddedNode, request: Request) -> Answer:
+async def set_log_level(node: ServedNode, request: Request) -> Answer:
     """POST /admin/v1/log-level/{level}."""
     given = request.path_values[0]
     name = given.upper()
@@ -184,7 +181,7 @@ def _peer_json(found: PeerInfo) -> Mapping[str, object]:
     }
 
 
-def _relay_peers_by_shard(node: EmbeddedNode) -> list[tuple[int, list[PeerInfo]]]:
+def _relay_peers_by_shard(node: ServedNode) -> list[tuple[int, list[PeerInfo]]]:
     """Return the relay peers of each followed topic; a shard of two clusters comes twice."""
     found = []
     for topic in node.relay.pubsub_topics:

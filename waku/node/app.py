@@ -7,7 +7,7 @@ answers a wrong method with 404, which routers that decode first and know 405 ca
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, MutableMapping
-from typing import TYPE_CHECKING, Any, Final, TypeAlias
+from typing import Any, Final, TypeAlias
 
 import anyio
 
@@ -24,10 +24,7 @@ from waku.node import (
     store_api,
 )
 from waku.node.access import Access
-from waku.node.http import HTML, NOT_FOUND, Answer, Request, Router, parse_query
-
-if TYPE_CHECKING:
-    from waku.node.node import EmbeddedNode
+from waku.node.http import HTML, NOT_FOUND, Answer, Request, Router, ServedNode, parse_query
 
 __all__ = ["App", "NodeApp", "Receive", "Scope", "Send"]
 
@@ -59,7 +56,7 @@ class Disconnected(Exception):
 class NodeApp:
     """The REST API of one node."""
 
-    def __init__(self, node: EmbeddedNode) -> None:
+    def __init__(self, node: ServedNode) -> None:
         self._node = node
         options = node.options
         self._access = Access(options)

@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
-from waku.node.http import Answer, Request, Route
-
-if TYPE_CHECKING:
-    from waku.node.node import EmbeddedNode
+from waku.node.http import Answer, Request, Route, ServedNode
 
 __all__ = ["ROUTES"]
 
@@ -17,18 +14,18 @@ _NOT_MOUNTED: Final = ("NOT_MOUNTED", None)
 Status = tuple[str, str | None]
 
 
-async def info(node: EmbeddedNode, request: Request) -> Answer:
+async def info(node: ServedNode, request: Request) -> Answer:
     """GET /info: `enrUri` is empty, as nobody can discover this node."""
     addresses = [f"{address}/p2p/{node.peer_id}" for address in node.listen_addresses]
     return Answer.json({"listenAddresses": addresses, "enrUri": ""})
 
 
-async def version(node: EmbeddedNode, request: Request) -> Answer:
+async def version(node: ServedNode, request: Request) -> Answer:
     """GET /version."""
     return Answer.text(200, node.agent)
 
 
-async def health(node: EmbeddedNode, request: Request) -> Answer:
+async def health(node: ServedNode, request: Request) -> Answer:
     """GET /health; a store that could not be written is tried again."""
     archive = node.archive
     if archive is not None and archive.problem is not None:
@@ -42,7 +39,7 @@ async def health(node: EmbeddedNode, request: Request) -> Answer:
     return Answer.json({"nodeHealth": state, "protocolsHealth": protocols})
 
 
-def protocols_health(node: EmbeddedNode) -> dict[str, Status]:
+def protocols_health(node: ServedNode) -> dict[str, Status]:
     """Return the status of each protocol, and what is wrong with it, in nwaku's words."""
     options = node.options
     relay = _relay_health(node)
@@ -83,7 +80,7 @@ def protocols_health(node: EmbeddedNode) -> dict[str, Status]:
     }
 
 
-def _relay_health(node: EmbeddedNode) -> Status:
+def _relay_health(node: ServedNode) -> Status:
     if not node.options.relay:
         return _NOT_MOUNTED
     if node.options.self_service or node.relay_peers():
@@ -91,7 +88,7 @@ def _relay_health(node: EmbeddedNode) -> Status:
     return "NOT_READY", "No connected peers"
 
 
-def _store_health(node: EmbeddedNode) -> Status:
+def _store_health(node: ServedNode) -> Status:
     if node.archive is None:
         return _NOT_MOUNTED
     return _READY if node.archive.problem is None else ("NOT_READY", node.archive.problem)

@@ -4,23 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from waku.node.bodies import BadBody, closed_object, read_json, text, text_list
 from waku.node.clients import Client
 from waku.node.envelope import relay_json
-from waku.node.http import Answer, Request, Route
+from waku.node.http import Answer, Request, Route, ServedNode
 from waku.node.lightpush_api import NO_SERVICE, presto_error
 from waku.node.services import Criterion, ServiceRefused, Services
 from waku.node.sharding import NoShard
 
-if TYPE_CHECKING:
-    from waku.node.node import EmbeddedNode
-
 __all__ = ["ROUTES"]
 
 
-async def subscribe(node: EmbeddedNode, request: Request) -> Answer:
+async def subscribe(node: ServedNode, request: Request) -> Answer:
     """POST and PUT /filter/v2/subscriptions."""
     asked = _asked(node, request)
     if isinstance(asked, Answer):
@@ -37,7 +34,7 @@ async def subscribe(node: EmbeddedNode, request: Request) -> Answer:
     return answer
 
 
-async def unsubscribe(node: EmbeddedNode, request: Request) -> Answer:
+async def unsubscribe(node: ServedNode, request: Request) -> Answer:
     """DELETE /filter/v2/subscriptions."""
     asked = _asked(node, request)
     if isinstance(asked, Answer):
@@ -51,7 +48,7 @@ async def unsubscribe(node: EmbeddedNode, request: Request) -> Answer:
     return answer
 
 
-async def unsubscribe_all(node: EmbeddedNode, request: Request) -> Answer:
+async def unsubscribe_all(node: ServedNode, request: Request) -> Answer:
     """DELETE /filter/v2/subscriptions/all."""
     try:
         body = read_json(request, plain_text=False)
@@ -64,12 +61,12 @@ async def unsubscribe_all(node: EmbeddedNode, request: Request) -> Answer:
     return answer
 
 
-async def ping(node: EmbeddedNode, request: Request) -> Answer:
+async def ping(node: ServedNode, request: Request) -> Answer:
     """GET /filter/v2/subscriptions/{requestId}."""
     return await _ask(node, request, request.path_values[0], lambda s, client: s.ping(client))
 
 
-async def messages(node: EmbeddedNode, request: Request) -> Answer:
+async def messages(node: ServedNode, request: Request) -> Answer:
     """GET /filter/v2/messages/{contentTopic}."""
     topic = request.path_values[0]
     found = node.clients.get(request.client_id).filter_cache.take_content(topic)
@@ -90,7 +87,7 @@ class _Asked:
     criteria: list[Criterion]
 
 
-def _asked(node: EmbeddedNode, request: Request) -> _Asked | Answer:
+def _asked(node: ServedNode, request: Request) -> _Asked | Answer:
     """Read a change, or say why it goes to no service node."""
     try:
         body = closed_object(
@@ -117,7 +114,7 @@ def _asked(node: EmbeddedNode, request: Request) -> _Asked | Answer:
 
 
 async def _ask(
-    node: EmbeddedNode,
+    node: ServedNode,
     request: Request,
     request_id: str,
     act: Callable[[Services, Client], Awaitable[None]],

@@ -11,12 +11,9 @@ import json
 from base64 import b64encode, urlsafe_b64decode
 from collections.abc import Callable, Iterable
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
-from waku.node.http import OK, Answer, Request, Route
-
-if TYPE_CHECKING:
-    from waku.node.node import EmbeddedNode
+from waku.node.http import OK, Answer, Request, Route, ServedNode
 
 __all__ = ["in_go_waku_terms"]
 
@@ -41,7 +38,7 @@ def in_go_waku_terms(routes: Iterable[Route]) -> tuple[Route, ...]:
 def _translated(route: Route) -> Route:
     translate = _ANSWERS.get((route.method, route.path), _confirmed)
 
-    async def handle(node: EmbeddedNode, request: Request) -> Answer:
+    async def handle(node: ServedNode, request: Request) -> Answer:
         if route.path == _STORE:
             try:
                 request = replace(request, query=_store_query(request.query))

@@ -9,13 +9,26 @@ from __future__ import annotations
 import json
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Final, TypeAlias
+from typing import Any, Final, Protocol, TypeAlias
 from urllib.parse import parse_qsl, unquote
 
-if TYPE_CHECKING:
-    from waku.node.node import EmbeddedNode
+from waku.node.clients import Clients
+from waku.node.identity import NodeAddress
+from waku.node.mesh import PeerInfo
+from waku.node.peer_host import PeerHost
 
-__all__ = ["HTML", "JSON", "NOT_FOUND", "OK", "TEXT", "Answer", "Request", "Route", "Router"]
+__all__ = [
+    "HTML",
+    "JSON",
+    "NOT_FOUND",
+    "OK",
+    "TEXT",
+    "Answer",
+    "Request",
+    "Route",
+    "Router",
+    "ServedNode",
+]
 
 JSON: Final = "application/json"
 TEXT: Final = "text/plain"
@@ -62,7 +75,37 @@ class Answer:
 OK: Final = Answer(200, b"OK")
 NOT_FOUND: Final = Answer(404, b"")
 
-Handler: TypeAlias = Callable[["EmbeddedNode", Request], Awaitable[Answer]]
+
+class ServedNode(PeerHost, Protocol):
+    """An `EmbeddedNode`, as the handlers of its REST API see it."""
+
+    @property
+    def agent(self) -> str:
+        """What the node calls itself."""
+
+    @property
+    def clients(self) -> Clients:
+        """Those that read from it."""
+
+    @property
+    def listen_addresses(self) -> tuple[str, ...]:
+        """Where other nodes reach it."""
+
+    @property
+    def routes(self) -> tuple[Route, ...]:
+        """The operations of its API."""
+
+    def accept(self, info: PeerInfo) -> bool:
+        """Take up a node that dialled us; return False when there are too many."""
+
+    async def dial(self, address: NodeAddress | str) -> None:
+        """Join a node over HTTP, or raise `DialFailed`."""
+
+    def relay_peers(self) -> list[PeerInfo]:
+        """Return the connected nodes that relay."""
+
+
+Handler: TypeAlias = Callable[[ServedNode, Request], Awaitable[Answer]]
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,22 +2,19 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from waku.models import WakuMessage
 from waku.node.bodies import BadBase64, BadBody, closed_object, read_json, relay_message, text
-from waku.node.http import OK, Answer, Request, Route
+from waku.node.http import OK, Answer, Request, Route, ServedNode
 from waku.node.services import ServiceRefused
-
-if TYPE_CHECKING:
-    from waku.node.node import EmbeddedNode
 
 __all__ = ["NO_SERVICE", "ROUTES"]
 
 NO_SERVICE: Final = "No suitable service peer & no discovery method"
 
 
-async def push_v3(node: EmbeddedNode, request: Request) -> Answer:
+async def push_v3(node: ServedNode, request: Request) -> Answer:
     """POST /lightpush/v3/message."""
     try:
         pubsub_topic, message = _push_request(request)
@@ -34,7 +31,7 @@ async def push_v3(node: EmbeddedNode, request: Request) -> Answer:
         return _failure(refusal.status, refusal.description)
 
 
-async def push_v1(node: EmbeddedNode, request: Request) -> Answer:
+async def push_v1(node: ServedNode, request: Request) -> Answer:
     """POST /lightpush/v1/message."""
     try:
         pubsub_topic, message = _push_request(request)

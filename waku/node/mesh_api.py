@@ -3,27 +3,24 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 import anyio
 
 from waku.node.bodies import read_json
-from waku.node.http import Answer, Request, Route
+from waku.node.http import Answer, Request, Route, ServedNode
 from waku.node.identity import NodeAddress
 from waku.node.mesh import PeerInfo
 from waku.node.mesh_client import POLL_S, Delivery
 from waku.node.outbox import batch_json
 from waku.node.remote import WRONG_CLUSTER_STATUS, AcceptedPeer
 
-if TYPE_CHECKING:
-    from waku.node.node import EmbeddedNode
-
 __all__ = ["ROUTES"]
 
 UNKNOWN: Final = Answer.text(404, "say hello first")
 
 
-async def hello(node: EmbeddedNode, request: Request) -> Answer:
+async def hello(node: ServedNode, request: Request) -> Answer:
     """POST /mesh/v1/hello."""
     try:
         body = read_json(request)
@@ -43,7 +40,7 @@ async def hello(node: EmbeddedNode, request: Request) -> Answer:
     return Answer.json(node.hello_json())
 
 
-async def take(node: EmbeddedNode, request: Request) -> Answer:
+async def take(node: ServedNode, request: Request) -> Answer:
     """GET /mesh/v1/messages: what waits for a node; holds the question until something does."""
     peer = _peer(node, request.query.get("peerId"))
     if peer is None:
@@ -62,7 +59,7 @@ async def take(node: EmbeddedNode, request: Request) -> Answer:
         peer.outbox.drop_first()  # a message that the other node takes from nobody
 
 
-async def give(node: EmbeddedNode, request: Request) -> Answer:
+async def give(node: ServedNode, request: Request) -> Answer:
     """POST /mesh/v1/messages: messages of another node."""
     try:
         match read_json(request):
@@ -86,7 +83,7 @@ async def give(node: EmbeddedNode, request: Request) -> Answer:
     return Answer.json({"taken": len(delivery.envelopes) + len(delivery.services)})
 
 
-def _peer(node: EmbeddedNode, peer_id: str | None) -> AcceptedPeer | None:
+def _peer(node: ServedNode, peer_id: str | None) -> AcceptedPeer | None:
     link = node.mesh.links.get(f"accepted {peer_id}")
     return link if isinstance(link, AcceptedPeer) else None
 

@@ -8,7 +8,7 @@ from dataclasses import replace
 from functools import cached_property
 from importlib import metadata
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Final, Self
+from typing import Any, Final, Self
 
 import anyio
 import httpx
@@ -16,10 +16,12 @@ from anyio.abc import TaskGroup
 
 from waku._api.base import EMBEDDED_AGENT
 from waku.models import WakuMessage
+from waku.node.app import NodeApp
 from waku.node.clients import Client, Clients
 from waku.node.envelope import MAX_META_BYTES, Envelope, encoded_size
 from waku.node.errors import PublishRefused, StoreUnavailable
 from waku.node.filter import FilterTable
+from waku.node.http import Route
 from waku.node.identity import NodeAddress, new_peer_id
 from waku.node.local_services import LocalServices
 from waku.node.mesh import Mesh, PeerInfo
@@ -31,9 +33,6 @@ from waku.node.service_nodes import ServiceNodes
 from waku.node.services import ServiceKind, Services
 from waku.node.sharding import NoShard, Sharding
 from waku.node.store import Archive, ArchiveUnavailable
-
-if TYPE_CHECKING:
-    from waku.node.app import NodeApp
 
 __all__ = ["EmbeddedNode"]
 
@@ -116,9 +115,12 @@ class EmbeddedNode:
     @cached_property
     def app(self) -> NodeApp:
         """The node's REST API."""
-        from waku.node.app import NodeApp  # the APIs know the node, so the node finds them late
-
         return NodeApp(self)
+
+    @property
+    def routes(self) -> tuple[Route, ...]:
+        """The operations of its REST API."""
+        return self.app.router.routes
 
     @property
     def agent(self) -> str:

@@ -5,13 +5,10 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 from html import escape
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 from waku.client import CLIENT_ID_HEADER
-from waku.node.http import HTML, JSON, TEXT, Answer, Request, Route
-
-if TYPE_CHECKING:
-    from waku.node.node import EmbeddedNode
+from waku.node.http import HTML, JSON, TEXT, Answer, Request, Route, ServedNode
 
 __all__ = ["ROUTES", "document"]
 
@@ -190,15 +187,15 @@ def document(routes: Iterable[Route], version: str) -> dict[str, Any]:
     }
 
 
-async def openapi_json(node: EmbeddedNode, request: Request) -> Answer:
+async def openapi_json(node: ServedNode, request: Request) -> Answer:
     """GET /openapi.json."""
-    return Answer.json(document(node.app.router.routes, node.agent))
+    return Answer.json(document(node.routes, node.agent))
 
 
-async def page(node: EmbeddedNode, request: Request) -> Answer:
+async def page(node: ServedNode, request: Request) -> Answer:
     """GET /docs: one page without scripts, nothing of it from elsewhere."""
     by_tag: dict[str, list[Route]] = {}
-    for route in node.app.router.routes:
+    for route in node.routes:
         by_tag.setdefault(route.tag, []).append(route)
     sections = "".join(
         f"<h2>{escape(tag)}</h2>{''.join(_entry_html(route) for route in routes)}"

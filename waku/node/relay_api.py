@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from waku.models import WakuMessage
 from waku.node.bodies import (
@@ -16,17 +16,14 @@ from waku.node.bodies import (
 )
 from waku.node.envelope import relay_json
 from waku.node.errors import PublishRefused, StoreUnavailable
-from waku.node.http import NOT_FOUND, OK, Answer, Request, Route
+from waku.node.http import NOT_FOUND, OK, Answer, Request, Route, ServedNode
 from waku.node.sharding import NoShard
 from waku.topics import InvalidTopic, PubsubTopic
-
-if TYPE_CHECKING:
-    from waku.node.node import EmbeddedNode
 
 __all__ = ["ROUTES"]
 
 
-async def subscribe(node: EmbeddedNode, request: Request) -> Answer:
+async def subscribe(node: ServedNode, request: Request) -> Answer:
     """POST /relay/v1/subscriptions."""
     topics = _pubsub_topics(request)
     if isinstance(topics, Answer):
@@ -37,7 +34,7 @@ async def subscribe(node: EmbeddedNode, request: Request) -> Answer:
     return OK
 
 
-async def unsubscribe(node: EmbeddedNode, request: Request) -> Answer:
+async def unsubscribe(node: ServedNode, request: Request) -> Answer:
     """DELETE /relay/v1/subscriptions."""
     topics = _pubsub_topics(request)
     if isinstance(topics, Answer):
@@ -48,13 +45,13 @@ async def unsubscribe(node: EmbeddedNode, request: Request) -> Answer:
     return OK
 
 
-async def messages(node: EmbeddedNode, request: Request) -> Answer:
+async def messages(node: ServedNode, request: Request) -> Answer:
     """GET /relay/v1/messages/{pubsubTopic}."""
     client = node.clients.get(request.client_id)
     return _messages(client.relay_cache.take_pubsub(request.path_values[0]), NOT_FOUND)
 
 
-async def publish(node: EmbeddedNode, request: Request) -> Answer:
+async def publish(node: ServedNode, request: Request) -> Answer:
     """POST /relay/v1/messages/{pubsubTopic}."""
     try:
         message = relay_message(read_json(request))
@@ -68,7 +65,7 @@ async def publish(node: EmbeddedNode, request: Request) -> Answer:
     return OK
 
 
-async def auto_subscribe(node: EmbeddedNode, request: Request) -> Answer:
+async def auto_subscribe(node: ServedNode, request: Request) -> Answer:
     """POST /relay/v1/auto/subscriptions."""
     topics = _content_topics(node, request, "Subscribe")
     if isinstance(topics, Answer):
@@ -79,7 +76,7 @@ async def auto_subscribe(node: EmbeddedNode, request: Request) -> Answer:
     return OK
 
 
-async def auto_unsubscribe(node: EmbeddedNode, request: Request) -> Answer:
+async def auto_unsubscribe(node: ServedNode, request: Request) -> Answer:
     """DELETE /relay/v1/auto/subscriptions."""
     topics = _content_topics(node, request, "Unsubscribe")
     if isinstance(topics, Answer):
@@ -90,14 +87,14 @@ async def auto_unsubscribe(node: EmbeddedNode, request: Request) -> Answer:
     return OK
 
 
-async def auto_messages(node: EmbeddedNode, request: Request) -> Answer:
+async def auto_messages(node: ServedNode, request: Request) -> Answer:
     """GET /relay/v1/auto/messages/{contentTopic}."""
     topic = request.path_values[0]
     client = node.clients.get(request.client_id)
     return _messages(client.relay_cache.take_content(topic), Answer.text(404, topic))
 
 
-async def auto_publish(node: EmbeddedNode, request: Request) -> Answer:
+async def auto_publish(node: ServedNode, request: Request) -> Answer:
     """POST /relay/v1/auto/messages."""
     try:
         message = relay_message(read_json(request))
@@ -116,7 +113,7 @@ async def auto_publish(node: EmbeddedNode, request: Request) -> Answer:
     return OK
 
 
-async def options(node: EmbeddedNode, request: Request) -> Answer:
+async def options(node: ServedNode, request: Request) -> Answer:
     """OPTIONS of every relay path: what a browser asks before a request across origins."""
     return OK
 
@@ -144,7 +141,7 @@ def _pubsub_topics(request: Request) -> list[str] | Answer:
     return topics
 
 
-def _content_topics(node: EmbeddedNode, request: Request, verb: str) -> list[str] | Answer:
+def _content_topics(node: ServedNode, request: Request, verb: str) -> list[str] | Answer:
     try:
         topics = text_list(read_json(request))
     except BadBody as error:

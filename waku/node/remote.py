@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Awaitable, Callable
-from typing import TYPE_CHECKING, Final, NoReturn
+from typing import Final, NoReturn
 
 import anyio
 import httpx
@@ -19,12 +19,10 @@ from waku.node.identity import NodeAddress
 from waku.node.mesh import PeerInfo
 from waku.node.mesh_client import LinkLost, MeshClient, MoreThanFetched, Refused
 from waku.node.outbox import Outbox
+from waku.node.peer_host import PeerHost
 from waku.node.protocols import RELAY, STORE
 from waku.node.remote_services import RemoteServices
 from waku.node.service_link import ServiceLink
-
-if TYPE_CHECKING:
-    from waku.node.node import EmbeddedNode
 
 __all__ = ["AcceptedPeer", "DialFailed", "DialledPeer", "WrongCluster"]
 
@@ -48,7 +46,7 @@ class WrongCluster(DialFailed):
 class AcceptedPeer:
     """A node that dialled us and comes to fetch its messages."""
 
-    def __init__(self, node: EmbeddedNode, info: PeerInfo) -> None:
+    def __init__(self, node: PeerHost, info: PeerInfo) -> None:
         self.info = info
         self.key = f"accepted {info.peer_id}"
         self.outbox = Outbox.of(node.options)
@@ -82,7 +80,7 @@ class DialledPeer:
 
     def __init__(
         self,
-        node: EmbeddedNode,
+        node: PeerHost,
         address: NodeAddress,
         transport: httpx.AsyncBaseTransport | None,
     ) -> None:

@@ -5,19 +5,16 @@ from __future__ import annotations
 import re
 import secrets
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Final
+from typing import Final
 from urllib.parse import unquote
 
 from waku.models import HASH_BYTES, StoreEntry, StorePage, StoreQuery
 from waku.node.envelope import relay_json
-from waku.node.http import Answer, Request, Route
+from waku.node.http import Answer, Request, Route, ServedNode
 from waku.node.identity import BadAddress, NodeAddress
 from waku.node.lightpush_api import NO_SERVICE
 from waku.node.services import ServiceRefused
 from waku.node.store import DEFAULT_PAGE_SIZE, MAX_PAGE_SIZE
-
-if TYPE_CHECKING:
-    from waku.node.node import EmbeddedNode
 
 __all__ = ["ROUTES"]
 
@@ -31,7 +28,7 @@ class BadParameter(ValueError):
     """A parameter cannot be read; the message is nwaku's."""
 
 
-async def messages(node: EmbeddedNode, request: Request) -> Answer:
+async def messages(node: ServedNode, request: Request) -> Answer:
     """GET /store/v3/messages."""
     try:
         query = _read_query(request.query)
@@ -55,12 +52,12 @@ async def messages(node: EmbeddedNode, request: Request) -> Answer:
         return _refused_inside(refusal.status, refusal.description)
 
 
-async def legacy_messages(node: EmbeddedNode, request: Request) -> Answer:
+async def legacy_messages(node: ServedNode, request: Request) -> Answer:
     """GET /store/v1/messages: as on nwaku, the legacy store is not mounted."""
     return Answer.text(412, NO_SERVICE)
 
 
-async def _own_page(node: EmbeddedNode, query: StoreQuery) -> Answer:
+async def _own_page(node: ServedNode, query: StoreQuery) -> Answer:
     try:
         return Answer.json(_page_json(await node.services.query(query), ""))
     except ServiceRefused as refusal:
