@@ -100,7 +100,7 @@ def _seconds(milliseconds: float | None) -> str:
 def main() -> None:
     """Print all rows."""
     print(
-        "| participants | Store | policy | mean s | slowest 5 % s | given up % | Store requests | "
+        "| participants | Store | policy | mean s | slowest 5 % s | lost % | Store requests | "
         "broadcasts |"
     )
     print("|--:|---|---|--:|--:|--:|--:|--:|")

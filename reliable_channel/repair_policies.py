@@ -21,7 +21,7 @@ FADE: Final = 0.125
 """What the newest outcome counts in `Lately`; the first ones count as much as each other."""
 FEWER: Final = 2
 """How many times as long `adaptive` waits between looks that find little."""
-MOST_STRETCH: Final = 6
+MAX_STRETCH: Final = 6
 """The same for a Store that does not answer, at most."""
 HELPS: Final = 0.05
 """The share found from which on a way is said to help."""
@@ -187,7 +187,7 @@ def adaptive(missing: Missing) -> RepairStep:
         look = "hint"
     every_ms = missing.interval_ms * (1 if store.again.helps else FEWER)
     if store.failures:
-        every_ms = missing.interval_ms * min(1 + store.failures, MOST_STRETCH)
+        every_ms = missing.interval_ms * min(1 + store.failures, MAX_STRETCH)
     if missing.looked_ms is not None:
         look_at_ms = missing.looked_ms + every_ms // 2
     if store.failures:

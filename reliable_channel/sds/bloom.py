@@ -11,8 +11,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Final, Protocol
 
+from .bloom_hash import HashPair, hash_pair, remainder, spread
 from .declared import check, given, number
-from .nim_hash import HashPair, hash_pair, remainder, spread
 
 MIN_ERROR_RATE: Final = 1e-9
 

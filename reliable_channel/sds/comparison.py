@@ -21,7 +21,7 @@ STAYS_MS: Final = 20_000
 """A difference that lasts this long, at two roots at least, is not one of messages underway."""
 FORGET_MS: Final = 3_600_000
 """A participant that differed and was not heard for so long is not counted any more."""
-MOST_SUSPECTS: Final = 16
+MAX_SUSPECTS: Final = 16
 """Participants that are remembered as different; more say nothing new."""
 _SAMPLE_MS: Final = 60_000
 
@@ -122,7 +122,7 @@ class LogComparison:
         stayed_ms = now_ms - min(since_ms, self._differing_since_ms)
         is_confirmed = stayed_ms >= STAYS_MS or (before is not None and before.is_confirmed)
         self._suspects[sender_id] = _Suspect(root, lamport, since_ms, now_ms, is_confirmed)
-        if len(self._suspects) > MOST_SUSPECTS:
+        if len(self._suspects) > MAX_SUSPECTS:
             self._suspects.popitem(last=False)
 
     def _clear(self, now_ms: int) -> None:

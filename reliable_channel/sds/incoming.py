@@ -20,7 +20,7 @@ REFERENCE_BYTES: Final = 400
 """Charged for each dependency that a message waits for, on top of its own bytes: two bytes on the
 wire are enough for a reference, and here it takes a string and its places in two tables."""
 
-MOST_NAMED: Final = 200
+MAX_NAMED: Final = 200
 """References of a message that are named one by one when all are given up; of more only the number
 is said."""
 PARKED: Final = Table(
@@ -230,7 +230,7 @@ class IncomingBuffer:
         if parked is None:
             return [], len(batch.ids)
         parked.unmet.difference_update(batch.ids)
-        if len(batch.ids) <= MOST_NAMED:
+        if len(batch.ids) <= MAX_NAMED:
             parked.lost.extend(map(HistoryEntry, batch.ids))
         return ([] if parked.unmet else [parked]), len(batch.ids)
 

@@ -9,7 +9,7 @@ from typing import Final
 from google.protobuf.message import DecodeError
 
 from .bloom import BloomFilterError, BloomForm, BloomLayout, BloomParameters
-from .nim_hash import HashPair
+from .bloom_hash import HashPair
 from .nim_strings import magnitude, string_hash
 from .wire import nim_sds_pb2
 from .wire.fields import parsed

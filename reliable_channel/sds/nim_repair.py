@@ -6,7 +6,7 @@ set: else each asks and answers in time all the same, but two may do so at once.
 
 from typing import Final
 
-from .nim_hash import remainder
+from .bloom_hash import remainder
 from .nim_strings import magnitude, string_hash
 from .options import RepairOptions
 from .repair import RepairTimers

@@ -8,8 +8,8 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from .bloom import BloomForm, BloomLayout, BloomParameters, Probes, contains
+from .bloom_hash import HashPair
 from .changes import NO_RECORDER, Recorder, Row, Table
-from .nim_hash import HashPair
 from .retries import RetryPolicy, Unacknowledged, fixed
 
 OUTGOING: Final = Table("outgoing_messages", (("message_id", "TEXT"), ("data", "BLOB")))

@@ -36,7 +36,7 @@ REPAIR_REQUESTS: Final = Table(
 REPAIR_RESPONSES: Final = Table(
     "repair_responses", (("message_id", "TEXT"), ("t_resp_ms", "INTEGER"))
 )
-MOST_REST: Final = 10
+MAX_REST: Final = 10
 """The longest rest of a request that nobody answers, in units of t_max: 20 minutes by default."""
 
 
@@ -135,7 +135,7 @@ class OutgoingRepairBuffer:
         """Plan a request for a missing message that was referred to, unless one is planned.
 
         An entry whose attempts are spent rests for as long as it has been wanted, at most for
-        `MOST_REST` times t_max, and then starts over: those who could answer may be reachable
+        `MAX_REST` times t_max, and then starts over: those who could answer may be reachable
         again. So an outage takes about its own length to recover from, and a message that is lost
         for good costs little. An entry without a sender is not asked for, as nobody may answer
         (guide, edge case 4).
@@ -238,7 +238,7 @@ class OutgoingRepairBuffer:
         if spent_ms is None:
             return False
         wanted_ms = spent_ms - self._wanted[message_id].since_ms
-        return 0 <= now_ms - spent_ms < min(wanted_ms, MOST_REST * self._options.t_max_ms)
+        return 0 <= now_ms - spent_ms < min(wanted_ms, MAX_REST * self._options.t_max_ms)
 
     def _t_req(self, message_id: str, now_ms: int) -> int:
         options = self._options

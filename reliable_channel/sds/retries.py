@@ -4,7 +4,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final
 
-MOST_MS: Final = 60 * 60 * 1000
+MAX_MS: Final = 60 * 60 * 1000
 """The longest wait of `doubling`."""
 
 
@@ -35,5 +35,5 @@ def fixed(message: Unacknowledged) -> int:
 
 def doubling(message: Unacknowledged) -> int:
     """Twice as long each time, up to an hour: for participants who are away for long."""
-    doublings = min(message.attempts - 1, MOST_MS.bit_length())
-    return max(message.interval_ms, min(message.interval_ms << doublings, MOST_MS))
+    doublings = min(message.attempts - 1, MAX_MS.bit_length())
+    return max(message.interval_ms, min(message.interval_ms << doublings, MAX_MS))

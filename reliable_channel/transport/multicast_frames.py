@@ -23,8 +23,8 @@ MAX_MESSAGE_BYTES: Final = 1024 * 1024 + 128
 MAX_FRAMES: Final = -(-MAX_MESSAGE_BYTES // PART_BYTES)
 EXPIRES_S: Final = 5.0
 """How long a message waits for its parts. The sender puts them out in one go."""
-MOST_BYTES: Final = 16 * 1024 * 1024
-MOST_MESSAGES: Final = 1_024
+MAX_BYTES: Final = 16 * 1024 * 1024
+MAX_MESSAGES: Final = 1_024
 PART_COST_BYTES: Final = 128
 """What keeping a part takes beside its bytes, so that empty parts are no way past the limit."""
 
@@ -97,8 +97,8 @@ class Reassembly:
         self,
         now_s: Callable[[], float],
         *,
-        most_bytes: int = MOST_BYTES,
-        most_messages: int = MOST_MESSAGES,
+        most_bytes: int = MAX_BYTES,
+        most_messages: int = MAX_MESSAGES,
         expires_s: float = EXPIRES_S,
     ) -> None:
         self._now_s = now_s

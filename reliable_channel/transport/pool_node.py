@@ -9,7 +9,7 @@ import anyio
 from ..events import NodeHealth, NodeState
 from .base import Transport
 
-MOST_RETRY_S: Final = 10.0
+MAX_RETRY_S: Final = 10.0
 
 
 @dataclass(slots=True)
@@ -29,7 +29,7 @@ class Service:
         if not self.failures:
             self.changed_at_s = now_s
         self.error = str(error)
-        wait_s: float = min(retry_s * 2.0 ** min(self.failures, 10), MOST_RETRY_S)
+        wait_s: float = min(retry_s * 2.0 ** min(self.failures, 10), MAX_RETRY_S)
         self.failures += 1
         self.retry_at_s = now_s + wait_s
         if self.failures == 1:

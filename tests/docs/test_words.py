@@ -29,10 +29,13 @@ BANNED = {
 }
 PAGES = (
     "README.md",
+    "docs/command-line.md",
     "docs/encryption.md",
     "docs/glossary.md",
     "docs/message-states.md",
+    "docs/peer.md",
     "docs/plugins.md",
+    "docs/repair.md",
     "docs/signing.md",
     "docs/state.md",
 )
@@ -58,7 +61,7 @@ MODULES = (
     "reliable_channel/sds/states.py",
     "reliable_channel/sds/states_of.py",
 )
-EDITED = 27
+EDITED = 30
 EXCEPTIONS = {
     "docs/glossary.md": r"(?m)^\|.*\|$|^Some words .*$",  # its last column has the banned words
 }

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from reliable_channel.sds import SPEC, Limits, SdsProtocol
-from reliable_channel.sds.comparison import FORGET_MS, MOST_SUSPECTS, SETTLED_MS, STAYS_MS
+from reliable_channel.sds.comparison import FORGET_MS, MAX_SUSPECTS, SETTLED_MS, STAYS_MS
 from reliable_channel.sds.events import LogAgrees, LogDiffers
 from reliable_channel.sds.log_root import LogRoot
 from reliable_channel.sds.options import JS_WAKU
@@ -219,7 +219,7 @@ def test_what_is_remembered_of_others_is_bounded() -> None:
     send(alice, b"1", NOW_MS)
     for n in range(100):
         alice.receive(said(f"m{n}", FALSE, NOW_MS), LATER_MS + n * MINUTE)
-    assert len(alice.progress().different_from) == MOST_SUSPECTS
+    assert len(alice.progress().different_from) == MAX_SUSPECTS
     assert len(events(alice, LogDiffers)) == 1
 
 

@@ -9,8 +9,8 @@ from reliable_channel.sds.bloom import (
     BloomParameters,
     RollingBloomFilter,
 )
+from reliable_channel.sds.bloom_hash import spread
 from reliable_channel.sds.nim_bloom import MAX_HASH_COUNT, NIM_BLOOM
-from reliable_channel.sds.nim_hash import spread
 from reliable_channel.sds.wire import nim_sds_pb2
 
 OWN = BloomParameters()

@@ -2,7 +2,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from reliable_channel.sds.nim_hash import remainder
+from reliable_channel.sds.bloom_hash import remainder
 from reliable_channel.sds.nim_strings import magnitude, raw, string_hash, text
 
 LOWEST = -(1 << 63)

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from reliable_channel.sds import HistoryEntry, RepairOptions
 from reliable_channel.sds.events import RepairRequested, RepairRequestReceived
 from reliable_channel.sds.repair import (
-    MOST_REST,
+    MAX_REST,
     IncomingRepairBuffer,
     OutgoingRepairBuffer,
     RepairTimers,
@@ -231,7 +231,7 @@ def test_a_request_is_repeated_and_rests_as_long_as_the_message_has_been_wanted(
     made.want(entry("m0"), 6 * spent_ms)
     assert made.next_deadline_ms() is not None
     while (spent_ms := spend(made)) < 10**8:
-        rested_ms = spent_ms + MOST_REST * OPTIONS.t_max_ms
+        rested_ms = spent_ms + MAX_REST * OPTIONS.t_max_ms
         made.want(entry("m0"), rested_ms)
         assert made.next_deadline_ms() == t_req("me", "m0", rested_ms, OPTIONS)
 

@@ -14,7 +14,7 @@ from reliable_channel.engine.engine import JOINING_MS
 from reliable_channel.options import ChannelOptions
 from reliable_channel.repair_policies import WITHOUT_STORE
 from reliable_channel.sds.message import Message
-from reliable_channel.sds.repair import MOST_REST
+from reliable_channel.sds.repair import MAX_REST
 from reliable_channel.sds.wire import CodecError, NimCodec, SpecCodec
 
 from .findings import SETTLE_MS, Audit, Finding
@@ -244,7 +244,7 @@ class Replay:
     def _without_end(self) -> Iterator[Finding]:
         """Messages that were asked for more often than attempts and rests allow.
 
-        So many attempts, then a rest as long as the message has been wanted, at most `MOST_REST`
+        So many attempts, then a rest as long as the message has been wanted, at most `MAX_REST`
         times T_max: the rounds double in length until they have the longest rest between them. Of
         the pace of other policies nothing is known here.
         """
@@ -253,7 +253,7 @@ class Replay:
         attempts, t_max_ms = self._option("max_request_attempts"), self._option("repair_t_max_ms")
         for message_id, asked_ms in self._asked.items():
             span_ms = asked_ms[-1] - asked_ms[0]
-            rounds = 2 + (span_ms // t_max_ms).bit_length() + span_ms // (MOST_REST * t_max_ms)
+            rounds = 2 + (span_ms // t_max_ms).bit_length() + span_ms // (MAX_REST * t_max_ms)
             if len(asked_ms) > attempts * rounds:
                 detail = f"asked for {len(asked_ms)} times within {span_ms} ms"
                 yield self._finding(Audit.REPAIR, message_id, asked_ms[0], detail)

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from reliable_channel.sds.nim_hash import _hash_utf16_units, nim_hash, positions
+from reliable_channel.sds.bloom_hash import _hash_utf16_units, bloom_hash, positions
 
 
 def test_the_published_example_of_positions() -> None:
@@ -17,8 +17,8 @@ def test_the_published_example_of_positions() -> None:
 @settings(derandomize=True)
 @given(st.text(st.characters(max_codepoint=127)))
 def test_ascii_is_plain_murmur3(text: str) -> None:
-    assert nim_hash(text) == mmh3.hash(text, 0, True)
-    assert _hash_utf16_units(text) == nim_hash(text)
+    assert bloom_hash(text) == mmh3.hash(text, 0, True)
+    assert _hash_utf16_units(text) == bloom_hash(text)
 
 
 @settings(derandomize=True)
@@ -33,10 +33,10 @@ def test_positions_lie_in_the_filter(text: str, hash_count: int, bit_count: int)
 
 
 def test_astral_characters_of_one_block_collide_as_they_do_in_js_waku() -> None:
-    assert nim_hash("🙂") == nim_hash("🙃")
-    assert nim_hash("🙂") != nim_hash("🚀" + "a")
+    assert bloom_hash("🙂") == bloom_hash("🙃")
+    assert bloom_hash("🙂") != bloom_hash("🚀" + "a")
 
 
 @pytest.mark.parametrize("text", ["é", "ab漢", "abcdé", "abcde漢字fg"])
 def test_a_hash_is_a_signed_32_bit_number(text: str) -> None:
-    assert -(2**31) <= nim_hash(text) < 2**31
+    assert -(2**31) <= bloom_hash(text) < 2**31

@@ -21,7 +21,7 @@ def positions(item: str, hash_count: int, bit_count: int) -> list[int]:
 
 def hash_pair(item: str) -> HashPair:
     """The hashes that the positions of `item` are made from."""
-    return abs(nim_hash(item)), abs(nim_hash(item + " b"))
+    return abs(bloom_hash(item)), abs(bloom_hash(item + " b"))
 
 
 def spread(pair: HashPair, hash_count: int, bit_count: int) -> list[int]:
@@ -36,7 +36,7 @@ def remainder(dividend: int, divisor: int) -> int:
     return dividend % divisor if dividend >= 0 else -(-dividend % divisor)
 
 
-def nim_hash(item: str) -> int:
+def bloom_hash(item: str) -> int:
     """The signed 32-bit hash of `item`; non-ASCII text is hashed as js-waku hashes it."""
     if item.isascii():
         return mmh3.hash(item, 0, True)
