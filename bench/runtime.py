@@ -131,8 +131,12 @@ class _Pair:
         for _ in range(messages // in_flight):
             sender, events = self._ends[0]
             self._ends.reverse()
-            for _ in range(in_flight):
+            if in_flight == 1:
                 await sender.send(bytes(CONTENT_BYTES))
+            else:
+                async with anyio.create_task_group() as tasks:
+                    for _ in range(in_flight):
+                        tasks.start_soon(sender.send, bytes(CONTENT_BYTES))
             left = in_flight
             while left:
                 left -= isinstance(await anext(events), MessageReceived)

@@ -21,6 +21,9 @@ from .requests import Accepted
 
 STEPS_WAITING: Final = 2_000
 """Steps that may wait for the disk before receiving waits for it, too."""
+LEISURE_MS: Final = 50
+"""How long a step that nothing waits for, such as a confirmation, may wait for others to be written
+with. A crash in between is one before the step: the event is emitted again."""
 ENTRIES_AT_RISK: Final = 200_000
 """Log entries that are kept for a disk that may come back; the oldest are given up beyond."""
 
@@ -35,6 +38,11 @@ class Step:
     accepted: Accepted | None = None
     """The own message that is withdrawn if the step cannot be written."""
 
+    @property
+    def is_awaited(self) -> bool:
+        """Whether anything waits for it to be written."""
+        return bool(self.events or self.outgoing or self.accepted)
+
 
 class UnwrittenSteps:
     """The steps of a channel with state, from their end until they are written.
@@ -47,6 +55,8 @@ class UnwrittenSteps:
         self._archive = archive
         self._backoff = backoff
         self._waiting: deque[Step] = deque()
+        self.is_awaited = False
+        """Whether anything waits for a write; else the steps have time (`LEISURE_MS`)."""
         self._batch = 0
         """Steps, of those that wait, that the present write ends."""
         self._writing = self._unwritten = Changes()
@@ -88,13 +98,14 @@ class UnwrittenSteps:
             return True
         self._archive.add(step.changes)
         self._waiting.append(step)
+        self.is_awaited = self.is_awaited or step.is_awaited
         return False
 
     def begin(self, now_ms: int, *, at_once: bool) -> Changes | None:
         """What to write now, in one transaction: all that waits. None where there is nothing, or a
         failing store is left alone for a while, though not where it must be `at_once`. `written` or
         `failed` must follow; then `finish`."""
-        self._batch = len(self._waiting)
+        self._batch, self.is_awaited = len(self._waiting), False
         for step in self._waiting:
             self._unwritten.add(step.changes)
         if not self._unwritten or self._is_resting(now_ms, at_once):

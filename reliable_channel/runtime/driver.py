@@ -11,11 +11,11 @@ from ..engine.logged import Logged
 from ..engine.outbox import Item
 from ..engine.steps import Step
 from ..events import Event, ReaderFellBehind, UnconfirmedDropped
+from ..notifier import Notifier
 from ..sync_core import Arrival
 from ..transport.base import Envelope, Received, Source
 from .event_stream import EventStream
 from .journal import Journal
-from .notifier import Notifier
 from .observers import Observers
 from .sync_status import SyncStatusWatch
 
@@ -62,9 +62,11 @@ class Driver:
         """Wall-clock time in milliseconds."""
         return self.now_ns() // 1_000_000
 
-    def finish(self) -> None:
+    def finish(self, now_ms: int | None = None) -> None:
         """End a step of the engine."""
-        engine, now_ms = self.engine, self.now_ms()
+        engine = self.engine
+        if now_ms is None:
+            now_ms = self.now_ms()
         self.let_out(engine.end_step(now_ms), now_ms)
         if engine.unwritten:
             self.to_write.notify()
@@ -90,7 +92,7 @@ class Driver:
         )
         if self._journal is not None:
             self._journal.came(data, received, arrival.outcome.value, now_ms)
-        self.finish()
+        self.finish(now_ms)
         return arrival
 
     def went(self, item: Item, envelope: Envelope) -> None:
@@ -99,7 +101,7 @@ class Driver:
         if self._journal is not None:
             self._journal.went(outgoing.data, envelope, outgoing.kind.value, now_ms)
         self.engine.dispatched(item, envelope.message_hash, envelope.timestamp_ns, now_ms)
-        self.finish()
+        self.finish(now_ms)
 
     def catch_up(self, since_ms: int) -> None:
         """Fetch all that was stored since then, as soon as Store answers."""

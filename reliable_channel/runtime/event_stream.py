@@ -13,8 +13,8 @@ from weakref import WeakSet
 import anyio
 
 from ..events import Event, EventsMissed
+from ..notifier import Notifier
 from .backlog import LASTING, Backlog, content_bytes
-from .notifier import Notifier
 
 BUFFER_LIMIT_BYTES: Final = 64 * 1024 * 1024
 """Content in the buffer; beyond, the oldest events leave it early."""
@@ -35,7 +35,7 @@ class EventStream:
     Args:
         limit: events in the buffer.
         backlog: takes the lasting events that leave the buffer unread.
-        confirm: called with each event that a confirming reader has handled.
+        confirm: called with each event that a confirming reader has handled; None for nobody.
         fell_behind: called when readers fall behind the buffer, with how many they are and the most
             events that one has not read; again for one that had caught up.
     """
@@ -45,7 +45,7 @@ class EventStream:
         limit: int,
         backlog: Backlog,
         *,
-        confirm: Callable[[Event], object] = lambda event: None,
+        confirm: Callable[[Event], object] | None = None,
         fell_behind: Callable[[int, int], object] = lambda readers, unread: None,
     ) -> None:
         self.confirm: Final = confirm
@@ -68,16 +68,15 @@ class EventStream:
 
     def emit(self, event: Event) -> None:
         """Add an event for every reader."""
-        self._trim()
         self._buffer.append(event)
         self._buffer_bytes += content_bytes(event)
         self._end = _after(self._end, event)
-        while len(self._buffer) > self._limit or (
-            self._buffer_bytes > BUFFER_LIMIT_BYTES and len(self._buffer) > 1
-        ):
-            self._shelve_oldest()
+        if self._is_over_limit():
+            self._trim()
+            while self._is_over_limit():
+                self._shelve_oldest()
+            self._notice_slow_readers()
         self._changed.notify()
-        self._notice_slow_readers()
 
     def read(self, *, confirm: bool = True) -> "EventReader":
         """A reader of all events from now on, and first of those that nobody has read."""
@@ -170,11 +169,18 @@ class EventStream:
         """Lasting events before the first one in the backlog."""
         return self._start.lasting - len(self._backlog)
 
+    def _is_over_limit(self) -> bool:
+        return len(self._buffer) > self._limit or (
+            self._buffer_bytes > BUFFER_LIMIT_BYTES and len(self._buffer) > 1
+        )
+
     def _trim(self) -> None:
         """Let go of what every reader has read."""
-        needed = min((r.place.events for r in self._readers), default=self._unread.events)
-        needed = min(needed, self._unread.events)
-        self._backlog.forget_before(needed)
+        needed = self._unread.events
+        for reader in self._readers:
+            needed = min(needed, reader.place.events)
+        if len(self._backlog):
+            self._backlog.forget_before(needed)
         while self._start.events < needed:
             self._take_oldest()
 
@@ -229,8 +235,9 @@ class EventReader(AsyncIterator[Event]):
     async def __anext__(self) -> Event:
         """Confirm the event before, and wait for the next one."""
         if self._given is not None:
-            self._stream.confirm(self._given)
-        self._given = None
+            if self._stream.confirm is not None:
+                self._stream.confirm(self._given)
+            self._given = None
         if self.is_closed:
             raise StopAsyncIteration
         event = await self._stream.next(self)
@@ -256,4 +263,4 @@ class EventReader(AsyncIterator[Event]):
 
 
 def _after(place: Place, event: Event) -> Place:
-    return Place(place.events + 1, place.lasting + isinstance(event, LASTING))
+    return Place(place[0] + 1, place[1] + isinstance(event, LASTING))

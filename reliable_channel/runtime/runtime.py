@@ -119,7 +119,7 @@ class Runtime:
         self._stream = EventStream(
             options.event_buffer_limit,
             Backlog(self._content),
-            confirm=self._confirm,
+            confirm=None if state is None else self._confirm,
             fell_behind=self._fell_behind,
         )
         self._driver = driver = Driver(

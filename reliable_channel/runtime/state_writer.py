@@ -1,5 +1,6 @@
 """Writes the steps of a channel to its state store, in a thread of the store's own."""
 
+import asyncio
 from collections.abc import AsyncIterator, Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager
@@ -7,13 +8,13 @@ from dataclasses import dataclass
 from typing import TypeVar, TypeVarTuple, Unpack
 
 import anyio
-from anyio import from_thread
 
+from ..engine.steps import LEISURE_MS
+from ..notifier import Notifier
 from ..state.base import Identity, Saved, StateStore
 from ..state.errors import StateError
 from ..state.overlay import ArchiveOverlay
 from .driver import Driver
-from .notifier import Notifier
 
 T = TypeVar("T")
 Ts = TypeVarTuple("Ts")
@@ -30,13 +31,13 @@ class StoreThread:
         """Call in the thread; a caller that is cancelled waits until it is done."""
         if not self._store.blocking:
             return call(*arguments)
-        done, token = anyio.Event(), anyio.lowlevel.current_token()
+        done, call_in_loop = anyio.Event(), _caller_into_loop()
 
         def work() -> T:
             try:
                 return call(*arguments)
             finally:
-                from_thread.run_sync(done.set, token=token)
+                call_in_loop(done.set)
 
         future = self._thread.submit(work)
         with anyio.CancelScope(shield=True):
@@ -92,8 +93,11 @@ class StateWriter:
 
     async def written(self) -> None:
         """Wait until all that was accepted so far is written, or known to be at risk."""
-        until = self._steps.submitted
-        while self._steps.ended < until:
+        steps, until = self._steps, self._steps.submitted
+        while steps.ended < until:
+            if steps and not steps.is_awaited:
+                steps.is_awaited = True
+                self._driver.to_write.notify()
             await self._progressed.wait()
 
     async def writable(self) -> None:
@@ -104,7 +108,7 @@ class StateWriter:
     async def run(self) -> None:
         """Write for ever."""
         while True:
-            if self._steps:
+            if self._steps.is_awaited:
                 await anyio.lowlevel.checkpoint()
             else:
                 await self._wait()
@@ -124,8 +128,26 @@ class StateWriter:
         self._progressed.notify()
 
     async def _wait(self) -> None:
+        """Wait for a step that something waits for; for others a little longer, for company."""
         retry_at_ms, wait_s = self._steps.retry_at_ms, None
         if retry_at_ms is not None:
             wait_s = max(0, retry_at_ms - self._driver.now_ms()) / 1000
         with anyio.move_on_after(wait_s):
-            await self._driver.to_write.wait()
+            while not self._steps:
+                await self._driver.to_write.wait()
+        with anyio.move_on_after(LEISURE_MS / 1000):
+            while self._steps and not self._steps.is_awaited:
+                await self._driver.to_write.wait()
+
+
+def _caller_into_loop() -> Callable[[Callable[[], object]], object]:
+    """What another thread calls to have this event loop call something, without waiting for it."""
+    try:
+        is_asyncio = asyncio.current_task() is not None
+    except RuntimeError:
+        is_asyncio = False
+    if is_asyncio:
+        return asyncio.get_running_loop().call_soon_threadsafe
+    import trio
+
+    return trio.lowlevel.current_trio_token().run_sync_soon

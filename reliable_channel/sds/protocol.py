@@ -203,19 +203,21 @@ class SdsProtocol:
 
     def next_deadline_ms(self) -> int | None:
         """When `on_deadline` must be called next, or None while there is nothing to wait for."""
-        request_ms = self.repair_requests.next_deadline_ms() if self._sends_syncs else None
-        if request_ms is not None:
-            request_ms = max(request_ms, self._repair_sync_not_before_ms)
-        deadlines = (
-            self._trim_at_ms if self.options.retention_ms else None,
+        first_ms = self._trim_at_ms if self.options.retention_ms else None
+        if self._sends_syncs and (due_ms := self.repair_requests.next_deadline_ms()) is not None:
+            due_ms = max(due_ms, self._repair_sync_not_before_ms)
+            first_ms = due_ms if first_ms is None else min(first_ms, due_ms)
+        # Called after each step: a loop, not a generator in `min`.
+        for due_ms in (
             self._state.sync_timer.due_ms,
             self._delivery.sweep_at_ms,
             self._references.due_ms,
-            request_ms,
             self.outgoing_buffer.next_deadline_ms(),
             self.repair_responses.next_deadline_ms(),
-        )
-        return min((deadline for deadline in deadlines if deadline is not None), default=None)
+        ):
+            if due_ms is not None and (first_ms is None or due_ms < first_ms):
+                first_ms = due_ms
+        return first_ms
 
     def on_deadline(self, now_ms: int) -> None:
         """Do all that is due."""

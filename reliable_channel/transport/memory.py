@@ -11,6 +11,7 @@ from weakref import WeakValueDictionary
 
 import anyio
 
+from ..notifier import Notifier
 from .base import Batch, Envelope, Received, Source, StoreUnavailable, TransportError
 from .settings import WakuSettings
 
@@ -85,7 +86,7 @@ class MemoryTransport:
         self.url = url
         self._network = network
         self._arrived: deque[Received] = deque()
-        self._changed = anyio.Event()
+        self._came = Notifier()
 
     async def open(self) -> None:
         """Join the network."""
@@ -112,8 +113,7 @@ class MemoryTransport:
     async def receive(self) -> Batch:
         """Wait for what arrives."""
         while not self._arrived:
-            self._changed = anyio.Event()
-            await self._changed.wait()
+            await self._came.wait()
         self._network.check()
         arrived = list(self._arrived)
         self._arrived.clear()
@@ -139,7 +139,7 @@ class MemoryTransport:
     def arrive(self, received: Received) -> None:
         """Take what was broadcast."""
         self._arrived.append(received)
-        self._changed.set()
+        self._came.notify()
 
 
 _named: WeakValueDictionary[tuple[str, str], MemoryNetwork] = WeakValueDictionary()

@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from typing import Final
 
 import anyio
-from anyio.streams.memory import MemoryObjectReceiveStream, MemoryObjectSendStream
 
+from ..notifier import Notifier
 from ..sds.recent import Recent
 from .base import (
     Batch,
@@ -91,9 +91,11 @@ class PoolTransport:
         self._seen = Recent[bytes](SEEN_LIMIT)
         self._gaps: list[_Gap] = []
         self._exit: AsyncExitStack | None = None
-        self._tried = anyio.Event()
-        self._changed = anyio.Event()
-        self._arrivals: MemoryObjectReceiveStream[Batch | TransportError] | None = None
+        self._tried = Notifier()
+        self._changed = Notifier()
+        self._arrived: deque[Batch | TransportError] = deque()
+        self._came = Notifier()
+        self._fetched = Notifier()
 
     @property
     def has_store(self) -> bool:
@@ -106,21 +108,16 @@ class PoolTransport:
         if self._exit is not None:
             return
         async with AsyncExitStack() as stack:
-            arrived, self._arrivals = anyio.create_memory_object_stream[Batch | TransportError](
-                QUEUED_BATCHES
-            )
-            stack.enter_context(arrived)
-            stack.enter_context(self._arrivals)
+            self._arrived.clear()
             tasks = await stack.enter_async_context(anyio.create_task_group())
             stack.callback(tasks.cancel_scope.cancel)
             self._hopeless.clear()
             for node in self._nodes:
                 node.begin()
-                tasks.start_soon(self._listen, node, arrived, name="reliable_channel.pool")
+                tasks.start_soon(self._listen, node, name="reliable_channel.pool")
             while not any(node.open for node in self._nodes):
                 if all(node.receive.failures for node in self._nodes):
                     break
-                self._tried = anyio.Event()
                 await self._tried.wait()
             waits = self._wait_for_node and len(self._hopeless) < len(self._nodes)
             if waits or any(node.open for node in self._nodes):
@@ -131,6 +128,7 @@ class PoolTransport:
     async def aclose(self) -> None:
         """Stop listening, and close every node's transport."""
         stack, self._exit = self._exit, None
+        self._came.notify()
         if stack is None:
             return
         async with stack:
@@ -158,10 +156,13 @@ class PoolTransport:
         """Hand a message to as many nodes as the redundancy says; one that fails is replaced by the
         next at once. One that takes it is enough: those that are passed over are asked only where
         no other does."""
-        now_s = anyio.current_time()
         able = [node for node in self._nodes if node.open]
         if not able:
             raise TransportError(f"no node is connected: {self._errors('receive')}")
+        if len(able) == 1:
+            await self._publish_at(able[0], envelope)
+            return
+        now_s = anyio.current_time()
         passed_over = [node for node in able if node.is_passed_over("send", now_s)]
         errors: list[TransportError] = []
         for nodes in ([node for node in able if node not in passed_over], passed_over):
@@ -169,6 +170,15 @@ class PoolTransport:
                 return
         retryable = any(error.retryable for error in errors)
         raise TransportError("; ".join(map(str, errors)), retryable=retryable)
+
+    async def _publish_at(self, node: Node, envelope: Envelope) -> None:
+        try:
+            await node.transport.publish(envelope)
+        except TransportError as error:
+            if error.retryable:
+                node.send.failed(error, self._retry_s)
+            raise
+        node.send.succeeded()
 
     async def _hand_over(
         self, envelope: Envelope, waiting: deque[Node], errors: list[TransportError]
@@ -181,18 +191,15 @@ class PoolTransport:
             while waiting:
                 node = waiting.popleft()
                 try:
-                    await node.transport.publish(envelope)
+                    await self._publish_at(node, envelope)
                 except TransportError as error:
                     errors.append(error)
-                    if error.retryable:
-                        node.send.failed(error, self._retry_s)
                 except anyio.get_cancelled_exc_class():
                     if taken:
                         slow = TimeoutError(f"no answer {GRACE_S:g} s after another node's")
                         node.send.failed(slow, self._retry_s)
                     raise
                 else:
-                    node.send.succeeded()
                     taken += 1
                     tasks.cancel_scope.deadline = anyio.current_time() + GRACE_S
                     return
@@ -204,12 +211,12 @@ class PoolTransport:
 
     async def receive(self) -> Batch:
         """Wait for what any node brings, each message once."""
-        if self._arrivals is None:
-            raise TransportError("the pool is not open")
-        try:
-            arrived = await self._arrivals.receive()
-        except (anyio.ClosedResourceError, anyio.EndOfStream):
-            raise TransportError("the pool was closed") from None
+        while not self._arrived:
+            if self._exit is None:
+                raise TransportError("the pool is not open")
+            await self._came.wait()
+        arrived = self._arrived.popleft()
+        self._fetched.notify()
         if isinstance(arrived, TransportError):
             raise arrived
         return Batch([m for m in arrived.messages if self._seen.add(m.message_hash)], arrived.gap)
@@ -272,12 +279,9 @@ class PoolTransport:
         await self._changed.wait()
 
     def _tell(self) -> None:
-        self._changed.set()
-        self._changed = anyio.Event()
+        self._changed.notify()
 
-    async def _listen(
-        self, node: Node, arrived: MemoryObjectSendStream[Batch | TransportError]
-    ) -> None:
+    async def _listen(self, node: Node) -> None:
         """Open one node's transport, look what it brings until told to stop, and close it.
 
         No scope may begin around the opening and end before the closing: a transport may hold a
@@ -290,46 +294,46 @@ class PoolTransport:
                 except TransportError as error:
                     if not error.retryable:
                         self._hopeless.add(node)
-                    await self._failed(node, arrived, error)
+                    await self._failed(node, error)
                 else:
                     node.open = True
             with node.listening:
-                await self._brought(node, arrived, Batch([]))
+                await self._brought(node, Batch([]))
                 while True:
                     try:
                         batch = await node.transport.receive()
                     except TransportError as error:
-                        await self._failed(node, arrived, error)
+                        await self._failed(node, error)
                     else:
-                        await self._brought(node, arrived, batch)
+                        await self._brought(node, batch)
         finally:
             node.open = False
             await node.transport.aclose()
             node.closed.set()
 
-    async def _failed(
-        self,
-        node: Node,
-        arrived: MemoryObjectSendStream[Batch | TransportError],
-        error: TransportError,
-    ) -> None:
+    async def _failed(self, node: Node, error: TransportError) -> None:
         """Note that a node does not answer, tell where no other does, and wait a while."""
         node.covered_since_s = None
         wait_s = node.receive.failed(error, self._retry_s)
-        self._tried.set()
+        self._tried.notify()
         if gap := self._settled_gaps():
-            await arrived.send(Batch([], gap))
+            await self._arrives(Batch([], gap))
         if self._exit is not None and not any(node.listens for node in self._nodes):
-            await arrived.send(TransportError(f"no node answers: {error}"))
+            await self._arrives(TransportError(f"no node answers: {error}"))
         await anyio.sleep(wait_s)
 
-    async def _brought(
-        self, node: Node, arrived: MemoryObjectSendStream[Batch | TransportError], batch: Batch
-    ) -> None:
+    async def _arrives(self, arrived: Batch | TransportError) -> None:
+        """Queue what `receive` returns or raises, once there is room."""
+        while len(self._arrived) >= QUEUED_BATCHES:
+            await self._fetched.wait()
+        self._arrived.append(arrived)
+        self._came.notify()
+
+    async def _brought(self, node: Node, batch: Batch) -> None:
         """Hand on what a node brought."""
         self._looked(node, batch.gap)
-        self._tried.set()
-        await arrived.send(Batch(batch.messages, self._settled_gaps()))
+        self._tried.notify()
+        await self._arrives(Batch(batch.messages, self._settled_gaps()))
 
     def _looked(self, node: Node, gap: str) -> None:
         """Note a look that worked."""
