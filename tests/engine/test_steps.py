@@ -1,0 +1,115 @@
+"""The order in which steps are written, emitted and refused."""
+
+from typing import Any
+
+import pytest
+
+from reliable_channel.engine.backoff import Backoff
+from reliable_channel.engine.requests import Accepted
+from reliable_channel.engine.steps import Step, UnwrittenSteps
+from reliable_channel.events import SendingMessage, StateDegraded, StateRecovered, SyncSent
+from reliable_channel.sds.changes import CHANNEL, Changes
+from reliable_channel.sds.events import Outgoing, OutgoingKind
+from reliable_channel.state import ArchiveOverlay, StateCorrupt, StateUnavailable
+
+from .world import FULL
+
+
+class NoLog:
+    def get(self, message_id: str) -> None:
+        return None
+
+    def entries(self, start: object, end: object) -> Any:
+        return iter(())
+
+    def count(self, start: object, end: object) -> int:
+        return 0
+
+    def close(self) -> None: ...
+
+
+def steps() -> UnwrittenSteps:
+    return UnwrittenSteps(ArchiveOverlay(NoLog()), Backoff(lambda: 1.0, first_ms=1_000))
+
+
+def changes(name: str) -> Changes:
+    made = Changes()
+    made.rows[CHANNEL, name] = (name, 1)
+    return made
+
+
+def step(name: str, *, accepted: Accepted | None = None, sync: bool = False) -> Step:
+    events: list[Any] = [SendingMessage(name, name)]
+    outgoing = [Outgoing(OutgoingKind.CONTENT, name, b"data")]
+    if sync:
+        events.append(SyncSent(name))
+        outgoing.append(Outgoing(OutgoingKind.SYNC, name, b"data"))
+    return Step(changes(name), events, outgoing, accepted)
+
+
+def test_what_changes_nothing_goes_on_at_once_unless_others_wait() -> None:
+    it = steps()
+    empty = Step(Changes(), [SendingMessage("a", "a")], [])
+    assert it.add(empty)
+    assert not it.add(step("b"))
+    assert not it.add(empty)
+    assert (len(it), it.submitted, it.ended) == (2, 3, 1)
+
+
+def test_a_write_ends_the_steps_that_waited_when_it_began() -> None:
+    it = steps()
+    it.add(step("a"))
+    it.add(step("b"))
+    written = it.begin(0, at_once=False)
+    assert written is not None
+    assert {key for _, key in written.rows} == {"a", "b"}
+    it.add(step("c"))
+    assert it.written(0) is None
+    assert [each.events[0] for each, _ in it.finish()] == [
+        SendingMessage("a", "a"),
+        SendingMessage("b", "b"),
+    ]
+    assert (len(it), it.ended) == (1, 2)
+
+
+def test_a_confirmation_alone_has_time() -> None:
+    it = steps()
+    it.add(Step(changes("a"), [], []))
+    awaited = [it.is_awaited]
+    it.add(step("b"))
+    awaited.append(it.is_awaited)
+    it.begin(0, at_once=False)
+    assert [*awaited, it.is_awaited] == [False, True, False]
+
+
+def test_a_step_that_cannot_be_written_is_refused_where_it_accepted_a_message() -> None:
+    it, accepted = steps(), Accepted("request", ("a",))
+    it.add(step("a", accepted=accepted))
+    it.begin(0, at_once=False)
+    it.add(step("b", accepted=accepted))
+    it.add(step("c", sync=True))
+    assert isinstance(it.failed(FULL, 0), StateDegraded)
+    assert [reason for _, reason in it.finish()] == [FULL]
+    it.begin(0, at_once=False)
+    (_, why), (cleared, passed) = it.finish()
+    assert (why, passed) == (FULL, None), "what waited behind a refused step may refer to it"
+    assert [each.kind for each in cleared.outgoing] == [OutgoingKind.CONTENT]
+    assert cleared.events == [SendingMessage("c", "c")]
+
+
+@pytest.mark.parametrize(("error", "retry_at_ms"), [(FULL, 1_000), (StateCorrupt("torn"), None)])
+def test_a_damaged_file_is_not_tried_again(
+    error: StateUnavailable | StateCorrupt, retry_at_ms: int | None
+) -> None:
+    it = steps()
+    it.add(step("a"))
+    it.begin(0, at_once=False)
+    it.failed(error, 0)
+    list(it.finish())
+    assert (it.retry_at_ms, it.at_risk) == (retry_at_ms, 1)
+    assert it.begin(999, at_once=False) is None
+    later = it.begin(1_000, at_once=False)
+    assert (later is None) == (retry_at_ms is None)
+    if later is not None:
+        assert it.written(3_000) == StateRecovered(3_000, 0)
+        assert it.at_risk == 0

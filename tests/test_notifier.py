@@ -1,0 +1,55 @@
+"""Who is woken, and who is not."""
+
+import anyio
+import pytest
+
+from reliable_channel.notifier import Notifier
+
+pytestmark = pytest.mark.anyio
+
+
+@pytest.fixture(params=["asyncio", "trio"])
+def anyio_backend(request: pytest.FixtureRequest) -> str:
+    return str(request.param)
+
+
+async def waiting(notifier: Notifier, woken: list[str], name: str) -> None:
+    await notifier.wait()
+    woken.append(name)
+
+
+async def test_a_notification_wakes_all_that_wait_and_no_later_one() -> None:
+    notifier, woken = Notifier(), list[str]()
+    async with anyio.create_task_group() as tasks:
+        for name in "ab":
+            tasks.start_soon(waiting, notifier, woken, name)
+        await anyio.wait_all_tasks_blocked()
+        notifier.notify()
+        await anyio.wait_all_tasks_blocked()
+        tasks.start_soon(waiting, notifier, woken, "c")
+        await anyio.wait_all_tasks_blocked()
+        assert woken == ["a", "b"]
+        tasks.cancel_scope.cancel()
+
+
+async def test_one_can_be_woken_the_one_that_has_waited_longest() -> None:
+    notifier, woken = Notifier(), list[str]()
+    async with anyio.create_task_group() as tasks:
+        for name in "abc":
+            tasks.start_soon(waiting, notifier, woken, name)
+            await anyio.wait_all_tasks_blocked()
+        notifier.notify_one()
+        await anyio.wait_all_tasks_blocked()
+        assert woken == ["a"]
+        notifier.notify()
+
+
+async def test_a_task_that_gave_up_takes_no_notification() -> None:
+    notifier, woken = Notifier(), list[str]()
+    with anyio.move_on_after(0):
+        await notifier.wait()
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(waiting, notifier, woken, "a")
+        await anyio.wait_all_tasks_blocked()
+        notifier.notify_one()
+    assert woken == ["a"]
