@@ -130,8 +130,8 @@ class MessageLog:
 
     @property
     def is_archived(self) -> bool:
-        """Whether entries are in the archive alone."""
-        return self._blocks.total > 0
+        """Whether an archive has entries as well, among them what was written and is withdrawn."""
+        return self._archive is not NO_ARCHIVE
 
     def was_evicted(self, message_id: str) -> bool:
         """Whether a message was in the log and is remembered as evicted."""
