@@ -58,7 +58,7 @@ from .signing import Signing
 from .state import Identity, StateStore
 from .transport.addresses import checked_addresses, default_content_topic
 from .transport.base import Transport, TransportError, has_store
-from .transport.connect import embedded_transport
+from .transport.connect import embedded_transport, on_network
 from .transport.lossy import LossyTransport
 from .transport.pool import PoolTransport
 from .transport.settings import WakuSettings
@@ -92,8 +92,9 @@ class ReliableChannel:
 
     Args:
         node: the address of a Waku node's REST API, or of several nodes that replace each other
-            when one fails; or the URL of another network: `udp+multicast://239.1.2.3:5007` for a
-            LAN without any node, `memory://name` within a process, or a scheme that a plugin
+            when one fails; or addresses of service peers over libp2p, without a node of your own:
+            `/dns4/node.example/tcp/8000/wss/p2p/16Uiu2…`, `enrtree://…` (extra `[libp2p]`); or the
+            URL of another network: `udp+multicast://239.1.2.3:5007` for a LAN without any node, `memory://name` within a process, or a scheme that a plugin
             registers. If None, the channel shares an embedded node with the other channels of its
             event loop that have none: enough to try things out, but nothing leaves the process. A
             warning in the log repeats that.
@@ -155,7 +156,11 @@ class ReliableChannel:
             given.num_shards,
             given.service,
             given.store_peer,
+            redundancy=given.redundancy,
         )
+        if given.network is not None:
+            self._settings, entry = on_network(given.network, self._settings)
+            node = entry if node is None and transport is None else node
         self._settings.shard  # noqa: B018 - a malformed topic fails here, not at the first message
         self._nodes = checked_addresses(node)
         self._given_transport = checked_transport(transport)

@@ -9,9 +9,9 @@ from .errors import PluginError
 from .options import ChannelOptions
 from .sds.profile import PROFILES, WireProfile
 from .sds.wire import CodecError
-from .transport import PoolTransport, Transport, WakuSettings, WakuTransport
-from .transport.addresses import checked_addresses, default_content_topic
-from .transport.connect import WAKU_SCHEMES, waku_transport
+from .transport import PoolTransport, Transport, WakuSettings
+from .transport.addresses import LIBP2P, checked_addresses, default_content_topic
+from .transport.connect import WAKU_SCHEMES, light_transport, waku_transport
 from .transport.hub import Hub
 from .transport.pool import REDUNDANCY
 
@@ -111,15 +111,17 @@ def channel_of(
     return channels.pop() if len(channels) == 1 else None
 
 
-def _to_waku_node(url: str, settings: WakuSettings) -> WakuTransport:
+def _to_waku_node(url: str, settings: WakuSettings) -> Transport:
     """Return a transport to a node.
 
     Raises:
         ValueError: it is not the URL of a Waku node.
     """
+    if url.startswith(LIBP2P):
+        return light_transport(url, settings)
     if url.partition("://")[0].lower() not in WAKU_SCHEMES:
         raise ValueError(
-            f"`node` must be an http or https address for a hub (got {url!r}): other networks have "
-            "no cache that channels would have to share"
+            "`node` must be an http or https address, or of service peers, for a hub "
+            f"(got {url!r}): other networks have no cache that channels would have to share"
         )
     return waku_transport(url, settings)

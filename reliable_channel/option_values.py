@@ -92,6 +92,7 @@ class OptionValues(TypedDict, total=False):
     pubsub_topic: str | None
     cluster_id: int
     num_shards: int
+    network: str | None
     service: Service
     store_peer: str | None
     wait_for_node: bool

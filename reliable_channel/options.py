@@ -260,6 +260,9 @@ class ChannelOptions:
     """Cluster of the Waku network."""
     num_shards: int = number(8, "shards", 1, 65_536)
     """Number of shards of the cluster."""
+    network: str | None = given(None, "the name of a network or the path of a TOML file", _is_text)
+    """Named network, such as `status.prod`, or a TOML file (docs/discovery.md): gives cluster and
+    shards, and the service peers where no `node` is given."""
     service: Service = word("auto", get_args(Service))
     """Services of the Waku node to use: `relay`, `light` (light push and filter), or `auto`, which
     is relay where the node offers it."""

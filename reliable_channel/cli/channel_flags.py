@@ -27,7 +27,8 @@ _COMMON: dict[str, tuple[Any, Any]] = {
                 "--url",
                 envvar="RELIABLE_CHANNEL_NODE",
                 help="REST address of a Waku node (`reliable-channel node` starts one), or another "
-                "network: udp+multicast://239.1.2.3:5007 for a LAN without any node. Give several "
+                "network: udp+multicast://239.1.2.3:5007 for a LAN without any node; or service "
+                "peers: /dns4/…/wss/p2p/16Uiu2…, enrtree://…. Give several "
                 "to have each stand in for the others.",
             ),
         ],
@@ -105,6 +106,8 @@ class ChannelArguments:
         # Without a share of its own a channel cannot be cut off, which `peer` may want.
         options = {"wait_for_node": wait_for_node, "drop_incoming": 0.0, **self.options}
         common = self.common | {"state": self.common["state"] or default_state}
+        if "network" in self.options and common["node"] == [DEFAULT_NODE]:
+            common["node"] = None  # the network names its own peers
         return ReliableChannel(**common, **options)
 
 

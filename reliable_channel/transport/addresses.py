@@ -2,6 +2,12 @@
 
 import re
 from collections.abc import Sequence
+from typing import Final
+
+LIBP2P: Final = "libp2p://"
+"""Before addresses of service peers, which commas separate."""
+_PEERS: Final = ("/", "enrtree://", "enr:")
+"""How addresses of service peers begin, where they stand alone."""
 
 
 def default_content_topic(channel_id: str) -> str:
@@ -21,7 +27,8 @@ def checked_address(url: str) -> str:
     is_host = isinstance(url, str) and re.fullmatch(r"[\w.-]+(:\d+)?", url)
     advice = f"; write 'http://{url}'" if is_host else ""
     raise ValueError(
-        "`node` must be an http or https address, or the URL of another network "
+        "`node` must be an http or https address, a multiaddress of a service peer (/dns4/…), "
+        "enrtree://…, or the URL of another network "
         f"(got {url!r}){advice}"
     )
 
@@ -29,13 +36,17 @@ def checked_address(url: str) -> str:
 def checked_addresses(node: str | Sequence[str] | None) -> tuple[str, ...]:
     """Return the addresses of one node or several, each once; none where `node` is None.
 
+    Those of service peers over libp2p become one: they are one client's.
+
     Raises:
         ValueError: one of them is none, or the list is empty.
     """
     if node is None:
         return ()
     if isinstance(node, str) or not isinstance(node, Sequence):
-        return (checked_address(node),)
+        node = (node,)
     if not node:
         raise ValueError("node is an empty list; allowed is at least one address, or None")
-    return tuple(dict.fromkeys(map(checked_address, node)))
+    peers = [url for url in node if isinstance(url, str) and url.startswith(_PEERS)]
+    together = LIBP2P + ",".join(dict.fromkeys(peers))
+    return tuple(dict.fromkeys(together if url in peers else checked_address(url) for url in node))

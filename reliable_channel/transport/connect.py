@@ -2,17 +2,22 @@
 
 import logging
 import re
-from contextlib import AsyncExitStack
+from collections.abc import Iterator
+from contextlib import AsyncExitStack, contextmanager
+from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
 from .settings import WakuSettings
 
 if TYPE_CHECKING:
+    from .libp2p import LightTransport
     from .waku import WakuTransport
 
 __all__ = [
     "WAKU_SCHEMES",
     "embedded_transport",
+    "light_transport",
+    "on_network",
     "waku_transport",
 ]
 
@@ -34,6 +39,55 @@ def waku_transport(url: str, settings: WakuSettings) -> "WakuTransport":
     from .waku import WakuTransport
 
     return WakuTransport(address, settings)
+
+
+def light_transport(url: str, settings: WakuSettings) -> "LightTransport":
+    """Return a transport over service peers: `libp2p:///dns4/…`, several addresses after commas.
+
+    Raises:
+        ValueError: an address that is none or cannot be dialled, or the extra is not installed.
+    """
+    with needs_libp2p("node"):
+        from .libp2p import LightTransport
+
+        return LightTransport(url, settings)
+
+
+def on_network(network: str, settings: WakuSettings) -> tuple[WakuSettings, tuple[str, ...]]:
+    """Return the settings on a named network, and where it can be entered.
+
+    Raises:
+        ValueError: an unknown name, a bad file, or the extra is not installed.
+    """
+    with needs_libp2p("network"):
+        from waku.discovery import find_network
+
+        try:
+            found = find_network(network)
+        except OSError as error:
+            raise ValueError(f"`network`: {network} cannot be read: {error}") from error
+    on_it = replace(
+        settings,
+        network=network,
+        cluster_id=found.cluster_id,
+        num_shards=found.num_shards or settings.num_shards,
+        pubsub_topic=settings.pubsub_topic
+        or (None if found.num_shards else found.pubsub_topic_for(settings.content_topic)),
+    )
+    return on_it, found.entry
+
+
+@contextmanager
+def needs_libp2p(argument: str) -> Iterator[None]:
+    """Name the extra where a package of it is missing."""
+    try:
+        yield
+    except ModuleNotFoundError as error:
+        if error.name not in ("cryptography", "dns", "websockets"):
+            raise
+        raise ValueError(
+            f"`{argument}` needs {error.name}: pip install 'reliable-channel[libp2p]'"
+        ) from error
 
 
 async def embedded_transport(settings: WakuSettings, stack: AsyncExitStack) -> "WakuTransport":

@@ -30,6 +30,10 @@ class WakuSettings:
     store_peer: str | None = None
     """Multiaddress of the Store node that the node asks; where None the node chooses. go-waku
     cannot choose."""
+    network: str | None = None
+    """Name of a preset, or path of a TOML file, for peers that are reached over libp2p."""
+    redundancy: int = 1
+    """Service peers that a message is pushed to over libp2p."""
     poll_min_interval_ms: int = 10
     poll_max_interval_ms: int = 100
 

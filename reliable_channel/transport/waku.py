@@ -12,7 +12,6 @@ from waku._request import Flavour
 from waku.client import WakuClient
 from waku.errors import (
     EndpointMissing,
-    LocalError,
     NodeFailure,
     NoPeers,
     NotFound,
@@ -21,22 +20,15 @@ from waku.errors import (
     WakuError,
 )
 from waku.hashing import message_hash
-from waku.models import StoreEntry, StoreQuery, WakuMessage
+from waku.models import WakuMessage
 
 from .base import Batch, Envelope, Received, Source, StoreUnavailable, TransportError
 from .hearing import Hearing
 from .polling import AdaptivePolling
 from .relay_peers import RelayPeers
 from .settings import WakuSettings
+from .waku_topic import FORGOTTEN, WakuTopic, translated
 
-PAGE_SIZE: Final = 100
-MAX_PAGES: Final = 20_000
-"""Pages of one query: two million messages, twice what a log holds by default."""
-IDLE_PAGES: Final = 10
-"""Pages in a row that bring nothing later than the one before: a Store that pages for ever."""
-_DENIED: Final = (401, 403, 407)
-"""A proxy in front of the node says so; somebody will give it the right token."""
-_FORGOTTEN: Final = (NotSubscribed, NotFound)
 PING_INTERVAL_S: Final = 60.0
 """A filter subscription dies unannounced (P2P reliability, Filter: ping every minute)."""
 FILTER_REST_S: Final = 1.5
@@ -60,7 +52,8 @@ class WakuTransport:
     ) -> None:
         self.url = url
         self.settings = settings
-        self._shard = settings.shard
+        self._topic = WakuTopic(settings)
+        self._shard = self._topic.shard
         self._client = WakuClient(url, transport=http_transport)
         self._polling = AdaptivePolling(
             min_interval_ms=settings.poll_min_interval_ms,
@@ -68,8 +61,6 @@ class WakuTransport:
         )
         self._monotonic = monotonic
         self._service: Literal["relay", "light"] = "relay"
-        self.mislabelled = 0
-        """Messages that Store gave under a hash that is not theirs, twice, or unasked."""
         self._subscribed = False
         self._interval_ms = 0
         self._last_look_s: float | None = None
@@ -85,11 +76,16 @@ class WakuTransport:
         self._deaf: str | None = None
         """Why nothing arrives, until something does."""
 
+    @property
+    def mislabelled(self) -> int:
+        """Messages that Store gave under a hash that is not theirs, twice, or unasked."""
+        return self._topic.mislabelled
+
     async def open(self) -> None:
         """Subscribe, through relay or filter as the node has it; what the service node refuses for
         now is asked for a few times: the one filter request a second that it serves may have been
         another's, or that of our own earlier life."""
-        with _translated():
+        with translated():
             for _ in range(OPEN_ATTEMPTS - 1):
                 try:
                     return await self._subscribe()
@@ -111,17 +107,16 @@ class WakuTransport:
         self, payload: bytes, *, timestamp_ns: int, ephemeral: bool, meta: bytes = b""
     ) -> Envelope:
         """Wrap bytes as a Waku message of this content topic."""
-        digest = message_hash(self._shard, self._message(payload, timestamp_ns, ephemeral, meta))
-        return Envelope(payload, timestamp_ns, ephemeral, digest, meta)
+        return self._topic.envelope(
+            payload, timestamp_ns=timestamp_ns, ephemeral=ephemeral, meta=meta
+        )
 
     async def publish(self, envelope: Envelope) -> None:
         """Publish through relay or light push."""
-        message = self._message(
-            envelope.payload, envelope.timestamp_ns, envelope.ephemeral, envelope.meta
-        )
+        message = self._topic.message(envelope)
         self._hearing.publishing(envelope.message_hash, self._monotonic())
         try:
-            with _translated():
+            with translated():
                 await self._dispatch(message)
         except BaseException:
             self._hearing.not_published(envelope.message_hash)
@@ -153,11 +148,11 @@ class WakuTransport:
         await anyio.sleep(self._interval_ms / 1000)
         self._interval_ms = self.settings.poll_max_interval_ms
         messages: list[WakuMessage] = []
-        with _translated():
+        with translated():
             if self._lost is None:
                 try:
                     messages = await self._look()
-                except _FORGOTTEN as error:
+                except FORGOTTEN as error:
                     self._lost = f"the node had forgotten the subscription: {error}"
                 else:
                     if self._is_suspect and not messages:
@@ -177,9 +172,9 @@ class WakuTransport:
         full = self._polling.overflow_suspected(len(messages))
         gap = f"the cache held {len(messages)} messages" if full else ""
         received = [
-            self._received(message, message_hash(self._shard, message), Source.LIVE)
+            self._topic.received(message, message_hash(self._shard, message), Source.LIVE)
             for message in messages
-            if self._is_ours(message)
+            if self._topic.is_ours(message)
         ]
         own = 0
         if messages:
@@ -202,44 +197,18 @@ class WakuTransport:
             f"messages that were published here; subscribed anew, attempt {self._hearing.revivals}"
         )
         self._is_suspect = True
-        with _translated():
+        with translated():
             await self._subscribe_again()
 
     async def by_hash(self, hashes: Sequence[bytes]) -> list[Received]:
         """Fetch by Waku message hash."""
-        with _translated(StoreUnavailable):
+        with translated(StoreUnavailable):
             entries = await self._client.store_by_hash(hashes, peer_addr=self.settings.store_peer)
-        return self._stored(entries, set(hashes))
+        return self._topic.stored(entries, set(hashes))
 
-    async def by_time(self, start_ns: int, end_ns: int) -> AsyncGenerator[list[Received], None]:
+    def by_time(self, start_ns: int, end_ns: int) -> AsyncGenerator[list[Received], None]:
         """Fetch by content topic and time, page by page, as long as the pages lead somewhere."""
-        cursor: bytes | None = None
-        cursors: set[bytes] = set()
-        newest_ns = idle = 0
-        for _ in range(MAX_PAGES):
-            query = StoreQuery(
-                content_topics=(self.settings.content_topic,),
-                pubsub_topic=self._shard,
-                start_time_ns=start_ns,
-                end_time_ns=end_ns,
-                page_size=PAGE_SIZE,
-                cursor=cursor,
-                peer_addr=self.settings.store_peer,
-            )
-            with _translated(StoreUnavailable):
-                page = await self._client.store(query)
-            found = self._stored(page.entries, None)
-            yield found
-            if page.cursor is None or not page.entries:
-                return
-            latest_ns = max((received.timestamp_ns for received in found), default=0)
-            idle = 0 if latest_ns > newest_ns else idle + 1
-            newest_ns = max(newest_ns, latest_ns)
-            if idle == IDLE_PAGES or page.cursor in cursors:
-                raise StoreUnavailable("Store's pages lead in circles; ask another Store")
-            cursor = page.cursor
-            cursors.add(cursor)
-        raise StoreUnavailable(f"no end after {MAX_PAGES} pages of Store; ask another Store")
+        return self._topic.by_time(self._client.store, start_ns, end_ns)
 
     def renew(self) -> None:
         """Subscribe anew at the next look, unless that brings something."""
@@ -308,7 +277,7 @@ class WakuTransport:
     async def _ping(self) -> None:
         try:
             await self._client.filter_ping()
-        except _FORGOTTEN:
+        except FORGOTTEN:
             await anyio.sleep(FILTER_REST_S)
             raise
         self._last_ping_s = self._monotonic()  # one that fails is made again soon
@@ -330,58 +299,3 @@ class WakuTransport:
             else:
                 return
         await self._client.lightpush_v1(message, self._shard)
-
-    def _message(
-        self, payload: bytes, timestamp_ns: int, ephemeral: bool, meta: bytes
-    ) -> WakuMessage:
-        return WakuMessage(
-            payload,
-            self.settings.content_topic,
-            timestamp=timestamp_ns,
-            meta=meta,
-            ephemeral=ephemeral,
-        )
-
-    def _stored(self, entries: Sequence[StoreEntry], wanted: set[bytes] | None) -> list[Received]:
-        """The messages of a Store's answer that are what it says they are, and what was asked for.
-
-        The hash is recomputed: a Store that files one message under another's hash would make the
-        true one look like a repetition.
-        """
-        found: dict[bytes, Received] = {}
-        limit = PAGE_SIZE + len(wanted or ())  # room for the truth beside some lies
-        self.mislabelled += max(0, len(entries) - limit)
-        for entry in entries[:limit]:
-            if entry.message is None:
-                continue
-            digest = message_hash(self._shard, entry.message)
-            asked = digest in wanted if wanted is not None else self._is_ours(entry.message)
-            if asked and digest == entry.message_hash and digest not in found:
-                found[digest] = self._received(entry.message, digest, Source.STORE)
-            else:
-                self.mislabelled += 1
-        return list(found.values())
-
-    def _is_ours(self, message: WakuMessage) -> bool:
-        return message.content_topic == self.settings.content_topic
-
-    def _received(self, message: WakuMessage, digest: bytes, source: Source) -> Received:
-        return Received(message.payload, digest, message.timestamp, source, message.meta)
-
-
-class _translated:
-    """Turn the REST client's errors into the transport's."""
-
-    def __init__(self, error: type[TransportError] = TransportError) -> None:
-        self._error = error
-
-    def __enter__(self) -> None:
-        return None
-
-    def __exit__(self, kind: object, raised: BaseException | None, traceback: object) -> None:
-        if isinstance(raised, WakuError):
-            # Subscriptions come back by themselves; a bad request stays one.
-            passing = isinstance(raised, _FORGOTTEN) or raised.status in _DENIED
-            lasting = isinstance(raised, LocalError) and not passing
-            retryable = raised.retryable or not lasting
-            raise self._error(str(raised), retryable=retryable) from raised

@@ -19,7 +19,7 @@ from reliable_channel.engine.store_queries import MOST_AT_ONCE
 from reliable_channel.events import TransportDegraded
 from reliable_channel.sds.message import HistoryEntry
 from reliable_channel.transport import MemoryNetwork, Received, StoreUnavailable
-from reliable_channel.transport.waku import IDLE_PAGES, MAX_PAGES, PAGE_SIZE
+from reliable_channel.transport.waku_topic import IDLE_PAGES, MAX_PAGES, PAGE_SIZE
 from tests.channel.test_retrieval import NO_HINT, Author, Library, ids, reader
 from tests.channel.world import EPOCH_NS, listening, make_channel
 from tests.transport.nodes import CONTENT_TOPIC, Line, line, over
@@ -76,7 +76,7 @@ async def test_pages_for_ever_that_lead_nowhere_end(
 
 
 async def test_pages_for_ever_that_lead_on_end_too(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("reliable_channel.transport.waku.MAX_PAGES", 50)
+    monkeypatch.setattr("reliable_channel.transport.waku_topic.MAX_PAGES", 50)
     it, numbers = Line(), count(1)
     transport = over(it)
     shard = transport.settings.shard

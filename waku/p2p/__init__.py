@@ -11,7 +11,7 @@ The comments' T numbers are the list of traps in docs/libp2p.md.
 Needs the extra `[libp2p]`.
 """
 
-from .client import LightClient
+from .client import MAX_REDUNDANCY, LightClient
 from .events import (
     ClientEvent,
     MessageDropped,
@@ -28,6 +28,7 @@ from .protocols import Role
 from .subscriptions import Pushed
 
 __all__ = [
+    "MAX_REDUNDANCY",
     "ClientEvent",
     "LightClient",
     "MessageDropped",

@@ -30,7 +30,7 @@ from anyio.streams.memory import MemoryObjectReceiveStream, MemoryObjectSendStre
 
 from waku._paging import MAX_PAGES, all_entries
 from waku.discovery import Network, NodeRecord, Resolver, SystemResolver, check_entry, find_network
-from waku.errors import WakuError
+from waku.errors import MessageTooLarge, WakuError
 from waku.hashing import message_hash
 from waku.libp2p import InvalidInput, KeyType, Multiaddr, PrivateKey
 from waku.libp2p.driver import Host, Stream
@@ -54,11 +54,13 @@ from .search import Search
 from .service_peer import ServicePeer
 from .subscriptions import Pushed, Subscription, Subscriptions
 
-__all__ = ["LightClient"]
+__all__ = ["MAX_REDUNDANCY", "LightClient"]
 
 MAX_REDUNDANCY: Final = 8
 STORES: Final = 3
 """Stores that are asked for a message before it counts as missing."""
+UNREGISTER_S: Final = 1.0
+"""So long the end of a subscription waits for peers; they forget it without that, too."""
 MAX_CURSORS: Final = 64
 """Cursors whose Store is remembered."""
 PUSH_ROOM_BYTES: Final = MAX_PUSH_BYTES - 150 * 1024
@@ -206,6 +208,9 @@ class LightClient:
             NodeUnreachable, BadAnswer, NodeFailure: no answer, or none that can be used.
         """
 
+        if len(message.payload) > self._max_push_bytes - PUSH_ROOM_BYTES:
+            raise MessageTooLarge("light_push", detail=f"a payload of {len(message.payload)} bytes")
+
         async def push(_: Entry, peer: ServicePeer) -> LightPushAnswer:
             return await peer.light_push(message, pubsub_topic)
 
@@ -216,7 +221,7 @@ class LightClient:
     @asynccontextmanager
     async def subscribe(
         self, pubsub_topic: str, content_topics: Sequence[str]
-    ) -> AsyncIterator[AsyncIterator[Pushed]]:
+    ) -> AsyncIterator[MemoryObjectReceiveStream[Pushed]]:
         """Have at least two peers push messages; iterate over `Pushed`, each message once.
 
         What passes while no peer is connected must be asked of Store (`SubscriptionRenewed`).
@@ -246,7 +251,8 @@ class LightClient:
                 self._subscriptions.discard(subscription)
                 peers = self._keeper.peers
                 known = [(e, peers[e]) for e in subscription.peers if e in peers]
-                await self._subscriptions.unregister(subscription, known)
+                with anyio.move_on_after(UNREGISTER_S):
+                    await self._subscriptions.unregister(subscription, known)
 
     async def store(self, query: StoreQuery) -> StorePage:
         """Return one page of a Store; Stores are asked in turn, for further pages the same one.
@@ -324,6 +330,10 @@ class LightClient:
         entry, page = answered
         true = {item.message_hash: item for item in page.entries if _is_true(item)}
         return entry, {digest: true[digest] for digest in hashes if digest in true}
+
+    def renew(self) -> None:
+        """Register every subscription anew: what should have come did not."""
+        self._keeper.renew()
 
     async def ping(self) -> float:
         """Measure a round trip to a peer, in seconds.

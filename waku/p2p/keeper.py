@@ -152,6 +152,11 @@ class Keeper:
             assert self._tasks is not None
             self._tasks.start_soon(self._check, entry, peer)
 
+    def renew(self) -> None:
+        """Register every subscription anew."""
+        self._subscriptions.forget_peers()
+        self._wake.set()
+
     def heard(self, peer_id: PeerId, metadata: Metadata) -> None:
         """A peer named its network when it asked for ours."""
         self._heard[peer_id] = metadata

@@ -117,6 +117,11 @@ class Subscriptions:
                 subscription.is_interrupted = True
                 self._on_event(SubscriptionInterrupted(subscription.pubsub_topic, reason))
 
+    def forget_peers(self) -> None:
+        """Let every peer be asked anew."""
+        for subscription in self._all:
+            subscription.peers.clear()
+
     async def register(
         self, entry: Entry, peer: ServicePeer, wanted: Iterable[Subscription]
     ) -> None:

@@ -1,0 +1,178 @@
+"""Waku without a node of one's own: light push, filter and Store with service peers over libp2p.
+
+`libp2p:///dns4/node.example/tcp/8000/wss/p2p/16Uiu2…`, several addresses after commas; a channel's
+`node` takes them without the scheme, and `enrtree://…` too.
+"""
+
+from collections.abc import AsyncGenerator, Sequence
+from contextlib import AsyncExitStack
+from typing import Final
+
+import anyio
+from anyio.streams.memory import MemoryObjectReceiveStream
+
+from waku.p2p import (
+    MAX_REDUNDANCY,
+    ClientEvent,
+    LightClient,
+    MessageDropped,
+    PeerLost,
+    Pushed,
+    SubscriptionInterrupted,
+    SubscriptionRenewed,
+    SurroundingsChanged,
+)
+from waku.topics import PubsubTopic
+
+from .addresses import LIBP2P
+from .base import Batch, Envelope, Received, Source, StoreUnavailable, TransportError
+from .settings import WakuSettings
+from .waku_topic import WakuTopic, translated
+
+__all__ = ["LightTransport"]
+
+SIGN_OF_LIFE_S: Final = 1.0
+"""After which an empty batch comes."""
+MAX_BATCH: Final = 200
+
+
+class LightTransport:
+    """One content topic through service peers."""
+
+    def __init__(self, url: str, settings: WakuSettings) -> None:
+        """Raises:
+        ValueError: an address that is none, or cannot be dialled.
+        """
+        self.url = url
+        self._addresses = url.removeprefix(LIBP2P).split(",")
+        self._settings = settings
+        self._topic = WakuTopic(settings)
+        self._client = self._make_client()
+        self._stack: AsyncExitStack | None = None
+        self._messages: MemoryObjectReceiveStream[Pushed] | None = None
+        self._gap = ""
+        self._interrupted = ""
+        """Why nothing arrives at the moment."""
+
+    @property
+    def mislabelled(self) -> int:
+        """Messages that Store gave under a hash that is not theirs, twice, or unasked."""
+        return self._topic.mislabelled
+
+    async def open(self) -> None:
+        """Dial, and subscribe.
+
+        Raises:
+            TransportError: no service peer can be reached, or none of this network.
+        """
+        async with AsyncExitStack() as stack:
+            client = self._client = self._make_client()
+            with translated():
+                await stack.enter_async_context(client)
+                topics = [self._settings.content_topic]
+                messages = client.subscribe(self._topic.shard, topics)
+                self._messages = await stack.enter_async_context(messages)
+            self._gap = self._interrupted = ""
+            self._stack = stack.pop_all()
+
+    async def aclose(self) -> None:
+        """Unsubscribe, and close the connections."""
+        stack, self._stack, self._messages = self._stack, None, None
+        if stack is not None:
+            await stack.aclose()
+
+    def envelope(
+        self, payload: bytes, *, timestamp_ns: int, ephemeral: bool, meta: bytes = b""
+    ) -> Envelope:
+        """Wrap bytes as a Waku message of this content topic."""
+        return self._topic.envelope(
+            payload, timestamp_ns=timestamp_ns, ephemeral=ephemeral, meta=meta
+        )
+
+    async def publish(self, envelope: Envelope) -> None:
+        """Publish by light push.
+
+        Raises:
+            TransportError: no service peer took it.
+        """
+        self._check_open()
+        with translated():
+            await self._client.light_push(self._topic.message(envelope), self._topic.shard)
+
+    async def receive(self) -> Batch:
+        """Wait for pushed messages.
+
+        Raises:
+            TransportError: no peer pushes at the moment; the client looks for others by itself.
+        """
+        messages = self._check_open()
+        pushed: list[Pushed] = []
+        with anyio.move_on_after(SIGN_OF_LIFE_S):
+            pushed.append(await messages.receive())
+        while pushed and len(pushed) < MAX_BATCH:
+            try:
+                pushed.append(messages.receive_nowait())
+            except anyio.WouldBlock:
+                break
+        if not pushed and self._interrupted:
+            raise TransportError(f"no service peer pushes messages: {self._interrupted}")
+        gap, self._gap = self._gap, ""
+        received = [
+            self._topic.received(one.message, one.message_hash, Source.LIVE) for one in pushed
+        ]
+        return Batch(received, gap)
+
+    async def by_hash(self, hashes: Sequence[bytes]) -> list[Received]:
+        """Fetch by Waku message hash.
+
+        Raises:
+            StoreUnavailable: no Store answers.
+        """
+        self._check_open()
+        with translated(StoreUnavailable):
+            entries = await self._client.store_by_hash(hashes)
+        return self._topic.stored(entries, set(hashes))
+
+    def by_time(self, start_ns: int, end_ns: int) -> AsyncGenerator[list[Received], None]:
+        """Fetch by content topic and time, page by page.
+
+        Raises:
+            StoreUnavailable: no Store answers, or its pages have no end.
+        """
+        return self._topic.by_time(self._client.store, start_ns, end_ns)
+
+    def renew(self) -> None:
+        """Subscribe anew: the subscription seems dead."""
+        if self._stack is not None:
+            self._client.renew()
+
+    def _check_open(self) -> MemoryObjectReceiveStream[Pushed]:
+        if self._messages is None:
+            raise TransportError(f"{self.url} is closed; open it first")
+        return self._messages
+
+    def _make_client(self) -> LightClient:
+        topic = PubsubTopic.parse(self._topic.shard)
+        return LightClient(
+            self._addresses,
+            network=self._settings.network,
+            cluster_id=topic.cluster_id,
+            shards=[topic.shard],
+            redundancy=min(self._settings.redundancy, MAX_REDUNDANCY),
+            on_event=self._take_event,
+        )
+
+    def _take_event(self, event: ClientEvent) -> None:
+        match event:
+            case SubscriptionInterrupted(reason=reason):
+                self._interrupted = reason
+            case PeerLost(reason) if self._interrupted:
+                self._interrupted = reason
+            case SubscriptionRenewed(reason=reason):
+                self._gap, self._interrupted = reason, ""
+            case SurroundingsChanged(reason):
+                self._gap = reason
+            case MessageDropped():
+                self._gap = "messages came faster than they were read"
+            case _:
+                pass

@@ -1,0 +1,139 @@
+"""One content topic on Waku, whatever carries it: its messages, hashes, and Stores' answers."""
+
+from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
+from typing import Final
+
+from waku.errors import LocalError, NotFound, NotSubscribed, WakuError
+from waku.hashing import message_hash
+from waku.models import StoreEntry, StorePage, StoreQuery, WakuMessage
+
+from .base import Envelope, Received, Source, StoreUnavailable, TransportError
+from .settings import WakuSettings
+
+FORGOTTEN: Final = (NotSubscribed, NotFound)
+"""The node has lost the subscription."""
+PAGE_SIZE: Final = 100
+MAX_PAGES: Final = 20_000
+"""Pages of one query: two million messages, twice what a log holds by default."""
+IDLE_PAGES: Final = 10
+"""Pages in a row that bring nothing later than the one before: a Store that pages for ever."""
+_DENIED: Final = (401, 403, 407)
+"""A proxy in front of the node says so; somebody will give it the right token."""
+
+
+class WakuTopic:
+    """A channel's content topic and shard."""
+
+    def __init__(self, settings: WakuSettings) -> None:
+        self.shard: Final = settings.shard
+        self.mislabelled = 0
+        """Messages that Store gave under a hash that is not theirs, twice, or unasked."""
+        self._content_topic = settings.content_topic
+        self._store_peer = settings.store_peer
+
+    def envelope(
+        self, payload: bytes, *, timestamp_ns: int, ephemeral: bool, meta: bytes
+    ) -> Envelope:
+        """Wrap bytes as a Waku message of this content topic."""
+        message = self._message(payload, timestamp_ns, ephemeral, meta)
+        digest = message_hash(self.shard, message)
+        return Envelope(payload, timestamp_ns, ephemeral, digest, meta)
+
+    def message(self, envelope: Envelope) -> WakuMessage:
+        """The Waku message of an envelope."""
+        return self._message(
+            envelope.payload, envelope.timestamp_ns, envelope.ephemeral, envelope.meta
+        )
+
+    def received(self, message: WakuMessage, digest: bytes, source: Source) -> Received:
+        """What the channel is given of a Waku message."""
+        return Received(message.payload, digest, message.timestamp, source, message.meta)
+
+    def is_ours(self, message: WakuMessage) -> bool:
+        """Whether a message belongs to this content topic."""
+        return message.content_topic == self._content_topic
+
+    def stored(self, entries: Sequence[StoreEntry], wanted: set[bytes] | None) -> list[Received]:
+        """The messages of a Store's answer that are what it says they are, and what was asked for.
+
+        The hash is recomputed: a Store that files one message under another's hash would make the
+        true one look like a repetition.
+        """
+        found: dict[bytes, Received] = {}
+        limit = PAGE_SIZE + len(wanted or ())  # room for the truth beside some lies
+        self.mislabelled += max(0, len(entries) - limit)
+        for entry in entries[:limit]:
+            if entry.message is None:
+                continue
+            digest = message_hash(self.shard, entry.message)
+            asked = digest in wanted if wanted is not None else self.is_ours(entry.message)
+            if asked and digest == entry.message_hash and digest not in found:
+                found[digest] = self.received(entry.message, digest, Source.STORE)
+            else:
+                self.mislabelled += 1
+        return list(found.values())
+
+    async def by_time(
+        self, store: Callable[[StoreQuery], Awaitable[StorePage]], start_ns: int, end_ns: int
+    ) -> AsyncGenerator[list[Received], None]:
+        """Fetch by content topic and time, page by page, as long as the pages lead somewhere.
+
+        Raises:
+            StoreUnavailable: no Store answers, or its pages have no end.
+        """
+        cursor: bytes | None = None
+        cursors: set[bytes] = set()
+        newest_ns = idle = 0
+        for _ in range(MAX_PAGES):
+            query = StoreQuery(
+                content_topics=(self._content_topic,),
+                pubsub_topic=self.shard,
+                start_time_ns=start_ns,
+                end_time_ns=end_ns,
+                page_size=PAGE_SIZE,
+                cursor=cursor,
+                peer_addr=self._store_peer,
+            )
+            with translated(StoreUnavailable):
+                page = await store(query)
+            found = self.stored(page.entries, None)
+            yield found
+            if page.cursor is None or not page.entries:
+                return
+            latest_ns = max((received.timestamp_ns for received in found), default=0)
+            idle = 0 if latest_ns > newest_ns else idle + 1
+            newest_ns = max(newest_ns, latest_ns)
+            if idle == IDLE_PAGES or page.cursor in cursors:
+                raise StoreUnavailable("Store's pages lead in circles; ask another Store")
+            cursor = page.cursor
+            cursors.add(cursor)
+        raise StoreUnavailable(f"no end after {MAX_PAGES} pages of Store; ask another Store")
+
+    def _message(
+        self, payload: bytes, timestamp_ns: int, ephemeral: bool, meta: bytes
+    ) -> WakuMessage:
+        return WakuMessage(
+            payload,
+            self._content_topic,
+            timestamp=timestamp_ns,
+            meta=meta,
+            ephemeral=ephemeral,
+        )
+
+
+class translated:
+    """Turn a Waku client's errors into the transport's."""
+
+    def __init__(self, error: type[TransportError] = TransportError) -> None:
+        self._error = error
+
+    def __enter__(self) -> None:
+        return None
+
+    def __exit__(self, kind: object, raised: BaseException | None, traceback: object) -> None:
+        if isinstance(raised, WakuError):
+            # Subscriptions come back by themselves; a bad request stays one.
+            passing = isinstance(raised, FORGOTTEN) or raised.status in _DENIED
+            lasting = isinstance(raised, LocalError) and not passing
+            retryable = raised.retryable or not lasting
+            raise self._error(str(raised), retryable=retryable) from raised
