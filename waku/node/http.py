@@ -101,6 +101,9 @@ class ServedNode(PeerHost, Protocol):
     async def dial(self, address: NodeAddress | str) -> None:
         """Join a node over HTTP, or raise `DialFailed`."""
 
+    def announce_topics(self) -> None:
+        """Let other nodes know which pubsub topics are followed now."""
+
     def relay_peers(self) -> list[PeerInfo]:
         """Return the connected nodes that relay."""
 

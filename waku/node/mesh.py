@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final, Protocol
 
 from waku.node.envelope import Envelope
+from waku.node.protocols import RELAY
 from waku.node.services import Services
 
 __all__ = ["Link", "Mesh", "PeerInfo", "SeenSet"]
@@ -19,6 +20,8 @@ MAX_TEXT: Final = 256
 MAX_PROTOCOLS: Final = 64
 MAX_SHARDS: Final = 1024
 """Of a node's shards, which serve for display alone, no more are noted."""
+MAX_TOPICS: Final = 1024
+"""A node that follows more pubsub topics is taken to follow all."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,6 +33,19 @@ class PeerInfo:
     protocols: tuple[str, ...]
     shards: tuple[int, ...]
     agent: str
+    topics: frozenset[str] | None = None
+    """The pubsub topics that it follows; None where it names none, or too many."""
+
+    def follows(self, pubsub_topic: str) -> bool:
+        """Whether it takes messages of a pubsub topic, as far as it has said."""
+        return RELAY in self.protocols and (self.topics is None or pubsub_topic in self.topics)
+
+    def with_topic(self, pubsub_topic: str, *, follows: bool) -> PeerInfo:
+        """Return the account with one pubsub topic more or less."""
+        if self.topics is None:
+            return self
+        topics = self.topics | {pubsub_topic} if follows else self.topics - {pubsub_topic}
+        return replace(self, topics=topics if len(topics) <= MAX_TOPICS else None)
 
     def to_json(self) -> dict[str, object]:
         """Return the form that `from_json` reads."""
@@ -39,6 +55,7 @@ class PeerInfo:
             "protocols": list(self.protocols),
             "shards": list(self.shards),
             "agent": self.agent,
+            **({} if self.topics is None else {"topics": sorted(self.topics)}),
         }
 
     @classmethod
@@ -55,12 +72,21 @@ class PeerInfo:
                 "protocols": [*protocols],
                 "shards": [*shards],
                 "agent": str(agent),
+                **fields,
             } if peer_id and len(protocols) <= MAX_PROTOCOLS:
                 names = tuple(str(protocol) for protocol in protocols)
                 if max(map(len, (peer_id, multiaddr, agent, *names))) <= MAX_TEXT:
                     known = tuple(s for s in shards[:MAX_SHARDS] if isinstance(s, int))
-                    return cls(peer_id, multiaddr, names, known, agent)
+                    topics = _topics_of(fields.get("topics"))
+                    return cls(peer_id, multiaddr, names, known, agent, topics)
         raise ValueError("not the account of a node")
+
+
+def _topics_of(value: object) -> frozenset[str] | None:
+    """Read the topics that a node follows; nodes that name none are taken to follow all."""
+    if not isinstance(value, list) or len(value) > MAX_TOPICS:
+        return None
+    return frozenset(topic for topic in value if isinstance(topic, str) and len(topic) <= MAX_TEXT)
 
 
 class Link(Protocol):

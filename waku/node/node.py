@@ -24,11 +24,11 @@ from waku.node.filter import FilterTable
 from waku.node.http import Route
 from waku.node.identity import NodeAddress, new_peer_id
 from waku.node.local_services import LocalServices
-from waku.node.mesh import Mesh, PeerInfo
+from waku.node.mesh import MAX_TOPICS, Mesh, PeerInfo
 from waku.node.options import NodeOptions
 from waku.node.protocols import RELAY, protocols_of
 from waku.node.relay_behaviours import RELAYS
-from waku.node.remote import AcceptedPeer, DialFailed, DialledPeer
+from waku.node.remote import AcceptedPeer, DialFailed, DialledPeer, RemotePeer
 from waku.node.service_nodes import ServiceNodes
 from waku.node.services import ServiceKind, Services
 from waku.node.sharding import NoShard, Sharding
@@ -93,6 +93,7 @@ class EmbeddedNode:
             self._shard_or_none,
         )
         self.filter: Final = FilterTable(options.now_ns, repeats_to=self.peer_id)
+        self._announced = frozenset(self.relay.pubsub_topics)
         self.mesh: Final = Mesh(self._deliver, options.now_ns)
         self._transport = transport
         named = {kind: NodeAddress.parse(text) for kind, text in (service_nodes or {}).items()}
@@ -133,6 +134,7 @@ class EmbeddedNode:
         """What the node tells its peers of itself."""
         options = self.options
         shards: Iterable[int] = ()
+        topics = self.relay.pubsub_topics
         if options.relay:
             shards = range(options.num_shards) if options.shards is None else options.shards
         return PeerInfo(
@@ -141,6 +143,7 @@ class EmbeddedNode:
             protocols_of(options),
             tuple(shards),
             self.agent,
+            frozenset(topics) if len(topics) <= MAX_TOPICS else None,
         )
 
     async def __aenter__(self) -> Self:
@@ -341,6 +344,15 @@ class EmbeddedNode:
         self.service_nodes.link_up(peer)
         return True
 
+    def announce_topics(self) -> None:
+        """Let other nodes know which pubsub topics are followed now, where that has changed."""
+        followed = frozenset(self.relay.pubsub_topics)
+        for topic in followed ^ self._announced:
+            for link in self.mesh.links.values():
+                if isinstance(link, RemotePeer):
+                    link.service_link.announce(topic, follows=topic in followed)
+        self._announced = followed
+
     def hello_json(self) -> dict[str, object]:
         """Return how the node introduces itself."""
         return {**self.info.to_json(), "clusterId": self.options.cluster_id}
@@ -371,6 +383,7 @@ class EmbeddedNode:
 
     def _forget_client(self, client: Client) -> None:
         self.relay.drop(client)
+        self.announce_topics()
         self.filter.drop(client)
         self.service_nodes.drop(client)
         for link in self.mesh.links.values():

@@ -94,6 +94,7 @@ SCHEMAS: Final[dict[str, _Schema]] = {
         protocols=_list(_TEXT),
         shards=_list(_INTEGER),
         agent=_TEXT,
+        topics=_list(_TEXT),
         clusterId=_INTEGER,
     ),
     "Info": _object("listenAddresses enrUri", listenAddresses=_list(_TEXT), enrUri=_TEXT),

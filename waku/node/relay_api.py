@@ -31,6 +31,7 @@ async def subscribe(node: ServedNode, request: Request) -> Answer:
     client = node.clients.get(request.client_id)
     for topic in topics:
         node.relay.subscribe(client, topic)
+    node.announce_topics()
     return OK
 
 
@@ -42,6 +43,7 @@ async def unsubscribe(node: ServedNode, request: Request) -> Answer:
     client = node.clients.get(request.client_id)
     for topic in topics:
         node.relay.unsubscribe(client, topic)
+    node.announce_topics()
     return OK
 
 
@@ -73,6 +75,7 @@ async def auto_subscribe(node: ServedNode, request: Request) -> Answer:
     client = node.clients.get(request.client_id)
     for topic in topics:
         node.relay.subscribe_content(client, topic)
+    node.announce_topics()
     return OK
 
 
@@ -84,6 +87,7 @@ async def auto_unsubscribe(node: ServedNode, request: Request) -> Answer:
     client = node.clients.get(request.client_id)
     for topic in topics:
         node.relay.unsubscribe_content(client, topic)
+    node.announce_topics()
     return OK
 
 

@@ -7,6 +7,7 @@ address.
 from __future__ import annotations
 
 import logging
+from abc import ABC, abstractmethod
 from collections.abc import Awaitable, Callable
 from typing import Final, NoReturn
 
@@ -24,7 +25,7 @@ from waku.node.protocols import RELAY, STORE
 from waku.node.remote_services import RemoteServices
 from waku.node.service_link import ServiceLink
 
-__all__ = ["AcceptedPeer", "DialFailed", "DialledPeer", "WrongCluster"]
+__all__ = ["AcceptedPeer", "DialFailed", "DialledPeer", "RemotePeer", "WrongCluster"]
 
 NS_PER_S: Final = 1_000_000_000
 SILENCE_NS: Final = 60 * NS_PER_S
@@ -43,16 +44,41 @@ class WrongCluster(DialFailed):
     """The node there belongs to another cluster."""
 
 
-class AcceptedPeer:
-    """A node that dialled us and comes to fetch its messages."""
+class RemotePeer(ABC):
+    """A node elsewhere: what waits for it, what it offers, and what it asks."""
 
-    def __init__(self, node: PeerHost, info: PeerInfo) -> None:
-        self.info = info
-        self.key = f"accepted {info.peer_id}"
-        self.outbox = Outbox.of(node.options)
+    key: str
+
+    def __init__(self, node: PeerHost, info: PeerInfo | None) -> None:
         nodes = node.service_nodes
+        self.info = info
+        self.outbox = Outbox.of(node.options)
         self.service_link = ServiceLink(self, node.options, node.services, nodes.take_push)
         self.services = RemoteServices(self.service_link, nodes.subscriptions)
+
+    @property
+    @abstractmethod
+    def connected(self) -> bool:
+        """Whether it answered lately."""
+
+    def follows(self, pubsub_topic: str) -> bool:
+        """Tell whether it takes messages of a pubsub topic, as far as it has said."""
+        return self.info is not None and self.info.follows(pubsub_topic)
+
+    def note_topic(self, pubsub_topic: str, *, follows: bool) -> None:
+        """Note that it follows a pubsub topic from now on, or no longer."""
+        if self.info is not None:
+            self.info = self.info.with_topic(pubsub_topic, follows=follows)
+
+
+class AcceptedPeer(RemotePeer):
+    """A node that dialled us and comes to fetch its messages."""
+
+    info: PeerInfo
+
+    def __init__(self, node: PeerHost, info: PeerInfo) -> None:
+        super().__init__(node, info)
+        self.key = f"accepted {info.peer_id}"
         self._now_ns = node.options.now_ns
         self.heard()
 
@@ -65,17 +91,13 @@ class AcceptedPeer:
         """Whether it was heard of lately."""
         return self._now_ns() - self._heard_at_ns < SILENCE_NS
 
-    def follows(self, pubsub_topic: str) -> bool:
-        """Tell whether it relays: a remote node's topics are not known."""
-        return RELAY in self.info.protocols
-
     def send(self, envelope: Envelope) -> None:
         """Keep a message until the node fetches it."""
         if RELAY in self.info.protocols and self.connected:
             self.outbox.put(envelope)
 
 
-class DialledPeer:
+class DialledPeer(RemotePeer):
     """A node that we dial, and dial again, with growing pauses, whenever it is away."""
 
     def __init__(
@@ -84,26 +106,23 @@ class DialledPeer:
         address: NodeAddress,
         transport: httpx.AsyncBaseTransport | None,
     ) -> None:
+        super().__init__(node, None)
         self.key = address.url
-        self.info: PeerInfo | None = None
-        self.connected = False
-        self.outbox = Outbox.of(node.options)
-        nodes = node.service_nodes
-        self.service_link = ServiceLink(self, node.options, node.services, nodes.take_push)
-        self.services = RemoteServices(self.service_link, nodes.subscriptions)
+        self._connected = False
         self._node = node
         self._address = address
         self._client = MeshClient(address, node.options, transport)
         self._last_contact_ns: int | None = None
 
-    def follows(self, pubsub_topic: str) -> bool:
-        """Tell whether it relays: a remote node's topics are not known."""
-        return self.info is not None and RELAY in self.info.protocols
-
     def send(self, envelope: Envelope) -> None:
         """Keep a message until the node is there."""
         if self.info is None or RELAY in self.info.protocols:
             self.outbox.put(envelope)
+
+    @property
+    def connected(self) -> bool:
+        """Whether it answers."""
+        return self._connected
 
     async def hello(self) -> None:
         """Introduce us.
@@ -120,7 +139,7 @@ class DialledPeer:
         if self._address.peer_id not in (None, info.peer_id):
             raise DialFailed(f"{self._address.url} is {info.peer_id}, not {self._address.peer_id}")
         self.info = info
-        self.connected = True
+        self._connected = True
 
     async def run(self) -> None:
         """Exchange messages for as long as the node lives; ends by cancellation alone."""
@@ -137,7 +156,7 @@ class DialledPeer:
                     await self._exchange()
                 except (DialFailed, LinkLost) as error:
                     _log.info("joined node is away, next try in %.1f s: %s", pause_s, error)
-                self.connected = False
+                self._connected = False
                 self.service_link.lost()
                 await anyio.sleep(pause_s)
                 pause_s = min(2 * pause_s, longest_s)
@@ -146,7 +165,7 @@ class DialledPeer:
 
     async def aclose(self) -> None:
         """Close the connections."""
-        self.connected = False
+        self._connected = False
         await self._client.aclose()
 
     async def _exchange(self) -> None:

@@ -5,6 +5,7 @@
     {"kind": "ask", "id": 9, "service": "query", "query": {…}}
     {"kind": "answer", "id": 7, "status": 200, "relayPeerCount": 2}
     {"kind": "push", "pubsubTopic": …, "message": {…}}
+    {"kind": "topic", "topic": "/waku/2/rs/1/0", "follows": true}
 
 The other node wrote what is read here: every reader raises `ValueError` and nothing else.
 """

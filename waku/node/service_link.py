@@ -15,6 +15,7 @@ import anyio
 from waku import _json
 from waku.models import StorePage
 from waku.node.envelope import Envelope, carried_size
+from waku.node.mesh import MAX_TEXT, PeerInfo
 from waku.node.outbox import Outbox, ServiceItem
 from waku.node.service_codec import (
     FilterAsked,
@@ -30,7 +31,6 @@ from waku.node.service_codec import (
 from waku.node.services import ServiceRefused, Services, Subscriber
 
 if TYPE_CHECKING:
-    from waku.node.mesh import PeerInfo
     from waku.node.options import NodeOptions
 
 __all__ = ["NoAnswer", "NotReached", "ServiceLink"]
@@ -65,6 +65,8 @@ class _Carrier(Protocol):
 
     @property
     def connected(self) -> bool: ...
+
+    def note_topic(self, pubsub_topic: str, *, follows: bool) -> None: ...
 
 
 class ServiceLink:
@@ -145,8 +147,13 @@ class ServiceLink:
         size_bytes = carried_size(envelope.pubsub_topic, envelope.message)
         self._carrier.outbox.put(ServiceItem(pushed_json(envelope), size_bytes))
 
+    def announce(self, pubsub_topic: str, *, follows: bool) -> None:
+        """Note at the other node that this one follows a pubsub topic, or no longer."""
+        fields = {"kind": "topic", "topic": pubsub_topic, "follows": follows}
+        self._carrier.outbox.put(ServiceItem.of(fields))
+
     async def take(self, item: object) -> None:
-        """Take a request, an answer or a filter push of the other node.
+        """Take a request, an answer, a filter push or a topic of the other node.
 
         Raises:
             ValueError: it is none of them.
@@ -155,6 +162,9 @@ class ServiceLink:
         match fields:
             case {"kind": "push"}:
                 self._take_push(Envelope.from_json(fields))
+            case {"kind": "topic", "topic": str(topic), "follows": bool(follows)}:
+                if len(topic) <= MAX_TEXT:
+                    self._carrier.note_topic(topic, follows=follows)
             case {"kind": "answer", "id": int(number)}:
                 pending = self._pending.get(number)
                 if pending is not None:  # else it comes too late

@@ -21,6 +21,7 @@ pytestmark = pytest.mark.anyio
 
 EDGE = replace(OPTIONS, relay=False, store=False, filter=False, lightpush=False)
 SERVICE = replace(OPTIONS, self_service=False)
+WANTED_PUSH = {"message": {"payload": "YQ==", "contentTopic": TOPIC}}
 SHARD = pubsub_topic_for(TOPIC, cluster_id=1, num_shards=8)
 
 
@@ -260,6 +261,29 @@ async def test_a_named_service_node_goes_before_the_node_itself(network: Network
     async with client(full) as reader:
         await reader.filter_subscribe([TOPIC])
         assert service.filter.criteria and not full.filter.criteria
+
+
+async def test_nobody_takes_a_message_whose_topic_no_peer_follows(network: Network) -> None:
+    """A joined node counted as a peer of every topic: the message was lost as a success."""
+    elsewhere = await network.enter("elsewhere", options=replace(SERVICE, shards=(7,)))
+    service = await network.enter("service", "elsewhere", options=SERVICE)
+    edge = await network.enter("edge", "service", options=EDGE)
+    assert [service.mesh.followers(f"/waku/2/rs/1/{shard}") for shard in (7, 4)] == [1, 0]
+    async with rest(edge) as http, rest(elsewhere) as there, rest(service) as here:
+        refused = await http.post("/lightpush/v3/message", json=WANTED_PUSH)
+        assert (refused.status_code, refused.json()["statusDesc"]) == (
+            505,
+            "No peers for topic, skipping publish",
+        )
+        await there.post("/relay/v1/subscriptions", json=[SHARD])
+        await until(lambda: service.mesh.followers(SHARD) == 1)
+        pushed = await http.post("/lightpush/v3/message", json=WANTED_PUSH)
+        assert pushed.json() == {"relayPeerCount": 1}
+        await there.request("DELETE", "/relay/v1/subscriptions", json=[SHARD])
+        await until(lambda: service.mesh.followers(SHARD) == 0)
+        assert elsewhere.mesh.followers(SHARD) == 1
+        await here.request("DELETE", "/relay/v1/subscriptions", json=[SHARD])
+        await until(lambda: elsewhere.mesh.followers(SHARD) == 0)
 
 
 async def test_a_lone_node_has_no_service_node() -> None:
