@@ -92,7 +92,7 @@ class ReliableChannel:
 
     Args:
         node: the address of a Waku node's REST API, or of several nodes that replace each other
-            when one fails; or addresses of service peers over libp2p, without a node of your own:
+            when one fails; or addresses of service peers over libp2p, without running a node:
             `/dns4/node.example/tcp/8000/wss/p2p/16Uiu2…`, `enrtree://…` (extra `[libp2p]`); or the
             URL of another network: `udp+multicast://239.1.2.3:5007` for a LAN without any node,
             `memory://name` within a process, or a scheme that a plugin registers. If None, the
