@@ -21,9 +21,9 @@ from reliable_channel.sds import HistoryEntry, Message
 from reliable_channel.sds.clock import LamportClock
 from reliable_channel.sds.wire import SpecCodec
 from reliable_channel.transport import MemoryNetwork
-from tests.channel.test_retrieval import NO_HINT, Author
-from tests.channel.test_stages import toy
 from tests.channel.world import listening, make_channel, now_ns, spied
+from tests.runtime.test_stages import toy
+from tests.runtime.test_store_client import NO_HINT, Author
 from tests.sds.world import MINUTE, NOW_MS, events, give, only, send, sync
 from tests.sds.world import participant as core
 

@@ -20,8 +20,8 @@ from reliable_channel.events import TransportDegraded
 from reliable_channel.sds.message import HistoryEntry
 from reliable_channel.transport import MemoryNetwork, Received, StoreUnavailable
 from reliable_channel.transport.waku_topic import IDLE_PAGES, MAX_PAGES, PAGE_SIZE
-from tests.channel.test_retrieval import NO_HINT, Author, Library, ids, reader
 from tests.channel.world import EPOCH_NS, listening, make_channel
+from tests.runtime.test_store_client import NO_HINT, Author, Library, ids, reader
 from tests.transport.nodes import CONTENT_TOPIC, Line, line, over
 from waku.hashing import message_hash
 from waku.models import WakuMessage

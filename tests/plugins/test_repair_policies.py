@@ -43,8 +43,8 @@ from reliable_channel_lab.sim.sharing import sds_maker
 from reliable_channel_lab.sim.simulation import core_options
 from reliable_channel_lab.sim.store import Store
 from reliable_channel_lab.sim.trial import metered
-from tests.channel.test_retrieval import NO_HINT, Author, Library, ids, reader
 from tests.channel.world import listening, now_ns
+from tests.runtime.test_store_client import NO_HINT, Author, Library, ids, reader
 
 ENTRY = HistoryEntry("m1", NO_HINT, "alice")
 NEW = Missing(ENTRY, now_ms=60_000, since_ms=60_000, interval_ms=10_000, began_ms=4_321)

@@ -15,8 +15,7 @@ from reliable_channel.events import (
 )
 from reliable_channel.runtime.health import Health
 from reliable_channel.transport import MemoryNetwork, PoolTransport
-
-from .world import listening, make_channel
+from tests.channel.world import listening, make_channel
 
 TOPIC = "/test/1/topic/proto"
 UNTRIED = NodeHealth("a", "unsubscribed", last_error="", for_ms=0)

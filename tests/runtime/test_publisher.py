@@ -23,8 +23,7 @@ from reliable_channel.events import (
     TransportRecovered,
 )
 from reliable_channel.transport import Envelope, LossyTransport, MemoryNetwork, TransportError
-
-from .world import QUICK, Told, listening, make_channel, now_ns
+from tests.channel.world import QUICK, Told, listening, make_channel, now_ns
 
 pytestmark = pytest.mark.anyio
 

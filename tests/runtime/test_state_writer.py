@@ -12,8 +12,7 @@ from reliable_channel import MessageReceived
 from reliable_channel.sds.changes import Changes
 from reliable_channel.state import SqliteStateStore
 from reliable_channel.transport import MemoryNetwork
-
-from .world import listening, make_channel
+from tests.channel.world import listening, make_channel
 
 pytestmark = pytest.mark.anyio
 

@@ -18,8 +18,7 @@ from reliable_channel.events import (
     RejectionReason,
 )
 from reliable_channel.transport import MemoryNetwork
-
-from .world import listening, make_channel, now_ns
+from tests.channel.world import listening, make_channel, now_ns
 
 pytestmark = pytest.mark.anyio
 
@@ -165,7 +164,7 @@ async def test_a_required_marker_keeps_others_out() -> None:
 
 
 async def test_a_marker_that_does_not_fit_fails_at_construction() -> None:
-    with pytest.raises(ValueError, match="marker has 65 bytes; at most 64"):
+    with pytest.raises(ValueError, match="`marker` must be bytes, at most 64"):
         make_channel(MemoryNetwork().transport(), "alice", marker=b"x" * 65)
 
 

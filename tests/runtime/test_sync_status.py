@@ -5,8 +5,7 @@ import pytest
 
 from reliable_channel import SyncStatus
 from reliable_channel.transport import MemoryNetwork
-
-from .world import make_channel
+from tests.channel.world import make_channel
 
 pytestmark = pytest.mark.anyio
 

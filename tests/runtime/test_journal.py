@@ -13,8 +13,7 @@ from reliable_channel import MessageReceived, MessageSent, repair_policies
 from reliable_channel.events import record
 from reliable_channel.sds.wire import SpecCodec
 from reliable_channel.transport import MemoryNetwork
-
-from .world import EPOCH_NS, QUICK, listening, make_channel
+from tests.channel.world import EPOCH_NS, QUICK, listening, make_channel
 
 pytestmark = pytest.mark.anyio
 

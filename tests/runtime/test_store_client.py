@@ -27,8 +27,7 @@ from reliable_channel.transport import (
     TransportError,
 )
 from reliable_channel.transport.base import Source
-
-from .world import CHANNEL_ID, EPOCH_NS, QUICK, listening, make_channel, now_ns
+from tests.channel.world import CHANNEL_ID, EPOCH_NS, QUICK, listening, make_channel, now_ns
 
 pytestmark = pytest.mark.anyio
 
