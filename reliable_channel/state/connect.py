@@ -38,8 +38,8 @@ def sqlite_store(url: str, channel_id: str, sender_id: str) -> StateStore:
     durability = values.pop("durability", "process")
     if parts.netloc or not path or values or durability not in ("process", "power"):
         raise ValueError(
-            f"state is {url!r}; allowed is sqlite:///relative/path or sqlite:////absolute/path, "
-            "with ?durability=power to outlive a loss of power"
+            "`state` must be sqlite:///relative/path or sqlite:////absolute/path, with "
+            f"?durability=power to outlive a loss of power (got {url!r})"
         )
     path = "/".join(_expanded(name, channel_id, sender_id) for name in path.split("/"))
     kind: Durability = "power" if durability == "power" else "process"

@@ -286,7 +286,7 @@ async def test_two_channels_cannot_share_a_state(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("url", ["postgres://somewhere", "sqlite:", ""])
 def test_a_state_that_cannot_be_is_named(url: str) -> None:
-    with pytest.raises(ValueError, match="state"):
+    with pytest.raises(ValueError, match="`state` must be "):
         make_channel(MemoryNetwork().transport(), "alice", state=url)
 
 

@@ -99,7 +99,7 @@ def test_ids_depend_on_what_is_set_alone() -> None:
         ("[experiments.a]\nseeds = 2000000", r"experiments\.a has 2000000 runs; allowed"),
         (
             "[experiments.a]\ncausal_history_size = [2, 5000]",
-            r"experiments\.a\.causal_history_size is 5000; allowed",
+            r"experiments\.a\.`causal_history_size` must be between 0 and 1000 \(got 5000\)",
         ),
         (
             "[experiments.a]\nretrieval_strategy = 'prayer'",
