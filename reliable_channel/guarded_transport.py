@@ -1,6 +1,5 @@
 """The transport of a plugin under guard."""
 
-import math
 from collections.abc import AsyncGenerator, Awaitable, Callable, Coroutine
 from contextlib import aclosing
 from functools import wraps
@@ -66,8 +65,10 @@ class GuardedTransport:
         self.open = _coroutine(guard, "open", inner.open, ANYTHING)
         self.aclose = _coroutine(guard, "aclose", inner.aclose, ANYTHING)
         self.receive = _coroutine(guard, "receive", inner.receive, BATCH)
-        self.publish = _coroutine(guard, "publish", inner.publish, ANYTHING, hung=TransportError)
-        self.by_hash = _coroutine(guard, "by_hash", inner.by_hash, RECEIVED, hung=StoreUnavailable)
+        publish = _coroutine(guard, "publish", inner.publish, ANYTHING)
+        by_hash = _coroutine(guard, "by_hash", inner.by_hash, RECEIVED)
+        self.publish = _bounded(guard, "publish", publish, TransportError)
+        self.by_hash = _bounded(guard, "by_hash", by_hash, StoreUnavailable)
         self.envelope = guard.function(_of("envelope"), inner.envelope, ENVELOPE, _FAILS)
 
     @property
@@ -119,21 +120,32 @@ def _of(method: str) -> str:
 
 
 def _coroutine(
-    guard: Guard,
-    method: str,
-    function: Callable[P, Awaitable[T]],
-    contract: Contract,
-    *,
-    hung: type[TransportError] | None = None,
+    guard: Guard, method: str, function: Callable[P, Awaitable[T]], contract: Contract
 ) -> Callable[P, Coroutine[Any, Any, T]]:
-    """The method under guard; with `hung`, cancelled after `HANGS_S`."""
+    """The method under guard.
+
+    No cancel scope around it: a transport may open a task group in `open` and close it in `aclose`,
+    and scopes must nest.
+    """
     what = _of(method)
 
     @wraps(function, assigned=(), updated=())
     async def guarded(*arguments: P.args, **keywords: P.kwargs) -> T:
-        limit_s = HANGS_S if hung else math.inf
-        with anyio.move_on_after(limit_s), guard.watching(what, _FAILS):
+        with guard.watching(what, _FAILS):
             return guard.checked(what, await function(*arguments, **keywords), contract)
-        raise (hung or TimeoutError)(f"{guard.owner}: {what} did not return in {limit_s:g} s")
 
     return guarded
+
+
+def _bounded(
+    guard: Guard, method: str, function: Callable[P, Awaitable[T]], hung: type[TransportError]
+) -> Callable[P, Coroutine[Any, Any, T]]:
+    """The guarded method, cancelled after `HANGS_S`; then it raises `hung`."""
+
+    @wraps(function, assigned=(), updated=())
+    async def bounded(*arguments: P.args, **keywords: P.kwargs) -> T:
+        with anyio.move_on_after(HANGS_S):
+            return await function(*arguments, **keywords)
+        raise hung(f"{guard.owner}: {_of(method)} did not return in {HANGS_S:g} s")
+
+    return bounded

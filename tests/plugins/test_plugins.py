@@ -3,6 +3,7 @@
 import inspect
 import re
 from collections.abc import Callable, Iterator
+from contextlib import AsyncExitStack
 from dataclasses import replace
 from importlib.metadata import EntryPoint
 from pathlib import Path
@@ -245,6 +246,32 @@ async def test_a_transport_that_breaks_the_contract_is_named(
     with pytest.raises(PluginError, match=f"^plugin 'pigeons': {text}"):
         await use(GuardedTransport(Sick(ill, answer), Guard("plugin 'pigeons'")))
     await use(GuardedTransport(Sick("", failing), Guard("plugin 'pigeons'")))
+
+
+class Working(MemoryTransport):
+    """A transport with tasks of its own from `open` to `aclose`."""
+
+    _tasks: AsyncExitStack
+
+    async def open(self) -> None:
+        async with AsyncExitStack() as stack:
+            tasks = await stack.enter_async_context(anyio.create_task_group())
+            stack.callback(tasks.cancel_scope.cancel)
+            tasks.start_soon(anyio.sleep_forever)
+            await super().open()
+            self._tasks = stack.pop_all()
+
+    async def aclose(self) -> None:
+        await super().aclose()
+        await self._tasks.aclose()
+
+
+@pytest.mark.anyio
+async def test_a_transport_may_have_a_task_group_from_open_to_aclose() -> None:
+    network = MemoryNetwork()
+    await use(GuardedTransport(Working(network), Guard("plugin 'pigeons'")))
+    async with listening(channel("pigeon://x", plugins=[Pigeons(lambda url: Working(network))])):
+        pass
 
 
 @pytest.mark.anyio

@@ -14,6 +14,8 @@ from hypothesis import strategies as st
 from small_forwarder import SmallForwarder, small_forwarder
 
 from reliable_channel import MessageReceived, ReliableChannel
+from reliable_channel.guard import Guard
+from reliable_channel.guarded_transport import GuardedTransport
 from reliable_channel.testing.transport_suite import (
     SETTINGS,
     MakeTransport,
@@ -82,7 +84,8 @@ class TestNdnInPool(TestNdn):
     @asynccontextmanager
     async def network(self) -> AsyncIterator[MakeTransport]:
         async with super().network() as make:
-            yield lambda settings: PoolTransport([make(settings)])
+            guard = Guard("plugin 'svs'")
+            yield lambda settings: PoolTransport([GuardedTransport(make(settings), guard)])
 
 
 def test_a_url_says_where_the_group_is_and_who_we_are() -> None:
