@@ -103,7 +103,7 @@ async def test_a_plugin_of_one_channel_carries_it_and_no_other() -> None:
         assert [node.address for node in alice.statistics().nodes] == ["pigeon://loft"]
     assert pigeons.asked == ["pigeon://loft"] * 2
     with pytest.raises(
-        ValueError, match=r"^`node` must be .* http, https, memory, .*got 'pigeon://loft"
+        ValueError, match=r"^`node` must be .* http, https, .*memory, .*got 'pigeon://loft"
     ):
         channel("pigeon://loft")
 
