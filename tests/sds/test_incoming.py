@@ -1,4 +1,6 @@
+from reliable_channel.sds.changes import Recorder
 from reliable_channel.sds.incoming import (
+    LOST,
     REFERENCE_BYTES,
     IncomingBuffer,
     ParkedMessage,
@@ -54,6 +56,19 @@ def test_missing_is_news_once() -> None:
     assert not made.note_missing(HistoryEntry("a", b"hint"), 9)
     assert made.missing["a"].since_ms == 5
     assert not made.note_missing(HistoryEntry("m"), 9)
+
+
+def test_what_arrived_or_was_forgotten_is_deleted_from_state() -> None:
+    recorder = Recorder()
+    made = IncomingBuffer(lost_limit=2, recorder=recorder)
+    for name in "abc":
+        made.give_up(HistoryEntry(name))
+    made.arrived("b")
+    rows = recorder.take().rows
+    deleted = {key for (table, key), row in rows.items() if table is LOST and row is None}
+    assert deleted == {"a", "b"}
+    made.arrived("never lost")
+    assert not recorder.take()
 
 
 def test_what_arrived_is_neither_missing_nor_lost() -> None:
