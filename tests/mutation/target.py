@@ -61,8 +61,7 @@ class Target:
         code = compile(ast.fix_missing_locations(module), self._file, "exec")
         found = _code_of(code, name)
         for live in self._live.get(name, ()):
-            if found is not None and live.__code__.co_freevars == found.co_freevars:
-                live.__code__ = found
+            live.__code__ = found  # raises ValueError where it closes over other names
 
 
 class _Counting(ast.NodeTransformer):
@@ -93,7 +92,7 @@ class _Counting(ast.NodeTransformer):
         return node
 
 
-def _code_of(code: CodeType, name: str) -> CodeType | None:
+def _code_of(code: CodeType, name: str) -> CodeType:
     """The code of a function, by its qualified name."""
     for each in code.co_consts:
         if isinstance(each, CodeType):
@@ -101,4 +100,4 @@ def _code_of(code: CodeType, name: str) -> CodeType | None:
                 return each
             if name.startswith(f"{each.co_qualname}."):
                 return _code_of(each, name)
-    return None
+    raise LookupError(f"no function {name}")
