@@ -63,6 +63,7 @@ class EmbeddedNode:
     Raises:
         ArchiveError: the store cannot be opened.
         BadAddress: an address of `join` or `service_nodes` cannot be read.
+        ValueError: `service_nodes` names a service that there is not.
     """
 
     def __init__(

@@ -38,9 +38,16 @@ class ServiceNodes:
     Args:
         node: whose clients are served.
         named: the only node to ask for a service, where one is named.
+
+    Raises:
+        ValueError: a service that there is not.
     """
 
     def __init__(self, node: Host, named: Mapping[ServiceKind, NodeAddress]) -> None:
+        for kind in named:
+            if kind not in PROTOCOLS:
+                names = "filter, lightpush or store"
+                raise ValueError(f"`service_nodes` must name {names} (got {kind!r})")
         self._node = node
         self._named = dict(named)
         self.subscriptions: Final = FilterTable(node.options.now_ns)

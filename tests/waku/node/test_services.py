@@ -286,6 +286,11 @@ async def test_nobody_takes_a_message_whose_topic_no_peer_follows(network: Netwo
         await until(lambda: elsewhere.mesh.followers(SHARD) == 0)
 
 
+def test_a_service_that_there_is_not_is_named() -> None:
+    with pytest.raises(ValueError, match=r"filter, lightpush or store \(got 'light_push'\)"):
+        EmbeddedNode(service_nodes={"light_push": "http://a"})  # type: ignore[dict-item]
+
+
 async def test_a_lone_node_has_no_service_node() -> None:
     async with EmbeddedNode(SERVICE) as node, rest(node) as http:
         wanted_push = {"message": {"payload": "YQ==", "contentTopic": TOPIC}}
