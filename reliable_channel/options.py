@@ -46,7 +46,7 @@ from .sds.options import (
     SyncScheduleName,
     check_order,
 )
-from .sds.profile import PROFILES, WireProfile
+from .sds.profile import PROFILES, NamedLayout, WireProfile
 from .sds.profile import wire_profile as wire_profile_of
 
 __all__ = [
@@ -336,7 +336,7 @@ class ChannelOptions:
         return given if isinstance(given, WireProfile) else wire_profile_of(given)
 
     @property
-    def segment_layout(self) -> object:
+    def segment_layout(self) -> str | NamedLayout | None:
         """The layout in which payloads are cut, or its name, or None."""
         if self.segmentation == "profile":
             return self.profile.segmentation

@@ -15,7 +15,7 @@ channel over, not to bridge it.
 
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
-from typing import Final
+from typing import Final, Protocol
 
 from .bloom import SPEC_BLOOM, BloomForm
 from .clock import LamportClock, SecondsClock
@@ -27,6 +27,16 @@ from .options import DAY_MS, RepairOptions, SdsOptions
 from .repair import SPEC_TIMERS, RepairTimers
 from .wire import Codec, NimCodec, SpecCodec
 from .wire.nim import MAX_CONTENT_BYTES
+
+
+class NamedLayout(Protocol):
+    """A layout of segments (`reliable_channel.segmentation.SegmentLayout`); the core knows no more
+    of it than its name."""
+
+    @property
+    def name(self) -> str:
+        """What options and texts call it."""
+        ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +62,7 @@ class WireProfile:
     sent then, not for repair requests either, unless `sync_min_interval_ms` is given."""
     max_content_bytes: int | None = None
     """The content that peers take at most, where that is bounded."""
-    segmentation: object = None
+    segmentation: str | NamedLayout | None = None
     """The layout in which peers cut long payloads into segments, or the name of one of
     `reliable_channel.segmentation`, of which the core knows nothing; None where they do not."""
     encryption_order: str = "sds-then-encrypt"
