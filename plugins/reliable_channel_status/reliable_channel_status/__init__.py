@@ -65,7 +65,7 @@ if TYPE_CHECKING:
     from .key_file import KeyFileError, needs_passphrase, read_key, write_key
     from .keys import PrivateKey, PublicKey, SymmetricKey, keccak256, recover
     from .membership import ethereum_address, join_request, wallet_of, why_refused
-    from .mentions import EVERYONE, mention, mentions, mentions_everyone
+    from .mentioning import EVERYONE, mention, mentions, mentions_everyone
     from .outcomes import Ignored, MessageId, Received, RefusalReason, Refused, SignedPayload
     from .payloads import (
         AudioMessage,
@@ -184,7 +184,7 @@ else:
                 "wallet_of",
                 "why_refused",
             ),
-            "mentions": (
+            "mentioning": (
                 "EVERYONE",
                 "mention",
                 "mentions",

@@ -2,10 +2,12 @@
 
 import re
 from pathlib import Path
+from pkgutil import iter_modules
 from typing import Any
 
 import pytest
 
+import reliable_channel_status
 from reliable_channel_status import RefusalReason
 
 ROOT = Path(__file__).parents[3]
@@ -37,3 +39,9 @@ def test_every_log_event_and_count_is_told() -> None:
     text = BOTS.read_text()
     assert [name for name in events if f"`{name}`" not in text] == []
     assert [name for name in counts if f"{name}_total`" not in text] == []
+
+
+def test_no_public_name_is_also_a_module() -> None:
+    """Importing the module would replace the name, which is loaded when it is used."""
+    modules = {module.name for module in iter_modules(reliable_channel_status.__path__)}
+    assert modules.isdisjoint(reliable_channel_status.__all__)

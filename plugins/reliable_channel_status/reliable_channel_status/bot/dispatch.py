@@ -16,7 +16,7 @@ from reliable_channel.spi import StateError
 from ..chats import Community
 from ..community_payloads import CommunityRequestToJoin
 from ..enums import ContentType, Reaction
-from ..mentions import mention, mentions
+from ..mentioning import mention, mentions
 from ..outcomes import MessageId, Received
 from ..payloads import ChatMessage, ChatPayload, EditMessage, EmojiReaction
 from .commands import UsageError, help_text, split

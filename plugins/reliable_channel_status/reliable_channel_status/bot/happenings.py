@@ -10,7 +10,7 @@ from ..chats import Community
 from ..conversation import MessageState
 from ..enums import Reaction
 from ..keys import PublicKey
-from ..mentions import mentions
+from ..mentioning import mentions
 from ..outcomes import MessageId, Received
 from ..payloads import BridgeMessage, ChatMessage
 from . import sayings

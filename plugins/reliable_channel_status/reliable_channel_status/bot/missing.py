@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from typing import Final
 
 from ..keys import PublicKey
-from ..mentions import mentions
+from ..mentioning import mentions
 from ..payloads import ChatMessage, Payload
 from .commands import split
 from .dispatch import HELP, NOT_ANSWERED

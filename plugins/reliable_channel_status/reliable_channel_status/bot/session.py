@@ -21,7 +21,7 @@ from ..community_payloads import (
 from ..enums import Role
 from ..keys import PrivateKey, PublicKey
 from ..membership import join_request
-from ..mentions import mention, mentions
+from ..mentioning import mention, mentions
 from ..outcomes import MessageId, Received, SignedPayload
 from ..payloads import ChatMessage, ChatPayload
 from ..pipeline import Outgoing, Sealer
