@@ -5,9 +5,13 @@ reference its row. `declared` gives the declarations of a dataclass, `check` obe
 `texts` reads the texts.
 """
 
+import ast
+import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, fields
+from functools import cache
 from itertools import pairwise
+from pathlib import Path
 from typing import Any, Final
 
 OPTION: Final = "option"
@@ -97,11 +101,11 @@ def check(options: object) -> None:
 
 def texts(kind: type[Any]) -> dict[str, str]:
     """The texts that stand below the fields of a class, each one paragraph."""
-    import ast
-    import inspect
-
-    (tree,) = ast.parse(inspect.getsource(kind)).body
-    assert isinstance(tree, ast.ClassDef)
+    tree = next(
+        node
+        for node in _parsed(kind.__module__).body
+        if isinstance(node, ast.ClassDef) and node.name == kind.__name__
+    )
     found = {}
     for statement, below in pairwise(tree.body):
         match statement, below:
@@ -111,3 +115,9 @@ def texts(kind: type[Any]) -> dict[str, str]:
             ):
                 found[name] = " ".join(text.split())
     return found
+
+
+@cache
+def _parsed(module: str) -> ast.Module:
+    """The syntax of a module: `inspect.getsource` would parse it once for each class."""
+    return ast.parse(Path(str(sys.modules[module].__file__)).read_text())
