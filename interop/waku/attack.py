@@ -41,7 +41,7 @@ def attack(stage: Stage) -> None:
     stage.attack_begins()
     _publish(mallory, _message("poison", lamport=POISON))
     stage.eventually(
-        lambda: all(_has_refused_poison(peer) for peer in stage.ours), 30, "refused by ours"
+        lambda: all(_has_refused_poison(peer) for peer in stage.ours), "refused by ours"
     )
     stage.speak(10)
     stage.forgotten |= {i for peer in stage.js for i in _said_since(stage, peer)}

@@ -37,7 +37,7 @@ def matrix(bench: Bench) -> Iterator[Matrix]:
         write_table(Path(TABLE), running.results)
 
 
-@pytest.mark.timeout(6 * 3600 if IS_FULL else 1500)
+@pytest.mark.timeout(6 * 3600 if IS_FULL else 3600)
 @pytest.mark.parametrize("name", [cell.name for cell in CHOSEN])
 def test_cell(matrix: Matrix, name: str) -> None:
     verdict, _ = matrix.results[name].result()
