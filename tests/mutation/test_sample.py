@@ -14,6 +14,7 @@ A sample of this size may be off by 14."""
 
 
 @pytest.mark.slow
+@pytest.mark.timeout(1_800)
 def test_the_core_s_tests_notice_planted_defects() -> None:
     command = [sys.executable, "-m", "tests.mutation", "--sample", str(SAMPLE), "--seed", SEED]
     done = subprocess.run(

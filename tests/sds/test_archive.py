@@ -4,7 +4,7 @@ import pytest
 
 from reliable_channel.sds import archive
 from reliable_channel.sds.archive import LOG_BLOCKS, NO_ARCHIVE, ArchiveBlocks
-from reliable_channel.sds.changes import Changes, Recorder
+from reliable_channel.sds.changes import Changes, Recorder, Value
 from reliable_channel.sds.log_entry import LogEntry
 
 END = (1_000, "")
@@ -24,6 +24,12 @@ def blocks(*sizes: int) -> ArchiveBlocks:
     for number, size_bytes in enumerate(sizes):
         made.append(entry(number, size_bytes))
     return made
+
+
+def numbers(changes: Changes, *, deleted: bool) -> list[Value]:
+    """Of the blocks that were deleted, or written."""
+    rows = changes.rows.items()
+    return [key for (table, key), row in rows if table is LOG_BLOCKS and (row is None) is deleted]
 
 
 def test_entries_and_bytes_are_counted() -> None:
@@ -46,6 +52,20 @@ def test_whole_blocks_give_way_for_entries_and_the_last_one_stays() -> None:
     assert made.total == 1
 
 
+def test_blocks_keep_their_numbers_when_older_ones_are_gone() -> None:
+    recorder = Recorder()
+    made = ArchiveBlocks(recorder)
+    for number in range(8):
+        made.append(entry(number))
+    assert numbers(recorder.take(), deleted=False) == [0, 1, 2]
+    made.trim(4, 0)
+    assert numbers(recorder.take(), deleted=True) == [0, 1]
+    made.trim(2, 0)
+    assert numbers(recorder.take(), deleted=True) == [2]
+    made.append(entry(8))
+    assert numbers(recorder.take(), deleted=False) == [3]
+
+
 def test_blocks_are_restored_in_the_order_of_their_numbers() -> None:
     recorder = Recorder()
     made = ArchiveBlocks(recorder)
@@ -53,8 +73,7 @@ def test_blocks_are_restored_in_the_order_of_their_numbers() -> None:
     made.restore(list(rows), NO_ARCHIVE, END)
     assert (made.total, made.size_bytes) == (6, 55)
     assert made.trim(2, 0) == (4, "m4")
-    deleted = [key for key, row in recorder.take().rows.items() if row is None]
-    assert deleted == [(LOG_BLOCKS, 7)]
+    assert numbers(recorder.take(), deleted=True) == [7]
 
 
 def test_a_removal_takes_back_what_an_earlier_step_recorded() -> None:
