@@ -36,12 +36,18 @@ def main() -> int:
         planted = [planted[place] for place in sorted(places)]
     mirror = Mirror.of_project()
     tests = {test for target, _ in planted for test in mirror.tests_of(ROOT / target.path)}
+    tests.update(place for target, _ in planted if (place := _folder_of(target)).is_dir())
     session = Session(planted)
     flags = ["-q", "-m", "not slow", "-p", "no:xdist", "-p", "no:cacheprovider"]
     status = pytest.main([*flags, *map(str, sorted(tests))], plugins=[session])
     if status not in (pytest.ExitCode.OK, pytest.ExitCode.NO_TESTS_COLLECTED):
         return int(status)
     return 0 if report(session) >= arguments.at_least else 1
+
+
+def _folder_of(target: Target) -> Path:
+    """Where whole groups and restarts of a package are tested."""
+    return ROOT / "tests" / target.path.parts[1]
 
 
 def _core() -> Iterator[Path]:

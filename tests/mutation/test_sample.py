@@ -8,9 +8,8 @@ import pytest
 
 SAMPLE = 40
 SEED = os.environ.get("MUTATION_SEED", "1")
-AT_LEAST_PERCENT = 60
-"""80 defects in sds (seed 1) had 74 % killed before the tests of `test_archive.py`; the goal is 90.
-A sample of this size may be off by 14."""
+AT_LEAST_PERCENT = 50
+"""Of 80 defects in sds (seed 1) 74 % were killed; the goal is 90. A sample may be off by 15."""
 
 
 @pytest.mark.slow
