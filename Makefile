@@ -95,6 +95,9 @@ bench-repair: $(READY) ## repair policies in simulated groups: recover time, que
 bench-interop: $(READY) ## our peer and js-waku's over one node in containers (some 15 minutes; PAGE=docs/interop.md writes its tables)
 	@$(BIN)/python -m interop.waku.benchmark $(if $(PAGE),--page $(PAGE)) $(ARGS)
 
+bench-native: $(READY) ## light clients and channels over libp2p and over REST, against go-waku: bench/results/native.json
+	@$(BIN)/python -m bench.native $(ARGS)
+
 crash: $(READY) ## kill participants and node under load, 200 times; nothing may be lost (ARGS="--kills 20 --seed 5")
 	@$(BIN)/python -m tests.crash $(ARGS)
 
