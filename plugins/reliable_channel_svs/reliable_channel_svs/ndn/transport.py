@@ -145,9 +145,7 @@ class NdnTransport:
 
     async def receive(self) -> Batch:
         """Wait for what others publish."""
-        if self._lost:
-            lost, self._lost = self._lost, ""
-            raise TransportError(f"the forwarder is away: {lost}")
+        self._check_forwarder()
         node = self._opened()
         events, self._early = self._early, []
         if not (events := events or await node.next_events()):
@@ -156,6 +154,8 @@ class NdnTransport:
         messages = [found for event in events if (found := self._take(event)) is not None]
         gone = sum(isinstance(event, PublicationUnavailable) for event in events)
         gone = max(gone, self._joiner.given_up - given_up)
+        if not messages and not gone:
+            self._check_forwarder()  # an empty batch means that it is there
         return Batch(messages, gap=f"{gone} publications cannot be had" if gone else "")
 
     async def by_hash(self, hashes: Sequence[bytes]) -> list[Received]:
@@ -184,6 +184,11 @@ class NdnTransport:
                     return event.reason
                 if isinstance(event, ForwarderConnected):
                     return ""
+
+    def _check_forwarder(self) -> None:
+        lost, self._lost = self._lost, ""
+        if lost:
+            raise TransportError(f"the forwarder is away: {lost}")
 
     def _take(self, event: NodeEvent) -> Received | None:
         match event:
