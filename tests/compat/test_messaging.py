@@ -128,7 +128,7 @@ def test_what_a_node_stored_outlives_it(nodes: Nodes, tmp_path: Path) -> None:
 async def test_a_message_nobody_takes_is_given_up(virtual_time: None) -> None:
     told: list[dict[str, Any]] = []
     config = NodeConfig.of({"numShardsInNetwork": 1})
-    async with EmbeddedNode(NodeOptions(num_shards=1)) as node:
+    async with EmbeddedNode(NodeOptions(num_shards=1, self_service=False)) as node:
         messaging = Messaging(node, config, {}, told.append)
         async with anyio.create_task_group() as tasks:
             await tasks.start(messaging.run)
