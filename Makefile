@@ -6,9 +6,12 @@ VENV   := .venv
 BIN    := $(VENV)/bin
 READY  := $(VENV)/.ready
 SPARK_READY := $(VENV)/.spark-ready
+SITE_READY := $(VENV)/.site-ready
+RELEASE_READY := $(VENV)/.release-ready
 WORKERS ?= auto
 PYTEST = $(BIN)/python -m pytest --numprocesses $(WORKERS) --dist worksteal
 QUICK  := $(wildcard $(addprefix tests/,sds segmentation engine state))
+JS_PEER := plugins/reliable_channel_conformance/peers/js
 PLUGINS := $(wildcard plugins/*/pyproject.toml)
 PIP    := $(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps
 protoc  = PATH="$(abspath $(BIN)):$$PATH" $(BIN)/python -m grpc_tools.protoc -I proto \
@@ -56,6 +59,18 @@ types: $(READY) ## mypy --strict
 sim: $(READY) ## 300 simulated groups in virtual time, each seed with faults of its own
 	@$(BIN)/reliable-channel simulate --seeds 300 --first-seed 1 $(ARGS)
 
+conformance: $(READY) ## the model, then the kit with our peer and with stock js-waku (which needs node and npm); build/conformance
+	@$(BIN)/python -m reliable_channel_conformance.model
+	@$(BIN)/reliable-channel conformance --out build/conformance/ours $(ARGS)
+	@rm -rf build/conformance/peer-js && mkdir -p build/conformance && cp -r $(JS_PEER) build/conformance/peer-js
+	@cd build/conformance/peer-js && npm ci --no-audit --no-fund --ignore-scripts --silent
+	@# What js-waku breaks is a result, and no failure of this run.
+	-@$(BIN)/reliable-channel conformance --peer "node build/conformance/peer-js/peer.mjs" \
+		--out build/conformance/js-waku $(ARGS)
+
+model: $(READY) ## the formal model: every promise in all states of small groups, and every known defect
+	@$(BIN)/python -m reliable_channel_conformance.model
+
 soak: $(READY) ## the same without end, from a seed nobody ran before; Ctrl-C tells how it went
 	@$(BIN)/reliable-channel simulate --forever --first-seed $$(date +%s)000 $(ARGS)
 
@@ -80,6 +95,10 @@ vectors: $(READY) ## the golden vectors of other implementations
 interop: $(READY) ## other implementations, real ones: js-waku and Waku nodes in containers (FULL=1: all cells), MVDS, SVS, a Status bot
 	@INTEROP_FULL=$(FULL) $(BIN)/python -m pytest interop -s $(ARGS)
 
+compat: $(READY) ## the official suites of a checkout, SUITES=DIR, unmodified, on the shipped node; COMPAT_PYTHON has their requirements; build/compat
+	@test -n "$(SUITES)" || { echo "make compat needs SUITES=DIR, a checkout of logos-delivery-interop-tests (docs/compat.md)"; exit 1; }
+	@$(BIN)/python -m interop.compat.official $(SUITES) --python $(or $(COMPAT_PYTHON),$(SUITES)/.venv/bin/python) $(ARGS)
+
 interop-docs: $(READY) ## the same with js-waku alone, and docs/interop.md's table written from it
 	@INTEROP_FULL=$(FULL) INTEROP_TABLE=docs/interop.md $(BIN)/python -m pytest interop/waku -s $(ARGS)
 
@@ -97,6 +116,9 @@ bench-interop: $(READY) ## our peer and js-waku's over one node in containers (s
 
 bench-native: $(READY) ## light clients and channels over libp2p and over REST, against go-waku: bench/results/native.json
 	@$(BIN)/python -m bench.native $(ARGS)
+
+bench-churn: $(READY) ## light clients come and go for ten minutes (ARGS="--seconds 3600"): a service node keeps no descriptor and no memory
+	@$(BIN)/python -m bench.churn $(ARGS)
 
 crash: $(READY) ## kill participants and node under load, 200 times; nothing may be lost (ARGS="--kills 20 --seed 5")
 	@$(BIN)/python -m tests.crash $(ARGS)
@@ -116,6 +138,7 @@ proto: $(READY) ## generate the protobuf modules from proto/
 	@$(call protoc,nim_sds,reliable_channel/sds/wire)
 	@$(call protoc,segmentation,reliable_channel/segmentation)
 	@$(call protoc,libp2p,waku/libp2p)
+	@$(call protoc,gossipsub,waku/libp2p)
 	@$(call protoc,waku_libp2p,waku/p2p)
 	@$(call protoc,mvds,plugins/reliable_channel_mvds/reliable_channel_mvds)
 	@$(call protoc,mvds_later,plugins/reliable_channel_mvds/reliable_channel_mvds)
@@ -126,10 +149,20 @@ lock: $(READY) ## pin the newest dependencies again, with hashes and without add
 	@$(BIN)/python -m pip install --quiet uv
 	@$(BIN)/uv pip compile pyproject.toml --extra cli requirements/dev.in --universal --python-version 3.11 \
 		--generate-hashes --no-emit-index-url --no-header --no-annotate --quiet --upgrade -o requirements/dev.txt
-	@$(BIN)/uv pip compile pyproject.toml --extra cli --constraint requirements/dev.txt --universal --python-version 3.11 \
+	@$(BIN)/uv pip compile pyproject.toml --extra cli --extra libp2p --constraint requirements/dev.txt --universal --python-version 3.11 \
 		--generate-hashes --no-emit-index-url --no-header --no-annotate --quiet -o requirements/base.txt
 	@$(BIN)/uv pip compile requirements/spark.in --constraint requirements/dev.txt --universal --python-version 3.11 \
 		--generate-hashes --no-emit-index-url --no-header --no-annotate --quiet -o requirements/spark.txt
+	@$(BIN)/uv pip compile requirements/release.in --constraint requirements/dev.txt --universal --python-version 3.11 \
+		--generate-hashes --no-emit-index-url --no-header --no-annotate --quiet -o requirements/release.txt
+	@$(BIN)/uv pip compile requirements/site.in --constraint requirements/dev.txt --universal --python-version 3.11 \
+		--generate-hashes --no-emit-index-url --no-header --no-annotate --quiet -o requirements/site.txt
+
+site: $(SITE_READY) ## the documentation as a site in build/site: it loads nothing from the network
+	@$(BIN)/python -m docs.site
+
+dist: $(RELEASE_READY) ## wheels and sdists of all packages in dist/, and tried in bare environments (PYTHONS="python3.12 python3.13")
+	@PYTHONS="$(PYTHONS)" $(BIN)/python -m release $(ARGS)
 
 clean: ## remove what was built
 	rm -rf $(VENV) build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis
@@ -144,6 +177,16 @@ $(READY): requirements/dev.txt $(PLUGINS) | check-python
 	@$(PYTHON) -m venv $(VENV)
 	@$(PIP) --require-hashes -r requirements/dev.txt
 	@$(PIP) --no-build-isolation $(addprefix --editable ,. $(dir $(PLUGINS)))
+	@touch $@
+
+$(SITE_READY): requirements/site.txt $(READY)
+	@echo "adding what builds the documentation to $(VENV) (once)"
+	@$(PIP) --require-hashes -r requirements/site.txt
+	@touch $@
+
+$(RELEASE_READY): requirements/release.txt $(READY)
+	@echo "adding what builds and checks distributions to $(VENV) (once)"
+	@$(PIP) --require-hashes -r requirements/release.txt
 	@touch $@
 
 $(SPARK_READY): requirements/spark.txt $(READY)

@@ -31,7 +31,10 @@ from reliable_channel.events import MessageReceived, MessageSent
 from waku import LightClient, WakuMessage
 from waku.topics import PubsubTopic, pubsub_topic_for
 
+from . import beside_js
+from .joining import HISTORY, join_cost, store_history
 from .machine import this_machine
+from .service_node import service_node, service_rate
 
 RESULTS: Final = Path(__file__).parent / "results" / "native.json"
 ADDRESS: Final = "127.0.0.91"
@@ -42,6 +45,8 @@ TOPIC: Final = "/reliable-channel/1/bench-native/proto"
 ROUNDS: Final = 3
 SMALL, LARGE = 200, 19_000
 IN_FLIGHT: Final = 20
+SERVED: Final = 4_000
+"""Messages through the Python service node: its CPU time is known to 10 ms."""
 STARTING_S: Final = 30
 PATIENCE_S: Final = 300
 
@@ -64,6 +69,10 @@ def main() -> int:
             node(program, GATEWAYS[1], "-gateway", peer),
         ):
             figures = asyncio.run(measure(peer, options.messages))
+    figures |= beside_js.latencies()
+    with service_node() as served:
+        rate = asyncio.run(middle(partial(service_rate, served, served.addresses[0], SERVED)))
+    figures["service_per_s"] = round(rate)
     machine = this_machine(None)
     written = {**figures, "messages": options.messages, "load_average": machine.load_average}
     options.output.parent.mkdir(exist_ok=True)
@@ -116,6 +125,9 @@ async def measure(peer: str, count: int) -> dict[str, float]:
         for name, size in (("light_push_200_ms", SMALL), ("light_push_19k_ms", LARGE)):
             figures[name] = await middle(partial(push_cost, light, count, size))
     figures["pushed_ms"] = await middle(partial(pushed_cost, peer, count))
+    joined = [await join(peer) for _ in range(ROUNDS)]
+    figures["join_10k_s"] = median(wall for wall, _ in joined)
+    figures["join_10k_cpu_s"] = median(cpu for _, cpu in joined)
     sides = {"": (peer, peer), "rest_": (rest_of(GATEWAYS[0]), rest_of(GATEWAYS[1]))}
     for prefix, pair in sides.items():
         print(f"{prefix or 'libp2p_'}…", file=sys.stderr, flush=True)
@@ -131,6 +143,14 @@ async def measure(peer: str, count: int) -> dict[str, float]:
 async def middle(once: Callable[[], Awaitable[float]]) -> float:
     """The median of the rounds."""
     return median([await once() for _ in range(ROUNDS)])
+
+
+async def join(peer: str) -> tuple[float, float]:
+    """Seconds, and CPU seconds, that a newcomer takes for a history of 10,000 messages in Store."""
+    channel_id = f"bench-{time.time_ns()}"
+    topic = f"/reliable-channel/1/{channel_id}/proto"
+    await store_history(peer, channel_id, topic, HISTORY)
+    return await join_cost(peer, channel_id, topic, HISTORY)
 
 
 @asynccontextmanager

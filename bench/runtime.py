@@ -92,6 +92,7 @@ class Figures:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Measure, print a table and write `results/runtime.json`."""
+    os.environ.setdefault("RELIABLE_CHANNEL_PLUGINS", "none")  # those of this checkout
     parser = argparse.ArgumentParser(prog="python -m bench.runtime", description=__doc__)
     parser.add_argument("--rounds", type=int, default=9)
     rounds: int = parser.parse_args(arguments).rounds

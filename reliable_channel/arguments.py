@@ -164,5 +164,5 @@ def _methods(value: object, *names: str) -> list[object]:
 
 
 def _kind(value: object) -> str:
-    """What somebody gave, for an error text."""
+    """A given value, for an error text."""
     return f"the class {value.__name__}" if isinstance(value, type) else type(value).__name__

@@ -9,18 +9,19 @@ from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from contextlib import ExitStack, suppress
 from functools import partial
 from pathlib import Path
-from types import TracebackType
-from typing import Final, Self, TypeVar, Unpack
+from typing import Any, Final, Self, TypeVar, Unpack
 
 import anyio
 from anyio.from_thread import BlockingPortal, BlockingPortalProvider, start_blocking_portal
 
 from .channel import ReliableChannel, Request
+from .config import with_config
 from .encryption import Encryption
 from .engine.rate_limit import Budget
 from .engine.statistics import ChannelStatistics
 from .errors import ChannelClosed
 from .events import Event
+from .health import ChannelHealth
 from .options import ChannelOptions, OptionValues, PresetName
 from .runtime import EventReader, Follower, SyncStatus
 from .sds.log_entry import LogEntry
@@ -91,6 +92,15 @@ class BlockingReliableChannel:
         self._exit = ExitStack()
         self._portal: BlockingPortal | None = None
 
+    @classmethod
+    def from_config(cls, file: str | Path | None = None, **arguments: Any) -> Self:
+        """Return a channel whose arguments come from the environment and a TOML file.
+
+        Raises:
+            ValueError, TypeError, PluginError, OSError: as `ReliableChannel.from_config`.
+        """
+        return cls(**with_config(file, arguments))
+
     def open(self) -> None:
         """Connect, subscribe and start; `with` calls it.
 
@@ -115,12 +125,7 @@ class BlockingReliableChannel:
         self.open()
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *exc_info: object) -> None:
         self.close()
 
     def send(self, payload: bytes, *, idempotency_key: str | None = None) -> Request:
@@ -132,6 +137,14 @@ class BlockingReliableChannel:
         """
         send = partial(self._channel.send, payload, idempotency_key=idempotency_key)
         return self._opened().call(send)
+
+    def cancel(self, request: Request) -> bool:
+        """Stop publishing and retrying a request; return whether it was pending.
+
+        Raises:
+            ChannelClosed: the channel is not open.
+        """
+        return self._opened().call(self._channel.cancel, request)
 
     def send_ephemeral(self, payload: bytes) -> str:
         """Send a message without any promise; return its message id.
@@ -208,6 +221,12 @@ class BlockingReliableChannel:
         """A snapshot of counters and buffers."""
         return self._opened().call(self._channel.statistics)
 
+    def health(self) -> ChannelHealth:
+        """Whether the channel works at this moment, and why not. Never raises."""
+        if self._portal is None:
+            return self._channel.health()
+        return self._portal.call(self._channel.health)
+
     @property
     def dropped_incoming(self) -> int:
         """Messages thrown away because of `drop_incoming`."""
@@ -266,12 +285,7 @@ class BlockingEventReader(BlockingIterator[Event]):
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *exc_info: object) -> None:
         self.close()
 
     def close(self) -> None:

@@ -38,7 +38,7 @@ class BuiltIn:
     @hookimpl
     def register_repair_policies(self, register: Register) -> None:
         """The policies of `retrieval_strategy`."""
-        for name in ("both", "store-only", "sds-r-only", "adaptive"):
+        for name in ("both", "store-only", "sds-r-only", "adaptive", "prompt"):
             register(name, f"reliable_channel.repair_policies:{name.replace('-', '_')}")
         register("none", "reliable_channel.repair_policies:nothing")
 

@@ -8,8 +8,7 @@ from functools import partial
 from pathlib import Path
 from random import Random
 from secrets import randbits
-from types import TracebackType
-from typing import Final, NoReturn, Self, Unpack
+from typing import Any, Final, NoReturn, Self, Unpack
 
 import anyio
 
@@ -23,11 +22,13 @@ from .arguments import (
     checked_state,
     checked_transport,
 )
+from .config import with_config
 from .encryption import Encryption
 from .engine.rate_limit import Budget
 from .engine.statistics import ChannelStatistics
 from .errors import ChannelClosed, ChannelUnavailable
 from .events import Event
+from .health import ChannelHealth
 from .options import ChannelOptions, OptionValues, PresetName
 from .plugins import registry_with
 from .policies import Policies
@@ -113,11 +114,12 @@ class ReliableChannel:
             are replaced by those of the channel; `?durability=power` survives a loss of power, too.
             If None, the channel starts from scratch each time.
         journal: a file to which every event and every message on the wire is appended as JSON
-            lines.
+            lines. Parts of 64 MiB are packed beside it (`name.0001.jsonl.gz`).
         plugins: plugins of this channel, in addition to the installed ones (docs/plugins.md).
         now_ns: the clock, in nanoseconds since 1970.
-        preset: options for a kind of group: `small-group`, `large-group`, `no-store`, `lan`, or
-            `documented`, the defaults of the Reliable Channel API (docs/choosing.md).
+        preset: options for a kind of group: `small-group`, `large-group`, `no-store`, `lan`,
+            `auto`, which tunes itself, or `documented`, the defaults of the Reliable Channel API
+            (docs/choosing.md).
         options, **values: `ChannelOptions`, or single options by name, or both
             (docs/reference.md). A single option overrides the preset and `options`.
 
@@ -158,6 +160,7 @@ class ReliableChannel:
             given.service,
             given.store_peer,
             redundancy=given.redundancy,
+            ca_file=given.ca_file,
         )
         if given.network is not None:
             self._settings, entry = on_network(given.network, self._settings)
@@ -191,6 +194,24 @@ class ReliableChannel:
         self._runtime: Runtime | None = None
         self._lossy: LossyTransport | None = None
         self._exit: AsyncExitStack | None = None
+
+    @classmethod
+    def from_config(cls, file: str | Path | None = None, **arguments: Any) -> Self:
+        """Return a channel whose arguments come from the environment and a TOML file.
+
+            async with ReliableChannel.from_config(channel_id="orders") as channel:
+                ...
+
+        Arguments that are given here override the environment (`RELIABLE_CHANNEL_SENDER_ID`), which
+        overrides the table `[channel]` of the file: `file`, or what `RELIABLE_CHANNEL_CONFIG`
+        names. Names are those of the arguments (docs/operations.md).
+
+        Raises:
+            ValueError, TypeError, PluginError: as the constructor; the text names the variable or
+                the file.
+            OSError: the file cannot be read.
+        """
+        return cls(**with_config(file, arguments))
 
     def _made_options(self, options: ChannelOptions) -> ChannelOptions:
         """The options with the wire profile itself in place of the name of a plugin's.
@@ -276,12 +297,7 @@ class ReliableChannel:
         await self.open()
         return self
 
-    async def __aexit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
+    async def __aexit__(self, *exc_info: object) -> None:
         await self.aclose()
 
     def __enter__(self) -> NoReturn:
@@ -301,6 +317,11 @@ class ReliableChannel:
         call was accepted (after a crash, say), call again with the same `idempotency_key`: there
         is one message, and the same request is returned.
 
+        Back-pressure: the call returns when the message is accepted, not when it is published. At
+        most `outgoing_buffer_limit` own messages can be unacknowledged; beyond that it raises
+        `OutgoingBufferFull`, and there is room again after the next `message_acknowledged`,
+        `delivery_failed` or `send_failed`. With `state`, it also waits for the disk.
+
         Raises:
             EmptyContent: there is nothing to send.
             ContentTooLong: it does not fit into a Waku message, or exceeds `max_payload_bytes`.
@@ -317,6 +338,19 @@ class ReliableChannel:
         accepted = await self._opened().send(checked_payload(payload), idempotency_key)
         await anyio.lowlevel.checkpoint()
         return Request(accepted.request_id, accepted.message_ids)
+
+    async def cancel(self, request: Request) -> bool:
+        """Stop publishing and retrying a request; return whether it was pending.
+
+        `send_failed` reports it. A message that was published cannot be called back, and every
+        message stays in the log: later ones refer to it, and peers that request it get it.
+
+        Raises:
+            ChannelClosed: the channel is not open.
+        """
+        was_pending = await self._opened().cancel(request.message_ids)
+        await anyio.lowlevel.checkpoint()
+        return was_pending
 
     async def send_ephemeral(self, payload: bytes) -> str:
         """Send a message without any promise, such as "is typing"; return its message id.
@@ -410,6 +444,16 @@ class ReliableChannel:
         """A snapshot of counters and buffers."""
         return self._used().statistics()
 
+    def health(self) -> ChannelHealth:
+        """Whether the channel works at this moment, and why not. Never raises.
+
+        `reliable_channel.health_server.serve_health` serves it to probes.
+        """
+        if self._exit is None or self._runtime is None:
+            problem = "the channel is not open"
+            return ChannelHealth(self.channel_id, self.sender_id, False, False, (problem,))
+        return self._runtime.health()
+
     @property
     def dropped_incoming(self) -> int:
         """Messages dropped because of `drop_incoming`."""
@@ -472,7 +516,9 @@ class ReliableChannel:
 
     def _observers(self) -> Observers | None:
         observers = self._plugins.observers()
-        return Observers(observers, self.channel_id, self.sender_id) if observers else None
+        if not observers:
+            return None
+        return Observers(observers, self.channel_id, self.sender_id, self.health)
 
     def _opened(self) -> Runtime:
         """The runtime of an open channel."""

@@ -1,8 +1,8 @@
 """Encryption of what a channel puts on the wire (LIP 173, Encryption).
 
 The channel imposes no scheme: it is given a pair of async functions from bytes to bytes. By default
-the whole SDS message is sealed, ids and bloom filter included, and a receiver tries to open
-whatever arrives: so a scheme must be authenticated and carry its own nonce and key id.
+the whole SDS message is encrypted, ids and bloom filter included, and a receiver tries to decrypt
+all that arrives: so a scheme must be authenticated and carry its own nonce and key id.
 """
 
 from collections.abc import Awaitable, Callable
@@ -13,7 +13,7 @@ from .sds.errors import ReliableChannelError
 
 
 class DecryptionFailed(ReliableChannelError):
-    """These bytes are not for us, or were tampered with: which of the two cannot be told."""
+    """These bytes are not for us, or were tampered with: which of the two is unknown."""
 
 
 @runtime_checkable
@@ -21,7 +21,7 @@ class Encryption(Protocol):
     """What a channel needs of a scheme; `EncryptionPair` makes one from two functions."""
 
     async def encrypt(self, content: bytes) -> bytes:
-        """Seal a message. What it raises makes the message `send_failed`; it never goes out in
+        """Encrypt a message. What it raises makes the message `send_failed`; it never goes out in
         clear."""
         ...
 
@@ -44,7 +44,7 @@ class EncryptionPair:
     open_: Callable[[bytes], Awaitable[bytes]]
 
     async def encrypt(self, content: bytes) -> bytes:
-        """Seal a message."""
+        """Encrypt a message."""
         return await self.seal(content)
 
     async def decrypt(self, payload: bytes) -> bytes:

@@ -175,7 +175,7 @@ class SegmentDiscarded:
 
 @dataclass(frozen=True, slots=True)
 class SendFailed:
-    """The transport refused a message permanently; it is not sent again automatically.
+    """The transport refused a message permanently, or you cancelled it; it is not sent again.
 
     It stays in the log. Later messages refer to it, and peers that request it get it.
     """

@@ -142,10 +142,10 @@ class Hooks:
         Registered is a function that returns None. It runs for each event of each channel, in
         order, in the channel's event loop, after the changes behind the event are on disk
         (`state=`) and before the application can read it; it is offered `channel_id`, `sender_id`,
-        `event` and `at_ms`. It must not block, do no I/O and not call the channel: pass the event
-        to a queue that a thread or task of yours reads. An observer that raises, or returns
-        something, is dropped for the rest of the channel's life; an `observer_set_aside` event
-        names it.
+        `event`, `at_ms`, and `health`, the channel's method (keep a weak reference at most). It
+        must not block, do no I/O and not call the channel otherwise: pass the event to a queue that
+        a thread or task of yours reads. An observer that raises, or returns something, is dropped
+        for the rest of the channel's life; an `observer_set_aside` event names it.
         """
 
     @hookspec

@@ -3,6 +3,7 @@
 from collections.abc import Collection, Sequence
 from types import TracebackType
 from typing import Any, Self
+from weakref import WeakSet
 
 from .channel import ReliableChannel
 from .errors import PluginError
@@ -11,7 +12,7 @@ from .sds.profile import PROFILES, WireProfile
 from .sds.wire import CodecError
 from .transport import PoolTransport, Transport, WakuSettings
 from .transport.addresses import LIBP2P, checked_addresses, default_content_topic
-from .transport.connect import WAKU_SCHEMES, light_transport, waku_transport
+from .transport.connect import WAKU_SCHEMES, light_transport, on_network, waku_transport
 from .transport.hub import Hub
 from .transport.pool import REDUNDANCY
 
@@ -27,33 +28,38 @@ class ChannelHub:
 
     Args:
         node: the address of a Waku node's REST API, or of several nodes that replace each other
-            when one fails.
+            when one fails, or addresses of service peers over libp2p; None for those of `network`.
         redundancy: how many of several nodes take a message at once; an option of all channels.
         wait_for_node: open channels although no node answers, as `ReliableChannel` does.
-        settings: `pubsub_topic`, `cluster_id`, `num_shards`, `service` and `store_peer`, as for
-            `ReliableChannel`.
+        network: named network, as for `ReliableChannel`.
+        settings: `pubsub_topic`, `cluster_id`, `num_shards`, `service`, `store_peer` and
+            `ca_file`, as for `ReliableChannel`.
 
     Raises:
-        ValueError: an address is malformed, or an option out of range.
+        ValueError: an address is malformed, an option out of range, or the network unknown.
     """
 
     def __init__(
         self,
-        node: str | Sequence[str],
+        node: str | Sequence[str] | None = None,
         *,
         redundancy: int = REDUNDANCY,
         wait_for_node: bool = False,
+        network: str | None = None,
         **settings: Any,
     ) -> None:
-        self._nodes = checked_addresses(node)
+        self._redundancy = ChannelOptions(redundancy=redundancy).redundancy
+        self._settings = settings
+        self._network = network
+        some, entry = self._settings_for(default_content_topic("hub"))
+        self._nodes = checked_addresses((entry or None) if node is None else node)
         if not self._nodes:
             raise ValueError("`node` must be the address of a node, or of several (got None)")
         for url in self._nodes:
-            _to_waku_node(url, WakuSettings(default_content_topic("hub")))
-        self._redundancy = ChannelOptions(redundancy=redundancy).redundancy
+            _to_waku_node(url, some)
         self._wait_for_node = wait_for_node
-        self._settings = settings
         self._profiles = dict(PROFILES)
+        self._channels = WeakSet[ReliableChannel]()
         self._hub = Hub(self._connect, lambda data: channel_of(data, self._profiles.values()))
 
     def channel(
@@ -70,7 +76,13 @@ class ChannelHub:
             **keywords,
         )
         self._profiles[channel.options.profile.name] = channel.options.profile
+        self._channels.add(channel)
         return channel
+
+    @property
+    def channels(self) -> tuple[ReliableChannel, ...]:
+        """The channels of this hub that are open."""
+        return tuple(channel for channel in self._channels if channel.health().live)
 
     @property
     def content_topics(self) -> tuple[str, ...]:
@@ -90,11 +102,15 @@ class ChannelHub:
         await self._hub.__aexit__(kind, error, traceback)
 
     def _connect(self, content_topic: str) -> Transport:
-        settings = WakuSettings(content_topic, **self._settings)
+        settings, _ = self._settings_for(content_topic)
         transports = [_to_waku_node(url, settings) for url in self._nodes]
         return PoolTransport(
             transports, redundancy=self._redundancy, wait_for_node=self._wait_for_node
         )
+
+    def _settings_for(self, content_topic: str) -> tuple[WakuSettings, tuple[str, ...]]:
+        settings = WakuSettings(content_topic, redundancy=self._redundancy, **self._settings)
+        return (settings, ()) if self._network is None else on_network(self._network, settings)
 
 
 def channel_of(

@@ -1,5 +1,6 @@
 """Wakes tasks that wait at the moment; costs next to nothing where none does."""
 
+import asyncio
 from collections import deque
 
 import anyio
@@ -9,24 +10,46 @@ class Notifier:
     """A condition without memory: a notification reaches those that wait, and no later one."""
 
     def __init__(self) -> None:
-        self._waiting: deque[anyio.Event] = deque()
+        self._waiting: deque[anyio.Event | asyncio.Future[None]] = deque()
 
     def notify(self) -> None:
         """Wake all that wait."""
         while self._waiting:
-            self._waiting.popleft().set()
+            _wake(self._waiting.popleft())
 
     def notify_one(self) -> None:
         """Wake the one that has waited longest."""
-        if self._waiting:
-            self._waiting.popleft().set()
+        while self._waiting and not _wake(self._waiting.popleft()):
+            pass
 
     async def wait(self) -> None:
         """Wait for a notification."""
-        event = anyio.Event()
-        self._waiting.append(event)
+        # A message takes half a dozen waits. On asyncio a future is a third of an event.
+        loop = asyncio_loop()
+        waiter = anyio.Event() if loop is None else loop.create_future()
+        self._waiting.append(waiter)
         try:
-            await event.wait()
-        finally:
-            if not event.is_set():
-                self._waiting.remove(event)
+            await (waiter.wait() if isinstance(waiter, anyio.Event) else waiter)
+        except BaseException:
+            if waiter in self._waiting:
+                self._waiting.remove(waiter)
+            raise
+
+
+def asyncio_loop() -> asyncio.AbstractEventLoop | None:
+    """The event loop of the current task; None where that is one of trio."""
+    try:
+        return None if asyncio.current_task() is None else asyncio.get_running_loop()
+    except RuntimeError:
+        return None
+
+
+def _wake(waiter: anyio.Event | asyncio.Future[None]) -> bool:
+    """Wake a task; False where it was cancelled."""
+    if isinstance(waiter, anyio.Event):
+        waiter.set()
+    elif waiter.done():
+        return False
+    else:
+        waiter.set_result(None)
+    return True

@@ -25,7 +25,7 @@ HistoryName = Literal["all", "since", "none"]
 Service = Literal["auto", "relay", "light"]
 StateFailure = Literal["raise", "accept"]
 SegmentationName = Literal["profile", "none", "nim-segmentation", "lip-243-v0.1"]
-PresetName = Literal["documented", "small-group", "large-group", "no-store", "lan"]
+PresetName = Literal["documented", "small-group", "large-group", "no-store", "lan", "auto"]
 
 
 class OptionValues(TypedDict, total=False):
@@ -62,6 +62,7 @@ class OptionValues(TypedDict, total=False):
     repair_answer_bytes_per_minute: int
     repair_requester_answers_per_minute: int
     repair_requester_answer_bytes_per_minute: int
+    self_tuning: bool
     max_lamport_ahead_ms: int
     max_message_bytes: int
     log_limit: int
@@ -93,6 +94,7 @@ class OptionValues(TypedDict, total=False):
     cluster_id: int
     num_shards: int
     network: str | None
+    ca_file: str | Path | None
     service: Service
     store_peer: str | None
     wait_for_node: bool
@@ -142,6 +144,14 @@ PRESETS: Final[Mapping[PresetName, OptionValues]] = {
         "retry_interval_ms": 15_000,
         "possibly_acknowledged_retry_interval_ms": 30_000,
         "sync_min_interval_ms": 5_000,
+    },
+    "auto": {
+        "self_tuning": True,
+        "retrieval_strategy": "prompt",
+        "retrieve_frequency_ms": 300,
+        "max_requests_per_message": 20,
+        "max_request_attempts": 12,
+        "repair_requester_answers_per_minute": 60,
     },
 }
 """Options that go together, by the kind of group they are for; figures are in docs/choosing.md."""

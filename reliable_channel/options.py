@@ -148,8 +148,9 @@ class ChannelOptions:
     """Interval at which Store is asked for missing messages."""
     retrieval_strategy: RetrievalStrategy = named("both", REPAIR_POLICIES, "a policy")
     """Where missing messages come from: `store-only`, other participants (`sds-r-only`), `both`,
-    `none`, or `adaptive`, which is `both` without what did not help lately. Also the name of a
-    policy that a plugin registers, or a `reliable_channel.policies.RepairPolicy`."""
+    `none`, `adaptive`, which is `both` without what did not help lately, or `prompt`, which asks
+    Store soon and others where it does not help. Also the name of a policy that a plugin registers,
+    or a `reliable_channel.policies.RepairPolicy`."""
     history: HistoryName = word("all", get_args(HistoryName))
     """Earlier messages that a joining participant fetches: `all` that Store has, those `since`
     `history_since_ms`, or `none`. Other earlier messages neither block it nor count as lost."""
@@ -188,6 +189,7 @@ class ChannelOptions:
     repair_requester_answer_bytes_per_minute: int = of_core(
         RepairOptions, "requester_answer_bytes_per_minute"
     )
+    self_tuning: bool = of_core(SdsOptions, "self_tuning")
     max_lamport_ahead_ms: int = of_core(SdsOptions, "max_lamport_ahead_ms", by_family=True)
     max_message_bytes: int = of_core(
         SdsOptions, "max_message_bytes", problem=whole_number(512, 1024 * 1024)
@@ -263,6 +265,11 @@ class ChannelOptions:
     network: str | None = given(None, "the name of a network or the path of a TOML file", _is_text)
     """Named network, such as `status.prod`, or a TOML file (docs/discovery.md): gives cluster and
     shards, and the service peers where no `node` is given."""
+    ca_file: str | Path | None = given(
+        None, "the path of a file", lambda value: isinstance(value, (str, Path))
+    )
+    """PEM file of the certificates to trust for `wss` peers and `https` nodes, in place of the
+    system's."""
     service: Service = word("auto", get_args(Service))
     """Services of the Waku node to use: `relay`, `light` (light push and filter), or `auto`, which
     is relay where the node offers it."""

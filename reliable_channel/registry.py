@@ -64,7 +64,7 @@ ID_FUNCTIONS: Final = Kind("id function", "register_id_functions", old_hook="mak
 OBSERVERS: Final = Kind(
     "observer",
     "register_observers",
-    ("channel_id", "sender_id", "event", "at_ms"),
+    ("channel_id", "sender_id", "event", "at_ms", "health"),
     old_hook="observe",
 )
 KINDS: Final = (

@@ -27,6 +27,10 @@ HELPS: Final = 0.05
 """The share found from which on a way is said to help."""
 ENOUGH_TRIES: Final = 3
 """Outcomes after which `adaptive` believes that a way does not help."""
+PROMPT_ASK_MS: Final = 2_500
+"""How long `prompt` gives a Store that helps before it asks others."""
+PROMPT_MOST_MS: Final = 10_000
+"""The longest wait of `prompt` between two looks."""
 
 Look = Literal["hint", "time", "hint-then-time"]
 """How Store is asked: by retrieval hint, by topic and time, or by the latter where the former does
@@ -78,7 +82,7 @@ class StoreState:
     by_time: Lately = field(default_factory=Lately)
     """And by topic and time."""
     again: Lately = field(default_factory=Lately)
-    """What all further looks found, by whatever way."""
+    """What all further looks found, in all ways."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,7 +107,7 @@ class Missing:
     interval_ms: int
     """What the options say: `retrieve_frequency_ms`."""
     began_ms: int = 0
-    """When this participant began: a time of its own, from which it may count those at which it
+    """When this participant began, from which it may count the times at which it
     looks for several messages at once."""
     is_awaited: bool = True
     """Whether other messages wait for it; else it counts as lost, or as from before this
@@ -142,8 +146,8 @@ RepairPolicy = Callable[[Missing], RepairStep]
 
 Asked when a message is noticed, after each look into Store for it, when Store did not answer, and
 when Store answers again. Must be pure: equal arguments, equal answer. Times that are over mean at
-once; a policy that never says when leaves the message to its sender, who sends it again until it is
-acknowledged, and in the end it counts as lost.
+once; a policy that never says when leaves the message to its sender, which sends it again until it
+is acknowledged, and in the end it counts as lost.
 """
 
 
@@ -155,7 +159,7 @@ def both(missing: Missing) -> RepairStep:
 
 
 def store_only(missing: Missing) -> RepairStep:
-    """Store as in `both`, nobody else."""
+    """Store as in `both`, and no participant."""
     return RepairStep(*_steady_look(missing))
 
 
@@ -197,6 +201,26 @@ def adaptive(missing: Missing) -> RepairStep:
     return RepairStep(look_at_ms, look, missing.since_ms)
 
 
+def prompt(missing: Missing) -> RepairStep:
+    """Store soon, other participants where it does not help, and Store again less and less often.
+
+    For `preset="auto"`: the interval of the options is the first wait, and doubles with each look
+    without success. Where Store did not help lately, or does not answer, others are asked from the
+    first.
+    """
+    store, looks, interval_ms = missing.store, missing.looks, missing.interval_ms
+    _, look = _steady_look(missing)
+    wait_ms = min(interval_ms << min(looks, 32), max(interval_ms, PROMPT_MOST_MS))
+    look_at_ms = (missing.since_ms if missing.looked_ms is None else missing.looked_ms) + wait_ms
+    if store.failures:
+        pause_ms = min(interval_ms << min(store.failures, 32), PROMPT_MOST_MS)
+        look_at_ms = max(look_at_ms, store.failed_ms + pause_ms)
+    helps = store.by_hint.helps or store.by_time.helps
+    if store.exists and helps and not store.failures:
+        return RepairStep(look_at_ms, look, missing.since_ms + PROMPT_ASK_MS)
+    return RepairStep(look_at_ms, look, missing.since_ms)
+
+
 def _steady_look(missing: Missing) -> tuple[int, Look]:
     """A first look soon after the message was noticed, then one an interval; by time as well after
     0, 1, 3, 7, 15, … of them, as each search costs more."""
@@ -213,6 +237,7 @@ REPAIR_POLICIES: Final[Mapping[str, RepairPolicy]] = {
     "sds-r-only": sds_r_only,
     "none": nothing,
     "adaptive": adaptive,
+    "prompt": prompt,
 }
 WITHOUT_STORE: Final = frozenset({"sds-r-only", "none"})
 """Of these it is known that Store is not even asked for what was missed."""

@@ -1,4 +1,4 @@
-"""The sync protocol `sds` of a channel: the core that comes along, with the channel's options."""
+"""The sync protocol `sds` of a channel: the built-in core, with the channel's options."""
 
 from dataclasses import replace
 

@@ -15,7 +15,7 @@ def check_own_name(signing: Signing, sender_id: str) -> None:
     """Check that what `signing` signs proves `sender_id` to itself.
 
     Raises:
-        ValueError: nobody who demands signatures would take a message of this participant.
+        ValueError: participants that demand signatures would reject every message of this one.
     """
     try:
         signing.verify(sender_id, _PROBE, signing.sign(_PROBE))

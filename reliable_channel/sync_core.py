@@ -84,8 +84,8 @@ class Withdrawing(Protocol):
     """
 
     def withdraw(self, message_id: str) -> None:
-        """Forget an own message that nobody has seen or heard of: it was not handed out yet, nor
-        was anything that refers to it."""
+        """Forget an own message that no participant has seen or heard of: it was not handed out
+        yet, nor was anything that refers to it."""
         ...
 
 
@@ -98,7 +98,7 @@ class SyncCore(Protocol):
 
     @property
     def unacknowledged(self) -> Collection[str]:
-        """The ids of own messages that nobody is known to have."""
+        """The ids of own messages that no participant is known to have."""
         ...
 
     @property
@@ -107,7 +107,7 @@ class SyncCore(Protocol):
         ...
 
     def send(self, content: bytes, now_ms: int, *, timestamp_ns: int | None = None) -> str:
-        """Accept a message for everybody and return its id, which is unique in the channel.
+        """Accept a message for all participants and return its id, which is unique in the channel.
 
         Raises:
             SdsError: it is refused; the text says why.
@@ -142,12 +142,12 @@ class SyncCore(Protocol):
         ...
 
     def resend_early(self, message_id: str, now_ms: int) -> bool:
-        """Broadcast an own message again ahead of its time; return False where it is settled, or
-        was sent as often as may be."""
+        """Broadcast an own message again ahead of its time; return False where it is acknowledged,
+        or was sent as often as may be."""
         ...
 
     def abandon(self, message_id: str) -> None:
-        """Stop sending an own message that the transport refuses for good."""
+        """Stop sending an own message that the transport refuses permanently."""
         ...
 
     def join(self, now_ms: int, *, wanted_from: int = 0, presume_ms: int) -> None:

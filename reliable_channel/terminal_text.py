@@ -13,7 +13,7 @@ JOINERS: Final = "\u200c\u200d"
 def printable(text: str) -> str:
     """Return `text` as one line in which no character can steer a terminal.
 
-    Print texts and names of other participants through it. A newline could forge a line of somebody
+    Print texts and names of other participants through it. A newline could forge a line of someone
     else, an escape sequence could write the clipboard, and a bidirectional override could show the
     words in another order. Such characters are replaced by escapes as Python writes them: `\\n`,
     `\\x1b`, `\\u202e`.

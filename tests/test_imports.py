@@ -71,7 +71,10 @@ def test_lazy_packages_have_what_they_promise(name: str) -> None:
     assert "True" not in modules
 
 
-@pytest.mark.parametrize("plugin", ["audit", "encryption", "lab", "mvds", "status", "svs"])
+PLUGINS = ("audit", "encryption", "lab", "metrics", "mvds", "status", "svs")
+
+
+@pytest.mark.parametrize("plugin", PLUGINS)
 def test_loading_a_plugin_loads_nothing_of_what_it_provides(plugin: str) -> None:
     modules = loaded(f"import reliable_channel_{plugin}.plugin")
     ours = {name for name in modules if name.startswith(f"reliable_channel_{plugin}.")}
@@ -80,4 +83,4 @@ def test_loading_a_plugin_loads_nothing_of_what_it_provides(plugin: str) -> None
 
 
 def test_opening_a_channel_with_all_plugins_installed_loads_as_little() -> None:
-    assert loaded(OPEN, "audit,encryption,lab,mvds,status,svs") & HEAVY == set()
+    assert loaded(OPEN, ",".join(PLUGINS)) & HEAVY == set()

@@ -53,3 +53,22 @@ async def test_a_task_that_gave_up_takes_no_notification() -> None:
         await anyio.wait_all_tasks_blocked()
         notifier.notify_one()
     assert woken == ["a"]
+
+
+async def test_of_two_that_wait_the_cancelled_one_takes_no_notification() -> None:
+    notifier, woken = Notifier(), list[str]()
+    async with anyio.create_task_group() as tasks:
+        scope = anyio.CancelScope()
+
+        async def gives_up() -> None:
+            with scope:
+                await notifier.wait()
+
+        tasks.start_soon(gives_up)
+        await anyio.wait_all_tasks_blocked()
+        tasks.start_soon(waiting, notifier, woken, "b")
+        await anyio.wait_all_tasks_blocked()
+        scope.cancel()
+        await anyio.wait_all_tasks_blocked()
+        notifier.notify_one()
+    assert woken == ["b"]

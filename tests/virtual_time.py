@@ -20,6 +20,8 @@ import pytest
 import trio
 from trio.testing import MockClock
 
+from reliable_channel.runtime.state_writer import StoreThread
+
 STEP_S: Final = 0.001
 """Real time after which it is looked again whether a thread is done."""
 
@@ -52,7 +54,7 @@ class _Threads:
     """The jobs that threads are at work on."""
 
     def __init__(self) -> None:
-        self._jobs: set[Future[Any]] = set()
+        self._jobs: set[object] = set()
 
     @property
     def busy(self) -> bool:
@@ -60,8 +62,8 @@ class _Threads:
 
     @contextmanager
     def counted(self) -> Iterator[None]:
-        """Count the jobs of every executor made by then or later."""
-        submit = ThreadPoolExecutor.submit
+        """Count the jobs of every executor and of every state store, made by then or later."""
+        submit, call = ThreadPoolExecutor.submit, StoreThread.call
 
         def counting(executor: ThreadPoolExecutor, *work: Any, **keywords: Any) -> Future[Any]:
             future = submit(executor, *work, **keywords)
@@ -69,8 +71,16 @@ class _Threads:
             future.add_done_callback(self._jobs.discard)
             return future
 
+        async def counting_calls(thread: StoreThread, *work: Any) -> Any:
+            self._jobs.add(job := object())
+            try:
+                return await call(thread, *work)
+            finally:
+                self._jobs.discard(job)
+
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr(ThreadPoolExecutor, "submit", counting)
+            patch.setattr(StoreThread, "call", counting_calls)
             yield
 
 

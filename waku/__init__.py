@@ -1,4 +1,4 @@
-"""py-waku: a typed client of a Waku node's REST API, and a light client without a node."""
+"""py-waku: a client of a Waku node's REST API; a light client and a relay leaf without a node."""
 
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, Final
@@ -8,13 +8,14 @@ if TYPE_CHECKING:
     from waku.errors import WakuError
     from waku.hashing import message_hash
     from waku.models import StoreQuery, WakuMessage
-    from waku.p2p import LightClient
+    from waku.p2p import LightClient, RelayLeaf
     from waku.topics import ContentTopic, PubsubTopic, pubsub_topic_for, shard_for
 
 __all__ = [
     "ContentTopic",
     "LightClient",
     "PubsubTopic",
+    "RelayLeaf",
     "RetryPolicy",
     "StoreQuery",
     "WakuClient",
@@ -25,10 +26,14 @@ __all__ = [
     "shard_for",
 ]
 
+__distribution__: Final = "reliable-channel"
+"""An unrelated distribution also installs a package `waku`: by this, ours is known."""
+
 _HOME_OF: Final = {
     "ContentTopic": "topics",
     "LightClient": "p2p",
     "PubsubTopic": "topics",
+    "RelayLeaf": "p2p",
     "RetryPolicy": "client",
     "StoreQuery": "models",
     "WakuClient": "client",
@@ -49,10 +54,10 @@ if not TYPE_CHECKING:
         try:
             return getattr(import_module(f"waku.{_HOME_OF[name]}"), name)
         except ModuleNotFoundError as error:
-            if name != "LightClient" or error.name not in ("cryptography", "dns", "websockets"):
+            if _HOME_OF[name] != "p2p" or error.name not in ("cryptography", "dns", "websockets"):
                 raise
             raise ImportError(
-                f"`LightClient` needs {error.name}: pip install 'reliable-channel[libp2p]'"
+                f"`{name}` needs {error.name}: pip install 'reliable-channel[libp2p]'"
             ) from error
 
     def __dir__() -> list[str]:

@@ -126,7 +126,7 @@ def _class_for(request: Request, status: int, text: str) -> ErrorClass:
 
 
 def _missing(request: Request, text: str) -> ErrorClass:
-    """Tell the three meanings of a 404 apart: no subscription, no such thing, no such API."""
+    """Distinguish the three meanings of a 404: no subscription, no such thing, no such API."""
     if text.startswith("<"):
         return errors.BadAnswer  # some other web server's page
     if text not in _UNKNOWN_PATH:
@@ -138,7 +138,7 @@ def _missing(request: Request, text: str) -> ErrorClass:
 
 
 def _silent_failure(request: Request) -> ErrorClass:
-    """Guess what go-waku's empty 500 stands for: it has two reasons and tells neither."""
+    """Guess what go-waku's empty 500 stands for: it has two reasons and gives neither."""
     match request.call, request.body:
         case "relay_publish", {"payload": str(payload)}:
             too_large = len(payload) * 3 // 4 > MAX_MESSAGE_BYTES

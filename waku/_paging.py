@@ -1,4 +1,4 @@
-"""Reading a Store to its end, page by page, whatever carries the pages."""
+"""Reading a Store to its end, page by page, over REST or libp2p."""
 
 from __future__ import annotations
 

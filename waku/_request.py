@@ -64,7 +64,7 @@ class Answer:
 
     @property
     def text(self) -> str:
-        """The body as text, whatever bytes it has."""
+        """The body as text; bytes that are not UTF-8 are replaced."""
         return self.body.decode("utf-8", "replace")
 
     def json(self) -> object:

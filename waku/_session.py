@@ -7,6 +7,7 @@ wrong in between is here and leaves as a `WakuError`.
 from __future__ import annotations
 
 import json
+import logging
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from typing import Final, TypeVar
@@ -22,12 +23,15 @@ from tenacity import (
 )
 
 from waku import _failures
+from waku._quiet import Quiet
 from waku._request import Answer, Flavour, Repeat, Request
 from waku.errors import BadAnswer, BadRequest, ClientClosed, NodeUnreachable, WakuError
 
 __all__ = ["RetryPolicy", "Session"]
 
 T = TypeVar("T")
+
+_log = logging.getLogger("waku")
 
 CLOSE_GRACE_S: Final = 1.0
 """How long closing may hold up a cancelled task: sockets close at once, TLS may say goodbye."""
@@ -121,20 +125,22 @@ class Session:
         content = None if request.body is None else json.dumps(request.body).encode()
         headers = {} if content is None else {"Content-Type": "application/json"}
         try:
-            async with self._http.stream(
-                request.method,
-                request.path,
-                params=request.params or None,
-                content=content,
-                headers=headers,
-            ) as response:
-                body = await self._bounded_body(request, response)
+            with Quiet():
+                async with self._http.stream(
+                    request.method,
+                    request.path,
+                    params=request.params or None,
+                    content=content,
+                    headers=headers,
+                ) as response:
+                    body = await self._bounded_body(request, response)
         except (httpx.ConnectError, httpx.ConnectTimeout, httpx.PoolTimeout) as error:
             raise NodeUnreachable(request.name, detail=_describe(error), sent=False) from error
         except httpx.TransportError as error:
             raise _broken_off(request, error) from error
         except httpx.InvalidURL as error:  # a query of more hashes than a URL can hold
             raise BadRequest(request.name, detail=_describe(error)) from error
+        _log.debug("%s %s: status %d", request.method, request.path, response.status_code)
         if not response.is_success:
             raise _failures.from_answer(request, response.status_code, body)
         return Answer(request, response.status_code, body)
@@ -178,7 +184,8 @@ def _may_repeat(request: Request, error: BaseException) -> bool:
 
 
 def _broken_off(request: Request, error: httpx.TransportError) -> WakuError:
-    """Tell a node that went away from one that does not speak HTTP, and from our own mistake."""
+    """Distinguish a node that went away from one that does not speak HTTP, and from our own
+    mistake."""
     detail = _describe(error)
     if isinstance(error, httpx.LocalProtocolError):  # such as a header with a line break
         return BadRequest(request.name, detail=detail)

@@ -23,6 +23,7 @@ import httpx
 from waku._api.admin import AdminApi
 from waku._api.filter import FilterApi
 from waku._api.lightpush import LightPushApi
+from waku._api.messaging import MessagingApi
 from waku._api.node import NodeApi
 from waku._api.relay import RelayApi
 from waku._api.store import StoreApi
@@ -33,7 +34,7 @@ from waku.models import Rejected
 __all__ = ["CLIENT_ID_HEADER", "RetryPolicy", "WakuClient"]
 
 CLIENT_ID_HEADER: Final = "Waku-Client-Id"
-"""Tells the embedded node whose cache of messages to read; other nodes ignore it."""
+"""Names the cache of messages to read on the embedded node; other nodes ignore it."""
 
 DEFAULT_RETRIES: Final = RetryPolicy()
 MAX_ANSWER_BYTES: Final = 64 * 1024 * 1024
@@ -42,7 +43,9 @@ MAX_ANSWER_BYTES: Final = 64 * 1024 * 1024
 _log = logging.getLogger("waku")
 
 
-class WakuClient(RelayApi, LightPushApi, FilterApi, StoreApi, StoreV1Api, NodeApi, AdminApi):
+class WakuClient(
+    RelayApi, LightPushApi, FilterApi, StoreApi, StoreV1Api, MessagingApi, NodeApi, AdminApi
+):
     """One node's REST API.
 
     Use it in `async with`, or call `aclose()` at the end. Calls may run side by side.

@@ -16,13 +16,13 @@
     │   ├── RateLimited         retryable
     │   ├── OutOfRlnProofs      retryable
     │   └── NodeFailure         retryable: 5xx without a better name
-    └── EnvironmentFailure      nobody is wrong; the surroundings are
+    └── EnvironmentFailure      neither side is wrong; the surroundings are
         ├── NodeUnreachable     retryable: no connection, no answer in time, cut in the middle
         ├── NoPeers             retryable: the node found no peer that could do it
         ├── WrongNetwork        a peer of another cluster, or of none of our shards
         └── EndpointMissing     the node does not offer this API
 
-Two axes: the class says who is wrong, `retryable` whether the same call may succeed later by
+Two axes: the class says which side is wrong, `retryable` whether the same call may succeed later by
 itself. `retryable` is not a promise that repeating is harmless: `NodeUnreachable.sent` says
 whether the node may have acted already.
 """

@@ -16,7 +16,7 @@ def message_hash(pubsub_topic: str, message: WakuMessage) -> bytes:
     signed, big-endian. `version`, `ephemeral` and `proof` do not count.
 
     DIVERGES: js-waku leaves the 8 bytes out when the timestamp is absent or 0; go-waku and nwaku,
-    who answer store queries, write 8 zero bytes, and so does this. Always send a timestamp.
+    which answer store queries, write 8 zero bytes, and so does this. Always send a timestamp.
     """
     digest = sha256(pubsub_topic.encode())
     digest.update(message.payload)

@@ -1,7 +1,7 @@
 """What travels between a client and a node, as plain values.
 
 Field names are those of the REST API in snake case. Times are nanoseconds since 1970, hashes and
-cursors are 32 raw bytes whatever a node writes them as.
+cursors are 32 raw bytes, in every notation that a node writes.
 """
 
 from __future__ import annotations
@@ -259,7 +259,7 @@ class Health:
     node_health: str
     protocols: tuple[ProtocolHealth, ...] = ()
     connection_status: str | None = None
-    """Only newer nodes tell."""
+    """Only newer nodes report it."""
 
     def status_of(self, protocol: str) -> str:
         """Return the status of a protocol by nwaku's name for it, NOT_MOUNTED if not listed."""
@@ -278,7 +278,7 @@ class Peer:
     """nwaku's word: Connected, NotConnected, CannotConnect or CanConnect."""
     shards: tuple[int, ...] = ()
     pubsub_topics: tuple[str, ...] = ()
-    """Only go-waku tells; nwaku tells `shards`."""
+    """Only go-waku reports it; nwaku reports `shards`."""
     agent: str = ""
     origin: str = ""
     score: float | None = None
@@ -286,7 +286,7 @@ class Peer:
 
 @dataclass(frozen=True, slots=True)
 class ShardPeers:
-    """The relay or mesh peers of a shard; clusters are not told apart (nwaku)."""
+    """The relay or mesh peers of a shard; clusters are not distinguished (nwaku)."""
 
     shard: int
     peers: tuple[Peer, ...] = ()

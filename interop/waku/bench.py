@@ -37,8 +37,12 @@ from .peers import (
 )
 from .reaper import LABEL, Reaper, run_id, sweep
 
-NodeKind = Literal["store", "stock", "embedded"]
-Service = Literal["relay", "light"]
+NodeKind = Literal["store", "stock", "embedded", "python"]
+Service = Literal["relay", "light", "native"]
+"""How ours reach the service node: through a gateway's REST API, by relay or by light push and
+filter; or `native`, our own libp2p client, without a gateway. js-waku is always native."""
+EMBEDDED: Final = ("embedded", "python")
+"""Kinds of which ours need no gateway."""
 
 C = TypeVar("C", bound=Container)
 
@@ -48,6 +52,8 @@ NODE_ID: Final = "16Uiu2HAmHzBkRq62mG95vsjKMuYQBezZCtjPXYWUoyVxMxi71aB3"
 """The peer id that go-libp2p makes of `NODE_KEY`."""
 TCP_PORT, WS_PORT, REST_PORT = 60000, 60001, 8645
 STORE: Final = "/data/store"
+IDENTITY: Final = "/data/node.key"
+REACHED_AT: Final = b"libp2p peers reach it at "
 TOPIC: Final = "/reliable-channel/1/interop/proto"
 STOCK_FILTER_CACHE: Final = 30
 """Messages that go-waku's REST API keeps for a filter topic by default."""
@@ -139,7 +145,14 @@ class EmbeddedNode(Container):
     """`reliable-channel node`."""
 
     def parse(self, line: bytes) -> Event | None:
+        if line.startswith(REACHED_AT):
+            return {"event": "reached_at", "address": line.removeprefix(REACHED_AT).decode()}
         return {"event": "ready"} if line.startswith(b"listening on") else None
+
+    def address_of(self, transport: Literal["tcp", "ws"]) -> str:
+        """Its multiaddress, the same in all its lives."""
+        addresses = [str(event["address"]) for event in self.told("reached_at")]
+        return next(a for a in addresses if ("/ws/" in a) == (transport == "ws"))
 
 
 class BenchNetwork:
@@ -196,7 +209,10 @@ class BenchNetwork:
         """One of ours, with its gateway, started."""
         flags = ["--service", service, "--drop-incoming", str(drop_incoming), "--seed", "1"]
         gateway: Container | None = None
-        if self.kind == "embedded":
+        if service == "native":
+            flags = flags[2:]
+            node = self.node_address("tcp")
+        elif self.kind in EMBEDDED:
             node = f"http://{self.node.address}:{REST_PORT}"
         else:
             gateway = self.gateway(name, service)
@@ -214,6 +230,7 @@ class BenchNetwork:
         """One of js-waku, started; always by light push and filter."""
         flags = ["--drop-incoming", str(drop_incoming)]
         flags += ["--stock"] if self.kind == "stock" else []
+        flags += ["--unchanged"] if self.kind == "python" else []
         options = {**(JS_STOCK if self.kind == "stock" else JS_QUICK), **options}
         arguments = js_arguments(name, topic, self.node_address("ws"), options, *flags)
         peer = self._add(JsPeer, "js", arguments, name)
@@ -233,7 +250,7 @@ class BenchNetwork:
     def program_behind_gateway(self, name: str, source: Path) -> Container:
         """The same, with a gateway of its own, whose REST address is its one argument; the embedded
         node needs none."""
-        node = self.node if self.kind == "embedded" else self.gateway(name, "relay")
+        node = self.node if self.kind in EMBEDDED else self.gateway(name, "relay")
         python = str(Path(sys.executable).resolve())
         entrypoint = [python, "-c", source.read_text(), f"http://{node.address}:{REST_PORT}"]
         return self._add(Container, "ours", [], name, entrypoint=entrypoint)
@@ -250,15 +267,18 @@ class BenchNetwork:
 
     def node_address(self, transport: Literal["tcp", "ws"]) -> str:
         """The service node's multiaddress."""
+        if isinstance(self.node, EmbeddedNode):
+            return self.node.address_of(transport)
         end = {"tcp": f"tcp/{TCP_PORT}", "ws": f"tcp/{WS_PORT}/ws"}[transport]
         return f"/ip4/{self.node.address}/{end}/p2p/{NODE_ID}"
 
     def _service_node(self) -> Container:
         address = self._next_address()
         match self.kind:
-            case "embedded":
+            case "embedded" | "python":
                 arguments = ["node", "--host", address, "--port", str(REST_PORT)]
                 arguments += [] if self._forgets else ["--store", STORE]
+                arguments += _listening(address) if self.kind == "python" else []
                 return self._add(EmbeddedNode, "ours", arguments, "node", address)
             case "stock":
                 return self._add(StockNode, "stock", _stock_arguments(address), "node", address)
@@ -290,6 +310,12 @@ class BenchNetwork:
 
     def _next_address(self) -> str:
         return str(self._subnet[next(self._numbers)])
+
+
+def _listening(address: str) -> list[str]:
+    """Where `reliable-channel node` serves libp2p peers."""
+    tcp, ws = f"/ip4/{address}/tcp/{TCP_PORT}", f"/ip4/{address}/tcp/{WS_PORT}/ws"
+    return ["--listen", tcp, "--listen", ws, "--identity", IDENTITY]
 
 
 def _stock_arguments(address: str) -> list[str]:

@@ -30,12 +30,14 @@ from .report import joined, write_between
 BEGIN: Final = "<!-- benchmark: begin (make bench-interop PAGE=docs/interop.md) -->"
 END: Final = "<!-- benchmark: end -->"
 
-Kind = Literal["ours", "ours (light)", "js"]
-"""Ours by relay, ours by light push and filter as js-waku always is, and js-waku."""
+Kind = Literal["ours", "ours (light)", "ours (libp2p)", "js"]
+"""Ours by relay, by light push and filter, both through a gateway, by our libp2p client; and
+js-waku, which is a client, too."""
 Row = tuple[Kind, Kind]
 ROWS: Final[tuple[Row, ...]] = (
     *(("ours", "ours"), ("js", "js"), ("ours", "js"), ("js", "ours")),
     *(("ours (light)", "ours (light)"), ("ours (light)", "js"), ("js", "ours (light)")),
+    ("ours (libp2p)", "ours (libp2p)"),
 )
 """From whom to whom."""
 LONGEST_PAUSE_S: Final = 0.2
@@ -105,6 +107,8 @@ def play(network: BenchNetwork, row: Row, number: int, plan: Plan) -> Result:
                     peer = network.ours(name, service="relay", topic=topic)
                 case "ours (light)":
                     peer = network.ours(name, service="light", topic=topic)
+                case "ours (libp2p)":
+                    peer = network.ours(name, service="native", topic=topic)
             for container in {peer, peer.link}:
                 open_peers.callback(container.remove)
             return peer

@@ -4,13 +4,13 @@ CI runs."""
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import product
-from typing import TYPE_CHECKING, Any, Final, Literal, get_args
+from typing import Any, Final, Generic, Literal, TypeVar, get_args
 
 from .bench import NodeKind, Service
 from .defects import Defect
 
-if TYPE_CHECKING:
-    from .stage import Stage
+StageT = TypeVar("StageT")
+"""What a scenario plays on; `stage.py` knows cells, so cells do not know it."""
 
 Peers = Literal["ours-ours", "ours-js", "js-ours", "two-of-each"]
 SIDES: Final[dict[str, tuple[str, ...]]] = {
@@ -23,12 +23,12 @@ SIDES: Final[dict[str, tuple[str, ...]]] = {
 
 
 @dataclass(frozen=True, slots=True)
-class Scenario:
+class Scenario(Generic[StageT]):
     """What happens in a cell, and where it can happen."""
 
     number: str
     title: str
-    play: "Callable[[Stage], None]"
+    play: Callable[[StageT], None]
     nodes: Sequence[NodeKind] = get_args(NodeKind)
     peers: Sequence[Peers] = get_args(Peers)
     js_may_miss: Sequence[Defect] = ()
@@ -41,10 +41,10 @@ class Scenario:
 
 
 @dataclass(frozen=True, slots=True)
-class Cell:
+class Cell(Generic[StageT]):
     """One combination."""
 
-    scenario: Scenario
+    scenario: Scenario[StageT]
     peers: Peers
     node: NodeKind
     service: Service
@@ -61,13 +61,18 @@ class Cell:
 
     @property
     def makes_sense(self) -> bool:
-        """js-waku speaks libp2p, which the embedded node does not; the scenario says the rest."""
-        if self.node == "embedded" and self.peers != "ours-ours":
+        """js-waku and our native client speak libp2p: `python` is `embedded` that listens; the
+        scenario has the rest."""
+        if self.node == "embedded" and self.service == "native":
+            return False
+        if (self.node == "embedded" and self.peers != "ours-ours") or (
+            self.node == "python" and self.peers == "ours-ours"
+        ):
             return False
         return self.node in self.scenario.nodes and self.peers in self.scenario.peers
 
 
-def all_cells(scenarios: Sequence[Scenario]) -> Iterator[Cell]:
+def all_cells(scenarios: Sequence[Scenario[StageT]]) -> Iterator[Cell[StageT]]:
     """Every cell that makes sense."""
     axes = product(scenarios, get_args(Peers), get_args(NodeKind), get_args(Service))
     return (cell for cell in (Cell(*values) for values in axes) if cell.makes_sense)
@@ -82,6 +87,8 @@ COVERING: Final = (
     "1-ours-js-store-light",
     "1-ours-ours-stock-relay",
     "1-ours-ours-embedded-relay",
+    "1-ours-js-python-light",
+    "1-ours-js-store-native",
     "2-ours-ours-store-light",
     "2-js-ours-store-relay",
     "3a-ours-js-store-light",

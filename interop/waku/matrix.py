@@ -16,13 +16,13 @@ AT_ONCE: Final = 5
 """Cells that are played side by side; more and two cores are what is measured."""
 
 
-def cells(*, full: bool) -> list[Cell]:
+def cells(*, full: bool) -> list[Cell[Stage]]:
     """All cells that make sense, or the covering set, in the order in which they begin."""
     known = {cell.name: cell for cell in all_cells(SCENARIOS)}
     return list(known.values()) if full else [known[name] for name in COVERING]
 
 
-def play(bench: Bench, cell: Cell) -> tuple[Verdict, float]:
+def play(bench: Bench, cell: Cell[Stage]) -> tuple[Verdict, float]:
     """Play a cell on a network of its own; its verdict, and how many seconds it took.
 
     Raises:
@@ -41,7 +41,7 @@ class Matrix:
     """Cells under way; those that are `played` already are not begun."""
 
     def __init__(
-        self, bench: Bench, chosen: list[Cell], *, at_once: int, played: Played | None = None
+        self, bench: Bench, chosen: list[Cell[Stage]], *, at_once: int, played: Played | None = None
     ) -> None:
         self._bench = bench
         self._played = played
@@ -51,7 +51,7 @@ class Matrix:
             self.results[cell.name] = self._players.submit(self._play, cell)
             self.results[cell.name].add_done_callback(partial(_tell, cell.name))
 
-    def _play(self, cell: Cell) -> tuple[Verdict, float]:
+    def _play(self, cell: Cell[Stage]) -> tuple[Verdict, float]:
         if self._played is None:
             return play(self._bench, cell)
         if (before := self._played.get(cell)) is not None:

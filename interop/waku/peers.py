@@ -154,6 +154,10 @@ class JsPeer(Peer):
             f"requests; {len(unsent)} light pushes failed, the last {unsent[-1:]}"
         )
 
+    def found_in_store(self) -> int:
+        """Messages that its queries by hash found."""
+        return sum(event["found"] for event in self._store_queries("hash"))
+
     def _store_queries(self, by: str) -> list[Event]:
         return [event for event in self.told("store_queried") if event["by"] == by]
 

@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, replace
 from hashlib import sha256
 from pathlib import Path
+from typing import Any
 
 from .cells import Cell
 from .verdict import Verdict
@@ -23,7 +24,7 @@ class Played:
         self._directory = directory
         self._images = "\0".join(images[name] for name in sorted(images))
 
-    def get(self, cell: Cell) -> tuple[Verdict, float] | None:
+    def get(self, cell: Cell[Any]) -> tuple[Verdict, float] | None:
         """The verdict of a cell that passed, and the seconds it took."""
         try:
             kept = json.loads(self._file(cell).read_bytes())
@@ -32,7 +33,7 @@ class Played:
         verdict = kept["verdict"] | {"notes": tuple(kept["verdict"]["notes"])}
         return Verdict(**verdict), kept["took_s"]
 
-    def put(self, cell: Cell, verdict: Verdict, took_s: float) -> Verdict:
+    def put(self, cell: Cell[Any], verdict: Verdict, took_s: float) -> Verdict:
         """Keep a verdict; return it with the failures before it."""
         verdict = replace(verdict, failures=self._failures(cell))
         file = self._file(cell)
@@ -42,19 +43,19 @@ class Played:
         unfinished.replace(file)
         return verdict
 
-    def failed(self, cell: Cell, error: Exception) -> None:
+    def failed(self, cell: Cell[Any], error: Exception) -> None:
         """Note that a cell failed, and why, a line each time."""
         file = self._file(cell).with_suffix(".failures")
         file.parent.mkdir(parents=True, exist_ok=True)
         with file.open("a") as lines:
             lines.write(json.dumps(repr(error)) + "\n")
 
-    def _failures(self, cell: Cell) -> int:
+    def _failures(self, cell: Cell[Any]) -> int:
         try:
             return len(self._file(cell).with_suffix(".failures").read_text().splitlines())
         except FileNotFoundError:
             return 0
 
-    def _file(self, cell: Cell) -> Path:
+    def _file(self, cell: Cell[Any]) -> Path:
         what = f"{self._images}\0{inspect.getsource(cell.scenario.play)}"
         return self._directory / sha256(what.encode()).hexdigest()[:16] / f"{cell.name}.json"

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping
 from concurrent.futures import Future
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 from .bench import Service
 from .cells import Cell
@@ -19,7 +19,11 @@ HEAD: Final = (
     "|---|---|---|---|---|---|---|---|",
 )
 
-SERVICES: Final[dict[Service, str]] = {"relay": "relay", "light": "light push + filter"}
+SERVICES: Final[dict[Service, str]] = {
+    "relay": "relay",
+    "light": "light push + filter",
+    "native": "our libp2p client",
+}
 
 
 def write_table(page: Path, results: Mapping[str, Future[tuple[Verdict, float]]]) -> None:
@@ -56,7 +60,7 @@ def _lines(results: Mapping[str, Future[tuple[Verdict, float]]]) -> list[str]:
     return lines
 
 
-def _row(cell: Cell, result: Future[tuple[Verdict, float]]) -> str:
+def _row(cell: Cell[Any], result: Future[tuple[Verdict, float]]) -> str:
     axes = [_peers(cell), cell.node, SERVICES[cell.service]]
     if (error := result.exception()) is not None:
         return joined(["**fails**", *axes, "", "", "", f"{type(error).__name__}"])
@@ -68,11 +72,11 @@ def _row(cell: Cell, result: Future[tuple[Verdict, float]]) -> str:
     return joined([passes, *axes, *numbers, missed or nothing])
 
 
-def _peers(cell: Cell) -> str:
+def _peers(cell: Cell[Any]) -> str:
     return "two of each" if cell.peers == "two-of-each" else cell.peers.replace("-", " ↔ ")
 
 
-def _notes(noted: Iterable[tuple[Cell, tuple[str, ...]]]) -> list[str]:
+def _notes(noted: Iterable[tuple[Cell[Any], tuple[str, ...]]]) -> list[str]:
     """What was noted, once for all cells of the same peers that say the same."""
     places: dict[tuple[str, tuple[str, ...]], list[str]] = {}
     for cell, notes in noted:

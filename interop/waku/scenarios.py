@@ -22,7 +22,7 @@ SIZE_RETRIES: Final = 4
 REPAIR_PATIENCE_S: Final = 90
 """js-waku asks for three messages at a time, in sync messages that are up to 15 s apart."""
 WITH_JS: Final = ("ours-js", "js-ours", "two-of-each")
-WITH_STORE: Final = ("store", "embedded")
+WITH_STORE: Final = ("store", "embedded", "python")
 
 
 def conversation(stage: Stage) -> None:
@@ -62,7 +62,9 @@ def js_recovers_from_store(stage: Stage) -> None:
         misser.command("stop_dropping")
     stage.speak(3, *stage.ours)
     stage.settle()
-    assert sum(e["found"] for e in _store_queries(stage, "hash", js=True)) > 0
+    if stage.cell.node == "store":
+        assert sum(e["found"] for e in _store_queries(stage, "hash", js=True)) > 0
+    assert all(misser.found_in_store() for misser in stage.js)
 
 
 def js_recovers_by_repair(stage: Stage) -> None:
@@ -247,7 +249,7 @@ SCENARIOS: Final = (
     Scenario(
         *("3a", "js-waku misses 30 % and recovers from Store with our hints"),
         js_recovers_from_store,
-        nodes=("store",),
+        nodes=("store", "python"),
         peers=WITH_JS,
     ),
     Scenario(

@@ -32,7 +32,7 @@ JS_PATIENCE_S: Final = 40
 class Stage:
     """A network and the participants of a cell, in the order in which they come."""
 
-    def __init__(self, cell: Cell, network: BenchNetwork) -> None:
+    def __init__(self, cell: "Cell[Stage]", network: BenchNetwork) -> None:
         self.cell = cell
         self.network = network
         self.peers: list[Peer] = []

@@ -1,6 +1,7 @@
 """What a full run has played is not played again, unless something changed."""
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -14,7 +15,7 @@ IMAGES = {"node": "node-1", "js": "js-1", "ours": "ours-1"}
 
 
 @pytest.mark.parametrize("cell", CELLS[:: len(CELLS) // 10], ids=lambda cell: cell.name)
-def test_a_verdict_is_kept_for_the_same_images(tmp_path: Path, cell: Cell) -> None:
+def test_a_verdict_is_kept_for_the_same_images(tmp_path: Path, cell: Cell[Any]) -> None:
     verdict = Verdict(cell.name, 400, "babd", {"a-defect": 2}, ("js-2 holds 23",))
     Played(tmp_path, IMAGES).put(cell, verdict, 72.5)
     assert Played(tmp_path, dict(reversed(IMAGES.items()))).get(cell) == (verdict, 72.5)

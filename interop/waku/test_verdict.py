@@ -73,7 +73,7 @@ class WrittenJs(Written, JsPeer):
 
 def stage(ours: WrittenOurs, js: WrittenJs, *may_miss: Defect) -> Stage:
     """Where one of ours said `a` and then js-waku `b`, which came after `a`."""
-    scenario = Scenario("0", "written", lambda stage: None, js_may_miss=may_miss)
+    scenario: Scenario[Stage] = Scenario("0", "written", lambda stage: None, js_may_miss=may_miss)
     network: Any = type("Network", (), {"has_store": True})
     made = Stage(Cell(scenario, "ours-js", "store", "light"), network)
     made.peers = [ours, js]

@@ -1,4 +1,8 @@
-"""The options of a channel as flags: every command that opens a channel has the same ones."""
+"""The options of a channel as flags: every command that opens a channel has the same ones.
+
+`--help` shows the few that people need, `--help-all` all of them. `-o name=value`, the environment
+and a file give every option as well (`reliable_channel.config`).
+"""
 
 import functools
 import inspect
@@ -9,89 +13,105 @@ from typing import TYPE_CHECKING, Annotated, Any, Concatenate, Final, ParamSpec,
 
 import typer
 
+from ..config import channel_settings, check_channel_name, from_text
 from ..options import ChannelOptions, PresetName, option_texts
 
 if TYPE_CHECKING:
     from ..channel import ReliableChannel
 
-DEFAULT_NODE = "http://127.0.0.1:8645"
+DEFAULT_NODE: Final = "http://127.0.0.1:8645"
+DEFAULT_CHANNEL: Final = "general"
 
 P = ParamSpec("P")
 
-_COMMON: dict[str, tuple[Any, Any]] = {
-    "node": (
-        Annotated[
-            list[str],
-            typer.Option(
-                "--node",
-                "--url",
-                envvar="RELIABLE_CHANNEL_NODE",
-                help="REST address of a Waku node (`reliable-channel node` starts one), or another "
-                "network: udp+multicast://239.1.2.3:5007 for a LAN without any node; or service "
-                "peers: /dns4/…/wss/p2p/16Uiu2…, enrtree://…. Give several "
-                "to have each stand in for the others.",
-            ),
-        ],
-        [DEFAULT_NODE],
-    ),
-    "channel_id": (
-        Annotated[str, typer.Option("--channel-id", "--channel", help="The channel.")],
-        "general",
-    ),
-    "sender_id": (
-        Annotated[
-            str,
-            typer.Option("--sender-id", "--sender", help="Who you are; unique in the channel."),
-        ],
-        inspect.Parameter.empty,
-    ),
-    "state": (
-        Annotated[
-            str | None,
-            typer.Option(
-                envvar="RELIABLE_CHANNEL_STATE",
-                help="Where the channel's state outlives the process: sqlite:///path, or memory: "
-                "for nowhere.",
-            ),
-        ],
-        None,
-    ),
-    "encryption": (
-        Annotated[
-            str | None,
-            typer.Option(
-                envvar="RELIABLE_CHANNEL_ENCRYPTION",
-                help="What seals the channel: a URL that a plugin knows.",
-            ),
-        ],
-        None,
-    ),
-    "preset": (
-        Annotated[
-            PresetName,
-            typer.Option(
-                help="Options for a kind of group (docs/choosing.md); single options override it.",
-            ),
-        ],
-        "documented",
-    ),
-    "journal": (
-        Annotated[
-            Path | None,
-            typer.Option(help="Append every event and wire message to this file (JSON lines)."),
-        ],
-        None,
-    ),
+
+def _flag(*names: str, help: str, hidden: bool = False, metavar: str | None = None) -> Any:
+    return typer.Option(*names, help=help, hidden=hidden, metavar=metavar, show_default=False)
+
+
+_COMMON: Final[dict[str, Any]] = {
+    "node": Annotated[
+        list[str] | None,
+        _flag(
+            "--node",
+            "--url",
+            metavar="URL",
+            help="A Waku node's REST address (`reliable-channel node` starts one), a service "
+            "peer's multiaddress, or the URL of another network, such as "
+            "udp+multicast://239.1.2.3:5007. Repeat it for nodes that replace each other. "
+            f"[default: {DEFAULT_NODE}]",
+        ),
+    ],
+    "channel_id": Annotated[
+        str | None,
+        _flag(
+            "--channel-id",
+            "--channel",
+            metavar="ID",
+            help=f"The channel. [default: {DEFAULT_CHANNEL}]",
+        ),
+    ],
+    "sender_id": Annotated[
+        str | None,
+        _flag(
+            "--sender-id",
+            "--sender",
+            metavar="ID",
+            help="Your name, unique in the channel. [required]",
+        ),
+    ],
+    "state": Annotated[
+        str | None,
+        _flag("--state", metavar="URL", help="Where state is kept: sqlite:///path, or memory:."),
+    ],
+    "encryption": Annotated[
+        str | None,
+        _flag("--encryption", metavar="URL", help="An encryption that a plugin provides."),
+    ],
+    "preset": Annotated[
+        PresetName | None,
+        _flag(
+            "--preset",
+            metavar="NAME",
+            help="Options for a kind of group: small-group, large-group, no-store or lan.",
+        ),
+    ],
+    "config": Annotated[
+        Path | None,
+        _flag("--config", metavar="FILE", help="A TOML file with a table [channel]."),
+    ],
+    "option": Annotated[
+        list[str] | None,
+        _flag(
+            "-o",
+            "--option",
+            metavar="NAME=VALUE",
+            help="Any option, such as -o retry_interval_ms=5000; --help-all lists them.",
+        ),
+    ],
+    "journal": Annotated[
+        Path | None,
+        _flag(
+            "--journal",
+            hidden=True,
+            metavar="FILE",
+            help="Append every event and wire message to this file (JSON lines).",
+        ),
+    ],
 }
+"""Flags beside those of single options."""
 
 
 @dataclass(frozen=True)
 class ChannelArguments:
-    """What the flags said."""
+    """The arguments of a channel that flags, environment and file gave."""
 
-    common: dict[str, Any]
-    options: dict[str, Any]
-    """Those that were given."""
+    given: dict[str, Any]
+
+    @property
+    def state(self) -> str | None:
+        """The state that was named."""
+        return self.given.get("state")
 
     def channel(
         self, *, default_state: str | None = None, wait_for_node: bool = False
@@ -99,51 +119,101 @@ class ChannelArguments:
         """The channel they describe.
 
         Raises:
-            ValueError: an option outside what is allowed.
+            ValueError: an option outside of its limits.
         """
         from ..channel import ReliableChannel
 
         # Without a share of its own a channel cannot be cut off, which `peer` may want.
-        options = {"wait_for_node": wait_for_node, "drop_incoming": 0.0, **self.options}
-        common = self.common | {"state": self.common["state"] or default_state}
-        if "network" in self.options and common["node"] == [DEFAULT_NODE]:
-            common["node"] = None  # the network names its own peers
-        return ReliableChannel(**common, **options)
+        given = {"wait_for_node": wait_for_node, "drop_incoming": 0.0, **self.given}
+        given.setdefault("channel_id", DEFAULT_CHANNEL)
+        given["state"] = self.state or default_state
+        if "network" not in given:  # which names its own peers
+            given.setdefault("node", [DEFAULT_NODE])
+        return ReliableChannel(**given)
 
 
 def with_channel_flags(
     command: Callable[Concatenate[ChannelArguments, P], None],
 ) -> Callable[..., None]:
-    """Give `command` the flags of a channel; it gets them as its first argument,
-    `ChannelArguments`."""
+    """Give `command` the flags of a channel; its first argument is their `ChannelArguments`."""
 
     @functools.wraps(command)
     def wrapper(**values: Any) -> None:
-        common = {name: values.pop(name) for name in _COMMON}
-        options = {name: values.pop(name) for name in _option_parameters}
-        options = {name: value for name, value in options.items() if value is not None}
-        command(ChannelArguments(common, options), **values)  # type: ignore[call-arg]
+        values.pop(_HELP_ALL.name)
+        names = [*_COMMON, *_option_parameters]
+        given = {name: value for name in names if (value := values.pop(name)) is not None}
+        command(_arguments(given), **values)  # type: ignore[call-arg]
 
     own = list(inspect.signature(command, eval_str=True).parameters.values())[1:]
     shared = [
-        inspect.Parameter(
-            name, inspect.Parameter.KEYWORD_ONLY, annotation=annotation, default=default
-        )
-        for name, (annotation, default) in _COMMON.items()
+        inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, annotation=annotation, default=None)
+        for name, annotation in _COMMON.items()
     ]
     keyword_only = [
         parameter.replace(kind=inspect.Parameter.KEYWORD_ONLY)
-        for parameter in [*own, *shared, *_option_parameters.values()]
+        for parameter in [*own, *shared, _HELP_ALL, *_option_parameters.values()]
     ]
     wrapper.__signature__ = inspect.Signature(keyword_only)  # type: ignore[attr-defined]
     wrapper.__annotations__ = {p.name: p.annotation for p in keyword_only}
     return wrapper
 
 
+def _arguments(flags: dict[str, Any]) -> ChannelArguments:
+    """Flags over `-o`, over the environment, over the file.
+
+    Raises:
+        ValueError: a name or a value is unusable, or there is no `sender_id`.
+        OSError: the file cannot be read.
+    """
+    given = channel_settings(flags.pop("config", None))
+    for text in flags.pop("option", None) or ():
+        name, equals, value = text.partition("=")
+        name = name.strip().replace("-", "_")
+        if not equals:
+            raise ValueError(f"`-o {text}` must be of the form NAME=VALUE")
+        check_channel_name(name, "-o")
+        given[name] = from_text(name, value, f"-o {name}")
+    given |= {name: value for name, value in flags.items() if value != []}
+    if "sender_id" not in given:
+        raise ValueError(
+            "`sender_id` is missing: your name in the channel; give --sender-id NAME, or set "
+            "RELIABLE_CHANNEL_SENDER_ID"
+        )
+    return ChannelArguments(given)
+
+
+def _show_all(context: typer.Context, wanted: bool) -> None:
+    """Print the help with all flags, and end."""
+    if wanted:
+        for parameter in context.command.params:
+            if hasattr(parameter, "hidden"):
+                parameter.hidden = False
+        typer.echo(context.get_help())
+        raise typer.Exit
+
+
+_HELP_ALL: Final = inspect.Parameter(
+    "help_all",
+    inspect.Parameter.KEYWORD_ONLY,
+    annotation=Annotated[
+        bool,
+        typer.Option(
+            "--help-all",
+            is_eager=True,
+            expose_value=False,
+            callback=_show_all,
+            help="Show the flags of all options, and exit.",
+        ),
+    ],
+    default=False,
+)
 NO_FLAGS: Final = frozenset({"marker", "marker_required", "require_signatures"})
-"""Options of which a command line has nothing to say: they go with bytes, or with a signing."""
+"""Options that go with bytes, or with an object."""
 NAMES: Final = frozenset({"id_function", "retrieval_strategy", "retry_policy", "wire_profile"})
 """Options of which a command line can only give the name."""
+
+FILES: Final = frozenset({"ca_file", "rate_limit_file"})
+"""Options that are the path of a file."""
 
 
 def _parameters() -> dict[str, inspect.Parameter]:
@@ -152,7 +222,7 @@ def _parameters() -> dict[str, inspect.Parameter]:
     What is not given stays None, so that the wire profile can choose its own default.
     """
     hints, help_texts = get_type_hints(ChannelOptions), option_texts()
-    hints |= dict.fromkeys(NAMES, str) | {"rate_limit_file": Path}
+    hints |= dict.fromkeys(NAMES, str) | dict.fromkeys(FILES, Path)
     found = {}
     for field in fields(ChannelOptions):
         if field.name in NO_FLAGS:
@@ -160,10 +230,8 @@ def _parameters() -> dict[str, inspect.Parameter]:
         flag = "--" + field.name.replace("_", "-")
         if hints[field.name] is bool:
             flag = f"{flag}/--no-{flag[2:]}"
-        default = "" if field.default is None else f" \\[default: {field.default}]"
-        option = typer.Option(
-            flag, help=help_texts[field.name] + default, rich_help_panel="Channel options"
-        )
+        default = "" if field.default is None else f" [default: {field.default}]"
+        option = _flag(flag, help=help_texts[field.name] + default, hidden=True)
         found[field.name] = inspect.Parameter(
             field.name,
             inspect.Parameter.KEYWORD_ONLY,

@@ -1,9 +1,11 @@
 """`reliable-channel chat`: type and read in a terminal."""
 
+import logging
+import signal
 import sys
 import time
 from contextlib import suppress
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 import anyio
 import typer
@@ -12,20 +14,25 @@ from rich.text import Text
 from ..errors import SdsError, StateError
 from ..events import (
     DeliveryFailed,
+    EphemeralReceived,
     Event,
     MessageAcknowledged,
     MessageLost,
     MessageReceived,
+    MessageSent,
     SendFailed,
     StateDegraded,
+    SyncReceived,
     TransportDegraded,
     TransportRecovered,
 )
 from ..program import run
 from ..terminal_text import printable, printable_name
 from .channel_flags import ChannelArguments, with_channel_flags
-from .console import out, show, terminal_restored
+from .console import out, terminal_restored
+from .own_messages import OwnMessages
 from .personal import personal_channel
+from .screen import Screen
 
 if TYPE_CHECKING:
     from ..channel import ReliableChannel
@@ -34,6 +41,14 @@ COLOURS = ("cyan", "magenta", "green", "yellow", "blue", "red")
 PROMPT = "> "
 EARLIER = 10
 """Messages of an earlier session that are shown at the start."""
+HEARD: Final = 1_000
+"""Participants whose last sign is remembered; the one not heard for longest is forgotten."""
+HELP: Final = (
+    "/who  participants, and when each was heard last",
+    "/why  what happened to your last messages, and what does not work",
+    "/quit leaves, as Ctrl-D does; //text sends a text that begins with /",
+)
+PENDING, TICK, CROSS = ("·", "dim"), ("✓", "green"), ("✗", "red")
 
 
 def register(app: typer.Typer) -> None:
@@ -42,8 +57,14 @@ def register(app: typer.Typer) -> None:
 
 
 def chat(arguments: ChannelArguments) -> None:
-    """Chat in a terminal. What you type is sent line by line; a tick says that somebody has it."""
+    """Chat in a terminal. What you type is sent line by line; a tick means that a peer has it.
+
+    `/who` shows the participants, `/why` what happened to your messages, `/help` all commands.
+    """
     with terminal_restored():
+        if sys.stdout.isatty() and not logging.root.handlers:
+            # What the log warns of is shown in the conversation; lines between would tear it.
+            logging.getLogger("reliable_channel").addHandler(logging.NullHandler())
         try:
             run(_main, arguments)
         finally:
@@ -53,66 +74,158 @@ def chat(arguments: ChannelArguments) -> None:
 
 async def _main(arguments: ChannelArguments) -> None:
     async with personal_channel(arguments) as channel, anyio.create_task_group() as tasks:
+        conversation = Conversation(channel, Screen(PROMPT if sys.stdin.isatty() else ""))
+        conversation.begin()
+        tasks.start_soon(conversation.show_events)
+        if conversation.screen.is_terminal:
+            tasks.start_soon(_follow_resizes, conversation.screen)
+        await conversation.read_lines()
+        tasks.cancel_scope.cancel()
+
+
+async def _follow_resizes(screen: Screen) -> None:
+    with anyio.open_signal_receiver(signal.SIGWINCH) as signals:
+        async for _ in signals:
+            screen.resized()
+
+
+class Conversation:
+    """A channel, and what a person sees of it."""
+
+    def __init__(self, channel: "ReliableChannel", screen: Screen) -> None:
+        self.screen = screen
+        self._channel = channel
+        self._own = OwnMessages()
+        self._heard_ms: dict[str, int] = {}
+
+    def begin(self) -> None:
+        """Show where we are, the participants, and the end of the history."""
+        channel, show = self._channel, self.screen.show
         out.print(
             Text.assemble(
                 "channel ",
                 (printable(channel.channel_id), "bold"),
                 f" on {printable(channel.content_topic)}, you are ",
                 (printable_name(channel.sender_id), "bold"),
-                "; Ctrl-D leaves",
+                "; /help lists commands, Ctrl-D leaves",
             ),
             soft_wrap=True,
         )
-        for entry in channel.log(last=EARLIER):
-            clock = time.strftime("%H:%M", time.localtime(entry.lamport_timestamp / 1000))
+        earlier = channel.log(last=EARLIER)
+        for entry in earlier:
+            self._heard(entry.sender_id, entry.lamport_timestamp)
+            clock = _clock(entry.lamport_timestamp)
             show(Text(f"{clock} {printable_name(entry.sender_id)} {_text(entry.content)}", "dim"))
-        texts: dict[str, str] = {}
-        tasks.start_soon(_show_events, channel, texts)
-        await _read_lines(channel, texts)
-        tasks.cancel_scope.cancel()
+        if earlier:
+            others = ", ".join(printable_name(name) for name in self._others())
+            show(Text(f"── history ends here{f'; with {others}' if others else ''} ──", "dim"))
 
+    async def read_lines(self) -> None:
+        """Send what is typed, line by line, until the end of the input."""
+        with suppress(ImportError, AttributeError):
+            import readline  # gives `input` its line editing
 
-async def _read_lines(channel: "ReliableChannel", texts: dict[str, str]) -> None:
-    with suppress(ImportError):
-        import readline  # noqa: F401 - gives `input` its line editing
-    prompt = PROMPT if sys.stdin.isatty() else ""
-    while True:
+            # Called once the prompt is there; before, nothing has to be kept below other lines.
+            readline.set_pre_input_hook(self.screen.typing)
+        prompt = PROMPT if sys.stdin.isatty() else ""
+        while True:
+            try:
+                line = await anyio.to_thread.run_sync(input, prompt, abandon_on_cancel=True)
+            except EOFError:
+                return
+            self.screen.typed(line)
+            if self.screen.is_terminal and line.startswith("/") and not line.startswith("//"):
+                if line.strip() in ("/quit", "/exit"):
+                    return
+                self._obey(line.strip())
+            elif line.strip():
+                is_escaped = self.screen.is_terminal and line.startswith("//")
+                await self._send(line[1:] if is_escaped else line)
+
+    async def show_events(self) -> None:
+        """Show what happens, until the channel is closed."""
+        async for event in self._channel.events():
+            self._note(event)
+            if line := _line(event):
+                self.screen.show(line)
+
+    async def _send(self, line: str) -> None:
         try:
-            line = await anyio.to_thread.run_sync(input, prompt, abandon_on_cancel=True)
-        except EOFError:
-            return
-        if not line.strip():
-            continue
-        try:
-            request = await channel.send(line.encode())
+            request = await self._channel.send(line.encode())
         except (SdsError, StateError) as error:
-            _print_above(Text(f"not sent: {error}", "red"))
+            self.screen.show(Text(f"not sent: {error}", "red"))
+            return
+        shown = None
+        if self.screen.is_terminal:
+            clock, name = _clock(_now_ms()), printable_name(self._channel.sender_id)
+            text = Text.assemble((clock, "dim"), " ", (name, "bold"), f" {printable(line)}")
+            shown = self.screen.show(text, PENDING)
+        self._own.sent(request.message_id, printable(line), shown, _now_ms())
+
+    def _note(self, event: Event) -> None:
+        """Follow own messages and signs of others."""
+        if isinstance(event, MessageReceived | EphemeralReceived | SyncReceived):
+            is_new = event.sender_id not in self._heard_ms
+            self._heard(event.sender_id, _now_ms())
+            if is_new and event.sender_id != self._channel.sender_id and self.screen.is_terminal:
+                self.screen.show(Text(f"{printable_name(event.sender_id)} is here", "dim"))
+        elif isinstance(event, MessageSent):
+            self._own.published(event.message_id)
+        elif isinstance(event, MessageAcknowledged):
+            own = self._own.acknowledged(event.message_id, event.acknowledged_by)
+            if own is None:
+                return
+            if own.line is None or not self.screen.mark(own.line, *TICK):
+                by = printable_name(event.acknowledged_by)
+                self.screen.show(Text(f"✓ {by} has: {own.text}", "dim"))
+        elif isinstance(event, SendFailed | DeliveryFailed):
+            own = self._own.failed(event.message_id, event.reason)
+            if own is not None and own.line is not None:
+                self.screen.mark(own.line, *CROSS)
+            text = own.text if own is not None else ""
+            self.screen.show(Text(f"✗ {text}: {printable(event.reason)}", "red"))
+
+    def _obey(self, command: str) -> None:
+        show = self.screen.show
+        if command == "/who":
+            now_ms = _now_ms()
+            for name in self._others():
+                ago = _ago(now_ms - self._heard_ms[name])
+                show(Text(f"{printable_name(name)}, heard {ago}", "dim"))
+            if not self._others():
+                show(Text("no other participant was heard yet", "dim"))
+        elif command == "/why":
+            for text in self._own.why(self._channel.health(), _now_ms()):
+                show(Text(printable(text), "dim"))
         else:
-            texts[request.message_id] = printable(line)
+            if command != "/help":
+                show(Text(f"{printable(command)} is not a command", "red"))
+            for text in HELP:
+                show(Text(text, "dim"))
+
+    def _heard(self, sender_id: str, at_ms: int) -> None:
+        self._heard_ms.pop(sender_id, None)
+        self._heard_ms[sender_id] = at_ms
+        if len(self._heard_ms) > HEARD:
+            del self._heard_ms[next(iter(self._heard_ms))]
+
+    def _others(self) -> list[str]:
+        """Other participants, the one heard last first."""
+        return [name for name in reversed(self._heard_ms) if name != self._channel.sender_id]
 
 
-async def _show_events(channel: "ReliableChannel", texts: dict[str, str]) -> None:
-    async for event in channel.events():
-        if line := _line(event, texts):
-            _print_above(line)
-
-
-def _line(event: Event, texts: dict[str, str]) -> Text | None:
+def _line(event: Event) -> Text | None:
     match event:
         case MessageReceived(sender_id=sender, content=content, missing=missing):
             return Text.assemble(
-                (time.strftime("%H:%M"), "dim"),
+                (_clock(event.lamport_timestamp), "dim"),
                 " ",
                 (printable_name(sender), COLOURS[sum(sender.encode()) % len(COLOURS)]),
                 f" {_text(content)}",
                 (f" ({len(missing)} earlier message(s) lost)" if missing else "", "dim"),
             )
-        case MessageAcknowledged(message_id=message_id, acknowledged_by=by):
-            return Text(f"✓ {printable_name(by)} has: {texts.pop(message_id, '')}", "dim")
-        case SendFailed(reason=reason) | DeliveryFailed(reason=reason):
-            return Text(f"✗ {texts.pop(event.message_id, '')}: {printable(reason)}", "red")
         case MessageLost(sender_id=lost_sender):
-            author = printable_name(lost_sender) if lost_sender else "somebody"
+            author = printable_name(lost_sender) if lost_sender else "a peer"
             return Text(f"a message of {author} is lost", "red")
         case StateDegraded(reason=reason):
             return Text(f"this chat is kept in memory alone: {printable(reason)}", "yellow")
@@ -127,17 +240,19 @@ def _text(content: bytes) -> str:
     return printable(content.decode(errors="replace"))
 
 
-def _print_above(line: Text) -> None:
-    """Print without tearing the line that is being typed."""
-    if not (sys.stdin.isatty() and sys.stdout.isatty()):
-        show(line)
-        return
-    typed = ""
-    with suppress(ImportError):
-        import readline
+def _clock(at_ms: int) -> str:
+    try:
+        return time.strftime("%H:%M", time.localtime(at_ms / 1000))
+    except (OverflowError, ValueError, OSError):  # a Lamport timestamp can be any number
+        return "--:--"
 
-        typed = readline.get_line_buffer()
-    sys.stdout.write("\r\x1b[K")
-    show(line)
-    sys.stdout.write(PROMPT + typed)
-    sys.stdout.flush()
+
+def _now_ms() -> int:
+    return time.time_ns() // 1_000_000
+
+
+def _ago(ms: int) -> str:
+    for unit, length_ms in (("d", 86_400_000), ("h", 3_600_000), ("min", 60_000)):
+        if ms >= length_ms:
+            return f"{ms // length_ms} {unit} ago"
+    return f"{max(0, ms) // 1000} s ago"

@@ -68,18 +68,23 @@ def show(line: Text) -> None:
     """Print a line of a conversation.
 
     Where it is wider than the terminal, its other rows are indented: none of them can pass for
-    a line of somebody else.
+    a line of another participant.
     """
     if not out.is_terminal:
         out.print(line, soft_wrap=True)
         return
-    first, *others = line.wrap(out, max(_columns() - len(INDENT), 1), overflow="fold")
+    first, *others = rows_of(line)
     out.print(first, soft_wrap=True)
     for row in others:
         out.print(Text(INDENT) + row, soft_wrap=True)
 
 
-def _columns() -> int:
+def rows_of(line: Text) -> list[Text]:
+    """The rows of a line as wide as the terminal, less the indent of all but the first."""
+    return list(line.wrap(out, max(columns() - len(INDENT), 1), overflow="fold"))
+
+
+def columns() -> int:
     """The terminal's own width, where `COLUMNS` in the environment promises more."""
     with suppress(OSError):
         if own := os.get_terminal_size(out.file.fileno()).columns:

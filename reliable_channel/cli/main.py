@@ -5,6 +5,7 @@ import os
 import sys
 import threading
 from contextlib import suppress
+from textwrap import fill
 from typing import Annotated, Final, NoReturn
 
 import typer
@@ -17,21 +18,34 @@ from .plugin_commands import add_commands_of_plugins
 
 COMMANDS: Final = {
     "demo": "Watch five processes agree on one log though the network loses 30 % and cuts one off.",
-    "node": "Run a Waku node for development and tests: the REST API of nwaku, a message store, no "
-    "network.",
-    "chat": "Chat in a terminal. What you type is sent line by line; a tick says that somebody has "
+    "node": "Run a small Waku node: the REST API of nwaku, a message store, and with --listen a "
+    "service node for js-waku and other light clients.",
+    "chat": "Chat in a terminal. What you type is sent line by line; a tick means that a peer has "
     "it.",
     "send": "Send one message and print its id.",
     "listen": "Print the messages of a channel in causal order as they are delivered, one a line.",
-    "peer": "Take part in a channel, driven by JSON lines on standard input and telling all on "
-    "standard output.",
+    "peer": "Take part in a channel: commands are JSON lines on standard input, events on standard "
+    "output.",
+    "doctor": "Find out what is wrong with a set-up, and what to do.",
     "plugins": "List the plugins: their distributions, and the schemes and names that they "
     "register.",
 }
-"""Our commands, each in the module of its name; the texts are those of their own help."""
-EXIT_CODES: Final = "\n\n".join(
-    ["Exit status:", *(f"{code.value}: {code.meaning}" for code in ExitCode)]
+"""Our commands, each in the module of its name; the texts are those of their help."""
+STATE_COMMANDS: Final = {
+    "list": "List state files: the channel, the participant, and what is in it.",
+    "check": "Read every row of a file and print what is wrong with it; the exit status is 1 then.",
+    "export": "Print the messages of a file as JSON lines, in the order of the log.",
+    "prune": "Evict old messages and give the space back. Peers and Store still have them.",
+    "backup": "Copy a file, also while a channel has it open.",
+    "restore": "Put a copy in the place of a file; the earlier file stays beside it.",
+}
+"""Those of the group `state`."""
+HELP_COLUMNS: Final = 76
+EXIT_CODES: Final = "\b\nExit status:\n" + "\n".join(
+    fill(f"{code.value:3}  {code.meaning}", HELP_COLUMNS, subsequent_indent=5 * " ")
+    for code in ExitCode
 )
+"""The list for the end of the help; `\\b` keeps its lines."""
 
 
 def command_line() -> typer.Typer:
@@ -40,11 +54,16 @@ def command_line() -> typer.Typer:
         name="reliable-channel",
         no_args_is_help=True,
         pretty_exceptions_enable=False,
+        rich_markup_mode=None,  # whose tables cut off what is too wide
         context_settings={"help_option_names": ["-h", "--help"]},
     )
     app.callback(epilog=EXIT_CODES)(_reliable_channel)
     for name, summary in COMMANDS.items():
         lazy_command(app, name, f"{__package__}.{name}", summary)
+    state = typer.Typer(no_args_is_help=True, rich_markup_mode=None)
+    for name, summary in STATE_COMMANDS.items():
+        lazy_command(state, name, f"{__package__}.state", summary)
+    app.add_typer(state, name="state", help="State files: list, check, back up, prune.")
     add_commands_of_plugins(app)
     return app
 
@@ -88,7 +107,7 @@ def run() -> NoReturn:
 
 def _leave(status: int | str | None) -> NoReturn:
     """End now: Python would wait for a thread that waits for a line, which cannot be interrupted,
-    until somebody presses Enter."""
+    until Enter is pressed."""
     if threading.active_count() > 1:
         for stream in (sys.stdout, sys.stderr):
             with suppress(OSError, ValueError):

@@ -1,19 +1,46 @@
 """`reliable-channel node`: the embedded Waku node as a server."""
 
+import json
+import os
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import anyio
 import typer
 
 from waku.node.options import Behaviour
 
+from ..config import PREFIX, settings
 from .console import err
+from .personal import data_directory
 
 
 def register(app: typer.Typer) -> None:
     """Add the command."""
     app.command()(node)
+
+
+def configured(names: Mapping[str, bool], file: Path | None) -> dict[str, Any]:
+    """The flags that the table `[node]` of a file gives, and over them the environment.
+
+    `names` says which flags can be repeated.
+
+    Raises:
+        ValueError, OSError: as `reliable_channel.config.settings`.
+    """
+    found = settings("node", names, file)
+    for name in names:
+        text = os.environ.get(f"{PREFIX}NODE_{name.upper()}")
+        # Kubernetes sets …_PORT=tcp://10.0.0.1:8645 for a service named reliable-channel-node.
+        if text and not (name == "port" and text.startswith("tcp://")):
+            found[name] = text.split() if names[name] else text
+    return found
+
+
+def _configure(context: typer.Context, file: Path | None) -> None:
+    names = {str(one.name): getattr(one, "multiple", False) for one in context.command.params}
+    context.default_map = configured(names, file)
 
 
 def node(
@@ -36,6 +63,48 @@ def node(
     ] = None,
     store_node: Annotated[
         str | None, typer.Option(help="Only node to ask for Store, by its REST address.")
+    ] = None,
+    listen: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="Address at which to serve js-waku and other libp2p peers, such as"
+            " /ip4/0.0.0.0/tcp/8000/ws; also /tcp/60000 and, with a certificate, /tcp/8443/wss."
+        ),
+    ] = None,
+    announce: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="Address that libp2p peers are given instead, such as"
+            " /dns4/node.example/tcp/443/wss."
+        ),
+    ] = None,
+    identity: Annotated[
+        Path | None,
+        typer.Option(
+            help="File of the node's key for libp2p, made if absent; by default node.key among the"
+            " program's data."
+        ),
+    ] = None,
+    tls_certificate: Annotated[
+        Path | None, typer.Option(help="Certificate chain (PEM) for addresses with wss.")
+    ] = None,
+    tls_key: Annotated[
+        Path | None, typer.Option(help="Private key (PEM) of the certificate.")
+    ] = None,
+    known_peer: Annotated[
+        list[str] | None,
+        typer.Option(help="Record (enr:…) of another node, given to libp2p peers that ask."),
+    ] = None,
+    messaging: Annotated[
+        bool,
+        typer.Option("--messaging", help="Serve /messaging/v1, too, as newer logos-delivery does."),
+    ] = False,
+    relay_peer: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="Multiaddress of a go-waku, nwaku or other relay peer whose meshes to join; on"
+            " clusters without RLN (not 1)."
+        ),
     ] = None,
     cluster_id: Annotated[int, typer.Option(help="The network's cluster.")] = 1,
     num_shards: Annotated[int, typer.Option(min=1, help="The cluster's shards.")] = 8,
@@ -60,17 +129,31 @@ def node(
     token: Annotated[
         str | None,
         typer.Option(
-            envvar="RELIABLE_CHANNEL_NODE_TOKEN",
-            help="Answer only who sends it: clients write http://:TOKEN@host:port.",
+            help="Answer only who sends it: clients write http://:TOKEN@host:port. Better given as "
+            "RELIABLE_CHANNEL_NODE_TOKEN, which other users of the machine cannot see.",
         ),
     ] = None,
     admin: Annotated[
         bool, typer.Option(help="Serve /admin/v1, through which clients join other nodes.")
     ] = True,
+    as_json: Annotated[
+        bool, typer.Option("--json", help="Print the address as a JSON line.")
+    ] = False,
+    config: Annotated[
+        Path | None,
+        typer.Option(
+            is_eager=True,
+            expose_value=False,
+            callback=_configure,
+            metavar="FILE",
+            help="A TOML file with a table [node]; RELIABLE_CHANNEL_NODE_PORT=8645 and so on "
+            "override it.",
+        ),
+    ] = None,
 ) -> None:
-    """Run a Waku node for development and tests: the REST API of nwaku, a message store, no
-    network."""
-    from waku.node import NodeOptions, ServiceKind, serve
+    """Run a small Waku node: the REST API of nwaku, a message store, and with --listen a service
+    node for js-waku and other light clients."""
+    from waku.node import CannotListen, NodeOptions, ServiceKind, serve
 
     options = NodeOptions(
         cluster_id=cluster_id,
@@ -82,9 +165,32 @@ def node(
         allow_origins=tuple(allow_origin or ()),
         token=token,
         admin=admin,
+        messaging=messaging,
     )
 
+    listens = None
+    if listen:
+        try:
+            from waku.node import Listen
+        except ImportError as error:
+            raise CannotListen(str(error)) from error
+        listens = Listen(
+            tuple(listen),
+            announce=tuple(announce or ()),
+            identity=identity or data_directory() / "node.key",
+            tls_certificate=tls_certificate,
+            tls_key=tls_key,
+            known_peers=tuple(known_peer or ()),
+        )
+
+    def listening(addresses: tuple[str, ...]) -> None:
+        for address in addresses:
+            typer.echo(f"libp2p peers reach it at {address}")
+
     def started(address: str) -> None:
+        if as_json:
+            typer.echo(json.dumps({"event": "listening", "address": address}))
+            return
         typer.echo(f"listening on {address}")
         err.print(f"the API is described at {address}/docs; stop with Ctrl-C", style="dim")
 
@@ -101,7 +207,10 @@ def node(
             port=port,
             join=tuple(join or ()),
             service_nodes={kind: address for kind, address in named.items() if address},
+            listen=listens,
+            relay_peers=tuple(relay_peer or ()),
             started=started,
+            listening=listening,
         )
 
     anyio.run(main)

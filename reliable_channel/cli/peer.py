@@ -44,7 +44,7 @@ def peer(
         ),
     ] = False,
 ) -> None:
-    """Take part in a channel, driven by JSON lines on standard input and telling all on standard
+    """Take part in a channel: commands are JSON lines on standard input, events on standard
     output."""
     anyio.run(_main, arguments, manual_confirm)
 

@@ -1,4 +1,4 @@
-"""Channels of people, whose state is kept where nobody has to name a place."""
+"""Channels of people, whose state has a default place."""
 
 import os
 import shutil
@@ -22,22 +22,22 @@ _NAME: Final = "reliable-channel"
 
 def personal_state() -> str:
     """Where people's channels are kept when they do not say."""
-    return f"sqlite:///{_data_directory()}/{{channel_id}}/{{sender_id}}.db"
+    return f"sqlite:///{data_directory()}/{{channel_id}}/{{sender_id}}.db"
 
 
 @asynccontextmanager
 async def personal_channel(arguments: ChannelArguments) -> AsyncIterator["ReliableChannel"]:
     """The channel that the flags describe, open, with state unless they say otherwise.
 
-    The place nobody named belongs to the first of a person's commands; another one at the same time
+    The default place belongs to the first of a person's commands; another one at the same time
     goes without, which is enough to say something.
     """
-    default = personal_state() if arguments.common["state"] is None else None
+    default = personal_state() if arguments.state is None else None
     channel = arguments.channel(default_state=default)
     try:
         await channel.open()
     except StateInUse:
-        if arguments.common["state"] is not None:
+        if arguments.state is not None:
             raise
         err.print(
             f"{channel.sender_id} has this channel open in another command, which keeps its state; "
@@ -53,7 +53,7 @@ async def personal_channel(arguments: ChannelArguments) -> AsyncIterator["Reliab
         await channel.aclose()
 
 
-def _data_directory() -> Path:
+def data_directory() -> Path:
     """Where the platform keeps data of applications; what an earlier version kept where settings
     are moves there once."""
     if sys.platform in ("darwin", "win32"):
@@ -77,10 +77,10 @@ def _data_directory() -> Path:
 
 
 def _move(earlier: Path, directory: Path) -> None:
-    """Move a directory in which nobody has a state open.
+    """Move a directory in which no process has a state open.
 
     Raises:
-        Timeout: somebody has.
+        Timeout: a process has.
         OSError: it cannot be moved.
     """
     from filelock import FileLock

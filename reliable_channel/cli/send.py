@@ -1,6 +1,8 @@
 """`reliable-channel send`: one message from the shell, acknowledged or not."""
 
+import json
 import sys
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated
 
 import anyio
@@ -26,6 +28,17 @@ def register(app: typer.Typer) -> None:
     app.command()(with_channel_flags(send))
 
 
+@dataclass
+class Outcome:
+    """What became of a message."""
+
+    code: ExitCode
+    status: str
+    """`sent`, `acknowledged`, `failed`, `not-sent` or `not-acknowledged`."""
+    detail: str = ""
+    """The participant that acknowledged it, or why it failed."""
+
+
 def send(
     arguments: ChannelArguments,
     text: Annotated[str, typer.Argument(help="The message; `-` reads standard input.")],
@@ -33,6 +46,9 @@ def send(
         float,
         typer.Option(min=0, help="Seconds to wait for an acknowledgement; 0 only dispatches."),
     ] = 0.0,
+    as_json: Annotated[
+        bool, typer.Option("--json", help="Print the id and the outcome as one JSON line.")
+    ] = False,
 ) -> None:
     """Send one message and print its id.
 
@@ -44,14 +60,24 @@ def send(
     async def main() -> ExitCode:
         async with personal_channel(arguments) as channel:
             request = await channel.send(payload)
-            typer.echo(request.message_id)
-            return await outcome(channel, request, wait)
+            if not as_json:
+                typer.echo(request.message_id)
+            found = await outcome(channel, request, wait)
+        if as_json:
+            values = {"message_id": request.message_id, "request_id": request.request_id}
+            typer.echo(json.dumps({**values, "status": found.status, "detail": found.detail}))
+        elif found.status == "acknowledged":
+            by = printable_name(found.detail)
+            err.print(f"acknowledged by {by}", style="dim", markup=False)
+        elif found.code:
+            fail(found.detail)
+        return found.code
 
     code = run(main)
     raise typer.Exit(ExitCode.TERMINATED if code is None else code)
 
 
-async def outcome(channel: "ReliableChannel", request: "Request", wait_s: float) -> ExitCode:
+async def outcome(channel: "ReliableChannel", request: "Request", wait_s: float) -> Outcome:
     """Wait until the message is dispatched, or acknowledged when there is time for that."""
     is_dispatched = False
     with anyio.move_on_after(wait_s or DISPATCH_TIMEOUT_S):
@@ -60,19 +86,15 @@ async def outcome(channel: "ReliableChannel", request: "Request", wait_s: float)
                 case MessageSent(message_id=request.message_id):
                     is_dispatched = True
                     if not wait_s:
-                        return ExitCode.DONE
+                        return Outcome(ExitCode.DONE, "sent")
                 case MessageAcknowledged(message_id=request.message_id):
-                    by = printable_name(event.acknowledged_by)
-                    err.print(f"acknowledged by {by}", style="dim", markup=False)
-                    return ExitCode.DONE
+                    return Outcome(ExitCode.DONE, "acknowledged", event.acknowledged_by)
                 case (
                     SendFailed(message_id=request.message_id, reason=reason)
                     | DeliveryFailed(message_id=request.message_id, reason=reason)
                 ):
-                    fail(reason)
-                    return ExitCode.FAILED
+                    return Outcome(ExitCode.FAILED, "failed", reason)
     if not is_dispatched:
-        fail("no node took the message in time")
-        return ExitCode.NO_NODE
-    fail(f"nobody acknowledged the message within {wait_s:g} s; a longer --wait may help")
-    return ExitCode.FAILED
+        return Outcome(ExitCode.NO_NODE, "not-sent", "no node took the message in time")
+    late = f"nobody acknowledged the message within {wait_s:g} s; a longer --wait may help"
+    return Outcome(ExitCode.FAILED, "not-acknowledged", late)

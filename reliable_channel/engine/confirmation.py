@@ -1,6 +1,6 @@
 """Whether Store has what was sent, and has what did not come.
 
-A subscription that died is as quiet as a network in which nobody speaks; only Store shows the
+A subscription that died is as quiet as a network without traffic; only Store shows the
 difference (LIP 172, P2P reliability: one query by content topic serves both). Ephemeral messages
 are not stored, and not expected there.
 """
@@ -61,6 +61,10 @@ class Confirmation:
             awaited.newest_ns = timestamp_ns
             awaited.hashes.append(message_hash)
             self._message_ids[message_hash] = message_id
+
+    def is_own(self, message_hash: bytes) -> bool:
+        """Whether this is the hash of an own message."""
+        return message_hash in self._own
 
     def came_live(self, message_hash: bytes, arrival: Arrival) -> bool:
         """A message came by itself; return whether it shows that the subscription lives. Our own

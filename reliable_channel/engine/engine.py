@@ -24,9 +24,10 @@ from ..events import (
 )
 from ..options import ChannelOptions
 from ..repair_policies import RepairPolicy
-from ..sds.changes import CHANNEL, NO_RECORDER, Changes, Recorder, Tables, Value
+from ..sds.changes import CHANNEL, NO_CHANGES, NO_RECORDER, Changes, Recorder, Tables, Value
 from ..sds.events import Outgoing, OutgoingKind, RepairRequested
 from ..sds.recent import Recent
+from ..sds.statistics import SdsStatistics
 from ..state.base import Saved
 from ..state.errors import StateError
 from ..state.overlay import ArchiveOverlay
@@ -51,9 +52,12 @@ BUDGET_SPENT: Final = "rate_limit_messages"
 RESTART_MARGIN_MS: Final = 600_000
 """Overlap of the catch-up query after a restart: covers messages that were stored late, or stamped
 by a slow clock."""
+CANCELLED_REMEMBERED: Final = 10_000
+"""Ids of cancelled messages that are still to be taken out of the outbox."""
 JOINING_MS: Final = 60_000
 """How long a newcomer assumes that unknown references predate its join: two rounds of sync
 messages, in which the history of each participant is heard."""
+CANCELLED: Final = "the application cancelled it"
 HANDLED_HASHES: Final = 20_000
 """Hashes that are remembered, so that a message that Store gives again costs a look-up."""
 _FINAL: Final = frozenset({Outcome.DELIVERED, Outcome.DUPLICATE, Outcome.OWN, Outcome.UNWANTED})
@@ -70,8 +74,11 @@ _REFUSED_FOREVER: Final = frozenset(
 )
 """Refusals that the same bytes will meet again: reported once, however often Store gives them."""
 REORDERED_MS: Final = 200
-"""A message that was missing for less came late by itself; nobody repaired it."""
+"""A message that was missing for less came late by itself; it was not repaired."""
 _SENT_TWICE: Final = (OutgoingKind.CONTENT, OutgoingKind.RETRY)
+_EXPENDABLE: Final = (OutgoingKind.CONTROL, OutgoingKind.EPHEMERAL)
+"""Not tried again. A sync is, until a newer one takes its place: through a node that takes few
+messages a second, the first attempt seldom is the one that gets through."""
 
 
 class RandomSource(Protocol):
@@ -157,6 +164,7 @@ class Engine:
                 messages_per_epoch=options.rate_limit_messages_per_epoch,
                 epoch_period_s=options.rate_limit_epoch_period_s,
                 spent=spent,
+                in_hand=lambda: self.outbox.in_hand,
             )
             if options.rate_limit_enabled
             else None
@@ -165,6 +173,8 @@ class Engine:
         self._handled = Recent[bytes](HANDLED_HASHES)
         self._events: list[Event | Logged] = []
         self._accepted: Accepted | None = None
+        self._echoes = 0
+        self._cancelled = Recent[str](CANCELLED_REMEMBERED)
 
     # -- the beginning -----------------------------------------------------------------------------
 
@@ -259,6 +269,18 @@ class Engine:
             self._events.append(EphemeralDropped(message_id, refusal))
         return message_id
 
+    def cancel(self, message_ids: Sequence[str]) -> bool:
+        """Stop publishing and retrying a request; return whether it was pending.
+
+        Its messages stay in the log: later ones refer to them.
+        """
+        pending = [message_id for message_id in message_ids if message_id in self._requests]
+        for message_id in pending:
+            self._cancelled.add(message_id)
+            self.core.abandon(message_id)
+            self._events += self._translation.refused(message_id, CANCELLED)
+        return bool(pending)
+
     def confirm(self, event: Event) -> bool:
         """The application has handled an event; return whether that changes anything."""
         return self._unconfirmed is not None and self._unconfirmed.confirm(event)
@@ -291,6 +313,18 @@ class Engine:
     def was_handled(self, message_hash: bytes) -> bool:
         """Whether nothing new can come under this hash."""
         return message_hash in self._handled
+
+    def is_echo(self, message_hash: bytes) -> bool:
+        """Whether a message is an own one that came back for the first time; it is counted.
+
+        It brings nothing new, so it need not be decrypted and read. A journal has it all the same.
+        """
+        if self._notes_log or not self.confirmation.is_own(message_hash):
+            return False
+        self._handled.add(message_hash)
+        self.counters.received_live += 1
+        self._echoes += 1
+        return True
 
     def opened(self, sealed: Sealed, content: bytes, now_ms: int) -> None:
         """The content of a delivered message is decrypted."""
@@ -330,11 +364,11 @@ class Engine:
     def take(self, now_ms: int) -> Item | None:
         """The most urgent message that may go out now, counted in the budget.
 
-        `dispatched`, `refused` or `put_back` must follow. None where nothing waits, or not before
+        `dispatched`, `failed` or `refused` must follow. None where nothing waits, or not before
         `sends_at_ms`.
         """
         while (outgoing := self.outbox.first) is not None:
-            if self._is_obsolete(outgoing):
+            if self._is_obsolete(outgoing) or self._is_too_much(outgoing, now_ms):
                 self.outbox.take()
                 self.outbox.done()
                 continue
@@ -355,6 +389,7 @@ class Engine:
 
     def dispatched(self, item: Item, message_hash: bytes, timestamp_ns: int, now_ms: int) -> None:
         """A message is out."""
+        self._count_epoch(now_ms)
         self.outbox.done()
         self.counters.published += 1
         outgoing = item.outgoing
@@ -363,11 +398,26 @@ class Engine:
             self.core.dispatched(outgoing.message_id, now_ms, message_hash)
             self._events += self._requests.sent(outgoing.message_id, message_hash)
 
+    def failed(self, item: Item, now_ms: int) -> bool:
+        """The transport is away; return whether the message waits to go out after all."""
+        self._count_epoch(now_ms)
+        if item.outgoing.kind in _EXPENDABLE:
+            self.outbox.done()
+            return False
+        self.outbox.put_back(item)
+        return True
+
     def refused(self, outgoing: Outgoing, reason: str) -> None:
         """A message will never go out."""
         if outgoing.kind in _SENT_TWICE:
             self.core.abandon(outgoing.message_id)
             self._events += self._translation.refused(outgoing.message_id, reason)
+
+    def sds_statistics(self) -> SdsStatistics:
+        """The statistics of the core, with the own messages that it was spared."""
+        statistics = self.core.statistics()
+        statistics.counters.own_echoes += self._echoes
+        return statistics
 
     def explain_budget(self, now_ms: int) -> Budget:
         """What the rate limit lets out, what waits, and when that goes."""
@@ -404,8 +454,13 @@ class Engine:
             events += self._translation.public(event, now_ms)
         if self._unconfirmed is not None and (dropped := self._unconfirmed.newly_dropped()):
             events.append(UnconfirmedDropped(dropped))
-        changes = Changes() if self.unwritten is None else core.changes()
-        step = Step(changes, events, list(core.outgoing()), self._accepted)
+        outgoing, accepted = list(core.outgoing()), self._accepted
+        if self.unwritten is None:
+            if not (events or outgoing):
+                return ()
+            step = Step(NO_CHANGES, events, outgoing)
+        else:
+            step = Step(core.changes(), events, outgoing, accepted)
         self._events, self._accepted = [], None
         if self.unwritten is not None and not self.unwritten.add(step):
             return ()
@@ -459,18 +514,30 @@ class Engine:
         accepted.failure = _refusal(failure)
 
     def _is_obsolete(self, outgoing: Outgoing) -> bool:
-        """Whether it is a retry of a message that was acknowledged or given up meanwhile."""
+        """Whether it was cancelled, or is a retry of a message that was acknowledged or given up
+        meanwhile."""
+        if outgoing.kind is OutgoingKind.CONTENT or outgoing.is_spare:
+            return outgoing.message_id in self._cancelled
         return (
             outgoing.kind is OutgoingKind.RETRY
             and outgoing.message_id in self.core.log
             and outgoing.message_id not in self.core.unacknowledged
         )
 
+    def _is_too_much(self, outgoing: Outgoing, now_ms: int) -> bool:
+        """Whether the budget is short, and this does without it."""
+        return outgoing.is_spare and self.limit is not None and self.limit.is_short(now_ms)
+
     def _rate_limited(self, epoch_ends_at_ms: int) -> None:
         """The budget is spent; reported once an epoch."""
         if epoch_ends_at_ms != self._rate_limited_until_ms:
             self._rate_limited_until_ms = epoch_ends_at_ms
             self.emit(RateLimitReached(epoch_ends_at_ms, len(self.outbox)))
+
+    def _count_epoch(self, now_ms: int) -> None:
+        """Begin the epoch while a message is still in hand that may be out in it."""
+        if self.limit is not None:
+            self.limit.spent(now_ms)
 
     def _spend(self, spent: Spent) -> None:
         self._recorder.put(CHANNEL, BUDGET_EPOCH, spent.epoch_index)

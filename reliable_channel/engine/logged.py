@@ -9,7 +9,7 @@ from ..sds.log_entry import LogEntry
 
 @dataclass(frozen=True, slots=True)
 class Logged:
-    """A message entered the log. For the journal alone: what the application is told may come
+    """A message entered the log. For the journal alone: what the application receives may come
     later, in pieces put together, and not at all of own messages."""
 
     message_id: str

@@ -17,6 +17,10 @@ _NEWEST: Final = {
     OutgoingKind.EPHEMERAL: EPHEMERAL_LIMIT,
 }
 """The number of messages of a kind that are kept, the newest."""
+FRESH_NS: Final = 10_000_000_000
+"""A failed dispatch may have reached the node: within 10 s the same envelope goes again, which the
+network recognises as a repetition. A later one needs a new timestamp, since archives refuse old
+ones (nwaku: 20 s)."""
 
 
 @dataclass(order=True, slots=True, weakref_slot=True, unsafe_hash=True)
@@ -26,6 +30,12 @@ class Item:
     urgency: int
     number: int
     outgoing: Outgoing = field(compare=False)
+
+    def stamp_ns(self, wall_ns: int) -> int:
+        """The timestamp to send it with: that of its id while it is fresh, so that others can check
+        the id."""
+        id_ns = self.outgoing.timestamp_ns
+        return wall_ns if id_ns is None or abs(wall_ns - id_ns) >= FRESH_NS else id_ns
 
 
 class Outbox:
@@ -42,10 +52,19 @@ class Outbox:
         self._queued: set[tuple[OutgoingKind, str]] = set()
         self._newest: dict[OutgoingKind, deque[Outgoing]] = {kind: deque() for kind in _NEWEST}
         self._added = 0
-        self._in_hand = 0
+        self.in_hand = 0
+        """Messages that were taken, of which the transport has not answered."""
 
     def __len__(self) -> int:
-        return len(self._heap) + self._in_hand
+        return len(self._heap) + self.in_hand
+
+    def __contains__(self, message_id: str) -> bool:
+        """Whether a message of the application waits here, for the first time or again."""
+        queued = self._queued
+        return (OutgoingKind.CONTENT, message_id) in queued or (
+            OutgoingKind.RETRY,
+            message_id,
+        ) in queued
 
     def put(self, outgoing: Outgoing) -> None:
         """Add a message, unless the same is waiting."""
@@ -73,18 +92,18 @@ class Outbox:
         self._queued.discard((outgoing.kind, outgoing.message_id))
         if (newest := self._newest.get(outgoing.kind)) is not None:
             newest.remove(outgoing)
-        self._in_hand += 1
+        self.in_hand += 1
         return item
 
     def done(self) -> None:
         """A message that was taken needs no more."""
-        self._in_hand -= 1
+        self.in_hand -= 1
 
     def put_back(self, item: Item) -> None:
         """Return a message that the transport did not take, in its old place, unless newer ones of
         its kind took that meanwhile."""
         outgoing = item.outgoing
-        self._in_hand -= 1
+        self.in_hand -= 1
         if (newest := self._newest.get(outgoing.kind)) is not None:
             if len(newest) >= _NEWEST[outgoing.kind]:
                 return

@@ -4,6 +4,7 @@ The epoch index comes from the wall clock as RLN has it, `unix seconds // period
 count and the network's proofs agree on where an epoch ends.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final
 
@@ -12,6 +13,9 @@ from ..sds.events import OutgoingKind
 APPROACHED_SHARE: Final = 0.9
 """Above this share of the budget only the application's own messages go out (PR #89:
 "approached")."""
+
+SPARE_SHARE: Final = 0.4
+"""Up to this share of the budget spare messages go out at any moment of an epoch."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,21 +65,28 @@ class RateLimit:
     """Counts what goes out, and says whether more may.
 
     A clock that jumped back does not refill the budget: the count stays with the epoch it was made
-    in, as the network's does.
+    in, as the network's does. Messages that are on their way to the node when an epoch ends count
+    in the next one, too: they may be out in either. `in_hand` returns their number.
     """
 
     def __init__(
-        self, *, messages_per_epoch: int, epoch_period_s: int, spent: Spent | None = None
+        self,
+        *,
+        messages_per_epoch: int,
+        epoch_period_s: int,
+        spent: Spent | None = None,
+        in_hand: Callable[[], int] = lambda: 0,
     ) -> None:
         self.messages_per_epoch = messages_per_epoch
         self.epoch_period_s = epoch_period_s
         self._spent = spent or Spent(0, 0)
+        self._in_hand = in_hand
 
     def spent(self, now_ms: int) -> Spent:
         """What went out in this epoch."""
         index = now_ms // 1000 // self.epoch_period_s
         if index > self._spent.epoch_index:
-            self._spent = Spent(index, 0)
+            self._spent = Spent(index, self._in_hand())
         return self._spent
 
     def epoch_ends_at_ms(self, now_ms: int) -> int:
@@ -91,6 +102,14 @@ class RateLimit:
         if kind is OutgoingKind.CONTENT:
             return self.spent(now_ms).messages < self.messages_per_epoch
         return not self.is_approached(now_ms)
+
+    def is_short(self, now_ms: int) -> bool:
+        """Whether so much is spent, for this moment of the epoch, that spare messages are
+        dropped."""
+        period_ms = self.epoch_period_s * 1000
+        elapsed = 1 - max(0, self.epoch_ends_at_ms(now_ms) - now_ms) / period_ms
+        share = max(SPARE_SHARE, APPROACHED_SHARE * elapsed)
+        return self.spent(now_ms).messages >= share * self.messages_per_epoch
 
     def refuses_ephemeral(self, now_ms: int) -> str | None:
         """Why an ephemeral message is dropped now, or None."""
@@ -108,7 +127,7 @@ class RateLimit:
         return self._spent
 
     def explain(self, waiting: dict[str, int], now_ms: int) -> Budget:
-        """The state of the budget, and what it means for those who wait."""
+        """The state of the budget, and what it means for waiting messages."""
         spent = self.spent(now_ms)
         left, total = max(0, self.messages_per_epoch - spent.messages), sum(waiting.values())
         epochs = 0 if total <= left else -(-(total - left) // max(1, self.messages_per_epoch))

@@ -1,7 +1,7 @@
 """What is done for each missing message: obeys a policy, and learns what the policy is shown.
 
 Without I/O, like the core that it stands beside. Its owner calls `step` at the end of each step of
-the core, and tells what the core told and what was received. Other participants are asked no
+the core, and passes what the core emitted and what was received. Other participants are asked no
 earlier than the policy says; `engine/store_queries.py` makes the looks into Store that it plans.
 """
 
@@ -123,7 +123,7 @@ class Repairs:
         return list(self._plans.values())
 
     def looked(self, plans: Collection[RepairPlan], put_off: Collection[str], now_ms: int) -> None:
-        """A look into Store for these messages was in vain, or, for those whose ids are in
+        """A look into Store for these messages found nothing, or, for those whose ids are in
         `put_off`, not made in full."""
         for plan in plans:
             plan.looks += plan.message_id not in put_off

@@ -28,7 +28,8 @@ REQUEST_PROGRESS: Final = Table(
         ("failed", "INTEGER"),
     ),
 )
-"""Apart from the ids, which are written once: a long message has a hundred and a step for each."""
+"""Apart from the ids, which are written once: a long message has a hundred and a step for each.
+From the first step on."""
 SENDS: Final = Table(
     "sends",
     (
@@ -69,7 +70,7 @@ class _Request:
 
 
 class Requests:
-    """The requests under way. A request is forgotten when all its messages are settled."""
+    """The requests under way. A request is removed when all its messages have their result."""
 
     def __init__(self, recorder: Recorder = NO_RECORDER) -> None:
         self._recorder = recorder
@@ -78,12 +79,16 @@ class Requests:
     def __len__(self) -> int:
         return len(self._by_message)
 
+    def __contains__(self, message_id: str) -> bool:
+        """Whether a message is neither acknowledged nor failed."""
+        return message_id in self._by_message
+
     def accepted(self, request_id: str, message_ids: Sequence[str]) -> None:
         """Follow a request."""
         request = _Request(request_id, tuple(message_ids), unsettled=len(message_ids))
         self._by_message.update(dict.fromkeys(message_ids, request))
-        self._recorder.put(REQUESTS, request_id, json.dumps(request.message_ids))
-        self._record(request)
+        if self._recorder is not NO_RECORDER:
+            self._recorder.put(REQUESTS, request_id, json.dumps(request.message_ids))
 
     def withdrawn(self, message_ids: Sequence[str]) -> None:
         """A request was taken back before anything of it went out."""
@@ -122,7 +127,7 @@ class Requests:
                 if request.total > 1:
                     yield self._progress(request, "acknowledged", request.acknowledged)
                 if request.acknowledged == request.total:
-                    yield replace(event, message_id=first)
+                    yield event if request.total == 1 else replace(event, message_id=first)
             case DeliveryFailed():
                 told, request.failed = request.failed, True
                 self._settle(event.message_id)
@@ -130,7 +135,7 @@ class Requests:
                     yield replace(event, message_id=first)
 
     def refused(self, message_id: str, reason: str) -> SendFailed | None:
-        """A message will never go out: its request has failed, and that is told once."""
+        """A message will never go out: its request has failed, which is emitted once."""
         request = self._by_message.get(message_id)
         if request is None:
             return None
@@ -145,7 +150,7 @@ class Requests:
         for an acknowledgement."""
         steps = {row[0]: row[1:] for row in progress}
         for request_id, message_ids in rows:
-            sent, acknowledged, failed = steps[request_id]
+            sent, acknowledged, failed = steps.get(request_id, (0, 0, 0))
             assert isinstance(request_id, str) and isinstance(message_ids, str)
             assert isinstance(sent, int) and isinstance(acknowledged, int)
             request = _Request(

@@ -1,6 +1,6 @@
 """What to ask Store, and how: the rules, without I/O.
 
-`runtime/store_client.py` asks over a transport, and `sim/` in virtual time. When a missing
+`runtime/store_client.py` asks over a transport, and simulations in virtual time. When a missing
 message is looked for is its policy's to say (`repairs.py`): by retrieval hint, and by topic and
 time where that fails. js-waku's hints never match (it stamps a message twice, once for the hint and
 once for the wire), so a hint is a first try and no more.
@@ -20,7 +20,7 @@ LOOKBACKS_MS: Final = (60_000, 600_000, 3_600_000, 86_400_000, 30 * 86_400_000)
 """How far before it was noticed a missing message is looked for, one step further each time."""
 HINT_BYTES: Final = 32
 MOST_AT_ONCE: Final = 500
-"""Missing messages that are looked for in one round: those who referred to them have their turns,
+"""Missing messages that are looked for in one round: their referrers have their turns,
 so that references to nothing do not hold up all others."""
 REST: Final = 4
 """How many times as long as a search by time took no other one begins: a reference to nothing has
@@ -40,7 +40,7 @@ class ByHash:
 @dataclass(frozen=True, slots=True)
 class ByTime:
     """Everything that was stamped from `start_ms` to `end_ms`: a message is stamped anew when it is
-    sent again, so that there is no telling when a missing one was."""
+    sent again, so that the time of a missing one is unknown."""
 
     start_ms: int
     end_ms: int

@@ -1,6 +1,6 @@
 """Messages and reports that the application has not confirmed yet.
 
-They are emitted again after a restart. The table is bounded: where nobody confirms anything, the
+They are emitted again after a restart. The table is bounded: where nothing is confirmed, the
 oldest are dropped from it.
 """
 
@@ -27,12 +27,12 @@ from ..sds.log_entry import LogEntry
 UNCONFIRMED: Final = Table(
     "unconfirmed", (("number", "INTEGER"), ("message_id", "TEXT"), ("event", "TEXT"))
 )
-"""In the order of telling. A message's content stands in the log."""
+"""In the order of emission. A message's content is in the log."""
 
 UNCONFIRMED_LIMIT: Final = 100_000
 """Unconfirmed deliveries and reports; beyond, the oldest are dropped, a tenth at a time."""
 Report = MessageAcknowledged | DeliveryFailed | SendFailed | MessageLost
-"""What became of a message, told once."""
+"""The result of a message, emitted once."""
 REPORTS: Final = (MessageAcknowledged, DeliveryFailed, SendFailed, MessageLost)
 _BY_NAME: Final[dict[str, type[Report]]] = {kind.wire_name: kind for kind in REPORTS}
 
@@ -66,7 +66,7 @@ class Unconfirmed:
         return self._number(event.message_id, told)
 
     def report(self, event: Report) -> None:
-        """A report is about to be told."""
+        """A report is about to be emitted."""
         told = {"event": event.wire_name} | {
             field.name: _packed(getattr(event, field.name)) for field in fields(event)
         }

@@ -23,7 +23,7 @@ BACKLOG_LIMIT: Final = 100_000
 """Messages and reports in the backlog; the oldest are dropped beyond."""
 BACKLOG_LIMIT_BYTES: Final = 64 * 1024 * 1024
 """Content in the backlog that the log does not have in this form: long payloads, put together from
-their segments, and what encryption sealed inside SDS."""
+their segments, and what was encrypted inside SDS."""
 LASTING: Final = (MessageReceived, MessageAcknowledged, DeliveryFailed, SendFailed, MessageLost)
 """Events that a reader must not miss: messages, and what became of them."""
 

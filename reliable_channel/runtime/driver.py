@@ -1,6 +1,5 @@
 """The one owner of an engine: ends its steps, emits what is due, and keeps its time."""
 
-import logging
 from collections.abc import Callable, Sequence
 from typing import Final
 
@@ -10,16 +9,15 @@ from ..engine.engine import Engine
 from ..engine.logged import Logged
 from ..engine.outbox import Item
 from ..engine.steps import Step
-from ..events import Event, ReaderFellBehind, UnconfirmedDropped
+from ..events import Event
 from ..notifier import Notifier
 from ..sync_core import Arrival
 from ..transport.base import Envelope, Received, Source
+from .event_log import EventLog
 from .event_stream import EventStream
 from .journal import Journal
 from .observers import Observers
 from .sync_status import SyncStatusWatch
-
-_LOG: Final = logging.getLogger("reliable_channel")
 
 
 class Driver:
@@ -34,7 +32,7 @@ class Driver:
         *,
         journal: Journal | None,
         observers: Observers | None,
-        name: str,
+        log: EventLog,
     ) -> None:
         self.engine = engine
         self.now_ns = now_ns
@@ -54,7 +52,7 @@ class Driver:
         self._stream = stream
         self._journal = journal
         self._observers = observers
-        self._name = name
+        self._log = log
         self._earlier_deadline = Notifier()
         self._rings_at_ms: int | None = None
 
@@ -67,7 +65,8 @@ class Driver:
         engine = self.engine
         if now_ms is None:
             now_ms = self.now_ms()
-        self.let_out(engine.end_step(now_ms), now_ms)
+        if steps := engine.end_step(now_ms):
+            self.let_out(steps, now_ms)
         if engine.unwritten:
             self.to_write.notify()
         if engine.sealed:
@@ -130,8 +129,7 @@ class Driver:
         """Show an event to the journal, the observers and the readers, at once."""
         if self._journal is not None:
             self._journal.event(event, now_ms)
-        if isinstance(event, (ReaderFellBehind, UnconfirmedDropped)):
-            _LOG.warning("%s: %s", self._name, _warning(event))
+        self._log.event(event)
         if self._observers is not None:
             for failure in self._observers.tell(event, now_ms):
                 self.show(failure, now_ms)
@@ -140,27 +138,24 @@ class Driver:
     async def run(self) -> None:
         """Call the engine at its deadlines, for ever."""
         while True:
-            self._rings_at_ms = due_ms = self.engine.next_deadline_ms()
-            # In whole nanoseconds: a float of this size can reach the deadline before the clock.
-            wait_ns = None if due_ms is None else due_ms * 1_000_000 - self.now_ns()
-            if wait_ns is not None and wait_ns <= 0:
+            self._rings_at_ms = self.engine.next_deadline_ms()
+            if (wait_ns := self._rings_in_ns()) is not None and wait_ns <= 0:
                 self.engine.on_deadline(self.now_ms())
                 self.finish()
                 await anyio.lowlevel.checkpoint()
-                continue
+            else:
+                await self._until_it_rings()
+
+    async def _until_it_rings(self) -> None:
+        """Wait for the deadline, or for an earlier one that came up meanwhile.
+
+        A deadline that was put off rings all the same: each message puts off some.
+        """
+        while (wait_ns := self._rings_in_ns()) is None or wait_ns > 0:
             with anyio.move_on_after(None if wait_ns is None else wait_ns / 1_000_000_000):
                 await self._earlier_deadline.wait()
 
-
-def _warning(event: ReaderFellBehind | UnconfirmedDropped) -> str:
-    if isinstance(event, ReaderFellBehind):
-        return (
-            f"{event.readers} reader(s) of events() fell behind, the slowest by {event.unread} "
-            "events; the channel goes on, and messages follow from the log. Handle events faster, "
-            "raise event_buffer_limit, or close readers that you left: "
-            "`async with channel.events() as events`"
-        )
-    return (
-        f"{event.count} messages and reports were never confirmed, and will not be emitted again "
-        "after a restart. Read events(), or open the channel without state"
-    )
+    def _rings_in_ns(self) -> int | None:
+        # In whole nanoseconds: a float of this size can reach the deadline before the clock.
+        at_ms = self._rings_at_ms
+        return None if at_ms is None else at_ms * 1_000_000 - self.now_ns()

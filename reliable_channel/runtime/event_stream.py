@@ -6,7 +6,6 @@ gets messages and reports from the backlog, and one `EventsMissed` for the rest.
 
 from collections import deque
 from collections.abc import AsyncIterator, Callable
-from types import TracebackType
 from typing import Final, NamedTuple, Self
 from weakref import WeakSet
 
@@ -35,7 +34,7 @@ class EventStream:
     Args:
         limit: events in the buffer.
         backlog: takes the lasting events that leave the buffer unread.
-        confirm: called with each event that a confirming reader has handled; None for nobody.
+        confirm: called with each event that a confirming reader has handled; None for no call.
         fell_behind: called when readers fall behind the buffer, with how many they are and the most
             events that one has not read; again for one that had caught up.
     """
@@ -54,7 +53,8 @@ class EventStream:
         self._limit = limit
         self._backlog = backlog
         self._fell_behind = fell_behind
-        self._buffer: deque[Event] = deque()
+        self._buffer: deque[tuple[Event, Place]] = deque()
+        """The newest events, each with the place after it."""
         self._buffer_bytes = 0
         self._start = Place()
         """Of the buffer's first event."""
@@ -68,9 +68,9 @@ class EventStream:
 
     def emit(self, event: Event) -> None:
         """Add an event for every reader."""
-        self._buffer.append(event)
+        self._end = Place(self._end.events + 1, self._end.lasting + isinstance(event, LASTING))
+        self._buffer.append((event, self._end))
         self._buffer_bytes += content_bytes(event)
-        self._end = _after(self._end, event)
         if self._is_over_limit():
             self._trim()
             while self._is_over_limit():
@@ -79,7 +79,7 @@ class EventStream:
         self._changed.notify()
 
     def read(self, *, confirm: bool = True) -> "EventReader":
-        """A reader of all events from now on, and first of those that nobody has read."""
+        """A reader of all events from now on, and first of those without a reader so far."""
         return self._join(EventReader(self, self._unread, confirm=confirm, claims=True))
 
     def follow(self) -> "EventReader":
@@ -118,8 +118,7 @@ class EventStream:
             await anyio.lowlevel.checkpoint()  # a long way to catch up, perhaps from disk
             if (event := self._from_backlog(reader)) is not None:
                 return event
-        event = self._buffer[reader.place.events - self._start.events]
-        reader.place = _after(reader.place, event)
+        event, reader.place = self._buffer[reader.place.events - self._start.events]
         self._claim(reader)
         return event
 
@@ -128,8 +127,8 @@ class EventStream:
         return reader
 
     def _claim(self, reader: "EventReader") -> None:
-        if reader.claims:
-            self._unread = max(self._unread, reader.place)
+        if reader.claims and reader.place > self._unread:
+            self._unread = reader.place
 
     def _from_backlog(self, reader: "EventReader") -> Event | None:
         """The next event of a reader behind the buffer; None where the buffer has it."""
@@ -185,9 +184,8 @@ class EventStream:
             self._take_oldest()
 
     def _take_oldest(self) -> Event:
-        event = self._buffer.popleft()
+        event, self._start = self._buffer.popleft()
         self._buffer_bytes -= content_bytes(event)
-        self._start = _after(self._start, event)
         return event
 
     def _shelve_oldest(self) -> None:
@@ -248,19 +246,10 @@ class EventReader(AsyncIterator[Event]):
     async def __aenter__(self) -> Self:
         return self
 
-    async def __aexit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
+    async def __aexit__(self, *exc_info: object) -> None:
         await self.aclose()
 
     async def aclose(self) -> None:
         """End the reader: the channel keeps no events for it. The last event stays unconfirmed."""
         self._given, self.is_closed = None, True
         self._stream.leave(self)
-
-
-def _after(place: Place, event: Event) -> Place:
-    return Place(place[0] + 1, place[1] + isinstance(event, LASTING))

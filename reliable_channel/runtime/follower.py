@@ -1,7 +1,6 @@
 """What was said, then what happens: the log and live events, without a gap or a repetition."""
 
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
-from types import TracebackType
 from typing import Self
 
 from ..engine.segments import Segmentation
@@ -42,12 +41,7 @@ class Follower(AsyncIterator[Event]):
         self._entries = ()
         return self
 
-    async def __aexit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
+    async def __aexit__(self, *exc_info: object) -> None:
         await self.aclose()
 
     async def aclose(self) -> None:

@@ -1,4 +1,4 @@
-"""What of the transport works, told as events when it changes."""
+"""What of the transport works, emitted as events when it changes."""
 
 from collections.abc import Callable, Sequence
 from typing import Literal
@@ -40,6 +40,7 @@ class Health:
         self._content_topic = content_topic
         self._enough_nodes = enough_nodes
         self._failing_since_ms: dict[tuple[str, Cause], int] = {}
+        self._reasons: dict[str, str] = {}
         self._nodes: Sequence[NodeHealth] = ()
         self._told: ConnectionStatus = "connected"
         self._told_topic: TopicHealth = "sufficiently_healthy"
@@ -49,6 +50,13 @@ class Health:
     def degraded(self) -> tuple[str, ...]:
         """The components that fail at the moment."""
         return tuple(sorted({component for component, _ in self._failing_since_ms}))
+
+    @property
+    def reasons(self) -> tuple[str, ...]:
+        """Why each component that fails does."""
+        return tuple(
+            f"{component} does not work: {self._reasons[component]}" for component in self.degraded
+        )
 
     @property
     def status(self) -> ConnectionStatus:
@@ -73,10 +81,11 @@ class Health:
         return (component, cause) in self._failing_since_ms
 
     def failed(self, component: str, reason: str, cause: Cause = "failure") -> None:
-        """Note a failure; the first one of a component is told."""
+        """Note a failure; the first one of a component is emitted."""
         known = component in self.degraded
         self._failing_since_ms.setdefault((component, cause), self._now_ms())
         if not known:
+            self._reasons[component] = reason
             self._emit(TransportDegraded(component, reason))
             self._tell_changes()
 
@@ -89,7 +98,7 @@ class Health:
         return since_ms
 
     def nodes_are(self, nodes: Sequence[NodeHealth]) -> None:
-        """Note how the nodes do; what changed is told, but not that one was not tried yet."""
+        """Note the state of the nodes and emit what changed, except that one was not tried yet."""
         self._nodes = nodes
         for node in nodes:
             untried = node.state == "unsubscribed" and not node.is_away
@@ -109,7 +118,7 @@ class Health:
 
 
 async def watch_nodes(transport: Transport, health: Health) -> None:
-    """Tell `health` how the nodes do, now and whenever that changes, for ever."""
+    """Report the state of the nodes to `health`, now and after each change, for ever."""
     while True:
         health.nodes_are(nodes_of(transport))
         await nodes_changed(transport)

@@ -1,21 +1,30 @@
 """The journal: every event, every message on the wire and every entry of the log as JSON lines, for
 audits and for curiosity."""
 
+import gzip
 import json
-from base64 import b64encode
+import shutil
 from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from hashlib import sha256
+from itertools import count
 from os import SEEK_END
 from pathlib import Path
-from types import TracebackType
-from typing import Self, TextIO
+from sys import maxsize
+from threading import Thread
+from typing import Final, Self, TextIO
 
 from ..engine.logged import Logged
 from ..events import Event, record
 from ..sds.log_entry import LogEntry
 from ..transport.base import Envelope, Received
+from .journal_packing import Packer
 
-FORMAT = "sds-journal/2"
+FORMAT: Final = "sds-journal/3"
+UNPACKED_FORMAT: Final = "sds-journal/2"
+"""What version 0.1.0 wrote before bytes were packed: each payload whole, as base64."""
+PART_BYTES: Final = 64 * 1024 * 1024
+"""A file that is longer becomes a part with a number in its name, packed with gzip."""
 RENOTED = 1_000
 """Entries that are noted again after a restart: those that a killed process had written to its
 state and not yet to its journal are among the newest."""
@@ -25,22 +34,41 @@ class Journal:
     """Appends to a file; each line is whole once written, so that a killed process leaves at most
     one torn line.
 
+    A file that is longer than `part_bytes` is renamed: `alice.jsonl` to `alice.0001.jsonl`, which a
+    thread then packs to `alice.0001.jsonl.gz`.
+
     Raises:
         OSError: the file cannot be opened for appending.
     """
 
     def __init__(
-        self, path: str | Path, *, channel_id: str, sender_id: str, content_topic: str
+        self,
+        path: str | Path,
+        *,
+        channel_id: str,
+        sender_id: str,
+        content_topic: str,
+        part_bytes: int = PART_BYTES,
     ) -> None:
         self.path = Path(path)
+        self._part_bytes = part_bytes
+        self._file_bytes = 0
+        self._packer = Packer()
+        self._packing: Thread | None = None
+        self._log_length = self._evicted = 0
+        self._options: dict[str, object] = {}
         self._whose = {
             "channel_id": channel_id,
             "sender_id": sender_id,
             "content_topic": content_topic,
         }
         self._file: TextIO | None = self.path.open("a", encoding="utf-8", buffering=1)
-        if _is_torn(self.path):
-            self._file.write("\n")
+        if self.path.is_file():
+            self._file_bytes = self.path.stat().st_size
+            if _is_torn(self.path):
+                self._file.write("\n")
+        else:  # a pipe or a terminal, which has no parts
+            self._part_bytes = maxsize
 
     def opened(
         self,
@@ -50,25 +78,29 @@ class Journal:
         log_length: int,
         options: Mapping[str, object],
     ) -> None:
-        """Say whose journal this is; once a session.
+        """Write whose journal this is; once a session.
 
         `wanted_from_ms` is from when on this participant wants what was said, None where it goes on
         as before a restart, with `log_length` entries in its log.
         """
-        self._write(
-            {
-                "event": "journal_opened",
-                "at_ms": at_ms,
-                "format": FORMAT,
-                **self._whose,
-                "wanted_from_ms": wanted_from_ms,
-                "log_length": log_length,
-                "options": dict(options),
-            }
-        )
+        self._log_length, self._options = log_length, dict(options)
+        self._write(self._header(at_ms) | {"wanted_from_ms": wanted_from_ms})
+
+    def _header(self, at_ms: object) -> dict[str, object]:
+        return {
+            "event": "journal_opened",
+            "at_ms": at_ms,
+            "format": FORMAT,
+            **self._whose,
+            "wanted_from_ms": None,
+            "log_length": self._log_length - self._evicted,
+            "options": self._options,
+        }
 
     def logged(self, logged: Logged, at_ms: int) -> None:
         """Note that a message entered the log."""
+        self._log_length += 1
+        self._evicted = logged.evicted
         self._logged(logged, at_ms)
 
     def restored(self, entries: Iterable[LogEntry], at_ms: int) -> None:
@@ -98,14 +130,20 @@ class Journal:
 
     def event(self, event: Event, at_ms: int) -> None:
         """Note an event."""
-        self._write(record(event, at_ms))
+        values = record(event, at_ms)
+        content = getattr(event, "content", None)
+        if isinstance(content, bytes):
+            del values["payload"]
+            values |= self._fresh()
+            values["packed"] = self._packer.pack_value(content)
+        self._write(values)
 
     def came(self, payload: bytes, envelope: Received, outcome: str, at_ms: int) -> None:
         """Note what came over the wire, opened, and what became of it."""
         self._wire("in", payload, envelope, envelope.source.value, at_ms, outcome=outcome)
 
     def went(self, payload: bytes, envelope: Envelope, kind: str, at_ms: int) -> None:
-        """Note what went over the wire, before it was sealed, and why."""
+        """Note what went over the wire, before encryption, and why."""
         self._wire("out", payload, envelope, kind, at_ms)
 
     def _wire(
@@ -125,9 +163,13 @@ class Journal:
                 "message_hash": envelope.message_hash.hex(),
                 "timestamp_ns": envelope.timestamp_ns,
                 **values,
-                "payload": b64encode(payload).decode(),
+                **self._fresh(),
+                "packed": self._packer.pack(payload),
             }
         )
+
+    def _fresh(self) -> dict[str, object]:
+        return {"fresh": True} if self._packer.begins() else {}
 
     def closed(self, at_ms: int) -> None:
         """Say that the session ends as it should; a killed process does not."""
@@ -138,22 +180,60 @@ class Journal:
         if self._file is not None:
             self._file.close()
             self._file = None
+        if self._packing is not None:
+            self._packing.join()
+            self._packing = None
 
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *exc_info: object) -> None:
         self.close()
 
     def _write(self, values: dict[str, object]) -> None:
         if self._file is not None:
             text = json.dumps(values, separators=(",", ":"), default=_named)
             self._file.write(text + "\n")
+            self._file_bytes += len(text) + 1
+            if self._file_bytes > self._part_bytes and values["event"] != "journal_opened":
+                self._begin_part(values["at_ms"])
+
+    def _begin_part(self, at_ms: object) -> None:
+        """Go on in a new file; the old one is packed meanwhile."""
+        self.close()
+        part = next(
+            path
+            for number in count(1)
+            if not (path := part_path(self.path, number)).exists()
+            and not packed_path(path).exists()
+        )
+        self.path.rename(part)
+        self._packer = Packer()
+        self._file = self.path.open("a", encoding="utf-8", buffering=1)
+        self._file_bytes = 0
+        self._write(self._header(at_ms) | {"follows": packed_path(part).name})
+        self._packing = Thread(target=_pack, args=(part,), name="reliable_channel.journal")
+        self._packing.start()
+
+
+def part_path(path: Path, number: int) -> Path:
+    """Where a part of a journal is that is not packed yet."""
+    return path.with_name(f"{path.stem}.{number:04}{path.suffix}")
+
+
+def packed_path(part: Path) -> Path:
+    """Where a part of a journal is once it is packed."""
+    return part.with_name(f"{part.name}.gz")
+
+
+def _pack(part: Path) -> None:
+    """Pack a part; where that fails, or the process is killed meanwhile, it stays as it was."""
+    unfinished = part.with_name(f"{part.name}.gz.unfinished")
+    with suppress(OSError):
+        with part.open("rb") as plain, gzip.open(unfinished, "wb", compresslevel=6) as packed:
+            shutil.copyfileobj(plain, packed)
+        unfinished.rename(packed_path(part))
+        part.unlink()
 
 
 def _named(value: object) -> str:

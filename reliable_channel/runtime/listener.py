@@ -1,16 +1,12 @@
 """Takes what arrives from the transport to the engine."""
 
-from collections.abc import Callable
-
 import anyio
 
-from ..engine.backoff import Backoff
 from ..sync_core import Arrival, Outcome
-from ..transport.base import Received, Transport, TransportError
+from ..transport.base import Received, Source, TransportError
 from .driver import Driver
-from .health import Health
 from .stages import Foreign, Parcel, Stages
-from .state_writer import StateWriter
+from .wiring import Wiring
 
 
 class Intake:
@@ -27,6 +23,8 @@ class Intake:
         if engine.was_handled(received.message_hash):
             engine.counters.repeated += 1
             return Arrival(Outcome.DUPLICATE)
+        if received.source is Source.LIVE and engine.is_echo(received.message_hash):
+            return Arrival(Outcome.OWN)
         try:
             parcel = await self._stages.inward(Parcel(received.payload, received.meta))
         except Foreign:
@@ -39,31 +37,21 @@ class Intake:
 class Listener:
     """The task that listens."""
 
-    def __init__(
-        self,
-        driver: Driver,
-        intake: Intake,
-        transport: Transport,
-        health: Health,
-        *,
-        writer: StateWriter | None,
-        random: Callable[[], float],
-    ) -> None:
-        self._driver = driver
-        self._engine = driver.engine
+    def __init__(self, wiring: Wiring, intake: Intake) -> None:
+        self._wiring = wiring
+        self._driver = wiring.driver
+        self._engine = wiring.driver.engine
+        self._health = wiring.health
         self._intake = intake
-        self._transport = transport
-        self._health = health
-        self._writer = writer
-        self._backoff = Backoff(random)
-        self._last_look_ms = driver.now_ms()
+        self._backoff = wiring.backoff()
+        self._last_look_ms = wiring.driver.now_ms()
 
     async def run(self) -> None:
         """Listen for ever; ask Store for what an outage or an overflow may have swallowed."""
         engine, confirmation = self._engine, self._engine.confirmation
         while True:
             try:
-                batch = await self._transport.receive()
+                batch = await self._wiring.transport.receive()
             except TransportError as error:
                 self._health.failed("receive", str(error))
                 await anyio.sleep(self._backoff.next_s())
@@ -80,5 +68,4 @@ class Listener:
                 self._driver.catch_up(self._last_look_ms)
             self._last_look_ms = self._driver.now_ms()
             engine.listened(self._last_look_ms)
-            if self._writer is not None:
-                await self._writer.writable()
+            await self._wiring.writable()

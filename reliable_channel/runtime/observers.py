@@ -8,6 +8,7 @@ from ..calls import SLOW_S
 from ..errors import PluginError
 from ..events import Event, ObserverSetAside, ObserverSlow
 from ..guard import NOTHING, Guard
+from ..health import ChannelHealth
 
 
 class Observer(Protocol):
@@ -18,7 +19,15 @@ class Observer(Protocol):
         """The plugin's name."""
         ...
 
-    def __call__(self, *, channel_id: str, sender_id: str, event: Event, at_ms: int) -> object:
+    def __call__(
+        self,
+        *,
+        channel_id: str,
+        sender_id: str,
+        event: Event,
+        at_ms: int,
+        health: Callable[[], ChannelHealth],
+    ) -> object:
         """See an event."""
         ...
 
@@ -31,16 +40,18 @@ class Observers:
         observers: Sequence[Observer],
         channel_id: str,
         sender_id: str,
+        health: Callable[[], ChannelHealth],
         now_s: Callable[[], float] = time.perf_counter,
     ) -> None:
         self._observers = list(observers)
         self._channel_id = channel_id
         self._sender_id = sender_id
+        self._health = health
         self._now_s = now_s
         self._slow: set[str] = set()
 
     def tell(self, event: Event, at_ms: int) -> Iterator[ObserverSetAside | ObserverSlow]:
-        """Show them an event, and say who failed at it or took long."""
+        """Show them an event; return those that failed at it or took long."""
         for observer in tuple(self._observers):
             began_s = self._now_s()
             reason = self._failure(observer, event, at_ms)
@@ -57,7 +68,11 @@ class Observers:
         try:
             with guard.watching("observe"):
                 value = observer(
-                    channel_id=self._channel_id, sender_id=self._sender_id, event=event, at_ms=at_ms
+                    channel_id=self._channel_id,
+                    sender_id=self._sender_id,
+                    event=event,
+                    at_ms=at_ms,
+                    health=self._health,
                 )
             guard.checked("observe", value, NOTHING)
         except PluginError as error:

@@ -6,25 +6,15 @@ from weakref import WeakKeyDictionary
 
 import anyio
 
-from ..engine.backoff import Backoff
-from ..engine.outbox import Item
+from ..engine.outbox import FRESH_NS, Item
 from ..sds.events import OutgoingKind
-from ..transport.base import Envelope, Transport, TransportError
+from ..transport.base import Envelope, TransportError
 from .budget_file import BudgetFile
-from .driver import Driver
-from .health import Health
 from .stages import Parcel, StageFailed, Stages
-from .state_writer import StateWriter
+from .wiring import Wiring
 
 CONCURRENCY: Final = 4
 """Messages on their way to the node at a time; the core restores the order."""
-FRESH_NS: Final = 10_000_000_000
-"""A failed dispatch may have reached the node: within 10 s the same envelope goes again, which the
-network recognises as a repetition. A later one needs a new timestamp, since archives refuse old
-ones (nwaku: 20 s)."""
-_EXPENDABLE: Final = (OutgoingKind.CONTROL, OutgoingKind.EPHEMERAL)
-"""Not tried again. A sync is, until a newer one takes its place: through a node that takes few
-messages a second, the first attempt seldom is the one that gets through."""
 
 
 class Publisher:
@@ -32,30 +22,25 @@ class Publisher:
 
     def __init__(
         self,
-        driver: Driver,
-        transport: Transport,
+        wiring: Wiring,
         stages: Stages,
-        health: Health,
         *,
         wall_ns: Callable[[], int],
-        random: Callable[[], float],
-        writer: StateWriter | None,
         budget_file: BudgetFile | None,
     ) -> None:
-        self._driver = driver
-        self._engine = driver.engine
-        self._transport = transport
+        self._wiring = wiring
+        self._driver = wiring.driver
+        self._engine = wiring.driver.engine
+        self._transport = wiring.transport
+        self._health = wiring.health
         self._stages = stages
-        self._health = health
         self._wall_ns = wall_ns
-        self._random = random
-        self._writer = writer
         self._budget_file = budget_file
         self._attempted: WeakKeyDictionary[Item, Envelope] = WeakKeyDictionary()
 
     async def run(self) -> None:
         """Publish for ever."""
-        backoff = Backoff(self._random)
+        backoff = self._wiring.backoff()
         while True:
             item = await self._next()
             try:
@@ -111,9 +96,9 @@ class Publisher:
         assert self._engine.limit is not None
         if self._budget_file is not None:
             self._budget_file.save(self._engine.limit.spent(self._driver.now_ms()))
-        if self._writer is not None:
+        if self._wiring.writer is not None:
             self._driver.finish()
-            await self._writer.written()
+            await self._wiring.writer.written()
 
     def _refuse(self, item: Item, reason: str) -> None:
         self._engine.outbox.done()
@@ -122,13 +107,10 @@ class Publisher:
 
     def _keep(self, item: Item, envelope: Envelope) -> None:
         """See that a message that the node did not take goes again, where it is to."""
-        if item.outgoing.kind in _EXPENDABLE:
-            self._engine.outbox.done()
-            return
-        if item.outgoing.kind is not OutgoingKind.SYNC:
-            self._attempted[item] = envelope
-        self._engine.outbox.put_back(item)
-        self._driver.to_send.notify_one()
+        if self._engine.failed(item, self._driver.now_ms()):
+            if item.outgoing.kind is not OutgoingKind.SYNC:
+                self._attempted[item] = envelope
+            self._driver.to_send.notify_one()
 
     async def _envelope(self, item: Item) -> Envelope:
         attempted = self._attempted.pop(item, None) if self._attempted else None
@@ -136,12 +118,9 @@ class Publisher:
             return attempted
         outgoing = item.outgoing
         parcel = await self._stages.outward(Parcel(outgoing.data))
-        timestamp_ns, id_ns = self._wall_ns(), outgoing.timestamp_ns
-        if id_ns is not None and abs(timestamp_ns - id_ns) < FRESH_NS:
-            timestamp_ns = id_ns  # what its id was made of, so that others can check it
         return self._transport.envelope(
             parcel.payload,
-            timestamp_ns=timestamp_ns,
+            timestamp_ns=item.stamp_ns(self._wall_ns()),
             ephemeral=outgoing.kind.is_of_the_moment,
             meta=parcel.meta,
         )

@@ -1,6 +1,6 @@
 """One channel at work: an engine, and the tasks around it."""
 
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Sequence
 from copy import copy
 from dataclasses import asdict
 from random import Random
@@ -16,6 +16,7 @@ from ..engine.requests import Accepted
 from ..engine.segments import segmentation_of
 from ..engine.statistics import ChannelStatistics
 from ..events import Event, ReaderFellBehind
+from ..health import ChannelHealth
 from ..options import ChannelOptions
 from ..policies import Policies
 from ..sds.archive import NO_ARCHIVE
@@ -29,6 +30,7 @@ from ..transport.base import Transport, has_store, nodes_of
 from .backlog import Backlog
 from .budget_file import BudgetFile
 from .driver import Driver
+from .event_log import EventLog
 from .event_stream import EventReader, EventStream
 from .follower import Follower
 from .health import Health, watch_nodes
@@ -39,6 +41,7 @@ from .publisher import CONCURRENCY, Publisher
 from .stages import ContentStages, Stages
 from .state_writer import OpenState, StateWriter
 from .store_client import StoreClient
+from .wiring import Wiring
 
 DAMAGE: Final = (ArithmeticError, AssertionError, LookupError, TypeError, ValueError)
 """What rows raise that a disk changed in a way that SQLite cannot notice."""
@@ -122,13 +125,16 @@ class Runtime:
             confirm=None if state is None else self._confirm,
             fell_behind=self._fell_behind,
         )
+        self._content_topic, self._channel_id = content_topic, channel_id
+        self._sender_id = sender_id
+        self._log = EventLog(channel_id, sender_id)
         self._driver = driver = Driver(
             self.engine,
             self._stream,
             clock,
             journal=journal,
             observers=observers,
-            name=f"channel {channel_id!r}, participant {sender_id!r}",
+            log=self._log,
         )
         self.sync_status = driver.sync_status
         self._writer = writer = None if state is None else StateWriter(driver, state)
@@ -139,21 +145,16 @@ class Runtime:
             content_topic=content_topic,
             enough_nodes=options.redundancy,
         )
-        intake, shared = Intake(driver, stages), (transport, health)
+        intake = Intake(driver, stages)
+        wiring = Wiring(driver, transport, health, writer, random.random)
         self._publisher = Publisher(
-            driver,
-            transport,
+            wiring,
             stages,
-            health,
             wall_ns=now_ns,  # Store refuses what is stamped otherwise
-            random=random.random,
-            writer=writer,
             budget_file=budget_file,
         )
-        self._store_client = StoreClient(
-            driver, intake, *shared, writer=writer, random=random.random
-        )
-        self._listener = Listener(driver, intake, *shared, writer=writer, random=random.random)
+        self._store_client = StoreClient(wiring, intake)
+        self._listener = Listener(wiring, intake)
 
     def begin(self) -> None:
         """Go on as before a restart, or join the conversation; call it before `start`.
@@ -191,6 +192,7 @@ class Runtime:
         start(self._driver.run, name="timer")
         start(watch_nodes, self._transport, self._health, name="node_watch")
         start(self._listen, tasks, name="listener")
+        self._log.opened(self._content_topic, nodes_of(self._transport))
 
     async def _listen(self, tasks: TaskGroup) -> None:
         """Emit what is unconfirmed from before a restart, so that nothing new overtakes it; then
@@ -232,6 +234,7 @@ class Runtime:
                 self._driver.finish()
         if self._journal is not None:
             self._journal.closed(self._driver.now_ms())
+        self._log.closed()
         self._stream.close()
         self.sync_status.close()
 
@@ -267,6 +270,14 @@ class Runtime:
         self._driver.finish()
         return message_id
 
+    async def cancel(self, message_ids: Sequence[str]) -> bool:
+        """Stop publishing and retrying a request; return whether it was pending."""
+        was_pending = self.engine.cancel(message_ids)
+        self._driver.finish()
+        if self._writer is not None:
+            await self._writer.written()
+        return was_pending
+
     def events(self, *, confirm: bool = True) -> EventReader:
         """Iterate over events until the channel closes."""
         return self._stream.read(confirm=confirm)
@@ -300,7 +311,7 @@ class Runtime:
     def statistics(self) -> ChannelStatistics:
         """A snapshot."""
         return ChannelStatistics(
-            sds=self.engine.core.statistics(),
+            sds=self.engine.sds_statistics(),
             transport=copy(self.engine.counters),
             waiting_to_be_sent=len(self.engine.outbox),
             events_dropped=self._stream.dropped,
@@ -309,6 +320,38 @@ class Runtime:
             topic_health=self._health.topic,
             nodes=nodes_of(self._transport),
             events_unread=self._stream.behind,
+        )
+
+    def health(self) -> ChannelHealth:
+        """Whether it works; the owner knows whether it is open."""
+        degraded, reasons = self._health.degraded, self._health.reasons
+        problems = [why for name, why in zip(degraded, reasons, strict=True) if name != "store"]
+        warnings = [why for name, why in zip(degraded, reasons, strict=True) if name == "store"]
+        unwritten = self.engine.unwritten
+        if unwritten is not None and unwritten.failure is not None:
+            refuses = self.options.on_state_failure == "raise"
+            (problems if refuses else warnings).append(f"state: {unwritten.failure}")
+        status, unread = self.sync_status.current(), self._stream.behind
+        if unread > self.options.event_buffer_limit:
+            warnings.append(f"a reader of events() is {unread} events behind")
+        if status.different_from:
+            warnings.append(f"the log differs from that of {', '.join(status.different_from)}")
+        return ChannelHealth(
+            channel_id=self._channel_id,
+            sender_id=self._sender_id,
+            live=True,
+            ready=not problems,
+            problems=tuple(problems),
+            warnings=tuple(warnings),
+            connection=self._health.status,
+            topic=self._health.topic,
+            sync=status.state,
+            missing=status.missing,
+            lost=status.lost,
+            unacknowledged=len(self.engine.core.unacknowledged),
+            waiting_to_be_sent=len(self.engine.outbox),
+            events_unread=unread,
+            nodes=nodes_of(self._transport),
         )
 
     def _open_journal(self, now_ms: int, *, goes_on: bool) -> None:

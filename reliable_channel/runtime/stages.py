@@ -5,7 +5,7 @@ object with one method each way; the chain is built in `chain` and nowhere else.
 decides when something goes, not what: the engine has it (`engine/rate_limit.py`).
 
 With the order `encrypt-then-sds`, a profile's choice, only contents are encrypted, before SDS and
-after segmentation: observers see who speaks and what refers to what, and in return a participant
+after segmentation: observers see senders and references, and in return a participant
 that lacks the key can still acknowledge and repair (`ContentStages`).
 """
 
@@ -60,7 +60,7 @@ class Sealing:
         self._encryption = encryption
 
     async def outward(self, parcel: Parcel) -> Parcel:
-        """Seal.
+        """Encrypt.
 
         Raises:
             StageFailed: the encryption raised something.
@@ -83,7 +83,7 @@ class Sealing:
 
 
 class Marking:
-    """Tells reliable-channel messages from others on the topic (LIP 173, wire marker)."""
+    """Distinguishes reliable-channel messages from others on the topic (LIP 173, wire marker)."""
 
     def __init__(self, marker: bytes, *, required: bool) -> None:
         self._marker = marker

@@ -1,16 +1,17 @@
 """Writes the steps of a channel to its state store, in a thread of the store's own."""
 
-import asyncio
+import threading
 from collections.abc import AsyncIterator, Callable
-from concurrent.futures import ThreadPoolExecutor
-from contextlib import asynccontextmanager
+from concurrent.futures import Future
+from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
+from queue import SimpleQueue
 from typing import TypeVar, TypeVarTuple, Unpack
 
 import anyio
 
 from ..engine.steps import LEISURE_MS
-from ..notifier import Notifier
+from ..notifier import Notifier, asyncio_loop
 from ..state.base import Identity, Saved, StateStore
 from ..state.errors import StateError
 from ..state.overlay import ArchiveOverlay
@@ -25,28 +26,40 @@ class StoreThread:
 
     def __init__(self, store: StateStore) -> None:
         self._store = store
-        self._thread = ThreadPoolExecutor(1, thread_name_prefix="reliable_channel.state")
+        self._calls: SimpleQueue[Callable[[], None] | None] = SimpleQueue()
+        if store.blocking:
+            # Not waited for at the end of the process: a channel that is open then has crashed.
+            name = "reliable_channel.state"
+            threading.Thread(target=self._serve, name=name, daemon=True).start()
 
     async def call(self, call: Callable[[Unpack[Ts]], T], *arguments: *Ts) -> T:
         """Call in the thread; a caller that is cancelled waits until it is done."""
         if not self._store.blocking:
             return call(*arguments)
-        done, call_in_loop = anyio.Event(), _caller_into_loop()
+        done, call_in_loop = Notifier(), _caller_into_loop()
+        outcome: Future[T] = Future()
 
-        def work() -> T:
+        def work() -> None:
             try:
-                return call(*arguments)
-            finally:
-                call_in_loop(done.set)
+                outcome.set_result(call(*arguments))
+            except BaseException as error:
+                outcome.set_exception(error)
+            with suppress(RuntimeError):  # the event loop is closed: nobody waits
+                call_in_loop(done.notify)
 
-        future = self._thread.submit(work)
+        self._calls.put(work)
         with anyio.CancelScope(shield=True):
-            await done.wait()
-        return future.result()
+            while not outcome.done():
+                await done.wait()
+        return outcome.result()
 
     def end(self) -> None:
         """Start no more calls."""
-        self._thread.shutdown(wait=False)
+        self._calls.put(None)
+
+    def _serve(self) -> None:
+        while (work := self._calls.get()) is not None:
+            work()
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,25 +142,24 @@ class StateWriter:
 
     async def _wait(self) -> None:
         """Wait for a step that something waits for; for others a little longer, for company."""
-        retry_at_ms, wait_s = self._steps.retry_at_ms, None
+        steps, to_write, retry_at_ms = self._steps, self._driver.to_write, self._steps.retry_at_ms
         if retry_at_ms is not None:
-            wait_s = max(0, retry_at_ms - self._driver.now_ms()) / 1000
-        with anyio.move_on_after(wait_s):
-            while not self._steps:
-                await self._driver.to_write.wait()
-        with anyio.move_on_after(LEISURE_MS / 1000):
-            while self._steps and not self._steps.is_awaited:
-                await self._driver.to_write.wait()
+            with anyio.move_on_after(max(0, retry_at_ms - self._driver.now_ms()) / 1000):
+                while not steps:
+                    await to_write.wait()
+        else:
+            while not steps:
+                await to_write.wait()
+        if steps and not steps.is_awaited:
+            with anyio.move_on_after(LEISURE_MS / 1000):
+                while not steps.is_awaited:
+                    await to_write.wait()
 
 
 def _caller_into_loop() -> Callable[[Callable[[], object]], object]:
     """What another thread calls to have this event loop call something, without waiting for it."""
-    try:
-        is_asyncio = asyncio.current_task() is not None
-    except RuntimeError:
-        is_asyncio = False
-    if is_asyncio:
-        return asyncio.get_running_loop().call_soon_threadsafe
+    if (loop := asyncio_loop()) is not None:
+        return loop.call_soon_threadsafe
     import trio
 
     return trio.lowlevel.current_trio_token().run_sync_soon

@@ -1,20 +1,17 @@
 """Asks Store: for what did not arrive, and whether it has what was sent."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from contextlib import aclosing
 from typing import Final
 
 import anyio
 
-from ..engine.backoff import Backoff
 from ..engine.confirmation import SKEW_MS
 from ..engine.store_queries import ByHash, ByTime, Query
 from ..sync_core import Outcome
-from ..transport.base import Received, StoreUnavailable, Transport, renew
-from .driver import Driver
-from .health import Health
+from ..transport.base import Received, StoreUnavailable, renew
 from .listener import Intake
-from .state_writer import StateWriter
+from .wiring import Wiring
 
 GRACE_S: Final = 2.0
 """How long what Store has may still be on its way to us."""
@@ -25,23 +22,14 @@ LOOK_LIMIT: Final = 2_000
 class StoreClient:
     """Two tasks: `fetch` obeys the engine's queries, `confirm` looks for own messages."""
 
-    def __init__(
-        self,
-        driver: Driver,
-        intake: Intake,
-        transport: Transport,
-        health: Health,
-        *,
-        writer: StateWriter | None,
-        random: Callable[[], float],
-    ) -> None:
-        self._driver = driver
-        self._engine = driver.engine
+    def __init__(self, wiring: Wiring, intake: Intake) -> None:
+        self._wiring = wiring
+        self._driver = wiring.driver
+        self._engine = wiring.driver.engine
+        self._transport = wiring.transport
+        self._health = wiring.health
         self._intake = intake
-        self._transport = transport
-        self._health = health
-        self._writer = writer
-        self._backoff = Backoff(random)
+        self._backoff = wiring.backoff()
 
     async def fetch(self) -> None:
         """Ask Store whenever there is something to ask for, for ever."""
@@ -87,8 +75,7 @@ class StoreClient:
             async for page in pages:
                 await self._deliver(page)
                 await anyio.lowlevel.checkpoint()
-                if self._writer is not None:
-                    await self._writer.writable()
+                await self._wiring.writable()
 
     async def _deliver(self, messages: Sequence[Received]) -> None:
         for received in messages:

@@ -14,10 +14,10 @@ SyncState = Literal["synced", "syncing", "different"]
 
 @dataclass(frozen=True, slots=True)
 class SyncStatus:
-    """A snapshot. `synced` with lost messages is possible: nobody waits for these any more.
+    """A snapshot. `synced` with lost messages is possible: nothing waits for these any more.
 
     `different` means that nothing is missing as far as this participant knows, and that another
-    participant's log differs all the same: one of both lacks messages that nobody refers to any
+    participant's log differs all the same: one of both lacks messages that are not referred to any
     more. That is noticed between participants of this SDK in the `spec` dialect, some minutes after
     the messages were sent.
     """

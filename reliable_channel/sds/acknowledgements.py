@@ -73,8 +73,8 @@ class AcknowledgementReview:
     def review(
         self, message: Message, form: BloomForm
     ) -> Iterator[MessageAcknowledged | MessagePossiblyAcknowledged | BloomFilterIgnored]:
-        """Apply one received message to the outgoing buffer, and tell what that changed; `form` is
-        that of its dialect's bloom filters."""
+        """Apply one received message to the outgoing buffer, and return what that changed; `form`
+        is that of its dialect's bloom filters."""
         if not self._outgoing.entries:
             return
         sender_id = message.sender_id

@@ -7,7 +7,7 @@ sending it is a copy.
 """
 
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Final, Protocol
 
@@ -140,13 +140,12 @@ class BloomLayout:
     def probes_of(self, pair: HashPair) -> "Probes":
         """The same of an id whose hashes are known."""
         flip = self.form.byte_flip
-        return tuple(
-            (i >> 3 ^ flip, 1 << (i & 7)) for i in spread(pair, self.hash_count, self.bit_count)
-        )
+        positions = spread(pair, self.hash_count, self.bit_count)
+        return [(i >> 3 ^ flip, 1 << (i & 7)) for i in positions]
 
     def holds(self, words: bytes, pair: HashPair) -> bool:
-        """Whether each bit of an id is set. Most ids are not there and the first bit tells, so that
-        the others are not worked out before."""
+        """Whether each bit of an id is set. Most ids are not there and the first bit shows it, so
+        that the others are not worked out before."""
         bit_count, flip = self.bit_count, self.form.byte_flip
         first, step = remainder(pair[0], bit_count), remainder(pair[1], bit_count)
         for n in range(self.hash_count):
@@ -165,7 +164,7 @@ def set_bits(words: bytes) -> int:
     return int.from_bytes(words).bit_count()
 
 
-Probes = tuple[tuple[int, int], ...]
+Probes = Sequence[tuple[int, int]]
 
 
 def contains(data: bytes | bytearray, probes: Probes) -> bool:
@@ -206,7 +205,7 @@ class RollingBloomFilter:
     """A filter that always holds the newest ids, at least half its capacity and at most all of it.
 
     DIVERGES: js-waku never rolls its filter, so that after some 30,000 messages it acknowledges
-    whatever it is asked for (the specification: "SHOULD be rolled over and recomputed once it
+    every id that it is asked for (the specification: "SHOULD be rolled over and recomputed once it
     reaches a predefined capacity"). Two generations: each id goes into the current filter and, once
     that is half full, into the next one too, which takes over when the current one is full.
     Constant cost a message and nothing to recompute; up to the capacity the bytes are those of a

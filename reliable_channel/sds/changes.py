@@ -1,8 +1,8 @@
 """What a step changes of that which a restart needs.
 
-The core works in memory. Whoever wants it to outlive its process gives it a `Recorder`; after each
-step, and before anything of that step is let out, the owner writes what `take()` hands out, in one
-transaction. `restoring.py` is the way back.
+The core works in memory. An owner that wants it to outlive its process gives it a `Recorder`; after
+each step, and before anything of that step is let out, the owner writes what `take()` hands out, in
+one transaction. `restoring.py` is the way back.
 
 Small tables are rows by key: putting a key again replaces its row. The log is apart, since it is
 large: its entries are added, learn a retrieval hint, and are trimmed from the oldest on.
@@ -66,6 +66,10 @@ class Changes:
                 self.entries[message_id] = (*row[:4], hint)
         self.trimmed_below = later.trimmed_below or self.trimmed_below
         self.rows.update(later.rows)
+
+
+NO_CHANGES: Final = Changes()
+"""Of a step that is not written; it stays empty."""
 
 
 class Recorder:

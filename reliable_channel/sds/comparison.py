@@ -1,7 +1,7 @@
 """Noticing that the own log differs from another participant's.
 
 Each sync message carries the root of its sender's log, without the newest messages, which may still
-be on their way. Who receives it compares its own log. A difference that stays is an event and part
+be on their way. A receiver compares its own log. A difference that stays is an event and part
 of the sync status; which messages differ, and how to get them, is not found out here.
 """
 
@@ -14,6 +14,7 @@ from .joining import Joining
 from .log import MessageLog
 from .log_root import SECOND_MS, LogRoot
 from .message import Message
+from .reconciliation import Reconciliation
 
 SETTLED_MS: Final = 300_000
 """Messages that entered the log later are not compared: as long as missing ones are waited for."""
@@ -23,7 +24,8 @@ FORGET_MS: Final = 3_600_000
 """A participant that differed and was not heard for so long is not counted any more."""
 MAX_SUSPECTS: Final = 16
 """Participants that are remembered as different; more say nothing new."""
-_SAMPLE_MS: Final = 60_000
+SAMPLES: Final = 5
+"""Times at which it is noted where the log ended, until it is old enough to be compared."""
 
 
 @dataclass(slots=True)
@@ -41,7 +43,18 @@ class _Suspect:
 class LogComparison:
     """What the roots of others say of the own log."""
 
-    def __init__(self, log: MessageLog, joining: Joining) -> None:
+    def __init__(
+        self,
+        log: MessageLog,
+        joining: Joining,
+        *,
+        settled_ms: int = SETTLED_MS,
+        reconciliation: Reconciliation | None = None,
+    ) -> None:
+        self.settled_ms = settled_ms
+        """Messages that entered the log later are not part of own roots."""
+        self._reconciliation = reconciliation
+        self._sample_ms = settled_ms // SAMPLES
         self._log = log
         self._joining = joining
         self._samples: deque[tuple[int, int]] = deque()
@@ -70,12 +83,12 @@ class LogComparison:
         if not self._is_over(end, now_ms):
             end -= 1
         asked, self._asked_start = self._asked_start, None
-        start = self._start
+        start = self.start
         # Every other time at most, so that nobody can keep the rest of the log from comparison.
         self._was_asked = asked is not None and start < asked < end and not self._was_asked
         if asked is not None and self._was_asked:
             start = asked
-        if now_ms - at_ms < SETTLED_MS or end <= start:
+        if now_ms - at_ms < self.settled_ms or end <= start:
             return None
         return self._log.sums.root(start, end)
 
@@ -85,7 +98,7 @@ class LogComparison:
         self._sample(now_ms)
         root, lamport = sync.log_root, sync.lamport_timestamp or 0
         suspect = self._suspects.get(sync.sender_id)
-        if root is None or root.start < self._start or root.end <= root.start:
+        if root is None or root.start < self.start or root.end <= root.start:
             return None
         if not self._is_over(root.end, now_ms):
             return None
@@ -96,9 +109,13 @@ class LogComparison:
         if here == root:
             self._differing_since_ms = None
             self._suspects.pop(sync.sender_id, None)
+            if self._reconciliation is not None:
+                self._reconciliation.agrees()
         else:
             self._suspect(sync.sender_id, root, lamport, now_ms)
-        if root.start > self._start:
+            if self._reconciliation is not None:
+                self._reconciliation.differs(root, here, now_ms)
+        if root.start > self.start:
             self._asked_start = root.start
         self._clear(now_ms)
         if bool(self.different_from) is was_different:
@@ -110,7 +127,7 @@ class LogComparison:
         )
 
     @property
-    def _start(self) -> int:
+    def start(self) -> int:
         """The second from which on this participant wants all messages and can compare them."""
         return max(self._log.sums.start, -(-self._joining.wanted_from // SECOND_MS))
 
@@ -130,7 +147,7 @@ class LogComparison:
         for name, suspect in list(self._suspects.items()):
             root = suspect.root
             if (
-                root.start < self._start
+                root.start < self.start
                 or now_ms - suspect.heard_ms > FORGET_MS
                 or self._log.sums.root(root.start, root.end) == root
             ):
@@ -143,9 +160,9 @@ class LogComparison:
         if samples and samples[-1][0] > now_ms:
             samples.clear()  # the clock was set back
             self._changed_ms = now_ms
-        if not samples or now_ms - samples[-1][0] >= _SAMPLE_MS:
+        if not samples or now_ms - samples[-1][0] >= self._sample_ms:
             samples.append((now_ms, self._end(now_ms)))
-        while len(samples) > 1 and now_ms - samples[1][0] >= SETTLED_MS:
+        while len(samples) > 1 and now_ms - samples[1][0] >= self.settled_ms:
             samples.popleft()
 
     def _end(self, now_ms: int) -> int:
@@ -156,11 +173,12 @@ class LogComparison:
     def _is_over(self, end: int, now_ms: int) -> bool:
         """Whether no new message is expected before the second `end`.
 
-        Lamport timestamps may run ahead of the time, by a day where somebody lied. New messages
-        then fall into the second of the newest one, so it is over only when the log has rested.
+        Lamport timestamps may run ahead of the time, by a day where a participant lied. New
+        messages then fall into the second of the newest one, so it is over only when the log has
+        rested.
         """
         assert self._changed_ms is not None
-        has_rested = now_ms - self._changed_ms >= SETTLED_MS
+        has_rested = now_ms - self._changed_ms >= self.settled_ms
         return end <= self._newest_second or end * SECOND_MS <= now_ms or has_rested
 
     @property

@@ -19,7 +19,7 @@ class SdsError(ReliableChannelError):
 
 
 class EmptyContent(SdsError, ValueError):
-    """An empty message cannot be told from a sync message on the wire."""
+    """An empty message is a sync message on the wire."""
 
 
 class ContentTooLong(SdsError, ValueError):

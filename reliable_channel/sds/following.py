@@ -98,7 +98,7 @@ class References:
         self._plan(now_ms)
 
     def bound(self) -> None:
-        """Return to the limit of what may be missing: first what nobody looks for yet."""
+        """Return to the limit of what may be missing: first what is not searched yet."""
         state, buffer = self._state, self._state.incoming_buffer
         limit, dropped = state.options.limits.missing_entries, Counter[str]()
         while buffer.reference_count > limit:
@@ -128,8 +128,8 @@ class References:
     def _review_checked(
         self, arrived: ParkedMessage, unknown: Unknown, now_ms: int
     ) -> tuple[set[str], list[int]]:
-        """What the message waits for of the newest references, and the places of those that nobody
-        looks for yet."""
+        """What the message waits for of the newest references, and the places of those that no
+        participant looks for yet."""
         state, message, buffer = self._state, arrived.message, self._state.incoming_buffer
         ids, history, referrer_id = message.causal_ids, message.causal_history, message.sender_id
         unmet, fresh = set[str](), list[int]()
@@ -159,7 +159,7 @@ class References:
     def _review_unchecked(
         self, arrived: ParkedMessage, unknown: Unknown, unmet: set[str], now_ms: int
     ) -> dict[str, int]:
-        """Add to `unmet` all older references; return those that nobody knows of, by their
+        """Add to `unmet` all older references; return those that are unknown, by their
         places."""
         state, message = self._state, arrived.message
         if not unknown.unchecked or state.joining.presumes(now_ms):

@@ -21,9 +21,8 @@ def reliable_channel_id(sender_id: str, timestamp_ns: int, content: bytes) -> st
     """
     from Crypto.Hash import keccak  # loaded with the first message: it loads a parser of C
 
-    digest = keccak.new(digest_bits=256)
-    digest.update(sender_id.encode() + str(timestamp_ns).encode() + content)
-    return digest.hexdigest()
+    data = sender_id.encode() + str(timestamp_ns).encode() + content
+    return keccak.new(digest_bits=256, data=data).digest().hex()
 
 
 def js_waku_id(sender_id: str, timestamp_ns: int, content: bytes) -> str:
@@ -37,11 +36,11 @@ def js_waku_id(sender_id: str, timestamp_ns: int, content: bytes) -> str:
 def is_proven(
     message_id: str, sender_id: str, content: bytes, sent_at_ns: int | None, now_ms: int
 ) -> bool:
-    """Whether an id was made for this content by this sender: nobody can find two that fit.
+    """Whether an id was made for this content by this sender: finding two that fit is infeasible.
 
     `sent_at_ns` is what the transport says of when it was sent. A participant stamps a new message
-    with the time that its id was made of, so that whoever has the message as it was first sent can
-    check the id. A repetition has another stamp and proves nothing.
+    with the time that its id was made of, so that a participant with the message as it was first
+    sent can check the id. A repetition has another stamp and proves nothing.
     """
     return (
         sent_at_ns is not None

@@ -1,6 +1,6 @@
 """The buffer of messages with unmet causal dependencies (LIP 109, Periodic Incoming Buffer Sweep).
 
-Three tables: messages that wait ("parked"), ids that somebody waits for, and ids known by reference
+Three tables: parked messages, ids that a message waits for, and ids known by reference
 alone, which are looked for ("missing") or wait for their turn ("unseen"). A message whose
 dependency is parked waits for that message's delivery, not for its arrival.
 """
@@ -17,7 +17,7 @@ from .states import Event, Moved, unchecked
 from .unseen import Batch, UnseenReferences
 
 REFERENCE_BYTES: Final = 400
-"""Charged for each dependency that a message waits for, on top of its own bytes: two bytes on the
+"""Charged for each unmet dependency of a message, beside its bytes: two bytes on the
 wire are enough for a reference, and here it takes a string and its places in two tables."""
 
 MAX_NAMED: Final = 200
@@ -67,7 +67,7 @@ class MissingEntry:
     entry: HistoryEntry
     since_ms: int
     referrer_id: str = ""
-    """Who referred to it first."""
+    """The sender that referred to it first."""
 
     @property
     def row(self) -> Row:
@@ -113,14 +113,14 @@ class IncomingBuffer:
         self.missing: OrderedDict[str, MissingEntry] = OrderedDict()
         """By message id, longest missing first."""
         self.lost: OrderedDict[str, HistoryEntry] = OrderedDict()
-        """Ids that were given up; nobody waits for them any more. The oldest are forgotten beyond
+        """Ids of lost messages; nothing waits for them any more. The oldest are evicted beyond
         the limit."""
         self.size_bytes = 0
         """Memory charged for the messages that wait."""
         self.parked_counts = Shares()
         self.parked_sizes = Shares()
         self.references = Shares()
-        """Of those that are missing, by who referred to them."""
+        """Of those that are missing, by their referrers."""
         self.unseen = UnseenReferences(recorder)
         """References that are not looked for yet."""
         self._dependants: dict[str, dict[str, None]] = {}
@@ -162,7 +162,7 @@ class IncomingBuffer:
     def note_missing(self, entry: HistoryEntry, now_ms: int, referrer_id: str = "") -> bool:
         """Remember that a message is missing; return whether that is news.
 
-        The reference counts as that of whoever of its referrers has the fewest.
+        The reference counts as that of the referrer with the fewest.
         """
         message_id = entry.message_id
         if message_id in self.missing:
@@ -181,7 +181,7 @@ class IncomingBuffer:
         return message_id in self._dependants
 
     def missing_for_ms(self, message_id: str, now_ms: int) -> int | None:
-        """How long a message has been missing; None where nobody misses it."""
+        """How long a message has been missing; None where it is not missing."""
         missing = self.missing.get(message_id) or self.unseen.get(message_id)
         return None if missing is None else now_ms - missing.since_ms
 
@@ -217,7 +217,7 @@ class IncomingBuffer:
         """The same for a batch of references; return how many were dropped, too.
 
         Those that other messages wait for as well stay, as references of these messages' senders:
-        else a flooder who is first to name what others miss would have it dropped with its own.
+        else a flooder that is first to name what others miss would have it dropped with its own.
         """
         kept = self._drop_batch(batch)
         if batch.is_parked:

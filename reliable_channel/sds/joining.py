@@ -1,8 +1,8 @@
 """Joining a conversation that has gone on for long.
 
-Whoever joins hears references to messages from before, and a reference says neither when its
+A newcomer hears references to messages from before, and a reference says neither when its
 message was sent nor whether it still can be had. To take part at once, a newcomer presumes for a
-while that what it does not know was sent before it joined: nobody waits for it and it never counts
+while that what it does not know was sent before it joined: nothing waits for it and it never counts
 as lost. It is still looked for quietly, as it might be a message that was lost right after joining:
 that one is delivered when it is found, an earlier one is dropped.
 """
@@ -61,7 +61,7 @@ class Joining:
         return message_ids & self.presumed.keys() | self.historic.known(message_ids)
 
     def is_earlier(self, entry: HistoryEntry, now_ms: int) -> bool:
-        """Whether nobody need wait for a reference; presumes so while joining."""
+        """Whether nothing need wait for a reference; presumes so while joining."""
         message_id = entry.message_id
         if message_id in self:
             return True

@@ -22,10 +22,12 @@ from .log_root import LogSums
 from .options import LOG_WINDOW_ENTRIES
 
 EVICTED_IDS: Final = 10_000
-"""Evicted ids that are remembered, so that nobody waits for a message that was here: as many as one
-message may refer to."""
+"""Evicted ids that are remembered, so that nothing waits for a message that was here: as many as
+one message may refer to."""
 WINDOW_BYTES: Final = 64 * 1024 * 1024
 """Of content that stays in memory where there is an archive."""
+BEFORE_ALL: Final[LogKey] = (-1, "")
+"""Before all others."""
 EVICTED: Final = Table("evicted_ids", (("message_id", "TEXT"),))
 
 
@@ -53,6 +55,10 @@ class MessageLog:
         """The newest key that was evicted: what lies at or below it is too old to enter again."""
         self.sums = LogSums()
         """What the log is compared by."""
+        self.touched: LogKey | None = None
+        """The oldest place that changed since a `CausalTail` set it to None, of those
+        from `watched_from` on."""
+        self.watched_from: LogKey = BEFORE_ALL
         self.entries: dict[str, LogEntry] = {}
         """Those in memory by message id, for look-ups; in no order that means anything."""
         self._order: SortedList[LogKey] = SortedList()
@@ -66,7 +72,7 @@ class MessageLog:
         return self._blocks.total + len(self.entries)
 
     def __contains__(self, message_id: str) -> bool:
-        return message_id in self.entries or self._archive.get(message_id) is not None
+        return self.get(message_id) is not None
 
     def __iter__(self) -> Iterator[LogEntry]:
         entries = self.entries
@@ -77,7 +83,10 @@ class MessageLog:
 
     def get(self, message_id: str) -> LogEntry | None:
         """The entry of an id, or None."""
-        return self.entries.get(message_id) or self._archive.get(message_id)
+        entry = self.entries.get(message_id)
+        if entry is None and self._blocks.total:
+            entry = self._archive.get(message_id)
+        return entry
 
     def insert(self, entry: LogEntry) -> int:
         """Put an entry in its place and return its position, counted from the oldest entry that is
@@ -85,6 +94,7 @@ class MessageLog:
         order, blocks, key = self._order, self._blocks, entry.key
         self._recorder.log(entry.row)
         self.sums.add(key)
+        self._touch(key)
         if blocks.total and order and key < order[0]:
             return blocks.insert(entry, self._archive)
         at_end = not order or key > order[-1]
@@ -107,6 +117,7 @@ class MessageLog:
         if entry is None or entry.retrieval_hint is not None:
             return False
         entry.retrieval_hint = retrieval_hint
+        self._touch(entry.key)
         self._recorder.hint(message_id, retrieval_hint)
         return True
 
@@ -121,6 +132,7 @@ class MessageLog:
             assert entry is not None
             self._blocks.remove(entry)
         self.sums.remove(entry.key)
+        self._touch(entry.key)
         self._recorder.remove(message_id)
         return entry
 
@@ -158,6 +170,18 @@ class MessageLog:
         entries = self.entries
         return [entries[message_id] for _, message_id in self._order[-count:]] if count else []
 
+    def since(self, key: LogKey, most: int) -> list[LogEntry]:
+        """The entries in memory from a place on, oldest first, `most` at most."""
+        entries = self.entries
+        return [entries[message_id] for _, message_id in islice(self._order.irange(key), most)]
+
+    def keys_between(self, start_ms: int, end_ms: int) -> Iterator[LogKey]:
+        """The keys from one Lamport timestamp up to and without another one, in log order."""
+        if self._blocks.total:
+            until = min((end_ms, ""), self._order[0])
+            yield from (entry.key for entry in self._archive.entries((start_ms, ""), until))
+        yield from self._order.irange((start_ms, ""), (end_ms, ""), (True, False))
+
     def digest(self) -> str:
         """Hex sha256 over Lamport timestamp, ids and content of all entries, in log order.
 
@@ -182,6 +206,7 @@ class MessageLog:
         """Begin as before a restart, with the newest entries, oldest first."""
         newest = newest[-self._window :]
         self.entries = {entry.message_id: entry for entry in newest}
+        self.touched = self.watched_from = BEFORE_ALL
         self._order = SortedList(entry.key for entry in newest)
         self.size_bytes = sum(len(entry.content) for entry in newest)
         self._evicted_ids.restore(evicted)
@@ -196,7 +221,7 @@ class MessageLog:
             self.sums.add(key)
 
     def restore_from(self, tables: Tables, newest: Sequence[LogEntry]) -> None:
-        """Begin as before a restart, with what a recorder was told and the newest entries, oldest
+        """Begin as before a restart, with what a recorder was given and the newest entries, oldest
         first."""
         values = {row[0]: row[1] for row in tables.get(CHANNEL.name, ())}
         lamport_timestamp = values.get("horizon_lamport_timestamp")
@@ -206,6 +231,10 @@ class MessageLog:
             horizon = lamport_timestamp, message_id
         blocks, evicted = tables.get(LOG_BLOCKS.name, ()), tables.get(EVICTED.name, ())
         self.restore(list(newest), list(blocks), list(evicted), horizon)
+
+    def _touch(self, key: LogKey) -> None:
+        if key >= self.watched_from and (self.touched is None or key < self.touched):
+            self.touched = key
 
     def _make_room(self) -> None:
         """Keep to the limits: oldest entries leave the log, or, where there is an archive, memory

@@ -11,6 +11,7 @@ addition.
 from bisect import bisect_left, insort
 from dataclasses import dataclass
 from hashlib import sha256
+from itertools import pairwise
 from typing import Final
 
 from .changes import LogKey
@@ -19,11 +20,19 @@ SECOND_MS: Final = 1_000
 MAX_SECONDS: Final = 5_000
 """Seconds with messages that sums are kept for; of more, the oldest tenth is compared no more."""
 FINGERPRINT_BYTES: Final = 16
+SHORT_BYTES: Final = 8
+"""Of the hash of a message, in lists. Two messages made to have equal ones are
+not repaired in this way, and nothing else happens."""
 _MODULUS: Final = 1 << 256
 
 _Sum = tuple[int, int]
 """How many messages, and the sum of their hashes."""
 _NOTHING: Final = (0, 0)
+
+
+def key_hash(key: LogKey) -> bytes:
+    """The hash of a message that fingerprints and lists are made of."""
+    return sha256(f"{key[0]} {key[1]}".encode()).digest()
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,6 +45,30 @@ class LogRoot:
     fingerprint: bytes
 
 
+@dataclass(frozen=True, slots=True)
+class ListedIds:
+    """The messages of a range, by the first bytes of their hashes."""
+
+    start: int
+    end: int
+    hashes: bytes
+
+    def split(self) -> set[bytes]:
+        """Each hash by itself."""
+        size = SHORT_BYTES
+        return {self.hashes[i : i + size] for i in range(0, len(self.hashes), size)}
+
+
+@dataclass(frozen=True, slots=True)
+class Reconciling:
+    """The part of a sync message that reconciles logs."""
+
+    roots: tuple[LogRoot, ...] = ()
+    lists: tuple[ListedIds, ...] = ()
+    bundle: tuple[bytes, ...] = ()
+    """Whole messages, as they were first broadcast."""
+
+
 class LogSums:
     """The sums of one log."""
 
@@ -44,6 +77,7 @@ class LogSums:
         """The second from which on all messages of the log are counted."""
         self.changes = 0
         """How often a message entered the log or was taken out."""
+        self.most_seconds = MAX_SECONDS
         self._seconds: list[int] = []
         """Those with a sum, ascending."""
         self._sums: dict[int, _Sum] = {}
@@ -73,28 +107,44 @@ class LogSums:
     def root(self, start: int, end: int) -> LogRoot:
         """The root of a range; `start` must not lie before that of the sums."""
         before, first, last = self._before, self._place(start), self._place(max(start, end))
-        while len(before) <= last:
-            count, total = self._sums[self._seconds[len(before) - 1]]
-            before.append((before[-1][0] + count, before[-1][1] + total))
+        self._sum_up_to(last)
         count = before[last][0] - before[first][0]
         total = (before[last][1] - before[first][1]) % _MODULUS
         digest = sha256(total.to_bytes(32) + count.to_bytes(8)).digest()
         return LogRoot(start, end, count, digest[:FINGERPRINT_BYTES])
 
+    def split(self, start: int, end: int, parts: int) -> list[tuple[int, int]]:
+        """Cut a range into at most so many parts with about as many messages each."""
+        first, last = self._place(start), self._place(end)
+        self._sum_up_to(last)
+        before = self._before
+        least, count = before[first][0], before[last][0] - before[first][0]
+        bounds = [start]
+        for number in range(1, parts):
+            place = bisect_left(before, (least + number * count // parts,), first, last)
+            bound = self._seconds[place] if place < last else end
+            if bounds[-1] < bound < end:
+                bounds.append(bound)
+        return list(pairwise([*bounds, end]))
+
+    def _sum_up_to(self, place: int) -> None:
+        before = self._before
+        while len(before) <= place:
+            count, total = self._sums[self._seconds[len(before) - 1]]
+            before.append((before[-1][0] + count, before[-1][1] + total))
+
     def _change(self, key: LogKey, sign: int) -> None:
         self.changes += 1
-        lamport_timestamp, message_id = key
-        second = lamport_timestamp // SECOND_MS
+        second = key[0] // SECOND_MS
         if second < self.start:
             return
         if second not in self._sums:
             insort(self._seconds, second)
         count, total = self._sums.get(second, _NOTHING)
-        hashed = int.from_bytes(sha256(f"{lamport_timestamp} {message_id}".encode()).digest())
-        self._sums[second] = count + sign, total + sign * hashed
+        self._sums[second] = count + sign, total + sign * int.from_bytes(key_hash(key))
         del self._before[self._place(second) + 1 :]
-        if len(self._seconds) > MAX_SECONDS:
-            self.forget_until(self._seconds[MAX_SECONDS // 10] * SECOND_MS)
+        if len(self._seconds) > self.most_seconds:
+            self.forget_until(self._seconds[self.most_seconds // 10] * SECOND_MS)
 
     def _place(self, second: int) -> int:
         return bisect_left(self._seconds, second)

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import overload
 
-from .log_root import LogRoot
+from .log_root import LogRoot, Reconciling
 
 
 @dataclass(frozen=True, slots=True)
@@ -16,20 +16,23 @@ class HistoryEntry:
     retrieval_hint: bytes | None = None
     """What helps to fetch the message elsewhere: the 32-byte Waku message hash."""
     sender_id: str | None = None
-    """Who sent it first; without it nobody can answer a repair request (SDS-R)."""
+    """The first sender; without it no participant can answer a repair request (SDS-R)."""
 
 
 class LazyHistory(Sequence[HistoryEntry]):
     """A received causal history that makes its entries only when asked for them.
 
     A message brings 200 entries by default and a receiver needs their ids alone, unless some are
-    missing.
+    missing. The first `known` of them are in its log, or were.
     """
 
-    __slots__ = ("_entry", "message_ids")
+    __slots__ = ("_entry", "known", "message_ids")
 
-    def __init__(self, message_ids: list[str], entry: Callable[[int], HistoryEntry]) -> None:
+    def __init__(
+        self, message_ids: list[str], entry: Callable[[int], HistoryEntry], *, known: int = 0
+    ) -> None:
         self.message_ids = message_ids
+        self.known = known
         self._entry = entry
 
     def __len__(self) -> int:
@@ -53,7 +56,7 @@ class LazyHistory(Sequence[HistoryEntry]):
 
 
 class MessageKind(Enum):
-    """What a message is, told by which fields are set (LIP 109, Periodic sync, Ephemeral
+    """What a message is, by the fields that are set (LIP 109, Periodic sync, Ephemeral
     messages)."""
 
     CONTENT = "content"
@@ -89,6 +92,10 @@ class Message:
 
     log_root: LogRoot | None = None
     """What the sender's log is compared by, in sync messages of this SDK alone."""
+    reconciling: Reconciling | None = None
+    """What reconciles logs, in sync messages of this SDK alone."""
+    is_tuned: bool = False
+    """Whether its sender tunes itself, and puts a filter in for the sake of others alone."""
 
     @property
     def kind(self) -> MessageKind | None:

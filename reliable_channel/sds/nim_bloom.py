@@ -1,7 +1,7 @@
-"""The bloom filter of nim-sds: a protobuf message of its own, which says how large it is.
+"""The bloom filter of nim-sds: a protobuf message that contains its size.
 
 Bits lie as in js-waku's, but for little-endian words, and follow from another hash. nim-sds makes a
-larger filter when its first one overflows, so whoever reads it takes the size from the filter.
+larger filter when its first one overflows, so a reader takes the size from the filter.
 """
 
 from typing import Final

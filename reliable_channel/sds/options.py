@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Final, Literal, get_args
 
 from .bloom import BloomParameters
-from .declared import check, number, word
+from .declared import check, number, switch, word
 from .retries import RetryPolicy, fixed
 
 MAX_MESSAGE_BYTES: Final = 150_000 - 1024
@@ -188,6 +188,10 @@ class SdsOptions:
     """Maximum size of an encoded message; by default what every node relays."""
     retention_ms: int = number(0, "ms", 0)
     """Age, by Lamport timestamp, at which a message is evicted from the log; 0 for any age."""
+    self_tuning: bool = switch(False)
+    """Whether the core adapts to what it hears: copies ahead of requests, and times from measured
+    latency, loss and group size in place of `retry_interval_ms`, `repair_t_min_ms` and
+    `repair_t_max_ms`, which become upper bounds."""
     max_lamport_ahead_ms: int = number(DAY_MS, "ms", 0)
     """How far ahead of local time the Lamport timestamp of a message may be; 365 days in `nim`,
     whose clocks run ahead by a second with each message beyond one a second."""

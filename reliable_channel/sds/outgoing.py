@@ -3,13 +3,14 @@ Buffer Sweep)."""
 
 import heapq
 import json
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
+from types import MappingProxyType
 from typing import Final
 
 from .bloom import BloomForm, BloomLayout, BloomParameters, Probes, contains
 from .bloom_hash import HashPair
-from .changes import NO_RECORDER, Recorder, Row, Table
+from .changes import NO_RECORDER, Recorder, Row, Table, Value
 from .retries import RetryPolicy, Unacknowledged, fixed
 
 OUTGOING: Final = Table("outgoing_messages", (("message_id", "TEXT"), ("data", "BLOB")))
@@ -22,12 +23,13 @@ OUTGOING_PROGRESS: Final = Table(
         ("possible_acks", "TEXT"),
     ),
 )
-"""Apart from the messages, which are written once: they are a thousand times as long."""
+"""Apart from the messages, which are written once: they are a thousand times as long. From the
+first dispatch on."""
 
 
 @dataclass(slots=True)
 class OutgoingEntry:
-    """An own message that nobody is known to have."""
+    """An own message that no participant is known to have."""
 
     message_id: str
     data: bytes
@@ -90,13 +92,20 @@ class OutgoingBuffer:
     def __len__(self) -> int:
         return len(self.entries)
 
-    def add(self, message_id: str, data: bytes) -> None:
-        """Take a message that is about to be dispatched for the first time."""
-        self.entries[message_id] = entry = OutgoingEntry(message_id, data)
-        self._recorder.put(OUTGOING, message_id, data)
-        self._record(entry)
+    def add(self, message_id: str, data: bytes, *, is_cached: bool = False) -> None:
+        """Take a message that is about to be dispatched for the first time.
+
+        Its bytes are written once: where `is_cached`, they stand in the repair cache.
+        """
+        self.entries[message_id] = OutgoingEntry(message_id, data)
+        self._recorder.put(OUTGOING, message_id, b"" if is_cached else data)
         for places in self._places.values():
             places.add(message_id)
+
+    def no_longer_cached(self, message_id: str) -> None:
+        """Write the bytes of a message that left the repair cache, if it is in the buffer."""
+        if entry := self.entries.get(message_id):
+            self._recorder.put(OUTGOING, message_id, entry.data)
 
     def dispatched(self, message_id: str, now_ms: int) -> None:
         """Start the retry timer of a message that is out. Waiting for a transport uses up no
@@ -109,8 +118,8 @@ class OutgoingBuffer:
 
     def remove(self, message_ids: Iterable[str]) -> list[OutgoingEntry]:
         """Take those that are in the buffer out of it."""
-        pop = self.entries.pop
-        removed = [entry for i in message_ids if (entry := pop(i, None)) is not None]
+        entries = self.entries
+        removed = [entries.pop(i) for i in filter(entries.__contains__, message_ids)]
         for entry in removed:
             self._recorder.delete(OUTGOING, entry.message_id)
             self._recorder.delete(OUTGOING_PROGRESS, entry.message_id)
@@ -172,8 +181,14 @@ class OutgoingBuffer:
     def __iter__(self) -> Iterator[OutgoingEntry]:
         return iter(self.entries.values())
 
-    def restore(self, messages: Iterable[Row], progress: Iterable[Row], now_ms: int) -> None:
-        """Begin with the messages from before a restart.
+    def restore(
+        self,
+        messages: Iterable[Row],
+        progress: Iterable[Row],
+        now_ms: int,
+        cached: Mapping[Value, Value] = MappingProxyType({}),
+    ) -> None:
+        """Begin with the messages from before a restart; `cached` has bytes by message id.
 
         What was dispatched is due when it was due then, or now where it was on its way for another
         time; what never was waits for the transport, and the owner puts it there.
@@ -181,6 +196,7 @@ class OutgoingBuffer:
         steps = {row[0]: row[1:] for row in progress}
         for message_id, data in messages:
             attempts, due_ms, acks = steps.get(message_id, (0, None, "[]"))
+            data = data or cached[message_id]
             assert isinstance(message_id, str) and isinstance(data, bytes)
             assert isinstance(attempts, int) and isinstance(acks, str)
             entry = OutgoingEntry(message_id, data, attempts, set(json.loads(acks)))

@@ -36,7 +36,7 @@ class OwnedTimetable(Timetable):
     def claim(self, message_id: str, owner: str) -> bool:
         """Give an entry to another owner with fewer entries; return whether that was so.
 
-        Else a flooder who is first to name what others miss would have it evicted with its own.
+        Else a flooder that is first to name what others miss would have it evicted with its own.
         """
         is_lighter = self.weight_of(owner) < self.weight_of(self._owners[message_id])
         if is_lighter:
@@ -53,7 +53,7 @@ class OwnedTimetable(Timetable):
         return self._owners[message_id]
 
     def first_to_evict(self) -> str:
-        """The entry due last among those of all owners who have the most."""
+        """The entry due last among those of all owners with the most."""
         rank: _Rank = self._ranks[-1]
         return rank[1][2]
 

@@ -5,12 +5,12 @@ logos-delivery use. A participant sends one dialect and listens to as many as it
 
 Mixing. A channel whose participants listen to both dialects is one channel: Lamport timestamps are
 compared in milliseconds (a second of nim-sds is 1000 of them), so that all end with the same log,
-in which whatever a message refers to stands before it; acknowledgements and repair requests cross
+in which every dependency of a message stands before it; acknowledgements and repair requests cross
 the border, each filter read in the form of its sender's dialect. A repaired message is broadcast as
-it was first sent. The clocks of nim-sds run ahead of the time in a busy channel: whoever listens to
-it should allow for that (`max_lamport_ahead_ms`, see `NIM`). But js-waku and nim-sds read their own
-dialect alone: such a peer misses what is sent in the other one and waits for it, so mix to move a
-channel over, not to bridge it.
+it was first sent. The clocks of nim-sds run ahead of the time in a busy channel: a participant that
+listens to it should allow for that (`max_lamport_ahead_ms`, see `NIM`). But js-waku and nim-sds
+read their own dialect alone: such a peer misses what is sent in the other one and waits for it, so
+mix to move a channel over, not to bridge it.
 """
 
 from collections.abc import Callable
@@ -66,12 +66,12 @@ class WireProfile:
     """The layout in which peers cut long payloads into segments, or the name of one of
     `reliable_channel.segmentation`, of which the core knows nothing; None where they do not."""
     encryption_order: str = "sds-then-encrypt"
-    """Whether peers seal whole SDS messages, or with `encrypt-then-sds` their contents alone."""
+    """Whether peers encrypt whole SDS messages, or with `encrypt-then-sds` their contents alone."""
     marker: bytes | None = None
     """What stands beside each message on the transport, and must; None where nothing does."""
 
     def kept_sync(self, sync: Message, data: bytes) -> bytes:
-        """A sync message to be kept for those who refer to it: that it exists and what it waits for
+        """A sync message to be kept for references to it: that it exists and what it waits for
         is a tenth of its bytes, and its filter is old news by then. One that is signed stays whole,
         as it proves its sender only so."""
         if sync.signature is not None:
@@ -117,11 +117,11 @@ NIM: Final = WireProfile(
 )
 
 PROFILES: Final = {profile.name: profile for profile in (SPEC, NIM)}
-"""Those that come along."""
+"""The built-in profiles."""
 
 
 def understood(profile: WireProfile) -> tuple[WireProfile, ...]:
-    """What a participant listens to that sends a dialect: those that come along, and its own before
+    """What a participant listens to that sends a dialect: the built-in ones, and its own before
     them where it is another one, as they might take its messages for theirs."""
     if PROFILES.get(profile.name) is profile:
         return tuple(PROFILES.values())

@@ -1,9 +1,9 @@
 """The state machine of one participant in one channel: SDS with its repair extension SDS-R.
 
 Sans-I/O. The owner calls `send…`, `receive`, `dispatched` and, when `next_deadline_ms()` has come,
-`on_deadline`, each with the time; then it broadcasts what `outgoing()` hands out and tells the
+`on_deadline`, each with the time; then it broadcasts what `outgoing()` hands out and gives the
 application what `events()` hands out. Nothing else changes state, and nothing here reads a clock,
-draws a random number of its own, or waits.
+draws random numbers except from `random`, or waits.
 
 Source: LIP 109 (SDS) and the SDS-R implementation guide; section names in comments are theirs.
 """
@@ -23,6 +23,7 @@ from .incoming import MissingEntry
 from .log_entry import LogEntry
 from .message import HistoryEntry
 from .options import SdsOptions
+from .outgoing import OutgoingEntry
 from .profile import SPEC, WireProfile, understood
 from .progress import Progress
 from .receiving import Arrival, Outcome, Receiver
@@ -32,11 +33,14 @@ from .signing import Signing
 from .state import ChannelState
 from .statistics import SdsStatistics
 from .sync import Heard, Random, SyncTimer, make_schedule
+from .tuner import Tuner
 
 __all__ = ["Arrival", "Outcome", "SdsProtocol"]
 
 _T = TypeVar("_T")
 
+OPENED: Final = 64
+"""Messages of bundles that are taken in one step, where there is no archive."""
 TRIM_INTERVAL_MS: Final = 60_000
 """How often the log is looked through for what became too old."""
 
@@ -73,11 +77,17 @@ class SdsProtocol:
     ) -> None:
         self.options = options = options or profile.options
         self.profile = profile
-        timer = SyncTimer(
-            make_schedule(options.sync_schedule, options.sync_min_interval_ms, random)
-        )
+        self._tuner: Tuner | None = None
+        if options.self_tuning:
+            self._tuner = Tuner(
+                options, profile.repair_timers, random, has_filters=profile.refers_to_syncs
+            )
+            timer: SyncTimer = self._tuner.sync_timer
+        else:
+            schedule = make_schedule(options.sync_schedule, options.sync_min_interval_ms, random)
+            timer = SyncTimer(schedule)
         self._state = state = ChannelState(
-            channel_id, sender_id, options, profile, timer, now_ms, recorder, archive
+            channel_id, sender_id, options, profile, timer, now_ms, recorder, archive, self._tuner
         )
         self._sender = Sender(state, id_function or profile.id_function, random, signing)
         self._delivery = Delivery(state)
@@ -114,7 +124,7 @@ class SdsProtocol:
     # -- inputs ------------------------------------------------------------------------------------
 
     def send(self, content: bytes, now_ms: int, *, timestamp_ns: int | None = None) -> str:
-        """Accept a message for everybody in the channel and return its id.
+        """Accept a message for all participants and return its id.
 
         Raises:
             EmptyContent: there is nothing to send.
@@ -146,19 +156,15 @@ class SdsProtocol:
         retrieve it."""
         self._sender.dispatched(message_id, now_ms, retrieval_hint)
 
-    def set_retrieval_hint(self, message_id: str, retrieval_hint: bytes) -> None:
-        """Remember how others may retrieve a message, where that was not known yet."""
-        self._state.set_retrieval_hint(message_id, retrieval_hint)
-
     def abandon(self, message_id: str) -> None:
-        """Stop sending an own message that the transport refuses for good.
+        """Stop sending an own message that the transport refuses permanently.
 
-        It stays in the log: others to whom it is referred may still ask for it.
+        It stays in the log: participants that heard of it may still ask for it.
         """
         self.outgoing_buffer.remove([message_id])
 
     def withdraw(self, message_id: str) -> None:
-        """Forget an own message that nobody has seen or heard of.
+        """Forget an own message that no participant has seen or heard of.
 
         It stays in the bloom filter, which costs nothing but a bit: no other message has its id.
         """
@@ -171,10 +177,10 @@ class SdsProtocol:
         self._sender.resend(message_id, now_ms)
 
     def resend_early(self, message_id: str, now_ms: int) -> bool:
-        """Broadcast an own message again ahead of its time; return False where it is settled or has
-        no attempt left."""
+        """Broadcast an own message again ahead of its time; return False where it is acknowledged
+        or has no attempt left."""
         entry = self.outgoing_buffer.entries.get(message_id)
-        if entry is None or entry.attempts > self.options.max_retry_attempts:
+        if entry is None or not self._has_attempts(entry, now_ms):
             return False
         self.resend(message_id, now_ms)
         return True
@@ -214,6 +220,7 @@ class SdsProtocol:
             self._references.due_ms,
             self.outgoing_buffer.next_deadline_ms(),
             self.repair_responses.next_deadline_ms(),
+            *self._tuned_deadlines(),
         ):
             if due_ms is not None and (first_ms is None or due_ms < first_ms):
                 first_ms = due_ms
@@ -226,6 +233,9 @@ class SdsProtocol:
             self.log.forget_before(now_ms - self.options.retention_ms)
         self.sweep_outgoing(now_ms)
         self.sweep_repair(now_ms)
+        if self._tuner is not None:
+            self._sweep_copies(self._tuner, now_ms)
+            self._reconcile(now_ms)
         if (follow_ms := self._references.due_ms) is not None and follow_ms <= now_ms:
             self._references.follow(now_ms)
         sweep_at_ms, sync_at_ms = self._delivery.sweep_at_ms, self._state.sync_timer.due_ms
@@ -241,12 +251,15 @@ class SdsProtocol:
             self._state.sync_timer.restart(Heard.OWN_SYNC, now_ms)
             self.send_sync(now_ms)
         if asks:
-            self._repair_sync_not_before_ms = now_ms + self.options.repair.sweep_interval_ms
+            pause_ms = self.options.repair.sweep_interval_ms
+            if self._tuner is not None:
+                pause_ms = self._tuner.request_pause_ms(now_ms)
+            self._repair_sync_not_before_ms = now_ms + pause_ms
 
     def sweep_outgoing(self, now_ms: int) -> None:
         """Send again what is due; give up, with an event, what was sent often enough."""
         for entry in self.outgoing_buffer.due(now_ms):
-            if entry.attempts <= self.options.max_retry_attempts:
+            if self._has_attempts(entry, now_ms):
                 self.resend(entry.message_id, now_ms)
                 continue
             self.outgoing_buffer.remove([entry.message_id])
@@ -258,6 +271,38 @@ class SdsProtocol:
                     "others may have it"
                 )
             self._state.emit(DeliveryFailed(entry.message_id, entry.attempts, reason))
+
+    def _has_attempts(self, entry: OutgoingEntry, now_ms: int) -> bool:
+        if self._tuner is not None:
+            return not self._tuner.gives_up(entry.message_id, now_ms)
+        return entry.attempts <= self.options.max_retry_attempts
+
+    def _sweep_copies(self, tuner: Tuner, now_ms: int) -> None:
+        """Broadcast own messages again, acknowledged or not."""
+        for message_id in tuner.take_copies(now_ms):
+            if data := self._state.held(message_id):
+                self._state.broadcast(OutgoingKind.REPAIR, message_id, data, is_spare=True)
+
+    def _tuned_deadlines(self) -> Sequence[int | None]:
+        if self._tuner is None:
+            return ()
+        reconciliation = self._state.reconciliation
+        return (
+            self._tuner.next_copy_ms(),
+            None if reconciliation is None else reconciliation.next_deadline_ms(),
+        )
+
+    def _reconcile(self, now_ms: int) -> None:
+        if (reconciliation := self._state.reconciliation) is None:
+            return
+        for _ in range(1 if self.log.is_archived else OPENED):
+            if not reconciliation.inbox:
+                break
+            arrival = self._receiver.receive_bundled(reconciliation.open(), now_ms)
+            if (entry := self.log.get(arrival.message_id)) is not None:
+                reconciliation.came(entry.key)
+        for said in reconciliation.take(now_ms):
+            self._sender.send_reconciling(said, now_ms)
 
     def sweep_incoming(self, now_ms: int) -> list[HistoryEntry]:
         """Deliver what is ready, give up what is overdue, and return what is still missing."""
@@ -273,6 +318,8 @@ class SdsProtocol:
             if data := self._state.held(message_id):
                 self._state.broadcast(OutgoingKind.REPAIR, message_id, data)
                 self._state.emit(RepairSent(message_id))
+                if self._tuner is not None:
+                    self._tuner.answered(message_id, now_ms)
                 self.counters.repairs_sent += 1
                 answered.append(message_id)
         return answered
@@ -309,7 +356,7 @@ class SdsProtocol:
         return [*self.incoming_buffer.missing.values(), *self._state.joining.presumed.values()]
 
     def wanted(self) -> Sequence[MissingEntry]:
-        """Hand out, with `asks_when_told`, what others might be asked for: whatever is missing, as
+        """Hand out, with `asks_when_told`, what others might be asked for: all that is missing, as
         often as it is referred to."""
         if not self._state.wanted:
             return ()
@@ -331,7 +378,7 @@ class SdsProtocol:
 
     @property
     def unacknowledged(self) -> Collection[str]:
-        """The ids of own messages that nobody is known to have."""
+        """The ids of own messages that no participant is known to have."""
         return self.outgoing_buffer.entries.keys()
 
     @property

@@ -24,7 +24,7 @@ from .signing import NotProven, Signing, check_signature
 from .state import ChannelState
 from .states import Event
 from .sync import Heard
-from .wire import CodecError
+from .wire import CodecError, SpecCodec
 
 
 class Outcome(Enum):
@@ -48,7 +48,7 @@ class Arrival:
     outcome: Outcome
     message_id: str = ""
     missing_for_ms: int | None = None
-    """How long somebody here had waited for this message; None where nobody had."""
+    """How long this message had been waited for; None where it was not."""
     reason: RejectionReason | None = None
     """Why it was rejected."""
 
@@ -70,6 +70,7 @@ class Receiver:
         self._repair_review = RepairReview(state)
         self._references = references
         self._proof = proof
+        self._is_in_bundle = False
 
     def receive(
         self, data: bytes, now_ms: int, retrieval_hint: bytes | None, sent_at_ns: int | None
@@ -84,7 +85,7 @@ class Receiver:
             names = ", ".join(profile.name for profile in self._listen_to)
             return self._reject(RejectionReason.OTHER_DIALECT, f"this participant takes {names}")
         try:
-            message = profile.codec.decode(data)
+            message = self._decoded(profile, data)
         except CodecError as error:
             return self._reject(RejectionReason.MALFORMED, str(error))
         if message.channel_id != state.channel_id:
@@ -111,11 +112,26 @@ class Receiver:
         arrived = ParkedMessage(message, data, retrieval_hint, now_ms, set())
         return self._receive_reliable(arrived, profile, now_ms, sent_at_ns)
 
+    def receive_bundled(self, data: bytes, now_ms: int) -> Arrival:
+        """Take a message of a bundle, as if it came by itself; a bundle in a bundle is not
+        looked at."""
+        self._is_in_bundle = True
+        try:
+            return self.receive(data, now_ms, None, None)
+        finally:
+            self._is_in_bundle = False
+
     def _dialect_of(self, data: bytes) -> WireProfile | None:
         for profile in self._listen_to:
             if profile.codec.recognises(data):
                 return profile
         return None
+
+    def _decoded(self, profile: WireProfile, data: bytes) -> Message:
+        codec = profile.codec
+        if isinstance(codec, SpecCodec) and profile is self._state.profile:
+            return codec.decode(data, self._state.causal_tail)
+        return codec.decode(data)
 
     def _receive_reliable(
         self,
@@ -138,12 +154,17 @@ class Receiver:
             return self._reject(RejectionReason.EXCESSIVE_REFERENCES, too_much, message)
         if message.sender_id != state.sender_id:
             self._review(message, profile, now_ms)
+            if state.tuner is not None:
+                state.tuner.heard(message, sent_at_ns, now_ms, len(state.participants))
+        if state.heads is not None:
+            is_content = message.kind is MessageKind.CONTENT
+            state.heads.heard(message.causal_ids, is_content=is_content)
         if message.kind is MessageKind.SYNC:
             return self._receive_sync(arrived, unknown, profile, now_ms)
         known = state.log.get(message_id)
         if known is not None or message_id in state.incoming_buffer.parked:
             if not self._is_forged(message, known, sent_at_ns, now_ms):
-                return self._receive_again(message, known, retrieval_hint)
+                return self._receive_again(message, known, retrieval_hint, now_ms)
             self._forget_forged(message_id)
         missing_for_ms = state.incoming_buffer.missing_for_ms(message_id, now_ms)
         state.repair_requests.remove(message_id)
@@ -161,7 +182,10 @@ class Receiver:
                 state.moved(message_id, Event.TOO_OLD)
             return self._reject(RejectionReason.OLDER_THAN_LOG, detail, message)
         state.incoming_buffer.arrived(message_id)
-        state.sync_timer.restart(Heard.CONTENT, now_ms)
+        if state.tuner is not None:
+            state.tuner.arrived(message, sent_at_ns, missing_for_ms, now_ms)
+        is_news = missing_for_ms is None
+        state.sync_timer.restart(Heard.CONTENT if is_news else Heard.MISSED_CONTENT, now_ms)
         # LIP 109, Receive: the id enters the bloom filter before its dependencies are looked at.
         state.bloom_filter.insert(message_id)
         self._deliver_or_park(arrived, unknown, profile, now_ms)
@@ -171,9 +195,9 @@ class Receiver:
     def _is_echo(self, message: Message, profile: WireProfile) -> bool:
         """Whether an own message says nothing new.
 
-        DIVERGES: the specification advises to ignore all of one's own. But one who starts again
-        without state, or on a second device, must take the earlier ones from Store as anybody's:
-        others refer to them, and would keep it waiting until they count as lost.
+        DIVERGES: the specification advises to ignore all own messages. But a participant that
+        starts again without state, or on a second device, must take the earlier ones from Store as
+        anybody's: others refer to them, and would keep it waiting until they count as lost.
         """
         if message.kind is MessageKind.SYNC and profile.refers_to_syncs:
             return message.message_id in self._state.referable_syncs
@@ -195,7 +219,10 @@ class Receiver:
         if message.repair_request and state.options.repair.enabled:
             self._repair_review.review(message, now_ms)
         for event in state.acknowledgements.review(message, profile.bloom):
-            state.counters.acknowledged += isinstance(event, MessageAcknowledged)
+            if isinstance(event, MessageAcknowledged):
+                state.counters.acknowledged += 1
+                if state.tuner is not None:
+                    state.tuner.acknowledged(event.message_id, now_ms)
             state.emit(event)
 
     def _receive_sync(
@@ -222,10 +249,17 @@ class Receiver:
         if message.message_id in state.referable_syncs:  # not whatever a sync calls itself
             state.repair_responses.remove(message.message_id)
         self._references.bound()
+        if message.reconciling is not None:
+            if state.reconciliation is not None and not self._is_in_bundle:
+                start = state.comparison.start
+                state.reconciliation.hear(message.reconciling, message.sender_id, start, now_ms)
+            return Arrival(Outcome.SYNC, message.message_id, missing_for_ms)
         newest = state.log.last(1)
         if not newest or newest[0].message_id in message.causal_ids:
             # It said what ours would say. One that does not know our newest message spares nobody.
             state.sync_timer.restart(Heard.SYNC, now_ms)
+        else:
+            state.sync_timer.prompt(now_ms)
         return Arrival(Outcome.SYNC, message.message_id, missing_for_ms)
 
     def _has_taken(self, message_id: str) -> bool:
@@ -246,7 +280,11 @@ class Receiver:
             self._delivery.deliver(arrived)
 
     def _receive_again(
-        self, message: Message, known: LogEntry | None, retrieval_hint: bytes | None
+        self,
+        message: Message,
+        known: LogEntry | None,
+        retrieval_hint: bytes | None,
+        now_ms: int,
     ) -> Arrival:
         message_id = message.message_id
         _, content = self._first_copy(message_id, known)
@@ -257,7 +295,14 @@ class Receiver:
         if known is not None and retrieval_hint is not None:
             self._state.set_retrieval_hint(message_id, retrieval_hint)
         self._state.counters.duplicates += 1
+        self._acknowledge_again(message_id, now_ms)
         return Arrival(Outcome.DUPLICATE, message_id)
+
+    def _acknowledge_again(self, message_id: str, now_ms: int) -> None:
+        tuner, heads = self._state.tuner, self._state.heads
+        if tuner is not None and heads is not None and tuner.came_again(message_id, now_ms):
+            heads.ask_for(message_id)
+            self._state.sync_timer.prompt(now_ms)
 
     def _first_copy(self, message_id: str, known: LogEntry | None) -> tuple[str, bytes | None]:
         """Sender and content of the message that came first with an id."""

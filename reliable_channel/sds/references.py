@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from .log import MessageLog
-from .message import HistoryEntry, Message
+from .message import HistoryEntry, LazyHistory, Message
 from .options import Limits
 from .wire.codec import MAX_ID_BYTES
 
@@ -20,7 +20,7 @@ CHECKED: Final = 200
 """References of a message that are looked at one by one when it arrives, within the budget: the
 newest, as many as a message has by default."""
 FOLLOWED_AT_ONCE: Final = 5
-"""References of each message that are followed whatever the budget is: the newest, more than LIP
+"""References of each message that are followed on every budget: the newest, more than LIP
 173 has in all."""
 FOLLOWED_BURST: Final = 1_000
 """References beyond that may be followed at once: as many as the longest causal history has."""
@@ -47,11 +47,12 @@ class Unknown:
 def unknown_references(message: Message, log: MessageLog, checked: int = CHECKED) -> Unknown:
     """The references to messages that were never in the log: mostly none. The newest `checked` of
     those that are not in memory are looked up in the archive."""
-    in_memory, ids = log.entries, message.causal_ids
+    in_memory, ids, history = log.entries, message.causal_ids, message.causal_history
+    known = history.known if isinstance(history, LazyHistory) else 0
     # Nearly always; a loop in Python over 200 ids would be a fifth of what a message costs.
-    if all(map(in_memory.__contains__, ids)):
+    if all(map(in_memory.__contains__, ids[known:])):
         return Unknown()
-    absent = [i for i, message_id in enumerate(ids) if message_id not in in_memory]
+    absent = [i for i in range(known, len(ids)) if ids[i] not in in_memory]
     newest = [i for i in absent[-checked:] if not log.is_known(ids[i])]
     return Unknown(newest, absent[:-checked])
 
@@ -100,8 +101,8 @@ class ReferenceBudget:
         return FOLLOWED_BURST - int(self._spent_by(payer, now_ms) + 0.999)
 
     def spend(self, payer: str, count: int, now_ms: int) -> None:
-        """Take note that as many are followed; beyond the limit of payers the one who spent longest
-        ago is forgotten."""
+        """Take note that as many are followed; beyond the limit of payers the one that spent
+        longest ago is forgotten."""
         self._spent[payer] = self._spent_by(payer, now_ms) + count, now_ms
         self._spent.move_to_end(payer)
         if len(self._spent) > self._limit:

@@ -37,7 +37,7 @@ REPAIR_RESPONSES: Final = Table(
     "repair_responses", (("message_id", "TEXT"), ("t_resp_ms", "INTEGER"))
 )
 MAX_REST: Final = 10
-"""The longest rest of a request that nobody answers, in units of t_max: 20 minutes by default."""
+"""The longest rest of a request without an answer, in units of t_max: 20 minutes by default."""
 
 
 def repair_hash(text: str) -> int:
@@ -66,7 +66,7 @@ def t_resp(
 
 
 def in_response_group(participant_id: str, sender_id: str, message_id: str, groups: int) -> bool:
-    """Whether `participant_id` may answer (guide §3). Without a sender nobody may."""
+    """Whether `participant_id` may answer (guide §3). Without a sender no participant may."""
     if not sender_id:
         return False
     if groups <= 1:
@@ -103,10 +103,10 @@ class _Wanted:
     entry: HistoryEntry
     since_ms: int
     referrer_id: str
-    """The participant who referred to it; of several, the one with the fewest entries."""
+    """The participant that referred to it; of several, the one with the fewest entries."""
     attempts: int = 0
     heard: set[str] = field(default_factory=set)
-    """Who else asked for it since we did; no more than there are attempts."""
+    """The participants that asked for it since we did; no more than there are attempts."""
 
 
 class OutgoingRepairBuffer:
@@ -118,11 +118,13 @@ class OutgoingRepairBuffer:
         options: RepairOptions,
         timers: RepairTimers = SPEC_TIMERS,
         recorder: Recorder = NO_RECORDER,
+        again_ms: Callable[[int], int] | None = None,
     ) -> None:
         self._recorder = recorder
         self._participant_id = participant_id
         self._options = options
         self._timers = timers
+        self._again_ms = again_ms
         self._wanted: dict[str, _Wanted] = {}
         self._timetable = OwnedTimetable()
         self._resting: OrderedDict[str, int] = OrderedDict()
@@ -135,16 +137,16 @@ class OutgoingRepairBuffer:
         """Plan a request for a missing message that was referred to, unless one is planned.
 
         An entry whose attempts are spent rests for as long as it has been wanted, at most for
-        `MAX_REST` times t_max, and then starts over: those who could answer may be reachable
-        again. So an outage takes about its own length to recover from, and a message that is lost
-        for good costs little. An entry without a sender is not asked for, as nobody may answer
-        (guide, edge case 4).
+        `MAX_REST` times t_max, and then starts over: participants that could answer may be
+        reachable again. So an outage takes about its own length to recover from, and a message that
+        is lost permanently costs little. An entry without a sender is not asked for, as no
+        participant may answer (guide, edge case 4).
 
         A full buffer evicts the entry that has rested longest, else the one due last of those whose
         referrers fill it most: of all, the new one included. Were room made first, each new entry
         would evict one that waits, which comes back with a later T_req when it is referred to
         again, and evicts another; then none is ever due.
-        DIVERGES: js-waku evicts the one due last, whoever referred to it.
+        DIVERGES: js-waku evicts the one due last, of all referrers.
         """
         message_id = entry.message_id
         if not entry.sender_id or self._rests(message_id, now_ms):
@@ -176,7 +178,7 @@ class OutgoingRepairBuffer:
     def due(self, now_ms: int) -> list[HistoryEntry]:
         """The entries to attach to the next message, lowest T_req first.
 
-        Where more are due than it takes, those who referred to them have their turns, so that
+        Where more are due than it takes, their referrers have their turns, so that
         references to nothing, with ids made to be due early, do not hold up all others.
         """
         due = self._timetable.until(now_ms, len(self._timetable))
@@ -197,9 +199,9 @@ class OutgoingRepairBuffer:
             self._count_attempt(message_id, now_ms)
 
     def requested_by_other(self, message_id: str, now_ms: int, requester_id: str = "") -> None:
-        """Somebody else asks: that counts as an attempt of ours (guide, Receiving §3a).
+        """Another participant asks: that counts as an attempt of ours (guide, Receiving §3a).
 
-        DIVERGES: once a requester until we ask ourselves. Else whoever asks without end, in vain,
+        DIVERGES: once a requester until we ask ourselves. Else a participant that asks without end
         keeps all others from asking.
         """
         if message_id not in self._timetable:
@@ -217,7 +219,7 @@ class OutgoingRepairBuffer:
         """Plan anew what lies beyond `now + t_max` (guide, edge case 2): the clock was set back."""
         while (last := self._timetable.last()) and last[0] > now_ms + self._options.t_max_ms:
             self._timetable.remove(last[1])
-            self._plan(last[1], self._t_req(last[1], now_ms))
+            self._plan(last[1], self._t_req(last[1], now_ms, self._wanted[last[1]].attempts))
 
     def planned(self) -> dict[str, int]:
         """T_req by message id."""
@@ -228,7 +230,7 @@ class OutgoingRepairBuffer:
         wanted = self._wanted[message_id]
         wanted.attempts += 1
         if wanted.attempts < self._options.max_request_attempts:
-            self._plan(message_id, self._t_req(message_id, now_ms))
+            self._plan(message_id, self._t_req(message_id, now_ms, wanted.attempts))
         else:
             self._resting[message_id] = now_ms
             self._record(message_id)
@@ -240,9 +242,11 @@ class OutgoingRepairBuffer:
         wanted_ms = spent_ms - self._wanted[message_id].since_ms
         return 0 <= now_ms - spent_ms < min(wanted_ms, MAX_REST * self._options.t_max_ms)
 
-    def _t_req(self, message_id: str, now_ms: int) -> int:
+    def _t_req(self, message_id: str, now_ms: int, attempts: int = 0) -> int:
         options = self._options
         due_ms = self._timers.t_req(self._participant_id, message_id, now_ms, options)
+        if attempts and self._again_ms is not None:
+            due_ms += self._again_ms(attempts)
         # Never beyond what `drop_expired` takes for a clock set back: it would plan without end.
         return min(due_ms, now_ms + options.t_max_ms)
 
@@ -292,7 +296,7 @@ class IncomingRepairBuffer:
         self._timers = timers
         self._timetable = Timetable()
         self._paid: dict[str, tuple[str, int]] = {}
-        """By whom, and how many bytes, by message id."""
+        """The requester, and how many bytes, by message id."""
         self.budget = RepairBudget(options)
 
     def __len__(self) -> int:
@@ -326,7 +330,7 @@ class IncomingRepairBuffer:
         return message_id in self._timetable
 
     def remove(self, message_id: str) -> None:
-        """Forget a request: somebody else answered, and that costs the requester nothing."""
+        """Forget a request: another participant answered, and that costs the requester nothing."""
         self._forget(message_id)
         if paid := self._paid.pop(message_id, None):
             self.budget.give_back(*paid)

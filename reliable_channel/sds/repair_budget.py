@@ -1,7 +1,7 @@
 """What others may have us broadcast: a budget for the answers to repair requests.
 
-A request takes some 70 bytes and an answer is a whole message, broadcast to everybody, so whoever
-asks for everything again and again turns one sync message into megabytes. Each requester has a
+A request takes some 70 bytes and an answer is a whole message, broadcast to all, so a requester
+that asks for everything again and again turns one sync message into megabytes. Each requester has a
 budget, and all together have one, in messages and in bytes; both refill evenly.
 """
 
@@ -81,13 +81,13 @@ class RepairBudget:
         return True
 
     def give_back(self, requester_id: str, size_bytes: int) -> None:
-        """An answer was not needed: somebody else gave it."""
+        """An answer was not needed: another participant gave it."""
         self._all.spend(-1, -size_bytes)
         if account := self._accounts.get(requester_id):
             account.spend(-1, -size_bytes)
 
     def reached(self, requester_id: str, now_ms: int) -> RepairBudgetReached | None:
-        """What there is to tell of requests that were refused; once a minute a requester."""
+        """Events about requests that were refused; one a minute for each requester."""
         refused, self._refused = tuple(self._refused), []
         account = self._account(requester_id)
         told_ms = account.told_ms

@@ -1,7 +1,7 @@
 """What answers to repair requests are made of."""
 
 from collections import OrderedDict
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Final
 
 from .changes import NO_RECORDER, Recorder, Row, Table
@@ -12,11 +12,21 @@ REPAIR_CACHE: Final = Table(
 
 
 class RepairCache:
-    """The newest messages as they were on the wire, to answer requests with; bounded by bytes."""
+    """The newest messages as they were on the wire, to answer requests with; bounded by bytes.
 
-    def __init__(self, limit_bytes: int, recorder: Recorder = NO_RECORDER) -> None:
+    Args:
+        evicted: called with the id of each message that leaves.
+    """
+
+    def __init__(
+        self,
+        limit_bytes: int,
+        recorder: Recorder = NO_RECORDER,
+        evicted: Callable[[str], object] = lambda message_id: None,
+    ) -> None:
         self._limit_bytes = limit_bytes
         self._recorder = recorder
+        self._evicted = evicted
         # Not a dict: taking the first key of one is linear in the keys deleted before it.
         self._messages: OrderedDict[str, bytes] = OrderedDict()
         self._number = 0
@@ -25,24 +35,27 @@ class RepairCache:
     def __contains__(self, message_id: str) -> bool:
         return message_id in self._messages
 
-    def add(self, message_id: str, data: bytes, *, durably: bool = False) -> None:
-        """Keep a message, beyond a restart where `durably`; the oldest ones make room."""
+    def add(self, message_id: str, data: bytes, *, durably: bool = False) -> bool:
+        """Keep a message, beyond a restart where `durably`; the oldest ones make room.
+
+        Return whether it is kept and was not there yet.
+        """
         if len(data) > self._limit_bytes or message_id in self._messages:
-            return
+            return False
         self._messages[message_id] = data
         self.size_bytes += len(data)
         if durably:
             self._number += 1
             self._recorder.put(REPAIR_CACHE, message_id, self._number, data)
         while self.size_bytes > self._limit_bytes:
-            oldest, evicted = self._messages.popitem(last=False)
-            self.size_bytes -= len(evicted)
-            self._recorder.delete(REPAIR_CACHE, oldest)
+            self.discard(next(iter(self._messages)))
+        return True
 
     def discard(self, message_id: str) -> None:
-        """Let go of a message that turned out to be forged."""
+        """Let go of a message."""
         self.size_bytes -= len(self._messages.pop(message_id, b""))
         self._recorder.delete(REPAIR_CACHE, message_id)
+        self._evicted(message_id)
 
     def get(self, message_id: str) -> bytes | None:
         """The bytes of a message, or None where they had to make room."""

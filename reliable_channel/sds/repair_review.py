@@ -21,7 +21,7 @@ class RepairReview:
     def review(self, message: Message, now_ms: int) -> None:
         """Plan answers to what is held here, and put off what we would have asked for, too.
 
-        A repetition asks for nothing: else whoever replays it has everybody answer again.
+        A repetition asks for nothing: else a replay would have all participants answer again.
         """
         state, requester = self._state, message.sender_id
         asked = tuple(entry.message_id for entry in message.repair_request)
@@ -36,6 +36,8 @@ class RepairReview:
             if entry.sender_id:  # nobody may answer one without
                 state.repair_requests.requested_by_other(message_id, now_ms, requester)
             delivered = message_id in state.log or message_id in state.referable_syncs
+            if state.tuner is not None and state.tuner.is_on_air(message_id, now_ms):
+                continue
             if delivered and (data := state.held(message_id)) is not None:
                 state.repair_responses.request(entry, now_ms, requester, len(data))
         if reached := state.repair_responses.budget.reached(requester, now_ms):

@@ -67,7 +67,8 @@ def restore(
     state.clock.value = max(state.clock.value, _number(values.get("clock")))
     state.log.restore_from(tables, newest)
     state.participants.restore(rows(PARTICIPANTS))
-    state.outgoing_buffer.restore(rows(OUTGOING), rows(OUTGOING_PROGRESS), now_ms)
+    cached = {message_id: data for message_id, _, data in rows(REPAIR_CACHE)}
+    state.outgoing_buffer.restore(rows(OUTGOING), rows(OUTGOING_PROGRESS), now_ms, cached)
     state.repair_cache.restore(rows(REPAIR_CACHE))
     state.repair_requests.restore(rows(REPAIR_REQUESTS))
     state.repair_responses.restore(rows(REPAIR_RESPONSES))
@@ -92,7 +93,7 @@ def restore(
 
 def _not_ahead(tables: Tables, options: SdsOptions, now_ms: int) -> Tables:
     """The same rows, with no time beyond what could be noted, or planned, now: the clock may have
-    been set back while nobody looked, and what waits until then would wait for hours."""
+    been set back meanwhile, and what waits until then would wait for hours."""
     repair_ms = now_ms + options.repair.t_max_ms
     retry_ms = max(options.retry_interval_ms, options.possibly_acknowledged_interval_ms)
     latest_ms = {

@@ -1,4 +1,4 @@
-"""When an own message that nobody acknowledged goes again: policies, which are pure functions."""
+"""When an unacknowledged own message is sent again: policies, which are pure functions."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -10,12 +10,12 @@ MAX_MS: Final = 60 * 60 * 1000
 
 @dataclass(frozen=True, slots=True)
 class Unacknowledged:
-    """What a retry policy is told of a message that was dispatched."""
+    """What a retry policy knows of a message that was dispatched."""
 
     attempts: int
     """How often it was dispatched, at least 1."""
     possibly_acknowledged: bool
-    """Whether somebody's bloom filter holds it."""
+    """Whether a participant's bloom filter has it."""
     interval_ms: int
     """What the options say: `retry_interval_ms`, or `possibly_acknowledged_retry_interval_ms`."""
 
@@ -23,8 +23,8 @@ class Unacknowledged:
 RetryPolicy = Callable[[Unacknowledged], int]
 """How many milliseconds after its last dispatch a message goes again, at least 1.
 
-Asked at each dispatch, and again when somebody may have the message. Must be pure: equal arguments,
-equal answer.
+Asked at each dispatch, and again when a participant may have the message. Must be pure: equal
+arguments, equal answer.
 """
 
 
@@ -34,6 +34,6 @@ def fixed(message: Unacknowledged) -> int:
 
 
 def doubling(message: Unacknowledged) -> int:
-    """Twice as long each time, up to an hour: for participants who are away for long."""
+    """Twice as long each time, up to an hour: for participants that are away for long."""
     doublings = min(message.attempts - 1, MAX_MS.bit_length())
     return max(message.interval_ms, min(message.interval_ms << doublings, MAX_MS))

@@ -10,7 +10,7 @@ from .errors import (
 from .events import OutgoingKind, RepairRequested, SyncSent
 from .ids import IdFunction
 from .log_entry import LogEntry
-from .log_root import LogRoot
+from .log_root import LogRoot, Reconciling
 from .message import Message
 from .signing import Signing, sign_message
 from .state import ChannelState
@@ -36,15 +36,7 @@ class Sender:
         self._undispatched: dict[str, LogEntry] = {}
 
     def send(self, content: bytes, now_ms: int, *, timestamp_ns: int | None = None) -> str:
-        """Accept a message for everybody in the channel and return its id.
-
-        Raises:
-            EmptyContent: there is nothing to send.
-            ContentTooLong: the message would be longer than `max_message_bytes`, or its content
-                longer than the dialect takes.
-            OutgoingBufferFull: `limits.outgoing_messages` own messages are unacknowledged.
-            MessageIdInUse: the id function returned an id for the second time.
-        """
+        """Accept a message and return its id; as `SdsProtocol.send`."""
         state = self._state
         if not content:
             raise EmptyContent("a message needs content: an empty one reads as a sync message")
@@ -62,13 +54,13 @@ class Sender:
         lamport = state.clock.tick(now_ms)
         data = self._assemble(message_id, lamport, content, now_ms)
         entry = LogEntry(message_id, state.sender_id, lamport, content)
-        state.outgoing_buffer.add(message_id, data)
+        # Durable whatever the others' are: its sender is the first to be asked for it.
+        is_cached = state.repair_cache.add(message_id, data, durably=True)
+        state.outgoing_buffer.add(message_id, data, is_cached=is_cached)
         if state.options.behaviour.log_own_message == "on_send":
             self._log_own(entry)
         else:
             self._undispatched[message_id] = entry
-        # Durable whatever the others' are: its sender is the first to be asked for it.
-        state.repair_cache.add(message_id, data, durably=True)
         state.broadcast(OutgoingKind.CONTENT, message_id, data, self._last_timestamp_ns)
         state.counters.sent += 1
         state.sync_timer.restart(Heard.OWN_CONTENT, now_ms)
@@ -89,22 +81,32 @@ class Sender:
             state.moved(message_id, Event.SENT)
             sync = profile.codec.decode(data)
             state.repair_cache.add(message_id, profile.kept_sync(sync, data))
-        state.broadcast(OutgoingKind.SYNC, message_id, data)
+        is_spare = state.tuner is not None and not has_request
+        state.broadcast(OutgoingKind.SYNC, message_id, data, is_spare=is_spare)
         state.emit(SyncSent(message_id))
         state.counters.syncs_sent += 1
         state.sync_timer.restart(Heard.OWN_SYNC, now_ms)
         return True
 
+    def send_reconciling(self, said: Reconciling, now_ms: int) -> None:
+        """Broadcast what reconciles logs, in a sync message."""
+        state = self._state
+        message_id = f"sync-{int(self._random() * 2**53):014x}"
+        message = Message(
+            state.sender_id,
+            message_id,
+            state.channel_id,
+            state.clock.tick(now_ms),
+            reconciling=said,
+        )
+        data = self._signed(state.profile.codec.encode(message))
+        state.broadcast(OutgoingKind.CONTROL, message_id, data)
+        state.counters.syncs_sent += 1
+
     def send_ephemeral(
         self, content: bytes, now_ms: int, *, timestamp_ns: int | None = None
     ) -> str:
-        """Broadcast a message without any promise and return its id (LIP 109, Ephemeral Messages).
-
-        Raises:
-            EmptyContent: there is nothing to send.
-            ContentTooLong: the message would be longer than `max_message_bytes`.
-            NotInDialect: the dialect knows no ephemeral messages.
-        """
+        """Broadcast an ephemeral message (LIP 109); as `SdsProtocol.send_ephemeral`."""
         if not self._state.profile.has_ephemeral:
             name = self._state.profile.name
             raise NotInDialect(f"the {name} dialect has no ephemeral messages; use send")
@@ -125,6 +127,8 @@ class Sender:
         retrieve it."""
         if entry := self._undispatched.pop(message_id, None):
             self._log_own(entry)
+        if self._state.tuner is not None:
+            self._state.tuner.dispatched(message_id, now_ms)
         self._state.outgoing_buffer.dispatched(message_id, now_ms)
         if retrieval_hint is not None:
             self._state.set_retrieval_hint(message_id, retrieval_hint)
@@ -148,17 +152,26 @@ class Sender:
     def _assemble(self, message_id: str, lamport: int, content: bytes | None, now_ms: int) -> bytes:
         state = self._state
         requests = state.repair_requests.due(now_ms) if state.options.repair.enabled else []
+        is_sync, has_filter = content is None, True
+        # DIVERGES: LIP 109 has a filter in each message. With `self_tuning` it has full size, or is
+        # left out where nobody else was heard; js-waku never delivers a message with a shorter one.
+        if state.tuner is not None:
+            has_filter = state.tuner.wants_filter(now_ms)
+        if state.heads is not None:
+            state.heads.is_long = has_filter
         message = Message(
             state.sender_id,
             message_id,
             state.channel_id,
             lamport,
-            bloom_filter=bytes(state.bloom_filter),
+            bloom_filter=bytes(state.bloom_filter) if has_filter else None,
             repair_request=requests,
             content=content,
-            log_root=self._root(now_ms) if content is None else None,
+            log_root=self._root(now_ms) if is_sync else None,
+            is_tuned=state.tuner is not None and has_filter,
         )
-        data = self._signed(state.profile.codec.assemble(message, state.causal_tail.encoded()))
+        history = state.causal_tail.encoded(is_sync=is_sync)
+        data = self._signed(state.profile.codec.assemble(message, history))
         if content is not None:
             self._check_length(content, data)
         if requests:
@@ -170,7 +183,11 @@ class Sender:
 
     def _root(self, now_ms: int) -> LogRoot | None:
         state = self._state
-        return state.comparison.root(now_ms) if state.options.behaviour.compare_logs else None
+        if not state.options.behaviour.compare_logs:
+            return None
+        if state.tuner is not None and not state.tuner.sync_timer.is_long:
+            return None  # right after news logs differ, and syncs are many
+        return state.comparison.root(now_ms)
 
     def _signed(self, data: bytes) -> bytes:
         return data if self._signing is None else sign_message(self._signing, data)
@@ -203,4 +220,6 @@ class Sender:
     def _log_own(self, entry: LogEntry) -> None:
         self._state.bloom_filter.insert(entry.message_id)
         self._state.log.insert(entry)
+        if self._state.heads is not None:
+            self._state.heads.logged(entry.message_id)
         self._state.moved(entry.message_id, Event.SENT)

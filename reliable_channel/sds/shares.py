@@ -1,9 +1,9 @@
-"""Who filled a bounded table, so that whoever holds most makes room, not whoever waited longest.
+"""The owners of a bounded table's entries: the one with most makes room, not the oldest entry.
 
-A table that lets go of its oldest entry serves the one who floods it: each of its entries pushes
-out one of somebody else's. Here each entry has an owner, the participant whose message brought it,
-and the heaviest owner pays: whoever holds no more than an equal share loses nothing to others. An
-owner is who a message says its sender is; only signed senders prove that.
+A table that evicts its oldest entry serves a flooder: each of its entries pushes
+out one of another owner. Here each entry has an owner, the participant whose message brought it,
+and the heaviest owner pays: an owner with no more than an equal share loses nothing to others. An
+owner is the sender that a message names; only signed senders prove that.
 """
 
 from collections import Counter, OrderedDict
@@ -39,7 +39,7 @@ class _Share:
 class Shares:
     """The entries of one table by owner.
 
-    Ranks are noted when a share grows and looked at again when somebody has to make room, so that
+    Ranks are noted when a share grows and looked at again when an owner has to make room, so that
     entries come and go at the cost of a few look-ups.
     """
 
@@ -79,9 +79,9 @@ class Shares:
             del self._shares[owner]
 
     def claim(self, key: str, owner: str) -> None:
-        """Give an entry to another owner who holds less.
+        """Give an entry to another owner that has less.
 
-        Else a flooder who names first what others miss would have it thrown out with its own.
+        Else a flooder that names first what others miss would have it evicted with its own.
         """
         if self.weight_of(owner) < self.weight_of(self._owners[key]):
             weight = self._shares[self._owners[key]].entries[key][1]
@@ -94,11 +94,11 @@ class Shares:
         return share.weight if share else 0
 
     def owner_of(self, key: str) -> str:
-        """Who brought an entry."""
+        """The owner of an entry."""
         return self._owners[key]
 
     def heaviest(self) -> str:
-        """The owner who holds most; of those who hold equally much, the one with the oldest
+        """The owner with most; of owners with equally much, the one with the oldest
         entry."""
         ranks = self._ranks
         while True:
@@ -114,7 +114,7 @@ class Shares:
                 heapreplace(ranks, rank)
 
     def first_to_go(self) -> str:
-        """The oldest entry of the owner who holds most."""
+        """The oldest entry of the owner with most."""
         return next(iter(self._shares[self.heaviest()].entries))
 
     def _rank_anew(self) -> None:

@@ -1,9 +1,9 @@
-"""Signed senders: a proof of `sender_id` that travels with the message, in a field that peers who
+"""Signed senders: a proof of `sender_id` that travels with the message, in a field that peers that
 do not know it skip.
 
 What is signed is the message as it stands on the wire, all of it: ids, channel, Lamport timestamp,
 causal history, bloom filter, repair request and content. So nothing has to be written in a
-canonical form first, and a message that somebody else broadcasts again as it was first sent
+canonical form first, and a message that another participant broadcasts again as it was first sent
 (SDS-R) still proves its sender. Which keys belong to a `sender_id` is for the given `Signing` to
 know.
 """
@@ -27,8 +27,8 @@ class NotProven(ReliableChannelError):
 class Signing(Protocol):
     """What a channel needs of a signature scheme.
 
-    Both are called within a step of the protocol: they must be quick, as Ed25519 is, and wait for
-    nobody.
+    Both are called within a step of the protocol: they must be quick, as Ed25519 is, and must not
+    wait.
     """
 
     def sign(self, data: bytes) -> bytes:
@@ -39,7 +39,7 @@ class Signing(Protocol):
         """Check that `sender_id` signed `data`. Both ids and signatures come from anybody.
 
         Raises:
-            NotProven: it did not, or nobody knows its keys.
+            NotProven: it did not, or its keys are unknown.
         """
         ...
 
@@ -56,10 +56,10 @@ def signed_text(data: bytes) -> bytes:
 
 
 def check_signature(signing: Signing, message: Message, data: bytes) -> None:
-    """Check that the sender of `message`, which was decoded from `data`, is who it says.
+    """Check that `message`, which was decoded from `data`, comes from the sender it names.
 
     Raises:
-        NotProven: it is not, or that cannot be told.
+        NotProven: it does not, or that is unknown.
     """
     if message.signature is None:
         raise NotProven("it is not signed, and this channel demands that")

@@ -9,8 +9,9 @@ from .archive import NO_ARCHIVE, LogArchive
 from .bloom import RollingBloomFilter
 from .causal_history import CausalTail
 from .changes import NO_RECORDER, Recorder, Table
-from .comparison import LogComparison
+from .comparison import SETTLED_MS, LogComparison
 from .events import Outgoing, OutgoingKind, SdsEvent
+from .heads import Heads
 from .ids import RecentIds
 from .incoming import IncomingBuffer, MissingEntry
 from .joining import Joining
@@ -20,15 +21,21 @@ from .message import HistoryEntry
 from .options import SdsOptions
 from .outgoing import OutgoingBuffer
 from .profile import WireProfile
+from .reconciliation import Reconciliation
 from .repair import IncomingRepairBuffer, OutgoingRepairBuffer
 from .repair_cache import RepairCache
 from .states import Event, Moved, unchecked
 from .states_of import StatesOf, TransitionCheck
 from .statistics import SdsCounters
 from .sync import SyncTimer
+from .tuner import Tuner
 
 REFERABLE_SYNCS: Final = 10_000
-"""Sync messages that are remembered for those who refer to them; nim-sds keeps 1000 messages."""
+"""Sync messages that are remembered for references to them; nim-sds keeps 1000 messages."""
+SOON_SETTLED_MS: Final = 15_000
+"""The same as `SETTLED_MS` where missing messages are asked for at once."""
+RECONCILED_SECONDS: Final = 50_000
+"""Seconds with messages that are compared where a difference can be repaired."""
 REFERABLE: Final = Table("referable_syncs", (("message_id", "TEXT"),))
 
 
@@ -45,6 +52,7 @@ class ChannelState:
         now_ms: int,
         recorder: Recorder = NO_RECORDER,
         archive: LogArchive = NO_ARCHIVE,
+        tuner: Tuner | None = None,
     ) -> None:
         limits = options.limits
         self.channel_id = channel_id
@@ -52,6 +60,8 @@ class ChannelState:
         self.options = options
         self.profile = profile
         self.sync_timer = sync_timer
+        self.tuner = tuner
+        """Where the channel tunes itself."""
         self.clock = profile.clock(now_ms)
         self.recorder = recorder
         self.log = MessageLog(
@@ -61,19 +71,21 @@ class ChannelState:
             recorder=recorder,
             window=limits.log_window_entries,
         )
-        self.causal_tail = CausalTail(
+        history = (
             self.log,
             options.causal_history_size,
             options.max_message_bytes // 2,
             profile.codec.encode_causal_entry,
         )
+        self.heads = None if tuner is None else Heads(*history)
+        self.causal_tail = CausalTail(*history) if self.heads is None else self.heads
         self.bloom_filter = RollingBloomFilter(options.bloom, form=profile.bloom)
         self.participants = Participants(limits.participants, recorder)
         self.outgoing_buffer = OutgoingBuffer(
             options.bloom,
             retry_interval_ms=options.retry_interval_ms,
             possibly_acknowledged_interval_ms=options.possibly_acknowledged_interval_ms,
-            retry_policy=options.retry_policy,
+            retry_policy=options.retry_policy if tuner is None else tuner.retry_ms,
             recorder=recorder,
         )
         self.acknowledgements = AcknowledgementReview(
@@ -82,12 +94,30 @@ class ChannelState:
         self.incoming_buffer = IncomingBuffer(
             lost_limit=limits.missing_entries, recorder=recorder, moved=self._moved
         )
-        timers, repair = profile.repair_timers, options.repair
+        timers = profile.repair_timers if tuner is None else tuner.timers
+        repair = options.repair
         self.joining = Joining(limits.missing_entries, recorder, self._moved)
-        self.comparison = LogComparison(self.log, self.joining)
-        self.repair_requests = OutgoingRepairBuffer(sender_id, repair, timers, recorder)
+        self.reconciliation: Reconciliation | None = None
+        """Where the channel tunes itself, and its dialect has fields for it."""
+        if tuner is not None and not profile.refers_to_syncs:
+            self.log.sums.most_seconds = RECONCILED_SECONDS
+            self.reconciliation = Reconciliation(
+                sender_id, self.log, tuner.observations, tuner.random, self.held
+            )
+        self.comparison = LogComparison(
+            *(self.log, self.joining),
+            settled_ms=SETTLED_MS if self.reconciliation is None else SOON_SETTLED_MS,
+            reconciliation=self.reconciliation,
+        )
+        self.repair_requests = OutgoingRepairBuffer(
+            sender_id, repair, timers, recorder, None if tuner is None else tuner.again_ms
+        )
         self.repair_responses = IncomingRepairBuffer(sender_id, repair, timers, recorder)
-        self.repair_cache = RepairCache(repair.cache_bytes if repair.enabled else 0, recorder)
+        self.repair_cache = RepairCache(
+            repair.cache_bytes if repair.enabled else 0,
+            recorder,
+            self.outgoing_buffer.no_longer_cached,
+        )
         self.referable_syncs = RecentIds(REFERABLE_SYNCS, recorder=recorder, table=REFERABLE)
         """Sync messages of dialects whose peers refer to them: there is nothing to wait for."""
         self.wanted: list[MissingEntry] = []
@@ -109,10 +139,16 @@ class ChannelState:
         self.events.append(event)
 
     def broadcast(
-        self, kind: OutgoingKind, message_id: str, data: bytes, timestamp_ns: int | None = None
+        self,
+        kind: OutgoingKind,
+        message_id: str,
+        data: bytes,
+        timestamp_ns: int | None = None,
+        *,
+        is_spare: bool = False,
     ) -> None:
         """Queue bytes for the transport."""
-        self.outgoing.append(Outgoing(kind, message_id, data, timestamp_ns))
+        self.outgoing.append(Outgoing(kind, message_id, data, timestamp_ns, is_spare))
 
     def want(self, entry: HistoryEntry, now_ms: int, referrer_id: str) -> None:
         """Have others asked for a missing message that was referred to."""
@@ -130,13 +166,11 @@ class ChannelState:
         passed on."""
         self.repair_responses.remove(message_id)
         self.repair_cache.discard(message_id)
-        self.causal_tail.forget(message_id)
         return self.log.remove(message_id)
 
     def set_retrieval_hint(self, message_id: str, retrieval_hint: bytes) -> None:
         """Remember how others may retrieve a message, where that was not known yet."""
-        if self.log.set_retrieval_hint(message_id, retrieval_hint):
-            self.causal_tail.forget(message_id)
+        self.log.set_retrieval_hint(message_id, retrieval_hint)
 
     def held(self, message_id: str) -> bytes | None:
         """A message as it was on the wire, where it is still held: what others ask for."""

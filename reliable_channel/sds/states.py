@@ -103,6 +103,7 @@ class Event(Enum):
 
 
 _S, _E = State, Event
+_ABSENT: Final = [each for each in State if not each.is_here and each is not _S.EVICTED]
 _REFERRED: Final = {
     (_S.UNKNOWN, _E.REFERENCED): _S.MISSING,
     (_S.UNKNOWN, _E.REFERENCED_JOINING): _S.PRESUMED,
@@ -113,21 +114,13 @@ _REFERRED: Final = {
     (_S.QUEUED, _E.SEARCH_BEGINS): _S.MISSING,
 }
 _ARRIVED: Final[dict[tuple[State, Event], State]] = {
-    **{
-        (state, _E.ARRIVES_EARLY): _S.PARKED
-        for state in State
-        if not state.is_here and state is not _S.EVICTED
-    },
+    **{(state, _E.ARRIVES_EARLY): _S.PARKED for state in _ABSENT},
     **{
         (state, _E.COMPLETE): _S.DELIVERED
         for state in State
         if state not in (_S.DELIVERED, _S.EVICTED)
     },
-    **{
-        (state, _E.UNWANTED): _S.HISTORIC
-        for state in State
-        if not state.is_here and state is not _S.EVICTED
-    },
+    **{(state, _E.UNWANTED): _S.HISTORIC for state in _ABSENT},
     (_S.QUEUED, _E.TOO_OLD): _S.LOST,
     (_S.MISSING, _E.TOO_OLD): _S.LOST,
     (_S.PRESUMED, _E.TOO_OLD): _S.UNKNOWN,

@@ -1,12 +1,12 @@
 """When to send a periodic sync message (LIP 109, Periodic Sync Message).
 
-The interval is a duty that the whole channel shares: whoever is first spares the others. js-waku
-draws each timer uniformly from 0, which suppresses nothing: right after a sync the chance to fire
-is again 1/30 a second for each of N participants, and a quiet channel carries N/30 syncs a second.
-`SuppressedSchedule` is the feedback timer of scalable multicast instead (Nonnenmacher and Biersack,
-Scalable feedback for large groups, 1999): a dead time in which nobody fires, then a draw skewed so
-that the expected number of participants who fire within one network latency of the first is about
-one, whatever the group's size.
+The interval is a duty that the whole channel shares: the first participant spares the others.
+js-waku draws each timer uniformly from 0, which suppresses nothing: right after a sync the chance
+to fire is again 1/30 a second for each of N participants, and a quiet channel carries N/30 syncs a
+second. `SuppressedSchedule` is the feedback timer of scalable multicast instead (Nonnenmacher and
+Biersack, Scalable feedback for large groups, 1999): a dead time in which none fires, then a draw
+skewed so that the expected number of participants that fire within one network latency of the first
+is about one, for every size of the group.
 """
 
 import math
@@ -23,9 +23,14 @@ class Heard(Enum):
 
     START = "start"
     CONTENT = "content"
+    MISSED_CONTENT = "missed_content"
+    """Content that was known to be missing."""
     SYNC = "sync"
     OWN_CONTENT = "own_content"
     OWN_SYNC = "own_sync"
+
+
+_PUTS_OFF: Final = (Heard.CONTENT, Heard.MISSED_CONTENT, Heard.OWN_CONTENT)
 
 
 class SyncSchedule(Protocol):
@@ -45,11 +50,16 @@ class SuppressedSchedule:
     After content the wait is half as long, since its sender waits to hear that it arrived. The
     sender itself comes right after that: before, its own sync would suppress the answers, and
     much later, the loss of a last message would go unnoticed. After an own sync it is twice as
-    long, so that another comes next: who said the last one is who waits for an answer, and among
+    long, so that another comes next: the sender of the last one waits for an answer, and among
     few would be drawn again and again.
     """
 
-    _SHARES: Final = {Heard.CONTENT: 0.5, Heard.OWN_CONTENT: 0.75, Heard.OWN_SYNC: 2.0}
+    _SHARES: Final = {
+        Heard.CONTENT: 0.5,
+        Heard.MISSED_CONTENT: 0.5,
+        Heard.OWN_CONTENT: 0.75,
+        Heard.OWN_SYNC: 2.0,
+    }
     patience = 10
 
     DEAD_SHARE: Final = 0.8
@@ -75,7 +85,7 @@ class JsWakuSchedule:
     """js-waku's rule, for comparison: uniform from 0, times 0.5 after content, times 2 after an own
     sync."""
 
-    _MULTIPLIER: Final = {Heard.CONTENT: 0.5, Heard.OWN_SYNC: 2.0}
+    _MULTIPLIER: Final = {Heard.CONTENT: 0.5, Heard.MISSED_CONTENT: 0.5, Heard.OWN_SYNC: 2.0}
     patience = 0
 
     def __init__(self, interval_ms: int, random: Random) -> None:
@@ -114,7 +124,11 @@ class SyncTimer:
             return
         delay_ms = schedule.delay_ms(heard)
         self.due_ms = now_ms + delay_ms
-        if heard not in (Heard.CONTENT, Heard.OWN_CONTENT):
+        if heard not in _PUTS_OFF:
             self._latest_ms = now_ms + schedule.patience * delay_ms
         elif schedule.patience:
             self.due_ms = min(self.due_ms, max(now_ms, self._latest_ms))
+
+    def prompt(self, now_ms: int) -> None:
+        """A participant lacks what a sync message of ours would name; by default that changes
+        nothing."""

@@ -38,7 +38,7 @@ class Timetable:
 
     def first_ms(self) -> int | None:
         """When the first one is due."""
-        return self._order[0][0] if self._order else None
+        return self._order[0][0] if self.due_ms else None
 
     def last(self) -> tuple[int, str] | None:
         """The one that is due last, after its time."""

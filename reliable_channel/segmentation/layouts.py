@@ -1,8 +1,8 @@
 """The layouts of a segment on the wire: the only place that knows their field numbers.
 
 Four layouts were published under the name of LIP 243, all with the hash in field 1. A field in
-another wire type than a layout gives it tells that the bytes are of another layout: field 4 is the
-payload in v0.1 and the count of data segments, never absent, in nim-segmentation. So both are told
+another wire type than a layout gives it shows that the bytes are of another layout: field 4 is the
+payload in v0.1 and the count of data segments, never absent, in nim-segmentation. So both are kept
 apart even where the payload is empty, and the other two are refused instead of misread.
 """
 

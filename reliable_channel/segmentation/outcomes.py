@@ -27,14 +27,14 @@ class DiscardReason(Enum):
     OVERSIZED = "oversized"
     """It, or the payload it announces, is larger than the limits allow."""
     COUNT_MISMATCH = "count_mismatch"
-    """Other segments of the same payload, here already, tell other counts."""
+    """Other segments of the same payload, here already, have other counts."""
     PARITY_IGNORED = "parity_ignored"
     """It is a valid parity segment. SDS repairs what is missing, so it is of no use."""
 
 
 @dataclass(frozen=True, slots=True)
 class SegmentProgress:
-    """A segment of a payload of several arrived; told for the last one too."""
+    """A segment of a payload of several arrived; emitted for the last one too."""
 
     payload_hash: bytes
     sender_id: str

@@ -24,8 +24,8 @@ MIB: Final = 1024 * 1024
 class ReassemblyLimits:
     """What is kept of incomplete payloads, and for how long.
 
-    The bound that nim-segmentation has for everybody together is that of one sender here. It counts
-    payloads, too; here a payload counts as the bytes that it takes.
+    The bound that nim-segmentation has for all senders together is that of one sender here. It
+    counts payloads, too; here a payload counts as the bytes that it takes.
 
     Raises:
         ValueError: a limit below 1.
@@ -155,7 +155,7 @@ class Reassembler:
         return True
 
     def _review(self, segment: Segment) -> tuple[DiscardReason, str] | None:
-        """Say why a segment cannot be kept, whatever is here already."""
+        """Why a segment cannot be kept, regardless of what is here already."""
         limits = self.limits
         count, parity = segment.data_segment_count, segment.parity_segment_count
         size, length = len(segment.payload), segment.original_payload_length

@@ -1,4 +1,4 @@
-"""One segment of a payload, whatever its layout on the wire."""
+"""One segment of a payload, independent of its layout on the wire."""
 
 from dataclasses import dataclass
 from typing import Final

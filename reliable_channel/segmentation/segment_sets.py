@@ -67,7 +67,7 @@ class SegmentSet:
         return len(self.chunks) == self.data_segment_count
 
     def agrees_with(self, segment: Segment) -> bool:
-        """Whether a segment of the same payload tells the same counts."""
+        """Whether a segment of the same payload has the same counts."""
         return (self.data_segment_count, self.parity_segment_count) == (
             segment.data_segment_count,
             segment.parity_segment_count,
@@ -234,7 +234,7 @@ class SegmentSets:
         return []
 
     def _heaviest(self) -> _Share | None:
-        """The sender that holds most of what can be let go; None where nobody holds any."""
+        """The sender with most of what can be evicted; None where there is nothing."""
         while self._ranks:
             noted, sender_id = self._ranks[0]
             share = self._shares.get(sender_id)

@@ -68,7 +68,7 @@ class Segmenter:
         return max(1, -(-size_bytes // self.chunk_size_bytes))
 
     def split(self, payload: bytes) -> list[bytes]:
-        """Return the encoded segments of `payload` in order; each is a message of its own.
+        """Return the encoded segments of `payload` in order; each is one message.
 
         Raises:
             PayloadTooLarge: more segments would be needed than are allowed.

@@ -79,7 +79,7 @@ class Continuity:
         """Count the transaction that is under way.
 
         Raises:
-            StateInUse: somebody else wrote since the last one.
+            StateInUse: another process wrote since the last one.
         """
         before, now = self._count.commits, self._count.commits + 1
         changed = connection.execute(
@@ -112,6 +112,16 @@ class Continuity:
         if self._descriptor is not None:
             os.close(self._descriptor)
             self._descriptor = None
+
+    def read(self, connection: sqlite3.Connection) -> str:
+        """What the file lacks, read without a change; empty if nothing, as far as is known."""
+        found, beside = values(connection, self._path), self._read()
+        if "file_id" not in found:
+            return ""
+        self._count = _Count(str(found["file_id"]), int(found["commits"] or 0))
+        has_wal = Path(f"{self._path}-wal").exists()
+        lacks = self._lacks(beside, left_open=not found["closed"] and not has_wal)
+        return lacks.reason if lacks else ""
 
     def _read(self) -> _Count | None:
         try:

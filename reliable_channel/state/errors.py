@@ -5,7 +5,7 @@ StateError              the state cannot be used; the text says which file and w
 ├── StateInUse          another process has it open
 ├── StateMismatch       it belongs to another channel, sender or dialect
 ├── StateVersionTooNew  a newer version of this package wrote it
-└── StateCorrupt        it is no state, or a damaged one; retrying will not help
+└── StateCorrupt        it is not a state file, or a damaged one; retrying will not help
 """
 
 from ..sds.errors import ReliableChannelError

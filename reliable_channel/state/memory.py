@@ -27,7 +27,7 @@ class MemoryStateStore:
         """Return what was written.
 
         Raises:
-            StateMismatch: it belongs to somebody else.
+            StateMismatch: it belongs to another participant.
         """
         if self._identity not in (None, identity):
             raise StateMismatch(f"the state belongs to {self._identity}, not to {identity}")

@@ -1,4 +1,4 @@
-"""One owner at a time: of the file, whatever name it is opened under.
+"""One owner at a time: of the file, under every name it can be opened by.
 
 Within a process the device and inode of open files are noted. Between processes the file itself is
 locked, where the system keeps that lock apart from those of SQLite (Linux), and in any case a file
@@ -42,10 +42,10 @@ class Ownership:
         """The file that is owned."""
 
     def take(self) -> None:
-        """Take the file; make it, readable to nobody else, where it is not there.
+        """Take the file; make it, with mode 0600, where it is not there.
 
         Raises:
-            StateInUse: somebody has it open, under this name or another one.
+            StateInUse: a process has it open, under this name or another one.
             StateUnavailable: it cannot be opened or made.
         """
         try:

@@ -17,18 +17,19 @@ def checksum(table: str, row: Sequence[Value]) -> int:
 
     It finds every flipped bit, and a row that stands in another table or under another key.
     """
-    parts = [table.encode()]
+    total = crc32(table.encode())
     for value in row:
         if isinstance(value, str):
-            kind, data = b"s", value.encode()
+            data = value.encode()
+            total = crc32(b"s%d:%b" % (len(data), data), total)
         elif isinstance(value, int):
-            kind, data = b"i", b"%d" % value
+            data = b"%d" % value
+            total = crc32(b"i%d:%b" % (len(data), data), total)
         elif value is None:
-            kind, data = b"n", b""
+            total = crc32(b"n0:", total)
         else:
-            kind, data = b"b", value
-        parts += (b"%b%d:" % (kind, len(data)), data)
-    return crc32(b"".join(parts))
+            total = crc32(value, crc32(b"b%d:" % len(value), total))
+    return total
 
 
 def verified(path: Path, table: str, rows: Iterable[Row]) -> Iterator[Row]:

@@ -16,7 +16,7 @@ from .errors import StateCorrupt
 from .rows import CHECKSUM, checksum, damaged, verified
 
 APPLICATION_ID: Final = 0x53445331
-"""`SDS1` in the header of the file: tells it from other SQLite files."""
+"""`SDS1` in the header of the file: distinguishes it from other SQLite files."""
 ENTRY_COLUMNS: Final = "message_id, sender_id, lamport_timestamp, content, retrieval_hint"
 """What the checksum of a log entry covers."""
 _NOT_SMALL: Final = ("identity", "log", continuity.TABLE)
@@ -29,7 +29,7 @@ def _create(connection: sqlite3.Connection) -> None:
     """The first version.
 
     An id is looked up by the first 8 bytes of its sha256: a fifth of the index that whole ids make,
-    and nobody can make many of them equal.
+    and no sender can make many of them equal.
     """
     connection.execute(
         "CREATE TABLE identity (channel_id TEXT NOT NULL, sender_id TEXT NOT NULL, "

@@ -2,7 +2,7 @@
 the log in the channel's (`sqlite_archive.py`).
 
 What the file is checked for, and against: `schema.py` (tables), `rows.py` (checksums),
-`continuity.py` (whether anything is missing), `ownership.py` (who else uses it).
+`continuity.py` (whether anything is missing), `ownership.py` (which process uses it).
 """
 
 import os

@@ -1,4 +1,4 @@
-"""The log of an SQLite state file, for reading beside the one who writes it."""
+"""The log of an SQLite state file, for reading beside its writer."""
 
 import sqlite3
 from collections.abc import Callable, Iterator, Mapping, Sequence

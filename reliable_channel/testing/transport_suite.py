@@ -121,7 +121,7 @@ class TransportSuite:
             assert (envelopes[3].timestamp_ns, envelopes[3].meta) == (1, b"meta")
 
     async def test_what_is_published_arrives_at_each_other_once(self) -> None:
-        """With its hash, its time and what stands beside it, at whoever listens."""
+        """With its hash, its time and what stands beside it, at every listener."""
         async with self.participants(3) as transports, listening(transports[1:]) as listeners:
             envelopes = [
                 envelope(transports[0], b"%d " % number * size, meta=b"m" * (number % 65))
@@ -133,7 +133,7 @@ class TransportSuite:
                 assert {message.source for message in listener.received} == {Source.LIVE}
 
     async def test_the_longest_message_arrives_and_a_longer_one_is_refused(self) -> None:
-        """For good: `retryable` is False. Or it arrives."""
+        """Permanently: `retryable` is False. Or it arrives."""
         async with self.participants(2) as (alice, bob), listening([bob]) as listeners:
             longest = envelope(alice, bytes(LONGEST_BYTES))
             again = await published(alice, [longest], listeners)
@@ -209,8 +209,8 @@ class TransportSuite:
             assert after.message_hash in {m.message_hash for m in listeners[0].received}
 
     async def test_closing_is_the_end_and_may_be_said_twice(self) -> None:
-        """Nothing arrives at who left, and the others go on; who publishes then is told, or
-        heard."""
+        """Nothing arrives at a participant that left, and the others go on; publishing then fails,
+        or heard."""
         async with self.participants(2) as (alice, carol), listening([carol]) as listeners:
             bob = self._make(SETTINGS)
             await bob.open()
@@ -320,7 +320,7 @@ class TransportSuite:
 
 
 def envelope(transport: Transport, payload: bytes, *, meta: bytes = b"") -> Envelope:
-    """A message of now; each has a time of its own."""
+    """A message of now; each has another time."""
     return transport.envelope(payload, timestamp_ns=_now_ns(), ephemeral=False, meta=meta)
 
 

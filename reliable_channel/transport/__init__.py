@@ -3,6 +3,9 @@
 from typing import TYPE_CHECKING
 
 from .._lazy import lazy_names
+from .waku_package import require_own_waku
+
+require_own_waku()
 
 if TYPE_CHECKING:
     from .base import (

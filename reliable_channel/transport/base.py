@@ -51,7 +51,7 @@ class Envelope:
 
 @dataclass(frozen=True, slots=True)
 class Received:
-    """Bytes that were broadcast by somebody."""
+    """Bytes that a participant has broadcast."""
 
     payload: bytes
     message_hash: bytes
@@ -105,7 +105,7 @@ class Transport(Protocol):
         """Broadcast.
 
         Raises:
-            TransportError: nobody may have got it.
+            TransportError: it may not have been broadcast.
         """
         ...
 
@@ -155,7 +155,7 @@ class Lingering(Protocol):
 
 @runtime_checkable
 class Inspectable(Protocol):
-    """A transport that tells about its nodes."""
+    """A transport that reports the state of its nodes."""
 
     def nodes(self) -> tuple[NodeHealth, ...]:
         """How each node does."""
@@ -184,12 +184,12 @@ async def handed_over(transport: Transport) -> None:
 
 
 def nodes_of(transport: Transport) -> tuple[NodeHealth, ...]:
-    """How each node does, where the transport tells."""
+    """The state of each node, where the transport reports it."""
     return transport.nodes() if isinstance(transport, Inspectable) else ()
 
 
 async def nodes_changed(transport: Transport) -> None:
-    """Wait until a node's state changes; for ever, where the transport does not tell."""
+    """Wait until a node's state changes; for ever, where the transport does not report it."""
     if isinstance(transport, Inspectable):
         await transport.nodes_changed()
     else:

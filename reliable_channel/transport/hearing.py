@@ -1,7 +1,7 @@
 """Whether a subscription still hears, judged by our own messages: a node gives them back.
 
 A subscription can die while every request succeeds: on nwaku, another application's `DELETE` leaves
-the shard for everybody, and Store and filter of that node fall silent with it. A quiet channel
+the shard for all clients, and Store and filter of that node fall silent with it. A quiet channel
 looks the same. Own messages make the difference, and cost no request.
 """
 

@@ -2,7 +2,7 @@
 
 Reading a node's cache empties it, and each look costs a request: a bot in 200 channels on 5 content
 topics looks 5 times through a hub, not 200 times. What arrives goes to the channel it names, or to
-all of its topic where it cannot be read, since it is sealed.
+all of its topic where it cannot be read, since it is encrypted.
 """
 
 from collections import deque
@@ -15,6 +15,7 @@ from typing import Final, Self
 import anyio
 from anyio.abc import TaskGroup, TaskStatus
 
+from ..notifier import Notifier
 from .base import (
     Batch,
     Envelope,
@@ -106,7 +107,7 @@ class Hub:
 
 
 class _Topic:
-    """One content topic: its subscription, and who listens."""
+    """One content topic: its subscription and its listeners."""
 
     def __init__(self, connect: Callable[[], Transport], channel_of: ChannelOf) -> None:
         self.members: list[HubTransport] = []
@@ -137,7 +138,7 @@ class _Topic:
 
     async def _live(self, *, task_status: TaskStatus[None]) -> None:
         """Open, read and close in one task, which is not that of the first channel nor of the last
-        one: what has tasks of its own, as a pool has, is closed by the task that opened it."""
+        one: a transport with tasks inside, such as a pool, is closed by the task that opened it."""
         async with AsyncExitStack() as stack:
             self._closed = anyio.Event()
             stack.callback(self._closed.set)
@@ -185,7 +186,7 @@ class HubTransport:
         self._queue: deque[Received] = deque(maxlen=QUEUE_LIMIT)
         self._gap = ""
         self._error: TransportError | None = None
-        self._changed = anyio.Event()
+        self._changed = Notifier()
 
     async def open(self) -> None:
         """Join the hub."""
@@ -212,7 +213,6 @@ class HubTransport:
     async def receive(self) -> Batch:
         """Wait for what arrives for this channel."""
         while not (self._queue or self._gap or self._error):
-            self._changed = anyio.Event()
             await self._changed.wait()
         if self._error is not None:
             error, self._error = self._error, None
@@ -250,12 +250,12 @@ class HubTransport:
             gap = f"the channel is more than {QUEUE_LIMIT} messages behind"
         self._queue.extend(messages)
         self._gap = gap or self._gap
-        self._changed.set()
+        self._changed.notify()
 
     def fail(self, error: TransportError) -> None:
         """The subscription is broken."""
         self._error = error
-        self._changed.set()
+        self._changed.notify()
 
     def _ours(self, messages: Sequence[Received]) -> list[Received]:
         """Those of this channel, and those that cannot be read here."""

@@ -1,4 +1,4 @@
-"""Waku without a node of one's own: light push, filter and Store with service peers over libp2p.
+"""Waku without running a node: light push, filter and Store with service peers over libp2p.
 
 `libp2p:///dns4/node.example/tcp/8000/wss/p2p/16Uiu2…`, several addresses after commas; a channel's
 `node` takes them without the scheme, and `enrtree://…` too.
@@ -11,6 +11,7 @@ from typing import Final
 import anyio
 from anyio.streams.memory import MemoryObjectReceiveStream
 
+from waku.models import StorePage, StoreQuery
 from waku.p2p import (
     MAX_REDUNDANCY,
     ClientEvent,
@@ -27,6 +28,7 @@ from waku.topics import PubsubTopic
 from .addresses import LIBP2P
 from .base import Batch, Envelope, Received, Source, StoreUnavailable, TransportError
 from .settings import WakuSettings
+from .shared_client import ClientKey, shared_client
 from .waku_topic import WakuTopic, translated
 
 __all__ = ["LightTransport"]
@@ -47,7 +49,9 @@ class LightTransport:
         self._addresses = url.removeprefix(LIBP2P).split(",")
         self._settings = settings
         self._topic = WakuTopic(settings)
-        self._client = self._make_client()
+        self._key = self._client_key()
+        self._key.make()  # a malformed address fails here, not at the first message
+        self._client: LightClient | None = None
         self._stack: AsyncExitStack | None = None
         self._messages: MemoryObjectReceiveStream[Pushed] | None = None
         self._gap = ""
@@ -60,24 +64,24 @@ class LightTransport:
         return self._topic.mislabelled
 
     async def open(self) -> None:
-        """Dial, and subscribe.
+        """Dial, unless another channel of this event loop has, and subscribe.
 
         Raises:
             TransportError: no service peer can be reached, or none of this network.
         """
         async with AsyncExitStack() as stack:
-            client = self._client = self._make_client()
+            client = await stack.enter_async_context(shared_client(self._key, self._take_event))
             with translated():
-                await stack.enter_async_context(client)
                 topics = [self._settings.content_topic]
                 messages = client.subscribe(self._topic.shard, topics)
                 self._messages = await stack.enter_async_context(messages)
             self._gap = self._interrupted = ""
+            self._client = client
             self._stack = stack.pop_all()
 
     async def aclose(self) -> None:
-        """Unsubscribe, and close the connections."""
-        stack, self._stack, self._messages = self._stack, None, None
+        """Unsubscribe; the last channel closes the connections."""
+        stack, self._stack, self._messages, self._client = self._stack, None, None, None
         if stack is not None:
             await stack.aclose()
 
@@ -95,9 +99,9 @@ class LightTransport:
         Raises:
             TransportError: no service peer took it.
         """
-        self._check_open()
+        client = self._open_client()
         with translated():
-            await self._client.light_push(self._topic.message(envelope), self._topic.shard)
+            await client.light_push(self._topic.message(envelope), self._topic.shard)
 
     async def receive(self) -> Batch:
         """Wait for pushed messages.
@@ -105,7 +109,9 @@ class LightTransport:
         Raises:
             TransportError: no peer pushes at the moment; the client looks for others by itself.
         """
-        messages = self._check_open()
+        self._open_client()
+        messages = self._messages
+        assert messages is not None
         pushed: list[Pushed] = []
         with anyio.move_on_after(SIGN_OF_LIFE_S):
             pushed.append(await messages.receive())
@@ -128,9 +134,9 @@ class LightTransport:
         Raises:
             StoreUnavailable: no Store answers.
         """
-        self._check_open()
+        client = self._open_client(StoreUnavailable)
         with translated(StoreUnavailable):
-            entries = await self._client.store_by_hash(hashes)
+            entries = await client.store_by_hash(hashes)
         return self._topic.stored(entries, set(hashes))
 
     def by_time(self, start_ns: int, end_ns: int) -> AsyncGenerator[list[Received], None]:
@@ -139,40 +145,44 @@ class LightTransport:
         Raises:
             StoreUnavailable: no Store answers, or its pages have no end.
         """
-        return self._topic.by_time(self._client.store, start_ns, end_ns)
+        return self._topic.by_time(self._store, start_ns, end_ns)
 
     def renew(self) -> None:
         """Subscribe anew: the subscription seems dead."""
-        if self._stack is not None:
+        if self._client is not None:
             self._client.renew()
 
-    def _check_open(self) -> MemoryObjectReceiveStream[Pushed]:
-        if self._messages is None:
-            raise TransportError(f"{self.url} is closed; open it first")
-        return self._messages
+    async def _store(self, query: StoreQuery) -> StorePage:
+        return await self._open_client(StoreUnavailable).store(query)
 
-    def _make_client(self) -> LightClient:
-        topic = PubsubTopic.parse(self._topic.shard)
-        return LightClient(
-            self._addresses,
-            network=self._settings.network,
-            cluster_id=topic.cluster_id,
-            shards=[topic.shard],
-            redundancy=min(self._settings.redundancy, MAX_REDUNDANCY),
-            on_event=self._take_event,
+    def _open_client(self, kind: type[TransportError] = TransportError) -> LightClient:
+        if self._client is None:
+            raise kind(f"{self.url} is closed; open it first")
+        return self._client
+
+    def _client_key(self) -> ClientKey:
+        settings, topic = self._settings, PubsubTopic.parse(self._topic.shard)
+        return ClientKey(
+            tuple(self._addresses),
+            settings.network,
+            topic.cluster_id,
+            topic.shard,
+            min(settings.redundancy, MAX_REDUNDANCY),
+            None if settings.ca_file is None else str(settings.ca_file),
         )
 
     def _take_event(self, event: ClientEvent) -> None:
+        topic = self._settings.content_topic
         match event:
-            case SubscriptionInterrupted(reason=reason):
+            case SubscriptionInterrupted(reason=reason) if topic in event.content_topics:
                 self._interrupted = reason
             case PeerLost(reason) if self._interrupted:
                 self._interrupted = reason
-            case SubscriptionRenewed(reason=reason):
+            case SubscriptionRenewed(reason=reason) if topic in event.content_topics:
                 self._gap, self._interrupted = reason, ""
             case SurroundingsChanged(reason):
                 self._gap = reason
-            case MessageDropped():
+            case MessageDropped(content_topic=dropped) if dropped == topic:
                 self._gap = "messages came faster than they were read"
             case _:
                 pass

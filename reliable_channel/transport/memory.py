@@ -2,7 +2,6 @@
 
 from collections import deque
 from collections.abc import AsyncGenerator, Sequence
-from dataclasses import replace
 from hashlib import sha256
 from threading import get_ident
 from typing import Final
@@ -43,15 +42,9 @@ class MemoryNetwork:
 
     def broadcast(self, envelope: Envelope) -> None:
         """Deliver to all, the sender included, and store."""
-        live = Received(
-            envelope.payload,
-            envelope.message_hash,
-            envelope.timestamp_ns,
-            Source.LIVE,
-            envelope.meta,
-        )
         if not envelope.ephemeral:
-            self.store[envelope.message_hash] = replace(live, source=Source.STORE)
+            self.store[envelope.message_hash] = _received(envelope, Source.STORE)
+        live = _received(envelope, Source.LIVE)
         for transport in self._transports:
             transport.arrive(live)
 
@@ -59,7 +52,7 @@ class MemoryNetwork:
         """Let a transport hear what is broadcast.
 
         Raises:
-            TransportError: from another thread, whose event loop nobody would wake.
+            TransportError: from another thread, whose event loop would not wake up.
         """
         thread = get_ident()
         if not self._transports:
@@ -77,6 +70,12 @@ class MemoryNetwork:
         """Stop that."""
         if transport in self._transports:
             self._transports.remove(transport)
+
+
+def _received(envelope: Envelope, source: Source) -> Received:
+    return Received(
+        envelope.payload, envelope.message_hash, envelope.timestamp_ns, source, envelope.meta
+    )
 
 
 class MemoryTransport:
@@ -148,7 +147,7 @@ _named: WeakValueDictionary[tuple[str, str], MemoryNetwork] = WeakValueDictionar
 def named_transport(url: str, settings: WakuSettings) -> MemoryTransport:
     """A way into the network of a URL, `memory://name`, and of the settings' content topic.
 
-    A network is made by the first who names it, and gone with the last one's transport.
+    A network begins with the first transport of its name, and ends with the last one.
 
     Raises:
         ValueError: it has no name.

@@ -2,7 +2,7 @@
 
 A frame is `magic ‖ topic tag ‖ message hash ‖ index ‖ count ‖ part`. The message hash names the
 message that a part belongs to and proves in the end that all parts are true: parts of two messages
-never mix, and a forged part ruins nothing but the message of its own sender's address.
+never mix, and a forged part ruins only the message of its sender's address.
 """
 
 from collections import OrderedDict

@@ -83,6 +83,7 @@ class PoolTransport:
             Node(str(getattr(transport, "url", "") or f"node {number}"), transport, self._tell)
             for number, transport in enumerate(transports)
         ]
+        self._is_alone = len(self._nodes) == 1
         self._redundancy = redundancy
         self._retry_s = retry_s
         self._wait_for_node = wait_for_node
@@ -104,7 +105,7 @@ class PoolTransport:
 
     async def open(self) -> None:
         """Connect to all nodes; one that answers is enough, and the others are tried again in the
-        background. With `wait_for_node` none has to, unless all refuse for good."""
+        background. With `wait_for_node` none has to, unless all refuse permanently."""
         if self._exit is not None:
             return
         async with AsyncExitStack() as stack:
@@ -214,7 +215,10 @@ class PoolTransport:
         while not self._arrived:
             if self._exit is None:
                 raise TransportError("the pool is not open")
-            await self._came.wait()
+            if self._is_alone and self._nodes[0].open:
+                await self._look(self._nodes[0])
+            else:
+                await self._came.wait()
         arrived = self._arrived.popleft()
         self._fetched.notify()
         if isinstance(arrived, TransportError):
@@ -282,7 +286,7 @@ class PoolTransport:
         self._changed.notify()
 
     async def _listen(self, node: Node) -> None:
-        """Open one node's transport, look what it brings until told to stop, and close it.
+        """Open one node's transport, read it until the end is requested, and close it.
 
         No scope may begin around the opening and end before the closing: a transport may hold a
         task group in between.
@@ -295,32 +299,40 @@ class PoolTransport:
                     if not error.retryable:
                         self._hopeless.add(node)
                     await self._failed(node, error)
+                    await anyio.sleep_until(node.receive.retry_at_s)
                 else:
                     node.open = True
             with node.listening:
                 await self._brought(node, Batch([]))
+                if self._is_alone:
+                    await anyio.sleep_forever()  # `receive` looks itself
                 while True:
-                    try:
-                        batch = await node.transport.receive()
-                    except TransportError as error:
-                        await self._failed(node, error)
-                    else:
-                        await self._brought(node, batch)
+                    await self._look(node)
         finally:
             node.open = False
             await node.transport.aclose()
             node.closed.set()
 
+    async def _look(self, node: Node) -> None:
+        """Look what a node brings; one that failed is left alone for a while before."""
+        if node.receive.failures:
+            await anyio.sleep_until(node.receive.retry_at_s)
+        try:
+            batch = await node.transport.receive()
+        except TransportError as error:
+            await self._failed(node, error)
+        else:
+            await self._brought(node, batch)
+
     async def _failed(self, node: Node, error: TransportError) -> None:
-        """Note that a node does not answer, tell where no other does, and wait a while."""
+        """Note that a node does not answer, and report it where no other does."""
         node.covered_since_s = None
-        wait_s = node.receive.failed(error, self._retry_s)
+        node.receive.failed(error, self._retry_s)
         self._tried.notify()
         if gap := self._settled_gaps():
             await self._arrives(Batch([], gap))
         if self._exit is not None and not any(node.listens for node in self._nodes):
             await self._arrives(TransportError(f"no node answers: {error}"))
-        await anyio.sleep(wait_s)
 
     async def _arrives(self, arrived: Batch | TransportError) -> None:
         """Queue what `receive` returns or raises, once there is room."""

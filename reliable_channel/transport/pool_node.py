@@ -23,18 +23,16 @@ class Service:
     changed_at_s: float = 0
     retry_at_s: float = 0
 
-    def failed(self, error: Exception, retry_s: float) -> float:
-        """Note a failure; return how long to pass over the node."""
+    def failed(self, error: Exception, retry_s: float) -> None:
+        """Note a failure: the node is passed over for a while."""
         now_s = anyio.current_time()
         if not self.failures:
             self.changed_at_s = now_s
         self.error = str(error)
-        wait_s: float = min(retry_s * 2.0 ** min(self.failures, 10), MAX_RETRY_S)
+        self.retry_at_s = now_s + min(retry_s * 2.0 ** min(self.failures, 10), MAX_RETRY_S)
         self.failures += 1
-        self.retry_at_s = now_s + wait_s
         if self.failures == 1:
             self.changed()
-        return wait_s
 
     def succeeded(self) -> None:
         """Note a success."""

@@ -1,6 +1,6 @@
 """Whether a node that brings nothing has anybody to hear it from.
 
-A node without relay peers gives own messages back and stores them, and nobody else hears them. So
+A node without relay peers gives own messages back and stores them, and no peer hears them. So
 where others were heard and nothing more comes, the node is asked for its peers.
 """
 

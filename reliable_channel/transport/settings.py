@@ -1,13 +1,15 @@
 """Where on Waku a channel lives."""
 
+import ssl
 from dataclasses import dataclass
+from pathlib import Path
 
 from waku.errors import InvalidTopic
 from waku.topics import PubsubTopic, pubsub_topic_for
 
 from ..option_values import Service
 
-__all__ = ["Service", "WakuSettings"]
+__all__ = ["Service", "WakuSettings", "trusting"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,6 +36,8 @@ class WakuSettings:
     """Name of a preset, or path of a TOML file, for peers that are reached over libp2p."""
     redundancy: int = 1
     """Service peers that a message is pushed to over libp2p."""
+    ca_file: str | Path | None = None
+    """PEM file of the certificates that are trusted in place of the system's."""
     poll_min_interval_ms: int = 10
     poll_max_interval_ms: int = 100
 
@@ -59,3 +63,17 @@ class WakuSettings:
         except InvalidTopic as error:
             name = "content_topic" if self.pubsub_topic is None else "pubsub_topic"
             raise ValueError(f"`{name}`, `cluster_id` or `num_shards`: {error}") from error
+
+
+def trusting(ca_file: str | Path | None) -> ssl.SSLContext | None:
+    """Return the TLS settings that trust a file's certificates; None for the system's.
+
+    Raises:
+        ValueError: the file cannot be read, or has no certificates.
+    """
+    if ca_file is None:
+        return None
+    try:
+        return ssl.create_default_context(cafile=ca_file)
+    except (OSError, ssl.SSLError) as error:
+        raise ValueError(f"`ca_file` must be a PEM file of certificates: {error}") from error

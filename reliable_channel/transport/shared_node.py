@@ -1,4 +1,4 @@
-"""The embedded node that channels without `node=` share: they meet there, and nobody else does."""
+"""The embedded node that channels without `node=` share; no other program reaches it."""
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager

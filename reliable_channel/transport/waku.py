@@ -26,7 +26,7 @@ from .base import Batch, Envelope, Received, Source, StoreUnavailable, Transport
 from .hearing import Hearing
 from .polling import AdaptivePolling
 from .relay_peers import RelayPeers
-from .settings import WakuSettings
+from .settings import WakuSettings, trusting
 from .waku_topic import FORGOTTEN, WakuTopic, translated
 
 PING_INTERVAL_S: Final = 60.0
@@ -54,6 +54,8 @@ class WakuTransport:
         self.settings = settings
         self._topic = WakuTopic(settings)
         self._shard = self._topic.shard
+        if http_transport is None and (trusted := trusting(settings.ca_file)) is not None:
+            http_transport = httpx.AsyncHTTPTransport(verify=trusted, trust_env=False)
         self._client = WakuClient(url, transport=http_transport)
         self._polling = AdaptivePolling(
             min_interval_ms=settings.poll_min_interval_ms,
@@ -94,7 +96,7 @@ class WakuTransport:
             await self._subscribe()
 
     async def aclose(self) -> None:
-        """Unsubscribe, where that is nobody else's loss, and close the connections."""
+        """Unsubscribe, unless other clients would lose by it, and close the connections."""
         with anyio.move_on_after(1, shield=True), suppress(WakuError):
             if self._subscribed:
                 self._subscribed = False
@@ -255,7 +257,7 @@ class WakuTransport:
         """Whether ending the subscription at close takes nothing from others on the node.
 
         nwaku leaves the whole shard for a content topic, and go-waku for a static shard: relay,
-        filter and Store stop for everybody. But a content topic that nobody reads any more stops
+        filter and Store stop for all clients. But a content topic without readers stops
         go-waku at 1,000 messages.
         """
         if self._service == "light":

@@ -1,4 +1,4 @@
-"""One content topic on Waku, whatever carries it: its messages, hashes, and Stores' answers."""
+"""One content topic on Waku, over REST or libp2p: its messages, hashes, and Stores' answers."""
 
 from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
 from typing import Final
@@ -18,7 +18,7 @@ MAX_PAGES: Final = 20_000
 IDLE_PAGES: Final = 10
 """Pages in a row that bring nothing later than the one before: a Store that pages for ever."""
 _DENIED: Final = (401, 403, 407)
-"""A proxy in front of the node says so; somebody will give it the right token."""
+"""The answer of a proxy in front of the node; its operator will correct the token."""
 
 
 class WakuTopic:

@@ -262,7 +262,7 @@ def test_a_preset_stands_in_any_family() -> None:
 
 
 def test_a_wrong_preset_is_named() -> None:
-    with pytest.raises(ValueError, match=r"^`preset` must be .* or 'lan' \(got 'x'\)"):
+    with pytest.raises(ValueError, match=r"^`preset` must be .* or 'auto' \(got 'x'\)"):
         make(preset="x")
     with pytest.raises(ValueError, match=r"^`preset` and `options` exclude each other; write"):
         make(preset="lan", options=ChannelOptions())

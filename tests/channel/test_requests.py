@@ -1,6 +1,7 @@
 """Requests of one and of many segments: what the application hears."""
 
 import hashlib
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -19,11 +20,14 @@ from reliable_channel.errors import ContentTooLong, OutgoingBufferFull
 from reliable_channel.events import ReceiveProgress, SendingMessage, SendProgress
 from reliable_channel.sds import NIM
 from reliable_channel.segmentation import NIM_SEGMENTATION, ReassemblyLimits, Segmenter, sniff
-from reliable_channel.transport import MemoryNetwork
+from reliable_channel.transport import MemoryNetwork, TransportError
 
-from .world import listening, make_channel, spied
+from .world import QUICK, Spy, listening, make_channel, spied
 
 pytestmark = pytest.mark.anyio
+
+
+QUICK_OF_ONE = replace(QUICK, outgoing_buffer_limit=1)
 
 
 def segmenting(**values: object) -> ChannelOptions:
@@ -114,6 +118,70 @@ async def test_a_payload_that_only_half_fits_the_outgoing_buffer_is_refused_whol
         with pytest.raises(OutgoingBufferFull, match="4 segments"):
             await channel.send(payload(306_817))
         assert len(channel.log()) == 0
+
+
+async def test_a_cancelled_request_is_not_retried_and_makes_room() -> None:
+    spy = spied(MemoryNetwork())
+    alice = make_channel(spy, "alice", options=QUICK_OF_ONE)
+    async with listening(alice) as said:
+        request = await alice.send(b"one")
+        await said.first(MessageSent)
+        with pytest.raises(OutgoingBufferFull):
+            await alice.send(b"two")
+        assert await alice.cancel(request)
+        failed = await said.first(SendFailed)
+        assert (failed.request_id, failed.reason) == (
+            request.request_id,
+            "the application cancelled it",
+        )
+        assert not await alice.cancel(request)
+        await alice.send(b"two")
+        await said.until(lambda: len(said.of(MessageSent)) == 2)
+        sent = [message.content for message in spy.sent if message.content]
+        await anyio.sleep(0.2)  # several retry intervals
+        later = [message.content for message in spy.sent if message.content]
+        assert set(later[len(sent) :]) == {b"two"}
+    assert [entry.content for entry in alice.log()] == [b"one", b"two"]
+
+
+@pytest.mark.parametrize("is_in_hand", [False, True])
+async def test_a_request_that_is_cancelled_while_the_node_is_away_is_never_published(
+    is_in_hand: bool,
+) -> None:
+    class Away(Spy):
+        back = anyio.Event()
+        tried = anyio.Event()
+
+        async def publish(self, envelope: Any) -> None:
+            self.tried.set()
+            if is_in_hand and not self.back.is_set():
+                await self.back.wait()
+                raise TransportError("away")
+            if not self.back.is_set():
+                raise TransportError("away")
+            await super().publish(envelope)
+
+    away = Away(MemoryNetwork().transport())
+    alice = make_channel(away, "alice", options=QUICK_OF_ONE)
+    async with listening(alice) as said:
+        request = await alice.send(b"one")
+        await away.tried.wait()
+        assert await alice.cancel(request)
+        await said.first(SendFailed)
+        away.back.set()
+        await alice.send(b"two")
+        await said.first(MessageSent)
+    assert {message.content for message in away.sent if message.content} == {b"two"}
+
+
+async def test_a_request_that_is_acknowledged_cannot_be_cancelled() -> None:
+    network = MemoryNetwork()
+    alice, bob = (make_channel(network.transport(), name) for name in ("alice", "bob"))
+    async with bob, listening(alice) as said:
+        request = await alice.send(b"one")
+        await said.first(MessageAcknowledged)
+        assert not await alice.cancel(request)
+        assert said.of(SendFailed) == []
 
 
 async def test_a_request_of_which_a_segment_is_refused_fails_once() -> None:

@@ -6,6 +6,7 @@ import sqlite3
 import subprocess
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager, closing, contextmanager, suppress
+from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -489,18 +490,20 @@ class Disk:
     ("fails", "says"), [("full", "full"), ("read_only", "readonly"), ("locked", "locked")]
 )
 async def test_what_a_real_disk_refuses_is_written_when_it_works_again(
-    anyio_backend_name: str, tmp_path: Path, fails: str, says: str
+    anyio_backend_name: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    fails: str,
+    says: str,
 ) -> None:
     if anyio_backend_name == "trio":
         return  # its time is virtual here, and a disk's is real
+    # The connection is the writer's; the test changes its settings from another thread.
+    monkeypatch.setattr(sqlite3, "connect", partial(sqlite3.connect, check_same_thread=False))
     disk = Disk(tmp_path)
     world = World(disk.store)
     channel = world.alice(on_state_failure="accept")
     async with world.bob() as bob, listening(channel) as alice:
-        # The connection is the writer's: between two writes it may be borrowed.
-        disk.store._connection = sqlite3.connect(
-            disk.store.path, isolation_level=None, check_same_thread=False
-        )
         with getattr(disk, fails)():
             await channel.send(b"large enough to need room: " + bytes(20_000))
             degraded = await alice.first(StateDegraded)

@@ -1,5 +1,6 @@
 """Real processes of the command line, driven as a test harness would."""
 
+import codecs
 import json
 import os
 import pty
@@ -16,6 +17,7 @@ from contextlib import contextmanager
 from typing import Any, Self
 
 PROGRAM = [sys.executable, "-m", "reliable_channel"]
+LIBP2P = "libp2p peers reach it at "
 TIMEOUT_S = 600
 """A guard against hangs; no result depends on it."""
 
@@ -100,7 +102,10 @@ class Node:
             text=True,
         )
         assert self.process.stdout is not None
-        self.address = self.process.stdout.readline().removeprefix("listening on ").strip()
+        self.libp2p_addresses: list[str] = []
+        while (line := self.process.stdout.readline()).startswith(LIBP2P):
+            self.libp2p_addresses.append(line.removeprefix(LIBP2P).strip())
+        self.address = line.removeprefix("listening on ").strip()
         self.port = int(self.address.rsplit(":", 1)[1])
 
     def __enter__(self) -> Self:
@@ -126,6 +131,7 @@ class Terminal:
             stderr=self._theirs,
             preexec_fn=_heed_interrupts,
         )
+        self._decoder = codecs.getincrementaldecoder("utf-8")(errors="replace")
         self._shown = ""
         self.screen = ""
         """All that was written to it, byte for byte."""
@@ -136,14 +142,17 @@ class Terminal:
     def until(self, wanted: str) -> None:
         """Read on until the screen shows what is wanted after what was wanted last."""
         while wanted not in self._shown:
-            if not select.select([self._ours], [], [], 1)[0]:
-                alive = self.process.poll() is None
-                assert alive, f"the terminal shows {self._shown!r}, not {wanted!r}"
-                continue
-            written = os.read(self._ours, 4096).decode(errors="replace")
-            self._shown += written
-            self.screen += written
+            self._read(f"the terminal shows {self._shown!r}, not {wanted!r}")
         self._shown = self._shown.split(wanted, 1)[1]
+
+    def _read(self, problem: str) -> None:
+        """Read what is written next, for up to a second."""
+        if not select.select([self._ours], [], [], 1)[0]:
+            assert self.process.poll() is None, problem
+            return
+        written = self._decoder.decode(os.read(self._ours, 4096))
+        self._shown += written
+        self.screen += written
 
     def echoes(self) -> bool:
         """Whether what is typed would be shown, as a shell expects it."""

@@ -4,6 +4,7 @@ import json
 import os
 import signal
 import subprocess
+import sys
 import time
 from collections.abc import Iterator
 from dataclasses import fields
@@ -137,7 +138,7 @@ def test_an_interrupted_chat_ends_at_once_and_leaves_the_terminal_as_it_was(addr
 
 
 def test_every_option_of_a_channel_is_a_flag_of_peer() -> None:
-    text = _run("peer", "--help", columns=300).stdout
+    text = _run("peer", "--help-all").stdout
     for field in fields(ChannelOptions):
         if field.name in NO_FLAGS:
             continue
@@ -241,3 +242,42 @@ def test_a_person_may_say_something_while_chatting(
 def _state_in(directory: Path) -> Path:
     (path,) = directory.rglob("*.db")
     return path
+
+
+def test_a_node_that_listens_for_libp2p_peers(tmp_path: Path) -> None:
+    key = tmp_path / "node.key"
+    listen = ("--listen", "/ip4/127.0.0.1/tcp/0/ws", "--listen", "/ip4/127.0.0.1/tcp/0")
+    addresses = []
+    for _ in range(2):
+        with Node(*listen, "--identity", str(key)) as node:
+            addresses.append(node.libp2p_addresses)
+            if len(addresses) == 1:
+                second = _run("node", "--port", "0", *listen, "--identity", str(key))
+                assert second.returncode == 4
+                assert "another node uses the identity" in second.stderr
+            lists = [flags(one, "libp2p", name) for one, name in zip(
+                node.libp2p_addresses, ("alice", "bob"), strict=True)]  # fmt: skip
+            with peers(*lists) as (alice, bob):
+                alice.event("ready"), bob.event("ready")
+                alice.send("hello")
+                bob.event("message_received", payload=payload("hello"))
+    ids = {address.rpartition("/")[2] for both in addresses for address in both}
+    assert len(ids) == 1
+    assert key.stat().st_mode & 0o777 == 0o600
+
+
+WITHOUT_LIBP2P = """
+import sys
+sys.modules.update(dict.fromkeys(("cryptography", "websockets", "dns")))
+sys.argv = ["reliable-channel", "node", "--port", "0", "--listen", "/ip4/127.0.0.1/tcp/0"]
+from reliable_channel.cli import run
+run()
+"""
+
+
+def test_a_node_that_cannot_listen_for_want_of_packages() -> None:
+    ended = subprocess.run(
+        [sys.executable, "-c", WITHOUT_LIBP2P], capture_output=True, text=True, check=False
+    )
+    assert ended.returncode == 4
+    assert ended.stderr.startswith("error: listening for libp2p peers needs more packages: pip ")

@@ -5,15 +5,14 @@ A journal is one participant's, over all its lives; `journal_opened` begins each
 
 from __future__ import annotations
 
-import json
 from base64 import b64decode
 from collections.abc import Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 
 from reliable_channel.sds.message import Message
 from reliable_channel.sds.wire import SpecCodec
+from tests.journal_lines import json_lines
 
 
 @dataclass
@@ -41,7 +40,7 @@ class Story:
 def read(name: str, path: Path) -> Story:
     """Read a journal; a line that a killed process left half is passed over."""
     story = Story(name)
-    for record in _records(path):
+    for record in json_lines(path):
         match record["event"]:
             case "journal_opened":
                 story.lives.append([])
@@ -56,14 +55,6 @@ def read(name: str, path: Path) -> Story:
                 message = SpecCodec().decode(b64decode(record["payload"]))
                 story.wire[message.message_id] = message
     return story
-
-
-def _records(path: Path) -> Iterator[dict[str, Any]]:
-    for line in path.read_text().splitlines():
-        try:
-            yield json.loads(line)
-        except ValueError:
-            continue
 
 
 def broken_promises(stories: Sequence[Story], logs: Mapping[str, Sequence[str]]) -> list[str]:

@@ -14,7 +14,8 @@ from reliable_channel import ChannelOptions, Event, ReliableChannel
 from reliable_channel_lab.commands.comparison_plots import plots
 
 ROOT = Path(__file__).parents[2]
-PAGES = sorted([ROOT / "README.md", *(ROOT / "docs").glob("*.md")])
+DOCS = ROOT / "docs"
+PAGES = sorted([ROOT / "README.md", *DOCS.rglob("*.md")])
 
 
 @pytest.mark.parametrize(
@@ -31,13 +32,16 @@ def test_plots_show_the_results() -> None:
         assert (choosing.DIRECTORY / name).read_bytes() == drawn, "run `make docs`"
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
 def test_links_lead_somewhere(page: Path) -> None:
     for target in re.findall(r"\]\(([^)#:]+)(?:#[^)]*)?\)", page.read_text()):
-        assert (page.parent / target).exists(), f"{page.name} links to {target}"
+        linked = (page.parent / target).resolve()
+        assert linked.exists(), f"{page.name} links to {target}"
+        on_site = page.is_relative_to(DOCS) and not linked.is_relative_to(DOCS)
+        assert not on_site, f"{page.name} links to {target}, which the site does not have"
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
 def test_python_snippets_compile(page: Path) -> None:
     for snippet in re.findall(r"```python\n(.*?)```", page.read_text(), re.DOTALL):
         compile(snippet, page.name, "exec")
@@ -57,3 +61,9 @@ def test_the_table_of_names_has_every_event_and_only_names_that_exist() -> None:
 
 def test_the_picture_of_message_states_is_up_to_date() -> None:
     assert message_states.PICTURE.read_text() == message_states.picture(), "run `make docs`"
+
+
+def test_every_page_has_its_place_on_the_site() -> None:
+    navigation = (ROOT / "mkdocs.yml").read_text()
+    pages = [str(page.relative_to(DOCS)) for page in PAGES if page.is_relative_to(DOCS)]
+    assert [page for page in pages if f" {page}\n" not in navigation] == []

@@ -1,7 +1,6 @@
-"""Pages and docstrings that were edited keep to the words of docs/glossary.md.
+"""Pages and docstrings keep to the words of docs/glossary.md.
 
-Add a page or module here when you have edited it. The lists only grow: `EDITED` is how many there
-are, and may not fall.
+Add a folder to `FOLDERS` when its docstrings are edited, and take a page off `NOT_EDITED`.
 """
 
 import ast
@@ -17,7 +16,7 @@ BANNED = {
     r"settle(s|d)?|settling": "acknowledge, resolve, mark, finish",
     r"who|whom|whoever": "a noun: the participant that, the caller, you",
     r"whatever": "any, every",
-    r"nobody|somebody|everybody": "no participant, a peer, all participants",
+    r"(?-i:[Nn]obody|[Ss]omebody|[Ee]verybody)": "no participant, a peer, all participants",
     r"for good": "permanently",
     r"of (its|their|one's|your) own": "its, separate",
     r"(that|which|it) is no(?! longer\b)": "is not a, must be a",
@@ -27,51 +26,30 @@ BANNED = {
     r"comes? along": "built in",
     r"held to": "checked",
 }
-PAGES = (
-    "README.md",
-    "docs/benchmark.md",
-    "docs/command-line.md",
-    "docs/comparison.md",
-    "docs/compat.md",
-    "docs/discovery.md",
-    "docs/encryption.md",
-    "docs/events.md",
-    "docs/fuzzing.md",
-    "docs/glossary.md",
-    "docs/libp2p.md",
-    "docs/light-client.md",
-    "docs/message-states.md",
-    "docs/mvds.md",
-    "docs/peer.md",
-    "docs/plugins.md",
-    "docs/repair.md",
-    "docs/signing.md",
-    "docs/state.md",
-    "docs/sweeps.md",
+NOT_EDITED = (
+    "docs/choosing.md",
+    "docs/conformance.md",
+    "docs/interop.md",
+    "docs/tuning.md",
 )
-MODULES = (
-    "reliable_channel/blocking.py",
-    "reliable_channel/builtin_plugin.py",
-    "reliable_channel/calls.py",
-    "reliable_channel/channel.py",
-    "reliable_channel/errors.py",
-    "reliable_channel/events.py",
-    "reliable_channel/guard.py",
-    "reliable_channel/guarded_transport.py",
-    "reliable_channel/hooks.py",
-    "reliable_channel/hub.py",
-    "reliable_channel/old_hooks.py",
-    "reliable_channel/option_values.py",
-    "reliable_channel/options.py",
-    "reliable_channel/plugins.py",
-    "reliable_channel/registry.py",
-    "reliable_channel/resolve.py",
-    "reliable_channel/sds/events.py",
-    "reliable_channel/sds/options.py",
-    "reliable_channel/sds/states.py",
-    "reliable_channel/sds/states_of.py",
+"""The pages that still wait for an editor; the list only shrinks."""
+
+ALL_PAGES = (ROOT / "README.md", *(ROOT / "docs").rglob("*.md"))
+PAGES = sorted({str(page.relative_to(ROOT)) for page in ALL_PAGES} - {*NOT_EDITED})
+FOLDERS = (
+    "plugins/reliable_channel_encryption/reliable_channel_encryption",
+    "plugins/reliable_channel_mvds/reliable_channel_mvds",
+    "plugins/reliable_channel_signing/reliable_channel_signing",
+    "plugins/reliable_channel_svs/reliable_channel_svs",
+    "reliable_channel",
+    "waku",
 )
-EDITED = 40
+MODULES = sorted(
+    str(module.relative_to(ROOT))
+    for folder in FOLDERS
+    for module in (ROOT / folder).rglob("*.py")
+    if not module.name.endswith("_pb2.py")
+)
 EXCEPTIONS = {
     "docs/glossary.md": r"(?m)^\|.*\|$|^Some words .*$",  # its last column has the banned words
 }
@@ -113,9 +91,9 @@ def test_the_docstrings_of_an_edited_module_keep_to_the_words(module: str) -> No
     assert [word for text in docstrings(module) for word in found(text)] == []
 
 
-def test_the_lists_only_grow() -> None:
-    assert len({*PAGES, *MODULES}) >= EDITED
-    assert list(PAGES) == sorted(PAGES) and list(MODULES) == sorted(MODULES)
+@pytest.mark.parametrize("page", NOT_EDITED)
+def test_a_page_that_was_edited_leaves_the_list(page: str) -> None:
+    assert found(prose(page)), f"{page} keeps to the words: take it off `NOT_EDITED`"
 
 
 def test_a_banned_word_is_found() -> None:

@@ -16,7 +16,7 @@ from reliable_channel.events import (
     StateDegraded,
     StateRecovered,
 )
-from reliable_channel.sds.events import OutgoingKind
+from reliable_channel.sds.events import Outgoing, OutgoingKind
 from reliable_channel.segmentation import LAYOUTS
 from reliable_channel.state import MemoryStateStore, StateUnavailable
 
@@ -35,6 +35,26 @@ def test_a_message_goes_from_one_end_to_the_other() -> None:
     assert alice.of(SendingMessage) == [SendingMessage(message_id, accepted.request_id)]
     assert alice.of(MessageSent)[0].message_hash == hash_of(sent.data)
     assert alice.of(MessageAcknowledged)[0].message_id == message_id
+
+
+def test_an_own_message_that_comes_back_is_counted_and_not_read() -> None:
+    alice, bob = Peer("alice"), Peer("bob")
+    alice.send(b"hello")
+    (sent,) = alice.publish()
+    message_hash = hash_of(sent.data)
+    assert not bob.engine.is_echo(message_hash)
+    assert not alice.engine.was_handled(message_hash)
+    assert alice.engine.is_echo(message_hash)
+    assert alice.engine.was_handled(message_hash)
+    assert alice.engine.counters.received_live == 1
+    assert alice.engine.sds_statistics().counters.own_echoes == 1
+    assert alice.engine.core.statistics().counters.own_echoes == 0
+
+
+def test_a_step_without_anything_in_it_is_none() -> None:
+    alice = Peer("alice")
+    assert alice.engine.end_step(START_MS) == ()
+    assert alice.engine.end_step(START_MS) == ()
 
 
 def test_a_long_payload_is_one_request_and_one_message() -> None:
@@ -231,3 +251,32 @@ def test_a_failing_disk_is_left_alone_for_a_while() -> None:
     retry_at_ms = alice.engine.unwritten.retry_at_ms
     assert retry_at_ms is not None
     assert alice.engine.begin_write(retry_at_ms) is not None
+
+
+@pytest.mark.parametrize(
+    ("kind", "waits"),
+    [(kind, kind not in (OutgoingKind.CONTROL, OutgoingKind.EPHEMERAL)) for kind in OutgoingKind],
+)
+def test_what_the_transport_does_not_take_waits_unless_it_is_worth_nothing_later(
+    kind: OutgoingKind, waits: bool
+) -> None:
+    engine = Peer("alice").engine
+    engine.outbox.put(Outgoing(kind, "m1", b"data"))
+    item = engine.take(START_MS)
+    assert item is not None
+    assert engine.failed(item, START_MS) == waits
+    assert len(engine.outbox) == waits
+
+
+def test_what_is_on_its_way_when_an_epoch_ends_counts_in_the_next_one() -> None:
+    alice = Peer("alice", rate_limit_enabled=True, rate_limit_messages_per_epoch=2)
+    for number in range(4):
+        alice.send(b"message %d" % number)
+    first = alice.engine.take(alice.now_ms)
+    assert first is not None
+    alice.now_ms += 600_000  # the node has not answered yet, and may publish it only now
+    alice.engine.dispatched(first, b"h" * 32, alice.now_ms * 1_000_000, alice.now_ms)
+    assert len(alice.publish()) == 1
+    assert alice.of(RateLimitReached)
+    alice.now_ms += 600_000
+    assert len(alice.publish()) == 2

@@ -2,7 +2,7 @@
 
 import pytest
 
-from reliable_channel.engine.outbox import CONTROL_LIMIT, EPHEMERAL_LIMIT, Outbox
+from reliable_channel.engine.outbox import CONTROL_LIMIT, EPHEMERAL_LIMIT, FRESH_NS, Outbox
 from reliable_channel.sds.events import Outgoing, OutgoingKind
 
 
@@ -103,3 +103,24 @@ def test_a_sync_that_is_put_back_makes_room_for_a_newer_one(newer: list[str], go
         outbox.put(outgoing(OutgoingKind.SYNC, message_id))
     assert len(outbox) == 1
     assert take_all(outbox) == [goes]
+
+
+def test_a_message_of_the_application_is_found_while_it_waits() -> None:
+    outbox = Outbox()
+    outbox.put(Outgoing(OutgoingKind.CONTENT, "first", b""))
+    outbox.put(Outgoing(OutgoingKind.RETRY, "again", b""))
+    outbox.put(Outgoing(OutgoingKind.REPAIR, "of another", b""))
+    assert "first" in outbox and "again" in outbox
+    assert "of another" not in outbox
+    outbox.take()
+    assert "first" not in outbox
+
+
+def test_a_message_bears_the_time_of_its_id_while_that_is_fresh() -> None:
+    outbox = Outbox()
+    outbox.put(Outgoing(OutgoingKind.CONTENT, "first", b"", timestamp_ns=1_000))
+    item = outbox.take()
+    assert item.stamp_ns(FRESH_NS + 999) == 1_000
+    assert item.stamp_ns(FRESH_NS + 1_000) == FRESH_NS + 1_000
+    outbox.put(Outgoing(OutgoingKind.SYNC, "sync", b""))
+    assert outbox.take().stamp_ns(7) == 7

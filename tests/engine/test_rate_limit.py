@@ -29,6 +29,19 @@ def test_content_goes_until_the_budget_is_spent_and_again_in_the_next_epoch() ->
     assert limit.spent(ends_at_ms).messages == 0
 
 
+def test_spare_messages_yield_first_by_how_much_of_the_epoch_is_over() -> None:
+    limit = limit_of(100)
+    begins_ms = limit.epoch_ends_at_ms(START_MS)
+    spend(limit, 39, begins_ms)
+    assert not limit.is_short(begins_ms)
+    spend(limit, 1, begins_ms)
+    assert limit.is_short(begins_ms)
+    assert limit.admits(OutgoingKind.REPAIR, begins_ms)
+    assert not limit.is_short(begins_ms + 300_000)
+    spend(limit, 50, begins_ms)
+    assert limit.is_short(begins_ms + 599_999)
+
+
 @pytest.mark.conformance("LD-RATE-8")
 def test_the_epoch_is_that_of_rln() -> None:
     limit = limit_of(1)

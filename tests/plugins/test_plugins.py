@@ -23,6 +23,7 @@ from reliable_channel.errors import PluginError
 from reliable_channel.events import NodeHealthChanged, ObserverSetAside, ObserverSlow, SyncSent
 from reliable_channel.guard import Guard, instance
 from reliable_channel.guarded_transport import GuardedTransport
+from reliable_channel.health import ChannelHealth
 from reliable_channel.hooks import PROJECT, Hooks, Register, hookimpl
 from reliable_channel.plugins import BUILT_IN, installed, process_registry, registry_with
 from reliable_channel.registry import KINDS
@@ -347,7 +348,11 @@ def test_an_observer_that_takes_long_is_named_once_and_goes_on() -> None:
     slow, sound = Watcher(dawdle), Watcher()
     slow.__name__ = "slow"  # type: ignore[attr-defined]
     observers = Observers(
-        registry_with([sound, slow]).observers(), "general", "alice", now_s=lambda: now_s
+        registry_with([sound, slow]).observers(),
+        "general",
+        "alice",
+        lambda: ChannelHealth("general", "alice", True, True),
+        now_s=lambda: now_s,
     )
     event = SyncSent("s")
     assert list(observers.tell(event, 0)) == [ObserverSlow("slow", 1_500)]
@@ -614,7 +619,7 @@ def test_commands_are_added_and_a_failing_plugin_takes_none_with_it(
     install(monkeypatch, "coo", "sick", selection=None)
     app = command_line()
     assert len(app.registered_commands) == len(COMMANDS) + 1
-    assert [group.name for group in app.registered_groups] == ["loft"]
+    assert [group.name for group in app.registered_groups] == ["state", "loft"]
     said = " ".join(capsys.readouterr().err.split())
     assert "the command 'chat' of plugin 'coo' is left out: the name is taken" in said
     assert "plugin 'sick': register_commands failed: LookupError('lost my way')" in said

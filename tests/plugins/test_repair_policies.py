@@ -1,4 +1,4 @@
-"""Repair policies: the five that come along, those of plugins, and those that break their word."""
+"""Repair policies: those that come along, those of plugins, and those that break their word."""
 
 from collections.abc import Callable
 from dataclasses import replace
@@ -57,6 +57,29 @@ def after_looks(looks: int, **changes: Any) -> Missing:
 
 
 # -- those that come along -------------------------------------------------------------------------
+
+
+def test_prompt_asks_store_soon_and_ever_less_often_and_others_later() -> None:
+    prompt, new = REPAIR_POLICIES["prompt"], replace(NEW, interval_ms=300)
+    assert prompt(new) == RepairStep(60_300, "hint-then-time", 62_500)
+    waits = []
+    for looks in range(1, 10):
+        step = prompt(replace(new, looks=looks, looked_ms=70_000))
+        assert step.look_at_ms is not None
+        waits.append(step.look_at_ms - 70_000)
+    assert waits == [600, 1_200, 2_400, 4_800, 9_600, 10_000, 10_000, 10_000, 10_000]
+
+
+def test_prompt_asks_others_at_once_where_store_does_not_help_or_answer() -> None:
+    prompt, new = REPAIR_POLICIES["prompt"], replace(NEW, interval_ms=300)
+    for store in (
+        StoreState(exists=False),
+        StoreState(failures=2, failed_ms=60_000),
+        StoreState(by_hint=HOPELESS, by_time=HOPELESS),
+    ):
+        assert prompt(replace(new, store=store)).ask_at_ms == new.since_ms
+    away = prompt(replace(new, store=StoreState(failures=3, failed_ms=60_000)))
+    assert away.look_at_ms == 62_400
 
 
 @pytest.mark.parametrize(

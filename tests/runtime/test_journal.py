@@ -1,5 +1,6 @@
 """The journal: JSON lines, whole ones, of all that is told and all that crosses the wire."""
 
+import gzip
 import json
 from base64 import b64decode
 from dataclasses import asdict
@@ -11,17 +12,19 @@ import pytest
 
 from reliable_channel import MessageReceived, MessageSent, repair_policies
 from reliable_channel.events import record
+from reliable_channel.runtime import Journal
 from reliable_channel.sds.wire import SpecCodec
 from reliable_channel.transport import MemoryNetwork
 from tests.channel.world import EPOCH_NS, QUICK, listening, make_channel
+from tests.journal_lines import json_lines
 
 pytestmark = pytest.mark.anyio
 
 OF_THE_JOURNAL = ("journal_opened", "wire_in", "wire_out", "message_logged", "journal_closed")
 
 
-def lines(path: Path) -> list[dict[str, Any]]:
-    return [json.loads(line) for line in path.read_text().splitlines()]
+def files(directory: Path) -> list[str]:
+    return sorted(each.name for each in directory.iterdir() if each.is_file())
 
 
 async def test_it_has_every_event_and_every_message_on_the_wire(tmp_path: Path) -> None:
@@ -36,11 +39,11 @@ async def test_it_has_every_event_and_every_message_on_the_wire(tmp_path: Path) 
         await bob_told.first(MessageReceived)
 
     for path, told in (("alice.jsonl", alice_told), ("bob.jsonl", bob_told)):
-        opened, *rest = lines(tmp_path / path)
+        opened, *rest = json_lines(tmp_path / path)
         assert opened == {
             "event": "journal_opened",
             "at_ms": opened["at_ms"],
-            "format": "sds-journal/2",
+            "format": "sds-journal/3",
             "channel_id": "general",
             "sender_id": path.removesuffix(".jsonl"),
             "content_topic": "/reliable-channel/1/general/proto",
@@ -58,7 +61,7 @@ async def test_it_has_every_event_and_every_message_on_the_wire(tmp_path: Path) 
 
     (out,) = [
         line
-        for line in lines(tmp_path / "alice.jsonl")
+        for line in json_lines(tmp_path / "alice.jsonl")
         if line["event"] == "wire_out" and line["source"] == "content"
     ]
     assert bytes.fromhex(out["message_hash"]) == sent.message_hash
@@ -66,13 +69,13 @@ async def test_it_has_every_event_and_every_message_on_the_wire(tmp_path: Path) 
     assert (message.message_id, message.content) == (request.message_id, b"hello")
     (came,) = [
         line
-        for line in lines(tmp_path / "bob.jsonl")
+        for line in json_lines(tmp_path / "bob.jsonl")
         if line["event"] == "wire_in" and line["message_hash"] == out["message_hash"]
     ]
     assert (came["payload"], came["source"]) == (out["payload"], "live")
     assert (came["outcome"], came["timestamp_ns"]) == ("delivered", out["timestamp_ns"])
     (received,) = [
-        line for line in lines(tmp_path / "bob.jsonl") if line["event"] == "message_received"
+        line for line in json_lines(tmp_path / "bob.jsonl") if line["event"] == "message_received"
     ]
     assert b64decode(received["payload"]) == b"hello"
     assert received["retrieval_hint"] == out["message_hash"]
@@ -89,7 +92,7 @@ async def test_it_says_what_entered_the_log_and_where(tmp_path: Path) -> None:
         await alice.send(b"a" * 250_000)
         await told.first(MessageReceived)
         for channel, path in zip((alice, bob), paths, strict=True):
-            logged = [line for line in lines(path) if line["event"] == "message_logged"]
+            logged = [line for line in json_lines(path) if line["event"] == "message_logged"]
             entries = channel.log()
             assert [each["position"] for each in logged] == [0, 1, 2]
             assert [
@@ -101,7 +104,7 @@ async def test_it_says_what_entered_the_log_and_where(tmp_path: Path) -> None:
             ]
             first = entries[0].message_id if channel is alice else None
             assert {each["first_segment_id"] for each in logged} == {first}
-    came = {line["message_hash"] for line in lines(paths[1]) if line["event"] == "wire_in"}
+    came = {line["message_hash"] for line in json_lines(paths[1]) if line["event"] == "wire_in"}
     assert {line["message_hash"] for line in logged} <= came
 
 
@@ -110,7 +113,7 @@ async def test_an_option_that_is_a_function_is_named(tmp_path: Path) -> None:
     options: dict[str, Any] = {"retrieval_strategy": repair_policies.both, "journal": path}
     async with make_channel(MemoryNetwork().transport(), "alice", **options):
         pass
-    assert lines(path)[0]["options"]["retrieval_strategy"] == "both"
+    assert json_lines(path)[0]["options"]["retrieval_strategy"] == "both"
 
 
 async def test_sessions_follow_each_other_in_one_file(tmp_path: Path) -> None:
@@ -118,7 +121,7 @@ async def test_sessions_follow_each_other_in_one_file(tmp_path: Path) -> None:
     for _ in range(2):
         async with make_channel(MemoryNetwork().transport(), "alice", journal=path) as channel:
             await channel.send(b"hello")
-    assert [line["event"] for line in lines(path)].count("journal_opened") == 2
+    assert [line["event"] for line in json_lines(path)].count("journal_opened") == 2
 
 
 async def test_a_line_torn_by_a_kill_costs_only_itself(tmp_path: Path) -> None:
@@ -136,3 +139,47 @@ async def test_an_unwritable_path_fails_when_the_channel_opens(tmp_path: Path) -
         channel = make_channel(MemoryNetwork().transport(), "alice", journal=path)
         with pytest.raises(OSError, match=str(path)):
             await channel.open()
+
+
+async def test_a_long_journal_goes_on_in_another_file(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each part begins with whose it is, and needs no bytes of the part before."""
+    monkeypatch.setattr(Journal.__init__, "__kwdefaults__", {"part_bytes": 20_000})
+    path = tmp_path / "alice.jsonl"
+    for _ in range(2):
+        channel = make_channel(MemoryNetwork().transport(), "alice", journal=path)
+        async with listening(channel):
+            for number in range(30):
+                await channel.send(b"hello %d, from one who has much to say" % number)
+    names = files(tmp_path)
+    assert len(names) > 3
+    assert names[:2] == ["alice.0001.jsonl.gz", "alice.0002.jsonl.gz"]
+    assert names[-1] == "alice.jsonl"
+    before = None
+    for name in names:
+        part = tmp_path / name
+        if name.endswith(".gz"):
+            unpacked = gzip.decompress(part.read_bytes())
+            assert 20_000 < len(unpacked) < 40_000
+            part = tmp_path / "part"
+            part.write_bytes(unpacked)
+        opened, *rest = json_lines(part)
+        assert (opened["event"], opened["sender_id"]) == ("journal_opened", "alice")
+        assert opened.get("follows") == before
+        assert rest
+        before = name
+
+
+async def test_a_part_that_cannot_be_packed_stays(tmp_path: Path) -> None:
+    (tmp_path / "alice.0001.jsonl.gz.unfinished").mkdir()
+    path = tmp_path / "alice.jsonl"
+    values = {"channel_id": "general", "sender_id": "alice", "content_topic": "/a/1/b/proto"}
+    with Journal(path, part_bytes=1_000, **values) as journal:
+        journal.opened(at_ms=1, wanted_from_ms=0, log_length=0, options={})
+        for number in range(10):
+            journal.event(MessageSent(str(number) * 64, "r", bytes(32), ()), 2)
+    names = files(tmp_path)
+    assert names[0] == "alice.0001.jsonl"
+    assert json_lines(tmp_path / "alice.0001.jsonl")[-1]["event"] == "message_sent"
+    assert json_lines(path)[0]["follows"].startswith("alice.")

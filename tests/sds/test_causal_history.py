@@ -1,7 +1,12 @@
+from random import Random
+
+import pytest
+
 from reliable_channel.sds.causal_history import CausalTail, history_entry
 from reliable_channel.sds.log import MessageLog
 from reliable_channel.sds.log_entry import LogEntry
 from reliable_channel.sds.message import HistoryEntry
+from reliable_channel.sds.profile import SPEC
 
 
 class Recorder:
@@ -53,11 +58,46 @@ def test_a_late_insertion_takes_its_place() -> None:
 def test_a_hint_that_becomes_known_is_encoded() -> None:
     causal, log, _ = tail(1, 1)
     causal.encoded()
-    entry = log.entries["m00"]
-    entry.retrieval_hint = b"hint"
-    causal.forget("m00")
-    causal.forget("unknown")
+    log.set_retrieval_hint("m00", b"hint")
     assert causal.encoded() == b"m00:hint;"
+
+
+def test_whatever_happens_to_the_log_it_is_its_newest_entries() -> None:
+    random, size = Random(5), 7
+    log = MessageLog(30)
+    causal = CausalTail(log, size, 10_000, SPEC.codec.encode_causal_entry)
+    for i in range(2_000):
+        chance = random.random()
+        newest = log.last(12)
+        if chance < 0.7 or not newest:
+            lamport = i if chance < 0.4 else max(0, i - random.randrange(20))
+            if not log.is_below_horizon(lamport, f"m{i}"):
+                log.insert(LogEntry(f"m{i}", "s", lamport, b""))
+        elif chance < 0.85:
+            log.set_retrieval_hint(random.choice(newest).message_id, b"hint")
+        else:
+            log.remove(random.choice(newest).message_id)
+        if random.random() < 0.6:
+            entries = [history_entry(entry) for entry in log.last(size)]
+            assert causal.encoded() == b"".join(map(SPEC.codec.encode_causal_entry, entries))
+
+
+@pytest.mark.parametrize(
+    ("data", "ids"),
+    [
+        (b"m01:-;m02:-;m03:-;", ["m01", "m02", "m03"]),
+        (b"m00:-;m01:-;", ["m00", "m01"]),
+        (b"m01:-;m02:-;other:-;m03:-;", ["m01", "m02"]),
+        (b"m01:-;m03:-;", ["m01"]),
+        (b"m02:hint;m03:-;", []),
+        (b"other:-;m01:-;", []),
+        (b"01:-;m02:-;", []),
+    ],
+)
+def test_what_a_history_has_in_common_with_it(data: bytes, ids: list[str]) -> None:
+    found, end = tail(9, 4)[0].common(b"start" + data + b"end", 5, 6 + data.index(b";"))
+    assert list(found) == ids
+    assert end == 5 + sum(len(f"{message_id}:-;") for message_id in ids)
 
 
 def test_beyond_the_limit_of_bytes_the_oldest_are_left_out() -> None:

@@ -65,7 +65,7 @@ def test_words_are_little_endian() -> None:
     made = BloomFilter(BloomLayout(128, 1, NIM_BLOOM))
     made.insert_probes(((0, 1), (8, 2)))
     assert bytes(made).hex() == "01" + 7 * "00" + "02" + 15 * "00"
-    assert made.layout.probes_of((65, 0)) == ((8, 2),)
+    assert made.layout.probes_of((65, 0)) == [(8, 2)]
 
 
 def test_the_lowest_hash_lies_where_nim_puts_it() -> None:

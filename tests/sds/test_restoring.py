@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from random import Random
-from typing import Any
+from typing import Any, Final
 
 import pytest
 
 from reliable_channel.sds import NIM, SPEC, Limits, RepairOptions, SdsProtocol, WireProfile
 from reliable_channel.sds.archive import BLOCK_ENTRIES
+from reliable_channel.sds.bloom import BloomParameters
 from reliable_channel.sds.changes import Recorder
 from reliable_channel.sds.events import MessageReceived, OutgoingKind
 from reliable_channel.sds.ids import js_waku_id
@@ -33,6 +34,9 @@ SMALL: Any = {
     "retry_interval_ms": 5_000,
     "causal_history_size": 60,
 }
+
+
+BLOOM: Final = BloomParameters(capacity=100)
 
 
 class Kept:
@@ -296,3 +300,29 @@ def test_positions_below_the_window_count_what_the_same_step_put_there() -> None
     bob.receive(forge("old1", lamport=NOW_MS - 2), NOW_MS)
     told = [event for event in bob.events() if isinstance(event, MessageReceived)]
     assert [(event.message_id, event.position) for event in told] == [("old1", 0), ("old2", 1)]
+
+
+@pytest.mark.parametrize("cached", [0, 1, 3, 100])
+def test_the_bytes_of_an_own_message_are_written_once_and_come_back(cached: int) -> None:
+    kept = Kept("alice", repair=RepairOptions(cache_bytes=cached * 500), bloom=BLOOM)
+    core = kept.begin()
+    for number in range(5):
+        core.send(bytes(300) + b"%d" % number, NOW_MS)
+        kept.write(core)
+    saved = kept.store.open(Identity(CHANNEL, "alice", "spec"))
+    written = [row[1] for row in saved.tables["outgoing_messages"] if row[1]]
+    assert len(written) + len(saved.tables.get("repair_cache", ())) == 5
+    assert remembered(kept.begin())["outgoing"] == remembered(core)["outgoing"]
+
+
+def test_a_smaller_cache_after_a_restart_loses_no_own_message() -> None:
+    kept = Kept("alice", bloom=BLOOM)
+    core = kept.begin()
+    ids = [core.send(bytes(300) + b"%d" % number, NOW_MS) for number in range(5)]
+    kept.write(core)
+    kept.changes = {"repair": RepairOptions(cache_bytes=500), "bloom": BLOOM}
+    for _ in range(2):
+        again = kept.begin()
+        kept.write(again)
+        assert [entry.message_id for entry in again.outgoing_buffer] == ids
+        assert all(len(entry.data) > 300 for entry in again.outgoing_buffer)

@@ -13,6 +13,7 @@ from reliable_channel.hub import channel_of
 from reliable_channel.transport import MemoryNetwork, MemoryTransport, PoolTransport, Transport
 from reliable_channel.transport.hub import Hub
 from tests.channel.world import QUICK, Told, listening, now_ns
+from tests.waku.node.wires import until
 from waku.node import EmbeddedNode
 
 from .nodes import joined, over, served
@@ -224,6 +225,7 @@ class TestOverHttp:
                     for hub, name in ((near, "alice"), (far, "bob"))
                 )
                 async with listening(alice) as said, listening(bob) as told:
+                    await until(lambda: listens_through(alice, 2))
                     for number in range(30):
                         if number == 10:
                             killed.kill()
@@ -237,13 +239,18 @@ class TestOverHttp:
                     assert not said.of(TransportDegraded)
 
 
+def listens_through(channel: ReliableChannel, count: int) -> bool:
+    nodes = channel.statistics().nodes
+    return len(nodes) == count and not any(node.is_away for node in nodes)
+
+
 def states(told: Told, address: str) -> list[str]:
     return [event.state for event in told.of(NodeHealthChanged) if event.address == address]
 
 
 def test_what_a_hub_cannot_use_is_refused() -> None:
     with pytest.raises(ValueError, match=r"^`node` must be the address of a node"):
-        ChannelHub(None)  # type: ignore[arg-type]
+        ChannelHub(None)
     with pytest.raises(ValueError, match=r"^`node` must be an http.* \(got 'b'\)"):
         ChannelHub(["http://a", "b"])
     with pytest.raises(ValueError, match=r"^`redundancy` must be at least 1"):

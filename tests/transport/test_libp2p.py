@@ -2,11 +2,12 @@
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from pathlib import Path
 
 import anyio
 import pytest
 
-from reliable_channel import ReliableChannel
+from reliable_channel import ChannelUnavailable, ReliableChannel
 from reliable_channel.events import MessageReceived
 from reliable_channel.hub import ChannelHub
 from reliable_channel.testing.transport_suite import (
@@ -18,10 +19,17 @@ from reliable_channel.testing.transport_suite import (
     listening,
     published,
 )
-from reliable_channel.transport import TransportError, WakuSettings, WakuTransport
+from reliable_channel.transport import (
+    PoolTransport,
+    StoreUnavailable,
+    TransportError,
+    WakuSettings,
+    WakuTransport,
+)
 from reliable_channel.transport.addresses import checked_addresses
 from reliable_channel.transport.connect import light_transport, needs_libp2p
 from reliable_channel.transport.libp2p import LightTransport
+from tests.waku.libp2p.driver.tls import contexts
 from tests.waku.p2p.network import ServiceNetwork
 
 pytestmark = pytest.mark.anyio
@@ -111,6 +119,20 @@ async def test_nobody_there_is_an_error_that_may_pass() -> None:
     await transport.aclose()
 
 
+async def test_a_store_that_is_asked_while_the_node_is_away_is_unavailable() -> None:
+    """A pool closes the transport of a node that is lost; the store client goes on asking."""
+    network = ServiceNetwork(1)
+    async with network.listening() as addresses:
+        bob = to(list(addresses))
+        await bob.open()
+        pages = bob.by_time(0, 1)
+        await bob.aclose()
+        with pytest.raises(StoreUnavailable, match="is closed; open it first"):
+            await anext(pages)
+        with pytest.raises(StoreUnavailable, match="is closed; open it first"):
+            await bob.by_hash([bytes(32)])
+
+
 async def test_another_network_is_an_error_that_stays() -> None:
     async with ServiceNetwork(1).listening() as addresses:
         settings = WakuSettings(CONTENT_TOPIC, cluster_id=16)
@@ -144,6 +166,27 @@ async def test_a_hub_takes_addresses() -> None:
                 async for event in bob.events():
                     if isinstance(event, MessageReceived):
                         break
+
+
+async def test_a_channel_trusts_the_certificates_of_a_file(tmp_path: Path) -> None:
+    server, _ = contexts(tmp_path)
+    network = ServiceNetwork(1)
+    async with network.listening("/wss", ssl_context=server) as addresses:
+        with pytest.raises(ChannelUnavailable, match="CERTIFICATE_VERIFY_FAILED"):
+            async with ReliableChannel(addresses[0], channel_id="c", sender_id="alice"):
+                pass
+        async with ReliableChannel(
+            addresses[0], channel_id="c", sender_id="alice", ca_file=tmp_path / "chain.pem"
+        ):
+            assert network.nodes[0].host.links
+
+
+def test_a_hub_takes_the_peers_of_a_network() -> None:
+    hub = ChannelHub(network="status.prod")
+    pool = hub._connect(CONTENT_TOPIC)
+    assert isinstance(pool, PoolTransport)
+    with pytest.raises(ValueError, match="`node` must be the address"):
+        ChannelHub()
 
 
 def test_addresses_of_service_peers_are_one_client() -> None:

@@ -22,6 +22,7 @@ from waku.libp2p import (
     StaticKeys,
     StreamReset,
 )
+from waku.libp2p.gossipsub_pb2 import GossipRpc
 from waku.libp2p.libp2p_pb2 import Identify
 from waku.libp2p.mplex import Mplex
 from waku.libp2p.multistream import MULTISTREAM, Dialler, Listener, line
@@ -350,6 +351,47 @@ def _stories(expected: Any) -> Iterator[tuple[int, _Story]]:
         yield number, (bytes.fromhex(data), "RemoteEnded" in kinds, "StreamOpened" in kinds)
 
 
+def gossip_rpc(case: Any) -> str | None:
+    """An RPC of gossipsub: what it says, and that the same is written."""
+    data, expected = bytes.fromhex(case["input"]), case["expected"]
+    rpc, control = GossipRpc.FromString(data), expected.get("control", {})
+    return first_difference(
+        [
+            ("written", rpc.SerializeToString(), data),
+            (
+                "subscriptions",
+                [(one.topic, one.subscribe) for one in rpc.subscriptions],
+                [(one["topicid"], one["subscribe"]) for one in expected.get("subscriptions", ())],
+            ),
+            (
+                "messages",
+                [(one.topic, one.data.hex()) for one in rpc.publish],
+                [(one["topic"], one["data"]) for one in expected.get("publish", ())],
+            ),
+            (
+                "have",
+                [(one.topic, [i.hex() for i in one.message_ids]) for one in rpc.control.have],
+                [(one["topicID"], one["messageIDs"]) for one in control.get("ihave", ())],
+            ),
+            (
+                "want",
+                [[i.hex() for i in one.message_ids] for one in rpc.control.want],
+                [one["messageIDs"] for one in control.get("iwant", ())],
+            ),
+            (
+                "graft",
+                [one.topic for one in rpc.control.graft],
+                [one["topicID"] for one in control.get("graft", ())],
+            ),
+            (
+                "prune",
+                [(one.topic, one.backoff_s) for one in rpc.control.prune],
+                [(one["topicID"], one["backoff"]) for one in control.get("prune", ())],
+            ),
+        ]
+    )
+
+
 CHECKS: dict[str, Callable[[Any], Iterator[Result]]] = {
     "multiaddrs": listed(multiaddr),
     "peer_ids": listed(peer_id),
@@ -360,4 +402,5 @@ CHECKS: dict[str, Callable[[Any], Iterator[Result]]] = {
     "multistream": listed(multistream),
     "multistream_raw": listed(multistream_raw),
     "messages_identify": listed(identify),
+    "gossipsub_rpcs": listed(gossip_rpc),
 }

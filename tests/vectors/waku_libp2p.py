@@ -50,13 +50,13 @@ def _metadata(message: Any, data: bytes) -> _Pairs:
 
 
 def _light_push(message: Any, data: bytes) -> _Pairs:
-    model = codec._from_proto(message.message)
+    model = codec.from_proto(message.message)
     written = codec.encode_light_push(message.request_id, model, message.pubsub_topic)
     again = pb.LightpushRequest.FromString(written)
     return [
         (
             "read again",
-            codec._from_proto(again.message),
+            codec.from_proto(again.message),
             replace(model, version=model.version or None),
         ),
         ("request id", again.request_id, message.request_id),
@@ -69,7 +69,7 @@ def _light_push_2(message: Any, data: bytes) -> _Pairs:
         answer = (message.request_id, message.response.is_success, message.response.info)
         return [("answer", codec.decode_light_push_2_answer(data), answer)]
     request = message.request
-    model = codec._from_proto(request.message)
+    model = codec.from_proto(request.message)
     written = codec.encode_light_push_2(message.request_id, model, request.pubsub_topic)
     return [("written", written, data)]
 

@@ -77,7 +77,7 @@ class AdminApi(Api):
         and uses a peer for services only with the shards and protocols given here.
 
         Raises:
-            BadRequest: nwaku, not an address, or nobody there.
+            BadRequest: nwaku, not an address, or no peer there.
             NodeFailure: go-waku, the same.
         """
         addresses = list(multiaddrs)

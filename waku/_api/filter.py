@@ -35,7 +35,7 @@ class FilterApi(Api):
         Raises:
             BadRequest: no content topics, too many, a bad one, or no pubsub topic on static
                 sharding.
-            NodeFailure: go-waku, for whatever reason: a bad topic or a rate limit.
+            NodeFailure: go-waku, for any reason: a bad topic or a rate limit.
         """
         return await self._manage(
             "filter_subscribe", "POST", request_id, content_topics, pubsub_topic

@@ -1,4 +1,4 @@
-"""The node itself: who it is and how it feels (debug v1, health)."""
+"""The node itself: its identity and health (debug v1, health)."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ VERSION_LIMIT = 200
 
 
 class NodeApi(Api):
-    """The calls that every node answers, whatever protocols it runs."""
+    """The calls that every node answers."""
 
     async def info(self) -> NodeInfo:
         """Return the node's addresses; the best sign of life that both nodes give."""
@@ -32,7 +32,7 @@ class NodeApi(Api):
         """Return the health of the node and of each protocol (nwaku).
 
         Raises:
-            EndpointMissing: go-waku has none to tell; use `info`.
+            EndpointMissing: go-waku has none; use `info`.
         """
         request = Request("health", "GET", "/health", Repeat.SAFE)
         return await self._session.call(request, _health)

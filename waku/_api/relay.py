@@ -20,7 +20,7 @@ class RelayApi(Api):
     """11/WAKU2-RELAY through the node.
 
     Reading messages clears them at the node, so one reader a topic; `Waku-Client-Id` gives each
-    client a cache of its own on the embedded node, real nodes have one for all. nwaku keeps the
+    client a separate cache on the embedded node, real nodes have one for all. nwaku keeps the
     last 50 messages, go-waku 1000.
     """
 

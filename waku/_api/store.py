@@ -96,7 +96,7 @@ class StoreApi(Api):
 
 
 def shielded(value: str) -> str:
-    """Shield a value in a query from nwaku, who decodes it once more than HTTP does."""
+    """Shield a value in a query from nwaku, which decodes it once more than HTTP does."""
     return value.replace("%", "%25").replace("+", "%2B")
 
 

@@ -1,8 +1,8 @@
 """Where Waku's nodes are: node records, lists in the DNS, and named networks.
 
-    identity enr dns_tree        what is signed, and how (no I/O)
+    identity enr own_record dns_tree     what is signed, and how (no I/O)
     resolver                     asking the DNS
-    networks                     presets, and networks of one's own (TOML)
+    networks                     presets, and networks of yours (TOML)
 
 Needs the extra `[libp2p]`.
 """
@@ -10,6 +10,7 @@ Needs the extra `[libp2p]`.
 from .dns_tree import TreeUrl, TreeWalk
 from .enr import Capability, NodeRecord
 from .networks import Network, check_entry, find_network
+from .own_record import signed_record
 from .resolver import HttpsResolver, LookupFailed, Resolver, SystemResolver, read_tree
 
 __all__ = [
@@ -25,4 +26,5 @@ __all__ = [
     "check_entry",
     "find_network",
     "read_tree",
+    "signed_record",
 ]

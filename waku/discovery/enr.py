@@ -56,6 +56,12 @@ class NodeRecord:
     text: str
     """As it was read: `enr:…`."""
 
+    @property
+    def encoded(self) -> bytes:
+        """The record's bytes, as peer exchange carries them."""
+        body = self.text[len(PREFIX) :]
+        return base64.urlsafe_b64decode(body + "=" * (-len(body) % 4))
+
     @classmethod
     def parse(cls, text: str) -> NodeRecord:
         """Read `enr:…`.
@@ -113,7 +119,7 @@ def _verified(data: bytes) -> tuple[int, Mapping[bytes, bytes]]:
         raise InvalidInput("a record's keys must be sorted, each once")
     if pairs.get(b"id") != b"v4" or b"secp256k1" not in pairs:
         raise InvalidInput("a record of another identity scheme than 'v4'")
-    if not is_signed(pairs[b"secp256k1"], _list_of(content), signature):
+    if not is_signed(pairs[b"secp256k1"], list_of(content), signature):
         raise InvalidInput("a record with a wrong signature")
     return int.from_bytes(items[0][:8], "big"), pairs
 
@@ -177,8 +183,8 @@ def _items(data: bytes) -> Iterator[tuple[bool, bytes]]:
         yield is_list, value
 
 
-def _list_of(content: bytes) -> bytes:
-    """The content as a list."""
+def list_of(content: bytes) -> bytes:
+    """The content as a list of RLP."""
     if len(content) <= 55:
         return bytes([0xC0 + len(content)]) + content
     size = len(content).to_bytes((len(content).bit_length() + 7) // 8, "big")

@@ -12,9 +12,9 @@ from cryptography.exceptions import InvalidSignature
 from cryptography.hazmat.primitives import hashes
 from cryptography.hazmat.primitives.asymmetric import ec, utils
 
-from waku.libp2p import InvalidInput, KeyType, PublicKey
+from waku.libp2p import InvalidInput, KeyType, PrivateKey, PublicKey
 
-__all__ = ["SIGNATURE_BYTES", "is_signed", "keccak_256", "public_key"]
+__all__ = ["SIGNATURE_BYTES", "is_signed", "keccak_256", "public_key", "sign"]
 
 SIGNATURE_BYTES: Final = 64
 """`r` and `s` of 32 bytes each."""
@@ -54,6 +54,16 @@ def is_signed(key: bytes, content: bytes, signature: bytes) -> bool:
     except InvalidSignature:
         return False
     return True
+
+
+def sign(key: PrivateKey, content: bytes) -> bytes:
+    """Sign content with a secp256k1 key.
+
+    Raises:
+        InvalidInput: the key is of another type.
+    """
+    r, s = utils.decode_dss_signature(key.sign_digest(keccak_256(content)))
+    return r.to_bytes(32, "big") + s.to_bytes(32, "big")
 
 
 def _point(data: bytes) -> ec.EllipticCurvePublicKey:

@@ -44,7 +44,7 @@ class Network:
     num_shards: int | None = None
     """Number of shards of automatic sharding; None where shards are chosen by hand."""
     shards: tuple[int, ...] = ()
-    """Static shards in use; the first is that of who names none."""
+    """Static shards in use; the first is the default."""
     max_message_bytes: int = 150 * 1024
     """Limit of an encoded message."""
     rln: bool = False

@@ -38,7 +38,7 @@ class Resolver(Protocol):
         """Return the TXT records of a name.
 
         Raises:
-            LookupFailed: there are none, or nobody answers.
+            LookupFailed: there are none, or no resolver answers.
         """
 
 

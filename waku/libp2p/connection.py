@@ -47,7 +47,7 @@ _MUXERS: Final[dict[str, type[Muxer]]] = {Yamux.protocol: Yamux, Mplex.protocol:
 
 @dataclass(frozen=True, slots=True)
 class Connected:
-    """The peer proved who it is, and streams may be opened."""
+    """The peer proved its identity, and streams may be opened."""
 
     remote: RemoteIdentity
     muxer: str
@@ -396,7 +396,7 @@ class Connection:
         return True
 
     def _drop(self, stream_id: int, reason: str) -> None:
-        """Reset a stream that did not agree; the application hears only of its own."""
+        """Reset a stream that did not agree; the application hears only of streams it opened."""
         negotiation = self._streams[stream_id]
         self.reset(stream_id)
         if not negotiation.by_peer:

@@ -221,6 +221,17 @@ class PrivateKey:
             self._key.sign(message, ec.ECDSA(hashes.SHA256(), deterministic_signing=True))
         )
 
+    def sign_digest(self, digest: bytes) -> bytes:
+        """Sign a digest of 32 bytes, of any hash, as DER; with a secp256k1 key alone.
+
+        Raises:
+            InvalidInput: the key is of another type.
+        """
+        if isinstance(self._key, ed25519.Ed25519PrivateKey):
+            raise InvalidInput("an Ed25519 key signs messages, not digests")
+        algorithm = ec.ECDSA(utils.Prehashed(hashes.SHA256()), deterministic_signing=True)
+        return _low_s(self._key.sign(digest, algorithm))
+
     def encode(self) -> bytes:
         """`PrivateKey` of `crypto.proto`, as go-libp2p and nim-libp2p read it from a file."""
         secret = self._secret

@@ -12,7 +12,7 @@ from typing import ClassVar, Final
 from . import varint
 from .errors import InvalidInput, LimitExceeded, PeerViolation
 from .limits import Limits
-from .muxer import MuxedStream, Muxer
+from .muxer import MuxedStream, Muxer, PeerNumbers
 
 __all__ = ["Mplex"]
 
@@ -31,7 +31,7 @@ class Mplex(Muxer):
     def __init__(self, *, dialler: bool, limits: Limits) -> None:
         super().__init__(dialler=dialler, limits=limits)
         self._next_id = 0
-        self._next_of_peer = 0
+        self._numbers = PeerNumbers(0, 1)
 
     def open_stream(self) -> int:
         """Open a stream; its name is its number, as go-libp2p does it."""
@@ -82,9 +82,7 @@ class Mplex(Muxer):
             self._deliver(stream_id, stream, data)
 
     def _open_by_peer(self, number: int) -> None:
-        if number < self._next_of_peer:
-            raise PeerViolation(f"the peer opens stream {number} again")
-        self._next_of_peer = number + 1
+        self._numbers.take(number)
         self._peer_opens(-(number + 1), MuxedStream(by_peer=True))
 
     def _send(self, stream_id: int, stream: MuxedStream, data: bytes) -> None:

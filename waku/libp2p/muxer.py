@@ -10,21 +10,25 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections import deque
 from dataclasses import dataclass, field
-from typing import ClassVar
+from typing import ClassVar, Final
 
-from .errors import LimitExceeded
+from .errors import LimitExceeded, PeerViolation
 from .limits import Limits
 
 __all__ = [
     "GoneAway",
     "Muxer",
     "MuxerEvent",
+    "PeerNumbers",
     "Received",
     "RemoteEnded",
     "StreamOpened",
     "StreamReset",
     "StreamWritable",
 ]
+
+LATE: Final = 64
+"""Numbers that may still come after a higher one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,6 +94,36 @@ class MuxedStream:
     """Bytes that wait for the peer's credit (yamux)."""
     local_ended: bool = False
     remote_ended: bool = False
+
+
+class PeerNumbers:
+    """The numbers of streams that a peer opens: each once, and a little out of order.
+
+    T21: go-libp2p's opening frames overtake each other where several streams are opened at once.
+    """
+
+    def __init__(self, first: int, step: int) -> None:
+        self._next = first
+        self._step = step
+        self._late: dict[int, None] = {}
+        """The latest numbers that were left out."""
+
+    def take(self, number: int) -> None:
+        """Note a number.
+
+        Raises:
+            PeerViolation: it was used before, or is far behind the others.
+        """
+        if number >= self._next:
+            begin = max(self._next, number - LATE * self._step)
+            self._late.update(dict.fromkeys(range(begin, number, self._step)))
+            while len(self._late) > LATE:
+                del self._late[next(iter(self._late))]
+            self._next = number + self._step
+        elif number in self._late:
+            del self._late[number]
+        else:
+            raise PeerViolation(f"the peer opens stream {number} again")
 
 
 class Muxer(ABC):

@@ -11,7 +11,7 @@ from typing import ClassVar, Final
 
 from .errors import LimitExceeded, PeerViolation
 from .limits import Limits
-from .muxer import GoneAway, MuxedStream, Muxer, StreamWritable
+from .muxer import GoneAway, MuxedStream, Muxer, PeerNumbers, StreamWritable
 
 __all__ = ["INITIAL_WINDOW_BYTES", "Yamux"]
 
@@ -38,7 +38,7 @@ class Yamux(Muxer):
     def __init__(self, *, dialler: bool, limits: Limits) -> None:
         super().__init__(dialler=dialler, limits=limits)
         self._next_id = 1 if dialler else 2
-        self._highest_of_peer = 0
+        self._numbers = PeerNumbers(2 if dialler else 1, 2)
 
     def open_stream(self) -> int:
         """Open a stream: a window update with SYN (T5)."""
@@ -98,9 +98,7 @@ class Yamux(Muxer):
             return self._streams.get(stream_id)
         if stream_id == _SESSION or (stream_id % 2 == 1) == self._dialler:
             raise PeerViolation(f"the peer opens stream {stream_id}, a number of this side")
-        if stream_id <= self._highest_of_peer:
-            raise PeerViolation(f"the peer opens stream {stream_id} again")
-        self._highest_of_peer = stream_id
+        self._numbers.take(stream_id)
         if self._peer_opens(stream_id, _new_stream(by_peer=True)):
             self._write_control(_frame(_WINDOW_UPDATE, _ACK, stream_id, 0))
         return self._streams.get(stream_id)

@@ -8,12 +8,13 @@ from typing import TYPE_CHECKING, Any, Final
 
 if TYPE_CHECKING:
     from waku.node.envelope import Envelope
-    from waku.node.errors import PublishRefused, StoreUnavailable
+    from waku.node.errors import CannotListen, PublishRefused, StoreUnavailable
     from waku.node.identity import BadAddress, NodeAddress
+    from waku.node.libp2p import Listen, ListenLimits
     from waku.node.node import EmbeddedNode
     from waku.node.options import NodeOptions
     from waku.node.remote import DialFailed
-    from waku.node.server import CannotListen, serve, serve_node
+    from waku.node.server import serve, serve_node
     from waku.node.services import Criterion, ServiceKind, ServiceRefused, Services, Subscriber
     from waku.node.store import ArchiveError
 
@@ -25,6 +26,8 @@ __all__ = [
     "DialFailed",
     "EmbeddedNode",
     "Envelope",
+    "Listen",
+    "ListenLimits",
     "NodeAddress",
     "NodeOptions",
     "PublishRefused",
@@ -40,11 +43,13 @@ __all__ = [
 _HOME_OF: Final = {
     "ArchiveError": "store",
     "BadAddress": "identity",
-    "CannotListen": "server",
+    "CannotListen": "errors",
     "Criterion": "services",
     "DialFailed": "remote",
     "EmbeddedNode": "node",
     "Envelope": "envelope",
+    "Listen": "libp2p",
+    "ListenLimits": "libp2p",
     "NodeAddress": "identity",
     "NodeOptions": "options",
     "PublishRefused": "errors",

@@ -35,7 +35,7 @@ _BAD_ORIGIN: Final = Answer(403, b"Origin not allowed", HTML)
 
 
 class Access:
-    """Decides by the headers of a request, and writes those that tell a browser the decision."""
+    """Decides by the headers of a request, and writes those that give a browser the decision."""
 
     def __init__(self, options: NodeOptions) -> None:
         self._any_origin = ANY in options.allow_origins

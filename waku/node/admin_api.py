@@ -1,4 +1,4 @@
-"""`/admin/v1`: who the node is joined to, and joining more."""
+"""`/admin/v1`: the nodes that the node is joined to, and joining more."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ LOG_LEVELS: Final = {
 
 
 async def peers(node: ServedNode, request: Request) -> Answer:
-    """GET /admin/v1/peers and /admin/v1/peers/connected: here, whoever is known is connected."""
+    """GET /admin/v1/peers and /admin/v1/peers/connected: here, every known peer is connected."""
     return _list(node.mesh.peers().values())
 
 

@@ -1,7 +1,7 @@
 """The ASGI app: from the server's scope to a route, and back.
 
 Why no web framework's router: nwaku takes a percent-encoded topic for one segment of a path and
-answers a wrong method with 404, which routers that decode first and know 405 cannot be told.
+answers a wrong method with 404, which routers that decode first and know 405 cannot do.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ from waku.node import (
     go_waku_api,
     lightpush_api,
     mesh_api,
+    messaging_api,
     openapi,
     relay_api,
     store_api,
@@ -65,6 +66,7 @@ class NodeApp:
             *debug_api.ROUTES,
             *(relay_api.ROUTES if options.relay else ()),
             *lightpush_api.ROUTES,
+            *(messaging_api.ROUTES if options.messaging else ()),
             *filter_api.ROUTES,
             *store_api.ROUTES,
             *(admin_api.ROUTES if options.admin else ()),

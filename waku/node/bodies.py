@@ -16,6 +16,7 @@ __all__ = [
     "BadBase64",
     "BadBody",
     "NoBody",
+    "base64_of",
     "closed_object",
     "read_json",
     "relay_message",
@@ -138,13 +139,13 @@ def relay_message(value: object) -> WakuMessage:
     version = _integer(fields.get("version", 0), 0, UINT32_MAX)
     timestamp = _integer(fields.get("timestamp", 0), -INT64_MAX - 1, INT64_MAX)
     return WakuMessage(
-        _base64(payload),
+        base64_of(payload),
         content_topic,
         version=version,
         timestamp=timestamp,
-        meta=_base64(meta),
+        meta=base64_of(meta),
         ephemeral=ephemeral,
-        proof=_base64(proof),
+        proof=base64_of(proof),
     )
 
 
@@ -154,7 +155,7 @@ def _integer(value: object, lowest: int, highest: int) -> int:
     return value
 
 
-def _base64(value: str) -> bytes:
+def base64_of(value: str) -> bytes:
     """Decode the standard alphabet; padding may be absent."""
     unpadded = value.rstrip("=")
     try:

@@ -79,6 +79,12 @@ class MessageCache:
         """Take out what waits on a content topic, in order of arrival; None as above."""
         return self._take(self._by_content.get(content_topic))
 
+    def take_all(self) -> list[tuple[bytes, WakuMessage]]:
+        """Take out everything that waits, with its hash, in order of arrival."""
+        taken = [(found, message) for found, (_, message) in self._messages.items()]
+        self._remove(list(self._messages))
+        return taken
+
     def _take(self, hashes: dict[bytes, None] | None) -> list[WakuMessage] | None:
         if hashes is None:
             return None

@@ -1,7 +1,7 @@
 """Whose caches are read: the node's clients and what each subscribed to.
 
-nwaku has one set of caches for whoever calls. Here the header `Waku-Client-Id` names a client with
-subscriptions and caches of its own, so that several can share one node; calls without it share one
+nwaku has one set of caches for all callers. Here the header `Waku-Client-Id` names a client with
+separate subscriptions and caches, so that several can share one node; calls without it share one
 set, as with nwaku.
 """
 
@@ -40,7 +40,7 @@ class Client:
 
 
 class TopicMap(Generic[Topic, Listener]):
-    """Who listens to what, both ways round: finding a topic's clients costs their number."""
+    """Clients by topic and topics by client: finding a topic's clients costs their number."""
 
     def __init__(self) -> None:
         self._clients: dict[Topic, dict[Listener, None]] = {}
@@ -92,7 +92,7 @@ class Clients:
     """The clients of a node: the unnamed one, and named ones in order of their last use.
 
     A named client that is idle too long is dropped, and so is the one unused for longest when
-    there are too many; `on_drop` is told of each.
+    there are too many; `on_drop` is called for each.
     """
 
     def __init__(

@@ -16,16 +16,13 @@ from typing import TYPE_CHECKING, Any, Final
 import h11
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
+from waku.node.open_files import files_allowed
+
 if TYPE_CHECKING:
     from waku.node.options import NodeOptions
 
-__all__ = ["BACKLOG", "Connections"]
+__all__ = ["Connections"]
 
-BACKLOG: Final = 128
-"""Connections that wait to be accepted, and that are accepted at once."""
-FILES_OF_OTHERS: Final = 64
-"""Open files that the process has beside the server's: its store, log and joined nodes."""
-FEWEST_CONNECTIONS: Final = 16
 REPORT_INTERVAL_S: Final = 60.0
 """Between two lines of the log about connections that were ended."""
 
@@ -41,7 +38,7 @@ class Connections:
     """
 
     def __init__(self, options: NodeOptions) -> None:
-        self.limit: Final = min(options.max_connections, _files_allowed())
+        self.limit: Final = min(options.max_connections, files_allowed())
         self.timeout_s: Final = options.request_timeout_s
         self._open = 0
         self._new: dict[Connection, None] = {}
@@ -86,7 +83,7 @@ class Connections:
 class Connection(H11Protocol):
     """uvicorn's protocol with a time limit for the head of a request, and for taking an answer.
 
-    The time between the two is the application's, which has limits of its own.
+    The time between the two is the application's, which has other limits.
     """
 
     def __init__(self, connections: Connections, *arguments: Any, **named: Any) -> None:
@@ -168,15 +165,3 @@ class _Quiet(logging.LoggerAdapter[logging.Logger]):
 
     def warning(self, msg: object, *arguments: object, **named: Any) -> None:
         self._counted()
-
-
-def _files_allowed() -> int:
-    """How many connections leave room for the other files of the process."""
-    try:
-        import resource
-    except ImportError:  # Windows has no such limit
-        return 1 << 20
-    allowed, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
-    if allowed == resource.RLIM_INFINITY:
-        return 1 << 20
-    return max(FEWEST_CONNECTIONS, allowed - BACKLOG - FILES_OF_OTHERS)

@@ -15,9 +15,10 @@ Status = tuple[str, str | None]
 
 
 async def info(node: ServedNode, request: Request) -> Answer:
-    """GET /info: `enrUri` is empty, as nobody can discover this node."""
+    """GET /info: `enrUri` is empty where the node does not listen for libp2p peers."""
     addresses = [f"{address}/p2p/{node.peer_id}" for address in node.listen_addresses]
-    return Answer.json({"listenAddresses": addresses, "enrUri": ""})
+    addresses += node.libp2p_addresses
+    return Answer.json({"listenAddresses": addresses, "enrUri": node.record})
 
 
 async def version(node: ServedNode, request: Request) -> Answer:

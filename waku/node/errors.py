@@ -1,8 +1,12 @@
-"""Why a node does not publish a message."""
+"""Why a node does not publish a message, or does not listen."""
 
 from __future__ import annotations
 
-__all__ = ["PublishRefused", "StoreUnavailable"]
+__all__ = ["CannotListen", "PublishRefused", "StoreUnavailable"]
+
+
+class CannotListen(OSError):
+    """The address is taken, or not one of this machine, or a file that it needs cannot be used."""
 
 
 class PublishRefused(ValueError):

@@ -1,4 +1,4 @@
-"""The filter table: who gets which messages pushed (12/WAKU2-FILTER)."""
+"""The filter table: which client gets which messages pushed (12/WAKU2-FILTER)."""
 
 from __future__ import annotations
 

@@ -24,6 +24,10 @@ class Host(Protocol):
         """The node's options."""
 
     @property
+    def agent(self) -> str:
+        """What the node calls itself."""
+
+    @property
     def relay(self) -> Relay:
         """The topics that it follows."""
 
@@ -33,7 +37,7 @@ class Host(Protocol):
 
     @property
     def filter(self) -> FilterTable:
-        """What subscribers want of its own filter."""
+        """What its filter subscribers want."""
 
     @property
     def archive(self) -> Archive | None:

@@ -1,7 +1,7 @@
 """Requests, answers and routes, with the habits of nwaku's REST server.
 
 Topics in a path are one percent-encoded segment, so paths are matched as they were sent, before
-decoding. Whatever no route takes is 404 with an empty text, a wrong method too.
+decoding. A request without a route is 404 with an empty text, a wrong method too.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from urllib.parse import parse_qsl, unquote
 from waku.node.clients import Clients
 from waku.node.identity import NodeAddress
 from waku.node.mesh import PeerInfo
+from waku.node.messaging import Messaging
 from waku.node.peer_host import PeerHost
 
 __all__ = [
@@ -80,16 +81,24 @@ class ServedNode(PeerHost, Protocol):
     """An `EmbeddedNode`, as the handlers of its REST API see it."""
 
     @property
-    def agent(self) -> str:
-        """What the node calls itself."""
-
-    @property
     def clients(self) -> Clients:
         """Those that read from it."""
 
     @property
+    def messaging(self) -> Messaging:
+        """Its messaging layer."""
+
+    @property
     def listen_addresses(self) -> tuple[str, ...]:
         """Where other nodes reach it."""
+
+    @property
+    def libp2p_addresses(self) -> tuple[str, ...]:
+        """Where libp2p peers reach it."""
+
+    @property
+    def record(self) -> str:
+        """Its node record (`enr:…`), or nothing."""
 
     @property
     def routes(self) -> tuple[Route, ...]:

@@ -27,7 +27,7 @@ class BadAddress(ValueError):
 
 @dataclass(frozen=True, slots=True)
 class NodeAddress:
-    """Where a node answers HTTP, and who is expected there."""
+    """Where a node answers HTTP, and which node is expected there."""
 
     host: str
     port: int
@@ -102,7 +102,7 @@ def new_peer_id() -> str:
 
 
 def is_peer_id(text: str) -> bool:
-    """Tell whether a text has the form of a libp2p peer id (an identity or SHA-256 multihash)."""
+    """Whether a text has the form of a libp2p peer id (an identity or SHA-256 multihash)."""
     try:
         data = _base58.decode(text)
     except ValueError:

@@ -11,7 +11,7 @@ from waku.node.errors import PublishRefused, StoreUnavailable
 from waku.node.host import Host
 from waku.node.services import Criterion, ServiceRefused, Subscriber
 from waku.node.sharding import GENERATION, NoShard
-from waku.node.store import ArchiveUnavailable, CursorNotFound
+from waku.node.store import ArchiveUnavailable, CursorNotFound, QueryTooLong
 
 __all__ = ["LocalServices"]
 
@@ -31,8 +31,8 @@ class LocalServices:
         """Publish for a light client; return how many took it, a self-serving node being one.
 
         Raises:
-            ServiceRefused: no topic, too large, or nobody to take it. To nwaku, and to us without
-                `self_service`, a repeat has nobody to take it.
+            ServiceRefused: no topic, too large, or no peer to take it. To nwaku, and to us without
+                `self_service`, a repeat has no peer to take it.
         """
         node = self._node
         _offered(node.options.lightpush)
@@ -95,7 +95,8 @@ class LocalServices:
         """Return one page of the archive.
 
         Raises:
-            ServiceRefused: the cursor is not known, or the archive cannot be read.
+            ServiceRefused: the cursor is not known, the query passes over too many messages, or the
+                archive cannot be read.
         """
         archive = self._node.archive
         if archive is None:
@@ -107,6 +108,9 @@ class LocalServices:
             return archive.query(query)
         except CursorNotFound as error:
             raise ServiceRefused(300, f"{problem}DRIVER_ERROR: cursor not found") from error
+        except QueryTooLong as error:
+            what = "name content topics of this pubsub topic, or a shorter time"
+            raise ServiceRefused(400, f"BAD_REQUEST: {error}: {what}") from error
         except ArchiveUnavailable as error:
             raise ServiceRefused(300, f"{problem}DRIVER_ERROR: {error}") from error
 

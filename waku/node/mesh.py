@@ -26,7 +26,7 @@ MAX_TOPICS: Final = 1024
 
 @dataclass(frozen=True, slots=True)
 class PeerInfo:
-    """What a node tells of itself to those it is joined to."""
+    """What a node reports of itself to nodes it is joined to."""
 
     peer_id: str
     multiaddr: str
@@ -98,7 +98,7 @@ class Link(Protocol):
 
     @property
     def info(self) -> PeerInfo | None:
-        """Who is at the other end; None until it has said so."""
+        """The node at the other end; None until it has named itself."""
 
     @property
     def connected(self) -> bool:
@@ -109,7 +109,7 @@ class Link(Protocol):
         """What the other node does for light clients."""
 
     def follows(self, pubsub_topic: str) -> bool:
-        """Tell whether the other node takes messages of a pubsub topic, as far as known."""
+        """Whether the other node takes messages of a pubsub topic, as far as known."""
 
     def send(self, envelope: Envelope) -> None:
         """Hand over a message, now or when the other node is there; never waits."""
@@ -156,7 +156,7 @@ class Mesh:
     def publish(self, envelope: Envelope) -> int:
         """Deliver a message of our own and pass it on; return how many peers follow its topic.
 
-        A repeat is delivered at this node again, as in nwaku, and goes to nobody else.
+        A repeat is delivered at this node again, as in nwaku, and goes to no other node.
         """
         self._deliver(envelope)
         return self._pass_on(envelope, source=None) if self._seen.add(envelope.hash) else 0
@@ -175,7 +175,7 @@ class Mesh:
         return sum(link.follows(pubsub_topic) for link in self.links.values() if link.connected)
 
     def peers(self) -> dict[str, PeerInfo]:
-        """Return who is connected, by peer id."""
+        """Return the connected nodes, by peer id."""
         infos = (link.info for link in self.links.values() if link.connected)
         return {info.peer_id: info for info in infos if info is not None}
 

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Coroutine, Iterable, Mapping
+from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from functools import cached_property
 from importlib import metadata
 from types import TracebackType
-from typing import Any, Final, Self
+from typing import TYPE_CHECKING, Any, Final, Self
 
 import anyio
 import httpx
@@ -25,6 +25,7 @@ from waku.node.http import Route
 from waku.node.identity import NodeAddress, new_peer_id
 from waku.node.local_services import LocalServices
 from waku.node.mesh import MAX_TOPICS, Mesh, PeerInfo
+from waku.node.messaging import Messaging
 from waku.node.options import NodeOptions
 from waku.node.protocols import RELAY, protocols_of
 from waku.node.relay_behaviours import RELAYS
@@ -34,6 +35,10 @@ from waku.node.services import ServiceKind, Services
 from waku.node.sharding import NoShard, Sharding
 from waku.node.store import Archive, ArchiveUnavailable
 
+if TYPE_CHECKING:
+    from waku.node.libp2p import Listen, Listener
+    from waku.node.relay_meshes import RelayMeshes
+
 __all__ = ["EmbeddedNode"]
 
 NS_PER_S: Final = 1_000_000_000
@@ -41,7 +46,7 @@ MAX_ACCEPTED_PEERS: Final = 256
 
 
 class EmbeddedNode:
-    """A Waku node without a network of its own.
+    """A Waku node that is not part of a network.
 
     Use it in `async with`, on asyncio or trio. `node.app` is its REST API:
 
@@ -58,12 +63,20 @@ class EmbeddedNode:
         join: addresses of nodes to join as soon as they answer, and again whenever they come back.
         service_nodes: the only node to ask for "filter", "lightpush" or "store", by its address; it
             is joined, too. Other services are asked of any joined node that offers them.
+        listen: addresses at which to serve libp2p peers, such as `/ip4/0.0.0.0/tcp/8000/ws`, or
+            `Listen` with all options; needs the extra `[libp2p]`.
+        relay_peers: multiaddresses of go-waku, nwaku or other relay peers whose meshes to join;
+            needs the extra `[libp2p]`, and a cluster without RLN.
         transport: httpx transport to reach other nodes by, for tests or a proxy.
 
     Raises:
         ArchiveError: the store cannot be opened.
+        CannotListen: the identity or certificate for libp2p cannot be used; entering the node
+            raises it where an address is taken.
         BadAddress: an address of `join` or `service_nodes` cannot be read.
-        ValueError: `service_nodes` names a service that there is not.
+        ValueError: `service_nodes` names a service that there is not, an address of `listen` cannot
+            be listened at, `listen` and a `peer_id` of the options come together, or `relay_peers`
+            are on a cluster with RLN, or none.
     """
 
     def __init__(
@@ -72,11 +85,15 @@ class EmbeddedNode:
         *,
         join: Iterable[str] = (),
         service_nodes: Mapping[ServiceKind, str] | None = None,
+        listen: Listen | Iterable[str] | None = None,
+        relay_peers: Sequence[str] = (),
         transport: httpx.AsyncBaseTransport | None = None,
     ) -> None:
         self.options: Final = options or NodeOptions()
         options = self.options
-        self.peer_id: Final = options.peer_id or new_peer_id()
+        self.listener: Final = None if listen is None else _listener(self, listen)
+        """Its face to libp2p peers; None where it has none."""
+        self.peer_id: Final = self._peer_id()
         relay = RELAYS[options.behave_as]
         self.listen_addresses = options.listen_addresses
         self.clients: Final = Clients(
@@ -96,6 +113,7 @@ class EmbeddedNode:
         self.filter: Final = FilterTable(options.now_ns, repeats_to=self.peer_id)
         self._announced = frozenset(self.relay.pubsub_topics)
         self.mesh: Final = Mesh(self._deliver, options.now_ns)
+        self._meshes = _meshes(options, relay_peers, self.receive) if relay_peers else None
         self._transport = transport
         named = {kind: NodeAddress.parse(text) for kind, text in (service_nodes or {}).items()}
         self._to_dial = [*map(NodeAddress.parse, join), *named.values()]
@@ -113,6 +131,14 @@ class EmbeddedNode:
             if options.store
             else None
         )
+        self.messaging: Final = Messaging(
+            self,
+            peer_id=self.peer_id,
+            max_clients=options.max_clients,
+            idle_s=options.client_idle_s,
+            now_ns=options.now_ns,
+        )
+        """What `/messaging/v1` serves, where that is on."""
 
     @cached_property
     def app(self) -> NodeApp:
@@ -132,7 +158,7 @@ class EmbeddedNode:
 
     @property
     def info(self) -> PeerInfo:
-        """What the node tells its peers of itself."""
+        """What the node reports of itself to its peers."""
         options = self.options
         shards: Iterable[int] = ()
         topics = self.relay.pubsub_topics
@@ -147,10 +173,38 @@ class EmbeddedNode:
             frozenset(topics) if len(topics) <= MAX_TOPICS else None,
         )
 
+    @property
+    def libp2p_addresses(self) -> tuple[str, ...]:
+        """Where libp2p peers reach the node: multiaddresses with its peer id."""
+        return () if self.listener is None else tuple(map(str, self.listener.addresses))
+
+    @property
+    def record(self) -> str:
+        """The node's record (`enr:…`); empty where it does not listen for libp2p peers."""
+        return "" if self.listener is None else self.listener.record
+
+    def _peer_id(self) -> str:
+        given = self.options.peer_id
+        if self.listener is None:
+            return given or new_peer_id()
+        if given is not None:
+            raise ValueError("`peer_id` is that of the identity where the node has `listen`")
+        return str(self.listener.identity.peer_id)
+
     async def __aenter__(self) -> Self:
+        if self.listener is not None:
+            try:
+                await self.listener.__aenter__()
+            except BaseException:
+                if self.archive is not None:
+                    self.archive.close()
+                raise
         self._tasks = await anyio.create_task_group().__aenter__()
         for address in self._to_dial:
             self.keep_joined(address)
+        if self._meshes is not None:
+            self.mesh.links[self._meshes.key] = self._meshes
+            self.start_soon(self._meshes.run)
         return self
 
     async def __aexit__(
@@ -169,12 +223,14 @@ class EmbeddedNode:
                 tasks.cancel_scope.cancel()
                 # Not told of the block's exception, the group does not wrap it into one of its own.
                 await tasks.__aexit__(None, None, None)
+            if self.listener is not None:
+                await self.listener.__aexit__(None, None, None)
         finally:
             if self.archive is not None:
                 self.archive.close()
 
     def release(self) -> None:
-        """Answer the questions of other nodes that are held until there is something to tell."""
+        """Answer the requests of other nodes that wait until there is something to report."""
         for link in self.mesh.links.values():
             if isinstance(link, AcceptedPeer):
                 link.outbox.wake()
@@ -194,7 +250,7 @@ class EmbeddedNode:
         Raises:
             PublishRefused: too large, or a topic that is not followed; without `self_service`
                 also by content topic where no other node follows the topic.
-            StoreUnavailable: it cannot be kept, and so goes to nobody.
+            StoreUnavailable: it cannot be kept, and so goes nowhere.
         """
         if not unfollowed and not self.relay.follows(pubsub_topic):
             raise PublishRefused(f"Node not subscribed to topic: {pubsub_topic}")
@@ -225,7 +281,8 @@ class EmbeddedNode:
             raise PublishRefused(f"Message size exceeded maximum of {limit} bytes")
 
     def receive(self, envelope: Envelope, source: str) -> None:
-        """Take a message from a link; a repeat is ignored, and so is what nobody may publish.
+        """Take a message from a link; a repeat is ignored, and so is a message that breaks the
+        limits.
 
         Where it cannot be stored, clients and other nodes get it all the same.
         """
@@ -245,7 +302,7 @@ class EmbeddedNode:
         return self._sharding.pubsub_topic_of(content_topic)
 
     def archive_only(self, envelope: Envelope) -> None:
-        """Keep a message of another node's store, if it is one to keep; tell nobody."""
+        """Keep a message of another node's store, if it is one to keep, without delivering it."""
         if self.is_publishable(envelope.message):
             with suppress(ArchiveUnavailable):
                 self._keep(envelope)
@@ -309,7 +366,7 @@ class EmbeddedNode:
 
         Raises:
             BadAddress: the address cannot be read.
-            DialFailed: nobody of our cluster answers there now.
+            DialFailed: no node of our cluster answers there now.
         """
         if (peer := self._new_peer(address)) is None:
             known = self.mesh.links.get(_parsed(address).url)
@@ -412,7 +469,7 @@ class LocalLink:
 
     @property
     def info(self) -> PeerInfo:
-        """Who is at the other end."""
+        """The node at the other end."""
         return self.other.info
 
     @property
@@ -421,12 +478,30 @@ class LocalLink:
         return self.other.services
 
     def follows(self, pubsub_topic: str) -> bool:
-        """Tell whether the other node follows a topic."""
+        """Whether the other node follows a topic."""
         return self.other.options.relay and self.other.relay.follows(pubsub_topic)
 
     def send(self, envelope: Envelope) -> None:
         """Hand over a message now."""
         self.other.receive(envelope, self._owner.peer_id)
+
+
+def _meshes(
+    options: NodeOptions, addresses: Sequence[str], receive: Callable[[Envelope, str], None]
+) -> RelayMeshes:
+    try:
+        from waku.node.relay_meshes import RelayMeshes
+    except ModuleNotFoundError as error:
+        raise ImportError(
+            "relay peers need more packages: pip install 'reliable-channel[libp2p]'"
+        ) from error
+    return RelayMeshes(options, addresses, receive)
+
+
+def _listener(node: EmbeddedNode, listen: Listen | Iterable[str]) -> Listener:
+    from waku.node.libp2p import Listen, Listener  # an extra
+
+    return Listener(node, listen if isinstance(listen, Listen) else Listen(tuple(listen)))
 
 
 def _parsed(address: NodeAddress | str) -> NodeAddress:

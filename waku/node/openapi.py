@@ -50,6 +50,19 @@ _MESSAGE: Final = {
     "meta": _BASE64,
     "ephemeral": _BOOLEAN,
 }
+_SEND_EVENTS: Final = _object(
+    "requestId events",
+    requestId=_TEXT,
+    events=_list(
+        _object(
+            "kind messageHash timestamp",
+            kind={"enum": ["propagated", "sent", "error"]},
+            messageHash=_TEXT,
+            error=_TEXT,
+            timestamp=_TIMESTAMP,
+        )
+    ),
+)
 _PEER: Final = _object(
     "multiaddr protocols shards connected agent origin",
     multiaddr=_TEXT,
@@ -120,6 +133,22 @@ SCHEMAS: Final[dict[str, _Schema]] = {
         "type": "object",
         "additionalProperties": {"type": "object", "additionalProperties": _INTEGER},
     },
+    "MessagingEventsOf": _SEND_EVENTS,
+    "MessagingReceived": _list(
+        _object("messageHash message", messageHash=_HASH, message=_ref("RelayMessage"))
+    ),
+    "MessagingRequest": _object("requestId", requestId=_TEXT),
+    "MessagingSend": {
+        **_object(
+            "payload contentTopic",
+            payload=_BASE64,
+            contentTopic=_TEXT,
+            meta=_BASE64,
+            ephemeral=_BOOLEAN,
+        ),
+        "additionalProperties": True,
+    },
+    "MessagingSendEvents": _list(_ref("MessagingEventsOf")),
     "PushAnswer": _object(relayPeerCount=_INTEGER, statusDesc=_TEXT),
     "PushRequest": _object("message", pubsubTopic=_TEXT, message=_ref("RelayMessage")),
     "RelayMessage": _object("payload contentTopic", **_MESSAGE, proof=_BASE64),

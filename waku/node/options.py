@@ -1,4 +1,4 @@
-"""What an embedded node can be told, and the limits that it keeps."""
+"""The options of an embedded node, and the limits that it keeps."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class NodeOptions:
     num_shards: int = 8
     """Shards of the cluster, over which content topics are spread (autosharding)."""
     static_sharding: bool = False
-    """True: every call must name its pubsub topic, as on an nwaku that is told no shard number."""
+    """True: every call must name its pubsub topic, as on an nwaku without a number of shards."""
     shards: tuple[int, ...] | None = None
     """Shards to follow from the start; None follows all `num_shards` of them."""
 
@@ -38,6 +38,9 @@ class NodeOptions:
     filter: bool = True
     store: bool = True
     lightpush: bool = True
+    messaging: bool = False
+    """Serve `/messaging/v1`, as logos-delivery does with `--entry-layer messaging`; not with static
+    sharding, as it has no pubsub topics."""
     admin: bool = True
     behave_as: Behaviour | None = None
     """Treat subscriptions as that node does, unkindly; for tests of clients (`docs/node.md`)."""
@@ -51,7 +54,7 @@ class NodeOptions:
     max_message_bytes: int = 153_600
     """Limit of an encoded message: nwaku's 150 KiB."""
     max_clients: int = 4096
-    """Clients with caches of their own; the one unused for longest gives way."""
+    """Clients with separate caches; the one unused for longest is evicted."""
     client_idle_s: float = 600.0
     """Time without a request after which a client's subscriptions and caches are dropped."""
     peer_queue_capacity: int = 10_000
@@ -83,7 +86,7 @@ class NodeOptions:
     """Age from which the store forgets messages; None keeps them."""
     store_timestamp_tolerance_s: float | None = None
     """Store only what is stamped within this time of the node's clock. nwaku's value is 20; None
-    stores whatever the stamp says, so that tests and clients with a wrong clock can be served."""
+    stores messages with any stamp, so that tests and clients with a wrong clock can be served."""
     redial_min_s: float = 0.2
     """Pause before a joined node that is away is tried again; it doubles each time."""
     redial_max_s: float = 5.0
@@ -103,7 +106,7 @@ class NodeOptions:
     peer_id: str | None = None
     """Name of the node among its peers; None makes one up."""
     listen_addresses: tuple[str, ...] = ()
-    """Multiaddresses that `/info` tells, without the peer id."""
+    """Multiaddresses that `/info` has, without the peer id."""
     now_ns: Callable[[], int] = time.time_ns
     """The node's clock: nanoseconds since 1970."""
 

@@ -28,7 +28,7 @@ class ServiceItem:
     """A request of a service, an answer or a filter push, between messages of the relay."""
 
     value: Mapping[str, object] | None
-    """None once nobody waits for it any more: its number stays, and nothing is sent."""
+    """None once no node waits for it any more: its number stays, and nothing is sent."""
     size_bytes: int
 
     @classmethod
@@ -97,7 +97,7 @@ class Outbox:
             self._remove_first()
 
     def wake(self) -> None:
-        """Let those who wait look again."""
+        """Let waiting tasks look again."""
         self._changed.set()
 
     async def wait(self) -> None:

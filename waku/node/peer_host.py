@@ -29,4 +29,4 @@ class PeerHost(Host, Protocol):
         """Take a message from a link."""
 
     def archive_only(self, envelope: Envelope) -> None:
-        """Keep a message of another node's store, and deliver it to nobody."""
+        """Keep a message of another node's store, without delivering it."""

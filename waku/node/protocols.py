@@ -1,4 +1,4 @@
-"""The libp2p protocol ids by which nwaku tells what a node offers."""
+"""The libp2p protocol ids by which nwaku reports what a node offers."""
 
 from __future__ import annotations
 

@@ -25,7 +25,7 @@ class Relay:
     """
 
     least_capacity: ClassVar[int] = 0
-    """Unread messages that a client's cache has room for, whatever the options say."""
+    """Unread messages that a client's cache has room for, under all options."""
 
     def __init__(
         self,
@@ -46,7 +46,7 @@ class Relay:
         return dict.fromkeys((*self._pubsub.topics, *self._content_shards))
 
     def follows(self, pubsub_topic: str) -> bool:
-        """Tell whether messages of a pubsub topic are taken."""
+        """Whether messages of a pubsub topic are taken."""
         return bool(self._pubsub.clients_of(pubsub_topic)) or pubsub_topic in self._content_shards
 
     def takes(self, pubsub_topic: str) -> bool:
@@ -88,7 +88,7 @@ class Relay:
             self.unsubscribe_content(client, topic)
 
     def deliver(self, envelope: Envelope) -> None:
-        """Put a message into the caches of those who want it; the cost is their number."""
+        """Put a message into the caches of clients that want it; the cost is their number."""
         for client in self._readers(envelope):
             client.relay_cache.add(envelope.hash, envelope.pubsub_topic, envelope.message)
 

@@ -22,7 +22,7 @@ UNREAD_LIMIT: Final = 1_000
 
 
 class NwakuRelay(Relay):
-    """nwaku: a shard is followed or not, for everybody; its clients are not counted.
+    """nwaku: a shard is followed or not, for all clients; they are not counted.
 
     Unsubscribing from one content topic leaves the whole shard: relay, filter and Store stop for
     all. Subscribing again to a content topic that the node knows does nothing. Unsubscribing from
@@ -45,7 +45,7 @@ class NwakuRelay(Relay):
         return self._followed.keys()
 
     def follows(self, pubsub_topic: str) -> bool:
-        """Tell whether messages of a pubsub topic are taken."""
+        """Whether messages of a pubsub topic are taken."""
         return pubsub_topic in self._followed
 
     def subscribe(self, client: Client, pubsub_topic: str) -> None:
@@ -54,7 +54,7 @@ class NwakuRelay(Relay):
         self._followed[pubsub_topic] = None
 
     def unsubscribe(self, client: Client, pubsub_topic: str) -> None:
-        """Leave a pubsub topic, for everybody."""
+        """Leave a pubsub topic, for all clients."""
         super().unsubscribe(client, pubsub_topic)
         self._followed.pop(pubsub_topic, None)
 
@@ -70,14 +70,14 @@ class NwakuRelay(Relay):
         self._followed[shard] = None
 
     def unsubscribe_content(self, client: Client, content_topic: str) -> None:
-        """Forget a content topic, and leave its shard, for everybody."""
+        """Forget a content topic, and leave its shard, for all clients."""
         super().unsubscribe_content(client, content_topic)
         if content_topic in self._known:
             del self._known[content_topic]
             self._followed.pop(self._shard_of(content_topic) or "", None)
 
     def drop(self, client: Client) -> None:
-        """Forget a client, of whom nwaku knows nothing: no shard is left."""
+        """Forget a client, of which nwaku knows nothing: no shard is left."""
         for topic in self._pubsub.topics_of(client):
             super().unsubscribe(client, topic)
         for topic in self._content.topics_of(client):
@@ -85,7 +85,7 @@ class NwakuRelay(Relay):
 
 
 class GoWakuRelay(Relay):
-    """go-waku: the node's own shards have no cache, and a subscription that nobody reads stops it.
+    """go-waku: the node's own shards have no cache, and a subscription without a reader stops it.
 
     While any client has 1,000 unread messages, nothing is stored, pushed or cached.
     """
@@ -108,7 +108,7 @@ class GoWakuRelay(Relay):
         return dict.fromkeys((*self._own, *super().pubsub_topics))
 
     def follows(self, pubsub_topic: str) -> bool:
-        """Tell whether messages of a pubsub topic are taken."""
+        """Whether messages of a pubsub topic are taken."""
         return pubsub_topic in self._own or super().follows(pubsub_topic)
 
     def takes(self, pubsub_topic: str) -> bool:
@@ -119,7 +119,7 @@ class GoWakuRelay(Relay):
         return not self._full and self.follows(pubsub_topic)
 
     def deliver(self, envelope: Envelope) -> None:
-        """Put a message into the caches of those who want it."""
+        """Put a message into the caches of clients that want it."""
         super().deliver(envelope)
         for client in self._readers(envelope):
             if len(client.relay_cache) >= UNREAD_LIMIT:

@@ -62,7 +62,7 @@ class RemotePeer(ABC):
         """Whether it answered lately."""
 
     def follows(self, pubsub_topic: str) -> bool:
-        """Tell whether it takes messages of a pubsub topic, as far as it has said."""
+        """Whether it takes messages of a pubsub topic, as far as it has reported."""
         return self.info is not None and self.info.follows(pubsub_topic)
 
     def note_topic(self, pubsub_topic: str, *, follows: bool) -> None:
@@ -128,7 +128,7 @@ class DialledPeer(RemotePeer):
         """Introduce us.
 
         Raises:
-            DialFailed: nobody, or not who is expected.
+            DialFailed: no node, or another one than expected.
             WrongCluster: a node of another cluster.
         """
         try:

@@ -5,9 +5,9 @@ from __future__ import annotations
 import signal
 import socket
 import threading
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 import anyio
 
@@ -19,13 +19,18 @@ except ModuleNotFoundError as error:
     ) from error
 
 from waku.node.app import App
-from waku.node.connections import BACKLOG, Connections
+from waku.node.connections import Connections
+from waku.node.errors import CannotListen
 from waku.node.identity import NodeAddress
 from waku.node.node import EmbeddedNode
+from waku.node.open_files import BACKLOG
 from waku.node.options import NodeOptions
 from waku.node.services import ServiceKind
 
-__all__ = ["CannotListen", "serve", "serve_node"]
+if TYPE_CHECKING:
+    from waku.node.libp2p import Listen
+
+__all__ = ["serve", "serve_node"]
 
 LATE_TURNS: Final = 5
 """Turns of the event loop in which a connection may still come after the listener was closed."""
@@ -34,12 +39,9 @@ GRACE_S: Final = 2
 STOP_SIGNALS: Final = (signal.SIGINT, signal.SIGTERM)
 
 
-class CannotListen(OSError):
-    """The address is taken, or not one of this machine."""
-
-
 class _Server(uvicorn.Server):
-    """uvicorn that tells when it is up, frees held questions when it stops, and leaves signals."""
+    """uvicorn that reports when it is up, frees waiting requests when it stops, and leaves
+    signals."""
 
     def __init__(self, config: uvicorn.Config, up: Callable[[], None], down: Callable[[], None]):
         super().__init__(config)
@@ -80,7 +82,10 @@ async def serve(
     port: int = 8645,
     join: Iterable[str] = (),
     service_nodes: Mapping[ServiceKind, str] | None = None,
+    listen: Listen | Iterable[str] | None = None,
+    relay_peers: Sequence[str] = (),
     started: Callable[[str], None] | None = None,
+    listening: Callable[[tuple[str, ...]], None] | None = None,
 ) -> None:
     """Run a node and serve it until SIGINT or SIGTERM; asyncio only, as uvicorn is.
 
@@ -90,15 +95,27 @@ async def serve(
         port: 0 takes a free one.
         join: addresses of nodes to join.
         service_nodes: the only node to ask for a service, see `EmbeddedNode`.
+        listen: where to serve libp2p peers, see `EmbeddedNode`.
+        relay_peers: relay peers whose meshes to join, see `EmbeddedNode`.
         started: called with the URL once the node answers.
+        listening: called with the multiaddresses for libp2p peers before that.
 
     Raises:
-        CannotListen: the port is taken, or the host is not of this machine.
+        CannotListen: a port is taken, or an address is not of this machine.
         ArchiveError: the store cannot be opened.
         BadAddress: an address of `join` or `service_nodes` cannot be read.
     """
     with _listen(host, port) as listener:
-        async with EmbeddedNode(options, join=join, service_nodes=service_nodes) as node:
+        embedded = EmbeddedNode(
+            options,
+            join=join,
+            service_nodes=service_nodes,
+            listen=listen,
+            relay_peers=relay_peers,
+        )
+        async with embedded as node:
+            if listening is not None and node.libp2p_addresses:
+                listening(node.libp2p_addresses)
             address = NodeAddress(host, listener.getsockname()[1])
             await _serve(node, listener, address, started, node.app)
 

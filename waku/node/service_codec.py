@@ -173,12 +173,12 @@ def pushed_json(envelope: Envelope) -> dict[str, object]:
     return {"kind": "push", **envelope.to_json()}
 
 
-def fitting(page: StorePage, *, ascending: bool) -> StorePage:
-    """Return the start of a page that `PAGE_BYTES` allow, at least one entry, and its cursor.
+def fitting(page: StorePage, *, ascending: bool, room_bytes: int = PAGE_BYTES) -> StorePage:
+    """Return the start of a page that fits into so many bytes, at least one entry, and its cursor.
 
     Backward pages start at their newest entry, which is listed last.
     """
-    kept, room = 0, PAGE_BYTES
+    kept, room = 0, room_bytes
     for entry in page.entries if ascending else reversed(page.entries):
         room -= _entry_size(entry)
         if kept and room < 0:

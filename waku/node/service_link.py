@@ -14,6 +14,7 @@ import anyio
 
 from waku import _json
 from waku.models import StorePage
+from waku.node.budget import Budget
 from waku.node.envelope import Envelope, carried_size
 from waku.node.mesh import MAX_TEXT, PeerInfo
 from waku.node.outbox import Outbox, ServiceItem
@@ -35,11 +36,8 @@ if TYPE_CHECKING:
 
 __all__ = ["NoAnswer", "NotReached", "ServiceLink"]
 
-NS_PER_S: Final = 1_000_000_000
 MAX_PENDING: Final = 100
 """Requests of ours that one node may keep waiting."""
-BURST_S: Final = 5
-"""A node that was quiet may ask as much at once as otherwise in this time."""
 
 _log = logging.getLogger("waku.node.mesh")
 
@@ -94,7 +92,7 @@ class ServiceLink:
         self._take_push = take_push
         self._pending: dict[int, _Pending] = {}
         self._asked = 0
-        self._budget = _Budget(options.service_requests_per_s)
+        self._budget = Budget(options.service_requests_per_s)
 
     @property
     def peer_id(self) -> str:
@@ -225,22 +223,3 @@ class _Pending:
         self.item = item
         self.done = anyio.Event()
         self.answer: Mapping[str, Any] | None = None
-
-
-class _Budget:
-    """What one node may ask: so many requests a second."""
-
-    def __init__(self, per_s: float) -> None:
-        self._per_s = per_s
-        self._left = self._most = max(1.0, BURST_S * per_s)
-        self._at_ns: int | None = None
-
-    def takes(self, now_ns: int) -> bool:
-        """Whether one more request is within the budget; it then counts."""
-        passed_s = 0.0 if self._at_ns is None else max(0, now_ns - self._at_ns) / NS_PER_S
-        self._at_ns = now_ns
-        self._left = min(self._most, self._left + passed_s * self._per_s)
-        if self._left < 1:
-            return False
-        self._left -= 1
-        return True

@@ -9,7 +9,7 @@ import logging
 import sqlite3
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
-from itertools import chain
+from itertools import chain, count
 from pathlib import Path
 from typing import Final
 
@@ -22,6 +22,7 @@ __all__ = [
     "ArchiveError",
     "ArchiveUnavailable",
     "CursorNotFound",
+    "QueryTooLong",
 ]
 
 DEFAULT_PAGE_SIZE: Final = 20
@@ -31,6 +32,11 @@ TRIM_INTERVAL: Final = 256
 """Messages between two looks at capacity and age, so that their cost does not count."""
 TRIM_BYTES: Final = 1024 * 1024
 """Bytes of messages after which the next look comes at the latest."""
+
+QUERY_STEPS: Final = 100_000
+"""Steps of SQLite's machine between two looks at how long a query takes: a millisecond or two."""
+QUERY_LOOKS: Final = 10
+"""Looks after which a query is given up: it has passed over some 150,000 messages."""
 
 _SCHEMA: Final = """
 CREATE TABLE message (
@@ -68,6 +74,10 @@ class ArchiveUnavailable(ArchiveError):
 
 class CursorNotFound(LookupError):
     """A page was asked for after a message that the archive does not (or no longer) hold."""
+
+
+class QueryTooLong(Exception):
+    """A query passes over too many messages that it does not want."""
 
 
 class Archive:
@@ -222,12 +232,19 @@ class Archive:
 
         Raises:
             CursorNotFound: the cursor names no message that is kept.
+            QueryTooLong: it passes over too many messages.
             ArchiveUnavailable: the file cannot be read.
         """
+        looks = count(1)
+        self._db.set_progress_handler(lambda: next(looks) > QUERY_LOOKS, QUERY_STEPS)
         try:
             return self._query(query)
         except sqlite3.Error as error:
+            if next(looks) > QUERY_LOOKS:
+                raise QueryTooLong("a query that passes over too many messages") from error
             raise ArchiveUnavailable(f"the message store cannot be read: {error}") from error
+        finally:
+            self._db.set_progress_handler(None, 0)
 
     def _query(self, query: StoreQuery) -> StorePage:
         size = min(query.page_size or DEFAULT_PAGE_SIZE, MAX_PAGE_SIZE)

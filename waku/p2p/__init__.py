@@ -1,11 +1,13 @@
 """Waku's protocols over libp2p.
 
     protocols codec              names, limits, and the messages' bytes (no I/O)
+    serving_codec                the same as a service peer has them; `waku.node.libp2p` serves
     refusals service_peer        one peer's answers, and what its refusals mean
-    peer_book surroundings       whom to dial and ask; whether the machine slept (no I/O)
+    peer_book surroundings       which peers to dial and ask; whether the machine slept (no I/O)
     search keeper                finding peers, and staying connected to enough of them
     subscriptions asking         what peers push, and what they are asked
     events client                the light client
+    meshes relay                 the relay leaf
 
 The comments' T numbers are the list of traps in docs/libp2p.md.
 Needs the extra `[libp2p]`.
@@ -25,6 +27,7 @@ from .events import (
     TooFewPeers,
 )
 from .protocols import Role
+from .relay import RelayLeaf
 from .subscriptions import Pushed
 
 __all__ = [
@@ -36,6 +39,7 @@ __all__ = [
     "PeerLost",
     "PeerPaused",
     "Pushed",
+    "RelayLeaf",
     "Role",
     "SearchFailed",
     "SubscriptionInterrupted",

@@ -40,11 +40,11 @@ class Asker:
     ) -> tuple[Entry, _Answer] | None:
         """Ask `count` peers at once, then others, until one answers; return the first answer.
 
-        `first` is asked alone before others, if it is connected. None: nobody is left but those
+        `first` is asked alone before others, if it is connected. None: no peer is left but those
         that `besides` names.
 
         Raises:
-            WakuError: nobody can be asked, a peer says that the request is wrong, or all failed.
+            WakuError: no peer can be asked, a peer says that the request is wrong, or all failed.
         """
         asked = list(besides)
         failure: WakuError | None = None

@@ -1,4 +1,4 @@
-"""A light client: Waku's request protocols with service peers, without a node of one's own.
+"""A light client: Waku's request protocols with service peers, without running a node.
 
     async with LightClient("/dns4/node.example/tcp/8000/wss/p2p/16Uiu2…", cluster_id=16) as client:
         await client.light_push(message, pubsub_topic)
@@ -33,7 +33,7 @@ from waku.discovery import Network, NodeRecord, Resolver, SystemResolver, check_
 from waku.errors import MessageTooLarge, WakuError
 from waku.hashing import message_hash
 from waku.libp2p import InvalidInput, KeyType, Multiaddr, PrivateKey
-from waku.libp2p.driver import Host, Stream
+from waku.libp2p.driver import Carrier, Host, MessageSink, Stream
 from waku.models import LightPushAnswer, StoreEntry, StorePage, StoreQuery, WakuMessage
 
 from .asking import Asker
@@ -146,7 +146,10 @@ class LightClient:
         self._subscriptions = Subscriptions(on_event)
         self._host = Host(
             identity or PrivateKey(KeyType.SECP256K1, random_bytes(32)),
-            handlers={FILTER_PUSH: self._take_pushes, METADATA: self._answer_metadata},
+            handlers={
+                FILTER_PUSH: MessageSink(self._max_push_bytes, self._take_push),
+                METADATA: self._answer_metadata,
+            },
             random_bytes=random_bytes,
         )
         book = PeerBook(self._own, random=lambda: int.from_bytes(random_bytes(4), "big"))
@@ -186,7 +189,7 @@ class LightClient:
         """Return a connected service peer, dialling if there is none.
 
         Raises:
-            NodeUnreachable: nobody answers; the message names the last reason.
+            NodeUnreachable: no peer answers; the message names the last reason.
             WrongNetwork: the peers belong to another cluster, or share no shard.
         """
         ((_, peer),) = await self._keeper.serving(None, 1)
@@ -200,8 +203,8 @@ class LightClient:
         Raises:
             RlnProofRequired: the network takes messages with a proof only (420).
             OutOfRlnProofs: the peers have no proofs left for this epoch (504).
-            RateLimited: too many messages (429); nobody is asked until the pause is over.
-            NoPeers: the peers know nobody on this shard (505), or reached nobody.
+            RateLimited: too many messages (429); no peer is asked until the pause is over.
+            NoPeers: the peers know no node on this shard (505), or reached none.
             MessageTooLarge, BadRequest: a peer refuses the message.
             EndpointMissing: no peer offers light push.
             WrongNetwork: the peers belong to another cluster, or share no shard.
@@ -363,10 +366,9 @@ class LightClient:
 
     # What the peers open
 
-    async def _take_pushes(self, stream: Stream) -> None:
-        """Read pushes, one or many on a stream (T9)."""
-        while (data := await stream.receive_message(self._max_push_bytes)) is not None:
-            self._subscriptions.take(*decode_push(data))
+    def _take_push(self, _: Carrier, data: bytes) -> None:
+        """Take a push, which has a stream to itself or not (T9)."""
+        self._subscriptions.take(*decode_push(data))
 
     async def _answer_metadata(self, stream: Stream) -> None:
         """Say which network this client belongs to: nwaku asks, and hangs up otherwise (T12)."""

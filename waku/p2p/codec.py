@@ -26,6 +26,7 @@ __all__ = [
     "Metadata",
     "decode_answer",
     "decode_light_push_2_answer",
+    "decode_message",
     "decode_metadata",
     "decode_peer_exchange_answer",
     "decode_push",
@@ -33,9 +34,13 @@ __all__ = [
     "encode_filter_request",
     "encode_light_push",
     "encode_light_push_2",
+    "encode_message",
     "encode_metadata",
     "encode_peer_exchange_query",
     "encode_store_query",
+    "from_proto",
+    "parse",
+    "to_proto",
 ]
 
 FilterRequest = pb.FilterSubscribeRequest.FilterSubscribeType
@@ -86,7 +91,7 @@ def decode_metadata(data: bytes) -> Metadata:
     Raises:
         InvalidInput: not metadata, or more shards than there are.
     """
-    message = _parse(pb.Metadata, data)
+    message = parse(pb.Metadata, data)
     cluster_id = message.cluster_id if message.HasField("cluster_id") else None
     shards = (*message.shards, *message.shards_packed)
     if len(shards) > 2 * MAX_SHARDS:
@@ -99,13 +104,13 @@ def encode_light_push(
 ) -> bytes:
     """A request of light push v3."""
     return pb.LightpushRequest(
-        request_id=request_id, pubsub_topic=pubsub_topic, message=_to_proto(message)
+        request_id=request_id, pubsub_topic=pubsub_topic, message=to_proto(message)
     ).SerializeToString()
 
 
 def encode_light_push_2(request_id: str, message: WakuMessage, pubsub_topic: str) -> bytes:
     """A request of light push v2."""
-    request = pb.PushRequest(pubsub_topic=pubsub_topic, message=_to_proto(message))
+    request = pb.PushRequest(pubsub_topic=pubsub_topic, message=to_proto(message))
     return pb.PushRPC(request_id=request_id, request=request).SerializeToString()
 
 
@@ -130,7 +135,7 @@ def decode_answer(data: bytes) -> Answer:
     Raises:
         InvalidInput: not an answer.
     """
-    message = _parse(pb.LightpushResponse, data)
+    message = parse(pb.LightpushResponse, data)
     return Answer(
         message.request_id, message.status_code, message.status_desc, message.relay_peer_count
     )
@@ -142,7 +147,7 @@ def decode_light_push_2_answer(data: bytes) -> tuple[str, bool, str]:
     Raises:
         InvalidInput: not an answer.
     """
-    message = _parse(pb.PushRPC, data)
+    message = parse(pb.PushRPC, data)
     if not message.HasField("response"):
         raise InvalidInput("an answer of light push v2 without a response")
     return message.request_id, message.response.is_success, message.response.info
@@ -154,11 +159,11 @@ def decode_push(data: bytes) -> tuple[str | None, WakuMessage]:
     Raises:
         InvalidInput: no message.
     """
-    push = _parse(pb.MessagePush, data)
+    push = parse(pb.MessagePush, data)
     if not push.HasField("waku_message"):
         raise InvalidInput("a filter push without a message")
     topic = push.pubsub_topic if push.HasField("pubsub_topic") else None
-    return topic, _from_proto(push.waku_message)
+    return topic, from_proto(push.waku_message)
 
 
 def encode_store_query(request_id: str, query: StoreQuery) -> bytes:
@@ -183,7 +188,7 @@ def decode_store_answer(data: bytes) -> tuple[Answer, StorePage]:
     Raises:
         InvalidInput: no answer, a hash or cursor that is not 32 bytes, or too many messages.
     """
-    message = _parse(pb.StoreQueryResponse, data)
+    message = parse(pb.StoreQueryResponse, data)
     answer = Answer(message.request_id, message.status_code, message.status_desc)
     if answer.status != OK:
         return answer, StorePage(())
@@ -210,7 +215,7 @@ def decode_peer_exchange_answer(data: bytes) -> tuple[Answer, list[bytes]]:
     Raises:
         InvalidInput: no answer, or more records than a peer sends.
     """
-    message = _parse(pb.PeerExchangeRpc, data)
+    message = parse(pb.PeerExchangeRpc, data)
     if not message.HasField("response"):
         raise InvalidInput("an answer of peer exchange without a response")
     response = message.response
@@ -223,7 +228,7 @@ def decode_peer_exchange_answer(data: bytes) -> tuple[Answer, list[bytes]]:
 def _entry(item: pb.WakuMessageKeyValue) -> StoreEntry:
     return StoreEntry(
         _hash(item.message_hash),
-        _from_proto(item.message) if item.HasField("message") else None,
+        from_proto(item.message) if item.HasField("message") else None,
         item.pubsub_topic if item.HasField("pubsub_topic") else None,
     )
 
@@ -234,7 +239,21 @@ def _hash(data: bytes) -> bytes:
     return data
 
 
-def _to_proto(message: WakuMessage) -> pb.WakuMessage:
+def encode_message(message: WakuMessage) -> bytes:
+    """A Waku message alone, as relay carries it."""
+    return to_proto(message).SerializeToString()
+
+
+def decode_message(data: bytes) -> WakuMessage:
+    """Read a Waku message.
+
+    Raises:
+        InvalidInput: it is none.
+    """
+    return from_proto(parse(pb.WakuMessage, data))
+
+
+def to_proto(message: WakuMessage) -> pb.WakuMessage:
     """Optional fields are left out where they are empty, as js-waku and go-waku do."""
     return pb.WakuMessage(
         payload=message.payload,
@@ -247,7 +266,8 @@ def _to_proto(message: WakuMessage) -> pb.WakuMessage:
     )
 
 
-def _from_proto(message: pb.WakuMessage) -> WakuMessage:
+def from_proto(message: pb.WakuMessage) -> WakuMessage:
+    """Read a message; every value that protobuf can carry is one of ours."""
     return WakuMessage(
         payload=message.payload,
         content_topic=message.content_topic,
@@ -259,7 +279,12 @@ def _from_proto(message: pb.WakuMessage) -> WakuMessage:
     )
 
 
-def _parse(kind: type[_M], data: bytes) -> _M:
+def parse(kind: type[_M], data: bytes) -> _M:
+    """Read a protobuf message.
+
+    Raises:
+        InvalidInput: the bytes are no such message.
+    """
     try:
         return kind.FromString(data)
     except DecodeError as error:

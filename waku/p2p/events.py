@@ -71,6 +71,7 @@ class SubscriptionInterrupted:
     """No peer pushes this subscription's messages at the moment."""
 
     pubsub_topic: str
+    content_topics: frozenset[str]
     reason: str
 
 
@@ -79,6 +80,7 @@ class SubscriptionRenewed:
     """Messages are pushed again; ask Store for those in between."""
 
     pubsub_topic: str
+    content_topics: frozenset[str]
     reason: str
 
 

@@ -120,10 +120,11 @@ class Keeper:
         """Return peers to ask, at least one; none where all were tried that `besides` names.
 
         Raises:
-            WakuError: nobody can be asked; the error says why.
+            WakuError: no peer can be asked; the error says why.
         """
-        if role is not None:
+        if role is not None and role not in self._wanted:
             self._wanted[role] = self._counts[role]
+            self._wake.set()
         number = self._rounds_begun + 1
         while not (found := self._book.choose(role, count, now_ms(), besides=besides)):
             if besides:
@@ -135,8 +136,6 @@ class Keeper:
             changed = self._changed
             self._wake.set()
             await changed.wait()
-        if role is not None and len(found) < count:
-            self._wake.set()
         return [(entry, self.peers[entry]) for entry in found]
 
     def answered(self, entry: Entry, role: Role) -> None:
@@ -147,6 +146,8 @@ class Keeper:
         """A request failed: leave the peer in peace, or see whether it lives."""
         if pause_ms := self._book.refused(entry, role, error, now_ms()):
             self._on_event(PeerPaused(entry.peer_id, role, pause_ms, str(error)))
+        if pause_ms or isinstance(error, errors.EndpointMissing):
+            self._wake.set()  # others may have to stand in
         peer = self.peers.get(entry)
         if isinstance(error, errors.NodeUnreachable) and peer is not None:
             assert self._tasks is not None
@@ -166,7 +167,7 @@ class Keeper:
     # Rounds
 
     async def _round(self) -> None:
-        """Dial until every service has enough peers, or everybody was dialled once."""
+        """Dial until every service has enough peers, or all were dialled once."""
         dialled: set[Entry] = set()
         while True:
             lacking = self._lacking()

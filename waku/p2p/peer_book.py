@@ -1,4 +1,4 @@
-"""Known service peers: whom to dial, whom to ask, and who must be left in peace for a while.
+"""Known service peers: which to dial, which to ask, and which must be left in peace for a while.
 
 Without I/O and without a clock: times come in.
 """
@@ -251,7 +251,7 @@ class PeerBook:
             entry.pauses.pop(role, None)
 
     def pause_error(self, role: Role, now_ms: int) -> WakuError | None:
-        """The refusal that keeps us from asking anybody; None if nobody refused."""
+        """The refusal that keeps us from asking any peer; None if none refused."""
         pauses = [pause for e in self.serving(role) if (pause := e.pauses.get(role)) is not None]
         if not pauses:
             return None

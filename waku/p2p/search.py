@@ -35,7 +35,7 @@ class _Tree:
 
 
 class Search:
-    """Adds what it finds to the book; asks nobody too often."""
+    """Adds what it finds to the book; asks no peer too often."""
 
     def __init__(
         self,
@@ -58,7 +58,7 @@ class Search:
         return min((tree.due_ms for tree in self._trees), default=None)
 
     async def look(self, peers: Iterable[ServicePeer], now_ms: int) -> bool:
-        """Search where it is time to; return whether somebody new was found."""
+        """Search where it is time to; return whether a new peer was found."""
         found = False
         for tree in self._trees:
             if tree.due_ms <= now_ms:

@@ -1,4 +1,4 @@
-"""One peer that serves a light client: each request is a stream of its own.
+"""One peer that serves a light client: each request is a separate stream.
 
 Failures of libp2p become those of `waku.errors`, as a REST client has them.
 """
@@ -63,6 +63,8 @@ class ServicePeer:
         self.info = info
         self.metadata = metadata
         """None where the peer does not serve metadata."""
+        self.subscribing = anyio.Lock()
+        """Subscriptions and their ends, which go on separate streams, keep their order."""
         self._timeout_ms = timeout_ms
         self._random_bytes = random_bytes
 
@@ -180,7 +182,7 @@ class ServicePeer:
             return await ping(self.link, self._random_bytes(PING_BYTES))
 
     async def _ask(self, call: str, protocol: str, request: bytes, limit: int) -> bytes:
-        """Send one request on a stream of its own, and return the answer."""
+        """Send one request on a separate stream, and return the answer."""
         if protocol not in self.info.protocols:
             raise errors.EndpointMissing(
                 call, detail=f"peer {self.link.peer_id} does not speak {protocol}"

@@ -89,11 +89,13 @@ class Subscriptions:
 
     def take(self, pubsub_topic: str | None, message: WakuMessage) -> None:
         """Give a pushed message to its subscriptions, if it is new to them."""
+        hashed = digest = None
         for subscription in self._by_topic.get(message.content_topic, ()):
             topic = subscription.pubsub_topic
             if pubsub_topic not in (None, topic):
                 continue
-            digest = message_hash(topic, message)
+            if digest is None or hashed != topic:
+                hashed, digest = topic, message_hash(topic, message)
             if not subscription.is_new(digest):
                 continue
             try:
@@ -115,7 +117,11 @@ class Subscriptions:
             subscription.peers.discard(entry)
             if not subscription.peers:
                 subscription.is_interrupted = True
-                self._on_event(SubscriptionInterrupted(subscription.pubsub_topic, reason))
+                self._on_event(
+                    SubscriptionInterrupted(
+                        subscription.pubsub_topic, subscription.content_topics, reason
+                    )
+                )
 
     def forget_peers(self) -> None:
         """Let every peer be asked anew."""
@@ -127,37 +133,51 @@ class Subscriptions:
     ) -> None:
         """Have a peer push the messages of these, in as few requests as it takes.
 
+        Topics that the peer pushes for another subscription cost none.
+
         Raises:
             WakuError: the peer refuses, or does not answer.
         """
         by_shard: dict[str, list[Subscription]] = {}
         for subscription in wanted:
             by_shard.setdefault(subscription.pubsub_topic, []).append(subscription)
-        for shard, subscriptions in by_shard.items():
-            topics = sorted({topic for one in subscriptions for topic in one.content_topics})
-            for at in range(0, len(topics), MAX_CONTENT_TOPICS):
-                part = topics[at : at + MAX_CONTENT_TOPICS]
-                await peer.filter(FilterRequest.SUBSCRIBE, shard, part)
-            for subscription in subscriptions:
-                subscription.peers.add(entry)
-                subscription.is_kept = True
-                if subscription.is_interrupted:
-                    subscription.is_interrupted = False
-                    self._on_event(
-                        SubscriptionRenewed(shard, "no peer pushed messages for a while")
-                    )
+        async with peer.subscribing:
+            for shard, subscriptions in by_shard.items():
+                known = self._topics_known_to(entry, shard)
+                topics = sorted({t for one in subscriptions for t in one.content_topics} - known)
+                for at in range(0, len(topics), MAX_CONTENT_TOPICS):
+                    part = topics[at : at + MAX_CONTENT_TOPICS]
+                    await peer.filter(FilterRequest.SUBSCRIBE, shard, part)
+                for subscription in subscriptions:
+                    self._registered(subscription, entry)
+
+    def _registered(self, subscription: Subscription, entry: Entry) -> None:
+        subscription.peers.add(entry)
+        subscription.is_kept = True
+        if subscription.is_interrupted:
+            subscription.is_interrupted = False
+            self._on_event(
+                SubscriptionRenewed(
+                    subscription.pubsub_topic,
+                    subscription.content_topics,
+                    "no peer pushed messages for a while",
+                )
+            )
+
+    def _topics_known_to(self, entry: Entry, shard: str) -> set[str]:
+        known = (one for one in self.known_to(entry) if one.pubsub_topic == shard)
+        return {topic for one in known for topic in one.content_topics}
 
     async def unregister(
         self, subscription: Subscription, peers: Collection[tuple[Entry, ServicePeer]]
     ) -> None:
         """End what no other subscription needs; a peer that is gone need not hear."""
         for entry, peer in peers:
-            topics = set(subscription.content_topics)
-            for other in self.known_to(entry):
-                if other.pubsub_topic == subscription.pubsub_topic:
-                    topics -= other.content_topics
-            if topics and peer.link.failure is None:
-                with suppress(WakuError):
-                    await peer.filter(
-                        FilterRequest.UNSUBSCRIBE, subscription.pubsub_topic, sorted(topics)
-                    )
+            async with peer.subscribing:
+                known = self._topics_known_to(entry, subscription.pubsub_topic)
+                topics = subscription.content_topics - known
+                if topics and peer.link.failure is None:
+                    with suppress(WakuError):
+                        await peer.filter(
+                            FilterRequest.UNSUBSCRIBE, subscription.pubsub_topic, sorted(topics)
+                        )

@@ -17,7 +17,7 @@ SLEPT_S: Final = 20.0
 """A look that comes so much too late follows a sleep; a busy machine is late by less."""
 
 _SOMEWHERE: Final = ("192.0.2.1", 9)
-"""An address that is nobody's (RFC 5737); no packet is sent there."""
+"""An address without an owner (RFC 5737); no packet is sent there."""
 
 
 @dataclass(frozen=True, slots=True)

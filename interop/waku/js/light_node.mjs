@@ -9,9 +9,9 @@ const CLOSE_STREAMS_MS = 100;
 /**
  * Start a node and wait for its peer. With `stock` the peer is an unchanged go-waku, with which
  * js-waku works only by five changes on its side; without the third it falls silent beside ours, too,
- * when the node was away.
+ * when the node was away. `unchanged` is js-waku as it is published.
  */
-export async function lightNode(address, { stock = false, closeStreams = stock } = {}) {
+export async function lightNode(address, { stock = false, unchanged = false, closeStreams = stock } = {}) {
   const libp2p = { filterMultiaddrs: false, hideWebSocketInfo: true };
   if (stock) libp2p.streamMuxers = [yamux()]; // (1) go-waku has no mplex, js-waku nothing else
   const node = await createLightNode({
@@ -23,7 +23,7 @@ export async function lightNode(address, { stock = false, closeStreams = stock }
     libp2p,
     lightPush: { useLegacy: stock } // (2) go-waku has no light push v3
   });
-  assumeAllShards(node);
+  if (!unchanged) assumeAllShards(node);
   if (stock) openNoSpareFilterStreams(node);
   if (closeStreams) closeFinishedStreams(node);
   await node.start();

@@ -1,7 +1,7 @@
 // A js-waku ReliableChannel driven by JSON lines, as `reliable-channel peer` is (docs/peer.md).
 //
 //   node peer.mjs --node MULTIADDR --channel-id ID --sender-id ID --content-topic TOPIC
-//                 [--options JSON] [--stock] [--drop-incoming SHARE --seed N]
+//                 [--options JSON] [--stock | --unchanged] [--drop-incoming SHARE --seed N]
 //
 // js-waku is used as its documentation has it: node, peers, channel. What it would not survive or
 // say otherwise is told as events: `unhandled_rejection` is what would have ended the process.
@@ -19,6 +19,7 @@ const { values: flags } = parseArgs({
     "content-topic": { type: "string" },
     options: { type: "string", default: "{}" },
     stock: { type: "boolean", default: false },
+    unchanged: { type: "boolean", default: false },
     "drop-incoming": { type: "string", default: "0" },
     seed: { type: "string", default: "1" }
   }
@@ -61,7 +62,7 @@ function dropIncoming(node, seed) {
 
 let dropped = 0;
 let share = Number(flags["drop-incoming"]);
-const node = await lightNode(flags.node, { stock: flags.stock });
+const node = await lightNode(flags.node, { stock: flags.stock, unchanged: flags.unchanged });
 dropIncoming(node, Number(flags.seed));
 watchNode(node, say);
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Any
@@ -9,10 +10,11 @@ from typing import Any
 from pyspark.sql import DataFrame, DataFrameReader, SparkSession, Window
 from pyspark.sql import functions as F
 
-from .audits import absent, findings, table
+from .audits import absent, findings, table, without_journal
 from .check import nobody
 from .findings import SETTLE_MS, Finding
 from .journals import journal_files, participants
+from .promises import not_judged, reasons
 from .verdict import MOST_FINDINGS, SetAside, Verdict
 
 
@@ -64,6 +66,8 @@ def verdict(
     broken = {row.audit: row["count"] for row in found.groupBy("audit").count().collect()}
     first = _first(found)
     on_the_way = missing.where("not is_due").count()
+    unheard = sorted(tuple(row) for row in without_journal(facts).collect())
+    judged, unknown = _judged(facts, unheard)
     aside = [SetAside(*row) for row in table(facts, "SetAside").collect()]
     _, nobodys = participants(journal_files(paths)) if paths else ([], [])
     found.unpersist()
@@ -72,10 +76,36 @@ def verdict(
         **lives,
         **deliveries,
         on_the_way=on_the_way,
+        judged=judged,
+        unknown=unknown,
+        without_journal=unheard,
         broken={audit: broken[audit] for audit in sorted(broken)},
         findings=first,
         set_aside=sorted([nobody(path) for path in nobodys] + aside),
     )
+
+
+def _judged(
+    facts: DataFrame, unheard: list[tuple[Any, ...]]
+) -> tuple[dict[str, int], dict[str, str]]:
+    """How many cases each audit looked at, and why what is unknown is so."""
+    judged = table(facts, "Judged")
+    cases = {
+        (row.channel_id, row.audit): row.cases
+        for row in judged.groupBy("channel_id", "audit")
+        .agg(F.sum("cases").alias("cases"))
+        .collect()
+    }
+    first = F.min(F.struct("channel_id", "participant_id", "life", "why")).alias("first")
+    rows = judged.where("why is not null").groupBy("audit").agg(first).collect()
+    why = {row.audit: not_judged(row.first.participant_id, row.first.why) for row in rows}
+    participants = F.count_distinct("participant_id").alias("participants")
+    journals = table(facts, "Life").groupBy("channel_id").agg(participants).collect()
+    totals = Counter[str]()
+    for (_, audit), number in cases.items():
+        totals[audit] += number
+    known = {row.channel_id: row.participants for row in journals}
+    return dict(totals), why | reasons(known, cases, unheard)
 
 
 def _load(
@@ -83,7 +113,7 @@ def _load(
 ) -> DataFrame:
     if partitions is not None:
         reader = reader.option("partitions", partitions)
-    return reader.load([str(path) for path in paths])
+    return reader.load([str(Path(path).resolve()) for path in paths])
 
 
 def _first(found: DataFrame) -> list[Finding]:

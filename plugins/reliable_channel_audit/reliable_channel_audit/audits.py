@@ -13,8 +13,8 @@ from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F
 
 from .clocks import APART, MOST_OFFSET_MS
-from .findings import Audit
-from .promises import ANOTHER_MESSAGE, LOST, NEVER
+from .findings import NOBODY_HAS_IT, Audit
+from .promises import ANOTHER_MESSAGE, LOST, NEVER, NO_JOURNAL_KNOWS, NOT_SENT
 from .schemas import FACTS, FINDING
 
 WHOSE: Final = ("channel_id", "participant_id", "life")
@@ -33,24 +33,33 @@ def findings(facts: DataFrame, missing: DataFrame) -> DataFrame:
     parts = (
         table(facts, "Finding"),
         missing.where("is_due").select(*FINDING.names),
+        acknowledged_and_lost(facts),
+        orphaned(facts),
+        invented(facts),
         ids_of_several(deliveries),
         unequal_logs(lives, deliveries),
         twice_at_a_time(lives),
-        clocks_apart(lives, table(facts, "Lag")),
+        clocks_apart(facts),
     )
     return reduce(DataFrame.unionByName, parts)
 
 
 def messages(deliveries: DataFrame) -> DataFrame:
-    """Each message, as whoever had it first had it: its sender, if that one left a journal."""
+    """Each message, as its sender had it, or else as it was logged first."""
+    columns = ("lamport_timestamp", "sender_id", "participant_id", "is_own")
     first = F.min_by(
-        F.struct("lamport_timestamp", "sender_id"),
-        F.struct("at_ms", "lamport_timestamp", "sender_id"),
+        F.struct("at_ms", *columns),
+        F.struct(~F.col("is_own"), "at_ms", "lamport_timestamp", "sender_id", "participant_id"),
     )
     return (
-        deliveries.groupBy(*MESSAGE)
-        .agg(first.alias("first"), F.min("at_ms").alias("accepted_ms"))
-        .select(*MESSAGE, "accepted_ms", "first.*")
+        deliveries.withColumn("is_own", F.col("first_segment_id").isNotNull())
+        .groupBy(*MESSAGE)
+        .agg(first.alias("first"))
+        .select(
+            *MESSAGE,
+            F.col("first.at_ms").alias("accepted_ms"),
+            *(F.col(f"first.{name}") for name in columns),
+        )
     )
 
 
@@ -67,7 +76,8 @@ def absent(facts: DataFrame, settle_ms: int) -> DataFrame:
     """What was accepted, wanted by somebody who was there, and is not in that one's log.
 
     `is_due` is false where it is too early to say. A message whose failure its sender was told is
-    owed to nobody.
+    owed to nobody, nor is one that was `not_sent`.
+    Times are corrected by what clocks are certainly ahead.
     """
     lives, deliveries = table(facts, "Life"), table(facts, "Delivery")
     outcomes = table(facts, "Outcome")
@@ -77,10 +87,29 @@ def absent(facts: DataFrame, settle_ms: int) -> DataFrame:
     failed = deliveries.join(failures, ["channel_id", "first_segment_id"], "left_semi")
     lost = outcomes.where("not is_failure").select(*WHOSE, "message_id", F.lit(LOST).alias("lost"))
     what = F.coalesce("lost", F.lit(NEVER))
+    owed = messages(deliveries).join(failed, [*MESSAGE], "left_anti")
+    owed = owed.join(not_sent(facts), [*MESSAGE], "left_anti")
+    ahead = certain_offsets(facts).select("channel_id", "participant_id", "ahead_ms")
+    clock = ["channel_id", "participant_id"]
+    owed = (
+        owed.join(ahead, clock, "left")
+        .withColumn("true_ms", F.col("accepted_ms") - F.coalesce("ahead_ms", F.lit(0)))
+        .withColumn(
+            "sent_ms",
+            F.when(F.col("is_own"), F.col("true_ms")).otherwise(
+                F.least("true_ms", "lamport_timestamp")
+            ),
+        )
+        .drop("participant_id", "ahead_ms")
+    )
+    correction = F.coalesce("ahead_ms", F.lit(0))
     return (
         incomplete(lives, deliveries)
-        .join(messages(deliveries).join(failed, [*MESSAGE], "left_anti"), "channel_id")
-        .where("lamport_timestamp >= owed_from_ms and accepted_ms <= until_ms")
+        .join(ahead, clock, "left")
+        .withColumn("owed_from_ms", F.col("owed_from_ms") - correction)
+        .withColumn("until_ms", F.col("until_ms") - correction)
+        .join(owed, "channel_id")
+        .where("sent_ms >= owed_from_ms and true_ms <= until_ms")
         .join(deliveries, [*WHOSE, "message_id"], "left_anti")
         .join(lost.distinct(), [*WHOSE, "message_id"], "left")
         .select(
@@ -89,8 +118,109 @@ def absent(facts: DataFrame, settle_ms: int) -> DataFrame:
             "message_id",
             F.col("accepted_ms").alias("at_ms"),
             F.concat(what, F.lit("; sent by "), "sender_id").alias("detail"),
-            (F.col("accepted_ms") + settle_ms <= F.col("until_ms")).alias("is_due"),
+            (F.col("true_ms") + settle_ms <= F.col("until_ms")).alias("is_due"),
         )
+    )
+
+
+def without_journal(facts: DataFrame) -> DataFrame:
+    """Channel and name of each participant that was heard and left no journal."""
+    heard = table(facts, "Heard").select("channel_id", F.col("sender_id").alias("participant_id"))
+    here = table(facts, "Life").select("channel_id", "participant_id")
+    return heard.distinct().join(here, ["channel_id", "participant_id"], "left_anti")
+
+
+def acknowledged_and_lost(facts: DataFrame) -> DataFrame:
+    """Own messages that were acknowledged, and that no other journal has, where all are here."""
+    theirs = table(facts, "Delivery").select(
+        "channel_id", "message_id", F.col("participant_id").alias("holder")
+    )
+    told = table(facts, "Acknowledgement").where("acknowledged_ms is not null").alias("told")
+    mine = F.expr(
+        "told.channel_id = theirs.channel_id and told.message_id = theirs.message_id "
+        "and told.participant_id != theirs.holder"
+    )
+    return (
+        told.join(theirs.alias("theirs"), mine, "left_anti")
+        .join(without_journal(facts), "channel_id", "left_anti")
+        .withColumn("at_ms", F.col("acknowledged_ms"))
+        .transform(lambda found: _findings(found, Audit.ACKNOWLEDGEMENTS, F.lit(NOBODY_HAS_IT)))
+    )
+
+
+def orphaned(facts: DataFrame) -> DataFrame:
+    """References to messages that no journal knows, where all are here."""
+    known = table(facts, "Delivery").select(*MESSAGE)
+    detail = F.concat("first_segment_id", F.lit(NO_JOURNAL_KNOWS))
+    return (
+        table(facts, "Orphan")
+        .distinct()
+        .join(known, [*MESSAGE], "left_anti")
+        .join(without_journal(facts), "channel_id", "left_anti")
+        .transform(lambda found: _findings(found, Audit.REFERENCES, detail))
+    )
+
+
+def not_sent(facts: DataFrame) -> DataFrame:
+    """Messages in logs that their sender did not send, though its journal is of that time; and when
+    one was logged first."""
+    clock = ["channel_id", "participant_id"]
+    ahead = certain_offsets(facts).select(*clock, "ahead_ms")
+    correction = F.coalesce("ahead_ms", F.lit(0))
+    messages = (
+        table(facts, "Delivery")
+        .join(ahead, clock, "left")
+        .withColumn("true_ms", F.col("at_ms") - correction)
+        .groupBy(*MESSAGE)
+        .agg(
+            F.count_distinct("sender_id").alias("senders"),
+            F.bool_or(F.col("participant_id") == F.col("sender_id")).alias("is_sent"),
+            F.min("sender_id").alias("sender_id"),
+            F.min("true_ms").alias("stamp_ms"),
+            F.min("at_ms").alias("at_ms"),
+        )
+        .where("senders = 1 and not is_sent")
+    )
+    spans = (
+        table(facts, "Life")
+        .join(ahead, clock, "left")
+        .select(
+            "channel_id",
+            F.col("participant_id").alias("sender_id"),
+            (F.col("opened_ms") - correction).alias("opened_ms"),
+            (F.col("until_ms") - correction).alias("until_ms"),
+        )
+    )
+    return (
+        messages.join(spans, ["channel_id", "sender_id"])
+        .where("stamp_ms between opened_ms and until_ms")
+        .select(*MESSAGE, "at_ms")
+        .distinct()
+    )
+
+
+def invented(facts: DataFrame) -> DataFrame:
+    """Messages that were `not_sent`, at the participant that sent them out and did not receive
+    them; where no journal shows that, at those that have them."""
+    false = not_sent(facts)
+    deliveries = table(facts, "Delivery")
+    held = deliveries.select(*WHOSE, "message_id", "message_hash").join(false, [*MESSAGE])
+    received = held.where("message_hash is not null").select(*MESSAGE, "participant_id")
+    sent = (
+        table(facts, "Dispatch")
+        .select(*WHOSE, "message_hash")
+        .join(
+            held.select(*MESSAGE, "message_hash", "at_ms").distinct(),
+            ["channel_id", "message_hash"],
+        )
+        .join(received, [*MESSAGE, "participant_id"], "left_anti")
+        .select(*WHOSE, "message_id", "at_ms")
+    )
+    unsent = held.join(sent, [*MESSAGE], "left_anti").select(*WHOSE, "message_id", "at_ms")
+    return (
+        sent.unionByName(unsent)
+        .distinct()
+        .transform(lambda found: _findings(found, Audit.IDS, F.lit(NOT_SENT)))
     )
 
 
@@ -177,9 +307,17 @@ def twice_at_a_time(lives: DataFrame) -> DataFrame:
     )
 
 
+def own_lags(facts: DataFrame) -> DataFrame:
+    """Lags of messages that their sender sent out itself, by its journal."""
+    sent = table(facts, "Dispatch").select(
+        "channel_id", F.col("participant_id").alias("sender_id"), "message_hash"
+    )
+    return table(facts, "Lag").join(sent, ["channel_id", "sender_id", "message_hash"], "left_semi")
+
+
 def clock_offsets(lags: DataFrame) -> DataFrame:
-    """How far each participant's clock is ahead of the median one (ms), by the quickest messages to
-    and from each of its peers (`clocks`)."""
+    """How far each participant's clock is ahead of most others (ms), and the interval in which the
+    truth is, from `own_lags` (`clocks`)."""
     least = lags.groupBy("channel_id", "participant_id", "sender_id").agg(
         F.min("least_ms").alias("there_ms")
     )
@@ -189,31 +327,52 @@ def clock_offsets(lags: DataFrame) -> DataFrame:
         F.col("participant_id").alias("sender_id"),
         F.col("there_ms").alias("back_ms"),
     )
-    doubled = F.array_insert(F.collect_list(F.col("there_ms") - F.col("back_ms")), 1, F.lit(0))
-    median = F.get(F.array_sort("doubled"), F.floor(F.col("peers") / 2))
+    offset_ms = F.floor(_median(F.col("there_ms") - F.col("back_ms")) / 2)
     return (
         least.join(back, ["channel_id", "participant_id", "sender_id"])
         .groupBy("channel_id", "participant_id")
-        .agg(F.count("*").alias("peers"), doubled.alias("doubled"))
-        .select("channel_id", "participant_id", "peers", F.floor(median / 2).alias("offset_ms"))
-    )
-
-
-def clocks_apart(lives: DataFrame, lags: DataFrame) -> DataFrame:
-    """Participants whose clock is far from those of most others."""
-    last = lives.groupBy("channel_id", "participant_id").agg(
-        F.max_by(F.struct("life", F.col("until_ms").alias("at_ms")), "life").alias("last")
-    )
-    detail = F.format_string(APART.replace("{}", "%d"), "offset_ms")
-    return (
-        clock_offsets(lags)
-        .where(F.abs("offset_ms") > MOST_OFFSET_MS)
-        .join(last, ["channel_id", "participant_id"])
-        .select(
-            "channel_id", "participant_id", "last.*", "offset_ms", F.lit("").alias("message_id")
+        .agg(
+            F.count("*").alias("peers"),
+            offset_ms.alias("offset_ms"),
+            _median(-F.col("back_ms")).alias("least_ms"),
+            _median(F.col("there_ms")).alias("most_ms"),
         )
+    )
+
+
+def certain_offsets(facts: DataFrame) -> DataFrame:
+    """By how much each clock is certainly ahead (`clocks.Offset.certain_ms`), where it is."""
+    certain = F.greatest("least_ms", F.lit(0)) + F.least("most_ms", F.lit(0))
+    return (
+        clock_offsets(own_lags(facts))
+        .where("least_ms <= most_ms")
+        .withColumn("ahead_ms", certain)
+        .where("ahead_ms != 0")
+    )
+
+
+def clocks_apart(facts: DataFrame) -> DataFrame:
+    """Participants whose clock is certainly far from those of most others."""
+    last = (
+        table(facts, "Life")
+        .groupBy("channel_id", "participant_id")
+        .agg(F.max_by(F.struct("life", F.col("until_ms").alias("at_ms")), "life").alias("last"))
+    )
+    numbers = ("offset_ms", "least_ms", "most_ms")
+    detail = F.format_string(APART.replace("{}", "%d"), *numbers)
+    return (
+        certain_offsets(facts)
+        .where(F.abs("ahead_ms") > MOST_OFFSET_MS)
+        .join(last, ["channel_id", "participant_id"])
+        .select("channel_id", "participant_id", "last.*", *numbers, F.lit("").alias("message_id"))
         .transform(lambda found: _findings(found, Audit.CLOCK, detail))
     )
+
+
+def _median(value: Column) -> Column:
+    """Of a group and 0, as a clock agrees with itself."""
+    ordered = F.array_sort(F.array_insert(F.collect_list(value), 1, F.lit(0)))
+    return F.get(ordered, F.floor(F.size(ordered) / 2))
 
 
 def _place(position: str) -> Column:

@@ -2,16 +2,27 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
 
-from .clocks import clocks_apart
-from .facts import Delivery, Lag, Outcome, facts_of
-from .findings import SETTLE_MS, Finding
+from .clocks import clock_offsets, clocks_apart, own_lags
+from .facts import Acknowledgement, Delivery, Dispatch, Lag, Outcome, facts_of
+from .findings import SETTLE_MS, Finding, Heard, Judged, Orphan
 from .journals import Participant, journal_files, participants
-from .promises import ids_of_several, twice_at_a_time, undelivered, unequal_logs
+from .promises import (
+    acknowledged_and_lost,
+    ids_of_several,
+    invented,
+    not_sent,
+    orphaned,
+    twice_at_a_time,
+    undelivered,
+    unequal_logs,
+    unknowns,
+    without_journal,
+)
 from .replay import Life
 from .verdict import SetAside, Verdict, counted
 
@@ -24,26 +35,36 @@ def check(
 ) -> Verdict:
     """Judge the journals in files and directories.
 
+    Where there is no journal, nothing is known.
+
     Raises:
         FileNotFoundError: a path that is not there.
-        ValueError: there is no journal.
     """
-    group, nobodys = participants(journal_files(paths))
+    group, nobodys = participants(journal_files(paths, may_be_none=True))
     facts: defaultdict[type, list[Any]] = defaultdict(list)
     for participant in group:
         for fact in facts_of(participant, settle_ms=settle_ms):
             facts[type(fact)].append(fact)
         progress(participant)
     lives, deliveries = facts[Life], facts[Delivery]
-    absent = undelivered(lives, deliveries, facts[Outcome], settle_ms)
+    offsets = clock_offsets(own_lags(facts[Lag], facts[Dispatch]))
+    false = not_sent(lives, deliveries, offsets)
+    absent = undelivered(lives, deliveries, facts[Outcome], false, offsets, settle_ms)
+    unheard = without_journal(lives, facts[Heard])
+    judged = Counter[str]()
+    for each in facts[Judged]:
+        judged[each.audit] += each.cases
     broken, first = counted(
         [
             *facts[Finding],
             *absent.findings,
+            *acknowledged_and_lost(deliveries, facts[Acknowledgement], unheard),
+            *orphaned(deliveries, facts[Orphan], unheard),
+            *invented(false, facts[Dispatch]),
             *ids_of_several(deliveries),
             *unequal_logs(lives, deliveries),
             *twice_at_a_time(lives),
-            *clocks_apart(lives, facts[Lag]),
+            *clocks_apart(lives, offsets),
         ]
     )
     return Verdict(
@@ -53,6 +74,9 @@ def check(
         messages=len({(each.channel_id, each.message_id) for each in deliveries}),
         deliveries=len(deliveries),
         on_the_way=absent.on_the_way,
+        judged=dict(judged),
+        unknown=unknowns(facts[Judged], lives, unheard),
+        without_journal=unheard,
         broken=broken,
         findings=first,
         set_aside=sorted([nobody(path) for path in nobodys] + facts[SetAside]),

@@ -1,48 +1,82 @@
 """How far clocks of participants are apart, from stamps of messages and when they came.
 
-The quickest message from A to B seems to take its latency and what B's clock is ahead of A's; the
-quickest one back its latency less that. Half of the difference is how far B's clock is ahead, as
-far as both ways take equally long (the reckoning of NTP, RFC 5905, section 8).
+A message takes time. So the quickest one from A to B shows by how much B's clock is ahead of A's at
+most, and the quickest one back by how much it is ahead at least: an interval in which the truth is,
+however long the ways are. In the middle of it is the reckoning of NTP (RFC 5905, section 8).
+
+Only what a participant sent itself counts: who repairs a message stamps it with another clock.
 """
 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Sequence
-from typing import Final
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Final, NamedTuple
 
-from .facts import Lag
+from .facts import Dispatch, Lag
 from .findings import Audit, Finding
 from .replay import Life
 
 MOST_OFFSET_MS: Final = 5_000
 """A clock may be so far from those of most others."""
-APART: Final = "the clock is {} ms ahead of most others"
+APART: Final = "the clock is {} ms ahead of most others, {} to {}"
 """How a finding tells of one that is not."""
 
 
-def clock_offsets(lags: Iterable[Lag]) -> dict[tuple[str, str], int]:
-    """By channel and participant how far its clock is ahead of the median one (ms)."""
+class Offset(NamedTuple):
+    """How far a clock is ahead of most others (ms)."""
+
+    offset_ms: int
+    least_ms: int
+    most_ms: int
+
+    @property
+    def certain_ms(self) -> int:
+        """So much at least, in either direction; 0 where it may be right, or was set meanwhile."""
+        if self.least_ms > self.most_ms:
+            return 0
+        return max(self.least_ms, 0) + min(self.most_ms, 0)
+
+
+def own_lags(lags: Iterable[Lag], dispatches: Iterable[Dispatch]) -> list[Lag]:
+    """Those of messages that their sender sent out itself, by its journal."""
+    sent = {(each.channel_id, each.participant_id, each.message_hash) for each in dispatches}
+    return [each for each in lags if (each.channel_id, each.sender_id, each.message_hash) in sent]
+
+
+def clock_offsets(lags: Iterable[Lag]) -> dict[tuple[str, str], Offset]:
+    """By channel and participant, from `own_lags`."""
     least: dict[tuple[str, str, str], int] = {}
     for each in lags:
         pair = each.channel_id, each.participant_id, each.sender_id
         least[pair] = min(each.least_ms, least.get(pair, each.least_ms))
-    doubled: defaultdict[tuple[str, str], list[int]] = defaultdict(list)
+    both: defaultdict[tuple[str, str], list[tuple[int, int]]] = defaultdict(list)
     for (channel_id, participant_id, sender_id), there_ms in least.items():
         back_ms = least.get((channel_id, sender_id, participant_id))
         if back_ms is not None:
-            doubled[channel_id, participant_id].append(there_ms - back_ms)
+            both[channel_id, participant_id].append((there_ms, back_ms))
     return {
-        whose: sorted([0, *each])[len(each) // 2] // 2  # 0: a clock agrees with itself
-        for whose, each in doubled.items()
+        whose: Offset(
+            _median(there_ms - back_ms for there_ms, back_ms in pairs) // 2,
+            _median(-back_ms for _, back_ms in pairs),
+            _median(there_ms for there_ms, _ in pairs),
+        )
+        for whose, pairs in both.items()
     }
 
 
-def clocks_apart(lives: Sequence[Life], lags: Iterable[Lag]) -> Iterator[Finding]:
-    """Participants whose clock is far from those of most others."""
-    offsets = clock_offsets(lags)
+def clocks_apart(
+    lives: Sequence[Life], offsets: Mapping[tuple[str, str], Offset]
+) -> Iterator[Finding]:
+    """Participants whose clock is certainly far from those of most others."""
     last = {life[:2]: life for life in sorted(lives)}
     for whose, life in last.items():
-        offset_ms = offsets.get(whose, 0)
-        if abs(offset_ms) > MOST_OFFSET_MS:
-            yield Finding(Audit.CLOCK.value, *life[:3], "", life.until_ms, APART.format(offset_ms))
+        offset = offsets.get(whose)
+        if offset is not None and abs(offset.certain_ms) > MOST_OFFSET_MS:
+            detail = APART.format(*offset)
+            yield Finding(Audit.CLOCK.value, *life[:3], "", life.until_ms, detail)
+
+
+def _median(values: Iterable[int]) -> int:
+    ordered = sorted([0, *values])  # 0: a clock agrees with itself
+    return ordered[len(ordered) // 2]

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Iterator
+from heapq import heappush, heapreplace
 from itertools import groupby
 from typing import Final, NamedTuple
 
@@ -14,15 +15,22 @@ from reliable_channel.sds.message import Message
 from reliable_channel.sds.options import Limits
 
 from .bloom_filters import Bloom, BloomReview
-from .findings import SETTLE_MS, Finding
+from .findings import SETTLE_MS, Finding, Heard, Judged, Orphan
 from .journals import Participant, lived
 from .lines import SET_ASIDE, WIRE_IN, WIRE_OUT, Line
 from .misbehaviour import Deed
+from .reception import TAKEN
 from .replay import Life, Replay, message_of
 from .verdict import SetAside
 
+LAGS_OF_A_SENDER: Final = 16
+"""So many messages of each sender are looked at, those with the least hashes."""
 MOST_LAGS: Final = Limits().participants
 """Senders whose clock is looked at by one participant, those that came first."""
+
+
+BYTES_LOST: Final = "its bytes stand in a line that could not be read"
+_WIRE: Final = frozenset({WIRE_IN, WIRE_OUT})
 
 
 class Delivery(NamedTuple):
@@ -120,8 +128,9 @@ class Lag(NamedTuple):
     participant_id: str
     life: int
     sender_id: str
+    message_hash: bytes
+    """It shows, with the sender's journal, whether the sender sent this copy or another one did."""
     least_ms: int
-    """Of the quickest one."""
 
 
 Fact = (
@@ -136,6 +145,9 @@ Fact = (
     | Bloom
     | Deed
     | Finding
+    | Judged
+    | Heard
+    | Orphan
     | SetAside
 )
 
@@ -146,22 +158,31 @@ def facts_of(participant: Participant, *, settle_ms: int = SETTLE_MS) -> Iterato
     aside: defaultdict[tuple[str, str], list[int]] = defaultdict(list)
     for life, noted in groupby(lived(*whose, participant.paths), key=lambda noted: noted.life):
         replay, gathering = Replay(*whose, life, settle_ms=settle_ms), _Life((*whose, life))
+        blooms = 0
         for each in noted:
             if each.line.event == SET_ASIDE:
                 aside[each.path, each.line.record or ""].append(each.number)
-            message = _message(each.line)
+            elif each.line.event in _WIRE and each.line.payload is None:
+                aside[each.path, BYTES_LOST].append(each.number)
+            message = message_in(each.line)
             replay.add(each, message)
-            yield from gathering.add(each.line, message)
+            for fact in gathering.add(each.line, message):
+                blooms += isinstance(fact, Bloom) and fact.had > 0
+                yield fact
         if replay.has_begun:
             yield replay.life()
             yield from replay.findings()
+            yield from replay.judged(blooms)
+            yield from replay.heard()
+            yield from replay.orphans()
             yield from gathering.end(replay)
     for (path, reason), numbers in aside.items():
         yield SetAside(path, reason, len(numbers), min(numbers))
 
 
-def _message(line: Line) -> Message | None:
-    return message_of(line.payload) if line.event in (WIRE_IN, WIRE_OUT) else None
+def message_in(line: Line) -> Message | None:
+    """The message that a line carries."""
+    return message_of(line.payload) if line.event in _WIRE else None
 
 
 class _Life:
@@ -176,7 +197,7 @@ class _Life:
         self._requests: Counter[str] = Counter()
         self._responses: Counter[str] = Counter()
         self._traffic: defaultdict[str, Counter[str]] = defaultdict(Counter)
-        self._least_ms: dict[str, int] = {}
+        self._lags: dict[str, list[tuple[int, bytes, int]]] = {}
         self._bloom_filters = BloomReview(whose)
 
     def add(self, line: Line, message: Message | None) -> Iterator[Fact]:
@@ -189,9 +210,10 @@ class _Life:
             case "message_forged":
                 self._logged.pop(message_id, None)
             case "wire_in" if message_hash is not None:
-                if line.outcome in ("delivered", "parked"):
+                if line.outcome in TAKEN:
                     self._sources[message_hash] = line.source or ""
-                    self._lag(line, message, at_ms)
+                if message is not None and (line.outcome in TAKEN or line.outcome == "sync"):
+                    self._lag(line, message, message_hash, at_ms)
             case "wire_out" if message_hash is not None:
                 self._count(line, message)
                 size = len(line.payload or b"")
@@ -233,20 +255,29 @@ class _Life:
                 yield Acknowledgement(*self._whose, message_id, line.at_ms or 0, *when)
         for kind, counts in self._traffic.items():
             yield Traffic(*self._whose, kind, *(counts[name] for name in Traffic._fields[4:]))
-        for sender_id, least_ms in self._least_ms.items():
-            yield Lag(*self._whose, sender_id, least_ms)
+        for sender_id, lags in self._lags.items():
+            for _, message_hash, lag_ms in sorted(lags):
+                yield Lag(*self._whose, sender_id, message_hash, lag_ms)
         yield from replay.misbehaviour
         yield from self._bloom_filters.end()
         for message_id in self._requests.keys() | self._responses.keys():
             requests, responses = self._requests[message_id], self._responses[message_id]
             yield Repair(*self._whose, message_id, requests, responses)
 
-    def _lag(self, line: Line, message: Message | None, at_ms: int) -> None:
-        if line.source == "live" and message is not None and line.timestamp_ns is not None:
-            lag_ms = at_ms - line.timestamp_ns // 1_000_000
-            least_ms = self._least_ms.get(message.sender_id, lag_ms)
-            if message.sender_id in self._least_ms or len(self._least_ms) < MOST_LAGS:
-                self._least_ms[message.sender_id] = min(lag_ms, least_ms)
+    def _lag(self, line: Line, message: Message, message_hash: bytes, at_ms: int) -> None:
+        if line.source != "live" or line.timestamp_ns is None:
+            return
+        lags = self._lags.get(message.sender_id)
+        if lags is None:
+            if len(self._lags) >= MOST_LAGS:
+                return
+            lags = self._lags[message.sender_id] = []
+        place = -int.from_bytes(message_hash[:8])
+        entry = place, message_hash, at_ms - line.timestamp_ns // 1_000_000
+        if len(lags) < LAGS_OF_A_SENDER:
+            heappush(lags, entry)
+        elif place > lags[0][0]:
+            heapreplace(lags, entry)
 
     def _count(self, line: Line, message: Message | None) -> None:
         counts = self._traffic[line.source or ""]

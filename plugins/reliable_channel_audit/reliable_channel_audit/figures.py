@@ -7,7 +7,7 @@ from typing import Final
 from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F
 
-from .audits import MESSAGE, WHOSE, clock_offsets, messages, table
+from .audits import MESSAGE, WHOSE, clock_offsets, messages, own_lags, table
 
 QUANTILES: Final = tuple(n / 20 for n in range(21))
 """At which a curve of latencies is drawn."""
@@ -170,7 +170,7 @@ def lamport_drift(facts: DataFrame) -> DataFrame:
 def clocks(facts: DataFrame) -> DataFrame:
     """How far each participant's clock is ahead of the median one (ms), from the quickest messages
     to and from each of its peers; right by half of what one way is quicker than the other."""
-    return clock_offsets(table(facts, "Lag")).orderBy("channel_id", "participant_id")
+    return clock_offsets(own_lags(facts)).orderBy("channel_id", "participant_id")
 
 
 def members(facts: DataFrame) -> DataFrame:

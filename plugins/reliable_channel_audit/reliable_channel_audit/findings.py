@@ -14,10 +14,14 @@ class Audit(Enum):
     """The promises of a channel, in the order of a report."""
 
     DELIVERY = "delivery"
+    ARRIVED = "arrived"
+    RECEIVED = "received"
     EXACTLY_ONCE = "exactly_once"
     CAUSAL_ORDER = "causal_order"
+    LOG_ORDER = "log_order"
     EQUAL_LOGS = "equal_logs"
     IDS = "ids"
+    REFERENCES = "references"
     ACKNOWLEDGEMENTS = "acknowledgements"
     REPAIR = "repair"
     CLOCK = "clock"
@@ -28,11 +32,15 @@ class Audit(Enum):
 
 PROMISES: Final = {
     Audit.DELIVERY: "every message was delivered to everybody who was there",
-    Audit.EXACTLY_ONCE: "each message was delivered once",
+    Audit.ARRIVED: "logs have what arrived",
+    Audit.RECEIVED: "applications received each message once, whole and in order",
+    Audit.EXACTLY_ONCE: "each message entered a log once",
     Audit.CAUSAL_ORDER: "no message was delivered before one that it refers to",
+    Audit.LOG_ORDER: "each log is in order of Lamport timestamp and id",
     Audit.EQUAL_LOGS: "all logs have one order",
-    Audit.IDS: "an id stands for one message",
-    Audit.ACKNOWLEDGEMENTS: "a proof of receipt was told as an acknowledgement",
+    Audit.IDS: "an id stands for one message, which its sender sent",
+    Audit.REFERENCES: "messages refer to messages that somebody has",
+    Audit.ACKNOWLEDGEMENTS: "messages are acknowledged if, and only if, somebody has them",
     Audit.REPAIR: "repair ends: it rests, and gives up",
     Audit.CLOCK: "clocks go forward, and agree",
     Audit.JOURNALS: "nobody was there twice at a time",
@@ -40,6 +48,47 @@ PROMISES: Final = {
     Audit.BLOOM_FILTERS: "bloom filters have what their sender had of late",
 }
 """What each audit says where it finds nothing."""
+
+
+ESSENTIAL: Final = frozenset(
+    {Audit.DELIVERY, Audit.ARRIVED, Audit.RECEIVED, Audit.EXACTLY_ONCE, Audit.EQUAL_LOGS, Audit.IDS}
+)
+"""Without a case of one of these nothing is known of a channel; others wait for an occasion."""
+
+
+class Judged(NamedTuple):
+    """What an audit looked at in one life, and what it could not judge."""
+
+    channel_id: str
+    participant_id: str
+    life: int
+    audit: str
+    cases: int
+    why: str | None
+    """Why some could not be judged; None where all could."""
+
+
+class Heard(NamedTuple):
+    """A participant, as another one heard it."""
+
+    channel_id: str
+    participant_id: str
+    life: int
+    sender_id: str
+    messages: int
+
+
+class Orphan(NamedTuple):
+    """A reference to a message that this participant does not have in the end."""
+
+    channel_id: str
+    participant_id: str
+    life: int
+    message_id: str
+    """Of the message that is referred to."""
+    first_segment_id: str
+    """Of the message that refers to it."""
+    at_ms: int
 
 
 class Finding(NamedTuple):
@@ -56,3 +105,22 @@ class Finding(NamedTuple):
     at_ms: int
     """Since when."""
     detail: str
+
+
+NOBODY_HAS_IT: Final = "acknowledged, and nobody else has it"
+_SEVERITIES: Final = (
+    (),
+    (Audit.DELIVERY, Audit.IDS, Audit.RECEIVED),
+    (Audit.ARRIVED, Audit.EXACTLY_ONCE, Audit.CAUSAL_ORDER, Audit.ACKNOWLEDGEMENTS),
+    (Audit.LOG_ORDER, Audit.EQUAL_LOGS, Audit.REFERENCES, Audit.JOURNALS),
+    (Audit.REPAIR, Audit.CLOCK, Audit.MEMBERS, Audit.BLOOM_FILTERS),
+)
+
+
+def severity(finding: Finding) -> int:
+    """From 0, the worst, to 4: a sender that was assured of what nobody has; what an application
+    missed or should not have; logs that are wrong; logs that differ; what may lead there."""
+    if finding.detail == NOBODY_HAS_IT:
+        return 0
+    audit = Audit(finding.audit)
+    return next(rank for rank, audits in enumerate(_SEVERITIES) if audit in audits)

@@ -3,8 +3,10 @@ they were lived."""
 
 from __future__ import annotations
 
+import glob
 import gzip
 import json
+import re
 import zlib
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
@@ -15,11 +17,13 @@ from io import BufferedReader
 from itertools import islice
 from os import SEEK_END
 from pathlib import Path
+from sys import maxsize
 from typing import IO, Any, Final, NamedTuple, cast
 
-from reliable_channel.runtime.journal import FORMAT
+from reliable_channel.runtime.journal import FORMAT, UNPACKED_FORMAT
+from reliable_channel.runtime.journal_packing import Unpacker
 
-from .lines import OPENED, SET_ASIDE, Line, line_of, set_aside
+from .lines import CONTINUED, OPENED, SET_ASIDE, Line, line_of, set_aside
 
 ZSTANDARD: Final[Any] = import_module("zstandard") if find_spec("zstandard") else None
 """It comes with the extra [spark]."""
@@ -28,6 +32,9 @@ DAMAGE: Final = (EOFError, OSError, zlib.error, *((ZSTANDARD.ZstdError,) if ZSTA
 PACKED: Final = (".gz", ".zst")
 SUFFIXES: Final = tuple(
     kind + packed for kind in (".jsonl", ".journal") for packed in ("", *PACKED)
+)
+_PART: Final = re.compile(
+    r"(?P<stem>.+)\.(?P<number>\d{4,9})(?P<suffix>\.jsonl|\.journal)(\.gz|\.zst)?"
 )
 TAIL_BYTES: Final = 64 * 1024
 MAX_LINE_BYTES: Final = 32 * 1024 * 1024
@@ -57,24 +64,25 @@ class Participant:
     size_bytes: int
 
 
-def journal_files(paths: Iterable[str | Path]) -> list[Path]:
+def journal_files(paths: Iterable[str | Path], *, may_be_none: bool = False) -> list[Path]:
     """The journals among files and in directories, however deep.
 
     Raises:
         FileNotFoundError: a path that is not there.
-        ValueError: there is no journal at all.
+        ValueError: there is no journal at all, and there must be one.
     """
     files: dict[Path, None] = {}
     places = [Path(path) for path in paths]
     for path in places:
         if path.is_dir():
-            found = (each for each in path.rglob("*") if each.name.endswith(SUFFIXES))
-            files.update(dict.fromkeys(sorted(each for each in found if each.is_file())))
+            found = {each for each in path.rglob("*") if each.name.endswith(SUFFIXES)}
+            files.update(dict.fromkeys(sorted(_once(each for each in found if each.is_file()))))
         elif path.exists():
+            files.update(dict.fromkeys(sorted(_once(_parts_of(path)))))
             files[path] = None
         else:
             raise FileNotFoundError(f"{path} is not there; give journals, or directories of them")
-    if not files:
+    if not files and not may_be_none:
         names = " and ".join(map(str, places)) or "no path"
         raise ValueError(
             f"no journals in {names}; looked for files whose names end with {', '.join(SUFFIXES)}"
@@ -96,11 +104,49 @@ def participants(files: Iterable[Path]) -> tuple[list[Participant], list[Path]]:
         Participant(
             channel_id,
             participant_id,
-            tuple(str(path) for _, path in sorted(found)),
+            tuple(map(str, _in_order(found))),
             sum(path.stat().st_size for _, path in found),
         )
         for (channel_id, participant_id), found in sorted(known.items())
     ], unknown
+
+
+def _in_order(found: Sequence[tuple[int, Path]]) -> list[Path]:
+    """Files by when they begin; parts of one journal by their numbers, whatever the clock did."""
+    began: dict[str, int] = {}
+    for at_ms, path in found:
+        family, _ = _family(path)
+        began[family] = min(at_ms, began.get(family, at_ms))
+
+    def place(path: Path) -> tuple[int, str, int]:
+        family, number = _family(path)
+        return began[family], family, number
+
+    return sorted((path for _, path in found), key=place)
+
+
+def _family(path: Path) -> tuple[str, int]:
+    """The path of the journal that a file is a part of, and which part it is."""
+    part = _PART.fullmatch(path.name)
+    if part is None:
+        return str(path), maxsize
+    return str(path.with_name(part["stem"] + part["suffix"])), int(part["number"])
+
+
+def _parts_of(path: Path) -> Iterator[Path]:
+    """The earlier parts of a journal that was named alone."""
+    for each in path.parent.glob(f"{glob.escape(path.stem)}.*"):
+        if each.name.endswith(SUFFIXES) and _family(each)[0] == str(path):
+            yield each
+
+
+def _once(files: Iterable[Path]) -> Iterator[Path]:
+    """Without parts that are there packed as well: a process was killed when it had packed them."""
+    every = set(files)
+    for path in every:
+        is_part = _PART.fullmatch(path.name) is not None
+        if not (is_part and path.with_name(f"{path.name}.gz") in every):
+            yield path
 
 
 def lived(channel_id: str, participant_id: str, paths: Sequence[str]) -> Iterator[Noted]:
@@ -109,10 +155,13 @@ def lived(channel_id: str, participant_id: str, paths: Sequence[str]) -> Iterato
     A life ends where the participant starts again without its state, and where a second journal
     says that it was there twice at a time.
     """
-    life, last_ms = -1, 0
+    life, last_ms, before = -1, 0, ""
     for path in paths:
         is_first = True
         for number, line in lines_of(channel_id, participant_id, path):
+            if line.event == OPENED and is_first and before and _follows(line, before):
+                line = line._replace(event=CONTINUED)
+                is_first = False
             if line.event == OPENED:
                 overlaps = is_first and (line.at_ms or 0) < last_ms
                 life += life < 0 or overlaps or wanted_from_ms(line) is not None
@@ -120,14 +169,16 @@ def lived(channel_id: str, participant_id: str, paths: Sequence[str]) -> Iterato
             if line.event != SET_ASIDE:
                 last_ms = max(last_ms, line.at_ms or 0)
             yield Noted(path, number, max(life, 0), line)
+        before = Path(path).name
 
 
 def lines_of(channel_id: str, participant_id: str, path: str) -> Iterator[tuple[int, Line]]:
     """The numbered lines of one journal; what is of nobody, of another participant or of another
     version is set aside."""
     why = "before journal_opened: nobody knows whose it is"
+    unpacker = Unpacker()
     for number, text in numbered_texts(Path(path)):
-        line = text if isinstance(text, Line) else line_of(text)
+        line = text if isinstance(text, Line) else line_of(text, unpacker)
         if line.event == OPENED:
             why = _why_not(line, channel_id, participant_id)
         yield number, line if not why or line.event == SET_ASIDE else set_aside(why)
@@ -143,6 +194,12 @@ def settings(opened: Line) -> dict[str, object]:
     """What a session says of itself."""
     values = json.loads(opened.record or "{}")
     return values if isinstance(values, dict) else {}
+
+
+def _follows(opened: Line, before: str) -> bool:
+    """Whether a session goes on here from the file before."""
+    follows = settings(opened).get("follows")
+    return isinstance(follows, str) and follows in (before, f"{before}.gz")
 
 
 def numbered_texts(path: Path) -> Iterator[tuple[int, bytes | Line]]:
@@ -223,7 +280,7 @@ def _first_opened(path: Path) -> tuple[str, str, int] | None:
 def _why_not(opened: Line, channel_id: str, participant_id: str) -> str:
     """Why a session is not read; empty where it is."""
     values = settings(opened)
-    if values.get("format") != FORMAT:
+    if values.get("format") not in (FORMAT, UNPACKED_FORMAT):
         return f"version {values.get('format')!r:.40}; this reads {FORMAT}"
     if (values.get("channel_id"), opened.sender_id) != (channel_id, participant_id):
         return f"of another participant than {participant_id!r:.80}, whose journal this is"

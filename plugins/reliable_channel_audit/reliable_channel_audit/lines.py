@@ -8,14 +8,19 @@ from typing import Annotated, Final, NamedTuple, get_args
 import msgspec
 
 from reliable_channel.events import Event
+from reliable_channel.runtime.journal_packing import Unpacker
 
 OPENED: Final = "journal_opened"
+CONTINUED: Final = "journal_continued"
+"""In place of `journal_opened` where a session goes on in the next part of its journal."""
 CLOSED: Final = "journal_closed"
 LOGGED: Final = "message_logged"
 WIRE_IN: Final = "wire_in"
 WIRE_OUT: Final = "wire_out"
 SET_ASIDE: Final = "set_aside"
 """The event of a line that could not be read; its `record` says why."""
+PLAIN: Final = frozenset({LOGGED, WIRE_IN, WIRE_OUT})
+"""Events of which a line has all that is to be known."""
 KNOWN: Final = frozenset(
     {OPENED, CLOSED, LOGGED, WIRE_IN, WIRE_OUT} | {event.wire_name for event in get_args(Event)}
 )
@@ -32,7 +37,8 @@ class Line(NamedTuple):
     source: str | None = None
     """How a message came or why it went; of an acknowledgement, how it is known."""
     outcome: str | None = None
-    """What became of a message that came (`sds.Outcome`)."""
+    """What became of a message that came (`sds.Outcome`); of a log entry `restored`, of what the
+    application received `redelivered`."""
     message_hash: bytes | None = None
     timestamp_ns: int | None = None
     """By the clock of whoever sent the message."""
@@ -47,7 +53,7 @@ class Line(NamedTuple):
     payload: bytes | None = None
     """Of `wire_in` and `wire_out` an SDS message, of other events its content."""
     record: str | None = None
-    """The line itself, where it has no payload and is no `message_logged`."""
+    """The line itself, where it has no payload and is none of `PLAIN`."""
 
 
 def set_aside(reason: str) -> Line:
@@ -83,23 +89,31 @@ class _Json(msgspec.Struct):
     message_ids: list[str | _Entry] | None = None
     missing: list[str | _Entry] | None = None
     payload: bytes | None = None
+    packed: str | None = None
+    fresh: bool = False
+    redelivered: bool = False
 
 
 _decode: Final = msgspec.json.Decoder(_Json).decode
 
 
-def line_of(text: bytes) -> Line:
-    """Read a line; one that cannot be read becomes one that says why."""
+def line_of(text: bytes, unpacker: Unpacker | None = None) -> Line:
+    """Read a line; one that cannot be read becomes one that says why.
+
+    A payload is None where the `unpacker` has not read the lines that it refers to.
+    """
     try:
-        return _line(_decode(text), text)
+        return _line(_decode(text), text, unpacker)
     except (ValueError, RecursionError) as error:
         return set_aside(_why_not(text, error))
 
 
-def _line(values: _Json, text: bytes) -> Line:
+def _line(values: _Json, text: bytes, unpacker: Unpacker | None) -> Line:
     event, payload = values.event, values.payload
     if event not in KNOWN:
         raise ValueError("unknown event")
+    if unpacker is not None:
+        payload = _unpacked(values, unpacker)
     ids = values.missing if values.message_ids is None else values.message_ids
     return Line(
         event,
@@ -107,7 +121,7 @@ def _line(values: _Json, text: bytes) -> Line:
         values.message_id,
         values.sender_id,
         values.source,
-        values.outcome,
+        "redelivered" if values.redelivered else values.outcome,
         _bytes(values.message_hash or values.retrieval_hint),
         values.timestamp_ns,
         values.lamport_timestamp,
@@ -119,8 +133,19 @@ def _line(values: _Json, text: bytes) -> Line:
         if ids is None
         else [each if isinstance(each, str) else each.message_id for each in ids],
         payload,
-        None if payload is not None or event == LOGGED else text.decode(),
+        None if payload is not None or event in PLAIN else text.decode(),
     )
+
+
+def _unpacked(values: _Json, unpacker: Unpacker) -> bytes | None:
+    if values.fresh or values.event == OPENED:
+        unpacker.begin()
+    if values.packed is None:
+        return values.payload
+    try:
+        return unpacker.unpack(values.packed)
+    except LookupError:
+        return None
 
 
 def _bytes(text: str | None) -> bytes | None:

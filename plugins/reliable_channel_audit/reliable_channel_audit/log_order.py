@@ -33,6 +33,8 @@ class LogOrder:
         self.entries: list[Landed] = []
         self._unknown = 0
         self._evicted = 0
+        self.beyond: Landed | None = None
+        """The first message whose position is beyond the end of the log."""
         self._step = (0, 0)
         """When a step was that let something go, and how much had left the log before it."""
 
@@ -41,6 +43,11 @@ class LogOrder:
 
     def __len__(self) -> int:
         return len(self.entries)
+
+    @property
+    def is_partial(self) -> bool:
+        """Whether there are entries of before the journal began."""
+        return self._unknown > 0
 
     def go_on(self, log_length: int) -> None:
         """Another session begins, with so many entries."""
@@ -64,9 +71,13 @@ class LogOrder:
             self._step = at_ms, self._evicted
             self._evicted = evicted
         place = position + evicted - self._unknown
-        if self._step[0] == at_ms:
+        if self._unknown:  # what is unknown may stand between, so that its position means little
+            place = bisect_left(self.entries, entry)
+        elif self._step[0] == at_ms:
             least = place - evicted + self._step[1]
             place = min(max(bisect_left(self.entries, entry), least), place)
+        if place > len(self.entries):
+            self.beyond = self.beyond or entry
         self.entries.insert(max(0, place), entry)
 
     def forget(self, message_id: str) -> None:

@@ -84,15 +84,16 @@ class Misbehaviour:
             case "message_rejected":
                 reason = str(json.loads(line.record or "{}").get("reason"))
                 if reason in DISHONEST:
-                    self._count(sender_id, f"refused as {reason}", message_id, at_ms)
+                    self.note(sender_id, f"refused as {reason}", message_id, at_ms)
             case "message_forged":
-                self._count(sender_id, "took the id of another message", message_id, at_ms)
+                self.note(sender_id, "took the id of another message", message_id, at_ms)
             case event if event == WIRE_IN and message is not None and message.bloom_filter:
                 if _fill(message.bloom_filter) > MOST_FILL:
                     what = "a bloom filter that has everything"
-                    self._count(message.sender_id, what, message.message_id, at_ms)
+                    self.note(message.sender_id, what, message.message_id, at_ms)
 
-    def _count(self, sender_id: str, what: str, message_id: str, at_ms: int) -> None:
+    def note(self, sender_id: str, what: str, message_id: str, at_ms: int) -> None:
+        """Count a deed."""
         sender = self._names.known_as(sender_id)
         first = self._deeds.get((sender, what))
         if first is None:

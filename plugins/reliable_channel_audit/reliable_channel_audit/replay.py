@@ -6,8 +6,9 @@ a journal is a unit, and a million of them are judged side by side.
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterator
+from itertools import pairwise
 from typing import Any, Final, NamedTuple
 
 from reliable_channel.engine.engine import JOINING_MS
@@ -17,21 +18,18 @@ from reliable_channel.sds.message import Message
 from reliable_channel.sds.repair import MAX_REST
 from reliable_channel.sds.wire import CodecError, NimCodec, SpecCodec
 
-from .findings import SETTLE_MS, Audit, Finding
+from .findings import SETTLE_MS, Audit, Finding, Heard, Judged, Orphan
 from .journals import Noted, settings
 from .lines import OPENED, SET_ASIDE, Line
 from .log_order import Landed, LogOrder
-from .misbehaviour import Misbehaviour, Names
+from .misbehaviour import MOST_SENDERS, Misbehaviour
+from .reception import TAKEN, Reception
 
 BACK_MS: Final = 1_000
 """By so much a clock may seem to go back: what the channel's own clock tolerates."""
-AHEAD_MS: Final = 20_000
-"""By so much a message may be stamped ahead of the receiver's clock: beyond, Store refuses it
-(nwaku)."""
 SPECIFIED: Final = ("both", "sds-r-only")
 """The strategies that ask others as SDS-R has it."""
-_TAKEN: Final = frozenset({"delivered", "parked"})
-_HEARD: Final = _TAKEN | {"sync"}
+_HEARD: Final = TAKEN | {"sync"}
 _CODECS: Final = (SpecCodec(), NimCodec())
 _DEFAULTS: Final = ChannelOptions()
 
@@ -78,27 +76,40 @@ class Replay:
         self._last_ms = self._until_ms = 0
         self._options: dict[str, Any] = {}
         self._log = LogOrder()
-        self._seen: set[str] = set()
+        self._seen: dict[str, tuple[int, int]] = {}
+        """Of what entered the log: its Lamport timestamp, and which one it was."""
         self._histories: dict[bytes, list[str]] = {}
         """Of messages that came and are not logged yet, by message hash."""
         self._early: defaultdict[str, list[tuple[str, int]]] = defaultdict(list)
         """By a message that is not here: those logged that refer to it, and when they were."""
         self._presumed: set[str] = set()
+        self._lost: dict[str, tuple[str, int]] = {}
+        """Messages that were declared lost, by which message that refers to them, and when."""
         self._requests: dict[str, list[str]] = {}
         """The messages of own requests of which nothing was told yet."""
         self._unproven: set[str] = set()
         self._proven: dict[str, int] = {}
         """Own messages that others were seen to have, and since when."""
         self._asked: defaultdict[str, list[int]] = defaultdict(list)
-        self._ahead: set[str] = set()
-        """Names of those whose stamps were ahead; one finding each."""
-        self._names = Names()
+        self._cases: Counter[Audit] = Counter()
+        self._unjudged: dict[Audit, str] = {}
+        self._heard: Counter[str] = Counter()
+        self._hashes: dict[bytes, str] = {}
+        """Message ids by the hashes that they went or came under."""
+        self._hinted: set[str] = set()
+        """Messages whose retrieval hints were looked at."""
+        self._unproven_told: list[tuple[str, int]] = []
+        """Own messages that were acknowledged by a reference which did not arrive, and when."""
+        self._unseen: set[str] = set()
+        """Own messages to which nothing that arrived refers."""
+        self._reception = Reception()
         self.misbehaviour = Misbehaviour(self._whose)
         self._found: list[Finding] = []
 
     def add(self, noted: Noted, message: Message | None) -> None:
         """Read a line, and the message that it carries."""
         line = noted.line
+        self._reception.add(line, message)
         if line.event == SET_ASIDE or line.at_ms is None:
             return
         if line.event == OPENED:
@@ -113,14 +124,22 @@ class Replay:
         match line.event:
             case "wire_in":
                 self._came(line, message, line.at_ms)
+            case "wire_out" if message is not None and line.message_hash is not None:
+                self._hashes[line.message_hash] = message.message_id
+                if line.source == "content":
+                    self._went(message, line.at_ms)
             case "message_logged":
                 self._logged(line, message_id, line.at_ms)
             case "message_forged":
-                self._seen.discard(message_id)
+                self._seen.pop(message_id, None)
                 self._log.forget(message_id)
             case "sending_message":
                 self._requests[message_id] = []
-            case "message_acknowledged" | "delivery_failed" | "send_failed":
+            case "message_acknowledged":
+                request = self._requests.pop(message_id, None)
+                if request and line.source == "causal_history" and self._unseen.issuperset(request):
+                    self._unproven_told.append((message_id, line.at_ms))
+            case "delivery_failed" | "send_failed":
                 self._requests.pop(message_id, None)
             case "repair_requested":
                 for asked_id in line.message_ids or ():
@@ -154,7 +173,46 @@ class Replay:
             )
             for deed in self.misbehaviour
         )
-        return [*self._found, *self._not_told(), *self._without_end(), *deeds]
+        remarks = (self._finding(*remark) for remark in self._reception.remarks())
+        alone = (*self._not_told(), *self._told_without_proof(), *self._without_end())
+        return [*self._found, *remarks, *alone, *self._out_of_order(), *deeds]
+
+    def judged(self, blooms: int) -> Iterator[Judged]:
+        """How much each audit looked at here, and what it could not judge; of bloom filters so
+        many."""
+        self._cases[Audit.BLOOM_FILTERS] = blooms
+        reception = self._reception
+        own = len(self._seen) - reception.arrivals
+        self._cases[Audit.DELIVERY] = self._cases[Audit.ARRIVED] = reception.arrivals
+        self._cases[Audit.RECEIVED] = reception.receptions
+        self._cases[Audit.EXACTLY_ONCE] = len(self._seen)
+        self._cases[Audit.LOG_ORDER] = 0 if self._log.is_partial else len(self._log)
+        self._cases[Audit.REFERENCES] = self._cases[Audit.CAUSAL_ORDER]
+        self._cases[Audit.ACKNOWLEDGEMENTS] = max(own, 0)
+        self._cases[Audit.EQUAL_LOGS] = self._cases[Audit.IDS] = len(self._seen)
+        self._cases[Audit.REPAIR] = len(self._asked)
+        self._cases[Audit.JOURNALS] = 1
+        unjudged = dict(reception.unjudged()) | self._unjudged
+        for audit in Audit:
+            yield Judged(*self._whose, audit.value, self._cases[audit], unjudged.get(audit))
+
+    def heard(self) -> Iterator[Heard]:
+        """Who was heard."""
+        for sender_id, messages in self._heard.items():
+            yield Heard(*self._whose, sender_id, messages)
+
+    def orphans(self) -> Iterator[Orphan]:
+        """References to what is not here in the end; not those that a newcomer may take for older
+        than what it asked for."""
+        if self._log.is_partial:
+            return
+        for reference, early in self._early.items():
+            message_id, at_ms = early[0]
+            if reference not in self._presumed and at_ms + self._settle_ms <= self._until_ms:
+                yield Orphan(*self._whose, reference, message_id, at_ms)
+        for reference, (message_id, at_ms) in self._lost.items():
+            if reference not in self._seen:
+                yield Orphan(*self._whose, reference, message_id, at_ms)
 
     def _opened(self, noted: Noted, at_ms: int) -> None:
         values = settings(noted.line)
@@ -162,6 +220,8 @@ class Replay:
         length = values.get("log_length")
         self._options = options if isinstance(options, dict) else {}
         self._log.go_on(length if isinstance(length, int) else 0)
+        self._reception.is_plain = self._is_plain()
+        self._reception.is_damaged |= self._log.is_partial
         if self.has_begun:
             return
         self.has_begun = True
@@ -174,25 +234,33 @@ class Replay:
         if self._option("history") != "all":
             self._presume_until_ms = at_ms + JOINING_MS
 
+    def _is_plain(self) -> bool:
+        is_spec = self._option("wire_profile") == "spec"
+        whole = self._option("segmentation") in (("none", "profile") if is_spec else ("none",))
+        return whole and self._option("encryption_order") != "encrypt-then-sds"
+
     def _option(self, name: str) -> Any:
         return self._options.get(name, getattr(_DEFAULTS, name))
 
     def _came(self, line: Line, message: Message | None, at_ms: int) -> None:
-        if line.outcome not in _HEARD or message is None:
+        if message is None or line.outcome == "own":
             return
         causal_ids = message.causal_ids
-        if line.outcome in _TAKEN and line.message_hash is not None:
+        self._unseen.difference_update(causal_ids)
+        if line.message_hash is not None:
+            self._hashes[line.message_hash] = message.message_id
+        self._cases[Audit.MEMBERS] += 1
+        if line.outcome not in _HEARD:
+            return
+        if message.sender_id in self._heard or len(self._heard) < MOST_SENDERS:
+            self._heard[message.sender_id] += 1
+        self._cases[Audit.CLOCK] += 1
+        self._hints(message, at_ms)
+        if line.outcome in TAKEN and line.message_hash is not None:
             self._histories[line.message_hash] = list(causal_ids)
         for message_id in self._unproven.intersection(causal_ids):
             self._unproven.discard(message_id)
             self._proven[message_id] = at_ms
-        ahead_ms = (line.timestamp_ns or 0) // 1_000_000 - at_ms
-        if ahead_ms > AHEAD_MS:
-            sender = self._names.known_as(message.sender_id)
-            if sender not in self._ahead:
-                self._ahead.add(sender)
-                detail = f"{sender}: stamps {ahead_ms} ms ahead of this clock"
-                self._find(Audit.CLOCK, message.message_id, at_ms, detail)
 
     def _logged(self, line: Line, message_id: str, at_ms: int) -> None:
         entry = Landed(
@@ -203,7 +271,7 @@ class Replay:
         )
         if line.outcome == "restored":
             if message_id not in self._seen:
-                self._seen.add(message_id)
+                self._seen[message_id] = entry.lamport_timestamp, len(self._seen)
                 self._log.restore(entry)
             return
         if message_id in self._seen:
@@ -212,18 +280,60 @@ class Replay:
         self._log.land(entry, line.position or 0, line.evicted or 0, at_ms)
         if line.first_segment_id is not None:
             self._unproven.add(message_id)
+            self._unseen.add(message_id)
             if line.first_segment_id in self._requests:
                 self._requests[line.first_segment_id].append(message_id)
         elif line.message_hash is not None:
-            lost = set(line.message_ids or ())
-            for dependency in self._histories.pop(line.message_hash, ()):
-                if dependency not in self._seen and dependency not in lost:
-                    self._refers_to_unknown(message_id, dependency, at_ms)
-        self._seen.add(message_id)
+            self._refers(line, message_id, line.message_hash, at_ms)
+        self._seen[message_id] = entry.lamport_timestamp, len(self._seen)
         for early_id, early_ms in self._early.pop(message_id, ()):
             if message_id not in self._presumed:
                 detail = f"delivered before {message_id}, to which it refers"
                 self._find(Audit.CAUSAL_ORDER, early_id, early_ms, detail)
+
+    def _refers(self, line: Line, message_id: str, message_hash: bytes, at_ms: int) -> None:
+        """A message of others was logged: what it refers to must be there, and before it."""
+        history = self._histories.pop(message_hash, None)
+        if history is None:
+            why = "what a message refers to is not in the journal"
+            self._unjudged |= {Audit.CAUSAL_ORDER: why, Audit.REFERENCES: why}
+            return
+        lost = set(line.message_ids or ())
+        self._cases[Audit.CAUSAL_ORDER] += len(history)
+        for dependency in history:
+            seen = self._seen.get(dependency)
+            if dependency in lost:
+                self._lost.setdefault(dependency, (message_id, at_ms))
+            elif seen is None:
+                self._refers_to_unknown(message_id, dependency, at_ms)
+            elif seen[0] >= (line.lamport_timestamp or 0):
+                what = "a Lamport timestamp that is not after those it refers to"
+                self.misbehaviour.note(line.sender_id or "", what, message_id, at_ms)
+
+    def _went(self, message: Message, at_ms: int) -> None:
+        """An own message refers to what was in the log before it."""
+        own = self._seen.get(message.message_id)
+        if own is None:
+            return
+        self._cases[Audit.CAUSAL_ORDER] += len(message.causal_ids)
+        for dependency in message.causal_ids:
+            seen = self._seen.get(dependency)
+            if seen is None:
+                self._early[dependency].append((message.message_id, at_ms))
+            elif seen[1] > own[1]:
+                detail = f"delivered before {dependency}, to which it refers"
+                self._find(Audit.CAUSAL_ORDER, message.message_id, at_ms, detail)
+
+    def _hints(self, message: Message, at_ms: int) -> None:
+        """A retrieval hint must not be that of another message."""
+        for place, message_id in enumerate(message.causal_ids):
+            if message_id in self._hinted:
+                continue
+            self._hinted.add(message_id)
+            hint = message.causal_history[place].retrieval_hint
+            if hint is not None and self._hashes.get(hint, message_id) != message_id:
+                what = "a retrieval hint of another message"
+                self.misbehaviour.note(message.sender_id, what, message.message_id, at_ms)
 
     def _refers_to_unknown(self, message_id: str, dependency: str, at_ms: int) -> None:
         """A newcomer may take what it does not know for older than what it asked for."""
@@ -240,6 +350,29 @@ class Replay:
                 if since_ms + self._settle_ms <= self._until_ms:
                     detail = "others have it, and no acknowledgement was told"
                     yield self._finding(Audit.ACKNOWLEDGEMENTS, request_id, since_ms, detail)
+
+    def _told_without_proof(self) -> Iterator[Finding]:
+        """Own messages acknowledged by a reference, and none arrived."""
+        if self._reception.is_damaged:
+            if self._unproven_told:
+                self._unjudged[Audit.ACKNOWLEDGEMENTS] = "lines of the journal cannot be read"
+            return
+        for message_id, at_ms in self._unproven_told:
+            detail = "acknowledged by a reference that did not arrive"
+            yield self._finding(Audit.ACKNOWLEDGEMENTS, message_id, at_ms, detail)
+
+    def _out_of_order(self) -> Iterator[Finding]:
+        """The first place at which the log is not in order of Lamport timestamp and id."""
+        if self._log.beyond is not None:
+            detail = "its position is beyond the end of the log"
+            yield self._finding(
+                Audit.LOG_ORDER, self._log.beyond.message_id, self._until_ms, detail
+            )
+        for one, other in pairwise(self._log):
+            if one.key > other.key:
+                detail = f"in the log before {other.message_id}, after which it belongs"
+                yield self._finding(Audit.LOG_ORDER, one.message_id, self._until_ms, detail)
+                return
 
     def _without_end(self) -> Iterator[Finding]:
         """Messages that were asked for more often than attempts and rests allow.

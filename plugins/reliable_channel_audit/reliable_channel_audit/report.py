@@ -20,12 +20,17 @@ from .findings import PROMISES, Audit
 from .plots import Line, Panel, PlotsUnavailable, draw
 from .schemas import FINDING
 from .sources.batches import arrow_schema
-from .verdict import Verdict
+from .verdict import NO_CASE, Value, Verdict
 
 MOST_ROWS: Final = 200
 """Of a table, on the page; the Parquet files have all."""
 TIMES: Final = {"at_ms": "since", "opened_ms": "joined", "owed_from_ms": "wants from"}
 """Columns that are times, which the page gives in UTC."""
+HEADLINES: Final = {
+    Value.KEPT: "Every promise that was put to the test was kept",
+    Value.BROKEN: "Broken promises",
+    Value.UNKNOWN: "It is not known whether all promises were kept",
+}
 PAGE: Final = """<!doctype html>
 <html lang="en"><head><meta charset="utf-8"><title>{title}</title>
 <meta name="viewport" content="width=device-width"><style>
@@ -37,6 +42,7 @@ th, td {{ text-align: left; padding: .2rem .7rem .2rem 0; border-bottom: 1px sol
   white-space: nowrap }}
 td.number {{ text-align: right; font-variant-numeric: tabular-nums }}
 .kept {{ color: #00694b }} .broken {{ color: #b3001b; font-weight: 600 }} .about {{ color: #555 }}
+.unknown {{ color: #8a5a00 }}
 svg {{ max-width: 100%; height: auto }}
 </style></head><body>
 {body}
@@ -117,8 +123,7 @@ def write_report(
 
 
 def _promises(found: Verdict) -> Iterator[str]:
-    verdict = ("kept", "Every promise was kept") if found.holds else ("broken", "Broken promises")
-    yield f'<h1 class="{verdict[0]}">{verdict[1]}</h1>'
+    yield f'<h1 class="{found.value.value}">{HEADLINES[found.value]}</h1>'
     logs = "one log" if found.logs == 1 else f"{found.logs} different logs"
     yield (
         f"<p>{found.participants} participants with {found.lives} logs, {found.messages:,} "
@@ -126,10 +131,13 @@ def _promises(found: Verdict) -> Iterator[str]:
         "still on their way at the end.</p><table>"
     )
     for audit in Audit:
-        times = found.broken.get(audit.value, 0)
-        word = "kept" if not times else "broken"
-        count = "kept" if not times else f"broken {times:,} times"
-        yield f'<tr><td>{escape(PROMISES[audit])}</td><td class="{word}">{count}</td></tr>'
+        value = found.of(audit)
+        count = {
+            Value.KEPT: f"kept ({found.judged.get(audit.value, 0):,} cases)",
+            Value.BROKEN: f"broken {found.broken.get(audit.value, 0):,} times",
+            Value.UNKNOWN: f"unknown: {escape(found.unknown.get(audit.value, NO_CASE))}",
+        }[value]
+        yield f'<tr><td>{escape(PROMISES[audit])}</td><td class="{value.value}">{count}</td></tr>'
     yield "</table>"
 
 

@@ -93,7 +93,7 @@ TRAFFIC: Final = _table(
     causal_history_bytes=NUMBER,
 )
 REPAIR: Final = _table(**_WHOSE, message_id=TEXT, requests=NUMBER, responses=NUMBER)
-LAG: Final = _table(**_WHOSE, sender_id=TEXT, least_ms=NUMBER)
+LAG: Final = _table(**_WHOSE, sender_id=TEXT, message_hash=BYTES, least_ms=NUMBER)
 BLOOM: Final = _table(
     **_WHOSE,
     message_id=TEXT,
@@ -110,6 +110,9 @@ BLOOM: Final = _table(
 )
 DEED: Final = _table(**_WHOSE, sender=TEXT, what=TEXT, message_id=TEXT, at_ms=NUMBER, times=NUMBER)
 FINDING: Final = _table(audit=TEXT, **_WHOSE, message_id=TEXT, at_ms=NUMBER, detail=TEXT)
+JUDGED: Final = _table(**_WHOSE, audit=TEXT, cases=NUMBER, why=TEXT)
+HEARD: Final = _table(**_WHOSE, sender_id=TEXT, messages=NUMBER)
+ORPHAN: Final = _table(**_WHOSE, message_id=TEXT, first_segment_id=TEXT, at_ms=NUMBER)
 SET_ASIDE: Final = _table(path=TEXT, reason=TEXT, lines=NUMBER, first_line=NUMBER)
 
 FACTS: Final = {
@@ -124,6 +127,9 @@ FACTS: Final = {
     "Bloom": BLOOM,
     "Deed": DEED,
     "Finding": FINDING,
+    "Judged": JUDGED,
+    "Heard": HEARD,
+    "Orphan": ORPHAN,
     "SetAside": SET_ASIDE,
 }
 """By the name of the type of `facts.py` whose fields they hold."""

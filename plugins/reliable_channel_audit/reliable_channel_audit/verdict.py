@@ -5,12 +5,25 @@ from __future__ import annotations
 import json
 from collections import Counter
 from dataclasses import asdict, dataclass, field
+from enum import Enum
 from typing import Final, NamedTuple
 
-from .findings import Finding
+from .findings import ESSENTIAL, Audit, Finding, severity
 
 MOST_FINDINGS: Final = 1_000
 """So many findings of an audit are told one by one; all are counted."""
+
+
+NO_CASE: Final = "no case"
+"""Of a promise that waits for an occasion, as repair does, that alone leaves nothing unknown."""
+
+
+class Value(Enum):
+    """Whether a promise was kept."""
+
+    KEPT = "kept"
+    BROKEN = "broken"
+    UNKNOWN = "unknown"
 
 
 class SetAside(NamedTuple):
@@ -37,6 +50,12 @@ class Verdict:
     """Messages in logs, own ones included."""
     on_the_way: int = 0
     """Pairs of message and participant for which it is too early to say."""
+    judged: dict[str, int] = field(default_factory=dict)
+    """How many cases each audit looked at."""
+    unknown: dict[str, str] = field(default_factory=dict)
+    """By audit why it is not known whether its promise was kept."""
+    without_journal: list[tuple[str, str]] = field(default_factory=list)
+    """Channel and name of the participants that were heard and left no journal."""
     broken: dict[str, int] = field(default_factory=dict)
     """How often each promise was broken, by audit."""
     findings: list[Finding] = field(default_factory=list)
@@ -44,15 +63,35 @@ class Verdict:
     set_aside: list[SetAside] = field(default_factory=list)
 
     @property
+    def value(self) -> Value:
+        """What all audits together find."""
+        if any(self.broken.values()):
+            return Value.BROKEN
+        essential = any(self.unknown.get(audit.value) for audit in ESSENTIAL)
+        partial = any(why != NO_CASE for why in self.unknown.values())
+        return Value.UNKNOWN if essential or partial or not self.participants else Value.KEPT
+
+    def of(self, audit: Audit) -> Value:
+        """What one audit finds."""
+        if self.broken.get(audit.value):
+            return Value.BROKEN
+        is_unknown = audit.value in self.unknown or not self.judged.get(audit.value)
+        return Value.UNKNOWN if is_unknown else Value.KEPT
+
+    @property
     def holds(self) -> bool:
-        """Whether no promise was broken."""
-        return not any(self.broken.values())
+        """Whether every promise that was put to the test was kept, and it is known."""
+        return self.value is Value.KEPT
 
     def to_json(self) -> str:
         """The whole, for programs."""
         values = asdict(self)
         values["holds"] = self.holds
-        values["findings"] = [each._asdict() for each in self.findings]
+        values["value"] = self.value.value
+        values["judged"] = {audit: self.judged[audit] for audit in sorted(self.judged)}
+        values["findings"] = [
+            each._asdict() | {"severity": severity(each)} for each in self.findings
+        ]
         values["set_aside"] = [each._asdict() for each in self.set_aside]
         return json.dumps(values, indent=1)
 

@@ -1,7 +1,7 @@
-"""Why a message was not sealed. It does not go out then: there is no way back to plain text.
+"""Why a message was not encrypted. It does not go out then: there is no way back to plain text.
 
 EncryptionError
-├── KeyExhausted  the key sealed as many messages as it may: rotate it
+├── KeyExhausted  the key encrypted as many messages as it may: rotate it
 └── NonceRefused  the random source is broken: it repeats itself or gives the wrong length
 
 What cannot be opened is `reliable_channel.encryption.DecryptionFailed`, and a key or an option that
@@ -12,11 +12,11 @@ from reliable_channel.errors import ReliableChannelError
 
 
 class EncryptionError(ReliableChannelError):
-    """Root of what sealing raises."""
+    """Root of what encryption raises."""
 
 
 class KeyExhausted(EncryptionError):
-    """The key sealed as many messages as it may; `rotate` to a new one."""
+    """The key encrypted as many messages as it may; `rotate` to a new one."""
 
 
 class NonceRefused(EncryptionError):

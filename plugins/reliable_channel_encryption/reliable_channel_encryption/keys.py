@@ -29,7 +29,7 @@ tenths of a second a guess. Other figures would be other keys, so they are no op
 class Secret:
     """A key of 32 bytes that its `repr` and `str` do not show, and that is not pickled.
 
-    It counts what was sealed with it, so share one object among the channels that share the key.
+    It counts what was encrypted with it, so share one object among the channels that share the key.
 
     Raises:
         ValueError: the key does not have 32 bytes.
@@ -69,9 +69,9 @@ class Secret:
     def from_password(cls, password: str, salt: bytes) -> Self:
         """The key that scrypt derives from a password; equal password and salt make an equal key.
 
-        It takes a few tenths of a second and 128 MiB on purpose: anybody who saw a message can try
-        passwords on it at that price. Prefer `generate` wherever a key can be stored. Unicode is
-        normalised (NFC), so that it does not matter which keyboard typed an accent.
+        It takes a few tenths of a second and 128 MiB on purpose: every program that saw a message
+        can try passwords on it at that price. Prefer `generate` wherever a key can be stored.
+        Unicode is normalised (NFC), so that it does not matter which keyboard typed an accent.
 
         Args:
             password: what the participants know.
@@ -93,7 +93,7 @@ class Secret:
 
     @property
     def sealed(self) -> int:
-        """How many messages were sealed with this object."""
+        """How many messages were encrypted with this object."""
         return self._nonces.drawn
 
     def new_nonce(
@@ -102,7 +102,7 @@ class Secret:
         """A nonce that this object has not given lately, counted as one message.
 
         Raises:
-            KeyExhausted: `max_messages` were sealed.
+            KeyExhausted: `max_messages` were encrypted.
             NonceRefused: the random source repeats itself or gives the wrong length.
         """
         return self._nonces.draw(random, max_messages=max_messages)
@@ -115,7 +115,7 @@ class Secret:
 
 
 class Keyring:
-    """The key to seal with, and older or coming ones that are only opened with.
+    """The key to encrypt with, and older or coming ones that are only opened with.
 
     Raises:
         ValueError: a key is there twice.

@@ -15,7 +15,7 @@ NONCE_BYTES: Final = 12
 """The nonce of AES-GCM (SP 800-38D, 8.2) and ChaCha20-Poly1305 (RFC 8439, 2.8)."""
 
 MAX_MESSAGES: Final = 2**32
-"""How many messages one key may seal with random nonces (SP 800-38D, 8.3)."""
+"""How many messages one key may encrypt with random nonces (SP 800-38D, 8.3)."""
 
 REMEMBERED_NONCES: Final = 4096
 """How many nonces are kept to be compared with new ones (0.75 MB a key); then the oldest is
@@ -36,7 +36,7 @@ class NonceLedger:
         """A nonce for the next message.
 
         Raises:
-            KeyExhausted: the key sealed `max_messages` messages.
+            KeyExhausted: the key encrypted `max_messages` messages.
             NonceRefused: the source repeats itself, or does not give as many bytes as asked for. It
                 is not asked again: what repeats once is no random source.
         """

@@ -6,10 +6,10 @@ An envelope is 38 bytes longer than what it holds:
     algorithm  1 byte    1 AES-256-GCM, 2 ChaCha20-Poly1305
     key id     8 bytes   sha256("reliable-channel key id" + key), its beginning
     nonce     12 bytes   random
-    sealed               as long as the message, then a tag of 16 bytes
+    encrypted               as long as the message, then a tag of 16 bytes
 
 The first four fields and the context are authenticated as associated data (RFC 5116). The first
-three of them choose the cipher, so that what is for others is told apart by one look-up.
+three of them choose the cipher, so that what is for others is recognized by one look-up.
 """
 
 import secrets
@@ -39,21 +39,21 @@ OVERHEAD_BYTES: Final = HEADER_BYTES + TAG_BYTES
 
 
 class SymmetricEncryption:
-    """Seals with the current key of a ring and opens with any of them; for `encryption=` of a
+    """Encrypts with the current key of a ring and opens with any of them; for `encryption=` of a
     channel.
 
     The work is done where it is awaited: it takes microseconds, less than going to a thread would.
 
     Args:
         keys: the participants' keys.
-        algorithm: what to seal with; both are opened. AES-256-GCM is the faster one where the
+        algorithm: what to encrypt with; both are opened. AES-256-GCM is the faster one where the
             processor has instructions for it, ChaCha20-Poly1305 elsewhere.
         random: where nonces come from; given a length, it gives that many random bytes.
         context: what a message belongs to, such as the channel id. It does not travel, and what was
-            sealed in another context is not opened, even if the key is the same.
-        max_messages: how many messages each key may seal here, at most 2^32. That limit of the
-            algorithms holds for all who seal with a key together, and over restarts; give each of
-            many, or of those that restart often, a part of it.
+            encrypted in another context is not opened, even if the key is the same.
+        max_messages: how many messages each key may encrypt here, at most 2^32. That limit of the
+            algorithms holds for all participants that encrypt with a key together, and over
+            restarts; give each of many, or of those that restart often, a part of it.
 
     Raises:
         ValueError: an unknown algorithm, or a limit outside 1 to 2^32.
@@ -94,10 +94,10 @@ class SymmetricEncryption:
         }
 
     async def encrypt(self, content: bytes) -> bytes:
-        """Seal a message with the current key.
+        """Encrypt a message with the current key.
 
         Raises:
-            KeyExhausted: the key sealed as many messages as it may.
+            KeyExhausted: the key encrypted as many messages as it may.
             NonceRefused: the random source is broken.
         """
         nonce = self._keys.current.new_nonce(self._random, max_messages=self._max_messages)
@@ -109,8 +109,8 @@ class SymmetricEncryption:
         """Open a message with the key that it names.
 
         Raises:
-            DecryptionFailed: it is no envelope, is sealed with a key or in a context that is not
-                ours, or was tampered with.
+            DecryptionFailed: it is not an envelope, or is encrypted with a key or in a context that
+                is not ours, or was tampered with.
         """
         cipher = self._ciphers.get(payload[:PREFIX_BYTES])
         if cipher is None:

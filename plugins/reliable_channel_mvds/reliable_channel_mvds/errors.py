@@ -23,8 +23,8 @@ class UnknownGroup(MvdsError, LookupError):
 
 
 class TooManyRepeats(MvdsError):
-    """The same body was given to the same group so often that there is no timestamp left for an id
-    of its own."""
+    """The same body was given to the same group so often that there is no timestamp left for
+    another id."""
 
 
 class NodeFull(MvdsError):

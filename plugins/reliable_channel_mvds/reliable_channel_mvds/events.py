@@ -1,4 +1,4 @@
-"""What a node tells its owner."""
+"""The events that a node emits."""
 
 from dataclasses import dataclass
 from enum import Enum
@@ -40,7 +40,7 @@ class MessageReceived:
     timestamp: int
     body: bytes
     peer_id: PeerId
-    """Who gave it; it may come from somebody else."""
+    """The peer that gave it; its author may be another one."""
 
 
 @dataclass(frozen=True, slots=True)

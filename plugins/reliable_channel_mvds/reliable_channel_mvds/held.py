@@ -1,7 +1,7 @@
 """The messages a node holds, and the ids of those that it held.
 
 A message that some peer waits for is kept. The others are kept for as long as there is room, since
-a peer that lost its state may ask again; after that only the id is, to tell duplicates.
+a peer that lost its state may ask again; after that only the id is, to recognize duplicates.
 """
 
 from collections.abc import Callable, Iterator
@@ -23,7 +23,7 @@ MESSAGES: Final = Table(
         ("unknown_fields", "BLOB"),
     ),
 )
-"""Where there is no group, only the id is known. The number tells which is older."""
+"""Where there is no group, only the id is known. The number shows which is older."""
 
 
 class HeldMessages:
@@ -32,7 +32,7 @@ class HeldMessages:
     Args:
         limits: where that is.
         recorder: gets a row for each message.
-        forgotten: is told the limit and the id of each message that makes room.
+        forgotten: is called with the limit and the id of each message that makes room.
     """
 
     def __init__(
@@ -83,7 +83,7 @@ class HeldMessages:
         return None
 
     def add(self, message_id: MessageId, message: Message) -> None:
-        """Hold a message, for which room was made; nobody waits for it yet."""
+        """Keep a message, for which room was made; no peer waits for it yet."""
         self._messages[message_id] = message
         self._idle[message_id] = None
         self.size_bytes += _size(message)

@@ -5,7 +5,8 @@ from hashlib import sha256
 from typing import Final, NewType
 
 PeerId = NewType("PeerId", bytes)
-"""Who a peer is, as the transport below proves it; in the reference a public key of 65 bytes."""
+"""A peer's identity, as the transport below proves it; in the reference a public key of 65
+bytes."""
 GroupId = NewType("GroupId", bytes)
 MessageId = NewType("MessageId", bytes)
 
@@ -54,7 +55,7 @@ class GroupOffer:
 
 @dataclass(frozen=True, slots=True)
 class Payload:
-    """What one peer tells another one in an epoch."""
+    """What one peer sends another one in an epoch."""
 
     acks: tuple[MessageId, ...] = ()
     """The sender holds these."""

@@ -3,9 +3,9 @@
 Sans-I/O. The owner calls `append`, `receive` and, when `next_deadline_ms()` has come,
 `on_deadline`, each with the time, which must not go back; then it sends what `outgoing()` hands out
 and takes note of what `events()` hands out. Nothing else changes state, and nothing here reads a
-clock, draws a random number of its own, or waits.
+clock, draws a random number except from `random`, or waits.
 
-Who a peer is must be proven by what is below (Secure Transport).
+The layer below must prove the identity of a peer (Secure Transport).
 """
 
 from collections import deque
@@ -31,7 +31,7 @@ from .wire import SEED, WireProfile, room_of
 _T = TypeVar("_T")
 
 MAX_SECONDS_AHEAD: Final = 60
-"""How far the timestamp of a repeated body may run ahead to get an id of its own."""
+"""How far the timestamp of a repeated body may run ahead to get its own id."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,7 +136,7 @@ class MvdsNode:
         where None.
 
         With `broadcast` the owner sends the message itself, once to all of them, where the
-        transport can do that; here it is repeated alone, to those who do not acknowledge it. Then
+        transport can do that; here it is repeated alone, to those that do not acknowledge it. Then
         there need not be any peers yet.
 
         Raises:
@@ -172,7 +172,7 @@ class MvdsNode:
         return message_id
 
     def offer_held(self, group_id: GroupId, peer_id: PeerId, now_ms: int) -> None:
-        """Offer a peer, who is new or was away for long, the messages of a group that are held: as
+        """Offer a peer that is new or was away for long the messages of a group that are kept: as
         many of them as half of `records_per_peer`, the newest ones."""
         state = self._state
         state.advance(now_ms)
@@ -183,7 +183,7 @@ class MvdsNode:
             state.give(peer_id, message_id, Mode.INTERACTIVE)
 
     def withdraw(self, message_id: MessageId) -> None:
-        """Give a message to nobody any more, but to those who ask for it."""
+        """Give a message only to peers that ask for it, from now on."""
         for record in self._state.records.of_message(message_id):
             self._state.drop(record)
 
@@ -196,8 +196,8 @@ class MvdsNode:
         self._receiver.receive(peer_id, data)
 
     def overhear(self, peer_id: PeerId, data: bytes, now_ms: int) -> None:
-        """Take note of a payload from a peer to somebody else, on a transport where such is heard:
-        what the peer has need not be given to it."""
+        """Take note of a payload from a peer to another participant, on a transport where such is
+        heard: what the peer has need not be given to it."""
         self._state.advance(now_ms)
         self._receiver.overhear(peer_id, data)
 
@@ -264,8 +264,8 @@ class MvdsNode:
     def _new_message(
         self, group_id: GroupId, body: bytes, timestamp: int
     ) -> tuple[Message, MessageId]:
-        """A message with an id of its own. Equal bodies in a second would have one id, and be one
-        message for everybody (as they are in the reference): the later one is a second younger."""
+        """A message with its own id. Equal bodies in a second would have one id, and be one
+        message for all (as they are in the reference): the later one is a second younger."""
         fields = self._state.profile.own_message_fields
         for ahead in range(MAX_SECONDS_AHEAD + 1):
             message = Message(group_id, timestamp + ahead, body, fields)

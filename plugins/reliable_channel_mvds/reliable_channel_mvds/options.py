@@ -77,7 +77,7 @@ class NodeOptions:
     """How received messages are given to the other peers of the group; None: not at all. The
     reference offers them in either mode, for most peers will have them."""
     relay_delay: int = 0
-    """Epochs that pass before that, time to learn who has the message already. The reference has
+    """Epochs that pass before that, time to learn which peers have the message. The reference has
     none."""
     epoch_ms: int = 300
     """A peer is sent at most one payload in an epoch. As in status-go."""

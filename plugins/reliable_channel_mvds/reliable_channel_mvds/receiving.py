@@ -45,8 +45,8 @@ class Receiver:
                 self._take(peer_id, payload)
 
     def overhear(self, peer_id: PeerId, data: bytes) -> None:
-        """Take what a payload for somebody else proves: its sender holds what it acknowledges,
-        offers and gives."""
+        """Take what a payload for another participant proves: its sender holds what it
+        acknowledges, offers and gives."""
         state = self._state
         if peer_id not in state.groups or len(data) > state.options.limits.received_payload_bytes:
             return
@@ -136,7 +136,7 @@ class Receiver:
         self._relay(message_id, message, {peer_id, *holders})
 
     def _relay(self, message_id: MessageId, message: Message, holders: set[PeerId]) -> None:
-        """Pass a message on to the peers of its group who have not shown that they have it."""
+        """Pass a message on to the peers of its group that have not shown that they have it."""
         state, limits = self._state, self._state.options.limits
         if (mode := state.options.relay) is None:
             return

@@ -1,5 +1,5 @@
-"""The `state` of the specification: records of what is to be sent to whom, how often it was, and at
-which epoch it may be again.
+"""The `state` of the specification: records of what is to be sent to which peer, how often it was,
+and at which epoch it may be again.
 
 A peer has at most one record for a message: it is offered, given, or asked for.
 """

@@ -50,7 +50,7 @@ class Sender:
         return min((epoch for epoch in epochs if epoch is not None), default=None)
 
     def send_due(self) -> None:
-        """Make the payloads that are due. Whatever comes up later in an epoch is for the next one,
+        """Make the payloads that are due. What comes up later in an epoch is for the next one,
         so that there is one payload to a peer in each."""
         state = self._state
         if (due := self.next_epoch()) is None or due > state.epoch:

@@ -97,7 +97,7 @@ class NodeState:
         self.records.add(record)
 
     def drop(self, record: Record) -> None:
-        """Let a record go; a message that nobody waits for may make room from now on."""
+        """Remove a record; a message without waiting peers may make room from now on."""
         self.records.remove(record.peer_id, record.message_id)
         if record.gives and not self.records.giving_to(record.message_id):
             self.held.idle(record.message_id)

@@ -23,7 +23,7 @@ class Identities(Protocol):
 
 
 class DidKeys:
-    """Every `sender_id` is the `did:key` of its own key: nobody has to know anybody beforehand.
+    """Every `sender_id` is the `did:key` of its signing key: participants may be strangers.
 
     A key that leaked is given up together with the id.
     """
@@ -38,10 +38,10 @@ class DidKeys:
 
 
 class KnownKeys:
-    """A list of participants and their keys, each a `did:key`; who is not in it proves nothing.
+    """A list of participants and their keys, each a `did:key`; others prove nothing.
 
     Raises:
-        ValueError: a text that is no `did:key` of Ed25519.
+        ValueError: a text other than a `did:key` of Ed25519.
     """
 
     def __init__(self, keys: Mapping[str, Iterable[str]]) -> None:
@@ -56,7 +56,7 @@ class KnownKeys:
         as long as old messages may come from Store or from other participants.
 
         Raises:
-            ValueError: a text that is no `did:key` of Ed25519; nothing has changed then.
+            ValueError: a text other than a `did:key` of Ed25519; nothing has changed then.
         """
         self._keys[sender_id] = tuple(public_key_of(did) for did in dids)
 

@@ -19,7 +19,7 @@ class SigningKey:
     __slots__ = ("_private", "did")
 
     did: str
-    """The public key, which may be told to anybody: `did:key:z6Mk…`."""
+    """The public key, which may be published: `did:key:z6Mk…`."""
 
     def __init__(self, key: bytes) -> None:
         key = bytes(memoryview(key))  # refuses text and numbers

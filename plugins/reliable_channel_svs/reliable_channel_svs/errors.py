@@ -1,7 +1,7 @@
 """What can go wrong.
 
 SvsError
-├── TlvError            bytes are not what they should be (whoever sent them is wrong)
+├── TlvError            bytes are not what they should be (their sender is wrong)
 ├── InvalidName         a text or a component that cannot be a name
 ├── SequenceExhausted   this bootstrap time has no sequence number left
 ├── SignatureRefused    a packet is not signed as the group's trust demands

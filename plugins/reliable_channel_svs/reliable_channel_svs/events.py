@@ -1,4 +1,4 @@
-"""What happened in a group, as the state machine tells it."""
+"""The events of a group, as the state machine emits them."""
 
 from dataclasses import dataclass
 from enum import Enum
@@ -8,7 +8,7 @@ from .name import Name
 
 @dataclass(frozen=True, slots=True)
 class PublicationsKnown:
-    """A node has publications that were not known of yet; whoever wants them fetches them."""
+    """A node has publications that were not known of yet; fetch those that you want."""
 
     name: Name
     bootstrap_time: int
@@ -34,7 +34,7 @@ class VectorIgnored:
 
 @dataclass(frozen=True, slots=True)
 class OwnNameClaimed:
-    """Somebody says that we published what we did not: an earlier self whose state was lost, a
+    """A member says that we published what we did not: an earlier self whose state was lost, a
     second process under our name, or a liar."""
 
     bootstrap_time: int

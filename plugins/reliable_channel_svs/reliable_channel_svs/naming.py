@@ -55,7 +55,7 @@ class Naming:
         return name.append(number_component(VERSION, 0))  # SvsALO: objects never change
 
     def parse_publication(self, name: Name) -> PublicationName | None:
-        """What a name means; None if it is no publication of this group."""
+        """What a name means; None if it is not a publication of this group."""
         group, components = self.group.components, name.components
         if self.scheme == "svs-alo":
             if not components or component_number(components[-1], VERSION) != 0:

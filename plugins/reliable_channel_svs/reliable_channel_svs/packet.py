@@ -151,7 +151,7 @@ def make_data(
 
 
 def decode_data(wire: bytes | memoryview) -> Data:
-    """Read a Data packet, whatever its signature is.
+    """Read a Data packet with any kind of signature.
 
     Raises:
         TlvError: it is none.

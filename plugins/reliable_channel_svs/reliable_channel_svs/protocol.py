@@ -1,9 +1,9 @@
 """The state machine of one node in one group: State Vector Sync, version 3.
 
 Sans-I/O. The owner calls `publish`, `receive` and, when `next_deadline_ms()` has come,
-`on_deadline`, each with the time; then it sends what `outgoing()` hands out, tells the application
+`on_deadline`, each with the time; then it sends what `outgoing()` hands out, gives the application
 what `events()` hands out, and writes what `changes()` hands out before either. Nothing else changes
-state, and nothing here reads a clock, draws a random number of its own, or waits.
+state, and nothing here reads a clock, draws a random number except from `random`, or waits.
 
 Paragraph numbers in comments are those of the specification (2025-01-04).
 """
@@ -62,7 +62,7 @@ class Changes:
 class SvsProtocol:
     """One node of one group.
 
-    Whoever starts again gives the `bootstrap_time` and the `vector` of before. Without a bootstrap
+    After a restart give the `bootstrap_time` and the `vector` of before. Without a bootstrap
     time it takes `now_ms` for one, as a node must that lost its own (§3, Bootstrap Time).
 
     `random` returns floats in [0, 1).
@@ -107,10 +107,10 @@ class SvsProtocol:
     # -- inputs ------------------------------------------------------------------------------------
 
     def publish(self, now_ms: int, *, announce: bool = True) -> Publication:
-        """Take the next sequence number and let everybody know (§4.2).
+        """Take the next sequence number and announce it (§4.2).
 
-        The Data must be there before `outgoing()` is sent: others ask for it at once. Who brings it
-        to everybody by itself may leave the vector for later (`announce=False`).
+        The Data must be there before `outgoing()` is sent: others ask for it at once. A caller that
+        brings it to all by itself may leave the vector for later (`announce=False`).
 
         Raises:
             SequenceExhausted: the last number of this bootstrap time is taken.
@@ -166,7 +166,7 @@ class SvsProtocol:
             self._enter_suppression(incoming, now_ms)
 
     def heard_of(self, name: Name, bootstrap_time: int, seq: int, now_ms: int) -> bool:
-        """Take note of a publication that came by itself, before any vector told of it.
+        """Take note of a publication that came by itself, before any vector announced it.
 
         Return False where it is left out: its bootstrap time is too far ahead, or a limit reached.
         """
@@ -222,7 +222,7 @@ class SvsProtocol:
     # -- inside ------------------------------------------------------------------------------------
 
     def _update(self, incoming: StateVector, now_ms: int) -> None:
-        """§4.5: take over what is newer, and remember of whom and when."""
+        """§4.5: take over what is newer, and remember from which node and when."""
         for name in incoming:
             if not self._has_room_for(name):
                 continue

@@ -1,7 +1,7 @@
 """Signatures of Data packets, and whose are taken.
 
 A `Signer` makes them; a `Trust` says which ones a group takes. DigestSha256 proves that a packet
-arrived whole and nothing about who made it.
+arrived whole and nothing about its author.
 """
 
 import hmac
@@ -59,7 +59,7 @@ class Trust(Protocol):
 
 
 class DigestSigner:
-    """DigestSha256: everybody can make one."""
+    """DigestSha256: every node can make one."""
 
     signature_type = DIGEST_SHA256
     key_name: Name | None = None
@@ -95,7 +95,7 @@ class HmacSigner:
 
 
 class Ed25519Signer:
-    """Ed25519 from a seed of 32 bytes; `key_name` tells others which key it is."""
+    """Ed25519 from a seed of 32 bytes; `key_name` names the key to others."""
 
     signature_type = ED25519
 

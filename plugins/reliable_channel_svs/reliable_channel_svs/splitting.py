@@ -9,7 +9,7 @@ rule here: a vector is sent in parts, back to back, each a valid vector by itsel
 
 A receiver that follows the specification needs to know nothing of this. The first part puts it in
 Suppression State, the others are merged into its `MergedStateVector`, and when the timer ends the
-merge is complete and nobody answers. One that answers the first part costs an extra packet.
+merge is complete and there is no answer. One that answers the first part costs an extra packet.
 """
 
 from collections.abc import Iterator, Mapping

@@ -97,7 +97,7 @@ class StateVector:
         return next(self.outdated_names(other), None) is not None
 
     def copy(self) -> "StateVector":
-        """A vector of its own with the same content."""
+        """A separate vector with the same content."""
         return StateVector(self._entries)
 
     def __iter__(self) -> Iterator[Name]:

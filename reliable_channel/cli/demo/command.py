@@ -1,4 +1,4 @@
-"""The demo's story: start, talk while the network loses, wait until all logs are equal, tell."""
+"""The demo: start, talk while the network loses, wait until all logs are equal, report."""
 
 import os
 import sys
@@ -21,12 +21,15 @@ from .view import NEXT, progress, summary
 
 NAMES: Final = ("alice", "bob", "carol", "dave", "erin")
 LONER: Final = "erin"
-"""The one who is cut off for a while."""
+"""The participant that is cut off for a while."""
 WITHOUT_STORE: Final = ("carol", "dave")
-"""Those who recover through other participants alone, so that repair has something to show."""
+"""Participants that recover through others alone, so that repair has something to show."""
 CHANNEL: Final = "demo"
 ANSWER_TIMEOUT_S: Final = 10
 """For the participants' last words, once the time of the demo is over."""
+DUE_S: Final = 11
+"""With journals the participants stay so long once all is delivered: `check` and `audit` judge a
+message when all were there for 10 s afterwards."""
 MORE_TIME: Final = "more time may help: --timeout"
 QUICK: Final = {
     "sync-min-interval-ms": 2_000,
@@ -105,6 +108,9 @@ class Story:
                     await self._start(stack, tasks)
                     await self._talk()
                     await self._wait_until_equal(total)
+                    if self._journals is not None:
+                        self._headline = f"all logs are equal; {DUE_S} s more for the journals"
+                        await anyio.sleep(DUE_S)
                 live.update(progress(self._peers, total, self._headline))
             took_s = anyio.current_time() - began_s
             if not self._has_started():

@@ -20,7 +20,7 @@ class DemoError(RuntimeError):
 
 
 class PeerProcess:
-    """One participant in a process of its own, and what it has told."""
+    """One participant in a separate process, and what it has printed."""
 
     def __init__(self, name: str, process: Process) -> None:
         self.name = name
@@ -64,7 +64,7 @@ class PeerProcess:
         await self.stopped.wait()
 
     async def listen(self) -> None:
-        """Follow what the participant tells.
+        """Follow what the participant prints.
 
         Raises:
             DemoError: its process ended before `stop`.

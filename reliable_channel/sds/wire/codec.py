@@ -1,6 +1,6 @@
 """What the codecs of all dialects share: their contract and their limits."""
 
-from collections.abc import Sized
+from collections.abc import Sequence
 from typing import Final, Protocol
 
 from ..message import HistoryEntry, Message
@@ -8,7 +8,7 @@ from ..message import HistoryEntry, Message
 MAX_MESSAGE_BYTES: Final = 1024 * 1024
 """A longer message is refused undecoded; Waku itself carries no more than 150 KiB."""
 MAX_HISTORY_ENTRIES: Final = 10_000
-"""Two bytes on the wire are enough for an entry, so their number has a limit of its own."""
+"""Two bytes on the wire are enough for an entry, so their number has a separate limit."""
 MAX_ID_BYTES: Final = 1024
 
 
@@ -41,7 +41,7 @@ class Codec(Protocol):
         ...
 
     def assemble(self, message: Message, causal_history: bytes) -> bytes:
-        """Write `message` with an already encoded causal history in place of its own.
+        """Write `message` with an already encoded causal history.
 
         Raises:
             CodecError: the dialect cannot express it.
@@ -53,14 +53,22 @@ class Codec(Protocol):
         ...
 
 
-def check_counts(causal_history: Sized, repair_request: Sized) -> None:
+class KnownEntries(Protocol):
+    """Entries of causal histories whose encoded form is known (`causal_history.py`)."""
+
+    def common(self, data: bytes, start: int, end_of_first: int) -> tuple[Sequence[str], int]:
+        """The ids of the encoded entries from `start` on that are known, and where they end;
+        `end_of_first` is the end of the first entry."""
+        ...
+
+
+def check_counts(entries: int) -> None:
     """Refuse too many history entries before anything is made of them: half a million fit into a
     message of 1 MiB.
 
     Raises:
         CodecError: too many.
     """
-    entries = len(causal_history) + len(repair_request)
     if entries > MAX_HISTORY_ENTRIES:
         raise CodecError(f"{entries} history entries; at most {MAX_HISTORY_ENTRIES} are read")
 
@@ -70,7 +78,7 @@ class HasIds(Protocol):
 
     @property
     def sender_id(self) -> str:
-        """Who sent it."""
+        """Its sender."""
 
     @property
     def message_id(self) -> str:

@@ -46,11 +46,30 @@ def field_2_is_varint(data: bytes) -> bool:
         return False
 
 
+def first_field(data: bytes, tag: int) -> tuple[int, int] | None:
+    """Where the first length-delimited field with a tag of one byte starts and ends; None where
+    there is none, or anything but numbers and such fields with short tags comes before it."""
+    at = 0
+    try:
+        for _ in range(_MAX_SNIFFED_FIELDS):
+            start, found = at, data[at]
+            if found > 0x7F or found & 7 not in (_VARINT, _LENGTH_DELIMITED):
+                return None
+            value, at = _varint(data, at + 1)
+            if found & 7 == _LENGTH_DELIMITED:
+                at += value
+            if found == tag:
+                return start, at
+    except IndexError:
+        pass
+    return None
+
+
 def parsed(kind: type[_M], data: bytes, nested: Collection[int] = ()) -> _M:
     """Read a message as nim-sds does, which skips fields of number 0.
 
     Raises:
-        DecodeError: it is no protobuf, even without such fields.
+        DecodeError: it is not protobuf, even without such fields.
     """
     try:
         return kind.FromString(data)

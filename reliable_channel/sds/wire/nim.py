@@ -66,19 +66,19 @@ class NimCodec:
         """Write one message; the fields stand in ascending order, as nim-sds writes them.
 
         Raises:
-            CodecError: an ephemeral message, or a Lamport timestamp that is no whole second from 0
-                to 2^63 - 1.
+            CodecError: an ephemeral message, or a Lamport timestamp other than a whole second from
+                0 to 2^63 - 1.
         """
         causal_history = nim_sds_pb2.Message()
         _fill(causal_history.causal_history, message.causal_history)
         return self.assemble(message, causal_history.SerializeToString())
 
     def assemble(self, message: Message, causal_history: bytes) -> bytes:
-        """Write `message` with an already encoded causal history in place of its own.
+        """Write `message` with an already encoded causal history.
 
         Raises:
-            CodecError: an ephemeral message, or a Lamport timestamp that is no whole second from 0
-                to 2^63 - 1.
+            CodecError: an ephemeral message, or a Lamport timestamp other than a whole second from
+                0 to 2^63 - 1.
         """
         head = nim_sds_pb2.Message(
             message_id=raw(message.message_id),
@@ -116,7 +116,7 @@ def _message(message: nim_sds_pb2.Message) -> Message:
     for name in _REQUIRED:
         if not message.HasField(name):
             raise CodecError(f"{name} is absent; nim-sds requires it")
-    check_counts(message.causal_history, message.repair_request)
+    check_counts(len(message.causal_history) + len(message.repair_request))
     if message.lamport_timestamp > MAX_LAMPORT_S:
         raise CodecError(f"lamport_timestamp {message.lamport_timestamp} s is 2^63 or more")
     return Message(

@@ -88,6 +88,67 @@ class LogRoot(_message.Message):
 Global___LogRoot: _TypeAlias = LogRoot  # noqa: Y015
 
 @_typing.final
+class ListedIds(_message.Message):
+    """Messages of a log, from second `start` up to and without second `end` of Lamport time: of each the
+    first 8 bytes of sha256("<lamport_timestamp> <message_id>").
+    """
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    START_FIELD_NUMBER: _builtins.int
+    END_FIELD_NUMBER: _builtins.int
+    HASHES_FIELD_NUMBER: _builtins.int
+    start: _builtins.int
+    end: _builtins.int
+    hashes: _builtins.bytes
+    def __init__(
+        self,
+        *,
+        start: _builtins.int = ...,
+        end: _builtins.int = ...,
+        hashes: _builtins.bytes = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["end", b"end", "hashes", b"hashes", "start", b"start"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___ListedIds: _TypeAlias = ListedIds  # noqa: Y015
+
+@_typing.final
+class Reconciling(_message.Message):
+    """What reconciles logs: roots of parts of the sender's log, lists of what it has in others, and
+    messages as they were first broadcast.
+    """
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    ROOTS_FIELD_NUMBER: _builtins.int
+    LISTS_FIELD_NUMBER: _builtins.int
+    BUNDLE_FIELD_NUMBER: _builtins.int
+    @_builtins.property
+    def roots(self) -> _containers.RepeatedCompositeFieldContainer[Global___LogRoot]: ...
+    @_builtins.property
+    def lists(self) -> _containers.RepeatedCompositeFieldContainer[Global___ListedIds]: ...
+    @_builtins.property
+    def bundle(self) -> _containers.RepeatedScalarFieldContainer[_builtins.bytes]: ...
+    def __init__(
+        self,
+        *,
+        roots: _abc.Iterable[Global___LogRoot] | None = ...,
+        lists: _abc.Iterable[Global___ListedIds] | None = ...,
+        bundle: _abc.Iterable[_builtins.bytes] | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["bundle", b"bundle", "lists", b"lists", "roots", b"roots"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___Reconciling: _TypeAlias = Reconciling  # noqa: Y015
+
+@_typing.final
 class Message(_message.Message):
     DESCRIPTOR: _descriptor.Descriptor
 
@@ -99,6 +160,8 @@ class Message(_message.Message):
     BLOOM_FILTER_FIELD_NUMBER: _builtins.int
     REPAIR_REQUEST_FIELD_NUMBER: _builtins.int
     CONTENT_FIELD_NUMBER: _builtins.int
+    RECONCILING_FIELD_NUMBER: _builtins.int
+    IS_TUNED_FIELD_NUMBER: _builtins.int
     LOG_ROOT_FIELD_NUMBER: _builtins.int
     SIGNATURE_FIELD_NUMBER: _builtins.int
     sender_id: _builtins.str
@@ -107,6 +170,10 @@ class Message(_message.Message):
     lamport_timestamp: _builtins.int
     bloom_filter: _builtins.bytes
     content: _builtins.bytes
+    is_tuned: _builtins.bool
+    """Not of the specification: the sender tunes itself, and has a bloom filter here only since it
+    hears other implementations (docs/auto.md).
+    """
     signature: _builtins.bytes
     """Not of the specification: a proof of `sender_id`, over all bytes of the message before this
     field, which comes last (docs/signing.md). Peers that do not know the number skip it.
@@ -115,6 +182,10 @@ class Message(_message.Message):
     def causal_history(self) -> _containers.RepeatedCompositeFieldContainer[Global___HistoryEntry]: ...
     @_builtins.property
     def repair_request(self) -> _containers.RepeatedCompositeFieldContainer[Global___HistoryEntry]: ...
+    @_builtins.property
+    def reconciling(self) -> Global___Reconciling:
+        """Not of the specification: what reconciles logs (docs/auto.md)."""
+
     @_builtins.property
     def log_root(self) -> Global___LogRoot:
         """Not of the specification: what the log of a sync message's sender is compared by
@@ -132,21 +203,27 @@ class Message(_message.Message):
         bloom_filter: _builtins.bytes | None = ...,
         repair_request: _abc.Iterable[Global___HistoryEntry] | None = ...,
         content: _builtins.bytes | None = ...,
+        reconciling: Global___Reconciling | None = ...,
+        is_tuned: _builtins.bool | None = ...,
         log_root: Global___LogRoot | None = ...,
         signature: _builtins.bytes | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["_bloom_filter", b"_bloom_filter", "_content", b"_content", "_lamport_timestamp", b"_lamport_timestamp", "_log_root", b"_log_root", "_signature", b"_signature", "bloom_filter", b"bloom_filter", "content", b"content", "lamport_timestamp", b"lamport_timestamp", "log_root", b"log_root", "signature", b"signature"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_bloom_filter", b"_bloom_filter", "_content", b"_content", "_is_tuned", b"_is_tuned", "_lamport_timestamp", b"_lamport_timestamp", "_log_root", b"_log_root", "_reconciling", b"_reconciling", "_signature", b"_signature", "bloom_filter", b"bloom_filter", "content", b"content", "is_tuned", b"is_tuned", "lamport_timestamp", b"lamport_timestamp", "log_root", b"log_root", "reconciling", b"reconciling", "signature", b"signature"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_bloom_filter", b"_bloom_filter", "_content", b"_content", "_lamport_timestamp", b"_lamport_timestamp", "_log_root", b"_log_root", "_signature", b"_signature", "bloom_filter", b"bloom_filter", "causal_history", b"causal_history", "channel_id", b"channel_id", "content", b"content", "lamport_timestamp", b"lamport_timestamp", "log_root", b"log_root", "message_id", b"message_id", "repair_request", b"repair_request", "sender_id", b"sender_id", "signature", b"signature"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_bloom_filter", b"_bloom_filter", "_content", b"_content", "_is_tuned", b"_is_tuned", "_lamport_timestamp", b"_lamport_timestamp", "_log_root", b"_log_root", "_reconciling", b"_reconciling", "_signature", b"_signature", "bloom_filter", b"bloom_filter", "causal_history", b"causal_history", "channel_id", b"channel_id", "content", b"content", "is_tuned", b"is_tuned", "lamport_timestamp", b"lamport_timestamp", "log_root", b"log_root", "message_id", b"message_id", "reconciling", b"reconciling", "repair_request", b"repair_request", "sender_id", b"sender_id", "signature", b"signature"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     _WhichOneofReturnType__bloom_filter: _TypeAlias = _typing.Literal["bloom_filter"]  # noqa: Y015
     _WhichOneofArgType__bloom_filter: _TypeAlias = _typing.Literal["_bloom_filter", b"_bloom_filter"]  # noqa: Y015
     _WhichOneofReturnType__content: _TypeAlias = _typing.Literal["content"]  # noqa: Y015
     _WhichOneofArgType__content: _TypeAlias = _typing.Literal["_content", b"_content"]  # noqa: Y015
+    _WhichOneofReturnType__is_tuned: _TypeAlias = _typing.Literal["is_tuned"]  # noqa: Y015
+    _WhichOneofArgType__is_tuned: _TypeAlias = _typing.Literal["_is_tuned", b"_is_tuned"]  # noqa: Y015
     _WhichOneofReturnType__lamport_timestamp: _TypeAlias = _typing.Literal["lamport_timestamp"]  # noqa: Y015
     _WhichOneofArgType__lamport_timestamp: _TypeAlias = _typing.Literal["_lamport_timestamp", b"_lamport_timestamp"]  # noqa: Y015
     _WhichOneofReturnType__log_root: _TypeAlias = _typing.Literal["log_root"]  # noqa: Y015
     _WhichOneofArgType__log_root: _TypeAlias = _typing.Literal["_log_root", b"_log_root"]  # noqa: Y015
+    _WhichOneofReturnType__reconciling: _TypeAlias = _typing.Literal["reconciling"]  # noqa: Y015
+    _WhichOneofArgType__reconciling: _TypeAlias = _typing.Literal["_reconciling", b"_reconciling"]  # noqa: Y015
     _WhichOneofReturnType__signature: _TypeAlias = _typing.Literal["signature"]  # noqa: Y015
     _WhichOneofArgType__signature: _TypeAlias = _typing.Literal["_signature", b"_signature"]  # noqa: Y015
     @_typing.overload
@@ -154,9 +231,13 @@ class Message(_message.Message):
     @_typing.overload
     def WhichOneof(self, oneof_group: _WhichOneofArgType__content) -> _WhichOneofReturnType__content | None: ...
     @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__is_tuned) -> _WhichOneofReturnType__is_tuned | None: ...
+    @_typing.overload
     def WhichOneof(self, oneof_group: _WhichOneofArgType__lamport_timestamp) -> _WhichOneofReturnType__lamport_timestamp | None: ...
     @_typing.overload
     def WhichOneof(self, oneof_group: _WhichOneofArgType__log_root) -> _WhichOneofReturnType__log_root | None: ...
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__reconciling) -> _WhichOneofReturnType__reconciling | None: ...
     @_typing.overload
     def WhichOneof(self, oneof_group: _WhichOneofArgType__signature) -> _WhichOneofReturnType__signature | None: ...
 

@@ -1,5 +1,5 @@
-"""Where a signature stands in an encoded message of any dialect: last, as a field that peers who do
-not know its number skip. So what it covers is simply all that stands before it."""
+"""Where a signature stands in an encoded message of any dialect: last, as a field that peers that
+do not know its number skip. So what it covers is simply all that stands before it."""
 
 from . import sds_pb2
 

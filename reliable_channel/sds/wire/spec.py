@@ -5,22 +5,23 @@ may be put together from encoded pieces: that is how a causal history of 200 ent
 `join` to send.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from operator import attrgetter
 from typing import TYPE_CHECKING, Final
 
 from google.protobuf.message import DecodeError
 
-from ..log_root import FINGERPRINT_BYTES, LogRoot
+from ..log_root import FINGERPRINT_BYTES, ListedIds, LogRoot, Reconciling
 from ..message import HistoryEntry, LazyHistory, Message
 from . import sds_pb2
-from .codec import MAX_MESSAGE_BYTES, CodecError, check_counts, check_ids
-from .fields import field_2_is_varint
+from .codec import MAX_MESSAGE_BYTES, CodecError, KnownEntries, check_counts, check_ids
+from .fields import field_2_is_varint, first_field
 
 if TYPE_CHECKING:
     from google.protobuf.internal.containers import RepeatedCompositeFieldContainer
 
 _MESSAGE_ID: Final = attrgetter("message_id")
+_CAUSAL_ENTRY_TAG: Final = sds_pb2.Message.CAUSAL_HISTORY_FIELD_NUMBER << 3 | 2
 MAX_LAMPORT_TIMESTAMP: Final = 2**64 - 1
 
 
@@ -31,44 +32,56 @@ class SpecCodec:
         """Whether field 2 is not a number, or absent."""
         return not field_2_is_varint(data)
 
-    def decode(self, data: bytes) -> Message:
-        """Read one message.
+    def decode(self, data: bytes, known: KnownEntries | None = None) -> Message:
+        """Read one message; of its causal history, entries that are `known` need no decoding.
 
         Raises:
             CodecError: not protobuf, text that is not UTF-8, neither Lamport timestamp nor content,
                 or a field beyond its limit.
         """
-        raw = self.parse(data)
+        _check_length(data)
+        known_ids: Sequence[str] = ()
+        rest = data
+        if known is not None and (place := first_field(data, _CAUSAL_ENTRY_TAG)) is not None:
+            known_ids, end = known.common(data, *place)
+            rest = data[: place[0]] + data[end:]
+        raw = self.parse(rest, len(known_ids))
         has = raw.HasField
-        causal = raw.causal_history
+        ids = [*known_ids, *map(_MESSAGE_ID, raw.causal_history)]
+
+        def entry(place: int) -> HistoryEntry:
+            if (later := place - len(known_ids)) >= 0:
+                return _entry(raw.causal_history[later])
+            return _entry(sds_pb2.Message.FromString(data).causal_history[place])
+
         return Message(
             raw.sender_id,
             raw.message_id,
             raw.channel_id,
             raw.lamport_timestamp if has("lamport_timestamp") else None,
-            LazyHistory(list(map(_MESSAGE_ID, causal)), lambda i: _entry(causal[i]))
-            if causal
-            else (),
+            LazyHistory(ids, entry, known=len(known_ids)) if ids else (),
             raw.bloom_filter if has("bloom_filter") else None,
             tuple(map(_entry, raw.repair_request)) if raw.repair_request else (),
             raw.content if has("content") else None,
             raw.signature if has("signature") else None,
             _root(raw.log_root) if has("log_root") else None,
+            _reconciling(raw.reconciling) if has("reconciling") else None,
+            raw.is_tuned,
         )
 
-    def parse(self, data: bytes) -> sds_pb2.Message:
-        """The protobuf message of what `decode` reads, for whoever needs some fields of many.
+    def parse(self, data: bytes, known_entries: int = 0) -> sds_pb2.Message:
+        """The protobuf message of what `decode` reads, for code that needs a few of its fields.
+        That many entries of its causal history are left out.
 
         Raises:
             CodecError: as `decode`.
         """
-        if len(data) > MAX_MESSAGE_BYTES:
-            raise CodecError(f"{len(data)} bytes; at most {MAX_MESSAGE_BYTES} are decoded")
+        _check_length(data)
         try:
             raw = sds_pb2.Message.FromString(data)
         except DecodeError as error:
             raise CodecError(f"not an SDS message: {error}") from error
-        check_counts(raw.causal_history, raw.repair_request)
+        check_counts(known_entries + len(raw.causal_history) + len(raw.repair_request))
         if not (raw.HasField("lamport_timestamp") or raw.content):
             raise CodecError("neither lamport_timestamp nor content is set: no kind of SDS message")
         check_ids(raw)
@@ -85,7 +98,7 @@ class SpecCodec:
         return self.assemble(message, causal_history.SerializeToString())
 
     def assemble(self, message: Message, causal_history: bytes) -> bytes:
-        """Write `message` with an already encoded causal history in place of its own.
+        """Write `message` with an already encoded causal history.
 
         Raises:
             CodecError: a Lamport timestamp outside 0 to 2^64 - 1.
@@ -103,6 +116,8 @@ class SpecCodec:
             bloom_filter=message.bloom_filter,
             content=message.content,
             log_root=_raw_root(message.log_root),
+            reconciling=_raw_reconciling(message.reconciling),
+            is_tuned=message.is_tuned or None,
             signature=message.signature,
         )
         _fill(tail.repair_request, message.repair_request)
@@ -115,6 +130,11 @@ class SpecCodec:
         return message.SerializeToString()
 
 
+def _check_length(data: bytes) -> None:
+    if len(data) > MAX_MESSAGE_BYTES:
+        raise CodecError(f"{len(data)} bytes; at most {MAX_MESSAGE_BYTES} are decoded")
+
+
 def _entry(raw: sds_pb2.HistoryEntry) -> HistoryEntry:
     has = raw.HasField
     return HistoryEntry(
@@ -125,7 +145,7 @@ def _entry(raw: sds_pb2.HistoryEntry) -> HistoryEntry:
 
 
 def _root(raw: sds_pb2.LogRoot) -> LogRoot | None:
-    """A root; None where it is none, which is no reason to refuse the rest."""
+    """A root; None where it is invalid, which is not a reason to refuse the rest."""
     if len(raw.fingerprint) != FINGERPRINT_BYTES:
         return None
     return LogRoot(raw.start, raw.end, raw.count, raw.fingerprint)
@@ -136,6 +156,27 @@ def _raw_root(root: LogRoot | None) -> sds_pb2.LogRoot | None:
         return None
     return sds_pb2.LogRoot(
         start=root.start, end=root.end, count=root.count, fingerprint=root.fingerprint
+    )
+
+
+def _reconciling(raw: sds_pb2.Reconciling) -> Reconciling:
+    return Reconciling(
+        tuple(root for each in raw.roots if (root := _root(each)) is not None),
+        tuple(ListedIds(each.start, each.end, each.hashes) for each in raw.lists),
+        tuple(raw.bundle),
+    )
+
+
+def _raw_reconciling(said: Reconciling | None) -> sds_pb2.Reconciling | None:
+    if said is None:
+        return None
+    return sds_pb2.Reconciling(
+        roots=filter(None, map(_raw_root, said.roots)),
+        lists=[
+            sds_pb2.ListedIds(start=each.start, end=each.end, hashes=each.hashes)
+            for each in said.lists
+        ],
+        bundle=said.bundle,
     )
 
 

@@ -6,6 +6,7 @@ from ..target import Target
 from . import (
     client,
     discovery,
+    gossip,
     libp2p,
     mvds,
     node,
@@ -16,11 +17,12 @@ from . import (
     status,
     svs,
     texts,
+    waku_p2p,
 )
 
 MODULES: Final = (
     *(sds_codecs, sds_core, segments, client, node, texts, plugins),
-    *(svs, mvds, status, libp2p, discovery),
+    *(svs, mvds, status, libp2p, gossip, discovery, waku_p2p),
 )
 TARGETS: Final[dict[str, Target]] = {
     target.name: target
@@ -36,7 +38,9 @@ TARGETS: Final[dict[str, Target]] = {
         mvds,
         status,
         libp2p,
+        gossip,
         discovery,
+        waku_p2p,
     )
     for target in module.TARGETS
 }

@@ -8,7 +8,7 @@ import shutil
 import sqlite3
 import tempfile
 from collections.abc import Iterator
-from contextlib import closing
+from contextlib import closing, suppress
 from functools import cache
 from pathlib import Path
 from typing import Any, Final, NoReturn, cast
@@ -21,15 +21,20 @@ from reliable_channel.arguments import checked_name
 from reliable_channel.cli import peer
 from reliable_channel.engine.rate_limit import Spent
 from reliable_channel.runtime import BudgetFile, Journal
+from reliable_channel.runtime.journal_packing import Packer, Unpacker
 from reliable_channel.runtime.runtime import DAMAGE
 from reliable_channel.state import SqliteStateStore, StateError
 from reliable_channel.transport.addresses import default_content_topic
+from reliable_channel_audit.check import check
+from reliable_channel_audit.findings import ESSENTIAL
 from reliable_channel_audit.journals import lines_of
+from reliable_channel_audit.verdict import Value
+from tests.plugins.audit.generated import write_group
 from tests.state.scripted import Run, begin
 from waku.node.identity import BadAddress, NodeAddress, is_peer_id
 from waku.topics import ContentTopic
 
-from ..target import JSON_WORDS, Target
+from ..target import JSON_WORDS, Target, joined, records
 from .client import at_once, check_topic
 
 MEMORY: Final = Path("/dev/shm")
@@ -91,6 +96,38 @@ def _journal(data: bytes) -> None:
     assert after[len(data) :].count(b"\n") in (1, 2)
     *_, (_, last) = lines_of("c", "s", str(path))
     assert (last.event, last.sender_id) == ("journal_opened", "s")
+
+
+def _journals(data: bytes) -> None:
+    """Whatever stands in journals, there is a verdict, and nothing is kept that was not judged."""
+    folder = FOLDER / f"journals-{os.getpid()}"
+    folder.mkdir(exist_ok=True)
+    for number, text in enumerate(records(data, most=2)):
+        (folder / f"{number}.jsonl").write_bytes(text)
+    verdict = check([folder])
+    shutil.rmtree(folder)
+    json.loads(verdict.to_json())
+    if verdict.value is Value.KEPT:
+        assert verdict.participants >= 2
+        assert all(verdict.judged[audit.value] for audit in ESSENTIAL)
+
+
+def _small_journals() -> list[bytes]:
+    """Two journals of a group that said little, whole and in part."""
+    folder = FOLDER / f"honest-{os.getpid()}"
+    paths = write_group(folder, participants=2, messages=2, bloom=None)
+    texts = [path.read_bytes() for path in paths]
+    return [joined(texts), joined(texts[:1]), joined([text[:1_500] for text in texts])]
+
+
+def _packed(data: bytes) -> None:
+    """Bytes of a journal are unpacked or rejected; whatever was packed comes out as it went in."""
+    with suppress(ValueError, LookupError):
+        Unpacker().unpack(data.decode(errors="replace"))
+    packer, unpacker = Packer(), Unpacker()
+    for _ in range(2):
+        assert unpacker.unpack(packer.pack(data)) == data
+        assert unpacker.unpack(packer.pack_value(data)) == data
 
 
 @cache
@@ -209,6 +246,12 @@ TARGETS: Final = (
         JSON_WORDS,
     ),
     Target("journal", _journal, lambda: [b"", b'{"event":"x"}\n', b'{"event":"x"}\n{"eve']),
+    Target("journals", _journals, _small_journals, JSON_WORDS),
+    Target(
+        "packed_journal",
+        _packed,
+        lambda: [b"=AAEC 1=AAEC", b"2=1^eJxjZGIGAAANAAc= 1-2", b"~1"],
+    ),
     Target("state_file", _state, lambda: [b"", b"\0\0\0\0", b"\0\x20\0\xff\1\0\0\xff"]),
     Target("peer_commands", _command, _commands, JSON_WORDS),
 )

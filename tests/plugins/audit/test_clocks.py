@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from reliable_channel_audit.clocks import clock_offsets
-from reliable_channel_audit.facts import Lag
+import pytest
+
+from reliable_channel_audit.clocks import Offset, clock_offsets, own_lags
+from reliable_channel_audit.facts import Dispatch, Lag
 
 OFFSETS = {"a": 0, "b": 7_000, "c": 0, "d": -301}
 
@@ -11,7 +13,7 @@ OFFSETS = {"a": 0, "b": 7_000, "c": 0, "d": -301}
 def lags(*names: str) -> list[Lag]:
     """Messages take 20 ms, or longer."""
     return [
-        Lag("general", one, life, other, OFFSETS[one] - OFFSETS[other] + 20 + 500 * life)
+        Lag("general", one, life, other, b"", OFFSETS[one] - OFFSETS[other] + 20 + 500 * life)
         for one in names
         for other in names
         for life in (0, 1)
@@ -20,8 +22,36 @@ def lags(*names: str) -> list[Lag]:
 
 
 def test_offsets_from_the_median_clock() -> None:
-    assert clock_offsets(lags(*OFFSETS)) == {("general", name): OFFSETS[name] for name in OFFSETS}
+    assert clock_offsets(lags(*OFFSETS)) == {
+        ("general", "a"): Offset(0, 0, 20),
+        ("general", "b"): Offset(7_000, 6_980, 7_020),
+        ("general", "c"): Offset(0, 0, 20),
+        ("general", "d"): Offset(-301, -321, -281),
+    }
 
 
-def test_without_an_answer_nothing_is_said() -> None:
+def test_without_an_answer_nothing_is_known() -> None:
     assert clock_offsets(lags("a", "b")[:2]) == {}
+
+
+def test_only_what_its_sender_sent_itself_shows_its_clock() -> None:
+    """Bob repairs a message of alice's, and stamps it with his clock, three hours ahead."""
+    alices, bobs = b"sent by alice", b"sent by bob"
+    arrived = [
+        Lag("general", "carol", 0, "alice", alices, 20),
+        Lag("general", "carol", 0, "alice", bobs, -3 * 3_600_000),
+    ]
+    sent = [
+        Dispatch("general", "alice", 0, alices, "content", 1, 100),
+        Dispatch("general", "bob", 0, bobs, "repair", 1, 100),
+    ]
+    assert own_lags(arrived, sent) == arrived[:1]
+
+
+@pytest.mark.parametrize(
+    ("least_ms", "most_ms", "certain_ms"), [(-5, 9, 0), (3, 9, 3), (-9, -3, -3), (9, -9, 0)]
+)
+def test_a_clock_is_only_accused_of_what_is_certain(
+    least_ms: int, most_ms: int, certain_ms: int
+) -> None:
+    assert Offset(0, least_ms, most_ms).certain_ms == certain_ms

@@ -11,7 +11,8 @@ from reliable_channel_audit import journals
 from reliable_channel_audit.check import check
 from reliable_channel_audit.journals import journal_files, lived, participants
 from reliable_channel_audit.lines import Line, line_of
-from reliable_channel_audit.verdict import Verdict
+from reliable_channel_audit.verdict import Value, Verdict
+from tests.journal_lines import json_lines
 
 from .generated import EPOCH_MS, write_group
 
@@ -43,16 +44,12 @@ def test_directories_hold_journals_however_deep(tmp_path: Path) -> None:
     assert check([tmp_path]).deliveries == 10
 
 
-@pytest.mark.parametrize("directory", [True, False])
-def test_where_there_is_nothing_it_says_what_was_looked_for(
-    tmp_path: Path, directory: bool
-) -> None:
-    if directory:
-        with pytest.raises(ValueError, match=r"no journals in .*; looked for .*\.jsonl"):
-            check([tmp_path])
-    else:
-        with pytest.raises(FileNotFoundError, match="nowhere is not there"):
-            check([tmp_path / "nowhere"])
+def test_where_there_is_no_journal_nothing_is_known(tmp_path: Path) -> None:
+    assert check([tmp_path]).value is Value.UNKNOWN
+    with pytest.raises(ValueError, match=r"no journals in .*; looked for .*\.jsonl"):
+        journal_files([tmp_path])
+    with pytest.raises(FileNotFoundError, match="nowhere is not there"):
+        check([tmp_path / "nowhere"])
 
 
 def test_packed_journals_say_the_same(tmp_path: Path) -> None:
@@ -132,7 +129,7 @@ def test_sessions_of_another_version_are_counted(tmp_path: Path) -> None:
     assert verdict.lives == 1
     assert aside(verdict) == [
         ("before journal_opened: nobody knows whose it is", 1, 1),
-        ("version 'sds-journal/1'; this reads sds-journal/2", 2, 2),
+        ("version 'sds-journal/1'; this reads sds-journal/3", 2, 2),
     ]
 
 
@@ -147,6 +144,84 @@ def test_a_file_of_nobody_is_counted(tmp_path: Path) -> None:
     write_group(tmp_path, participants=1, messages=1)
     (tmp_path / "poem.jsonl").write_text("Es war, als hätt der Himmel\n")
     assert aside(check([tmp_path])) == [("no journal_opened: nobody knows whose it is", 0, 0)]
+
+
+def test_journals_of_the_version_before_say_the_same(tmp_path: Path) -> None:
+    """Their payloads stand there whole."""
+    paths = write_group(tmp_path, messages=60)
+    expected = check([tmp_path])
+    size = sum(path.stat().st_size for path in paths)
+    for path in paths:
+        opened, *rest = json_lines(path)
+        lines = [opened | {"format": "sds-journal/2"}, *rest]
+        path.write_text("".join(json.dumps(line) + "\n" for line in lines))
+    assert check([tmp_path]) == expected
+    assert sum(path.stat().st_size for path in paths) > size
+
+
+def test_bytes_of_a_line_that_is_lost_are_missed_where_they_are_needed(tmp_path: Path) -> None:
+    (path, *_) = write_group(tmp_path, messages=60)
+    lines = path.read_bytes().splitlines()
+    (first, *_) = (n for n, line in enumerate(lines) if b'"event":"wire_' in line)
+    lines[first] = b'{"event":"wire_o'
+    path.write_bytes(b"\n".join(lines) + b"\n")
+    verdict = check([tmp_path])
+    assert not verdict.findings
+    reasons = [reason for reason, _, _ in aside(verdict)]
+    assert reasons == [
+        "its bytes stand in a line that could not be read",
+        "not JSON: torn, or not of a journal",
+    ]
+
+
+def in_parts(path: Path, *, begin: int = 1, count: int = 3) -> list[Path]:
+    """Cut a journal, as its writer does where it is long."""
+    lines = json_lines(path)
+    header = lines[0] | {"wanted_from_ms": None}
+    size = len(lines) // count + 1
+    parts = [lines[at : at + size] for at in range(0, len(lines), size)]
+    names = [path.with_name(f"{path.stem}.{begin + n:04}.jsonl") for n in range(count - 1)]
+    before, seen = None, 0
+    for part, name in zip(parts, [*names, path], strict=True):
+        if before is not None:
+            at_ms = part[0]["at_ms"]
+            opened = header | {"at_ms": at_ms, "follows": f"{before}.gz", "log_length": seen}
+            part.insert(0, opened)
+        seen += [line["event"] for line in part].count("message_logged")
+        name.write_text("".join(json.dumps(line) + "\n" for line in part))
+        before = name.name
+    return [*names, path]
+
+
+def test_parts_of_a_journal_are_one(tmp_path: Path) -> None:
+    (one, *_) = write_group(tmp_path, messages=60)
+    expected = check([tmp_path])
+    parts = in_parts(one)
+    assert check([tmp_path]).to_json().replace(parts[0].name, one.name) == expected.to_json()
+    packed = parts[0].with_name(f"{parts[0].name}.gz")
+    packed.write_bytes(gzip.compress(parts[0].read_bytes()))  # killed before it took the other away
+    assert check([tmp_path]).deliveries == expected.deliveries
+    assert check([one]).deliveries == 60
+
+
+def test_parts_are_in_order_whatever_the_clock_did(tmp_path: Path) -> None:
+    (one, *_) = write_group(tmp_path, messages=60)
+    parts = in_parts(one)
+    lines = json_lines(parts[1])
+    for line in lines:
+        line["at_ms"] -= 3_600_000
+    parts[1].write_text("".join(json.dumps(line) + "\n" for line in lines))
+    verdict = check([tmp_path])
+    assert set(verdict.broken) == {"clock"}
+    assert verdict.lives == 4
+
+
+def test_without_its_first_part_a_journal_begins_later(tmp_path: Path) -> None:
+    (one, *_) = write_group(tmp_path, messages=60)
+    in_parts(one)[0].unlink()
+    verdict = check([tmp_path])
+    assert not verdict.findings
+    assert 180 < verdict.deliveries < 240
 
 
 def lives(*paths: Path) -> list[tuple[str, int]]:

@@ -1,5 +1,6 @@
 """Each audit finds exactly the fault that is its own, and nothing in clean data."""
 
+import re
 from pathlib import Path
 
 import pytest
@@ -42,6 +43,13 @@ def test_each_audit_finds_its_own(tmp_path: Path, fault: str, seed: int) -> None
 def test_faults_of_several_participants_are_told_apart(tmp_path: Path) -> None:
     paths = write_group(tmp_path, participants=len(FAULTS), messages=200)
     expected: Expected = set()
-    for fault, path in zip(FAULTS, paths, strict=True):
-        expected |= plant(fault, path, seed=1)
+    for seed, (fault, path) in enumerate(zip(FAULTS, paths, strict=True)):
+        expected |= plant(fault, path, seed)
     assert found(check([tmp_path])) == expected
+
+
+def test_the_page_has_every_fault_and_no_other() -> None:
+    page = Path(__file__).parents[3] / "docs" / "verdict.md"
+    (_, table), *_ = [page.read_text().split("## Promise by cause")]
+    cells = table.split("## ")[0].partition("|---|")[2]
+    assert set(re.findall(r"`([^`]+)`", cells)) == set(FAULTS)

@@ -1,10 +1,19 @@
 """The codec of the `spec` dialect. Golden bytes of js-waku are in `tests/vectors`."""
 
+import re
+from collections.abc import Collection
+from dataclasses import replace
+
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from reliable_channel.sds import HistoryEntry, Message, MessageKind
+from reliable_channel.sds.causal_history import CausalTail
+from reliable_channel.sds.log import MessageLog
+from reliable_channel.sds.log_entry import LogEntry
+from reliable_channel.sds.log_root import ListedIds, LogRoot, Reconciling
+from reliable_channel.sds.message import LazyHistory
 from reliable_channel.sds.wire import CodecError, SpecCodec
 from reliable_channel.sds.wire.codec import (
     MAX_HISTORY_ENTRIES,
@@ -19,6 +28,13 @@ BLOB = st.binary(max_size=40)
 ENTRIES = st.lists(
     st.builds(HistoryEntry, TEXT, st.none() | BLOB, st.none() | TEXT), max_size=5
 ).map(tuple)
+NUMBERS = st.integers(0, 2**64 - 1)
+ROOTS = st.builds(LogRoot, NUMBERS, NUMBERS, NUMBERS, st.binary(min_size=16, max_size=16))
+LISTS = st.builds(ListedIds, NUMBERS, NUMBERS, BLOB)
+RECONCILING = st.builds(
+    Reconciling,
+    *(st.lists(each, max_size=3).map(tuple) for each in (ROOTS, LISTS, BLOB)),
+)
 LAMPORTS = st.integers(0, MAX_LAMPORT_TIMESTAMP)
 MESSAGES = st.builds(
     Message,
@@ -30,6 +46,8 @@ MESSAGES = st.builds(
     bloom_filter=st.none() | BLOB,
     repair_request=ENTRIES,
     content=st.none() | BLOB,
+    is_tuned=st.booleans(),
+    reconciling=st.none() | RECONCILING,
 ).filter(lambda message: message.kind is not None)
 
 
@@ -54,7 +72,43 @@ def text(number: int, value: bytes) -> bytes:
 PLAIN = Message("alice", "m1", "c", 5, content=b"hi")
 
 
+def known(entries: Collection[HistoryEntry]) -> CausalTail:
+    """The tail of a log with these entries."""
+    log = MessageLog(100)
+    for number, entry in enumerate(entries):
+        sender_id = entry.sender_id or ""
+        log.insert(LogEntry(entry.message_id, sender_id, number, b"", entry.retrieval_hint))
+    return CausalTail(log, 100, 10_000, CODEC.encode_causal_entry)
+
+
 # -- round trip ------------------------------------------------------------------------------------
+
+
+@settings(derandomize=True, max_examples=300)
+@given(MESSAGES, st.data(), st.binary(max_size=20))
+def test_what_is_known_of_a_history_changes_nothing(
+    message: Message, data: st.DataObject, behind: bytes
+) -> None:
+    ours = [e for e in message.causal_history if data.draw(st.booleans())]
+    tail = known({e.message_id: e for e in ours if e.sender_id is not None}.values())
+    for encoded in (CODEC.encode(message), CODEC.encode(message) + behind):
+        try:
+            plain = CODEC.decode(encoded)
+        except CodecError as error:
+            with pytest.raises(CodecError, match=re.escape(str(error)[:20])):
+                CODEC.decode(encoded, tail)
+        else:
+            assert CODEC.decode(encoded, tail) == plain
+            assert list(CODEC.decode(encoded, tail).causal_ids) == list(plain.causal_ids)
+
+
+def test_a_known_history_is_not_decoded() -> None:
+    history = tuple(HistoryEntry(f"m{i}", b"hint", "alice") for i in range(50))
+    message = replace(PLAIN, causal_history=(*history, HistoryEntry("new")))
+    decoded = CODEC.decode(CODEC.encode(message), known(history))
+    assert isinstance(decoded.causal_history, LazyHistory)
+    assert decoded.causal_history.known == 50
+    assert decoded == message
 
 
 @pytest.mark.conformance("SDS-WIRE-1", "SDS-WIRE-2", "SDS-WIRE-3")

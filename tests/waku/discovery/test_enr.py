@@ -4,8 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from waku.discovery import Capability, NodeRecord
-from waku.libp2p import InvalidInput, Multiaddr
+from waku.discovery import Capability, NodeRecord, signed_record
+from waku.libp2p import InvalidInput, KeyType, Multiaddr, PrivateKey
 
 from .zone import Key, record, text_of, waku_record
 
@@ -84,3 +84,44 @@ def test_a_changed_bit_is_noticed(at: int, bit: int) -> None:
     data[at % len(data)] ^= 1 << bit
     with pytest.raises(InvalidInput):
         NodeRecord.decode(bytes(data))
+
+
+def test_an_own_record_is_read_as_it_was_written() -> None:
+    key = PrivateKey(KeyType.SECP256K1, bytes(31) + b"\x05")
+    addresses = [
+        Multiaddr.parse(text)
+        for text in ("/ip4/192.0.2.7/tcp/60000", "/dns4/node.example/tcp/443/wss", "/ip6/::1/tcp/9")
+    ]
+    for shards in (frozenset({32, 64}), frozenset(range(100))):
+        if len(shards) == 100:
+            addresses = addresses[:1]  # the bitmap takes 132 bytes of 300
+        text = signed_record(
+            key,
+            addresses,
+            capabilities=Capability.STORE,
+            cluster_id=16,
+            shards=shards,
+            sequence=7,
+        )
+        record = NodeRecord.parse(text)
+        assert (record.sequence, record.peer_id) == (7, key.peer_id)
+        assert (record.cluster_id, record.shards) == (16, shards)
+        assert record.capabilities == Capability.STORE
+        assert set(record.addresses) == {one.with_peer_id(key.peer_id) for one in addresses}
+        assert NodeRecord.decode(record.encoded) == record
+
+
+def test_a_record_that_would_be_too_long() -> None:
+    key = PrivateKey(KeyType.SECP256K1, bytes(31) + b"\x05")
+    many = [Multiaddr.parse(f"/dns4/node-{n}.example/tcp/443/wss") for n in range(9)]
+    with pytest.raises(InvalidInput, match="allowed are 300"):
+        signed_record(key, many, capabilities=Capability(0), cluster_id=1, shards=(0,), sequence=1)
+    with pytest.raises(InvalidInput, match="Ed25519 key signs messages"):
+        signed_record(
+            PrivateKey(KeyType.ED25519, bytes(32)),
+            many[:1],
+            capabilities=Capability(0),
+            cluster_id=1,
+            shards=(0,),
+            sequence=1,
+        )

@@ -4,7 +4,14 @@ import pytest
 
 from waku.libp2p import LimitExceeded, Limits, PeerViolation
 from waku.libp2p.mplex import Mplex
-from waku.libp2p.muxer import GoneAway, Received, RemoteEnded, StreamOpened, StreamReset
+from waku.libp2p.muxer import (
+    GoneAway,
+    PeerNumbers,
+    Received,
+    RemoteEnded,
+    StreamOpened,
+    StreamReset,
+)
 from waku.libp2p.varint import encode, prefixed
 from waku.libp2p.yamux import INITIAL_WINDOW_BYTES, Yamux
 
@@ -43,7 +50,8 @@ OPEN = y(UPDATE, SYN, 1)
         (y(DATA, SYN, 0), "a number of this side"),
         (y(DATA, 0, 0), "names the session"),
         (OPEN + OPEN, "stream 1 again"),
-        (y(UPDATE, SYN, 3) + OPEN, "stream 1 again"),
+        (y(UPDATE, SYN, 3) + OPEN + OPEN, "stream 1 again"),
+        (y(UPDATE, SYN, 1001) + OPEN, "stream 1 again"),
         (OPEN + y(DATA, FIN, 1) + y(DATA, 0, 1, data=b"x"), "had ended"),
         (OPEN + y(DATA, 0, 1, data=bytes(INITIAL_WINDOW_BYTES + 1)), "whose window is"),
     ],
@@ -113,7 +121,8 @@ def test_yamux_hears_that_the_peer_goes_away_and_says_so() -> None:
         (b"\x80\x00\x00", "header"),
         (b"\xff" * 12, "header"),
         (m(0, 0) + m(0, 0), "stream 0 again"),
-        (m(3, 0) + m(1, 0), "stream 1 again"),
+        (m(3, 0) + m(1, 0) + m(1, 0), "stream 1 again"),
+        (m(1000, 0) + m(1, 0), "stream 1 again"),
         (m(0, 0) + m(0, 4) + m(0, 2, b"x"), "had ended"),
     ],
 )
@@ -148,3 +157,17 @@ def test_nothing_is_sent_on_streams_that_are_gone(muxer: Yamux | Mplex) -> None:
     muxer.consumed(99, 5)
     assert muxer.data_to_send() == b""
     assert muxer.waiting_bytes(99) == 0
+
+
+@pytest.mark.parametrize(("first", "step"), [(0, 1), (1, 2), (2, 2)])
+def test_opening_frames_may_overtake_each_other(first: int, step: int) -> None:
+    """T21: go-libp2p's do, where several streams are opened at once."""
+    numbers = PeerNumbers(first, step)
+    order = [0, 3, 1, 2, 7, 6, 5, 4, 60, 20]
+    for number in order:
+        numbers.take(first + step * number)
+    for number in order:
+        with pytest.raises(PeerViolation, match=f"opens stream {first + step * number} again"):
+            numbers.take(first + step * number)
+    numbers.take(first + step * 10**9)
+    assert len(numbers._late) == 64

@@ -15,9 +15,10 @@ import pytest
 from tests.waku.node.wires import OPTIONS, TOPIC, message, until
 from waku import WakuMessage, pubsub_topic_for
 from waku.node import EmbeddedNode, Envelope, NodeOptions
+from waku.node.budget import BURST_S
 from waku.node.outbox import BATCH_MESSAGES
 from waku.node.protocols import FILTER, LIGHTPUSH, STORE
-from waku.node.service_link import BURST_S, MAX_PENDING
+from waku.node.service_link import MAX_PENDING
 
 pytestmark = pytest.mark.anyio
 

@@ -1,6 +1,7 @@
 """Service nodes of one small network: what is pushed to one reaches the subscribers of all."""
 
-from collections.abc import AsyncIterator, Sequence
+import ssl
+from collections.abc import AsyncIterator, Collection, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from typing import Any
 
@@ -26,6 +27,8 @@ class ServiceNode:
         self.network = network
         self.filters: dict[Any, set[tuple[str, str]]] = {}
         self.streams: dict[Any, Stream] = {}
+        self.requests = 0
+        """Filter requests so far."""
         self.host = Host(
             key,
             handlers={
@@ -51,7 +54,7 @@ class ServiceNode:
 
     async def _metadata(self, stream: Stream) -> None:
         await stream.receive_message(MAX_BYTES)
-        await stream.send_message(codec.encode_metadata(codec.Metadata(1, frozenset(range(8)))))
+        await stream.send_message(codec.encode_metadata(self.network.metadata))
 
     def _push(self, request: Any) -> Any:
         status = 200
@@ -68,7 +71,10 @@ class ServiceNode:
         request = pb.FilterSubscribeRequest.FromString(data or b"")
         wanted = {(request.pubsub_topic, topic) for topic in request.content_topics}
         kind, status = request.filter_subscribe_type, 200
-        if kind == 1:
+        self.requests += 1
+        if kind == 1 and request.pubsub_topic in self.network.unserved:
+            status = 400
+        elif kind == 1:
             self.filters.setdefault(stream.link, set()).update(wanted)
         elif kind == 2:
             self.filters.get(stream.link, set()).difference_update(wanted)
@@ -102,20 +108,25 @@ class ServiceNode:
 class ServiceNetwork:
     """Nodes that share what is published."""
 
-    def __init__(self, count: int) -> None:
+    def __init__(self, count: int, *, cluster_id: int = 1, shards: Collection[int] = range(8)):
+        self.metadata = codec.Metadata(cluster_id, frozenset(shards))
+        self.unserved: set[str] = set()
+        """Shards that no node has a filter for."""
         self.nodes = [ServiceNode(self, identity(77 + number)) for number in range(count)]
         self.stored: dict[bytes, tuple[str, Any]] = {}
         self._queue: Any = None
 
     @asynccontextmanager
-    async def listening(self, kind: str = "") -> AsyncIterator[Sequence[str]]:
+    async def listening(
+        self, kind: str = "", *, ssl_context: ssl.SSLContext | None = None
+    ) -> AsyncIterator[Sequence[str]]:
         """Listen on loopback; give the addresses."""
         async with AsyncExitStack() as stack:
             addresses = []
             for node in self.nodes:
                 await stack.enter_async_context(node.host)
                 at = Multiaddr.parse(f"/ip4/127.0.0.1/tcp/0{kind}")
-                addresses.append(str(await node.host.listen(at)))
+                addresses.append(str(await node.host.listen(at, ssl_context=ssl_context)))
             self._queue, queue = anyio.create_memory_object_stream[tuple[str, Any]](10_000)
             tasks = await stack.enter_async_context(anyio.create_task_group())
 

@@ -139,7 +139,7 @@ class Service:
         for _ in range(streams):
             async with self.links[-1].open([FILTER_PUSH]) as stream:
                 for payload in messages:
-                    message = codec._to_proto(WakuMessage(payload, topic))
+                    message = codec.to_proto(WakuMessage(payload, topic))
                     push = pb.MessagePush(waku_message=message, pubsub_topic=SHARD)
                     await stream.send_message(push.SerializeToString())
                 stream.end()

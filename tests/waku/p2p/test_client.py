@@ -105,7 +105,7 @@ async def test_light_push_by_version_3_or_2() -> None:
     async with served(service) as client:
         assert (await client.light_push(MESSAGE, SHARD)).relay_peer_count == 3
         (request,) = service.asked
-        assert (request.pubsub_topic, codec._from_proto(request.message).payload) == (
+        assert (request.pubsub_topic, codec.from_proto(request.message).payload) == (
             SHARD, b"hello",
         )  # fmt: skip
     del service.handlers[LIGHT_PUSH_3]
@@ -324,7 +324,7 @@ def page_of(request: Any, numbers: range, cursor: bytes | None) -> Any:
         messages=[
             pb.WakuMessageKeyValue(
                 message_hash=bytes([n]) * 32,
-                message=codec._to_proto(WakuMessage(b"%d" % n, TOPIC)),
+                message=codec.to_proto(WakuMessage(b"%d" % n, TOPIC)),
                 pubsub_topic=SHARD,
             )
             for n in numbers

@@ -43,7 +43,7 @@ def test_any_bytes_are_read_or_refused(decode: object, data: bytes) -> None:
     )
 )
 def test_a_message_survives_the_wire(message: WakuMessage) -> None:
-    push = pb.MessagePush(waku_message=codec._to_proto(message), pubsub_topic="/waku/2/rs/1/0")
+    push = pb.MessagePush(waku_message=codec.to_proto(message), pubsub_topic="/waku/2/rs/1/0")
     assert codec.decode_push(push.SerializeToString()) == ("/waku/2/rs/1/0", message)
 
 

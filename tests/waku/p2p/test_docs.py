@@ -35,7 +35,7 @@ async def test_the_example_prints_what_it_says(capsys: pytest.CaptureFixture[str
         status_code=200,
         messages=[
             pb.WakuMessageKeyValue(
-                message_hash=message_hash(push.pubsub_topic, codec._from_proto(push.message)),
+                message_hash=message_hash(push.pubsub_topic, codec.from_proto(push.message)),
                 message=push.message,
                 pubsub_topic=push.pubsub_topic,
             )
@@ -49,6 +49,17 @@ async def test_the_example_prints_what_it_says(capsys: pytest.CaptureFixture[str
         await names["main"]()
     printed = re.findall(r"print\(.*\)  # (.*)", snippet)
     assert capsys.readouterr().out.splitlines() == printed
+
+
+async def test_the_example_of_the_relay_leaf_prints_what_it_says(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    page = Path(__file__).parents[3] / "docs" / "relay-leaf.md"
+    (snippet,) = re.findall(r"```python\n(.*?)```", page.read_text(), re.DOTALL)
+    names: dict[str, Any] = {}
+    exec(compile(snippet, str(page), "exec"), names)
+    await names["main"]()
+    assert capsys.readouterr().out.splitlines() == re.findall(r"print\(.*\)  # (.*)", snippet)
 
 
 def test_every_error_that_is_named_exists() -> None:

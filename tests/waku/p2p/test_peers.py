@@ -77,6 +77,18 @@ async def test_a_message_is_pushed_to_as_many_peers_as_wanted() -> None:
         assert sum(len(service.asked) for service in services) >= 3
 
 
+async def test_requests_are_no_reason_to_look_for_peers_once_there_is_one() -> None:
+    """One peer where two are wanted: a search for each message would be half its cost."""
+    async with served(Service(), redundancy=2) as client:
+        await client.light_push(MESSAGE, SHARD)
+        await anyio.sleep(1)
+        begun = client._keeper._rounds_begun
+        for _ in range(50):
+            await client.light_push(MESSAGE, SHARD)
+        await anyio.sleep(1)
+        assert client._keeper._rounds_begun == begun
+
+
 async def test_a_peer_that_refuses_is_left_in_peace_and_another_takes_the_message() -> None:
     services = several(2)
     services[0].push_answer = refusing(429)

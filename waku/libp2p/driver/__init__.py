@@ -2,20 +2,24 @@
 
 framing            WebSocket frames or none, without I/O
 stream link host   one stream, one connection, all connections
+inlet              streams on which only the peer speaks
 services           identify and ping
 """
 
 from .host import Host, HostLimits, LinkEnded
+from .inlet import MessageSink
 from .link import Handler, Link
 from .services import PeerInfo, identify, ping
-from .stream import Stream
+from .stream import Carrier, Stream
 
 __all__ = [
+    "Carrier",
     "Handler",
     "Host",
     "HostLimits",
     "Link",
     "LinkEnded",
+    "MessageSink",
     "PeerInfo",
     "Stream",
     "identify",

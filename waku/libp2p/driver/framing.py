@@ -6,6 +6,7 @@ frame leave with the writer as everything else does (T8).
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from typing import Final, Protocol
 
 from websockets.client import ClientProtocol
@@ -14,9 +15,10 @@ from websockets.frames import Frame, Opcode
 from websockets.http11 import Request, Response
 from websockets.protocol import SEND_EOF, State
 from websockets.server import ServerProtocol
+from websockets.typing import Origin
 from websockets.uri import parse_uri
 
-from ..errors import InvalidInput, PeerViolation
+from ..errors import ConnectionClosed, InvalidInput, PeerViolation
 
 __all__ = ["Framing", "Plain", "WebSocketClient", "WebSocketServer"]
 
@@ -37,7 +39,8 @@ class Framing(Protocol):
         """Return what the peer's bytes contain.
 
         Raises:
-            PeerViolation: the peer broke the framing's rules, or closed it.
+            PeerViolation: the peer broke the framing's rules.
+            ConnectionClosed: the peer closed it.
         """
 
     def send(self, data: bytes) -> bytes:
@@ -78,25 +81,30 @@ class _WebSocket:
             self._protocol.receive_data(data)
         received = [self._early]
         self._early = b""
+        self._raise_failure()  # an upgrade with garbage behind it can no longer be answered
         for event in self._protocol.events_received():
             if isinstance(event, Frame):
                 received.append(_payload(event))
             else:
                 self._http(event)
+        self._raise_failure()
+        payload = b"".join(received)
+        if self._protocol.state is not State.OPEN and self.opened and not payload:
+            raise ConnectionClosed("the peer closed the WebSocket")
+        return payload
+
+    def _raise_failure(self) -> None:
         if self._protocol.handshake_exc is not None:
             raise PeerViolation(f"no WebSocket: {self._protocol.handshake_exc}")
         if self._protocol.parser_exc is not None:
             raise PeerViolation(f"broken WebSocket frames: {self._protocol.parser_exc}")
-        payload = b"".join(received)
-        if self._protocol.state is not State.OPEN and self.opened and not payload:
-            raise PeerViolation("the peer closed the WebSocket")
-        return payload
 
     def upgrade(self, data: bytes) -> None:
         """Take bytes of the HTTP part; frames behind it are kept for the first `receive`.
 
         Raises:
             PeerViolation: the peer does not speak WebSocket, or refuses.
+            ConnectionClosed: it closed the WebSocket at once.
         """
         self._early = self.receive(data)
 
@@ -133,10 +141,16 @@ class WebSocketClient(_WebSocket):
 
 
 class WebSocketServer(_WebSocket):
-    """The side that listens; any path and origin is taken, as go-libp2p does."""
+    """The side that listens. Any path is taken, as by go-libp2p."""
 
-    def __init__(self) -> None:
-        super().__init__(ServerProtocol(max_size=MAX_FRAME_BYTES))
+    def __init__(self, origins: Collection[str] = ()) -> None:
+        """Args:
+        origins: web pages that may connect, beside programs, which name none; any if empty.
+        """
+        allowed = [Origin(one) for one in origins]
+        super().__init__(
+            ServerProtocol(origins=[None, *allowed] if allowed else None, max_size=MAX_FRAME_BYTES)
+        )
 
 
 def _payload(frame: Frame) -> bytes:

@@ -9,22 +9,31 @@ from __future__ import annotations
 
 import os
 import ssl
-from collections.abc import Callable, Mapping
+from collections import Counter
+from collections.abc import Callable, Collection, Mapping
 from contextlib import AsyncExitStack
 from dataclasses import dataclass, fields
 from types import TracebackType
 from typing import Final
 
 import anyio
-from anyio.abc import ByteStream, SocketAttribute, TaskGroup
+from anyio.abc import (
+    ByteStream,
+    Listener,
+    SocketAttribute,
+    SocketListener,
+    SocketStream,
+    TaskGroup,
+)
 
 from ..connection import Connection
-from ..errors import ConnectionClosed, DialFailed, Libp2pError, PeerViolation
+from ..errors import ConnectionClosed, DialFailed, Libp2pError, LimitExceeded, PeerViolation
 from ..keys import PeerId, PrivateKey
 from ..limits import Limits
 from ..multiaddr import DialTarget, Multiaddr
 from ..noise import StaticKeys
 from .framing import Framing, Plain, WebSocketClient, WebSocketServer
+from .inlet import MessageSink
 from .link import READ_BYTES, Handler, Link, now_ms
 from .services import IDENTIFY, PING, answer_identify, answer_ping
 from .stream import Stream
@@ -32,6 +41,8 @@ from .stream import Stream
 __all__ = ["Host", "HostLimits", "LinkEnded"]
 
 RANDOM_BYTES: Final = 64
+ACCEPT_PAUSE_S: Final = 0.1
+"""Between two attempts to accept where the process has no file descriptor left."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -45,7 +56,9 @@ class HostLimits:
     dial_ms: int = 15_000
     """From the beginning of a dial to the first byte of libp2p: DNS, TCP, TLS, WebSocket."""
     connections: int = 200
-    """Connections at once, also those that have not proven who they are; one beyond is closed."""
+    """Connections at once, also before their peers proved their identity; one beyond is closed."""
+    connections_by_address: int = 200
+    """The same of accepted connections from one IP address."""
 
     def __post_init__(self) -> None:
         for field in fields(self):
@@ -63,6 +76,8 @@ class LinkEnded:
     """None where the handshake failed."""
     reason: Libp2pError
     """A `PeerViolation` where the peer broke a rule or passed a limit."""
+    address: str = ""
+    """The IP address of a peer that dialled; empty for others."""
 
 
 class Host:
@@ -72,10 +87,11 @@ class Host:
         self,
         identity: PrivateKey,
         *,
-        handlers: Mapping[str, Handler] | None = None,
+        handlers: Mapping[str, Handler | MessageSink] | None = None,
         agent: str = "py-waku",
         limits: Limits | None = None,
         host_limits: HostLimits | None = None,
+        origins: Collection[str] = (),
         random_bytes: Callable[[int], bytes] = os.urandom,
         on_ended: Callable[[LinkEnded], None] = lambda _: None,
     ) -> None:
@@ -86,6 +102,8 @@ class Host:
         agent: the name in identify.
         limits: bounds of each connection; None for the defaults.
         host_limits: bounds of the host; None for the defaults.
+        origins: web pages that may connect by WebSocket, such as `https://app.example`; any if
+            empty.
         random_bytes: source of the handshakes' keys.
         on_ended: called when a connection is over.
         """
@@ -94,17 +112,20 @@ class Host:
         self.listen_addresses: list[Multiaddr] = []
         self.links: set[Link] = set()
         """Connections, those too that are still in their handshake."""
-        self.handlers: Final[dict[str, Handler]] = {
+        self.handlers: Final[dict[str, Handler | MessageSink]] = {
             IDENTIFY: self._identify,
             PING: answer_ping,
             **(handlers or {}),
         }
         self._limits = limits or Limits()
         self._host_limits = host_limits or HostLimits()
+        self._origins = origins
         self._random_bytes = random_bytes
         self._on_ended = on_ended
         self._opening = 0
         """Accepted sockets that do not speak WebSocket yet."""
+        self._by_address: Counter[str] = Counter()
+        """Accepted connections, by IP address."""
         self._stack = AsyncExitStack()
         self._tasks: TaskGroup | None = None
 
@@ -140,7 +161,7 @@ class Host:
             ) from None
         except (OSError, ssl.SSLError, anyio.EndOfStream, anyio.BrokenResourceError) as error:
             raise DialFailed(f"{address}: {error or type(error).__name__}") from error
-        except PeerViolation as error:
+        except (ConnectionClosed, PeerViolation) as error:
             raise DialFailed(f"{address}: {error}") from error
         try:
             return await self.connect(pipe, dialler=True, expected=target.peer_id, framing=framing)
@@ -160,12 +181,14 @@ class Host:
         Raises:
             ConnectionClosed: the handshake failed, or there are too many connections.
         """
-        link = self._start(pipe, dialler=dialler, expected=expected, framing=framing or Plain())
-        if link is None:
+        assert self._tasks is not None, "a host connects within `async with`"
+        if len(self.links) + self._opening >= self._host_limits.connections:
             await anyio.aclose_forcefully(pipe)
             raise ConnectionClosed(
                 f"`connections` is {self._host_limits.connections}, and as many are open"
             )
+        link = self._link(pipe, dialler=dialler, expected=expected, framing=framing or Plain())
+        self._tasks.start_soon(self._run, link)
         try:
             await link.ready()
         except BaseException:  # cancelled too: nobody else knows the link
@@ -192,14 +215,8 @@ class Host:
         )
         self.listen_addresses.append(bound)
 
-        async def accept(pipe: ByteStream) -> None:
-            await self._accept(pipe, target, ssl_context)
-
-        async def serve() -> None:
-            async with listener:
-                await listener.serve(accept)
-
-        self._tasks.start_soon(serve)
+        for one in listener.listeners:
+            self._tasks.start_soon(self._listen, one, target, ssl_context)
         return bound
 
     async def _identify(self, stream: Stream) -> None:
@@ -211,43 +228,87 @@ class Host:
             agent=self.agent,
         )
 
-    async def _accept(
-        self, pipe: ByteStream, target: DialTarget, ssl_context: ssl.SSLContext | None
+    async def _listen(
+        self,
+        listener: Listener[SocketStream],
+        target: DialTarget,
+        ssl_context: ssl.SSLContext | None,
     ) -> None:
-        framing: Framing = Plain()
+        assert isinstance(listener, SocketListener)
+        assert self._tasks is not None
+        async with listener:
+            while True:
+                try:
+                    pipe = await listener.accept()
+                except OSError:  # no file descriptor is left, or the peer is gone again
+                    await anyio.sleep(ACCEPT_PAUSE_S)
+                    continue
+                self._tasks.start_soon(self._accept, pipe, target, ssl_context)
+
+    async def _accept(
+        self, pipe: SocketStream, target: DialTarget, ssl_context: ssl.SSLContext | None
+    ) -> None:
+        """Take a connection, count it, and serve it until it ends."""
+        address = _address_of(pipe)
+        limits = self._host_limits
+        full = None
+        if len(self.links) + self._opening >= limits.connections:
+            full = LimitExceeded("connections", limits.connections, "another connection")
+        elif self._by_address[address] >= limits.connections_by_address:
+            full = LimitExceeded(
+                "connections_by_address", limits.connections_by_address, "another connection"
+            )
+        if full is not None:
+            await anyio.aclose_forcefully(pipe)
+            self._on_ended(LinkEnded(None, full, address))
+            return
+        self._by_address[address] += 1
         try:
-            if len(self.links) + self._opening >= self._host_limits.connections:
-                await anyio.aclose_forcefully(pipe)
-                return
-            self._opening += 1
-            try:
-                with anyio.fail_after(self._limits.handshake_ms / 1000):
-                    if target.server_name is not None:
-                        pipe = await _wrap_tls(pipe, ssl_context)
-                    if target.websocket:
-                        framing = await _upgrade(pipe, WebSocketServer())
-            finally:
-                self._opening -= 1
+            opened = await self._open(pipe, address, target, ssl_context)
+            if opened is not None:
+                link = self._link(opened[0], dialler=False, expected=None, framing=opened[1])
+                await self._run(link, address)
+        finally:
+            self._by_address[address] -= 1
+            if not self._by_address[address]:
+                del self._by_address[address]
+
+    async def _open(
+        self,
+        pipe: ByteStream,
+        address: str,
+        target: DialTarget,
+        ssl_context: ssl.SSLContext | None,
+    ) -> tuple[ByteStream, Framing] | None:
+        """What lies below libp2p, of a connection that was accepted; None where that fails."""
+        framing: Framing = Plain()
+        self._opening += 1
+        try:
+            with anyio.fail_after(self._limits.handshake_ms / 1000):
+                if target.server_name is not None:
+                    pipe = await _wrap_tls(pipe, ssl_context)
+                if target.websocket:
+                    framing = await _upgrade(pipe, WebSocketServer(self._origins))
         except (
             TimeoutError, OSError, ssl.SSLError, anyio.EndOfStream, anyio.BrokenResourceError,
-            PeerViolation,
+            ConnectionClosed, PeerViolation,
         ) as error:  # fmt: skip
             await anyio.aclose_forcefully(pipe)
             reason = error if isinstance(error, Libp2pError) else ConnectionClosed(str(error))
-            self._on_ended(LinkEnded(None, reason))
-            return
+            self._on_ended(LinkEnded(None, reason, address))
+            return None
         except BaseException:  # cancelled: nobody else knows the socket
             with anyio.CancelScope(shield=True):
                 await anyio.aclose_forcefully(pipe)
             raise
-        self._start(pipe, dialler=False, expected=None, framing=framing)
+        finally:
+            self._opening -= 1
+        return pipe, framing
 
-    def _start(
+    def _link(
         self, pipe: ByteStream, *, dialler: bool, expected: PeerId | None, framing: Framing
-    ) -> Link | None:
-        assert self._tasks is not None, "a host connects within `async with`"
-        if len(self.links) >= self._host_limits.connections:
-            return None
+    ) -> Link:
+        """A connection that counts among the others; `_run` serves it."""
         connection = Connection(
             dialler=dialler,
             identity=self.identity,
@@ -259,17 +320,18 @@ class Host:
         )
         link = Link(pipe, connection, framing, self.handlers)
         self.links.add(link)
-        self._tasks.start_soon(self._run, link)
         return link
 
-    async def _run(self, link: Link) -> None:
+    async def _run(self, link: Link, address: str = "") -> None:
         try:
             await link.run()
+        except Exception as error:  # T8: the fault of one connection must not end the others
+            link.failure = ConnectionClosed(f"a fault of this side: {_first(error)!r}")
         finally:
             self.links.discard(link)
             remote, reason = link.connection.remote, link.failure
             assert reason is not None
-            self._on_ended(LinkEnded(None if remote is None else remote.peer_id, reason))
+            self._on_ended(LinkEnded(None if remote is None else remote.peer_id, reason, address))
 
 
 async def _reach(
@@ -316,3 +378,17 @@ async def _wrap_tls(pipe: ByteStream, ssl_context: ssl.SSLContext | None) -> Byt
     return await TLSStream.wrap(
         pipe, server_side=True, ssl_context=ssl_context, standard_compatible=False
     )
+
+
+def _address_of(pipe: SocketStream) -> str:
+    try:
+        return str(pipe.extra(SocketAttribute.remote_address)[0])
+    except (OSError, anyio.TypedAttributeLookupError):  # gone again
+        return ""
+
+
+def _first(error: BaseException) -> BaseException:
+    """The fault inside the groups of the tasks in which it happened."""
+    while isinstance(error, BaseExceptionGroup):
+        error = error.exceptions[0]
+    return error

@@ -27,6 +27,7 @@ from ..connection import (
 from ..errors import ConnectionClosed, Libp2pError, StreamClosed
 from ..keys import PeerId
 from .framing import Framing
+from .inlet import Inlet, MessageSink
 from .stream import Stream
 
 __all__ = ["Handler", "Link", "now_ms"]
@@ -60,7 +61,7 @@ class Link:
         pipe: ByteStream,
         connection: Connection,
         framing: Framing,
-        handlers: Mapping[str, Handler],
+        handlers: Mapping[str, Handler | MessageSink],
     ) -> None:
         self.connection = connection
         """The state machine; `Stream` shares it."""
@@ -71,13 +72,18 @@ class Link:
         self._pipe = pipe
         self._framing = framing
         self._handlers = handlers
-        self._streams: dict[int, Stream] = {}
+        self._streams: dict[int, Stream | Inlet] = {}
         self._tasks: TaskGroup | None = None
         self._ready = anyio.Event()
         self._wake = anyio.Event()
         self._written = anyio.Event()
         self._sooner = anyio.Event()
         self._next_look_ms = 0
+
+    @property
+    def is_open(self) -> bool:
+        """Whether the connection lives."""
+        return self.failure is None
 
     @property
     def peer_id(self) -> PeerId:
@@ -150,7 +156,7 @@ class Link:
     # Tasks
 
     async def run(self) -> None:
-        """Serve the connection until it ends. Whatever the peer does, this does not raise."""
+        """Serve the connection until it ends. Nothing that the peer does makes this raise."""
         try:
             async with anyio.create_task_group() as self._tasks:
                 for task in (self._read, self._write, self._watch_deadlines):
@@ -220,7 +226,7 @@ class Link:
                         self.connection.consumed(stream_id, len(data))
                 case StreamAgreed(stream_id, protocol, by_peer):
                     if by_peer:
-                        self._serve(Stream(self, stream_id, protocol), stream_id)
+                        self._serve(stream_id, protocol)
                     elif (stream := self._streams.get(stream_id)) is not None:
                         stream.take_credit(protocol)
                 case RemoteEnded(stream_id):
@@ -238,16 +244,19 @@ class Link:
                     pass  # streams that are open go on
         self._look_again()
 
-    def _serve(self, stream: Stream, stream_id: int) -> None:
+    def _serve(self, stream_id: int, protocol: str) -> None:
+        handler = self._handlers[protocol]
+        if isinstance(handler, MessageSink):
+            self._streams[stream_id] = Inlet(self, stream_id, handler)
+            return
         assert self._tasks is not None
-        self._streams[stream_id] = stream
-        self._tasks.start_soon(self._handle, stream)
+        stream = self._streams[stream_id] = Stream(self, stream_id, protocol)
+        self._tasks.start_soon(self._handle, stream, handler)
 
-    async def _handle(self, stream: Stream) -> None:
-        assert stream.protocol is not None
+    async def _handle(self, stream: Stream, handler: Handler) -> None:
         async with stream:
             try:
-                await self._handlers[stream.protocol](stream)
+                await handler(stream)
                 stream.end()
                 with anyio.move_on_after(LINGER_S):
                     while await stream.receive():

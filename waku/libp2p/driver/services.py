@@ -1,4 +1,4 @@
-"""What every libp2p peer offers: identify (who are you, what do you speak) and ping.
+"""What every libp2p peer offers: identify (keys, addresses, protocols) and ping.
 
 https://github.com/libp2p/specs/blob/master/identify/README.md and …/ping/ping.md
 """

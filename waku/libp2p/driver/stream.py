@@ -14,7 +14,7 @@ from ..errors import InvalidInput, Libp2pError, LimitExceeded, StreamClosed
 from ..keys import PeerId
 from ..varint import MessageReader, prefixed
 
-__all__ = ["Stream"]
+__all__ = ["Carrier", "Stream"]
 
 
 class Carrier(Protocol):
@@ -22,14 +22,20 @@ class Carrier(Protocol):
 
     connection: Connection
 
+    def __hash__(self) -> int: ...
+
     @property
     def peer_id(self) -> PeerId:
         """The peer, whose identity is proven."""
 
+    @property
+    def is_open(self) -> bool:
+        """Whether the connection lives."""
+
     def open(self, protocols: Sequence[str]) -> Stream:
         """Open another stream to the same peer."""
 
-    def close(self) -> None:
+    def close(self, reason: Libp2pError | None = None) -> None:
         """End the connection."""
 
     def wake_writer(self) -> None:
@@ -39,7 +45,7 @@ class Carrier(Protocol):
         """Return credit for bytes that were read."""
 
     def forget(self, stream_id: int) -> None:
-        """Reset a stream that nobody uses any more."""
+        """Reset a stream that is not used any more."""
 
     async def flush(self) -> None:
         """Wait until the socket has taken all that was sent so far."""
@@ -60,7 +66,8 @@ class Stream:
         self._reader = MessageReader(0, "message_bytes")
         self._ended = False
         self._failure: Libp2pError | None = None
-        self._changed = anyio.Event()
+        self._changed: anyio.Event | None = None
+        """What a task waits for, if one does."""
 
     async def agreed(self) -> str:
         """Wait until the peer agrees to a protocol, and return it.
@@ -73,8 +80,13 @@ class Stream:
             await self._change()
         return self.protocol
 
-    async def receive(self) -> bytes:
-        """Return the next bytes; none at the peer's end.
+    @property
+    def is_ended(self) -> bool:
+        """Whether the peer has ended its half; what it sent before may still be unread."""
+        return self._ended
+
+    async def readable(self) -> bool:
+        """Wait until there is something to receive; False at the peer's end.
 
         Raises:
             StreamClosed, ConnectionClosed: it was reset, or the connection is over.
@@ -82,8 +94,18 @@ class Stream:
         while not self._chunks:
             self._raise_failure()
             if self._ended:
-                return b""
+                return False
             await self._change()
+        return True
+
+    async def receive(self) -> bytes:
+        """Return the next bytes; none at the peer's end.
+
+        Raises:
+            StreamClosed, ConnectionClosed: it was reset, or the connection is over.
+        """
+        if not await self.readable():
+            return b""
         data = self._chunks.popleft()
         self.link.consumed(self._id, len(data))
         return data
@@ -189,29 +211,34 @@ class Stream:
     def take(self, data: bytes) -> None:
         """Keep received bytes until they are asked for."""
         self._chunks.append(data)
-        self._changed.set()
+        self._notify()
 
     def take_end(self) -> None:
         """The peer sends nothing more."""
         self._ended = True
-        self._changed.set()
+        self._notify()
 
     def take_credit(self, protocol: str | None = None) -> None:
         """The peer agreed to a protocol, or gave credit."""
         self.protocol = protocol or self.protocol
-        self._changed.set()
+        self._notify()
 
     def fail(self, failure: Libp2pError) -> None:
         """The stream is gone; what was received before can still be read."""
         if self._failure is None:
             self._failure = failure
-            self._changed.set()
+            self._notify()
 
     async def _change(self) -> None:
-        # Reader and sender may wait at once: a new event only where the old one was used.
-        if self._changed.is_set():
+        # Reader and sender may wait at once, for the same event.
+        if self._changed is None:
             self._changed = anyio.Event()
         await self._changed.wait()
+
+    def _notify(self) -> None:
+        if self._changed is not None:
+            self._changed.set()
+            self._changed = None
 
     def _raise_failure(self) -> None:
         if self._failure is not None:

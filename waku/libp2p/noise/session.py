@@ -50,7 +50,7 @@ class StaticKeys:
 
 @dataclass(frozen=True, slots=True)
 class RemoteIdentity:
-    """Who the peer proved to be."""
+    """The identity that the peer proved."""
 
     public_key: PublicKey
     static_key: bytes
@@ -107,7 +107,7 @@ class NoiseSession:
 
     @property
     def is_established(self) -> bool:
-        """Whether both sides have proven who they are and messages may flow."""
+        """Whether both sides have proven their identity and messages may flow."""
         return self._ciphers is not None
 
     @property
@@ -125,7 +125,7 @@ class NoiseSession:
         """Take bytes of the peer; return what they say in plaintext.
 
         Raises:
-            HandshakeFailed: the peer is not who was expected, or not in order.
+            HandshakeFailed: the peer is another one than expected, or broke the protocol.
             PeerViolation: a message fails authentication.
         """
         self._received += data

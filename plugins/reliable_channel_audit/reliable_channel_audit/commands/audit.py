@@ -14,8 +14,10 @@ from reliable_channel.cli.console import err, out
 
 from ..findings import SETTLE_MS
 from ..journals import journal_files
+from ..promises import unknowns
 from ..session import session
-from .check import tell
+from ..verdict import Verdict
+from .check import exit_status, tell
 from .spark_flags import MASTER_HELP, REMOTE_HELP, Conf, settings
 
 if TYPE_CHECKING:
@@ -56,13 +58,16 @@ def audit(
     """Say whether a channel kept its promises, and write a report of how it did.
 
     Gives the answer of `check`, for any number of journals. The exit status is 1 where a promise
-    was broken. Needs Java 17 or 21 and `pip install 'reliable-channel-audit[spark]'`.
+    was broken, and 5 where none was and it is not known of all of them. Needs Java 17 or 21 and
+    `pip install 'reliable-channel-audit[spark]'`.
     """
     begin_ms, end_ms = time_window(dag)
     given = settings(conf)
-    journal_files(paths)  # what is wrong with them is said before a minute's start
-    if remote:
-        paths = [path.resolve() for path in paths]  # a server works in a directory of its own
+    paths = [path.resolve() for path in paths]  # workers run in directories of their own
+    if not journal_files(paths, may_be_none=True):  # known before a minute's start
+        found = Verdict(unknown=unknowns([], [], []))
+        tell(found)
+        raise typer.Exit(exit_status(found))
     with Status("starting Spark", console=err) as status:
         spark = session(master, remote=remote, settings=given, verbose=verbose)
         from ..audit import read_facts, read_said, verdict
@@ -83,7 +88,7 @@ def audit(
         spark.stop()
     tell(found)
     out.print(f"report: {page.resolve().as_uri()}", soft_wrap=True, highlight=False)
-    raise typer.Exit(0 if found.holds else 1)
+    raise typer.Exit(exit_status(found))
 
 
 def time_window(text: str) -> tuple[int, int]:

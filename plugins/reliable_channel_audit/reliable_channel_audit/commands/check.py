@@ -1,7 +1,9 @@
 """`reliable-channel check`: whether a channel kept its promises, from the journals of its
 participants."""
 
+import json
 import re
+import shlex
 from collections import Counter
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Final
@@ -10,13 +12,20 @@ import typer
 from rich.progress import Progress
 
 from reliable_channel.cli.console import err, out, say
+from reliable_channel.cli.exit_codes import ExitCode
 from reliable_channel.terminal_text import printable
 
 from ..findings import PROMISES, SETTLE_MS, Audit
 
 if TYPE_CHECKING:
+    from ..evidence import Evidence
     from ..verdict import Verdict
 
+MOST_NAMES: Final = 10
+"""So many participants without a journal are named."""
+MOST_EVIDENCE: Final = 3
+"""Of so many findings, the worst, the evidence is printed."""
+MOST_EVIDENCE_IN_JSON: Final = 20
 LONG_ID: Final = re.compile(r"\b([0-9a-f]{10})[0-9a-f]{54}\b")
 
 
@@ -30,25 +39,104 @@ def check(
     settle_ms: Annotated[
         int, typer.Option(min=0, help="How long something may be on its way.")
     ] = SETTLE_MS,
+    message: Annotated[
+        str | None,
+        typer.Option(
+            metavar="ID",
+            help="Show the life of a message across all journals instead; 8 characters will do.",
+        ),
+    ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print all findings as JSON.")] = False,
 ) -> None:
     """Say whether a channel kept its promises, from journals of its participants.
 
     For journals that fit into memory; `audit` judges any number of them. The exit status is 1 where
-    a promise was broken.
+    a promise was broken, and 5 where none was and it is not known of all of them.
     """
     from ..check import check as checked
 
+    if message is not None:
+        raise typer.Exit(_explain(paths, message, as_json=as_json))
     with Progress(console=err, transient=True, disable=not err.is_terminal) as progress:
         task = progress.add_task("reading", total=None)
         verdict = checked(
             paths, settle_ms=settle_ms, progress=lambda participant: progress.advance(task)
         )
     if as_json:
-        out.print_json(verdict.to_json(), ensure_ascii=True)
+        shown = [each.to_dict() for each in _worst(verdict, paths, MOST_EVIDENCE_IN_JSON)]
+        values = json.loads(verdict.to_json()) | {"evidence": shown}
+        out.print_json(json.dumps(values), ensure_ascii=True)
     else:
         tell(verdict)
-    raise typer.Exit(0 if verdict.holds else 1)
+        _tell_worst(verdict, paths)
+    raise typer.Exit(exit_status(verdict))
+
+
+def _explain(paths: list[Path], message_id: str, *, as_json: bool) -> ExitCode:
+    """Print the life of a message."""
+    from ..evidence import SHORTEST_ID, lives_of, show
+    from ..journals import journal_files, participants
+
+    if len(message_id) < SHORTEST_ID:
+        raise typer.BadParameter(
+            f"an id must have at least {SHORTEST_ID} characters (got {message_id!r})",
+            param_hint="--message",
+        )
+    group, _ = participants(journal_files(paths))
+    lives = lives_of(group, {message_id})
+    if as_json:
+        steps = {each: [step._asdict() for step in life] for each, life in lives.items()}
+        out.print_json(json.dumps(steps), ensure_ascii=True)
+    for each, life in () if as_json else lives.items():
+        say(printable(each))
+        for step in life:
+            _say(f"  {show(step)}")
+    if not lives:
+        err.print(f"no journal has a message {printable(message_id)}", markup=False)
+    return ExitCode.DONE if lives else ExitCode.FAILED
+
+
+def _worst(verdict: "Verdict", paths: list[Path], most: int) -> "list[Evidence]":
+    """The evidence of the worst findings."""
+    from ..evidence import evidence
+    from ..journals import journal_files, participants
+
+    if not verdict.findings:
+        return []
+    group, _ = participants(journal_files(paths))
+    return evidence(group, verdict.findings, most)
+
+
+def _tell_worst(verdict: "Verdict", paths: list[Path]) -> None:
+    """Print the evidence of the worst findings, and the command that shows it again."""
+    from ..evidence import show
+
+    for each in _worst(verdict, paths, MOST_EVIDENCE):
+        finding = each.finding
+        place = f" ({each.path}:{each.line})" if each.path else ""
+        _say("")
+        _say(f"{finding.audit} at {finding.participant_id}: {finding.detail}{place}", style="bold")
+        for step in each.life[:MOST_NAMES]:
+            _say(f"  {show(step)}")
+        for where, lines in each.around.items():
+            _say(f"  around {where}", style="dim")
+            for line in lines:
+                _say(f"    {line}", style="dim")
+        if finding.message_id:
+            places = " ".join(shlex.quote(str(path)) for path in paths)
+            say(printable(f"  reliable-channel check {places} --message {finding.message_id}"))
+
+
+def exit_status(verdict: "Verdict") -> ExitCode:
+    """What a verdict means to a shell."""
+    from ..verdict import Value
+
+    codes = {
+        Value.KEPT: ExitCode.DONE,
+        Value.BROKEN: ExitCode.FAILED,
+        Value.UNKNOWN: ExitCode.UNKNOWN,
+    }
+    return codes[verdict.value]
 
 
 def tell(verdict: "Verdict") -> None:
@@ -58,24 +146,36 @@ def tell(verdict: "Verdict") -> None:
         f"{verdict.participants} participants, {verdict.messages} messages, "
         f"{verdict.deliveries} deliveries, {logs}"
     )
+    from ..verdict import Value
+
     for audit in Audit:
-        times = verdict.broken.get(audit.value, 0)
-        if not times:
-            _say(f"kept    {PROMISES[audit]}")
-            continue
-        first = next(each for each in verdict.findings if each.audit == audit.value)
-        at = f"{first.participant_id}: {first.message_id} {first.detail}"
-        _say(f"BROKEN  {PROMISES[audit]}: {times} times, first at {at}", style="red")
+        cases = f"({verdict.judged.get(audit.value, 0):,} cases)"
+        value = verdict.of(audit)
+        if value is Value.KEPT:
+            _say(f"kept    {PROMISES[audit]} {cases}")
+        elif value is Value.UNKNOWN:
+            why = verdict.unknown.get(audit.value, "no case")
+            style = None if why == "no case" else "yellow"
+            _say(f"unknown {PROMISES[audit]}: {why}", style=style)
+        else:
+            first = next(each for each in verdict.findings if each.audit == audit.value)
+            times = verdict.broken[audit.value]
+            at = f"{first.participant_id}: {first.message_id} {first.detail}"
+            _say(f"BROKEN  {PROMISES[audit]}: {times} times, first at {at}", style="red")
+    for channel_id, name in verdict.without_journal[:MOST_NAMES]:
+        _say(f"{name} was heard in {channel_id} and left no journal", style="yellow")
     if verdict.on_the_way:
-        _say(f"{verdict.on_the_way} deliveries were still on their way at the end")
+        _say(f"not due yet: {verdict.on_the_way} deliveries were on their way at the end")
     if verdict.set_aside:
         lines = sum(each.lines for each in verdict.set_aside)
         files = len({each.path for each in verdict.set_aside})
         reasons = Counter({each.reason: each.lines for each in verdict.set_aside})
         reason = reasons.most_common(1)[0][0]
         _say(f"set aside: {lines} lines of {files} files; most of them: {reason}", style="yellow")
-    if verdict.holds:
-        _say("every promise was kept", style="bold green")
+    if verdict.value is Value.KEPT:
+        _say("every promise that was put to the test was kept", style="bold green")
+    elif verdict.value is Value.UNKNOWN:
+        _say("it is not known whether all promises were kept", style="bold yellow")
     else:
         _say(f"{len(verdict.broken)} promises were broken", style="bold red")
 

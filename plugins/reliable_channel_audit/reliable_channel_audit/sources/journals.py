@@ -11,7 +11,7 @@ from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 import pyarrow as pa
 from pyspark.sql.datasource import (
@@ -22,6 +22,8 @@ from pyspark.sql.datasource import (
 )
 from pyspark.sql.streaming.datasource import ReadLimit, SupportsTriggerAvailableNow
 from pyspark.sql.types import StructType
+
+from reliable_channel.runtime.journal_packing import Unpacker
 
 from ..dag import said_by
 from ..facts import facts_of
@@ -40,6 +42,8 @@ from ..schemas import FACT, FACTS, JOURNAL, SAID
 from .batches import BATCH_ROWS, arrow_schema, batch, batches
 from .options import whole
 
+FRESH_BYTES = 2 * 1024 * 1024
+"""So far before a stretch is looked first for a line that needs none before it."""
 PARTITION_BYTES = 64 * 1024 * 1024
 """Of journals that one task reads, unless one participant has more: a task takes seconds then."""
 
@@ -255,15 +259,30 @@ def _stretch(partition: Stretch) -> Iterator[Sequence[Any]]:
     if not group:
         return
     whose = group[0].channel_id, group[0].participant_id
+    unpacker = Unpacker()
     with Path(partition.path).open("rb") as file:
-        file.seek(partition.begin)
+        file.seek(_fresh_before(file, partition.begin))
         for text in texts(file):
-            if isinstance(text, Line):
-                yield (*whose, partition.path, None, None, *text)
-            elif not text.isspace():
-                yield (*whose, partition.path, None, None, *line_of(text))
+            line = text if isinstance(text, Line) else line_of(text, unpacker)
+            is_empty = not isinstance(text, Line) and text.isspace()
+            if file.tell() > partition.begin and not is_empty:
+                yield (*whose, partition.path, None, None, *line)
             if file.tell() >= partition.end:
                 break
+
+
+def _fresh_before(file: IO[bytes], end: int) -> int:
+    """Where the last line before `end` begins that needs no bytes of lines before it."""
+    window = FRESH_BYTES
+    while end:
+        begin = max(0, end - window)
+        file.seek(begin)
+        text = file.read(end - begin)
+        at = text.rfind(b"\n", 0, max(0, text.rfind(b'"fresh":true')))
+        if at >= 0 or not begin:
+            return begin + at + 1
+        window *= 4
+    return 0
 
 
 def _paths(options: Mapping[str, str]) -> list[str]:

@@ -27,6 +27,7 @@ from ..sim.comparison import (
     full,
     presets,
     run_cell,
+    self_tuning,
 )
 from ..sim.figures import over_seeds, to_csv, to_json_line
 from ..sim.measures import Measures
@@ -39,8 +40,8 @@ FULL_RECEIVES: Final = 1_000_000
 """Messages given to cores after which a run is stopped: a minute or so of one core. A limit of time
 would make figures depend on the machine."""
 FEW: Final = "few"
-WHICH: Final = {FEW: covering, "full": full, "presets": presets}
-"""What can be compared: the protocols at a few points or at many, and the presets."""
+WHICH: Final = {FEW: covering, "full": full, "presets": presets, "auto": self_tuning}
+"""What can be compared: the protocols at a few points or at many, the presets, and `auto`."""
 COLUMNS: Final[Sequence[tuple[str, Callable[[Measures], float | None], str]]] = (
     ("delivered", lambda m: 100 * m.delivery_probability, "{:.4g} %"),
     ("50 %", lambda m: _seconds(m.latency_p50_ms), "{:.2f} s"),

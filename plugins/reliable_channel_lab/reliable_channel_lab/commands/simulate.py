@@ -18,6 +18,8 @@ from reliable_channel.cli.console import err, say
 
 from ..sim import Result, Scenario, Simulation, big_group, cores, draw_scenario, run_all, shrink
 from ..sim.disk_faults import draw_disk_faults
+from ..sim.self_tuning import draw_self_tuning
+from ..sim.sometimes import SITUATIONS, never
 
 _Item = TypeVar("_Item")
 
@@ -63,6 +65,13 @@ def simulate(
         bool,
         typer.Option("--disk-faults", help="Let disks fail as well: lost writes, bits, no room."),
     ] = False,
+    self_tuning: Annotated[
+        bool,
+        typer.Option(
+            "--auto",
+            help="Let all or some participants tune themselves; with --compare: the preset auto.",
+        ),
+    ] = False,
     full: Annotated[
         bool, typer.Option("--full", help="With --compare: all losses, up to 1,000 participants.")
     ] = False,
@@ -90,7 +99,7 @@ def simulate(
         _on_signals(lambda *_: stop.set())
         kept = compare(
             seeds=range(first_seed, first_seed + (seeds or 1)),
-            which="presets" if presets else "full" if full else "few",
+            which=_which(full=full, presets=presets, self_tuning=self_tuning),
             participants=participants,
             jobs=jobs or cores(),
             as_json=as_json,
@@ -104,13 +113,17 @@ def simulate(
         total: int | None = 1
     else:
         chosen: Callable[[int], Scenario] = draw_disk_faults if disk_faults else draw_scenario
+        if self_tuning:
+            chosen = draw_self_tuning
         if participants is not None:
             chosen = partial(big_group, participants=participants, messages=messages)
         total = None if forever else seeds or (100 if participants is None else 1)
         numbers = count(first_seed) if total is None else range(first_seed, first_seed + total)
         workers = min(jobs or cores(), total or 1_000_000)
         results = _run_seeds(chosen, numbers, workers, stop, show=trace)
-    command = None if scenario is not None else _command(participants, messages, disk_faults)
+    command = None
+    if scenario is None:
+        command = _command(participants, messages, disk_faults) + " --auto" * self_tuning
     report = _Report(shrinking=shrinking, digests=digests, command=command)
     try:
         for result in _with_progress(results, total):
@@ -121,6 +134,12 @@ def simulate(
         err.print("interrupted")
     report.end()
     raise typer.Exit(1 if report.failed else 0)
+
+
+def _which(*, full: bool, presets: bool, self_tuning: bool) -> str:
+    """The name of what is compared."""
+    names = {"auto": self_tuning, "presets": presets, "full": full, "few": True}
+    return next(name for name, chosen in names.items() if chosen)
 
 
 def _run_seeds(
@@ -150,6 +169,7 @@ class _Report:
     def __init__(self, *, shrinking: bool, digests: bool, command: str | None) -> None:
         self.passed = self.failed = 0
         self._steps = 0
+        self._reached = set[str]()
         self._slowest_ms = 0
         self._began = time.monotonic()
         self._shrinking = shrinking
@@ -159,6 +179,7 @@ class _Report:
     def add(self, result: Result) -> None:
         """Count a run."""
         self._steps += result.steps
+        self._reached |= result.reached
         self._slowest_ms = max(self._slowest_ms, result.settled_after_ms)
         if self._digests:
             say(f"seed {result.scenario.seed}: {result.digest}")
@@ -190,6 +211,10 @@ class _Report:
             f"{self._steps} messages received; all logs equal at most "
             f"{self._slowest_ms / 1000:.0f} s after the last fault"
         )
+        missed = never([self._reached])
+        say(f"{len(SITUATIONS) - len(missed)} of {len(SITUATIONS)} situations reached")
+        if missed:
+            say(f"never: {', '.join(missed)}")
         say(f"{self.passed} passed, {self.failed} failed")
 
 

@@ -5,11 +5,12 @@ It says everything; equal cells give equal figures, wherever and in whatever ord
 """
 
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from random import Random
 from typing import Any, Final
 
 from reliable_channel.options import PRESETS, ChannelOptions
+from reliable_channel.repair_policies import REPAIR_POLICIES
 from reliable_channel.sync_core import LogArchive, Recorder, SyncCore, SyncSetting
 
 from .measures import Measures
@@ -72,11 +73,13 @@ VARIANTS: Final = {
 """`SDS` without SDS-R and without Store is a control: what is lost stays lost, unless its sender
 hears of nobody who has it."""
 CONTROL: Final = "SDS"
+SELF_TUNING: Final = ("auto", "auto, Store")
+"""Of the variants of presets."""
 PRESET_VARIANTS: Final[Mapping[str, Variant]] = {
     **{
         f"{name}, Store": Variant(f"{name}, Store", "sds", True, values)
         for name, values in PRESETS.items()
-        if "retrieval_strategy" not in values
+        if values.get("retrieval_strategy") != "sds-r-only"
     },
     **{
         name: Variant(name, "sds", False, {**values, "retrieval_strategy": "sds-r-only"})
@@ -133,6 +136,18 @@ def presets(seeds: range) -> Iterator[Cell]:
     """Each preset in groups of three sizes."""
     points = [("group", 10, 0.02), ("group", 20, 0.2), ("group", 100, 0.2)]
     yield from _cells(points, seeds, PRESET_VARIANTS)
+
+
+def self_tuning(seeds: range) -> Iterator[Cell]:
+    """The preset `auto` alone, at the points that docs/choosing.md has goals for."""
+    points = [("1:1", 2, loss) for loss in (0.2, 0.4)]
+    points += [("group", 20, loss) for loss in (0.0, 0.2, 0.4)]
+    points += [("group", 100, loss) for loss in (0.2, 0.4)]
+    points += [("group", 1_000, 0.2)]
+    for scenario, participants, loss in points:
+        for seed in seeds if participants <= LARGE else seeds[:1]:
+            for variant in SELF_TUNING:
+                yield Cell(scenario, participants, loss, variant, seed)
 
 
 def _cells(
@@ -213,9 +228,18 @@ def run_cell(cell: Cell, make: MakeSyncCore, terms: Terms | None = None) -> Figu
     random = Random(f"{cell.scenario} {cell.participants} {cell.seed} workload")
     scenarios = SCENARIOS[cell.scenario](cell, random)
     try:
-        return Figure(cell, run_trial(scenarios, maker(variant, make), terms))
+        measures = run_trial(scenarios, maker(variant, make), _terms(variant, terms or Terms()))
+        return Figure(cell, measures)
     except TooMuchWork as error:
         return Figure(cell, None, f"stopped: {error}")
+
+
+def _terms(variant: Variant, terms: Terms) -> Terms:
+    """The same terms with what the variant's engines obey."""
+    options = ChannelOptions(**variant.options)
+    strategy = options.retrieval_strategy
+    policy = REPAIR_POLICIES[strategy] if variant.store and isinstance(strategy, str) else None
+    return replace(terms, options=options, policy=policy)
 
 
 def maker(variant: Variant, make: MakeSyncCore) -> MakeCore[SyncCore]:

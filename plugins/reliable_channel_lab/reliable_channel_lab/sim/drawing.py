@@ -16,6 +16,7 @@ from .scenario import (
     Conditions,
     Crash,
     Fault,
+    Habits,
     Hostile,
     Join,
     Latency,
@@ -32,15 +33,20 @@ from .scenario import (
 SECOND_MS: Final = 1_000
 MINUTE_MS: Final = 60_000
 HOUR_MS: Final = 3_600_000
+MOST_SEGMENTS: Final = 180
+
+ATTACKS: Final = tuple(each for each in Attack if each is not Attack.FALSE_DIFFERENCE)
+"""All but that on those who tune themselves (`self_tuning.py`), so that seeds stay what they are.
+"""
 
 _T = TypeVar("_T")
 
 
 class Draw:
-    """Choices from one seed."""
+    """Choices from one seed, for one purpose."""
 
-    def __init__(self, seed: int) -> None:
-        self._random = Random(f"{seed} scenario").random
+    def __init__(self, seed: int, purpose: str = "scenario") -> None:
+        self._random = Random(f"{seed} {purpose}").random
 
     def below(self, bound: int) -> int:
         """A whole number from 0 up to `bound`, exclusive."""
@@ -93,7 +99,7 @@ def draw_scenario(seed: int) -> Scenario:
         # Cycles that do not fit the buffer come, make room and come again for as long as Store has
         # them (seed 30093 before this line).
         parameters = replace(parameters, incoming_messages=Parameters().incoming_messages)
-    return Scenario(
+    scenario = Scenario(
         seed,
         participants,
         writes,
@@ -105,6 +111,11 @@ def draw_scenario(seed: int) -> Scenario:
         durable=draw.some_of(range(participants), 0, participants),
         publish_ms=draw.one_of((PUBLISH_MS, PUBLISH_MS, PUBLISH_MS, SECOND_MS)),
     )
+    # Drawn apart, so that what else a seed draws stays what it is.
+    apart = Draw(seed, "applications")
+    kills = _kills(apart, scenario, span_ms) if apart.chance(0.4) else ()
+    faults = tuple(sorted((*faults, *kills), key=lambda fault: fault.at_ms))
+    return replace(scenario, faults=faults, habits=_habits(apart, scenario))
 
 
 def big_group(seed: int, participants: int, messages: int) -> Scenario:
@@ -166,6 +177,42 @@ def _parameters(draw: Draw) -> Parameters:
         log_window_entries=draw.one_of((20_000, 20_000, 8)),
         repair_buffer_size=draw.one_of((1_000, 1_000, 20, 4)),
     )
+
+
+def _kills(draw: Draw, scenario: Scenario, span_ms: int) -> Iterator[Fault]:
+    """Processes with a state that die several times, and are back soon."""
+    busy = {fault.who for fault in scenario.faults if isinstance(fault, Crash | Join | Leave)}
+    free = [who for who in scenario.durable if who not in busy]
+    for who in draw.some_of(free, 1, 2):
+        for _ in range(draw.between(1, 4)):
+            at_ms = draw.below(span_ms)
+            yield Crash(at_ms, at_ms + draw.one_of((100, SECOND_MS, 5 * SECOND_MS)), who)
+
+
+def _habits(draw: Draw, scenario: Scenario) -> Habits:
+    """What applications do, and have their channels do."""
+    writes = len(scenario.writes)
+    has_jumps = any(isinstance(fault, ClockJump) and fault.at_ms for fault in scenario.faults)
+    habits = Habits(
+        repeats=draw.one_of((0.0, 0.2, 1.0)),
+        reading_ms=draw.one_of((0, 50, 2 * SECOND_MS, 30 * SECOND_MS)),
+        confirms=draw.one_of((1.0, 0.9, 0.5, 0.0)),
+        confirm_interval_ms=draw.one_of((0, 0, 10 * SECOND_MS, MINUTE_MS)),
+    )
+    # Messages refer to the newest 200: what a group writes at once should not be more.
+    if draw.chance(0.3) and (most := min(12, MOST_SEGMENTS // writes)) > 1:
+        size = draw.one_of((200, 1_000))
+        habits = replace(
+            habits,
+            payload_bytes=most * size // 3,
+            segmentation=draw.one_of(("nim-segmentation", "lip-243-v0.1")),
+            segment_bytes=size,
+        )
+    # The epochs of a clock that jumps are not those of the network.
+    if draw.chance(0.15) and not has_jumps:
+        budget, epoch_s = draw.one_of(((10, 10), (20, 60), (100, 600)))
+        habits = replace(habits, budget=budget, epoch_s=epoch_s)
+    return habits
 
 
 class _Faults:
@@ -236,7 +283,7 @@ class _Faults:
         return Join(at_ms, taken[0]) if taken else None
 
     def _attacks(self) -> Iterator[Fault]:
-        for attack in self._draw.some_of(tuple(Attack), 1, 3):
+        for attack in self._draw.some_of(ATTACKS, 1, 3):
             at_ms = self._draw.below(self._span_ms)
             yield Hostile(at_ms, attack, self._draw.one_of((1, 3, 20)))
 

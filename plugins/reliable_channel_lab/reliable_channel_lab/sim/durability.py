@@ -4,9 +4,8 @@ It fails as disks do (`Damage`, `DiskFull`), and says so as a state file does: i
 transactions in a place that no damage reaches (`state/continuity.py`).
 """
 
-from reliable_channel.sds.changes import Changes, Recorder
+from reliable_channel.sds.changes import Changes
 from reliable_channel.state import (
-    ArchiveOverlay,
     Identity,
     MemoryStateStore,
     RolledBack,
@@ -14,6 +13,7 @@ from reliable_channel.state import (
     StateCorrupt,
     StateUnavailable,
 )
+from reliable_channel.state.base import Archive
 
 from .scenario import Damage
 
@@ -32,8 +32,8 @@ class Disk:
         self._confirmed = 0
         self._is_damaged = False
 
-    def open(self) -> tuple[Saved, Recorder, ArchiveOverlay]:
-        """What a process finds when it starts, and what it writes with.
+    def open(self) -> Saved:
+        """What a process finds when it starts.
 
         Raises:
             StateCorrupt: it is damaged; the next call starts over with an empty one.
@@ -45,7 +45,11 @@ class Disk:
         if (missing := self._confirmed - len(self._written)) > 0:
             saved = Saved(saved.tables, saved.newest, RolledBack("writes are missing", missing))
             self._confirmed = len(self._written)
-        return saved, Recorder(), ArchiveOverlay(self._store.archive())
+        return saved
+
+    def archive(self) -> Archive:
+        """The log that is on it."""
+        return self._store.archive()
 
     def commit(self, changes: Changes) -> None:
         """Write all of it.

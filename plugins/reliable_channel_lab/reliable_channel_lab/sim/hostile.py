@@ -7,7 +7,7 @@ from random import Random
 from typing import Final
 
 from reliable_channel.sds import HistoryEntry, Message, SdsOptions, WireProfile
-from reliable_channel.sds.log_root import FINGERPRINT_BYTES, LogRoot
+from reliable_channel.sds.log_root import FINGERPRINT_BYTES, ListedIds, LogRoot, Reconciling
 from reliable_channel.sds.wire import CodecError
 
 from .ledger import Ledger
@@ -54,6 +54,7 @@ class Attacker:
             Attack.REQUEST_STORM: self._request_storm,
             Attack.FORGED_SENDER: self._forged_sender,
             Attack.FALSE_ROOT: self._false_root,
+            Attack.FALSE_DIFFERENCE: self._false_difference,
         }
 
     def hear(self, arrived: Packet) -> None:
@@ -118,6 +119,24 @@ class Attacker:
         start = int(random() * end) if self._made % 2 else 0
         root = LogRoot(start, end, int(random() * 100), fingerprint)
         yield replace(self._message(content=None), log_root=root)
+
+    def _false_difference(self) -> Iterator[Message]:
+        """Claims to have nothing, to have what nobody has, and bundles of anything."""
+        random, end = self._random.random, self._timeline.now_ms // 1_000
+        hashes = bytes(int(random() * 256) for _ in range(8 * int(random() * 50)))
+        roots = tuple(
+            LogRoot(int(random() * end), end, int(random() * 100), bytes(FINGERPRINT_BYTES))
+            for _ in range(int(random() * 100))
+        )
+        nested = Reconciling(bundle=(b"", b"garbage"))
+        inner = self._profile.codec.encode(replace(self._message(content=None), reconciling=nested))
+        heard = [packet.data for _, packet in self._some_heard(20)]
+        for said in (
+            Reconciling(lists=(ListedIds(0, end, b""), ListedIds(0, end, hashes))),
+            Reconciling(roots=roots),
+            Reconciling(bundle=(inner, b"garbage", *heard)),
+        ):
+            yield replace(self._message(content=None), reconciling=said)
 
     def _some_heard(self, count: int) -> list[tuple[Message, Packet]]:
         heard = list(self._heard.values())

@@ -5,33 +5,39 @@ What is said here is said once more and independently: nothing is asked of the c
 itself would have worked out with the code under test.
 """
 
-from collections import deque
-from collections.abc import Callable, Sequence, Sized
+from collections.abc import Callable, Sequence
 from hashlib import sha256
-from itertools import chain, islice
 from typing import Final, NoReturn
 
+from reliable_channel.engine.logged import Logged
+from reliable_channel.engine.requests import Accepted
+from reliable_channel.events import Event, SendingMessage
+from reliable_channel.options import ChannelOptions
 from reliable_channel.sds import Arrival, Message, Outcome, RepairOptions, SdsProtocol, WireProfile
-from reliable_channel.sds.bloom import BloomParameters, contains, set_bits
+from reliable_channel.sds.bloom import BloomParameters
 from reliable_channel.sds.events import (
     AcknowledgementSource,
     DeliveryFailed,
     MessageAcknowledged,
     MessageLost,
-    MessageReceived,
     Outgoing,
     OutgoingKind,
-    SdsEvent,
 )
+from reliable_channel.sds.log_root import Reconciling
+from reliable_channel.sds.wire import CodecError
 
+from .budget import Spending
+from .filters import FilterJudge
 from .ledger import InvariantViolated, Ledger, Record
+from .limits import Limits
+from .payloads import Arrivals, Payload, Payloads
+from .redelivery import Redelivery
+from .results import Results
 from .world import Observer
 
-INSERTED: Final = 5_000
-"""Ids that are remembered of a filter: as many as it may hold while its messages are on their
-way."""
-RECENT: Final = 8
-"""Newest ids that each filter is looked through for."""
+BROADCASTS: Final = 60
+BROADCASTS_PER_MINUTE: Final = 30
+"""What one participant broadcasts at most: for each message there is, and a minute."""
 _NEW: Final = (Outcome.DELIVERED, Outcome.PARKED)
 
 
@@ -43,7 +49,10 @@ def spec_t_req(participant_id: str, message_id: str, now_ms: int, options: Repai
 
 
 class Watch(Observer[SdsProtocol]):
-    """Looks at one participant, through its restarts."""
+    """Looks at one participant, through its restarts; the engine's part of its promises have
+    judges of their own."""
+
+    reads_log = True
 
     def __init__(
         self,
@@ -52,15 +61,25 @@ class Watch(Observer[SdsProtocol]):
         ledger: Ledger,
         profile: WireProfile,
         filters: BloomParameters,
+        options: ChannelOptions,
+        payloads: Payloads,
+        in_store: Callable[[bytes], bool],
     ) -> None:
         self.number = number
         self.name = name
         self._ledger = ledger
         self._profile = profile
-        self._filters = filters
-        self._inserted: deque[str] = deque(maxlen=INSERTED)
-        """What went into the bloom filter, oldest first."""
+        self._filter = FilterJudge(filters, self._violated)
+        self._payloads = payloads
+        self._unaccepted: dict[str, bytes] = {}
+        """Payloads that are not on disk yet, by the first message of each."""
+        fail = self._violated
+        self._redelivery = Redelivery(fail)
+        self._arrivals = Arrivals(payloads, options.segment_reconstruction_timeout_ms, fail)
+        self._results = Results(in_store, fail)
+        self._spending = Spending(options, fail)
         self._others: Sequence[Watch] = ()
+        self._broadcasts = 0
         self.steps = 0
         """Messages received."""
         self.delivered = 0
@@ -77,14 +96,20 @@ class Watch(Observer[SdsProtocol]):
         """Equal for those who know the same messages."""
         self._known: set[str] = set()
         self._lost: set[str] = set()
-        self._fates: dict[str, str] = {}
-        """Of own messages: "open", "acknowledged" or "failed"."""
         self._clock_ms = 0
         self._newest_ms = 0
         """The highest Lamport timestamp in the log."""
         self._tails: dict[str, list[str] | None] = {}
         """The end of the log when an own message was made, until it is published; None where a
         restart came between."""
+        self._heads: dict[str, set[str]] = {}
+        """The messages that nobody referred to when an own message was made."""
+        self._referred: set[str] = set()
+        """What the messages that were taken since the start refer to."""
+        self._before: set[str] = set()
+        """What was known before: who refers to it is not kept beyond a restart."""
+        self._bundled: dict[tuple[str, bytes], Message] = {}
+        """Messages of bundles that may yet be taken, by id and content."""
         self._planned: dict[str, int] = {}
 
     # -- what happens ------------------------------------------------------------------------------
@@ -93,32 +118,42 @@ class Watch(Observer[SdsProtocol]):
         """A process starts, with nothing."""
         self._forget()
         self._ledger.forget_holder(self.number)
-        self._gauges = _gauges(core)
-        self._inserted.clear()
+        self._limits = Limits(core, self._ledger.reached.full, self._violated)
+        self._filter.inserted.clear()
+        self._redelivery.started()
+        self._arrivals.started()
+        self._results.started()
+        self._payloads.forget_requests_of(self.name)
 
     def restarted(self, core: SdsProtocol) -> None:
         """A process starts from what is on disk: all that was let out before, and nothing else."""
-        self._gauges = _gauges(core)
+        self._ledger.reached.add("participant: restarted")
+        self._redelivery.restarted()
+        self._results.restarted(core.outgoing_buffer.entries.keys())
+        self._go_on(core)
+
+    def _go_on(self, core: SdsProtocol) -> None:
+        self._arrivals.restarted(self._ledger.now_ms())
+        self._unaccepted.clear()
+        self._limits = Limits(core, self._ledger.reached.full, self._violated)
         self._planned = core.repair_requests.planned()
-        open_now = core.outgoing_buffer.entries.keys()
-        open_then = {message_id for message_id, fate in self._fates.items() if fate == "open"}
-        for message_id in sorted(open_now ^ open_then):
-            detail = f"{len(open_then)} were unacknowledged, now {len(open_now)} are"
-            self._violated("what is unacknowledged outlives a restart", message_id, detail)
         clock_ms = core.clock.value
         if clock_ms < self._newest_ms:
             detail = f"{clock_ms} after a restart, {self._newest_ms} before"
             self._violated("the Lamport clock is monotone", "", detail)
         self._clock_ms = clock_ms
-        self._tails = dict.fromkeys(open_then)
-        self._inserted.extend(self.window)
-        self._inserted.extend(core.incoming_buffer.parked)
+        self._tails.clear()
+        self._heads.clear()
+        self._before = set(self.window) | core.incoming_buffer.parked.keys()
+        self._filter.inserted.extend(self.window)
+        self._filter.inserted.extend(core.incoming_buffer.parked)
         self.check_log(core)
 
     def rolled_back(self, core: SdsProtocol) -> None:
         """A process starts from an older state. What it let out since counts as never known: it may
         be delivered again. What is in the state is what it was."""
-        fates, entries = self._fates, list(core.log)
+        self._ledger.reached.add("participant: rolled_back")
+        entries = list(core.log)
         self._forget()
         self._ledger.forget_holder(self.number)
         for entry in entries:
@@ -131,64 +166,97 @@ class Watch(Observer[SdsProtocol]):
         for parked in core.incoming_buffer.parked.values():
             if (held := self._ledger.enter(parked.message)) is not None:
                 held.holders |= 1 << self.number
-        open_now = core.outgoing_buffer.entries.keys()
-        self._fates = {i: fate for i, fate in fates.items() if i in self._known}
-        self._fates |= dict.fromkeys(open_now, "open")
+        self._redelivery.rolled_back()
+        self._spending.forget()
+        self._arrivals.rolled_back()
+        self._results.rolled_back(self._known, core.outgoing_buffer.entries.keys())
+        self._payloads.forget_requests_of(self.name)
         self._lost.update(core.incoming_buffer.lost)
-        self._inserted.clear()
+        self._filter.inserted.clear()
         self._clock_ms = core.clock.value
-        self.restarted(core)
+        self._go_on(core)
+
+    def repeated(self) -> None:
+        """What is not confirmed should have been emitted again."""
+        self._redelivery.repeated()
+
+    def lost_disk(self) -> None:
+        """What it had on disk cannot be read."""
+        self._spending.forget()
 
     def left(self) -> None:
         """It is gone for good."""
+        self._ledger.reached.add("participant: left")
         self._ledger.forget_holder(self.number)
 
-    def sent(self, core: SdsProtocol, message_id: str) -> None:
-        """The core took a message to send."""
-        entry = core.log.get(message_id)
-        if entry is None:
-            self._violated("own messages enter the log", message_id, "it did not")
-        if entry.lamport_timestamp <= self._newest_ms:
-            detail = f"its timestamp {entry.lamport_timestamp} is not above {self._newest_ms}"
-            self._violated("an own message comes after all that is known", message_id, detail)
-        self._inserted.append(message_id)
+    def sent(self, core: SdsProtocol, payload: bytes, accepted: Accepted) -> None:
+        """The engine took a message to send."""
+        self._results.sent(accepted)
+        self._unaccepted[accepted.message_ids[0]] = payload
+        self._filter.inserted.extend(accepted.message_ids)
 
-    def accepted(self, core: SdsProtocol, message_id: str) -> None:
-        """The application has the word that its message will be delivered."""
+    def answered(self, accepted: Accepted) -> None:
+        """The application learns that its message is accepted."""
+        self._results.answered(accepted)
+
+    def confirmed(self, event: Event) -> None:
+        """That the application has confirmed an event is on disk."""
+        self._redelivery.confirmed(event)
+        self._arrivals.confirmed(event)
+
+    def _accepted(self, core: SdsProtocol, own: Logged) -> None:
+        message_id = own.message_id
         self._require(message_id not in self._known, "ids are unique", message_id, "it is known")
-        entry = core.log.get(message_id)
-        assert entry is not None
+        if own.lamport_timestamp <= self._newest_ms:
+            detail = f"its timestamp {own.lamport_timestamp} is not above {self._newest_ms}"
+            self._violated("an own message comes after all that is known", message_id, detail)
         record = self._ledger.enter(
-            Message(self.name, message_id, "", entry.lamport_timestamp, content=entry.content)
+            Message(self.name, message_id, "", own.lamport_timestamp, content=own.content)
         )
         assert record is not None
-        self._fates[message_id] = "open"
         self._tails[message_id] = self.window[-core.options.causal_history_size :]
+        if core.options.self_tuning and len(self.window) <= core.options.causal_history_size:
+            self._heads[message_id] = set(self.window) - self._referred - self._before
         record.sender_knew = self.knowledge
         self._learn(record, len(self.window))
 
-    def published(self, core: SdsProtocol, outgoing: Outgoing) -> None:
+    def published(
+        self, core: SdsProtocol, outgoing: Outgoing, message_hash: bytes, now_ms: int
+    ) -> None:
         """A message goes out: what it says of itself must be true."""
+        self._results.published(outgoing, message_hash)
+        self._spending.published(outgoing, now_ms)
         message = self._profile.codec.decode(outgoing.data)
         if outgoing.kind is OutgoingKind.CONTENT:
-            tail, history = self._tails.pop(message.message_id), list(message.causal_ids)
-            if tail is not None and history != tail[len(tail) - len(history) :]:
-                detail = "its causal history is not the end of the log"
-                self._violated("messages refer to the newest", message.message_id, detail)
+            tail, history = self._tails.pop(message.message_id, None), list(message.causal_ids)
+            if tail is not None and not core.options.self_tuning:
+                if history != tail[len(tail) - len(history) :]:
+                    detail = "its causal history is not the end of the log"
+                    self._violated("messages refer to the newest", message.message_id, detail)
+            heads = self._heads.pop(message.message_id, None)
+            if tail is not None and heads is not None:
+                # What own messages before this one refer to was not known when it was made.
+                self._check_heads(message, set(tail[-2:]) | heads - self._referred)
             record = self._ledger.enter(message)
             assert record is not None
             record.dependencies = frozenset(history)
+            self._referred.update(history)
         if outgoing.kind in (OutgoingKind.CONTENT, OutgoingKind.SYNC):
-            self._check_filter(message)
+            if message.bloom_filter is not None or not core.options.self_tuning:
+                self._filter.check(message)
+        self._check_broadcasts(outgoing)
 
     def received(self, core: SdsProtocol, data: bytes, arrival: Arrival) -> None:
         """The core took what arrived."""
         self.steps += 1
+        self._ledger.reached.arrival(arrival)
         if arrival.outcome is Outcome.REJECTED:
             return
         message = self._profile.codec.decode(data)
         if arrival.outcome in _NEW:
-            self._inserted.append(message.message_id)
+            self._filter.inserted.append(message.message_id)
+        if message.reconciling is not None and message.reconciling.bundle:
+            self._look_into(message.reconciling)
         if (waiting := core.outgoing_buffer.entries) and message.sender_id != self.name:
             for message_id in message.causal_ids:
                 if message_id in waiting:
@@ -198,23 +266,63 @@ class Watch(Observer[SdsProtocol]):
     def took(self, data: bytes, arrival: Arrival) -> None:
         """What the core took outlives a crash from now on, if anything does."""
         if arrival.outcome in _NEW:
-            record = self._ledger.enter(self._profile.codec.decode(data))
-            assert record is not None
-            if record.sender_id != self.name:
-                record.holders |= 1 << self.number
-                record.received = True
+            self._took(self._profile.codec.decode(data))
 
-    def told(self, core: SdsProtocol, event: SdsEvent) -> str | None:
-        """The application is told; return what is worth a line in the trace."""
+    def _took(self, message: Message) -> None:
+        record = self._ledger.enter(message)
+        assert record is not None
+        self._referred.update(message.causal_ids)
+        if record.sender_id != self.name:
+            record.holders |= 1 << self.number
+            record.received = True
+
+    def _look_into(self, said: Reconciling) -> None:
+        """Note what is in a bundle, which the core takes in later steps."""
+        for inner in said.bundle:
+            try:
+                message = self._profile.codec.decode(inner)
+            except CodecError:
+                continue
+            if message.content and message.message_id not in self._known:
+                self._bundled[message.message_id, message.content] = message
+
+    def _find_bundled(self, core: SdsProtocol) -> None:
+        """Note which messages of bundles the core took."""
+        for key, message in list(self._bundled.items()):
+            parked = core.incoming_buffer.parked.get(message.message_id)
+            entry = parked.message if parked else core.log.get(message.message_id)
+            if entry is not None:
+                del self._bundled[key]
+                if entry.content == message.content:
+                    if message.message_id not in self._filter.inserted:
+                        self._filter.inserted.append(message.message_id)
+                    self._took(message)
+
+    def told(self, core: SdsProtocol, event: Event | Logged) -> str | None:
+        """An event is emitted; return what is worth a line in the trace."""
+        self._ledger.reached.event(event)
+        is_repeated = self._redelivery.told(event) and not self._results.is_open(event)
+        self._arrivals.told(event, self._ledger.now_ms(), is_repeated=is_repeated)
+        if is_repeated:
+            return None
+        self._results.told(event)
         match event:
-            case MessageReceived():
+            case SendingMessage():
+                payload = self._unaccepted.pop(event.message_id)
+                accepted = self._results.request(event.message_id)
+                assert accepted is not None
+                self._payloads.add(Payload(self.name, payload, accepted.message_ids))
+                return None
+            case Logged() if event.first_segment_id is not None:
+                self._accepted(core, event)
+                return f"sends {event.message_id}"
+            case Logged():
                 self._check_delivery(event)
                 return f"delivers {event.message_id} at {event.position}"
             case MessageAcknowledged():
                 self._check_acknowledgement(core, event)
                 return f"is acknowledged {event.message_id} by {event.acknowledged_by}"
             case DeliveryFailed():
-                self._settle_fate(event.message_id, "failed")
                 return f"gives up {event.message_id}"
             case MessageLost():
                 self._require(
@@ -236,16 +344,15 @@ class Watch(Observer[SdsProtocol]):
     ) -> None:
         """A step is over; `is_waiting` says of an own message whether it waits for the
         transport."""
+        self._arrivals.stepped()
         clock_ms = core.clock.value
         if clock_ms < self._clock_ms or clock_ms < self._newest_ms:
             detail = f"{clock_ms} after {max(self._clock_ms, self._newest_ms)}"
             self._violated("the Lamport clock is monotone", "", detail)
         self._clock_ms = clock_ms
-        for name, held, limit in self._gauges:
-            if len(held) > limit:
-                self._violated(
-                    "buffers keep their limits", "", f"{name} holds {len(held)} > {limit}"
-                )
+        if self._bundled:
+            self._find_bundled(core)
+        self._limits.check()
         if core.outgoing_buffer.entries:
             self._check_retries(core, is_waiting)
         if len(core.repair_requests) or self._planned:
@@ -253,7 +360,7 @@ class Watch(Observer[SdsProtocol]):
 
     # -- the checks --------------------------------------------------------------------------------
 
-    def _check_delivery(self, event: MessageReceived) -> None:
+    def _check_delivery(self, event: Logged) -> None:
         self.delivered += 1
         message_id, known = event.message_id, self._known
         self._require(message_id not in known, "exactly once", message_id, "it is delivered again")
@@ -264,6 +371,7 @@ class Watch(Observer[SdsProtocol]):
         if self.knowledge != record.sender_knew and not record.dependencies <= known:
             # What is given up must have been told before.
             before = record.dependencies - known - self._lost
+            self._ledger.reached.add("delivered after a message that was given up")
             if before:
                 detail = f"{len(before)} it depends on come later, such as {min(before)}"
                 self._violated("causal order", message_id, detail)
@@ -280,50 +388,39 @@ class Watch(Observer[SdsProtocol]):
         self._newest_ms = max(self._newest_ms, record.lamport_timestamp)
 
     def _check_acknowledgement(self, core: SdsProtocol, event: MessageAcknowledged) -> None:
-        message_id = event.message_id
-        self._settle_fate(message_id, "acknowledged")
-        entry = core.log.get(message_id)
-        record = self._ledger.get(message_id, entry.content) if entry else None
-        if record is not None and record.received:
-            return
-        if event.source is AcknowledgementSource.BLOOM_FILTER and any(
-            other.holds_by_chance(message_id) for other in self._others if other is not self
-        ):
-            return
-        detail = f"by {event.acknowledged_by}, and nobody ever received it"
-        self._violated("acknowledged means that somebody has it", message_id, detail)
+        accepted = self._results.request(event.message_id)
+        assert accepted is not None
+        # What acknowledged the other segments is not named.
+        by_chance = event.source is AcknowledgementSource.BLOOM_FILTER
+        by_chance = by_chance or len(accepted.message_ids) > 1
+        for message_id in accepted.message_ids:
+            entry = core.log.get(message_id)
+            record = self._ledger.get(message_id, entry.content) if entry else None
+            if record is not None and record.received:
+                continue
+            if by_chance and any(
+                other._filter.holds_by_chance(message_id)
+                for other in self._others
+                if other is not self
+            ):
+                continue
+            detail = f"by {event.acknowledged_by}, and nobody ever received it"
+            self._violated("acknowledged means that somebody has it", message_id, detail)
 
-    def holds_by_chance(self, message_id: str) -> bool:
-        """Whether a filter of as many ids as its capacity, inserted here one after another, holds
-        an id that was not among them: what a bloom filter may do."""
-        layout, size = self._filters.layout, self._filters.capacity
-        wanted, inserted = set(layout.probes(message_id)), list(self._inserted)
-        probes = [layout.probes(inserted_id) for inserted_id in inserted]
-        starts = range(max(1, len(inserted) - size + 1))
-        return any(
-            wanted.issubset(chain.from_iterable(probes[start : start + size])) for start in starts
-        )
+    def _check_heads(self, message: Message, heads: set[str]) -> None:
+        """Messages that nobody refers to are referred to, and the newest two."""
+        if lacking := heads.difference(message.causal_ids):
+            detail = f"it does not refer to {len(lacking)} of {len(heads)} heads: {min(lacking)}"
+            self._violated("messages refer to all heads", message.message_id, detail)
 
-    def _settle_fate(self, message_id: str, fate: str) -> None:
-        before = self._fates.get(message_id)
-        self._require(
-            before == "open", "a message has one fate", message_id, f"{fate} after {before}"
-        )
-        self._fates[message_id] = fate
-
-    def _check_filter(self, message: Message) -> None:
-        layout, words = self._filters.layout, message.bloom_filter or b""
-        most = self._filters.capacity * self._filters.hash_count
-        bits = set_bits(words)
-        if bits > most:
-            detail = f"{bits} bits are set, by its capacity {most} can be"
-            self._violated("the bloom filter rolls", message.message_id, detail)
-        recent = min(RECENT, self._filters.capacity // 2)
-        for message_id in islice(reversed(self._inserted), recent + 1):
-            # Not yet its own, nor what came while it waited to be published.
-            if message_id in message.causal_ids and not contains(words, layout.probes(message_id)):
-                detail = f"the filter of {message.message_id} lacks it"
-                self._violated("the bloom filter holds the newest", message_id, detail)
+    def _check_broadcasts(self, outgoing: Outgoing) -> None:
+        """No storm: what a participant broadcasts is bounded by the time and by what is known."""
+        self._broadcasts += 1
+        minutes = self._ledger.now_ms() / 60_000
+        most = BROADCASTS * (1 + len(self._ledger)) + BROADCASTS_PER_MINUTE * (1 + minutes)
+        if self._broadcasts > most:
+            detail = f"{self._broadcasts} broadcasts, the last one a {outgoing.kind.value}"
+            self._violated("no storm", outgoing.message_id, detail)
 
     def _check_retries(self, core: SdsProtocol, is_waiting: Callable[[str], bool]) -> None:
         next_ms = core.next_deadline_ms()
@@ -342,6 +439,12 @@ class Watch(Observer[SdsProtocol]):
         if planned == self._planned:  # nearly always, and a difference of large sets takes long
             return
         for message_id, due_ms in planned.items() - self._planned.items():
+            if core.options.self_tuning:
+                most_ms = now_ms + core.options.repair.t_max_ms
+                if not now_ms < due_ms <= most_ms:
+                    detail = f"planned for {due_ms}, at {now_ms}; at most {most_ms}"
+                    self._violated("T_req keeps its bounds", message_id, detail)
+                continue
             right_ms = spec_t_req(self.name, message_id, now_ms, core.options.repair)
             if due_ms != right_ms:
                 detail = f"planned for {due_ms}, by the guide for {right_ms}"
@@ -356,15 +459,7 @@ class Watch(Observer[SdsProtocol]):
         if [entry.message_id for entry in entries] != self.window:
             detail = f"{len(entries)} entries, {len(self.window)} in the window"
             self._violated("positions tell the log", "", detail)
-        state, limits = core.statistics(), core.options.limits
-        cached, most = state.repair_cache_bytes, core.options.repair.cache_bytes
-        self._require(cached <= most, "buffers keep their limits", "", f"repair cache {cached}")
-        held = core.incoming_buffer.size_bytes
-        sums = sum(p.size_bytes for p in core.incoming_buffer.parked.values())
-        right = held == sums <= limits.incoming_bytes
-        self._require(
-            right, "buffers keep their limits", "", f"incoming {held} bytes, {sums} in all"
-        )
+        self._limits.check_sizes()
         keys = [(entry.lamport_timestamp, entry.message_id) for entry in entries]
         self._require(keys == sorted(keys), "the log is ordered", "", "it is not")
         for entry in entries:
@@ -375,14 +470,17 @@ class Watch(Observer[SdsProtocol]):
                     "messages stay as they are", entry.message_id, f"{entry}, not {true}"
                 )
 
+    def check_segments(self, is_waiting: bool) -> None:
+        """Of payloads are kept those that are half there, and not for too long."""
+        self._arrivals.check(self._ledger.now_ms(), is_waiting=is_waiting)
+
     def check_settled(self) -> None:
         """Nothing is open any more."""
-        for message_id, fate in self._fates.items():
-            self._require(fate != "open", "a message has one fate", message_id, "it has none")
+        self._results.check_end()
 
     def acknowledged(self) -> list[str]:
         """The own messages that count as received."""
-        return [i for i, fate in self._fates.items() if fate == "acknowledged"]
+        return self._results.acknowledged()
 
     def _require(self, holds: bool, invariant: str, message_id: str, detail: str) -> None:
         if not holds:
@@ -390,19 +488,3 @@ class Watch(Observer[SdsProtocol]):
 
     def _violated(self, invariant: str, message_id: str, detail: str) -> NoReturn:
         raise InvariantViolated(invariant, self.name, self._ledger.now_ms(), message_id, detail)
-
-
-def _gauges(core: SdsProtocol) -> tuple[tuple[str, Sized, int], ...]:
-    limits, repair = core.options.limits, core.options.repair
-    incoming = core.incoming_buffer
-    return (
-        ("the log", core.log, limits.log_entries),
-        ("the outgoing buffer", core.outgoing_buffer, limits.outgoing_messages),
-        ("the incoming buffer", incoming.parked, limits.incoming_messages),
-        ("the table of missing messages", incoming.missing, limits.missing_entries),
-        ("the table of lost messages", incoming.lost, limits.missing_entries),
-        ("the table of participants", core.participants, limits.participants),
-        ("the buffer of repair requests", core.repair_requests, repair.buffer_size),
-        ("the buffer of repair responses", core.repair_responses, repair.buffer_size),
-        ("the bloom filter", core.bloom_filter, core.options.bloom.capacity),
-    )

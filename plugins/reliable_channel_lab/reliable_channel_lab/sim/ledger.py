@@ -4,8 +4,14 @@ refers to, and who has received it."""
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from hashlib import sha256
+from typing import NoReturn
 
 from reliable_channel.sds import Message
+
+from .sometimes import Reached
+
+Fail = Callable[[str, str, str], NoReturn]
+"""Report a broken promise: its name, the message, and what happened."""
 
 
 class InvariantViolated(Exception):
@@ -50,7 +56,12 @@ class Ledger:
 
     def __init__(self, now_ms: Callable[[], int]) -> None:
         self.now_ms = now_ms
+        self.reached = Reached()
+        """The situations that the group came to."""
         self._records: dict[tuple[str, bytes], Record] = {}
+
+    def __len__(self) -> int:
+        return len(self._records)
 
     def __iter__(self) -> Iterator[Record]:
         return iter(self._records.values())

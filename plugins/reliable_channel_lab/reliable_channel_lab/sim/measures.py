@@ -99,6 +99,16 @@ class Measures:
         return self.wire_bytes / max(1.0, self.messages * self.delivery_probability)
 
     @property
+    def broadcasts_per_message(self) -> float:
+        """The same in broadcasts."""
+        return self.wire_messages / max(1.0, self.messages * self.delivery_probability)
+
+    @property
+    def acknowledged_p95_ms(self) -> int | None:
+        """`acknowledgement_p95_ms` by its other name."""
+        return self.acknowledgement_p95_ms
+
+    @property
     def store_requests(self) -> int:
         """Requests to Store of either kind."""
         return self.store_by_hash + self.store_by_time

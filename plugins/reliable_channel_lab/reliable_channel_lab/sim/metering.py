@@ -9,7 +9,10 @@ from collections.abc import Callable, Sequence
 from enum import Enum
 from typing import Final
 
+from reliable_channel.engine.logged import Logged
+from reliable_channel.engine.requests import Accepted
 from reliable_channel.engine.store_queries import ByHash, Query
+from reliable_channel.events import Event, SendingMessage
 from reliable_channel.sds.events import (
     DeliveryFailed,
     MessageAcknowledged,
@@ -20,7 +23,6 @@ from reliable_channel.sds.events import (
     Outgoing,
     OutgoingKind,
     RepairRequested,
-    SdsEvent,
 )
 from reliable_channel.sds.receiving import Arrival
 from reliable_channel.sync_core import SyncCore
@@ -160,7 +162,7 @@ class Meter:
         self._sent[self.phase, outgoing.kind] += 1
         self._sent_bytes[self.phase, outgoing.kind] += len(outgoing.data)
 
-    def count_event(self, event: SdsEvent) -> None:
+    def count_event(self, event: Event | Logged) -> None:
         """An application was told."""
         if isinstance(event, _EVENTS):
             self._events[type(event)] += 1
@@ -225,14 +227,9 @@ class Probe(Observer[SyncCore]):
         """It begins with an empty log: all must be delivered again, its own as well."""
         self.has = 0
 
-    def sent(self, core: SyncCore, message_id: str) -> None:
+    def sent(self, core: SyncCore, payload: bytes, accepted: Accepted) -> None:
         """A message of its application was taken: its time begins."""
-        self._sent_ms[message_id] = self._channel.now_ms()
-
-    def accepted(self, core: SyncCore, message_id: str) -> None:
-        """And is on disk: from now on it must reach everybody."""
-        sent_ms = self._sent_ms.pop(message_id)
-        self.own |= 1 << self._channel.add(message_id, sent_ms)
+        self._sent_ms[accepted.message_ids[0]] = self._channel.now_ms()
 
     def received(self, core: SyncCore, data: bytes, arrival: Arrival) -> None:
         """The core was given a message."""
@@ -240,15 +237,22 @@ class Probe(Observer[SyncCore]):
         if arrival.missing_for_ms is not None:
             self._meter.count_recovery(arrival.missing_for_ms)
 
-    def published(self, core: SyncCore, outgoing: Outgoing) -> None:
+    def published(
+        self, core: SyncCore, outgoing: Outgoing, message_hash: bytes, now_ms: int
+    ) -> None:
         """A message is out."""
         self._meter.count_sent(outgoing)
 
-    def told(self, core: SyncCore, event: SdsEvent) -> None:
-        """The application was told."""
+    def told(self, core: SyncCore, event: Event | Logged) -> None:
+        """An event was emitted."""
         match event:
+            case SendingMessage():
+                # On disk, where there is one: from now on it must reach everybody.
+                sent_ms = self._sent_ms.pop(event.message_id)
+                self.own |= 1 << self._channel.add(event.message_id, sent_ms)
             case MessageReceived():
-                self._delivered(event.message_id)
+                if not event.redelivered:
+                    self._delivered(event.message_id)
             case MessageMissing():
                 for entry in event.missing:
                     self._notices(entry.message_id)

@@ -66,6 +66,28 @@ class Parameters:
 
 
 @dataclass(frozen=True, slots=True)
+class Habits:
+    """What applications do, and have their channels do beside the core's part."""
+
+    payload_bytes: int = 0
+    """The longest payload; 0 for a few words each."""
+    segmentation: Literal["none", "nim-segmentation", "lip-243-v0.1"] = "none"
+    segment_bytes: int = 102_400
+    repeats: float = 0.0
+    """Share of accepted messages that are sent again under their key. Where it is above 0, messages
+    have keys, and what is not known to be accepted is sent again, too."""
+    reading_ms: int = 0
+    """How long it takes to handle one event."""
+    confirms: float = 1.0
+    """Share of the events that are confirmed once they are handled."""
+    budget: int = 0
+    """Messages of an epoch that the rate limit lets out; 0 where there is none."""
+    epoch_s: int = 60
+    confirm_interval_ms: int = 0
+    """How often Store is asked for own messages; 0 for never."""
+
+
+@dataclass(frozen=True, slots=True)
 class Write:
     """A participant sends a message, if it is there."""
 
@@ -162,6 +184,7 @@ class Attack(Enum):
     REQUEST_STORM = "request_storm"
     FORGED_SENDER = "forged_sender"
     FALSE_ROOT = "false_root"
+    FALSE_DIFFERENCE = "false_difference"
     REPLAY = "replay"
     GARBAGE = "garbage"
 
@@ -239,10 +262,13 @@ class Scenario:
     store: StoreConditions | None = field(default_factory=StoreConditions)
     """None where there is no Store."""
     parameters: Parameters = field(default_factory=Parameters)
+    habits: Habits = field(default_factory=Habits)
     commit_ms: int = 0
     """How long a step's changes are on their way to the disk of who has durable state."""
     durable: tuple[int, ...] = ()
     """Who keeps its state on disk."""
+    self_tuning: tuple[int, ...] = ()
+    """Who tunes itself."""
     publish_ms: int = PUBLISH_MS
     """How long each own node takes to accept a message, the rate limit of some: stock go-waku takes
     one light push a second. It holds for the whole run."""
@@ -274,13 +300,19 @@ class Scenario:
                     values[name] = _part(kind, values[name])
             values["writes"] = tuple(Write(*pair) for pair in values.get("writes", ()))
             values["faults"] = tuple(map(_fault, values.get("faults", ())))
-            values["durable"] = tuple(values.get("durable", ()))
+            for name in ("durable", "self_tuning"):
+                values[name] = tuple(values.get(name, ()))
             return cls(**values)
         except (TypeError, KeyError, AttributeError) as error:
             raise ValueError(f"this is no scenario: {error}") from error
 
 
-_PARTS: Final = {"conditions": Conditions, "store": StoreConditions, "parameters": Parameters}
+_PARTS: Final = {
+    "conditions": Conditions,
+    "store": StoreConditions,
+    "parameters": Parameters,
+    "habits": Habits,
+}
 
 
 def _end_ms(fault: Fault) -> int:
@@ -323,7 +355,7 @@ def _without_defaults(scenario: Scenario) -> dict[str, Any]:
                 if getattr(part, f.name) != getattr(kind(), f.name)
             ]
             plain[name] = _plain(changed)
-    for name in ("commit_ms", "durable", "publish_ms", "settle_within_ms"):
+    for name in ("commit_ms", "durable", "self_tuning", "publish_ms", "settle_within_ms"):
         if (value := getattr(scenario, name)) != Scenario.__dataclass_fields__[name].default:
             plain[name] = value
     return plain

@@ -8,6 +8,7 @@ from .scenario import (
     PUBLISH_MS,
     Conditions,
     Fault,
+    Habits,
     Hostile,
     Latency,
     Parameters,
@@ -20,6 +21,16 @@ from .simulation import Simulation
 
 MOST_RUNS: Final = 400
 """After so many the smallest scenario found is small enough."""
+
+_HABITS: Final = (
+    ("payload_bytes", "segmentation", "segment_bytes"),
+    ("repeats",),
+    ("reading_ms",),
+    ("confirms",),
+    ("budget", "epoch_s"),
+    ("confirm_interval_ms",),
+)
+"""Each leaves one thing out that applications do."""
 
 _T = TypeVar("_T")
 
@@ -115,5 +126,12 @@ def _plainer(scenario: Scenario) -> Iterator[Scenario]:
             yield replace(scenario, store=StoreConditions())
     if scenario.publish_ms != PUBLISH_MS:
         yield replace(scenario, publish_ms=PUBLISH_MS)
+    if scenario.habits != Habits():
+        yield replace(scenario, habits=Habits())
+        plain = Habits()
+        for names in _HABITS:
+            kept = {name: getattr(plain, name) for name in names}
+            if (plainer := replace(scenario.habits, **kept)) != scenario.habits:
+                yield replace(scenario, habits=plainer)
     if scenario.parameters != Parameters():
         yield replace(scenario, parameters=Parameters())

@@ -5,8 +5,9 @@ import traceback
 from collections.abc import Callable
 from dataclasses import dataclass
 from random import Random
-from typing import Final
+from typing import Any, Final
 
+from reliable_channel.options import ChannelOptions
 from reliable_channel.repair_policies import REPAIR_POLICIES, WITHOUT_OTHERS, WITHOUT_STORE
 from reliable_channel.sds import Limits, RepairOptions, SdsOptions, SdsProtocol
 from reliable_channel.sds.bloom import BloomParameters
@@ -16,8 +17,10 @@ from .invariants import Watch
 from .ledger import InvariantViolated, Ledger
 from .network import Network
 from .participant import Participant
+from .payloads import Payloads
 from .planning import Planner
-from .scenario import Conditions, Hostile, Parameters, Scenario, StoreConditions
+from .scenario import Conditions, Habits, Hostile, Parameters, Scenario, StoreConditions
+from .self_tuning import self_tuning
 from .sharing import checked, sds_maker, sharing
 from .store import Store
 from .timeline import START_MS, Timeline
@@ -30,6 +33,8 @@ OFTEN_CHECKED: Final = 100
 """In a larger group only once, at the end."""
 LOOK_EVERY_MS: Final = 5_000
 """After the faults, this often is looked whether all is quiet."""
+MOST_BYTES: Final = 1_000_000
+"""Of a payload."""
 EQUAL: Final = "in the end all logs are equal"
 NOTICED: Final = "a log that differs is noticed"
 AGREED: Final = "equal logs are not called different"
@@ -69,6 +74,8 @@ class Result:
     delivered: int
     settled_after_ms: int
     """From the end of the faults until all logs were equal."""
+    reached: frozenset[str] = frozenset()
+    """The situations of `sometimes.SITUATIONS` that it came to."""
 
 
 class _Watched(Participant[SdsProtocol]):
@@ -89,20 +96,30 @@ class Simulation:
             self.store = Store(timeline, scenario.store, Random(f"{seed} store"))
             self.network.stations.append(self.store)
         self.ledger = Ledger(lambda: timeline.now_ms - START_MS)
+        self._options = channel_options(scenario.habits)
         strategy = scenario.parameters.retrieval_strategy
+        make, tuned = sds_maker(options, profile), {name_of(n) for n in scenario.self_tuning}
+        make_tuned = sds_maker(self_tuning(options), profile)
+
+        def make_core(sender_id: str, **setting: Any) -> SdsProtocol:
+            return (make_tuned if sender_id in tuned else make)(sender_id, **setting)
+
         world = World(
             timeline,
             self.network,
             None if strategy in WITHOUT_STORE else self.store,
             self.trace,
-            checked(sds_maker(options, profile)),
+            checked(make_core),
             profile.name,
             scenario.commit_ms,
             scenario.publish_ms,
             policy=REPAIR_POLICIES[strategy],
+            options=self._options,
+            habits=scenario.habits,
         )
         numbers = range(scenario.participants)
-        self.watches = [Watch(n, name_of(n), self.ledger, profile, options.bloom) for n in numbers]
+        common = self.ledger, profile, options.bloom, self._options, Payloads(), self._in_store
+        self.watches = [Watch(n, name_of(n), *common) for n in numbers]
         for watch in self.watches:
             watch.introduce(self.watches)
         self.participants = [
@@ -139,8 +156,19 @@ class Simulation:
             where = traceback.format_exc(limit=-3)
             violation = Violation("no step raises", "", self.ledger.now_ms(), "", where)
         steps, delivered = self._count()
-        digest = self.trace.digest()
-        return Result(self.scenario, violation, digest, steps, delivered, settled_after_ms)
+        for participant in self._present():
+            assert participant.core is not None
+            if participant.core.bloom_filter.rollovers:
+                self.ledger.reached.add("the bloom filter rolled over")
+        return Result(
+            self.scenario,
+            violation,
+            self.trace.digest(),
+            steps,
+            delivered,
+            settled_after_ms,
+            frozenset(self.ledger.reached.names),
+        )
 
     # -- the course of a run -----------------------------------------------------------------------
 
@@ -195,12 +223,14 @@ class Simulation:
         """How long the group may take: more where messages refer to few, or few can be asked for.
 
         A latecomer learns of the others' messages a causal history at a time and asks for as many
-        as its buffer takes; each time it asks by T_max, and is answered within T_max of that.
+        as its buffer takes; each time it asks by T_max, and is answered within T_max of that. A
+        rate limit doubles it, since answers wait for their epochs.
         """
         scenario, parameters = self.scenario, self.scenario.parameters
         a_round = min(parameters.causal_history_size, parameters.repair_buffer_size)
-        rounds = len(scenario.writes) // a_round
-        return scenario.settle_within_ms + rounds * 2 * RepairOptions().t_max_ms
+        rounds = len(self.ledger) // a_round
+        settle_ms = scenario.settle_within_ms + rounds * 2 * RepairOptions().t_max_ms
+        return 2 * settle_ms if scenario.habits.budget else settle_ms
 
     def _run(self, duration_ms: int) -> None:
         self.timeline.run_until(self.timeline.now_ms + duration_ms)
@@ -275,9 +305,11 @@ class Simulation:
         for participant in self._present():
             watch, core = participant.watch, participant.core
             assert core is not None
-            if participant.is_behind:
+            if participant.process is None or participant.process.is_behind:
                 continue
             watch.check_log(core)
+            segmentation = participant.process.driver.engine.segmentation
+            watch.check_segments(segmentation.next_deadline_ms() is not None)
             first = seen.setdefault((watch.knowledge, len(watch.window)), participant)
             assert first.core is not None
             if first is not participant and (
@@ -348,6 +380,9 @@ class Simulation:
             )
         return "; ".join(lines[:20])
 
+    def _in_store(self, message_hash: bytes) -> bool:
+        return self.store is not None and self.store.has(message_hash)
+
     def _count(self) -> tuple[int, int]:
         steps = sum(watch.steps for watch in self.watches)
         return steps, sum(watch.delivered for watch in self.watches)
@@ -356,6 +391,19 @@ class Simulation:
 def name_of(number: int) -> str:
     """How a participant is called."""
     return f"p{number}"
+
+
+def channel_options(habits: Habits) -> ChannelOptions:
+    """The options of the engine, from those of a scenario."""
+    return ChannelOptions(
+        segmentation=habits.segmentation,
+        segment_size_bytes=habits.segment_bytes,
+        max_payload_bytes=MOST_BYTES,
+        rate_limit_enabled=habits.budget > 0,
+        rate_limit_messages_per_epoch=habits.budget,
+        rate_limit_epoch_period_s=habits.epoch_s,
+        confirm_interval_ms=habits.confirm_interval_ms,
+    )
 
 
 def core_options(parameters: Parameters) -> SdsOptions:

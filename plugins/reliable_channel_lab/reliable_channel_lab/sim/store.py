@@ -44,6 +44,10 @@ class Store:
         self._by_hash[arrived.message_hash] = arrived
         insort(self._by_time, (arrived.timestamp_ms, arrived.message_hash))
 
+    def has(self, message_hash: bytes) -> bool:
+        """Whether it keeps this message."""
+        return message_hash in self._by_hash
+
     def delay_ms(self) -> int:
         """How long it takes to answer now."""
         return draw_ms(self.conditions.answer, self._random)

@@ -9,11 +9,12 @@ get there within a quarter of an hour is given a good network, in which it must.
 
 from collections import Counter
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from random import Random
 from typing import Final, TypeVar
 
 from reliable_channel.engine.store_queries import Query
+from reliable_channel.options import ChannelOptions
 from reliable_channel.repair_policies import REPAIR_POLICIES, WITHOUT_STORE, RepairPolicy
 from reliable_channel.sync_core import SyncCore
 
@@ -48,6 +49,8 @@ class Terms:
     most_receives: int | None = None
     is_mended: bool = True
     """Whether a group that does not get there in that time is given a good network."""
+    options: ChannelOptions = field(default_factory=ChannelOptions)
+    """Of the engines."""
     policy: RepairPolicy | None = None
     """Of repair; the one that the scenario names where None."""
     make_network: Callable[[Timeline, Conditions, int], Network] | None = None
@@ -159,7 +162,9 @@ class _Trial:
             scenario.commit_ms,
             scenario.publish_ms,
             terms.payload_bytes,
-            terms.policy or REPAIR_POLICIES[strategy],
+            policy=terms.policy or REPAIR_POLICIES[strategy],
+            # Looks for own messages in Store cost the same with all protocols.
+            options=replace(terms.options, confirm_interval_ms=0),
         )
         everybody = range(scenario.participants)
         self._probes = [Probe(self._channel) for _ in everybody]

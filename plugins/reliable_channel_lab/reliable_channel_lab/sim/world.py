@@ -1,17 +1,23 @@
-"""What simulated participants share: their world, who makes their cores, and who looks on."""
+"""What simulated participants share: their world, and what makes their cores and sees them."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Final, Generic, Protocol, TypeVar
 
+from reliable_channel.engine.logged import Logged
+from reliable_channel.engine.rate_limit import Spent
+from reliable_channel.engine.requests import Accepted
+from reliable_channel.events import Event
+from reliable_channel.options import ChannelOptions
 from reliable_channel.repair_policies import RepairPolicy, both
 from reliable_channel.sds.archive import LogArchive
 from reliable_channel.sds.changes import Recorder
-from reliable_channel.sds.events import Outgoing, SdsEvent
+from reliable_channel.sds.events import Outgoing
 from reliable_channel.sds.receiving import Arrival
 from reliable_channel.sync_core import SyncCore
 
 from .network import Network
+from .scenario import Habits
 from .store import Store
 from .timeline import Timeline
 from .trace import Trace
@@ -39,7 +45,10 @@ class MakeCore(Protocol[C_co]):
 
 
 class Observer(Generic[C]):
-    """Is told what a participant does; by default nothing comes of it."""
+    """Sees what a participant does; by default nothing comes of it."""
+
+    reads_log = False
+    """Whether `told` gets a `Logged` for each message that enters the log."""
 
     def started(self, core: C) -> None:
         """It begins with an empty log."""
@@ -50,14 +59,23 @@ class Observer(Generic[C]):
     def rolled_back(self, core: C) -> None:
         """It begins again, with an older state than it had."""
 
+    def lost_disk(self) -> None:
+        """What it had on disk cannot be read: it begins with an empty log."""
+
     def left(self) -> None:
         """It is gone for good."""
 
-    def sent(self, core: C, message_id: str) -> None:
+    def repeated(self) -> None:
+        """All that was not confirmed before a restart was emitted again."""
+
+    def sent(self, core: C, payload: bytes, accepted: Accepted) -> None:
         """A message of its application was taken."""
 
-    def accepted(self, core: C, message_id: str) -> None:
-        """And is on disk."""
+    def answered(self, accepted: Accepted) -> None:
+        """The application learns that it is accepted."""
+
+    def confirmed(self, event: Event) -> None:
+        """That its application confirmed an event is on disk."""
 
     def received(self, core: C, data: bytes, arrival: Arrival) -> None:
         """The core was given a message."""
@@ -65,16 +83,26 @@ class Observer(Generic[C]):
     def took(self, data: bytes, arrival: Arrival) -> None:
         """And what came of it is on disk."""
 
-    def told(self, core: C, event: SdsEvent) -> str | None:
-        """The application was told; a line for the trace, or None."""
+    def told(self, core: C, event: Event | Logged) -> str | None:
+        """An event was emitted; return a line for the trace, or None."""
         return None
 
     def stepped(self, core: C, now_ms: int, is_waiting: Callable[[str], bool]) -> None:
         """A step is over; `is_waiting` says of an own message whether it waits for the
         transport."""
 
-    def published(self, core: C, outgoing: Outgoing) -> None:
-        """A message is out."""
+    def published(self, core: C, outgoing: Outgoing, message_hash: bytes, now_ms: int) -> None:
+        """A message is out, at this time of the participant's clock."""
+
+
+@dataclass(slots=True)
+class Node:
+    """A participant's own node, which outlives its processes."""
+
+    number: int
+    is_away: bool = False
+    spent: Spent | None = None
+    """The spent budget of the rate limit, in a file beside the process."""
 
 
 @dataclass(slots=True)
@@ -92,4 +120,8 @@ class World(Generic[C]):
     """How long each own node takes to accept a message."""
     payload_bytes: int = 0
     """Messages of applications are filled up to this length."""
+    habits: Habits = field(default_factory=Habits)
+    """Of the applications."""
     policy: RepairPolicy = both
+    options: ChannelOptions = field(default_factory=ChannelOptions)
+    """What the engines obey; of those of the core `make_core` knows."""

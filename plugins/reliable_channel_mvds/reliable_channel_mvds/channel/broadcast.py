@@ -23,7 +23,7 @@ class Broadcast:
         self._numbers = count()
 
     def message(self, kind: OutgoingKind, message: Message) -> None:
-        """A message, to everybody."""
+        """A message, to all."""
         data = self._envelope(payload=SEED.encode(Payload(messages=(message,))))
         self.outgoing.append(Outgoing(kind, message.id.hex(), data))
 
@@ -32,8 +32,8 @@ class Broadcast:
         self._emit(f"payload {next(self._numbers)}", peer_id, payload)
 
     def answer(self, peer_id: PeerId) -> bool:
-        """An empty payload, which nobody answers, to who said "I am here"; return whether the last
-        such one to it is out, as otherwise it will do."""
+        """An empty payload, without an answer, to a peer that said "I am here"; return whether the
+        last such one to it is out, as otherwise it will do."""
         answer_id = f"answer to {peer_id.decode()}"
         if answer_id in self.under_way:
             return False
@@ -41,19 +41,19 @@ class Broadcast:
         return True
 
     def _emit(self, payload_id: str, peer_id: PeerId, payload: bytes) -> None:
-        """Of the kind of a retry, so that it is told when it is out."""
+        """Of the kind of a retry, so that it is reported when it is out."""
         self.under_way.add(payload_id)
         data = self._envelope(recipient_id=peer_id.decode(), payload=payload)
         self.outgoing.append(Outgoing(OutgoingKind.RETRY, payload_id, data))
 
     def hello(self) -> str:
-        """Say "I am here" to everybody; return its id."""
+        """Say "I am here" to all; return its id."""
         hello_id = f"hello {next(self._numbers)}"
         self.outgoing.append(Outgoing(OutgoingKind.SYNC, hello_id, self._envelope()))
         return hello_id
 
     def ephemeral(self, content: bytes, now_ms: int) -> Outgoing:
-        """An ephemeral message, to everybody; it is for the caller to send it."""
+        """An ephemeral message, to all; it is for the caller to send it."""
         nonce = now_ms.to_bytes(8) + next(self._numbers).to_bytes(8)
         data = self._envelope(ephemeral=content, nonce=nonce)
         return Outgoing(OutgoingKind.EPHEMERAL, sha256(data).hexdigest(), data)

@@ -1,10 +1,10 @@
 """A participant of a channel that is kept in sync by MVDS.
 
-A transport of a channel is heard by everybody, which MVDS knows nothing of. So a new message is
-broadcast once, to all; from then on a node (`node.py`) repeats it to those who do not acknowledge
-it. What others tell each other is overheard: who acknowledges a message has it. Peers are those who
-were heard; who leaves everything unanswered counts as gone, and who comes again is offered what is
-held.
+A transport of a channel is heard by all, which MVDS knows nothing of. So a new message is
+broadcast once, to all; from then on a node (`node.py`) repeats it to those that do not acknowledge
+it. Payloads between others are overheard: a peer that acknowledges a message has it. Peers are
+those that were heard; one that leaves everything unanswered counts as gone, and one that comes
+again is offered what is held.
 
 MVDS has no order: each message is delivered as it comes, and stands in the log by the Lamport
 timestamp that its sender gave it, so that all participants end with the same log.
@@ -82,7 +82,7 @@ class MvdsCore:
 
     @property
     def unacknowledged(self) -> Collection[str]:
-        """The ids of own messages that nobody is known to have."""
+        """The ids of own messages that no participant is known to have."""
         return self._own.resent.keys()
 
     @property
@@ -91,7 +91,7 @@ class MvdsCore:
         return max(0, self._options.outgoing_buffer_limit - len(self._own.resent))
 
     def send(self, content: bytes, now_ms: int, *, timestamp_ns: int | None = None) -> str:
-        """Accept a message for everybody and return its id.
+        """Accept a message for all and return its id.
 
         Raises:
             EmptyContent: there is nothing to send.
@@ -145,8 +145,8 @@ class MvdsCore:
         self._own.dispatched(message_id)
 
     def resend_early(self, message_id: str, now_ms: int) -> bool:
-        """Broadcast an own message again; return False where it is settled, or was sent so as often
-        as may be."""
+        """Broadcast an own message again; return False where it is acknowledged, or was sent so as
+        often as may be."""
         resent = self._own.resent.get(message_id, self._options.max_retry_attempts)
         if resent >= self._options.max_retry_attempts:
             return False
@@ -155,7 +155,7 @@ class MvdsCore:
         return self._broadcast_message(OutgoingKind.RETRY, _id(message_id))
 
     def abandon(self, message_id: str) -> None:
-        """Stop sending an own message that the transport refuses for good."""
+        """Stop sending an own message that the transport refuses permanently."""
         self._broadcast.under_way.discard(message_id)
         if self._own.settle(message_id):
             self._node.withdraw(_id(message_id))
@@ -224,7 +224,7 @@ class MvdsCore:
     def _meet(
         self, peer_id: PeerId, envelope: Envelope, now_ms: int, sent_at_ns: int | None
     ) -> bool:
-        """Get to know whoever is heard; return False where that are too many."""
+        """Get to know a peer that is heard; return False where these are too many."""
         peers = self._node.peers(self._group)
         known = peer_id in peers
         if not known:
@@ -265,7 +265,8 @@ class MvdsCore:
             self._events.append(MessageAcknowledged(message_id, proof, peer_id.decode()))
 
     def _gone(self, event: node_events.DeliveryFailed, now_ms: int) -> None:
-        """Who leaves something unanswered as often as may be is gone, until it is heard again."""
+        """A peer that leaves something unanswered as often as may be is gone, until it is heard
+        again."""
         if event.element is node_events.Element.REQUEST:
             return
         self._node.remove_peer(self._group, event.peer_id)
@@ -386,7 +387,7 @@ class MvdsCore:
     # -- inside ------------------------------------------------------------------------------------
 
     def _broadcast_message(self, kind: OutgoingKind, message_id: MessageId) -> bool:
-        """Send an own message to everybody; return False where it is held no more."""
+        """Send an own message to all; return False where it is held no more."""
         if (message := self._node.get(message_id)) is None:
             return False
         self._broadcast.message(kind, message)

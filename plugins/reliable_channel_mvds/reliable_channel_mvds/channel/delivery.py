@@ -22,7 +22,7 @@ from .wire import Content, EnvelopeError
 
 
 class Delivery:
-    """The log of a participant, its clock, and what is told of both."""
+    """The log of a participant, its clock, and what is reported of both."""
 
     def __init__(self, setting: SyncSetting) -> None:
         self.log = MessageLog(
@@ -86,7 +86,7 @@ class Delivery:
     def rejected(
         self, reason: RejectionReason, detail: str, sender_id: str = "", message_id: str = ""
     ) -> Arrival:
-        """Tell that something was refused."""
+        """Emit that something was refused."""
         self.counters.rejected += 1
         self.events.append(MessageRejected(reason, detail, message_id, sender_id))
         return Arrival(Outcome.REJECTED, message_id, reason=reason)

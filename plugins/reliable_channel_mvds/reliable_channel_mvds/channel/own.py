@@ -1,4 +1,4 @@
-"""Own messages that nobody is known to have, and when this participant says that it is here."""
+"""Unacknowledged own messages, and when this participant announces itself."""
 
 from collections.abc import Iterable
 from typing import Final
@@ -49,7 +49,8 @@ class OwnMessages:
 
 
 class Hello:
-    """When to say "I am here": at the start, and while nobody else is known, ever more rarely."""
+    """When to say "I am here": at the start, and while no other participant is known, ever more
+    rarely."""
 
     def __init__(self, now_ms: int) -> None:
         self.due_ms: int | None = now_ms
@@ -61,7 +62,7 @@ class Hello:
         self._interval_ms = min(2 * self._interval_ms, LONGEST_HELLO_INTERVAL_MS)
 
     def heard_somebody(self) -> None:
-        """There is somebody."""
+        """A peer is there."""
         self._interval_ms = FIRST_HELLO_INTERVAL_MS
 
     def alone(self, now_ms: int) -> None:

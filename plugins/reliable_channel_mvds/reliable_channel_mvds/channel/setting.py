@@ -12,10 +12,10 @@ EPOCH_MS: Final = 300
 INTERVAL_GROWTH: Final = 64
 """The longest interval by the first: 30 s grow to 32 minutes."""
 MAX_PEERS: Final = 64
-"""Or `participants_limit`, if that is less. Everybody repeats everything to everybody who does not
+"""Or `participants_limit`, if that is less. Every participant repeats everything to all that do not
 acknowledge it: that is for small groups, and no stranger should cost more."""
 FRESH_MS: Final = 60_000
-"""Who said "I am here" longer ago, which Store may tell, is not answered."""
+"""An "I am here" from longer ago, out of Store, is not answered."""
 
 
 def node_options(options: "ChannelOptions") -> NodeOptions:

@@ -1,4 +1,4 @@
-"""What a channel puts on its transport: envelopes that say whom they are for."""
+"""What a channel puts on its transport: envelopes that name their receiver."""
 
 from dataclasses import dataclass
 from typing import Final
@@ -14,21 +14,21 @@ ENVELOPE_ROOM_BYTES: Final = 3 * MAX_ID_BYTES + 32
 
 
 class EnvelopeError(ValueError):
-    """Bytes that are no envelope, or a body that is no content."""
+    """Bytes that are not an envelope, or a body that is not content."""
 
 
 @dataclass(frozen=True, slots=True)
 class Envelope:
-    """A payload, or an ephemeral message, and whom it is for."""
+    """A payload, or an ephemeral message, and its receiver."""
 
     channel_id: str
     sender_id: str
     recipient_id: str = ""
-    """Empty: everybody."""
+    """Empty: all participants."""
     payload: bytes = b""
     ephemeral: bytes = b""
     nonce: bytes = b""
-    """Tells equal ephemeral messages apart."""
+    """Makes equal ephemeral messages distinct."""
 
     @property
     def is_hello(self) -> bool:
@@ -67,7 +67,7 @@ class Envelope:
 
 @dataclass(frozen=True, slots=True)
 class Content:
-    """The body of a message: what was sent, by whom, and its place in the log."""
+    """The body of a message: its content, its sender, and its place in the log."""
 
     sender_id: str
     lamport_timestamp: int

@@ -12,10 +12,10 @@ bot.run()
 
 import logging
 import os
-import re
 import signal
+import ssl
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterable
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Any, Final, TypeVar
 from uuid import uuid4
@@ -24,7 +24,6 @@ import anyio
 
 from reliable_channel import ReliableChannelError
 from reliable_channel.spi import MemoryStateStore, SqliteStateStore, StateError, StateStore
-from waku import WakuClient
 
 from ..chats import Community
 from ..key_file import PASSPHRASE_VARIABLE, read_key
@@ -40,6 +39,7 @@ from .rooms import Rooms
 from .running import Running
 from .session import Session, Surroundings
 from .watching import Watch, write_to_stderr
+from .way import Way
 
 BESIDE_THE_KEY: Final = "beside the key"
 
@@ -51,10 +51,13 @@ class NotRunning(ReliableChannelError, RuntimeError):
 
 
 class StatusBot:
-    """A bot in Status communities and public chats, against an ordinary Waku node.
+    """A bot in Status communities and public chats.
 
     Args:
-        node: the REST address of an nwaku or go-waku node of cluster 16, or of an embedded one.
+        node: the REST address of an nwaku or go-waku node of cluster 16, or of an embedded one; or
+            addresses of service peers, one or several, so that you need not run a node:
+            `/dns4/…/wss/p2p/16Uiu2…`, `enrtree://…` (`reliable-channel-status[libp2p]`). None for
+            those of `network`.
         key_file: who the bot is; `reliable-channel bot key` makes one. A passphrase is taken from
             `RELIABLE_CHANNEL_BOT_PASSPHRASE`.
         community: id or key of a community, see `Community.parse`; `join` adds others.
@@ -64,15 +67,18 @@ class StatusBot:
         moderators: public keys of those who may moderate, beside the community's own.
         community_key_file: key of the community's owner, for `on_join_request`.
         options: see `BotOptions`.
+        network: named network of service peers, such as `status.prod`, or a TOML file
+            (docs/discovery.md).
+        ssl_context: trusted certificates for `https` and `wss`; None for the system's.
 
     Raises:
-        ValueError: an address, community, channel or key that is none.
+        ValueError: an address, community, channel, key or network that is none.
     """
 
     def __init__(
         self,
         *,
-        node: str,
+        node: str | Sequence[str] | None = None,
         key_file: str | Path = "bot.key",
         community: str | Community | None = None,
         channels: Iterable[str] | None = None,
@@ -80,11 +86,14 @@ class StatusBot:
         moderators: Iterable[str | PublicKey] = (),
         community_key_file: str | Path | None = None,
         options: BotOptions | None = None,
+        network: str | None = None,
+        ssl_context: ssl.SSLContext | None = None,
     ) -> None:
         self.options = options or BotOptions()
         self.watch = Watch()
         """Counts, and what is logged."""
-        self._node = _checked_node(node)
+        shards = (self.options.shard, *self.options.also_listen)
+        self._way = Way(node, network, shards, ssl_context)
         self._key_file = Path(key_file)
         self._state = self._key_file.with_suffix(".db") if state == BESIDE_THE_KEY else state
         self._community_key_file = community_key_file and Path(community_key_file)
@@ -329,11 +338,15 @@ class StatusBot:
         try:
             # Signals are taken from here on, before anybody is told that the bot runs.
             with anyio.open_signal_receiver(signal.SIGINT, signal.SIGTERM) as signals:
-                async with WakuClient(self._node) as client, anyio.create_task_group() as tasks:
+                async with (
+                    self._way.opened() as (client, pause),
+                    anyio.create_task_group() as tasks,
+                ):
                     surroundings = Surroundings(
                         key=key,
                         memory=memory,
                         client=client,
+                        pause=pause,
                         now_ms=_now_ms,
                         community_key=read_key(owner_file) if owner_file else None,
                         open_store=self._store_of,
@@ -386,20 +399,6 @@ class StatusBot:
             return MemoryStateStore()
         file = Path(self._state)
         return SqliteStateStore(file.with_name(f"{file.stem}.{community.id}{file.suffix}"))
-
-
-def _checked_node(node: object) -> str:
-    """The address of a node.
-
-    Raises:
-        ValueError: it is not an http or https address.
-    """
-    if isinstance(node, str) and re.match(r"https?://[^/?#\s]", node):
-        return node
-    raise ValueError(
-        f"`node` must be the address of a Waku node's REST API (got {node!r}); write "
-        "'http://127.0.0.1:8645'"
-    )
 
 
 def _first_state_error(group: ExceptionGroup) -> StateError | None:

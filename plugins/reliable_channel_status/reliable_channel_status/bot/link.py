@@ -1,14 +1,16 @@
-"""The bot's Waku node: one subscription a shard for all chats, looked into as fast as traffic asks.
+"""The bot's way to Waku: one subscription a shard for all chats.
 
-Static shards of cluster 16, so `/relay/v1/messages/{pubsub_topic}` and never the `auto` routes.
+A node's REST API is looked into as fast as traffic asks: static shards of cluster 16, so
+`/relay/v1/messages/{pubsub_topic}` and never the `auto` routes. Service peers push (`light_node`).
 """
 
 from collections.abc import AsyncGenerator, AsyncIterator, Sequence
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, Protocol
 
 from waku import StoreQuery, WakuClient, WakuMessage, message_hash
 from waku.errors import NotSubscribed, WakuError
+from waku.models import StoreEntry
 
 from ..recent import Recent
 
@@ -29,19 +31,80 @@ class Fetched:
     message_hash: bytes
 
 
+class Node(Protocol):
+    """What a link asks of a node."""
+
+    fill: float
+    """How full the shard's cache was at the last look; from 1 on Store may know more."""
+    unserved: dict[str, str]
+    """Shards of the last `subscribe` that cannot be heard, and why."""
+
+    async def subscribe(self, shards: Sequence[str], content_topics: Sequence[str]) -> None:
+        """Hear these topics of the shards, of the first shard at least.
+
+        Raises:
+            WakuError: the node is away, or does not serve this.
+        """
+
+    async def take(self, shard: str) -> list[WakuMessage]:
+        """Return what arrived since the last time.
+
+        Raises:
+            WakuError: the node is away; `NotSubscribed`: subscribe again.
+        """
+
+    async def publish(self, shard: str, message: WakuMessage) -> None:
+        """Publish.
+
+        Raises:
+            WakuError: the node did not take it.
+        """
+
+    def store_all(self, query: StoreQuery) -> AsyncGenerator[StoreEntry, None]:
+        """Yield what Store has, of all pages."""
+
+    async def store_by_hash(self, hashes: Sequence[bytes]) -> list[StoreEntry]:
+        """Return what Store has of these messages."""
+
+
+class RestNode:
+    """A Waku node through its REST API."""
+
+    def __init__(self, client: WakuClient) -> None:
+        self._client = client
+        self.fill = 0.0
+        self.unserved: dict[str, str] = {}
+        self.store_all = client.store_all
+        self.store_by_hash = client.store_by_hash
+
+    async def subscribe(self, shards: Sequence[str], content_topics: Sequence[str]) -> None:
+        """Subscribe to the whole shards, as relay has it."""
+        await self._client.relay_subscribe(shards)
+
+    async def take(self, shard: str) -> list[WakuMessage]:
+        """Empty the node's cache."""
+        messages = await self._client.relay_messages(shard)
+        self.fill = len(messages) / CACHE_CAPACITY
+        return messages
+
+    async def publish(self, shard: str, message: WakuMessage) -> None:
+        """Publish through relay."""
+        await self._client.relay_publish(shard, message)
+
+
 class Link:
     """One node, some shards, some content topics.
 
     Args:
-        client: the node's REST client; the caller closes it.
+        node: what is asked; the caller closes it.
         shards: pubsub topics.
         content_topics: what is of interest of all that travels there.
     """
 
     def __init__(
-        self, client: WakuClient, shards: Sequence[str], content_topics: Sequence[str]
+        self, node: Node | WakuClient, shards: Sequence[str], content_topics: Sequence[str]
     ) -> None:
-        self._client = client
+        self._node = RestNode(node) if isinstance(node, WakuClient) else node
         self._shards = tuple(dict.fromkeys(shards))
         self._content_topics = frozenset(content_topics)
         self._seen: Recent[bytes, None] = Recent(REMEMBERED_HASHES)
@@ -50,13 +113,18 @@ class Link:
         """How full the fullest cache was at the last look; from 1 on Store may know more."""
 
     async def subscribe(self) -> None:
-        """Subscribe to all shards.
+        """Subscribe to all shards; `unserved` names those that cannot be heard.
 
         Raises:
-            WakuError: the node is away, or has no relay.
+            WakuError: the node is away, has no relay, or does not serve the first shard.
         """
-        await self._client.relay_subscribe(self._shards)
+        await self._node.subscribe(self._shards, sorted(self._content_topics))
         self.is_subscribed = True
+
+    @property
+    def unserved(self) -> dict[str, str]:
+        """Shards that the node does not serve, and why."""
+        return self._node.unserved
 
     async def look(self) -> list[Fetched]:
         """What arrived since the last look and was not here before.
@@ -69,14 +137,14 @@ class Link:
         self.fill = 0.0
         for shard in self._shards:
             try:
-                messages = await self._client.relay_messages(shard)
+                messages = await self._node.take(shard)
             except WakuError as error:
                 self.is_subscribed &= not isinstance(error, NotSubscribed)
                 if not found:
                     raise
                 self.fill = 1.0
                 break
-            self.fill = max(self.fill, len(messages) / CACHE_CAPACITY)
+            self.fill = max(self.fill, self._node.fill)
             found += self.new([self._fetched(shard, message) for message in messages])
         return found
 
@@ -111,7 +179,7 @@ class Link:
         )
         page: list[Fetched] = []
         try:
-            async for entry in self._client.store_all(query):
+            async for entry in self._node.store_all(query):
                 if entry.message is not None:
                     page.append(self._fetched(shard, entry.message))
                 if len(page) == PAGE_SIZE:
@@ -129,7 +197,7 @@ class Link:
             WakuError: no Store answers.
         """
         wanted = set(hashes)
-        entries = await self._client.store_by_hash(hashes)
+        entries = await self._node.store_by_hash(hashes)
         fetched = (self._fetched(shard, entry.message) for entry in entries if entry.message)
         return [one for one in fetched if one.message_hash in wanted]
 
@@ -147,7 +215,7 @@ class Link:
         Raises:
             WakuError: the node did not take it.
         """
-        await self._client.relay_publish(shard, message)
+        await self._node.publish(shard, message)
 
     def _fetched(self, shard: str, message: WakuMessage) -> Fetched:
         return Fetched(message, message_hash(shard, message))

@@ -141,7 +141,7 @@ class Running:
     async def _look(self, functions: TaskGroup) -> None:
         now_ms, memory = self._session.now_ms, self._session.memory
         if not self._link.is_subscribed:
-            await self._link.subscribe()
+            await self._subscribe()
         await self._tell(self._inbox.apply(self._communities.kept(), is_live=False), functions)
         if self._is_history_due():
             await self._catch_up(functions)
@@ -152,6 +152,13 @@ class Running:
         until_ms = self._dispatcher.handled_until_ms
         if self._history_due_ms is None and until_ms - memory.heard_ms >= HEARD_EVERY_MS:
             memory.heard_until(until_ms)
+
+    async def _subscribe(self) -> None:
+        before = set(self._link.unserved)
+        await self._link.subscribe()
+        for shard, why in self._link.unserved.items():
+            if shard not in before:
+                self._session.watch.log("shard_not_served", logging.WARNING, shard=shard, why=why)
 
     def _oldest_ms(self) -> int:
         """From when on the bot reads, at its start."""
@@ -168,6 +175,8 @@ class Running:
     async def _catch_up(self, functions: TaskGroup) -> None:
         """Ask Store for what was missed; again later, if it does not answer."""
         now_ms = self._session.now_ms()
+        if self._link.unserved:
+            await self._subscribe()
         since_ms = min(self._session.memory.heard_ms, now_ms - LOOKS * self._options.confirm_ms)
         if not self._has_history:
             since_ms = self._oldest_ms()

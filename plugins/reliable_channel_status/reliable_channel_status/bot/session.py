@@ -27,7 +27,7 @@ from ..payloads import ChatMessage, ChatPayload
 from ..pipeline import Outgoing, Sealer
 from ..recent import Recent
 from ..rules import invalid
-from .link import NS_PER_MS
+from .link import NS_PER_MS, Node
 from .loops import LoopGuard, Pair
 from .membership import Memberships
 from .memory import BotMemory, OutboxFull, Said
@@ -47,7 +47,8 @@ class Surroundings:
 
     key: PrivateKey
     memory: BotMemory
-    client: WakuClient
+    client: WakuClient | Node
+    """The node's REST client, or another way to Waku."""
     now_ms: Callable[[], int]
     """Milliseconds since 1970."""
     pause: Callable[[float], Awaitable[None]] = anyio.sleep

@@ -1,9 +1,9 @@
 """A participant of a channel whose sync protocol is State Vector Sync.
 
-Messages are publications, broadcast as they are made. The state vector is the digest: who learns
-from one of messages that it lacks asks for them by name, and anybody who has them answers. Messages
-of one sender are delivered in order, each once; the log is ordered by Lamport timestamp and id, and
-so equal for all who know the same messages.
+Messages are publications, broadcast as they are made. The state vector is the digest: a member that
+learns from one of messages that it lacks asks for them by name, and any member that has them
+answers. Messages of one sender are delivered in order, each once; the log is ordered by Lamport
+timestamp and id, and so equal for all members with the same messages.
 """
 
 from collections.abc import Collection, Iterator, Sequence
@@ -62,7 +62,7 @@ class SvsCore:
 
     @property
     def unacknowledged(self) -> Collection[str]:
-        """The ids of own messages that nobody is known to have."""
+        """The ids of own messages that no member is known to have."""
         return self._state.own.waiting.keys()
 
     @property
@@ -71,7 +71,7 @@ class SvsCore:
         return self._state.own.limit - len(self._state.own.waiting)
 
     def send(self, content: bytes, now_ms: int, *, timestamp_ns: int | None = None) -> str:
-        """Accept a message for everybody and return its id, its name.
+        """Accept a message for all and return its id, its name.
 
         Raises:
             EmptyContent: there is nothing to send.
@@ -117,15 +117,15 @@ class SvsCore:
             self.log.set_retrieval_hint(message_id, retrieval_hint)
 
     def resend_early(self, message_id: str, now_ms: int) -> bool:
-        """Broadcast an own message again ahead of its time; return False where it is settled, or
-        was sent as often as may be."""
+        """Broadcast an own message again ahead of its time; return False where it is acknowledged,
+        or was sent as often as may be."""
         own = self._state.own.waiting.get(message_id)
         if own is None or own.attempts > self._state.own.most_attempts:
             return False
         return self._state.send_again(OutgoingKind.RETRY, own.place)
 
     def abandon(self, message_id: str) -> None:
-        """Stop sending an own message that the transport refuses for good."""
+        """Stop sending an own message that the transport refuses permanently."""
         self._state.own.remove(message_id)
 
     # -- what arrives ------------------------------------------------------------------------------

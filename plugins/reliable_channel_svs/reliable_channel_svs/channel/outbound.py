@@ -1,4 +1,4 @@
-"""Own messages that nobody is known to have yet."""
+"""Own messages that no member is known to have yet."""
 
 from collections import OrderedDict
 from collections.abc import Iterator
@@ -27,7 +27,7 @@ class OwnMessage:
 
 
 class Outbound:
-    """Own messages until somebody has them, or they were sent often enough."""
+    """Own messages until a member has them, or they were sent often enough."""
 
     def __init__(self, recorder: Recorder, *, limit: int, interval_ms: int, attempts: int) -> None:
         self._recorder, self._interval_ms = recorder, interval_ms

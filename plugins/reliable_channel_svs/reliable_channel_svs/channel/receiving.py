@@ -27,7 +27,7 @@ class Receiver:
     def __init__(self, state: ChannelState) -> None:
         self._state = state
         self.wanted_from_ms = self.presume_until_ms = 0
-        """Earlier messages are not wanted; until then, nothing that vectors tell of is."""
+        """Earlier messages are not wanted; until then, nothing that vectors name is."""
 
     def receive(self, data: bytes, now_ms: int, hint: bytes | None) -> Arrival:
         """Take bytes. Never raises for what they are."""

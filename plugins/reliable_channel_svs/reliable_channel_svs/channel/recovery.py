@@ -1,7 +1,7 @@
-"""Asking for what is missing, and answering those who ask, without a crowd of either.
+"""Asking for what is missing, and answering those that ask, without a crowd of either.
 
-Everybody hears everything, so a question that somebody else asks need not be asked again, and an
-answer that somebody else gives need not be given.
+All members hear everything, so a question that another participant asks need not be asked again,
+and an answer that another participant gives need not be given.
 """
 
 from collections import OrderedDict
@@ -82,7 +82,7 @@ class Recovery:
         return self.missing.pop(place, None)
 
     def asked(self, place: PublicationName, now_ms: int, *, held: bool, own: bool) -> None:
-        """Somebody asks for a message."""
+        """A member asks for a message."""
         missing = self.missing.get(place)
         if missing is not None:
             if missing.may_be_asked_for:

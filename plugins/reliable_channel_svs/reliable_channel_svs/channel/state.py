@@ -1,4 +1,4 @@
-"""What a participant's parts share: the tables, and the way to tell and to broadcast."""
+"""What a participant's parts share: the tables, and the way to emit and to broadcast."""
 
 from collections import deque
 from typing import Final
@@ -24,8 +24,8 @@ from .streams import Streams
 from .wire import ChannelWire, node_name, sender_id
 
 ACKNOWLEDGE_WITHIN_MS: Final = 2_000
-"""After a message is sent or delivered somebody sends its state vector within this time, and with
-it acknowledgements. One who does is enough: the draws are skewed as those of §4.1."""
+"""After a message is sent or delivered a member sends its state vector within this time, and with
+it acknowledgements. One member is enough: the draws are skewed as those of §4.1."""
 VECTOR_BYTES: Final = 30_000
 """Of one Sync Interest; a Waku message has room for much more than an NDN packet."""
 
@@ -81,7 +81,7 @@ class ChannelState:
         self.events.append(event)
 
     def heard_from(self, who: str) -> None:
-        """Somebody takes part."""
+        """A member takes part."""
         if len(self.participants) < self.options.limits.participants:
             self.participants.add(who)
 

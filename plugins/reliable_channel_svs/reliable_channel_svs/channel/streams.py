@@ -56,7 +56,7 @@ class Streams:
         self._streams: dict[Key, Stream] = {}
         self._lost: OrderedDict[PublicationName, None] = OrderedDict()
         self.received = StateVector()
-        """What to tell others that was received: all but what was given up."""
+        """What to report to others as received: all but what was given up."""
 
     def get(self, key: Key) -> Stream:
         """The stream of a key; a new one is kept only when something is known of it."""

@@ -2,7 +2,7 @@
 
     Interest /<channel>/v=3                        a state vector, in a Data in its parameters (§2)
     Data     /<sender>/<channel>/t=<boot>/seq=<n>  a message
-    Interest /<sender>/<channel>/t=<boot>/seq=<n>  who lacks a message asks for it
+    Interest /<sender>/<channel>/t=<boot>/seq=<n>  a member that lacks a message asks for it
     Data     /<sender>/<channel>/32=once/…         an ephemeral message
 
 Behind the state vector stands what its sender has received, which is how acknowledgements travel:
@@ -32,7 +32,7 @@ OVERHEAD_BYTES: Final = 512
 
 @dataclass(frozen=True, slots=True)
 class Sync:
-    """A state vector, still encoded, and who has received what."""
+    """A state vector, still encoded, and which member has received what."""
 
     vector: bytes
     sender: Name | None
@@ -54,7 +54,7 @@ class Message:
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """Somebody lacks a message."""
+    """A member lacks a message."""
 
     place: PublicationName
 
@@ -76,7 +76,7 @@ class ChannelWire:
         return self.naming.parse_publication(Name.parse(message_id))
 
     def message(self, place: PublicationName, lamport_timestamp: int, content: bytes) -> bytes:
-        """A message, the same bytes whoever sends it again."""
+        """A message, the same bytes from every member that sends it again."""
         name = self.naming.publication(place.node, place.bootstrap_time, place.seq)
         return make_data(name, _body(lamport_timestamp, content), self._signer)
 

@@ -1,4 +1,4 @@
-"""What happens to a node of a group on NDN, besides what its state machine tells."""
+"""The events of a node of a group on NDN, besides those of its state machine."""
 
 from dataclasses import dataclass
 
@@ -25,7 +25,7 @@ class PublicationReceived:
 
 @dataclass(frozen=True, slots=True)
 class PublicationUnavailable:
-    """Nobody had a publication for `give_up_after_ms`; the next ones are taken without it."""
+    """No member had a publication for `give_up_after_ms`; the next ones are taken without it."""
 
     name: Name
     bootstrap_time: int
@@ -35,7 +35,7 @@ class PublicationUnavailable:
 
 @dataclass(frozen=True, slots=True)
 class PublicationEvicted:
-    """An own publication made room for newer ones: who did not fetch it yet will not."""
+    """An own publication made room for newer ones: it cannot be fetched any more."""
 
     bootstrap_time: int
     seq: int
@@ -55,7 +55,7 @@ class ForwarderLost:
 
 @dataclass(frozen=True, slots=True)
 class PacketRefused:
-    """Something arrived that is no packet, or not signed as the group's trust demands."""
+    """Something arrived that is not a packet, or not signed as the group's trust demands."""
 
     reason: str
 

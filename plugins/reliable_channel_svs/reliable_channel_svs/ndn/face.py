@@ -16,7 +16,7 @@ from .management import COMMAND_LIFETIME_MS, Command, check_response
 
 
 class NoData(ForwarderError):
-    """Nobody answered an Interest in time, or the forwarder handed it back."""
+    """An Interest was not answered in time, or the forwarder handed it back."""
 
 
 @dataclass(slots=True, eq=False)
@@ -29,8 +29,8 @@ class _Pending:
 class Face:
     """Speaks with one forwarder over one link, for as long as the link lasts.
 
-    `on_interest` returns the Data for an Interest, or None; it must not wait. `on_refused` is told
-    what came and was no packet.
+    `on_interest` returns the Data for an Interest, or None; it must not wait. `on_refused` is
+    called with what came and was no packet.
     """
 
     def __init__(
@@ -69,7 +69,7 @@ class Face:
         """Ask for the Data of a name; its signature is still to be checked.
 
         Raises:
-            NoData: nobody has it, or not in time.
+            NoData: no member has it, or not in time.
             ForwarderError: the link is gone.
         """
         return await self._ask(interest.name, interest.encode(), interest.lifetime_ms)

@@ -100,7 +100,7 @@ class UnixStream:
         """Connect, which takes no time.
 
         Raises:
-            OSError: nobody listens, or too many wait already.
+            OSError: no forwarder listens, or too many wait already.
         """
         made = socket.socket(socket.AF_UNIX)
         try:
@@ -144,7 +144,7 @@ class UnixStream:
 
 
 class StreamLink:
-    """Packets one after the other on a stream; their own lengths tell them apart."""
+    """Packets one after the other on a stream; their own lengths separate them."""
 
     def __init__(self, stream: ByteStream | UnixStream) -> None:
         self._stream = stream
@@ -229,7 +229,7 @@ class DatagramLink:
         """The next packet.
 
         Raises:
-            ForwarderError: the socket is closed, or nobody listens there.
+            ForwarderError: the socket is closed, or no forwarder listens there.
         """
         try:
             return await self._socket.receive()

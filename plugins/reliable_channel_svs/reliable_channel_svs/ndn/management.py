@@ -43,7 +43,7 @@ def register_route(prefix: Name, nonce: bytes, now_ms: int) -> Command:
 
 
 def set_multicast(prefix: Name, nonce: bytes, now_ms: int) -> Command:
-    """Ask that Interests below a prefix go to all who registered it, not to one of them."""
+    """Ask that Interests below a prefix go to all nodes that registered it, not to one of them."""
     parameters = encode(CONTROL_PARAMETERS, prefix.encode(), encode(STRATEGY, MULTICAST.encode()))
     return _command("strategy-choice", "set", parameters, nonce, now_ms)
 

@@ -43,7 +43,7 @@ class SvsNode:
 
     An async context manager. What others publish arrives with `events()`; a forwarder that is away
     is waited for. Own publications are kept in memory: a node that starts again takes a new
-    bootstrap time, and what nobody fetched before is gone.
+    bootstrap time, and what was not fetched before is gone.
 
     Raises:
         InvalidName: group or name is no name, or too long.
@@ -118,7 +118,7 @@ class SvsNode:
         return publication
 
     async def publish_all(self, contents: Sequence[bytes]) -> list[Publication]:
-        """Let the group have publications of consecutive numbers, which one vector tells of.
+        """Let the group have publications of consecutive numbers, which one vector announces.
 
         Raises:
             ValueError, SequenceExhausted: as `publish`.
@@ -139,7 +139,7 @@ class SvsNode:
         return publications
 
     async def wait_asked(self) -> None:
-        """Wait until somebody asked for the newest publication, if there is one."""
+        """Wait until a member asked for the newest publication, if there is one."""
         if self._newest is not None:
             await self._asked_for_newest.wait()
 

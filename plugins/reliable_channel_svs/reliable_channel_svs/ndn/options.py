@@ -29,7 +29,7 @@ class NodeOptions:
     """Own publications that are kept for others; then the oldest goes (`PublicationEvicted`)."""
     tell_gone: bool = False
     """Answer for own publications that are no longer kept, those of earlier lives too, that they
-    are gone (a Data of ContentType Nack), so that nobody asks for `give_up_after_ms`. Only for
+    are gone (a Data of ContentType Nack), so that no member asks for `give_up_after_ms`. Only for
     groups of this package: others may take the answer for the publication."""
     segment_bytes: int = 8_000
     """Content of one Data packet, as ndnd has it; less, where names and signature are long."""
@@ -40,5 +40,5 @@ class NodeOptions:
     reconnect_min_ms: int = 100
     reconnect_max_ms: int = 5_000
     freshness_ms: int | None = None
-    """FreshnessPeriod of own publications. They never change, and nobody needs to ask for fresh
+    """FreshnessPeriod of own publications. They never change, and no member needs to ask for fresh
     ones."""

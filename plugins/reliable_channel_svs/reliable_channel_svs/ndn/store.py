@@ -1,4 +1,4 @@
-"""Own publications: made into Data packets once, and kept for those who ask."""
+"""Own publications: made into Data packets once, and kept for those that ask."""
 
 from collections import OrderedDict
 

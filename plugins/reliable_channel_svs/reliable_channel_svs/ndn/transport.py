@@ -1,7 +1,7 @@
 """`ndn://`: a channel on NDN itself. Its messages are publications of a State Vector Sync group.
 
 There is no Store: what others published and still have comes by itself, to newcomers too; what
-nobody has any more other participants broadcast again (SDS-R).
+no member has any more other participants broadcast again (SDS-R).
 """
 
 import time
@@ -44,7 +44,7 @@ OPEN_S: Final = 10.0
 LINGER_S: Final = 1.0
 """How long others may take to ask for what was published last, before we are gone with it."""
 OTHERS_S: Final = 0.1
-"""How much longer the other participants may take than the first one who asks."""
+"""How much longer the other participants may take than the first one that asks."""
 EPHEMERAL_S: Final = 60.0
 """How long an ephemeral message is kept for others."""
 
@@ -69,7 +69,7 @@ class NdnTransport:
     ) -> None:
         self.url = url
         self.mislabelled = 0
-        """What others sent that is no message, not signed by whom we believe, or pretends to be
+        """What others sent that is not a message, not signed by a trusted key, or pretends to be
         ours."""
         self._where = GroupUrl.parse(url)
         self._group = str(self._where.group(settings.content_topic))
@@ -80,7 +80,7 @@ class NdnTransport:
         self._node: SvsNode | None = None
         self._stack = AsyncExitStack()
         self._early: list[NodeEvent] = []
-        """What was told while the transport was being opened."""
+        """The events while the transport was being opened."""
         self._lost = ""
         self._joiner = Joiner()
         self._ephemeral: deque[tuple[float, list[Publication]]] = deque()
@@ -126,7 +126,7 @@ class NdnTransport:
         )
 
     async def publish(self, envelope: Envelope) -> None:
-        """Publish a message, and tell the group of it."""
+        """Publish a message, and announce it to the group."""
         node = self._opened()
         if not node.is_connected:
             raise TransportError("the forwarder is away")

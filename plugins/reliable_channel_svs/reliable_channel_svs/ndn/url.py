@@ -1,4 +1,4 @@
-"""`ndn://host:port/group?…`: where a channel's group is, who we are in it, and whom we believe."""
+"""`ndn://host:port/group?…`: where a channel's group is, our key in it, and the keys we trust."""
 
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -83,7 +83,7 @@ class GroupUrl:
         return replace(options, naming=self.naming, set_strategy=self.set_strategy)
 
     def identity(self) -> tuple[Signer, Trust]:
-        """Our key, and whom we believe. Reads the files.
+        """Our key, and the keys we trust. Reads the files.
 
         Raises:
             ValueError: a file cannot be read, or is not what it should be.

@@ -12,7 +12,7 @@ from reliable_channel_audit.check import check
 from reliable_channel_audit.decode import decoded
 from reliable_channel_audit.findings import Audit
 from reliable_channel_audit.schemas import FACTS
-from reliable_channel_audit.verdict import Verdict
+from reliable_channel_audit.verdict import Value, Verdict
 
 from ..generated import write_group
 from ..planted import FAULTS, plant
@@ -29,7 +29,19 @@ def audited(spark: SparkSession, path: Path, partitions: int | None = None) -> V
 def test_clean_journals_are_clean(spark: SparkSession, tmp_path: Path) -> None:
     write_group(tmp_path, loss=0.3)
     found = audited(spark, tmp_path)
-    assert found.holds
+    assert found.value is Value.KEPT
+    assert found == check([tmp_path])
+
+
+def test_what_is_unknown_is_unknown_for_check_as_well(spark: SparkSession, tmp_path: Path) -> None:
+    """A participant without a journal, a channel with one journal, and an empty one."""
+    one, two, *_ = write_group(tmp_path / "a", messages=30)
+    one.unlink()
+    two.write_text("")
+    write_group(tmp_path / "b", participants=1, messages=5, channel_id="genral")
+    found = audited(spark, tmp_path)
+    assert found.value is Value.UNKNOWN
+    assert found.without_journal == [("general", "p000"), ("general", "p001")]
     assert found == check([tmp_path])
 
 
@@ -38,8 +50,8 @@ def test_every_planted_fault_is_found_as_check_finds_it(
     spark: SparkSession, tmp_path: Path, partitions: int
 ) -> None:
     paths = write_group(tmp_path / "one", participants=len(FAULTS), messages=200)
-    for fault, path in zip(FAULTS, paths, strict=True):
-        plant(fault, path, seed=1)
+    for seed, (fault, path) in enumerate(zip(FAULTS, paths, strict=True)):
+        plant(fault, path, seed)
     write_group(tmp_path / "two", messages=30, channel_id="another")
     (tmp_path / "poem.jsonl").write_text("of nobody\n")
     found = audited(spark, tmp_path, partitions)

@@ -50,14 +50,14 @@ def group(spark: SparkSession) -> DataFrame:
 def test_messages(spark: SparkSession, group: DataFrame) -> None:
     expected = [
         ("general", "m", 1_000, 1_000, "alice"),
-        ("general", "n", 900, 2_000, "alice"),
+        ("general", "n", 2_000, 2_000, "alice"),
     ]
     schema = (
         "channel_id string, message_id string, accepted_ms long, lamport_timestamp long, "
         "sender_id string"
     )
     assertDataFrameEqual(
-        audits.messages(table(group, "Delivery")),
+        audits.messages(table(group, "Delivery")).drop("participant_id", "is_own"),
         spark.createDataFrame(expected, schema),
         ignoreNullable=True,
     )
@@ -152,21 +152,29 @@ def test_clocks_apart(spark: SparkSession) -> None:
         ("carol", "alice", 6_010),
         ("carol", "bob", 6_010),
     ]
+    hashed: dict[str, object] = {"message_hash": b"h"}
     given = facts(
         spark,
         *map(life, ("alice", "bob", "carol")),
-        *(fact("Lag", one, sender_id=other, least_ms=ms) for one, other, ms in pairs),
+        *(fact("Lag", one, sender_id=other, least_ms=ms, **hashed) for one, other, ms in pairs),
+        *(fact("Dispatch", name, **hashed) for name in ("alice", "bob", "carol")),
+        fact("Lag", "alice", sender_id="bob", least_ms=-99_999, message_hash=b"a repair"),
     )
-    lags = table(given, "Lag")
-    offsets = [("alice", 2, 0), ("bob", 2, 0), ("carol", 2, 6_000)]
+    lags = audits.own_lags(given)
+    schema = "participant_id string, peers long, offset_ms long, least_ms long, most_ms long"
+    offsets = [
+        ("alice", 2, 0, -10, 0),
+        ("bob", 2, 0, -10, 0),
+        ("carol", 2, 6_000, 5_990, 6_010),
+    ]
     assertDataFrameEqual(
         audits.clock_offsets(lags).drop("channel_id"),
-        spark.createDataFrame(offsets, "participant_id string, peers long, offset_ms long"),
+        spark.createDataFrame(offsets, schema),
         ignoreNullable=True,
     )
-    detail = "the clock is 6000 ms ahead of most others"
+    detail = "the clock is 6000 ms ahead of most others, 5990 to 6010"
     check(
         spark,
-        audits.clocks_apart(table(given, "Life"), lags),
+        audits.clocks_apart(given),
         finding("clock", "carol", "", 60_000, detail),
     )

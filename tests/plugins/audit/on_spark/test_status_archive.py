@@ -67,4 +67,4 @@ def test_the_archivers_journal_is_judged(spark: SparkSession, tmp_path: Path) ->
     archived(tmp_path / "archive", tmp_path / "journals")
     found = audited(spark, tmp_path / "journals")
     assert found == check([tmp_path / "journals"])
-    assert found.holds, found
+    assert not found.broken, found

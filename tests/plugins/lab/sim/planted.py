@@ -8,9 +8,16 @@ import sys
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import AbstractContextManager, contextmanager
+from dataclasses import replace
 from typing import Any
 from unittest.mock import patch
 
+from reliable_channel.engine.engine import Engine
+from reliable_channel.engine.rate_limit import RateLimit
+from reliable_channel.engine.requests import Idempotency, Requests
+from reliable_channel.engine.segments import Segments
+from reliable_channel.engine.unconfirmed import Unconfirmed
+from reliable_channel.events import MessageAcknowledged
 from reliable_channel.sds import comparison
 from reliable_channel.sds.bloom import RollingBloomFilter
 from reliable_channel.sds.comparison import LogComparison
@@ -101,6 +108,87 @@ def difference_of_another() -> AbstractContextManager[Any]:
     return patch.object(LogComparison, "different_from", property(wrong))
 
 
+# -- of the engine ---------------------------------------------------------------------------------
+
+
+def confirmed_in_memory_alone() -> AbstractContextManager[Any]:
+    """A confirmation is not written: a restart emits again what was confirmed."""
+
+    def forget(self: Unconfirmed, numbers: tuple[int, ...]) -> None:
+        self._rows -= len(numbers)
+
+    return patch.object(Unconfirmed, "_forget", forget)
+
+
+def reports_not_written() -> AbstractContextManager[Any]:
+    """Reports are emitted and not numbered: a crash before they are confirmed loses them."""
+    return patch.object(Unconfirmed, "report", lambda *_: None)
+
+
+def keys_forgotten() -> AbstractContextManager[Any]:
+    """After a restart a key is new again, and its message is sent a second time."""
+    return patch.object(Idempotency, "restore", lambda *_: None)
+
+
+def last_segment_confirmed() -> AbstractContextManager[Any]:
+    """To confirm a long payload confirms its last segment: the others come again, and wait."""
+    account = Unconfirmed.account
+
+    def careless(self: Unconfirmed, event: Any, numbers: tuple[int, ...]) -> None:
+        account(self, event, numbers[-1:])
+
+    return patch.object(Unconfirmed, "account", careless)
+
+
+def given_up_in_silence() -> AbstractContextManager[Any]:
+    """A payload whose rest does not come is dropped without an event."""
+    on_deadline = Segments.on_deadline
+
+    def silent(self: Segments, now_ms: int) -> tuple[()]:
+        on_deadline(self, now_ms)
+        list(on_deadline(self, now_ms))
+        return ()
+
+    return patch.object(Segments, "on_deadline", silent)
+
+
+def acknowledged_by_its_first_segment() -> AbstractContextManager[Any]:
+    """One acknowledged segment acknowledges the whole request."""
+    settled = Requests.settled
+
+    def early(self: Requests, event: Any) -> Any:
+        request = self._by_message.get(event.message_id)
+        yield from settled(self, event)
+        is_first = request is not None and request.acknowledged == 1 < request.total
+        if isinstance(event, MessageAcknowledged) and request is not None and is_first:
+            yield replace(event, message_id=request.message_ids[0])
+
+    return patch.object(Requests, "settled", early)
+
+
+def budget_forgotten() -> AbstractContextManager[Any]:
+    """What is spent is not written: a restart begins with the whole budget of an epoch."""
+    return patch.object(Engine, "_spend", lambda *_: None)
+
+
+def retries_do_not_yield() -> AbstractContextManager[Any]:
+    """All kinds of messages use up the budget alike."""
+    return patch.object(RateLimit, "is_approached", lambda *_: False)
+
+
+def stored_once_looked() -> AbstractContextManager[Any]:
+    """A message in Store shows that all own messages are there."""
+
+    in_store = Engine.in_store
+
+    def trusting(self: Engine, message_hash: bytes) -> None:
+        in_store(self, message_hash)
+        for each in list(self.confirmation._message_ids):
+            in_store(self, each)
+
+    return patch.object(Engine, "in_store", trusting)
+
+
 PLANTS: dict[str, Callable[[], AbstractContextManager[Any]]] = {
     plant.__name__: plant
     for plant in (
@@ -112,8 +200,26 @@ PLANTS: dict[str, Callable[[], AbstractContextManager[Any]]] = {
         differs_in_silence,
         difference_forgotten,
         difference_of_another,
+        confirmed_in_memory_alone,
+        reports_not_written,
+        keys_forgotten,
+        last_segment_confirmed,
+        given_up_in_silence,
+        acknowledged_by_its_first_segment,
+        budget_forgotten,
+        retries_do_not_yield,
+        stored_once_looked,
     )
 }
+
+
+def seeds_for(name: str) -> Iterator[int]:
+    """The seeds that should be enough: the first 60, and for the rate limit those of the first 150
+    that have one."""
+    if name in (budget_forgotten.__name__, retries_do_not_yield.__name__):
+        yield from (seed for seed in range(1, 151) if draw_scenario(seed).habits.budget)
+    else:
+        yield from range(1, 61)
 
 
 def caught_by(name: str, seed: int) -> str | None:

@@ -187,4 +187,37 @@ FOUND = {
         '"causal_history_size":1,"max_retry_attempts":0,"repair_buffer_size":20},"commit_ms":50,'
         '"durable":[1],"publish_ms":1000}'
     ),
+    # A message that was on its way to the node when an epoch of the rate limit ended was out in the
+    # next one and counted in the one before, so that the next had one message too many.
+    "an epoch counts what goes out in it, seed 22000425": (
+        '{"seed":22000425,"participants":3,"writes":[[11339,2],[11339,2],[13339,2],[13339'
+        ",2],[13339,2],[13339,2],[15339,2],[15344,2],[15349,2],[17349,2],[19349,2],[19349"
+        ',2],[21349,2]],"faults":[{"kind":"join","at_ms":105125,"who":0}],"conditions":{"'
+        'loss":0.6},"store":null,"parameters":{"max_retry_attempts":2,"sync_min_interval_'
+        'ms":10000,"repair_buffer_size":4},"habits":{"budget":20},"commit_ms":2000,"durab'
+        'le":[0,1,2]}'
+    ),
+    # The simulation's own: a payload that was given up, and that a restart put together with what
+    # came since, counted as half there. Drawn by seed 22000515.
+    "a restart may put together what was given up": (
+        '{"seed":22000515,"participants":4,"writes":[[745,0],[750,3],[750,3],[755,3],[905'
+        ',3]],"faults":[{"kind":"clock_jump","at_ms":8141,"who":2,"by_ms":600000},{"kind"'
+        ':"crash","at_ms":32004,"until_ms":37004,"who":2}],"conditions":{"latency":[50,20'
+        '000,4],"duplication":0.2},"store":{"answer":[20,200,1],"lies":0.9},"habits":{"pa'
+        'yload_bytes":600,"segmentation":"nim-segmentation","segment_bytes":200,"confirms'
+        '":0.9},"commit_ms":3,"durable":[1,2,3]}'
+    ),
+    "an epoch counts what goes out in it, seed 22000554": (
+        '{"seed":22000554,"participants":3,"writes":[[420725,1],[420925,1],[421125,1],[46'
+        '1125,1],[461325,0],[505325,1]],"faults":[{"kind":"hostile","at_ms":527470,"attac'
+        'k":"request_storm","count":3}],"conditions":{"latency":[50,20000,4],"loss":0.1},'
+        '"store":null,"habits":{"budget":10,"epoch_s":10},"durable":[0,2],"publish_ms":10'
+        "00}"
+    ),
+    "an epoch counts what goes out in it, seed 22000644": (
+        '{"seed":22000644,"participants":2,"writes":[[34815,1],[34820,1],[34820,1],[36975'
+        ',1],[36975,1],[37125,1]],"faults":[],"store":null,"parameters":{"retry_interval_'
+        'ms":5000,"timeout_for_lost_messages_ms":60000,"repair_buffer_size":4},"habits":{'
+        '"budget":10,"epoch_s":10},"durable":[1],"publish_ms":1000}'
+    ),
 }

@@ -9,7 +9,7 @@ from anyio.abc import ByteStream
 from anyio.streams.memory import MemoryObjectReceiveStream, MemoryObjectSendStream
 
 from waku.libp2p import Limits, PrivateKey
-from waku.libp2p.driver import Handler, Host, Link, LinkEnded
+from waku.libp2p.driver import Handler, Host, Link, LinkEnded, MessageSink
 
 from ..pair import DIALLER, LISTENER
 
@@ -71,9 +71,9 @@ class Joined:
 
 @asynccontextmanager
 async def joined(
-    handlers: Mapping[str, Handler] | None = None,
+    handlers: Mapping[str, Handler | MessageSink] | None = None,
     *,
-    own_handlers: Mapping[str, Handler] | None = None,
+    own_handlers: Mapping[str, Handler | MessageSink] | None = None,
     limits: Limits | None = None,
     identity: PrivateKey = LISTENER,
 ) -> AsyncIterator[Joined]:

@@ -1,6 +1,8 @@
 """Hosts on real sockets: TCP, WebSocket, and what answers there that is no libp2p peer."""
 
+import errno
 from contextlib import suppress
+from typing import Any
 
 import anyio
 import pytest
@@ -66,11 +68,16 @@ NONSENSE = [
         b"Sec-WebSocket-Key: AAAAAAAAAAAAAAAAAAAAAA==\r\nSec-WebSocket-Version: 13\r\n\r\n"
         b"\x81\x01a"
     ),
+    b"GET / HTTP/1.1\r\nHost: a\r\nUpgrade: websocket\r\n\r\n\x86\x7a\0\0\0\0hello",
 ]
 
 
 @pytest.mark.parametrize("kind", ["", "/ws"], ids=["tcp", "websocket"])
-@pytest.mark.parametrize("nonsense", NONSENSE, ids=["http", "wishes", "bytes", "nothing", "text"])
+@pytest.mark.parametrize(
+    "nonsense",
+    NONSENSE,
+    ids=["http", "wishes", "bytes", "nothing", "text", "frames behind a bad upgrade"],
+)
 async def test_what_is_no_peer_is_dropped_and_harms_nobody(kind: str, nonsense: bytes) -> None:
     ended: list[LinkEnded] = []
     dropped = anyio.Event()
@@ -137,3 +144,54 @@ async def test_both_ends_may_serve() -> None:
         async with back.open(["/push/1"]) as stream:
             await stream.send_message(b"news")
             await arrived.wait()
+
+
+async def test_a_fault_of_a_handler_ends_its_connection_and_no_other() -> None:
+    """T8."""
+
+    async def broken(_: Stream) -> None:
+        raise ZeroDivisionError("planted")
+
+    ended: list[LinkEnded] = []
+    handlers = {"/echo/1": echo, "/broken/1": broken}
+    async with (
+        Host(LISTENER, handlers=handlers, on_ended=ended.append) as listener,
+        Host(DIALLER) as dialler,
+    ):
+        address = await listener.listen(Multiaddr.parse("/ip4/127.0.0.1/tcp/0"))
+        first, second = await dialler.dial(address), await dialler.dial(address)
+        async with first.open(["/broken/1"]):
+            await first.closed.wait()
+        while not ended:
+            await anyio.lowlevel.checkpoint()
+        assert "a fault of this side: ZeroDivisionError('planted')" in str(ended[0].reason)
+        assert (ended[0].peer_id, ended[0].address) == (DIALLER.peer_id, "127.0.0.1")
+        async with second.open(["/echo/1"]) as stream:
+            await stream.send_message(b"still here")
+            assert await stream.receive_message(LIMIT) == b"still here"
+
+
+async def test_a_process_without_a_free_descriptor_goes_on_listening(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    async with Host(LISTENER) as listener, Host(DIALLER) as dialler:
+        create, full = anyio.create_tcp_listener, [OSError(errno.EMFILE, "too many files")] * 2
+
+        async def created(**options: Any) -> Any:
+            made = await create(**options)
+            (one,) = made.listeners
+            assert isinstance(one, anyio.abc.SocketListener)
+            accept = one.accept
+
+            async def limited() -> Any:
+                if full:
+                    raise full.pop()
+                return await accept()
+
+            monkeypatch.setattr(one, "accept", limited)
+            return made
+
+        monkeypatch.setattr(anyio, "create_tcp_listener", created)
+        address = await listener.listen(Multiaddr.parse("/ip4/127.0.0.1/tcp/0"))
+        assert (await identify(await dialler.dial(address))).agent == "py-waku"
+        assert not full

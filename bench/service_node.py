@@ -1,0 +1,109 @@
+"""A Python service node in a process of its own, and what it costs: messages, connections.
+
+python -m bench.service_node        # prints its addresses, and serves until its input ends
+"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Final
+
+import anyio
+
+from waku import LightClient, WakuMessage
+from waku.node import EmbeddedNode, Listen, ListenLimits, NodeOptions
+from waku.topics import pubsub_topic_for
+
+TOPIC: Final = "/reliable-channel/1/bench-service/proto"
+IN_FLIGHT: Final = 16
+PATIENCE_S: Final = 300
+SIZE: Final = 200
+_OPTIONS: Final = NodeOptions(service_requests_per_s=1e6)
+_LIMITS: Final = ListenLimits(connections=1_000, connections_by_address=1_000)
+
+
+class ServiceNode:
+    """The node's process, as the system counts it (Linux)."""
+
+    def __init__(self, process: subprocess.Popen[str], addresses: list[str]) -> None:
+        self.addresses = addresses
+        """By TCP and by WebSocket."""
+        self._folder = Path("/proc") / str(process.pid)
+
+    def cpu_s(self) -> float:
+        """Its CPU seconds."""
+        fields = (self._folder / "stat").read_text().rpartition(")")[2].split()
+        return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+    def memory_bytes(self) -> int:
+        """Its resident memory."""
+        pages = int((self._folder / "statm").read_text().split()[1])
+        return pages * os.sysconf("SC_PAGE_SIZE")
+
+    def descriptors(self) -> int:
+        """Its open files."""
+        return len(list((self._folder / "fd").iterdir()))
+
+
+@contextmanager
+def service_node() -> Iterator[ServiceNode]:
+    """A service node of this run."""
+    command = [sys.executable, "-m", "bench.service_node"]
+    pipe = subprocess.PIPE
+    with subprocess.Popen(command, stdin=pipe, stdout=pipe, text=True) as process:
+        assert process.stdout is not None and process.stdin is not None
+        addresses = process.stdout.readline().split()
+        try:
+            yield ServiceNode(process, addresses)
+        finally:
+            process.stdin.close()
+
+
+async def service_rate(node: ServiceNode, address: str, count: int) -> float:
+    """Messages a CPU second of the node: one light push in, one filter push out."""
+    shard = pubsub_topic_for(TOPIC)
+    async with (
+        LightClient(address, cluster_id=1) as sender,
+        LightClient(address, cluster_id=1, buffer_messages=count) as reader,
+    ):
+        async with reader.subscribe(shard, [TOPIC]) as messages:
+            await sender.light_push(message(), shard)
+            await messages.receive()
+            await anyio.sleep(1)  # the node has seen how the reader takes its pushes
+            before = node.cpu_s()
+            turns = anyio.Semaphore(IN_FLIGHT)
+
+            async def push() -> None:
+                async with turns:
+                    await sender.light_push(message(), shard)
+
+            with anyio.fail_after(PATIENCE_S):
+                async with anyio.create_task_group() as tasks:
+                    for _ in range(count):
+                        tasks.start_soon(push)
+                    for _ in range(count):
+                        await messages.receive()
+            return count / (node.cpu_s() - before)
+
+
+def message() -> WakuMessage:
+    """A message that was never published."""
+    return WakuMessage(os.urandom(SIZE), TOPIC, timestamp=time.time_ns())
+
+
+async def serve() -> None:
+    """Serve until the input ends."""
+    where = ("/ip4/127.0.0.1/tcp/0", "/ip4/127.0.0.1/tcp/0/ws")
+    async with EmbeddedNode(_OPTIONS, listen=Listen(where, limits=_LIMITS)) as node:
+        print(*node.libp2p_addresses, flush=True)
+        await anyio.to_thread.run_sync(sys.stdin.read)
+
+
+if __name__ == "__main__":
+    anyio.run(serve)

@@ -1,0 +1,1 @@
+"""Unmodified js-waku in a browser, and a Python program: the example `examples/browser`."""

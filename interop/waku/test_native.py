@@ -1,0 +1,123 @@
+"""Our libp2p client and our relay leaf beside go-waku, a process of its own."""
+
+import time
+from collections.abc import AsyncIterator, Iterator
+from pathlib import Path
+
+import anyio
+import pytest
+
+from bench.native import address_of, node, rest_of
+from interop.go_build import GoUnavailable, built
+from waku import RelayLeaf, StoreQuery, WakuClient, WakuMessage
+from waku.node import EmbeddedNode, NodeOptions
+from waku.p2p import ClientEvent, PeerConnected, Pushed
+
+from .images import GO_OPTIONS, NODE_SOURCES
+
+pytestmark = pytest.mark.anyio
+
+SHARD = "/waku/2/rs/42/0"
+TOPIC = "/app/1/native/proto"
+NODES = ("127.0.0.94", "127.0.0.95")
+COUNT = 200
+
+
+@pytest.fixture
+def anyio_backend() -> str:
+    return "asyncio"
+
+
+@pytest.fixture(scope="module")
+def nodes() -> Iterator[tuple[str, str]]:
+    """Two go-waku nodes that do not know each other."""
+    try:
+        program: Path = built(NODE_SOURCES, *GO_OPTIONS, cgo=True, install=True)
+    except GoUnavailable as error:
+        pytest.skip(f"go-waku cannot be built: {error}")
+    with node(program, NODES[0], "-shards", "42:0"), node(program, NODES[1], "-shards", "42:0"):
+        yield NODES
+
+
+def message(payload: bytes) -> WakuMessage:
+    return WakuMessage(payload, TOPIC, timestamp=time.time_ns())
+
+
+async def got_by(rest: WakuClient, wanted: set[bytes]) -> set[bytes]:
+    """The payloads that a node's relay gave to its REST API, until all that is wanted has come."""
+    got = set[bytes]()
+    with anyio.move_on_after(60):
+        while not wanted <= got:
+            got |= {one.payload for one in await rest.relay_messages(SHARD)}
+            await anyio.sleep(0.1)
+    return got
+
+
+async def read(messages: AsyncIterator[Pushed], wanted: set[bytes]) -> list[bytes]:
+    """What a leaf was given, until all that is wanted has come."""
+    payloads: list[bytes] = []
+    with anyio.move_on_after(60):
+        async for pushed in messages:
+            payloads.append(pushed.message.payload)
+            if wanted <= set(payloads):
+                break
+    return payloads
+
+
+async def test_a_leaf_publishes_receives_and_joins_two_nodes(nodes: tuple[str, str]) -> None:
+    """What one node publishes reaches the other through our leaf alone."""
+    events: list[ClientEvent] = []
+    peers = [address_of(name) for name in nodes]
+    async with (
+        WakuClient(rest_of(nodes[0])) as first,
+        WakuClient(rest_of(nodes[1])) as second,
+        RelayLeaf(peers, cluster_id=42, shards=[0], on_event=events.append) as leaf,
+        leaf.subscribe(SHARD) as messages,
+    ):
+        await first.relay_subscribe([SHARD])
+        await second.relay_subscribe([SHARD])
+        router = leaf._meshes._router
+        assert router is not None
+        with anyio.fail_after(60):
+            while len(router.mesh(SHARD)) < 2:  # noqa: ASYNC110
+                await anyio.sleep(0.1)
+        out = {b"out %d" % number for number in range(COUNT)}
+        for payload in out:
+            await leaf.publish(message(payload), SHARD)
+        assert await got_by(first, out) == await got_by(second, out) == out
+        across = {b"across %d" % number for number in range(COUNT)}
+        for payload in across:
+            await first.relay_publish(SHARD, message(payload))
+        payloads = await read(messages, out | across)
+        assert sorted(payloads) == sorted(out | across), "each once"
+        assert across <= await got_by(second, across)
+    assert len([event for event in events if isinstance(event, PeerConnected)]) == 2
+
+
+async def test_an_embedded_node_joins_the_mesh_of_go_waku(nodes: tuple[str, str]) -> None:
+    options = NodeOptions(cluster_id=42, num_shards=1)
+    peer = address_of(nodes[0])
+    async with (
+        WakuClient(rest_of(nodes[0])) as go,
+        EmbeddedNode(options, relay_peers=[peer]) as embedded,
+    ):
+        await go.relay_subscribe([SHARD])
+        with anyio.fail_after(60):
+            while not embedded.mesh.followers(SHARD):  # noqa: ASYNC110
+                await anyio.sleep(0.1)
+        out = {b"embedded %d" % number for number in range(50)}
+        for payload in out:
+            embedded.publish(SHARD, message(payload))
+        assert out <= await got_by(go, out)
+        back = {b"go %d" % number for number in range(50)}
+        for payload in back:
+            await go.relay_publish(SHARD, message(payload))
+        assert embedded.archive is not None
+        query = StoreQuery(content_topics=(TOPIC,), page_size=100)
+        stored = set[bytes]()
+        with anyio.move_on_after(60):
+            while not out | back <= stored:
+                entries = embedded.archive.query(query).entries
+                stored = {e.message.payload for e in entries if e.message is not None}
+                await anyio.sleep(0.1)
+        assert stored == out | back

@@ -1,0 +1,1 @@
+"""Fixtures for tests of programs on reliable channels; `plugin` has them."""

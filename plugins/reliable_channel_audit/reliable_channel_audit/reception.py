@@ -1,0 +1,211 @@
+"""What arrived, what entered the log and what the application received: of one life, compared.
+
+The three are written down apart, so that each is evidence against the others. What is absent counts
+only where every line of the journal could be read: else it may stand in one that could not.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator
+from hashlib import sha256
+from typing import Final, NamedTuple
+
+from reliable_channel.sds.message import Message
+
+from .findings import Audit
+from .lines import CLOSED, LOGGED, OPENED, SET_ASIDE, WIRE_IN, Line
+
+TAKEN: Final = frozenset({"delivered", "parked"})
+"""Outcomes of a message that enters the log, at once or later."""
+
+Remark = tuple[Audit, str, int, str]
+"""What was found: of which promise, message id, when, detail."""
+
+
+class _Copy(NamedTuple):
+    """A message as it arrived or was logged."""
+
+    message_id: str
+    sender_id: str
+    lamport_timestamp: int
+    content_sha256: bytes
+    references: tuple[str, ...]
+    at_ms: int
+
+
+class Reception:
+    """Takes the lines of a life in order."""
+
+    def __init__(self) -> None:
+        self.is_plain = True
+        """Whether the application receives contents as they stand in messages: neither cut into
+        segments nor encrypted inside them."""
+        self.is_damaged = False
+        """Whether there are lines that could not be read."""
+        self.arrivals = self.receptions = 0
+        """Messages of others that were logged; messages that the application received."""
+        self._arrived: dict[bytes, _Copy] = {}
+        self._waiting: dict[str, _Copy] = {}
+        """Logged, and not received yet."""
+        self._early: defaultdict[str, list[tuple[str, int]]] = defaultdict(list)
+        """By a message that waits: those received that refer to it, and when they were."""
+        self._received: dict[str, int] = {}
+        """Which one it was."""
+        self._unlogged: dict[str, _Copy] = {}
+        """Received and not logged so far."""
+        self._not_arrived: dict[str, int] = {}
+        self._logged: set[str] = set()
+        self._found: list[Remark] = []
+        self._is_open = False
+        self._last_ms = 0
+
+    def add(self, line: Line, message: Message | None) -> None:
+        """Take a line, and the message that it carries."""
+        at_ms = line.at_ms or 0
+        match line.event:
+            case event if event == SET_ASIDE:
+                self.is_damaged = True
+                return
+            case event if event == WIRE_IN:
+                if line.payload is None:
+                    self.is_damaged = True
+                elif message is not None and line.message_hash and line.outcome in TAKEN:
+                    self._arrived[line.message_hash] = _copy(message, at_ms)
+            case event if event == LOGGED:
+                self._log(line, at_ms)
+            case "message_received":
+                self._receive(line, at_ms)
+            case "message_forged":
+                self._waiting.pop(line.message_id or "", None)
+            case event if event == OPENED:
+                self._excuse_last()
+                self._is_open = True
+            case event if event == CLOSED:
+                self._is_open = False
+        self._last_ms = at_ms
+
+    def remarks(self) -> Iterator[Remark]:
+        """What was found."""
+        self._excuse_last()
+        yield from self._found
+        if self.is_damaged:
+            return
+        for message_id, at_ms in self._not_arrived.items():
+            yield Audit.ARRIVED, message_id, at_ms, "in the log, and it never arrived"
+        for message_id, copy in self._unlogged.items():
+            if self.is_plain:
+                yield Audit.RECEIVED, message_id, copy.at_ms, "received, and not in the log"
+        for message_id, copy in self._waiting.items():
+            if self.is_plain:
+                detail = "in the log, and the application did not receive it"
+                yield Audit.RECEIVED, message_id, copy.at_ms, detail
+
+    def unjudged(self) -> Iterator[tuple[Audit, str]]:
+        """What could not be judged, and why."""
+        if self.is_damaged and (self._not_arrived or self._waiting or self._unlogged):
+            yield Audit.ARRIVED, "lines of the journal cannot be read"
+            yield Audit.RECEIVED, "lines of the journal cannot be read"
+        if not self.is_plain and self.arrivals:
+            why = "contents are cut into segments or encrypted: only senders and doubles are judged"
+            yield Audit.RECEIVED, why
+
+    def _log(self, line: Line, at_ms: int) -> None:
+        message_id = line.message_id or ""
+        if message_id in self._logged:
+            return
+        self._logged.add(message_id)
+        if line.message_hash is None or line.outcome == "restored":
+            return
+        self.arrivals += 1
+        logged = _Copy(
+            message_id,
+            line.sender_id or "",
+            line.lamport_timestamp or 0,
+            line.content_sha256 or b"",
+            (),
+            at_ms,
+        )
+        arrived = self._arrived.pop(line.message_hash, None)
+        if arrived is None:
+            self._not_arrived[message_id] = at_ms
+        elif what := _difference(arrived, logged):
+            detail = f"the log has another {what} than arrived"
+            self._found.append((Audit.ARRIVED, message_id, at_ms, detail))
+        copy = (arrived or logged)._replace(at_ms=at_ms)
+        early = self._unlogged.pop(message_id, None)
+        if early is None:
+            self._waiting[message_id] = copy
+        else:
+            self._compare(copy, early)
+
+    def _receive(self, line: Line, at_ms: int) -> None:
+        message_id = line.message_id or ""
+        redelivered = line.outcome == "redelivered"
+        if message_id in self._received and not redelivered:
+            detail = "the application received it twice"
+            self._found.append((Audit.RECEIVED, message_id, at_ms, detail))
+            return
+        self.receptions += 1
+        self._received[message_id] = self.receptions
+        received = _Copy(
+            message_id,
+            line.sender_id or "",
+            line.lamport_timestamp or 0,
+            b"" if line.payload is None else sha256(line.payload).digest(),
+            (),
+            at_ms,
+        )
+        copy = self._waiting.pop(message_id, None)
+        if copy is not None:
+            self._compare(copy, received)
+        elif not redelivered and message_id not in self._logged:
+            self._unlogged[message_id] = received
+        for early_id, early_ms in self._early.pop(message_id, ()):
+            detail = f"received before {message_id}, to which it refers"
+            self._found.append((Audit.RECEIVED, early_id, early_ms, detail))
+
+    def _compare(self, copy: _Copy, received: _Copy) -> None:
+        """A message that was logged and received."""
+        if not self.is_plain or not received.content_sha256:
+            received = received._replace(content_sha256=copy.content_sha256)
+        if what := _difference(copy, received):
+            detail = f"the application received another {what} than arrived"
+            self._found.append((Audit.RECEIVED, copy.message_id, received.at_ms, detail))
+        if not self.is_plain:
+            return
+        place = self._received[copy.message_id]
+        for reference in copy.references:
+            if reference in self._waiting:
+                self._early[reference].append((copy.message_id, received.at_ms))
+            elif self._received.get(reference, 0) > place:
+                detail = f"received before {reference}, to which it refers"
+                self._found.append((Audit.RECEIVED, copy.message_id, received.at_ms, detail))
+
+    def _excuse_last(self) -> None:
+        """A killed process may have logged in its last step what it did not emit any more."""
+        if self._is_open:
+            self._waiting = {
+                message_id: copy
+                for message_id, copy in self._waiting.items()
+                if copy.at_ms < self._last_ms
+            }
+        self._is_open = False
+
+
+def _copy(message: Message, at_ms: int) -> _Copy:
+    return _Copy(
+        message.message_id,
+        message.sender_id,
+        message.lamport_timestamp or 0,
+        sha256(message.content or b"").digest(),
+        tuple(message.causal_ids),
+        at_ms,
+    )
+
+
+def _difference(one: _Copy, other: _Copy) -> str:
+    """What differs, in words; empty where nothing does."""
+    names = ("id", "sender", "Lamport timestamp", "content")
+    pairs = zip(names, one, other, strict=False)
+    return " and ".join(name for name, mine, theirs in pairs if mine != theirs)

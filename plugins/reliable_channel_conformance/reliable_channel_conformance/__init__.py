@@ -1,0 +1,1 @@
+"""Show that an implementation of SDS keeps the rules, ours or another one."""

@@ -1,0 +1,73 @@
+"""`reliable-channel conformance`: a table of rules, kept or broken by a program."""
+
+import sys
+from fnmatch import fnmatch
+from pathlib import Path
+from typing import Annotated
+
+import anyio
+import typer
+
+from reliable_channel.cli.console import say
+from reliable_channel.sds import wire_profile
+
+from ..kit.bench import Setting
+from ..kit.row import Result, Row
+from ..kit.table import ROWS, Outcome, markdown, run
+
+OURS = f"{sys.executable} -m reliable_channel peer"
+
+
+def register(app: typer.Typer) -> None:
+    """Add the command."""
+    app.command()(conformance)
+
+
+def conformance(
+    peer: Annotated[
+        str, typer.Option(help="The program, as you would type it: `node my-peer.mjs`.")
+    ] = OURS,
+    wire: Annotated[
+        str, typer.Option("--wire-profile", help="Its dialect: spec, or nim.")
+    ] = "spec",
+    only: Annotated[
+        list[str] | None, typer.Option("--row", help="Rows to run, by name or pattern; all else.")
+    ] = None,
+    beats: Annotated[
+        int,
+        typer.Option(
+            min=1,
+            help="Questions that the peer answers, one each 100 ms at most, before something that "
+            "it should do counts as not done. A slow machine has more time.",
+        ),
+    ] = 300,
+    out: Annotated[
+        Path, typer.Option(help="Folder for the table, and for the trace of each row.")
+    ] = Path("build/conformance"),
+) -> None:
+    """Run a program that speaks the JSON lines of docs/peer.md against the rules of SDS and SDS-R.
+
+    The exit status is 1 where a required rule is broken.
+    """
+    patterns = only or ["*"]
+    rows = [row for row in ROWS if any(fnmatch(row.name, pattern) for pattern in patterns)]
+    if not rows:
+        names = ", ".join(row.name for row in ROWS)
+        raise ValueError(f"`--row` must be one of {names} (got {patterns})")
+    setting = Setting(peer, wire_profile(wire), beats)
+    out.mkdir(parents=True, exist_ok=True)
+    outcomes = anyio.run(_run, setting, rows, out)
+    (out / "table.md").write_text(markdown(peer, outcomes))
+    counts = {result: sum(each.result is result for each in outcomes) for result in Result}
+    say(", ".join(f"{count} {result}" for result, count in counts.items() if count))
+    say(f"table and traces: {out}")
+    raise typer.Exit(1 if any(each.breaks_a_rule for each in outcomes) else 0)
+
+
+async def _run(setting: Setting, rows: list[Row], out: Path) -> list[Outcome]:
+    outcomes = []
+    async for outcome in run(setting, rows, out):
+        outcomes.append(outcome)
+        line = f"{outcome.result:<15} {outcome.row.level:<9} {outcome.row.name}"
+        say(f"{line}: {outcome.seen}" if outcome.seen else line)
+    return outcomes

@@ -1,0 +1,1 @@
+"""The conformance kit: a peer that speaks JSON lines, checked against the specification."""

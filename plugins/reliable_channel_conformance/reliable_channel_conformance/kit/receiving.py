@@ -1,0 +1,321 @@
+"""Rows about what a peer does with what arrives: order, duplicates, acknowledgements, forgeries."""
+
+from dataclasses import replace
+from typing import Final
+
+from .bench import Bench, Broken, NotApplicable
+from .peer import Peer
+from .row import advised, required
+
+SDS: Final = "LIP 109, "
+
+
+async def _order(bench: Bench, peer: Peer, contents: list[bytes]) -> None:
+    """Wait until all are delivered, and compare the order."""
+    await bench.expect(
+        peer,
+        lambda: set(contents) <= set(peer.payloads()),
+        lambda: f"{contents} must all be delivered; it has {peer.payloads()}",
+    )
+    delivered = [each for each in peer.payloads() if each in contents]
+    if delivered != contents:
+        raise Broken(f"{contents} must be delivered in this order, once (got {delivered})")
+
+
+@required(
+    "causal order",
+    SDS + "Receive Message",
+    "If all dependencies are met and the message has a populated `content` field, the participant "
+    "MUST deliver the message. If dependencies are unmet, the participant MUST add the message to "
+    "the incoming buffer of messages with unmet causal dependencies.",
+)
+async def waits_for_its_dependency(bench: Bench) -> None:
+    """`two` refers to `one`, and arrives first."""
+    peer = await bench.peer()
+    one = bench.message("a", b"one")
+    bench.say("a", b"two", history=[one.message_id])
+    await bench.delivered(peer)
+    if b"two" in peer.payloads():
+        raise Broken("`two` was delivered, and `one`, to which it refers, has not arrived")
+    bench.network.publish(bench.profile.codec.encode(one))
+    await _order(bench, peer, [b"one", b"two"])
+
+
+@required(
+    "causal order",
+    SDS + "Receive Message",
+    "Dependencies are met if the message IDs in the `causal_history` of the received message "
+    "appear in the local history of the receiving participant.",
+)
+async def waits_for_what_waits_itself(bench: Bench) -> None:
+    """A chain of three, each referring to the one before alone, arrives last first (D02, D30)."""
+    peer = await bench.peer()
+    one = bench.message("a", b"one")
+    two = bench.message("a", b"two", history=[one.message_id])
+    three = bench.message("a", b"three", history=[two.message_id])
+    for each in (three, two, one):
+        bench.network.publish(bench.profile.codec.encode(each))
+        await peer.log()
+    await _order(bench, peer, [b"one", b"two", b"three"])
+
+
+@required(
+    "causal order",
+    SDS + "Resolve Conflicts",
+    "The participant MUST order messages with the same Lamport timestamp in ascending order of "
+    "message ID.",
+)
+async def ties_are_ordered_by_id(bench: Bench) -> None:
+    """Two messages of one timestamp, the one with the greater id first; the log has the other one
+    first."""
+    peer = await bench.peer()
+    stamp = bench.message("a", b"-").lamport_timestamp
+    bench.say("a", b"greater", message_id="ff" * 32, lamport=stamp)
+    bench.say("b", b"lesser", message_id="11" * 32, lamport=stamp)
+    await bench.logged(peer, "11" * 32, "ff" * 32)
+    ids = [entry["message_id"] for entry in await peer.log()]
+    if ids.index("11" * 32) > ids.index("ff" * 32):
+        raise Broken(f"the log must have 11… before ff… (got {ids})")
+
+
+@advised(
+    "causal order",
+    SDS + "Receive Message",
+    "the participant MAY deduplicate the message by comparing its `message_id` to previously "
+    "received message IDs.",
+)
+async def duplicates_are_delivered_once(bench: Bench) -> None:
+    """A message that arrives three times is delivered once (D01)."""
+    peer = await bench.peer()
+    data = bench.profile.codec.encode(bench.message("a", b"one"))
+    for _ in range(3):
+        bench.network.publish(data)
+    await bench.delivered(peer)
+    if (times := peer.payloads().count(b"one")) != 1:
+        raise Broken(f"`one` arrived three times and was delivered {times} times")
+
+
+@required(
+    "acknowledgement",
+    SDS + "Review ACK Status",
+    "the participant MUST mark all messages in the received `causal_history` as **acknowledged**.",
+)
+async def causal_history_acknowledges(bench: Bench) -> None:
+    """A message that refers to the peer's message acknowledges it."""
+    peer = await bench.peer()
+    sent = await peer.send(b"one")
+    bench.say("a", b"reply", history=[bench.entry(sent, "peer")])
+    await bench.expect(
+        peer,
+        lambda: bool(peer.named("message_acknowledged", message_id=sent)),
+        f"`message_acknowledged` must be emitted for {sent}",
+    )
+
+
+@required(
+    "acknowledgement",
+    SDS + "Periodic Sync Message",
+    "Participants MUST process the causal history and bloom filter of these sync messages "
+    "following the same steps as regular messages.",
+)
+async def sync_messages_acknowledge(bench: Bench) -> None:
+    """A sync message that refers to the peer's message acknowledges it, and is not delivered."""
+    if bench.profile.refers_to_syncs:
+        raise NotApplicable(f"the {bench.profile.name} dialect has no sync messages")
+    peer = await bench.peer()
+    sent = await peer.send(b"one")
+    sync = bench.say("a", history=[bench.entry(sent, "peer")])
+    await bench.expect(
+        peer,
+        lambda: bool(peer.named("message_acknowledged", message_id=sent)),
+        f"`message_acknowledged` must be emitted for {sent}",
+    )
+    if sync in [entry["message_id"] for entry in await peer.log()]:
+        raise Broken("the sync message is in its log")
+
+
+@required(
+    "acknowledgement",
+    SDS + "Review ACK Status",
+    "the participant MUST mark all messages included in the `bloom_filter` as **possibly "
+    "acknowledged**.",
+)
+async def filter_acknowledges_possibly(bench: Bench) -> None:
+    """With others in the channel, one filter that has the peer's message is possibly an
+    acknowledgement."""
+    peer = await bench.peer()
+    await _with_others(bench, peer)
+    sent = await peer.send(b"one")
+    bench.say("a", b"hello", held=[sent])
+    await bench.expect(
+        peer,
+        lambda: any(
+            peer.named(f"message_{kind}acknowledged", message_id=sent) for kind in ("possibly_", "")
+        ),
+        f"`message_possibly_acknowledged` must be emitted for {sent}",
+    )
+
+
+@advised(
+    "acknowledgement",
+    SDS + "Review ACK Status",
+    "If a message appears as **possibly acknowledged** in multiple received bloom filters, the "
+    "participant MAY mark it as acknowledged based on probabilistic grounds.",
+)
+async def one_participant_counts_once(bench: Bench) -> None:
+    """Of three other participants one says twice, by filter alone, that it has a message (D07)."""
+    peer = await bench.peer()
+    await _with_others(bench, peer)
+    sent = await peer.send(b"one")
+    for _ in range(2):
+        bench.say("a", b"hello", held=[sent])
+    await bench.delivered(peer)
+    if peer.named("message_acknowledged", message_id=sent):
+        raise Broken(f"two filters of one participant acknowledged {sent}")
+
+
+@advised(
+    "acknowledgement",
+    SDS + "Participant state",
+    "Furthermore, it SHOULD be designed to minimize false positives through an optimal selection "
+    "of size and hash functions. (…) taking into account the bloom filter size and hash number.",
+)
+async def full_filters_acknowledge_nothing(bench: Bench) -> None:
+    """Two participants send filters in which all bits are set (D09)."""
+    peer = await bench.peer()
+    await _with_others(bench, peer)
+    sent = await peer.send(b"one")
+    for sender in ("a", "b"):
+        words = b"\xff" * bench.parameters.layout_in(bench.profile.bloom).byte_count
+        bench.say(
+            sender,
+            b"everything",
+            bloom_filter=bench.profile.bloom.write(bench.parameters, words),
+        )
+    await bench.delivered(peer)
+    if peer.named("message_acknowledged", message_id=sent):
+        raise Broken(f"filters that have everything acknowledged {sent}")
+
+
+@required(
+    "forged and malformed input",
+    SDS + "Message",
+    "Messages MUST adhere to the following meta structure",
+)
+async def survives_what_is_no_message(bench: Bench) -> None:
+    """Noise, cut messages and wrong wire types come first; then a message is delivered."""
+    peer = await bench.peer()
+    whole = bench.profile.codec.encode(bench.message("a", b"cut"))
+    noise = [b"", b"\x00", b"\xff" * 100, b"\x0a\xff\xff\xff\xff\x0f", b"\x0b" * 2_000]
+    for data in [*noise, whole[: len(whole) // 2], whole[:-3], whole[:20] + b"\x07" + whole[20:]]:
+        bench.network.publish(data)
+    await bench.delivered(peer)
+    if b"cut" in peer.payloads():
+        raise Broken("a message that was cut was delivered")
+
+
+@required(
+    "forged and malformed input",
+    SDS + "Receive Message",
+    "the participant SHOULD ignore the message if it has a `sender_id` matching its own. (…) The "
+    "`channel_id` field MUST be set to the identifier of the channel.",
+)
+async def ignores_other_channels_and_its_own_name(bench: Bench) -> None:
+    """A message of another channel is not delivered, nor are the peer's own when they come back."""
+    peer = await bench.peer()
+    other = replace(bench.message("a", b"other channel"), channel_id="another")
+    bench.network.publish(bench.profile.codec.encode(other))
+    sent = await peer.send(b"one")
+    await bench.expect(
+        peer,
+        lambda: sent in [each.message_id for each in bench.network.by("peer")],
+        "its message must be broadcast",
+    )
+    own = next(each for each in bench.network.by("peer") if each.message_id == sent)
+    bench.network.publish(bench.profile.codec.encode(own))
+    await bench.delivered(peer)
+    if wrong := {b"other channel", b"one"} & set(peer.payloads()):
+        raise Broken(f"{sorted(wrong)} must not be delivered")
+
+
+@required(
+    "forged and malformed input",
+    SDS + "Receive Message",
+    "If all dependencies are met and the message has a populated `content` field, the participant "
+    "MUST deliver the message.",
+)
+async def odd_filters_do_not_stop_delivery(bench: Bench) -> None:
+    """Messages with no filter, an empty one, a short one and a long one are delivered (D06)."""
+    peer = await bench.peer()
+    await peer.send(b"one")
+    size = len(bench.filter_of([]))
+    for name, data in (("empty", b""), ("short", b"\x01" * 100), ("long", b"\x00" * (size + 64))):
+        bench.say("a", name.encode(), bloom_filter=data)
+    expected = {b"empty", b"short", b"long"}
+    await bench.expect(
+        peer,
+        lambda: expected <= set(peer.payloads()),
+        lambda: f"all must be delivered; missing are {sorted(expected - set(peer.payloads()))}",
+    )
+
+
+@advised(
+    "forged and malformed input",
+    "SDS is silent; an id that refers to itself can never be met",
+    "A message that refers to itself, or two that refer to each other, must not block others.",
+)
+async def cycles_do_not_block(bench: Bench) -> None:
+    """A message that refers to itself and a pair that refers to each other come before others."""
+    peer = await bench.peer()
+    bench.say("a", b"self", message_id="aa" * 32, history=["aa" * 32])
+    bench.say("a", b"left", message_id="bb" * 32, history=["cc" * 32])
+    bench.say("a", b"right", message_id="cc" * 32, history=["bb" * 32])
+    await bench.delivered(peer)
+
+
+@advised(
+    "ephemeral",
+    SDS + "Ephemeral Messages",
+    "Upon reception, ephemeral messages SHOULD be delivered immediately without buffering for "
+    "causal dependencies or including in the local log.",
+)
+async def ephemeral_messages_are_delivered(bench: Bench) -> None:
+    """A message without Lamport timestamp, history and filter reaches the application (D04)."""
+    if not bench.profile.has_ephemeral:
+        raise NotApplicable(f"the {bench.profile.name} dialect has no ephemeral messages")
+    peer = await bench.peer()
+    message = replace(bench.message("a", b"brief"), lamport_timestamp=None, bloom_filter=None)
+    bench.network.publish(bench.profile.codec.encode(message), ephemeral=True)
+    await bench.delivered(peer)
+    heard = [
+        each for name in ("ephemeral_received", "message_received") for each in peer.named(name)
+    ]
+    if not any(each.get("message_id") == message.message_id for each in heard):
+        raise Broken("the ephemeral message was not delivered")
+    if message.message_id in [entry["message_id"] for entry in await peer.log()]:
+        raise Broken("the ephemeral message is in its log")
+
+
+async def _with_others(bench: Bench, peer: Peer) -> None:
+    """Let the peer know of three other participants."""
+    for sender in ("a", "b", "c"):
+        bench.say(sender, f"{sender} is here".encode())
+    await bench.delivered(peer, sender="c")
+
+
+ROWS = (
+    waits_for_its_dependency,
+    waits_for_what_waits_itself,
+    ties_are_ordered_by_id,
+    duplicates_are_delivered_once,
+    causal_history_acknowledges,
+    sync_messages_acknowledge,
+    filter_acknowledges_possibly,
+    one_participant_counts_once,
+    full_filters_acknowledge_nothing,
+    survives_what_is_no_message,
+    ignores_other_channels_and_its_own_name,
+    odd_filters_do_not_stop_delivery,
+    cycles_do_not_block,
+    ephemeral_messages_are_delivered,
+)

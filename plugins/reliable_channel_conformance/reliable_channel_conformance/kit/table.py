@@ -1,0 +1,98 @@
+"""All rows, run one after the other, and the table that they make."""
+
+import json
+from collections.abc import AsyncIterator, Iterable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from . import receiving, recovering, sending
+from .bench import Bench, Broken, NotApplicable, Setting
+from .peer import PeerFailed
+from .row import Level, Result, Row
+
+ROWS: Final[tuple[Row, ...]] = (*sending.ROWS, *receiving.ROWS, *recovering.ROWS)
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """A row, and what became of it."""
+
+    row: Row
+    result: Result
+    seen: str
+    """What the peer did, where the row did not pass."""
+    folder: Path
+
+    @property
+    def breaks_a_rule(self) -> bool:
+        """Whether the peer does not do what is required, or could not be asked."""
+        failed = self.result in (Result.FAILED, Result.NOT_RUN)
+        return failed and self.row.level is Level.REQUIRED
+
+    def record(self) -> dict[str, str]:
+        """What `row.json` and the table have."""
+        return {
+            "row": self.row.name,
+            "group": self.row.group,
+            "level": self.row.level,
+            "source": self.row.source,
+            "sentence": self.row.sentence,
+            "expected": self.row.expected,
+            "result": self.result,
+            "seen": self.seen,
+        }
+
+
+async def run(setting: Setting, rows: Iterable[Row], folder: Path) -> AsyncIterator[Outcome]:
+    """Run rows; each leaves `row.json` and `trace.jsonl` in a folder of its name."""
+    for row in rows:
+        place = folder / row.name
+        result, seen = await _run_one(setting, row, place)
+        outcome = Outcome(row, result, seen, place)
+        (place / "row.json").write_text(json.dumps(outcome.record(), indent=2) + "\n")
+        yield outcome
+
+
+async def _run_one(setting: Setting, row: Row, folder: Path) -> tuple[Result, str]:
+    """Run one row, whatever the peer does."""
+    failures = list[tuple[Result, str]]()
+    try:
+        async with Bench.open(setting, folder) as bench:
+            try:
+                await row.check(bench)
+            except Broken as error:
+                failures.append((Result.FAILED, str(error)))
+            except NotApplicable as error:
+                failures.append((Result.NOT_APPLICABLE, str(error)))
+            except PeerFailed as error:
+                failures.append((Result.NOT_RUN, str(error)))
+            except Exception as error:  # a peer may answer anything: the other rows go on
+                failures.append((Result.NOT_RUN, f"the check stumbled over {error!r}"))
+    except* (OSError, PeerFailed) as group:
+        failures.append((Result.NOT_RUN, str(_first(group))))
+    return failures[0] if failures else (Result.PASSED, "")
+
+
+def _first(group: BaseExceptionGroup[Exception]) -> Exception:
+    error: BaseException = group
+    while isinstance(error, BaseExceptionGroup):
+        error = error.exceptions[0]
+    assert isinstance(error, Exception)
+    return error
+
+
+def markdown(command: str, outcomes: Iterable[Outcome]) -> str:
+    """The table as a page."""
+    lines = [
+        f"# Conformance of `{command}`",
+        "",
+        "| group | row | level | result | what it did |",
+        "|---|---|---|---|---|",
+    ]
+    lines += [
+        f"| {each.row.group} | [{each.row.name}]({each.row.name}/row.json) | {each.row.level} | "
+        f"{each.result} | {each.seen.replace('|', '/')[:300]} |"
+        for each in outcomes
+    ]
+    return "\n".join(lines) + "\n"

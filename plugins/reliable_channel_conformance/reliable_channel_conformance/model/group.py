@@ -1,0 +1,129 @@
+"""A group over a network that loses, repeats and reorders at will, until it is healed.
+
+Until then a packet that was sent may arrive at any time, any number of times, or never: so loss,
+delay, duplication and reordering need no actions of their own. Of sync messages the newest of each
+participant is in the network. Healing takes away all packets, and from then on a broadcast reaches
+all others at once.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Final, NamedTuple
+
+from .rules import EVERYTHING, Event, Packet, Participant, Rules, give_up, ids, receive, send, sync
+
+Action = tuple[str, ...]
+"""What is done, by or at which participant, and to what."""
+
+
+class World(NamedTuple):
+    """The state of a group."""
+
+    participants: tuple[Participant, ...]
+    content: tuple[Packet, ...] = ()
+    """All that was ever sent, as it is on the wire."""
+    syncs: tuple[Packet, ...] = ()
+    healed: bool = False
+
+
+class Step(NamedTuple):
+    """One transition."""
+
+    action: Action
+    world: World
+    events: tuple[Event, ...] = ()
+
+
+SOUND_RULES: Final = Rules()
+
+
+@dataclass(frozen=True, slots=True)
+class Group:
+    """What may happen: the transitions that a checker explores."""
+
+    sends: tuple[tuple[str, int], ...]
+    """The participants, and how many messages each sends."""
+    rules: Rules = SOUND_RULES
+    syncs_early: bool = True
+    """Whether sync messages are sent before healing, too."""
+    gives_up: bool = False
+    liars: tuple[str, ...] = ()
+    """Strangers whose filters hold what they never received."""
+    lie: str = "plausible"
+    """Whether such a filter holds `everything`, or is `plausible`: all ids, and room for more."""
+
+    @property
+    def readers(self) -> tuple[str, ...]:
+        """Those that send nothing: without them, only their names tell states apart."""
+        return tuple(name for name, count in self.sends if not count and self.rules.forgets_syncs)
+
+    def initial(self) -> World:
+        """No message was sent yet."""
+        return World(tuple(Participant(name) for name, _ in self.sends))
+
+    def steps(self, world: World) -> Iterator[Step]:
+        """All that may happen next."""
+        yield from self._healed(world) if world.healed else self._wild(world)
+
+    def is_done(self, world: World) -> bool:
+        """Whether all have everything, in one order, and wait for nothing."""
+        everything = ids(packet.message_id for packet in world.content)
+        return all(
+            ids(each.ids) == everything and not each.missing and not each.parked
+            for each in world.participants
+        )
+
+    def _wild(self, world: World) -> Iterator[Step]:
+        for at, me in enumerate(world.participants):
+            sent = sum(packet.sender == me.name for packet in world.content)
+            if sent < dict(self.sends)[me.name]:
+                changed, packet = send(self.rules, me, f"{me.name}{sent}")
+                after = _put(world, at, changed)
+                content = tuple(sorted((*world.content, packet)))
+                yield Step(("send", me.name), after._replace(content=content))
+            if self.syncs_early:
+                changed, packet = sync(self.rules, me)
+                others = tuple(each for each in world.syncs if each.sender != me.name)
+                after = _put(world, at, changed)._replace(syncs=tuple(sorted((*others, packet))))
+                yield Step(("sync", me.name), after)
+            for packet in (*world.content, *world.syncs, *self._lies(world)):
+                changed, events = receive(self.rules, me, packet)
+                action = ("arrive", me.name, packet.message_id)
+                yield Step(action, _put(world, at, changed), tuple(events))
+            if self.gives_up and me.missing:
+                changed, events = give_up(self.rules, me)
+                yield Step(("give_up", me.name), _put(world, at, changed), tuple(events))
+        yield Step(("heal",), world._replace(healed=True, syncs=()))
+
+    def _healed(self, world: World) -> Iterator[Step]:
+        sent = {packet.message_id: packet for packet in world.content}
+        for at, me in enumerate(world.participants):
+            changed, packet = sync(self.rules, me)
+            yield self._broadcast(("sync", me.name), _put(world, at, changed), [packet])
+            if me.unacknowledged:
+                again = [sent[message_id] for message_id, _ in me.unacknowledged]
+                yield self._broadcast(("retry", me.name), world, again)
+            if me.answers:
+                answers = [sent[message_id] for message_id in me.answers]
+                after = _put(world, at, me._replace(answers=()))
+                yield self._broadcast(("answer", me.name), after, answers)
+
+    def _broadcast(self, action: Action, world: World, packets: list[Packet]) -> Step:
+        events = list[Event]()
+        for packet in packets:
+            for at, other in enumerate(world.participants):
+                changed, more = receive(self.rules, other, packet)
+                world = _put(world, at, changed)
+                events += more
+        return Step(action, world, tuple(events))
+
+    def _lies(self, world: World) -> Iterator[Packet]:
+        everything = ids(packet.message_id for packet in world.content)
+        held = (EVERYTHING,) if self.lie == "everything" else everything
+        for liar in self.liars:
+            yield Packet(f"{liar}-sync", liar, 0, (), held, (), is_sync=True)
+
+
+def _put(world: World, at: int, participant: Participant) -> World:
+    before = world.participants
+    return world._replace(participants=(*before[:at], participant, *before[at + 1 :]))

@@ -1,0 +1,24 @@
+"""What the package adds to `reliable-channel`: the command `conformance`."""
+
+from typing import TYPE_CHECKING, Final
+
+from reliable_channel.spi import hookimpl
+
+if TYPE_CHECKING:
+    import typer
+
+
+COMMANDS: Final = {
+    "conformance": "Run a program that speaks the JSON lines of docs/peer.md against the rules of "
+    "SDS and SDS-R.",
+}
+"""Their names, and the first paragraph of their help."""
+
+
+@hookimpl
+def register_commands(app: "typer.Typer") -> None:
+    """Add `conformance`."""
+    from reliable_channel.spi import lazy_command
+
+    for name, summary in COMMANDS.items():
+        lazy_command(app, name, f"{__package__}.commands.{name}", summary)

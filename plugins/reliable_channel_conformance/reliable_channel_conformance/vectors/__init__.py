@@ -1,0 +1,1 @@
+"""Vectors for every implementation, made by this core: values, bytes, and whole scenarios."""

@@ -1,0 +1,79 @@
+"""Writes the steps of an engine to a simulated disk, as `runtime/state_writer.py` to a file."""
+
+from typing import Any
+
+from reliable_channel.engine.steps import LEISURE_MS
+from reliable_channel.sds.changes import Changes
+from reliable_channel.state import StateError
+
+from .driving import Driver
+from .durability import Disk
+
+
+class DiskWriter:
+    """One write at a time. It is on the disk in the middle of its time: a process that dies after
+    that finds it again, though nothing of it was let out."""
+
+    def __init__(self, driver: Driver[Any], disk: Disk) -> None:
+        self._driver, self._disk = driver, disk
+        self._is_writing = self._is_on_disk = False
+        self._wakes_at_ms: int | None = None
+        driver.to_write = self.wake
+
+    def wake(self) -> None:
+        """Write what waits: at once where anything waits for it, else a little later."""
+        unwritten = self._driver.engine.unwritten
+        assert unwritten is not None
+        if not self._is_writing:
+            self._wake_in(0 if unwritten.is_awaited else LEISURE_MS)
+
+    def end(self) -> bool:
+        """The process dies; return whether anything is lost that was let out."""
+        driver = self._driver
+        if self._is_on_disk:
+            steps = driver.engine.end_write(driver.now_ms(), tried=True)
+            driver.let_out(steps, to_application=False)
+        return driver.engine.unwritten is not None and driver.engine.unwritten.failure is not None
+
+    def _wake_in(self, in_ms: int) -> None:
+        at_ms = self._driver.world.timeline.now_ms + in_ms
+        if self._wakes_at_ms is None or at_ms < self._wakes_at_ms:
+            self._wakes_at_ms = at_ms
+            self._driver.plan(in_ms, self._begin, at_ms)
+
+    def _begin(self, at_ms: int) -> None:
+        if at_ms != self._wakes_at_ms:
+            return
+        self._wakes_at_ms, self._is_writing = None, True
+        driver = self._driver
+        changes = driver.engine.begin_write(driver.now_ms())
+        if changes is None:
+            self._end(tried=False)
+        elif commit_ms := driver.world.commit_ms:
+            driver.plan(commit_ms - commit_ms // 2, self._write, changes, commit_ms // 2)
+        else:
+            self._write(changes, 0)
+
+    def _write(self, changes: Changes, rest_ms: int) -> None:
+        try:
+            self._disk.commit(changes)
+        except StateError as error:
+            self._end(tried=True, failure=error)
+            return
+        if rest_ms:
+            self._is_on_disk = True
+            self._driver.plan(rest_ms, self._end)
+        else:
+            self._end()
+
+    def _end(self, *, tried: bool = True, failure: StateError | None = None) -> None:
+        driver = self._driver
+        engine, now_ms = driver.engine, driver.now_ms()
+        steps = engine.end_write(now_ms, tried=tried, failure=failure)
+        self._is_writing = self._is_on_disk = False
+        driver.written(steps)
+        assert engine.unwritten is not None
+        if engine.unwritten:
+            self.wake()
+        elif (retry_at_ms := engine.unwritten.retry_at_ms) is not None:
+            self._wake_in(max(0, retry_at_ms - now_ms))

@@ -1,0 +1,202 @@
+"""One engine in virtual time: what its tasks share, as those of a channel `runtime/driver.py`."""
+
+from collections import deque
+from collections.abc import Callable, Iterable
+from typing import Any, Final, Generic
+
+from reliable_channel.engine.engine import Engine
+from reliable_channel.engine.steps import Step
+from reliable_channel.events import (
+    DeliveryFailed,
+    Event,
+    MessageAcknowledged,
+    MessageLost,
+    MessageReceived,
+    PayloadDropped,
+    SegmentDiscarded,
+    SendFailed,
+)
+from reliable_channel.sds.receiving import Arrival, Outcome
+
+from .network import Packet
+from .world import C, Node, Observer, World
+
+REPEATED: Final = Arrival(Outcome.DUPLICATE)
+CONFIRMABLE: Final = (
+    MessageReceived,
+    MessageAcknowledged,
+    DeliveryFailed,
+    SendFailed,
+    MessageLost,
+    PayloadDropped,
+    SegmentDiscarded,
+)
+_Call = tuple[int, Callable[..., None], tuple[Any, ...]]
+
+
+def _nobody() -> None:
+    """Nothing to wake."""
+
+
+class Driver(Generic[C]):
+    """Ends the steps of an engine, lets out what is due, and rings at its deadlines.
+
+    Each task assigns what wakes it. Of what was planned nothing happens once `is_over`.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        world: World[C],
+        node: Node,
+        watch: Observer[C],
+        core: C,
+        engine: Engine,
+        *,
+        now_ns: Callable[[], int],
+        wall_ns: Callable[[], int],
+    ) -> None:
+        self.name = name
+        self.world = world
+        self.node = node
+        self.watch = watch
+        self.core = core
+        self.engine = engine
+        self.now_ns = now_ns
+        self.wall_ns = wall_ns
+        self.is_over = False
+        self.to_send = self.to_write = self.to_fetch = _nobody
+        self.has_in_hand: Callable[[str], bool] = lambda _: False
+        """Whether an own message is on its way to the node."""
+        self._rings_at_ms: int | None = None
+        self.tell: Callable[[Event], None] | None = None
+        """Takes what the application must not miss, where it can confirm."""
+        self._notes: deque[_Call] = deque()
+        """What the watch learns when the step of that number is on disk."""
+        self._calls: deque[_Call] = deque()
+        """What waits until the steps up to a number are on disk."""
+
+    def now_ms(self) -> int:
+        """The time that the engine is given."""
+        return self.now_ns() // 1_000_000
+
+    def note(self, what: str) -> None:
+        """Write a line of the trace."""
+        self.world.trace.note(self.world.timeline.now_ms, self.name, what)
+
+    def plan(self, in_ms: int, action: Callable[..., None], *arguments: Any) -> None:
+        """Plan an action, for as long as the process lives."""
+        timeline = self.world.timeline
+        timeline.at(timeline.now_ms + in_ms, self._act, action, arguments)
+
+    def receive(self, arrived: Packet, *, from_store: bool = False) -> Arrival:
+        """Take a message from the network or from Store; one that was handled is skipped."""
+        engine, data, message_hash = self.engine, arrived.data, arrived.message_hash
+        if engine.was_handled(message_hash):
+            engine.counters.repeated += 1
+            return REPEATED
+        now_ms = self.now_ms()
+        arrival = engine.receive(
+            data,
+            now_ms,
+            message_hash=message_hash,
+            timestamp_ns=arrived.timestamp_ms * 1_000_000,
+            from_store=from_store,
+        )
+        self.watch.received(self.core, data, arrival)
+        self.when_on_disk(self.watch.took, data, arrival)
+        self.finish(now_ms)
+        return arrival
+
+    # -- steps -------------------------------------------------------------------------------------
+
+    def finish(self, now_ms: int) -> None:
+        """End a step of the engine."""
+        engine = self.engine
+        steps = engine.end_step(now_ms)
+        if steps:
+            self.let_out(steps)
+        if engine.unwritten:
+            self.to_write()
+        self.watch.stepped(self.core, now_ms, self._waits_for_transport)
+        self._set_timer(now_ms)
+        if not engine.queries.is_idle:
+            self.to_fetch()
+
+    def let_out(self, steps: Iterable[Step], *, to_application: bool = True) -> None:
+        """Emit the events of steps, and have their messages sent; or, where the process died in
+        between, have it noted alone that they are on disk."""
+        unwritten = self.engine.unwritten
+        ended = 0 if unwritten is None else unwritten.ended
+        while self._notes and self._notes[0][0] <= ended:
+            _, note, arguments = self._notes.popleft()
+            note(*arguments)
+        for step in steps:
+            for event in step.events:
+                line = self.watch.told(self.core, event)
+                if line is not None and to_application:
+                    self.note(line)
+                if self.tell is not None and to_application and isinstance(event, CONFIRMABLE):
+                    self.tell(event)
+            if step.outgoing:
+                self.to_send()
+
+    def when_on_disk(self, note: Callable[..., None], *arguments: Any) -> None:
+        """Have the watch learn of the present step once it is on disk."""
+        if (unwritten := self.engine.unwritten) is None:
+            note(*arguments)
+        else:
+            self._notes.append((unwritten.submitted + 1, note, arguments))
+
+    def when_written(self, action: Callable[..., None], *arguments: Any) -> None:
+        """Act once all steps so far are on disk, or known to be at risk."""
+        unwritten = self.engine.unwritten
+        if unwritten is None or unwritten.ended == unwritten.submitted:
+            action(*arguments)
+            return
+        unwritten.is_awaited = True
+        self._calls.append((unwritten.submitted, action, arguments))
+        self.to_write()
+
+    def written(self, steps: Iterable[Step]) -> None:
+        """A write is over, and these steps are due."""
+        assert self.engine.unwritten is not None
+        self.let_out(steps)
+        ended = self.engine.unwritten.ended
+        while self._calls and self._calls[0][0] <= ended:
+            _, action, arguments = self._calls.popleft()
+            action(*arguments)
+
+    # -- inside ------------------------------------------------------------------------------------
+
+    def _act(self, action: Callable[..., None], arguments: tuple[Any, ...]) -> None:
+        if not self.is_over:
+            action(*arguments)
+
+    def _waits_for_transport(self, message_id: str) -> bool:
+        engine = self.engine
+        return bool(engine.unwritten) or self.has_in_hand(message_id) or message_id in engine.outbox
+
+    def _set_timer(self, now_ms: int) -> None:
+        """See that the deadline is not missed. One that moves back, as that of the next sync does
+        with each message, is noticed when the earlier one rings."""
+        if (due_ms := self.engine.next_deadline_ms()) is None:
+            return
+        timeline = self.world.timeline
+        at_ms = timeline.now_ms + max(0, due_ms - now_ms)
+        if self._rings_at_ms is None or at_ms < self._rings_at_ms:
+            self._rings_at_ms = at_ms
+            timeline.at(at_ms, self._ring, at_ms)
+
+    def _ring(self, at_ms: int) -> None:
+        if self.is_over or at_ms != self._rings_at_ms:
+            return
+        self._rings_at_ms = None
+        now_ms, due_ms = self.now_ms(), self.engine.next_deadline_ms()
+        if due_ms is not None and due_ms <= now_ms:
+            if not self.node.is_away:
+                self.engine.listened(now_ms)
+            self.engine.on_deadline(now_ms)
+            self.finish(now_ms)
+        else:
+            self._set_timer(now_ms)

@@ -1,0 +1,51 @@
+"""Judges the bloom filter of one participant: it rolls, and has the newest ids."""
+
+from collections import deque
+from itertools import chain, islice
+from typing import Final
+
+from reliable_channel.sds import Message
+from reliable_channel.sds.bloom import BloomParameters, contains, set_bits
+
+from .ledger import Fail
+
+INSERTED: Final = 5_000
+"""Ids that are remembered of a filter: as many as it may hold while its messages are on their
+way."""
+RECENT: Final = 8
+"""Newest ids that each filter is looked through for."""
+
+
+class FilterJudge:
+    """What went into a filter, and what may be in it."""
+
+    def __init__(self, parameters: BloomParameters, fail: Fail) -> None:
+        self._parameters, self._fail = parameters, fail
+        self.inserted: deque[str] = deque(maxlen=INSERTED)
+        """Oldest first."""
+
+    def holds_by_chance(self, message_id: str) -> bool:
+        """Whether a filter of as many ids as its capacity, inserted here one after another, holds
+        an id that was not among them: what a bloom filter may do."""
+        layout, size = self._parameters.layout, self._parameters.capacity
+        wanted, inserted = set(layout.probes(message_id)), list(self.inserted)
+        probes = [layout.probes(inserted_id) for inserted_id in inserted]
+        starts = range(max(1, len(inserted) - size + 1))
+        return any(
+            wanted.issubset(chain.from_iterable(probes[start : start + size])) for start in starts
+        )
+
+    def check(self, message: Message) -> None:
+        """Look through the filter of an own message."""
+        layout, words = self._parameters.layout, message.bloom_filter or b""
+        most = self._parameters.capacity * self._parameters.hash_count
+        bits = set_bits(words)
+        if bits > most:
+            detail = f"{bits} bits are set, by its capacity {most} can be"
+            self._fail("the bloom filter rolls", message.message_id, detail)
+        recent = min(RECENT, self._parameters.capacity // 2)
+        for message_id in islice(reversed(self.inserted), recent + 1):
+            # Not yet its own, nor what came while it waited to be published.
+            if message_id in message.causal_ids and not contains(words, layout.probes(message_id)):
+                detail = f"the filter of {message.message_id} lacks it"
+                self._fail("the bloom filter holds the newest", message_id, detail)

@@ -1,0 +1,97 @@
+"""One life of a simulated participant: an engine and its tasks, until the process dies."""
+
+from collections.abc import Callable
+from typing import Generic
+
+from reliable_channel.engine.requests import Accepted
+from reliable_channel.events import Event
+from reliable_channel.state import Saved
+
+from .disk_writer import DiskWriter
+from .driving import Driver
+from .durability import Disk
+from .network import Packet
+from .publishing import Publisher
+from .searching import Searcher
+from .world import C
+
+
+class Process(Generic[C]):
+    """What `runtime/runtime.py` is in earnest; `end` kills it, at any moment."""
+
+    def __init__(self, driver: Driver[C], disk: Disk | None) -> None:
+        self.driver = driver
+        self._publisher = Publisher(driver)
+        store = driver.world.store
+        self._searcher = None if store is None else Searcher(driver, store)
+        self._writer = None if disk is None else DiskWriter(driver, disk)
+
+    def begin(self, saved: Saved | None, begin: Callable[[], None]) -> None:
+        """Go on from what was saved, or from nothing; `begin` is called before anything is let
+        out."""
+        driver = self.driver
+        engine, now_ms = driver.engine, driver.now_ms()
+        listen_from_ms = engine.begin(saved, now_ms)
+        begin()
+        driver.finish(now_ms)
+        if saved is not None:
+            for _ in engine.redeliver(saved.tables, now_ms):
+                driver.finish(now_ms)
+            driver.when_written(driver.watch.repeated)
+        self.catch_up(listen_from_ms)
+
+    def end(self) -> bool:
+        """Die; return whether anything is lost that was let out."""
+        self.driver.is_over = True
+        return self._writer is not None and self._writer.end()
+
+    def send(self, payload: bytes, key: str | None, answer: Callable[[Accepted], None]) -> None:
+        """Send a message of the application; `answer` is called when it is on disk, or refused.
+
+        Raises:
+            StateError: it cannot be written.
+        """
+        driver, engine = self.driver, self.driver.engine
+        accepted = engine.accepted_before(key)
+        if accepted is None:
+            segments = engine.split(payload)
+            engine.check_writable()
+            now_ns = driver.now_ns()
+            accepted = engine.send(segments, now_ns, key)
+            driver.watch.sent(driver.core, payload, accepted)
+            driver.finish(now_ns // 1_000_000)
+        driver.when_written(self._answer, answer, accepted)
+
+    def confirm(self, event: Event) -> None:
+        """The application has handled an event."""
+        driver = self.driver
+        if driver.engine.confirm(event):
+            driver.when_on_disk(driver.watch.confirmed, event)
+            driver.finish(driver.now_ms())
+
+    def hear(self, arrived: Packet) -> None:
+        """Take a message from the network."""
+        driver, engine = self.driver, self.driver.engine
+        engine.confirmation.came_live(arrived.message_hash, driver.receive(arrived))
+        engine.listened(driver.now_ms())
+
+    def catch_up(self, since_ms: int) -> None:
+        """Fetch all that was stored since then."""
+        if self._searcher is not None:
+            self.driver.engine.queries.catch_up(since_ms)
+            self._searcher.wake()
+
+    @property
+    def is_behind(self) -> bool:
+        """Whether something is not on disk yet."""
+        return bool(self.driver.engine.unwritten)
+
+    @property
+    def is_searching(self) -> bool:
+        """Whether Store is being asked for what is missing."""
+        return self._searcher is not None and self._searcher.is_busy
+
+    def _answer(self, answer: Callable[[Accepted], None], accepted: Accepted) -> None:
+        if accepted.failure is None:
+            self.driver.watch.answered(accepted)
+        answer(accepted)

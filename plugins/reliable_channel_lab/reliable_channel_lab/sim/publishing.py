@@ -1,0 +1,86 @@
+"""Takes messages from an engine to the network, as `runtime/publisher.py` takes them to a node."""
+
+from random import Random
+from typing import Any
+
+from reliable_channel.engine.backoff import Backoff
+from reliable_channel.engine.outbox import Item
+
+from .driving import Driver
+from .network import Packet, packet
+
+
+class Publisher:
+    """Publishes one message at a time, through a node that may be slow or away.
+
+    A message is out in the middle of its call: a process that dies after that, or a node that goes
+    away then, has published it, and the engine does not know.
+    """
+
+    def __init__(self, driver: Driver[Any]) -> None:
+        self._driver = driver
+        self._is_busy = False
+        self._in_hand: Item | None = None
+        self._backoff: Backoff | None = None
+        driver.to_send = self.wake
+        driver.has_in_hand = self._has_in_hand
+
+    def wake(self) -> None:
+        """Go on, if nothing is on its way."""
+        if not self._is_busy:
+            self._is_busy = True
+            self._driver.plan(0, self._next)
+
+    def _has_in_hand(self, message_id: str) -> bool:
+        return self._in_hand is not None and self._in_hand.outgoing.message_id == message_id
+
+    def _next(self) -> None:
+        driver, engine, now_ms = self._driver, self._driver.engine, self._driver.now_ms()
+        self._in_hand = item = engine.take(now_ms)
+        if item is None:
+            self._is_busy = False
+            if (goes_at_ms := engine.sends_at_ms(now_ms)) is not None:
+                driver.finish(now_ms)
+                driver.plan(max(0, goes_at_ms - now_ms), self.wake)
+        elif engine.limit is None:
+            self._call(item)
+        else:
+            driver.node.spent = engine.limit.spent(now_ms)
+            driver.finish(now_ms)
+            driver.when_written(self._call, item)
+
+    def _call(self, item: Item) -> None:
+        publish_ms = self._driver.world.publish_ms
+        self._driver.plan(publish_ms - publish_ms // 2, self._arrive, item)
+
+    def _arrive(self, item: Item) -> None:
+        driver, outgoing = self._driver, item.outgoing
+        if driver.node.is_away:
+            self._failed(item)
+            return
+        stamp_ms = item.stamp_ns(driver.wall_ns()) // 1_000_000
+        sealed = packet(outgoing.data, stamp_ms, outgoing.kind)
+        driver.note(f"publishes {outgoing.kind.value} {outgoing.message_id}")
+        driver.watch.published(driver.core, outgoing, sealed.message_hash, driver.now_ms())
+        driver.world.network.broadcast(driver.node.number, sealed)
+        driver.plan(driver.world.publish_ms // 2, self._answered, item, sealed)
+
+    def _answered(self, item: Item, sealed: Packet) -> None:
+        driver = self._driver
+        if driver.node.is_away:
+            self._failed(item)
+            return
+        self._backoff = None
+        now_ms, stamp_ns = driver.now_ms(), sealed.timestamp_ms * 1_000_000
+        driver.engine.dispatched(item, sealed.message_hash, stamp_ns, now_ms)
+        self._in_hand = None
+        driver.finish(now_ms)
+        self._next()
+
+    def _failed(self, item: Item) -> None:
+        driver = self._driver
+        if self._backoff is None:
+            self._backoff = Backoff(Random(f"{driver.name} {driver.now_ms()} publish").random)
+        driver.engine.failed(item, driver.now_ms())
+        self._in_hand = None
+        driver.plan(int(self._backoff.next_s() * 1_000), self._next)

@@ -1,0 +1,97 @@
+"""Judges what an application gets again after a restart: all that it has not confirmed, no more."""
+
+from typing import Any, Final
+
+from reliable_channel.engine.logged import Logged
+from reliable_channel.events import (
+    DeliveryFailed,
+    Event,
+    MessageAcknowledged,
+    MessageLost,
+    MessageReceived,
+    SendFailed,
+)
+
+from .ledger import Fail
+
+REDELIVERED: Final = "what is not confirmed is emitted again"
+CONFIRMED: Final = "what is confirmed is not emitted again"
+ONCE: Final = "an event is emitted once"
+OVERTAKEN: Final = "nothing new overtakes what is emitted again"
+MARKED: Final = "what is emitted again is marked"
+_KINDS: Final = (MessageReceived, MessageAcknowledged, DeliveryFailed, SendFailed, MessageLost)
+_Key = tuple[type[Any], str]
+
+
+class Redelivery:
+    """The events of one participant that its application must not miss, through its restarts."""
+
+    def __init__(self, fail: Fail) -> None:
+        self._fail = fail
+        self.started()
+
+    def started(self) -> None:
+        """A process starts with nothing."""
+        self._seen: set[_Key] = set()
+        self._unconfirmed: dict[_Key, None] = {}
+        self._owed: dict[_Key, None] = {}
+        """To be emitted again."""
+        self._before: set[_Key] = set()
+        """Seen before a state was rolled back."""
+        self._is_sure = True
+        """Whether what is owed is known."""
+
+    def restarted(self) -> None:
+        """A process starts from what is on disk."""
+        self._owed |= self._unconfirmed
+        self._unconfirmed = {}
+
+    def rolled_back(self) -> None:
+        """A process starts from an older state: what is confirmed there is not known."""
+        before = self._before | self._seen
+        self.started()
+        self._before, self._is_sure = before, False
+
+    def repeated(self) -> None:
+        """All that is owed should have been emitted."""
+        if self._owed and self._is_sure:
+            kind, message_id = next(iter(self._owed))
+            detail = f"{kind.__name__} and {len(self._owed) - 1} others were not"
+            self._fail(REDELIVERED, message_id, detail)
+        self._owed = {}
+        self._before = set()
+        self._is_sure = True
+
+    def told(self, event: Event | Logged) -> bool:
+        """An event is emitted, or on disk to be emitted; return whether it was before."""
+        if not isinstance(event, _KINDS):
+            return False
+        key = type(event), event.message_id
+        if self._is_repetition(event, key):
+            self._owed.pop(key, None)
+            self._seen.add(key)
+            self._unconfirmed[key] = None
+            return True
+        if key in self._seen and not isinstance(event, MessageLost):
+            promise = ONCE if key in self._unconfirmed else CONFIRMED
+            self._fail(promise, event.message_id, f"{event.wire_name} is emitted again")
+        if self._owed and self._is_sure:
+            detail = f"{event.wire_name}, while {len(self._owed)} are still owed"
+            self._fail(OVERTAKEN, event.message_id, detail)
+        self._seen.add(key)
+        self._unconfirmed[key] = None
+        return False
+
+    def _is_repetition(self, event: Event, key: _Key) -> bool:
+        if not self._is_sure:
+            return event.redelivered if isinstance(event, MessageReceived) else key in self._before
+        if key not in self._owed:
+            return False
+        if isinstance(event, MessageReceived) and not event.redelivered:
+            self._fail(MARKED, event.message_id, "it is not marked")
+        return True
+
+    def confirmed(self, event: Event) -> None:
+        """That it was confirmed is on disk."""
+        if isinstance(event, _KINDS):
+            self._unconfirmed.pop((type(event), event.message_id), None)

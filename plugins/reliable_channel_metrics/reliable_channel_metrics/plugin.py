@@ -1,0 +1,9 @@
+"""What the package adds to `reliable-channel`: an observer that counts the events of channels."""
+
+from reliable_channel.spi import Register, hookimpl
+
+
+@hookimpl
+def register_observers(register: Register) -> None:
+    """Register the observer."""
+    register("metrics", "reliable_channel_metrics.meters:observe")

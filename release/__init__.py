@@ -1,0 +1,1 @@
+"""Building the distributions and trying them as a user would (`make dist`)."""

@@ -1,0 +1,121 @@
+"""The command: examine the machine, then the channel, then its nodes.
+
+It examines what a channel would use, and so reads attributes of it that are not public.
+"""
+
+import json
+import os
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Annotated, Final
+
+import anyio
+import typer
+from rich.text import Text
+
+from ...errors import ChannelUnavailable, PluginError, ReliableChannelError, StateError
+from ...terminal_text import printable
+from ..channel_flags import ChannelArguments, with_channel_flags
+from ..console import out
+from ..exit_codes import ExitCode
+from ..personal import personal_state
+from .findings import Finding, Findings, Level
+from .machine import examine_environment, examine_plugins, examine_state
+
+if TYPE_CHECKING:
+    from ...channel import ReliableChannel
+
+_SIGNS: Final[dict[Level, tuple[str, str]]] = {
+    "ok": ("✓", "green"),
+    "note": ("·", "dim"),
+    "warning": ("!", "yellow"),
+    "problem": ("✗", "red"),
+}
+REST: Final = ("http://", "https://", "waku+http://", "waku+https://")
+
+
+def register(app: typer.Typer) -> None:
+    """Add the command."""
+    app.command()(with_channel_flags(doctor))
+
+
+def doctor(
+    arguments: ChannelArguments,
+    publish: Annotated[
+        bool,
+        typer.Option(
+            "--publish/--no-publish",
+            help="Send a small message on the channel's topic, which channels ignore.",
+        ),
+    ] = True,
+    wait: Annotated[float, typer.Option(min=0.1, help="Seconds to wait for that message.")] = 5.0,
+    as_json: Annotated[bool, typer.Option("--json", help="A JSON line for each finding.")] = False,
+) -> None:
+    """Find out what is wrong with a set-up, and what to do.
+
+    Give it the flags of the command that does not work. The exit status is 1 if there is a problem.
+    """
+    findings = Findings()
+    examine_environment(findings, os.environ)
+    examine_plugins(findings)
+    channel = _examine_channel(findings, arguments)
+    if channel is not None:
+        ids = channel.channel_id, channel.sender_id
+        examine_state(findings, channel._state, ids)
+        anyio.run(_examine_network, findings, channel, publish, wait)
+    for finding in findings.found:
+        if as_json:
+            typer.echo(json.dumps(asdict(finding)))
+        else:
+            _show(finding)
+    raise typer.Exit(ExitCode.FAILED if findings.worst == "problem" else ExitCode.DONE)
+
+
+def _examine_channel(findings: Findings, arguments: ChannelArguments) -> "ReliableChannel | None":
+    """Make the channel that the flags describe, as any command would."""
+    try:
+        return arguments.channel(default_state=personal_state(), wait_for_node=False)
+    except (ValueError, TypeError, PluginError, ReliableChannelError) as error:
+        advice = "see `reliable-channel listen --help-all`, docs/reference.md"
+        findings.add("problem", "options", "options of the channel", str(error), advice)
+        return None
+
+
+async def _examine_network(
+    findings: Findings, channel: "ReliableChannel", publish: bool, wait_s: float
+) -> None:
+    from .nodes import examine_nodes
+
+    rest = [url for url in channel._nodes if url.lower().startswith(REST)]
+    urls = [url.removeprefix("waku+") for url in rest]
+    await examine_nodes(findings, urls, channel._settings, publish=publish, wait_s=wait_s)
+    if others := [url for url in channel._nodes if url not in rest]:
+        await _examine_transport(findings, channel, others, wait_s)
+
+
+async def _examine_transport(
+    findings: Findings, channel: "ReliableChannel", urls: list[str], wait_s: float
+) -> None:
+    """Open the channel itself: other networks have no API to ask."""
+    where = ", ".join(urls)
+    try:
+        with anyio.fail_after(10 * wait_s):
+            async with channel:
+                nodes = [node for node in channel.health().nodes if node.state != "healthy"]
+    except (ChannelUnavailable, StateError, TimeoutError) as error:
+        text = str(error) or f"it could not be opened within {10 * wait_s:g} s"
+        advice = "check addresses, extras (pip install 'reliable-channel[libp2p]') and --network"
+        findings.add("problem", "transport", where, text, advice)
+        return
+    for node in nodes:
+        findings.add("warning", "transport", node.address, node.last_error or node.state)
+    findings.add("ok", "transport", where, "the channel opens")
+
+
+def _show(finding: Finding) -> None:
+    sign, style = _SIGNS[finding.level]
+    text = Text.assemble(
+        (sign, style), " ", (printable(finding.where), "bold"), ": ", printable(finding.text)
+    )
+    out.print(text, soft_wrap=True, highlight=False)
+    if finding.advice:
+        out.print(Text(f"    → {printable(finding.advice)}"), soft_wrap=True, highlight=False)

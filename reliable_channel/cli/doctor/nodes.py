@@ -1,0 +1,380 @@
+"""What can be wrong with Waku nodes: each by itself, and all together."""
+
+import time
+from collections.abc import Sequence
+from typing import Final
+
+import anyio
+
+from waku import WakuClient
+from waku.errors import (
+    BadAnswer,
+    EndpointMissing,
+    NodeUnreachable,
+    NoPeers,
+    WakuError,
+)
+from waku.models import StoreQuery
+from waku.topics import PubsubTopic
+
+from ...transport.base import Envelope, TransportError
+from ...transport.settings import WakuSettings
+from ...transport.waku import WakuTransport
+from .findings import Findings
+
+PROBE: Final = b"reliable-channel doctor "
+"""Begins the payload of the message that is sent. Channels drop it: it is not one of SDS."""
+PROTOCOLS: Final = ("Relay", "Rln Relay", "Lightpush", "Filter", "Store")
+"""Those that a channel uses; nodes report others too, such as clients without a configured
+address."""
+CLOCK_S: Final = 20.0
+"""Stock nodes do not archive what is stamped further than this from their clock."""
+COMPARED: Final = 100
+"""Newest messages of the topic that Stores are compared by."""
+SETTLED_S: Final = 30.0
+"""Age from which on a message should be in every Store."""
+HOUR_NS: Final = 3_600_000_000_000
+
+
+async def examine_nodes(
+    findings: Findings, urls: Sequence[str], settings: WakuSettings, *, publish: bool, wait_s: float
+) -> None:
+    """Examine nodes by their REST API; with `publish` also with a message on the topic."""
+    answering = [url for url in urls if await _examine_node(findings, url, settings)]
+    if publish:
+        for url in answering:
+            await _round_trip(findings, url, answering, settings, wait_s)
+    if len(answering) > 1:
+        await _compare_stores(findings, answering, settings)
+
+
+async def _examine_node(findings: Findings, url: str, settings: WakuSettings) -> bool:
+    """Examine one node; return whether it answers as a Waku node."""
+    async with WakuClient(url, retries=None) as client:
+        began_s = time.perf_counter()
+        try:
+            await client.info()
+            took_ms = 1000 * (time.perf_counter() - began_s)
+            version = await client.version()
+        except WakuError as error:
+            text, advice = _unusable(error)
+            findings.add("problem", "node.reachable", _shown(url), text, advice)
+            return False
+        findings.add("ok", "node.reachable", _shown(url), f"version {version}, {took_ms:.0f} ms")
+        await _examine_health(findings, url, client)
+        await _examine_peers(findings, url, client)
+        await _examine_cluster(findings, url, client, settings)
+        await _examine_store(findings, url, client, settings)
+    return True
+
+
+def _unusable(error: WakuError) -> tuple[str, str]:
+    """Why a node cannot be used, and what to do."""
+    detail = error.detail or str(error)
+    if error.status == 401:
+        return "the node demands a token", "write http://:TOKEN@host:port"
+    if error.status == 403:
+        return (
+            f"the node refuses this address: {detail}",
+            "start it with --allow-host NAME, or call it by its IP address",
+        )
+    if isinstance(error, NodeUnreachable):
+        lowered = detail.lower()
+        if "name" in lowered and ("resolution" in lowered or "known" in lowered):
+            return f"the name is unknown: {detail}", "check the spelling and the DNS"
+        if "answer" in lowered or "timeout" in lowered:
+            return f"it does not answer: {detail}", "restart the node, and look into its log"
+        return (
+            f"nothing listens there: {detail}",
+            "start a node (`reliable-channel node`, or nwaku with --rest=true), check the port",
+        )
+    if isinstance(error, BadAnswer) or error.status in (404, 405):
+        return (
+            f"something answers that is not a Waku node's REST API: {detail}",
+            "check the port: REST is 8645 by default; nwaku needs --rest=true",
+        )
+    return f"it does not work: {detail}", "look into the node's log"
+
+
+async def _examine_health(findings: Findings, url: str, client: WakuClient) -> None:
+    try:
+        health = await client.health()
+    except EndpointMissing:
+        return
+    except WakuError as error:
+        findings.add("warning", "node.health", _shown(url), str(error), "look into its log")
+        return
+    works = [one.protocol for one in health.protocols if one.status.upper() == "READY"]
+    findings.add(
+        "ok",
+        "node.protocols",
+        _shown(url),
+        f"ready: {', '.join(one for one in works if one in PROTOCOLS) or 'none'}",
+    )
+    for one in health.protocols:
+        if one.status.upper() in ("READY", "NOT_MOUNTED") or one.protocol not in PROTOCOLS:
+            continue
+        findings.add(
+            "warning",
+            "node.health",
+            _shown(url),
+            f"{one.protocol} is {one.status}{f': {one.desc}' if one.desc else ''}",
+            "give it time, peers or disk space, as its log says",
+        )
+
+
+async def _examine_peers(findings: Findings, url: str, client: WakuClient) -> None:
+    try:
+        peers = await client.connected_peers()
+    except WakuError:
+        findings.add(
+            "note",
+            "node.peers",
+            _shown(url),
+            "it does not report its peers",
+            "nwaku does with --rest-admin=true",
+        )
+        return
+    if peers:
+        findings.add("ok", "node.peers", _shown(url), f"{len(peers)} connected")
+    else:
+        findings.add(
+            "warning",
+            "node.peers",
+            _shown(url),
+            "no peer is connected: its messages reach no other node",
+            "fine for one node by itself; else join it to others (--join, --staticnode)",
+        )
+
+
+async def _examine_cluster(
+    findings: Findings, url: str, client: WakuClient, settings: WakuSettings
+) -> None:
+    """Compare the node's cluster with the channel's, as far as the node's record says it."""
+    try:
+        from waku.discovery.enr import NodeRecord
+
+        record = NodeRecord.parse((await client.info()).enr_uri)
+    except (ImportError, ValueError, WakuError):
+        return
+    ours = PubsubTopic.parse(settings.shard)
+    if record.cluster_id is None:
+        return
+    if record.cluster_id != ours.cluster_id:
+        _wrong_cluster(findings, url, record.cluster_id, ours.cluster_id)
+    elif record.shards and ours.shard not in record.shards:
+        findings.add(
+            "warning",
+            "node.shard",
+            _shown(url),
+            f"it follows shards {sorted(record.shards)}, and the channel uses shard {ours.shard}",
+            "start it with that --shard, or choose another content topic",
+        )
+
+
+def _wrong_cluster(findings: Findings, url: str, theirs: int, ours: int) -> None:
+    findings.add(
+        "problem",
+        "node.cluster",
+        _shown(url),
+        f"it is in cluster {theirs}, and the channel in cluster {ours}",
+        f"give -o cluster_id={theirs}, or the --network that fits",
+    )
+
+
+async def _examine_store(
+    findings: Findings, url: str, client: WakuClient, settings: WakuSettings
+) -> None:
+    query = StoreQuery(
+        content_topics=(settings.content_topic,),
+        pubsub_topic=settings.shard,
+        page_size=COMPARED,
+        ascending=False,
+    )
+    try:
+        page = await client.store(query)
+    except (EndpointMissing, NoPeers):
+        findings.add(
+            "warning",
+            "node.store",
+            _shown(url),
+            "it has no Store, and finds none",
+            "messages that were missed come from peers only; add a node with Store",
+        )
+        return
+    except WakuError as error:
+        findings.add("warning", "node.store", _shown(url), f"Store does not work: {error}")
+        return
+    stamps = [one.message.timestamp for one in page.entries if one.message is not None]
+    ahead_s = (max((stamp or 0 for stamp in stamps), default=0) - time.time_ns()) / 1e9
+    if ahead_s > CLOCK_S:
+        findings.add(
+            "warning",
+            "clock",
+            "this machine",
+            f"Store has a message stamped {ahead_s:.0f} s in the future",
+            "set this machine's clock (NTP), or that of the participant that sent it",
+        )
+    findings.add("ok", "node.store", _shown(url), f"answers; {len(stamps)} messages on a page")
+
+
+async def _round_trip(
+    findings: Findings,
+    url: str,
+    urls: Sequence[str],
+    settings: WakuSettings,
+    wait_s: float,
+) -> None:
+    """Publish a message through one node, and look for it at all of them and in its Store."""
+    sender, readers = WakuTransport(url, settings), [WakuTransport(one, settings) for one in urls]
+    opened: list[WakuTransport] = []
+    try:
+        for transport in (sender, *readers):
+            await transport.open()
+            opened.append(transport)
+        now_ns = time.time_ns()
+        payload = PROBE + str(now_ns).encode()
+        envelope = sender.envelope(payload, timestamp_ns=now_ns, ephemeral=False)
+        began_s = time.perf_counter()
+        await sender.publish(envelope)
+        took_ms = 1000 * (time.perf_counter() - began_s)
+        findings.add("ok", "publish", _shown(url), f"a node took a message in {took_ms:.0f} ms")
+        for reader in readers:
+            await _arrives(findings, url, reader, envelope, began_s, wait_s)
+        await _is_stored(findings, sender, envelope, wait_s)
+    except TransportError as error:
+        findings.add(
+            "problem",
+            "publish",
+            _shown((opened or [sender])[-1].url),
+            f"cannot be used to send and receive: {error}",
+            "the node needs relay, or filter and light push with a service node; and the cluster "
+            "and shards of the channel",
+        )
+    finally:
+        for transport in (sender, *readers):
+            await transport.aclose()
+
+
+async def _arrives(
+    findings: Findings,
+    url: str,
+    reader: WakuTransport,
+    envelope: Envelope,
+    began_s: float,
+    wait_s: float,
+) -> None:
+    with anyio.move_on_after(wait_s):
+        while True:
+            batch = await reader.receive()
+            if any(one.payload == envelope.payload for one in batch.messages):
+                took_ms = 1000 * (time.perf_counter() - began_s)
+                where = f"{_shown(url)} → {_shown(reader.url)}"
+                findings.add("ok", "round_trip", where, f"{took_ms:.0f} ms")
+                return
+    same = reader.url == url
+    findings.add(
+        "problem",
+        "round_trip",
+        f"{_shown(url)} → {_shown(reader.url)}",
+        f"the message did not arrive within {wait_s:g} s",
+        "the node does not serve its own clients: it needs relay or a filter service node"
+        if same
+        else "the nodes are not connected, or follow different clusters or shards: join them",
+    )
+
+
+async def _is_stored(
+    findings: Findings, sender: WakuTransport, envelope: Envelope, wait_s: float
+) -> None:
+    began_s = time.perf_counter()
+    with anyio.move_on_after(wait_s):
+        while True:
+            try:
+                found = await sender.by_hash([envelope.message_hash])
+            except TransportError:
+                return  # reported as node.store
+            if found:
+                took_ms = 1000 * (time.perf_counter() - began_s)
+                where = _shown(sender.url)
+                findings.add("ok", "store.archives", where, f"stored after {took_ms:.0f} ms")
+                return
+            await anyio.sleep(0.2)
+    elsewhere = await _stored_under(sender, envelope)
+    if elsewhere is not None:
+        theirs, ours = PubsubTopic.parse(elsewhere), PubsubTopic.parse(sender.settings.shard)
+        if theirs.cluster_id != ours.cluster_id:
+            _wrong_cluster(findings, sender.url, theirs.cluster_id, ours.cluster_id)
+            return
+        findings.add(
+            "problem",
+            "node.shard",
+            _shown(sender.url),
+            f"it maps the content topic to {theirs}, and the channel to {ours}",
+            "give the network's number of shards: -o num_shards=…",
+        )
+        return
+    findings.add(
+        "problem",
+        "store.archives",
+        _shown(sender.url),
+        f"a message that was published is not in Store after {wait_s:g} s",
+        f"compare the clocks of this machine and of the node (more than {CLOCK_S:g} s apart, and "
+        "Store refuses the message), then cluster and shards, then the node's disk",
+    )
+
+
+async def _stored_under(sender: WakuTransport, envelope: Envelope) -> str | None:
+    """The pubsub topic under which Store has the message, right or wrong."""
+    query = StoreQuery(
+        content_topics=(sender.settings.content_topic,), ascending=False, page_size=COMPARED
+    )
+    async with WakuClient(sender.url, retries=None) as client:
+        try:
+            entries = (await client.store(query)).entries
+        except WakuError:
+            return None
+    for entry in entries:
+        if entry.message is not None and entry.message.payload == envelope.payload:
+            return entry.pubsub_topic
+    return None
+
+
+async def _compare_stores(findings: Findings, urls: Sequence[str], settings: WakuSettings) -> None:
+    """Compare what the Stores of several nodes have of the last hour."""
+    until_ns = time.time_ns() - int(SETTLED_S * 1e9)
+    query = StoreQuery(
+        content_topics=(settings.content_topic,),
+        pubsub_topic=settings.shard,
+        start_time_ns=until_ns - HOUR_NS,
+        end_time_ns=until_ns,
+        include_data=False,
+        ascending=False,
+        page_size=COMPARED,
+    )
+    have: dict[str, set[bytes]] = {}
+    for url in urls:
+        async with WakuClient(url, retries=None) as client:
+            try:
+                have[url] = {entry.message_hash for entry in (await client.store(query)).entries}
+            except WakuError:
+                continue  # reported as node.store
+    everything = set().union(*have.values())
+    for url, hashes in have.items():
+        if lacking := len(everything - hashes):
+            findings.add(
+                "warning",
+                "store.agrees",
+                _shown(url),
+                f"its Store lacks {lacking} of {len(everything)} messages that others have",
+                "it was away, or is not connected to them; channels ask the other Stores too",
+            )
+    if len(have) > 1 and all(hashes == everything for hashes in have.values()):
+        text = f"{len(have)} Stores agree on {len(everything)} messages of the last hour"
+        findings.add("ok", "store.agrees", "all nodes", text)
+
+
+def _shown(url: str) -> str:
+    """An address without its token."""
+    scheme, _, rest = url.partition("://")
+    return f"{scheme}://{rest.rpartition('@')[2]}"

@@ -1,0 +1,67 @@
+"""`-v` and `--log-level` of every command: the log on standard error."""
+
+import logging
+from typing import Annotated, Any, Final, Literal, get_args
+
+import typer
+
+from .console import PrintableFormatter
+
+Level = Literal["debug", "info", "warning", "error"]
+LOGGERS: Final = ("reliable_channel", "waku")
+_FORMAT: Final = "%(asctime)s %(levelname)s %(name)s: %(message)s"
+
+
+def log_to_stderr(level: str) -> None:
+    """Write records of this level and above to standard error, one printable line each."""
+    if not logging.root.handlers:
+        handler = logging.StreamHandler()
+        handler.setFormatter(PrintableFormatter(_FORMAT))
+        logging.root.addHandler(handler)
+    for name in LOGGERS:
+        logging.getLogger(name).setLevel(level.upper())
+
+
+def log_options() -> list[Any]:
+    """The two flags as parameters of a command."""
+    carrier = typer.Typer(add_completion=False)
+    carrier.command()(_flags)
+    return list(typer.main.get_command(carrier).params)
+
+
+def _verbose(count: int) -> None:
+    if count:
+        log_to_stderr("info" if count == 1 else "debug")
+
+
+def _level(level: str | None) -> None:
+    if level is not None:
+        log_to_stderr(level)
+
+
+def _flags(
+    verbose: Annotated[
+        int,
+        typer.Option(
+            "-v",
+            "--verbose",
+            count=True,
+            expose_value=False,
+            callback=_verbose,
+            show_default=False,
+            metavar="",
+            help="Log to standard error; -vv logs every message.",
+        ),
+    ] = 0,
+    log_level: Annotated[
+        Level | None,
+        typer.Option(
+            expose_value=False,
+            callback=_level,
+            envvar="RELIABLE_CHANNEL_LOG_LEVEL",
+            metavar="LEVEL",
+            help=f"The same by name: {', '.join(get_args(Level))}.",
+        ),
+    ] = None,
+) -> None:
+    """Never called: other commands take its parameters."""

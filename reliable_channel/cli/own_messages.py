@@ -1,0 +1,89 @@
+"""What became of the messages that a person typed, for ticks and for `/why`."""
+
+from collections import OrderedDict
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Final
+
+from ..health import ChannelHealth
+from .screen import Line
+
+REMEMBERED: Final = 1_000
+EXPLAINED: Final = 5
+"""The newest messages that `/why` explains."""
+QUIET_S: Final = 20
+"""About how long an acknowledgement takes in a quiet channel."""
+
+
+@dataclass(slots=True)
+class OwnMessage:
+    """One message."""
+
+    text: str
+    line: Line | None
+    """Where it is shown, on a terminal."""
+    sent_at_ms: int
+    state: str = "accepted"
+    """`accepted`, `published`, `acknowledged` or `failed`."""
+    detail: str = ""
+
+
+class OwnMessages:
+    """The newest messages, by id."""
+
+    def __init__(self) -> None:
+        self._messages: OrderedDict[str, OwnMessage] = OrderedDict()
+        self._early: dict[str, str] = {}
+        """Ids that were published before the screen knew of them."""
+
+    def sent(self, message_id: str, text: str, line: Line | None, now_ms: int) -> None:
+        """A message was accepted."""
+        self._messages[message_id] = OwnMessage(text, line, now_ms)
+        if len(self._messages) > REMEMBERED:
+            self._messages.popitem(last=False)
+        if self._early.pop(message_id, None):
+            self.published(message_id)
+
+    def published(self, message_id: str) -> None:
+        """A node has taken a message."""
+        if (own := self._messages.get(message_id)) is None:
+            self._early = {message_id: "published"}
+        elif own.state == "accepted":
+            own.state = "published"
+
+    def acknowledged(self, message_id: str, by: str) -> OwnMessage | None:
+        """A participant has a message."""
+        return self._ended(message_id, "acknowledged", by)
+
+    def failed(self, message_id: str, reason: str) -> OwnMessage | None:
+        """A message is not sent any more."""
+        return self._ended(message_id, "failed", reason)
+
+    def why(self, health: ChannelHealth, now_ms: int) -> Iterator[str]:
+        """Explain the newest messages, and what does not work."""
+        for own in list(self._messages.values())[-EXPLAINED:]:
+            age_s = max(0, now_ms - own.sent_at_ms) // 1000
+            match own.state:
+                case "acknowledged":
+                    yield f"“{own.text}”: {own.detail} has it"
+                case "failed":
+                    yield f"“{own.text}”: failed, {own.detail}"
+                case "published":
+                    late = "" if age_s > QUIET_S else f"; in a quiet channel that takes {QUIET_S} s"
+                    yield f"“{own.text}”: published {age_s} s ago, not acknowledged yet{late}"
+                case _:
+                    yield f"“{own.text}”: typed {age_s} s ago, no node has taken it yet"
+        if not self._messages:
+            yield "you have sent nothing yet"
+        yield from health.problems
+        yield from health.warnings
+        if health.missing:
+            yield f"{health.missing} message(s) of others are known to exist and still searched"
+        if health.ready and not health.warnings:
+            yield "the channel can send and receive"
+
+    def _ended(self, message_id: str, state: str, detail: str) -> OwnMessage | None:
+        own = self._messages.get(message_id)
+        if own is not None:
+            own.state, own.detail = state, detail
+        return own

@@ -1,0 +1,128 @@
+"""A conversation on a terminal, above the line that is being typed.
+
+Lines can get a mark later, such as a tick; they are found again by counting rows. After the
+terminal was resized, what fits is written again. Without a terminal, lines are just printed.
+"""
+
+import sys
+from collections import deque
+from contextlib import suppress
+from dataclasses import dataclass
+from math import ceil
+from typing import Final
+
+from rich.cells import cell_len
+from rich.text import Text
+
+from .console import INDENT, columns, out, rows_of
+
+KEPT: Final = 1_000
+"""Lines that can still be marked, or written again."""
+
+
+@dataclass(eq=False, slots=True)
+class Line:
+    """One line of the conversation."""
+
+    text: Text
+    mark: tuple[str, str] = ("", "")
+    """A character before the text, and its style."""
+
+    @property
+    def shown(self) -> Text:
+        """The text with its mark."""
+        sign, style = self.mark
+        return Text.assemble((sign, style), " ", self.text) if sign else self.text
+
+
+class Screen:
+    """What is shown, and the prompt below it."""
+
+    def __init__(self, prompt: str) -> None:
+        self.is_terminal: Final = sys.stdin.isatty() and sys.stdout.isatty()
+        self._prompt = prompt
+        self._is_typing = False
+        self._lines: deque[Line] = deque(maxlen=KEPT)
+
+    def show(self, text: Text, mark: tuple[str, str] = ("", "")) -> Line:
+        """Show a line above what is being typed."""
+        line = Line(text, mark)
+        self._lines.append(line)
+        if not self.is_terminal:
+            out.print(line.shown, soft_wrap=True)
+            return line
+        self._erase_typed()
+        self._write(line)
+        self._write_typed()
+        return line
+
+    def typed(self, text: str) -> None:
+        """Take away a line that was typed and sent; it is shown again with a mark."""
+        self._is_typing = False
+        if self.is_terminal:
+            rows = _rows(self._prompt + text)
+            sys.stdout.write(f"\x1b[{rows}A\r\x1b[J")
+            sys.stdout.flush()
+
+    def typing(self) -> None:
+        """The prompt is there from now on."""
+        self._is_typing = True
+
+    def mark(self, line: Line, sign: str, style: str) -> bool:
+        """Put a mark before a line; return whether it is still on the screen."""
+        line.mark = sign, style
+        if not self.is_terminal or line not in self._lines:
+            return False
+        rows_up = _rows(self._prompt + _typed()) - 1 if self._is_typing else 0
+        for one in reversed(self._lines):
+            rows_up += len(rows_of(one.shown))
+            if one is line:
+                break
+        if rows_up >= out.height:
+            return False
+        sys.stdout.write(f"\x1b7\x1b[{rows_up}A\r")
+        out.print(Text(sign, style), end="")
+        sys.stdout.write("\x1b8")
+        sys.stdout.flush()
+        return True
+
+    def resized(self) -> None:
+        """Write again what fits, as the rows are others now."""
+        if not self.is_terminal:
+            return
+        room, lines = out.height - 2, deque[Line]()
+        for line in reversed(self._lines):
+            if (room := room - len(rows_of(line.shown))) < 0:
+                break
+            lines.appendleft(line)
+        sys.stdout.write("\x1b[2J\x1b[H")
+        for line in lines:
+            self._write(line)
+        self._write_typed()
+
+    def _write(self, line: Line) -> None:
+        for number, row in enumerate(rows_of(line.shown)):
+            out.print(Text(INDENT if number else "") + row, soft_wrap=True)
+
+    def _erase_typed(self) -> None:
+        rows = _rows(self._prompt + _typed()) - 1 if self._is_typing else 0
+        up = f"\x1b[{rows}A" if rows else ""
+        sys.stdout.write(f"{up}\r\x1b[J\r\x1b[K")
+
+    def _write_typed(self) -> None:
+        if self._is_typing:
+            sys.stdout.write(self._prompt + _typed())
+        sys.stdout.flush()
+
+
+def _typed() -> str:
+    """What is on the line that is being typed."""
+    with suppress(ImportError):
+        import readline
+
+        return readline.get_line_buffer()
+    return ""
+
+
+def _rows(text: str) -> int:
+    return max(1, ceil(cell_len(text) / columns()))

@@ -1,0 +1,44 @@
+"""Whether a channel works, in one value: `channel.health()`.
+
+`reliable_channel.health_server` serves it over HTTP for probes of a service manager.
+"""
+
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from .events import ConnectionStatus, NodeHealth, TopicHealth
+
+__all__ = ["ChannelHealth"]
+
+
+@dataclass(frozen=True, slots=True)
+class ChannelHealth:
+    """Whether a channel works at this moment, and why not."""
+
+    channel_id: str
+    sender_id: str
+    live: bool
+    """Whether its tasks run. If not, start it again."""
+    ready: bool
+    """Whether it can send and receive now. If not, wait: the channel recovers without help."""
+    problems: tuple[str, ...] = ()
+    """Why it is not live or not ready."""
+    warnings: tuple[str, ...] = ()
+    """What works worse than it should, or needs attention."""
+    connection: ConnectionStatus = "disconnected"
+    topic: TopicHealth = "unhealthy"
+    sync: str = "synced"
+    """`synced`, `syncing` or `different`, as in `SyncStatus`."""
+    missing: int = 0
+    """Messages that are known to exist and have not arrived."""
+    lost: int = 0
+    unacknowledged: int = 0
+    """Own messages that no peer is known to have."""
+    waiting_to_be_sent: int = 0
+    events_unread: int = 0
+    """Events that the slowest reader has not read yet."""
+    nodes: tuple[NodeHealth, ...] = ()
+
+    def as_dict(self) -> dict[str, Any]:
+        """The same as plain values for JSON."""
+        return asdict(self)

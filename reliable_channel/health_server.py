@@ -1,0 +1,139 @@
+"""An HTTP endpoint for liveness and readiness, for systemd, Docker and Kubernetes.
+
+    GET /livez    200 while all channels run, else 503: start the program again
+    GET /readyz   200 while all can send and receive, else 503: wait
+    GET /health   both, with the health of every channel
+
+The body is JSON. The server needs no package besides AnyIO, and is bounded: a request of 8 KiB
+and 5 s, and 64 at a time; further connections are closed at once.
+"""
+
+import json
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any, Final, Protocol
+
+import anyio
+from anyio.abc import SocketStream
+
+from .health import ChannelHealth
+
+if TYPE_CHECKING:
+    from .hub import ChannelHub
+
+__all__ = ["HasHealth", "health_of", "serve_health"]
+
+REQUEST_BYTES: Final = 8_192
+REQUEST_S: Final = 5.0
+PATHS: Final = ("/livez", "/readyz", "/health")
+AT_A_TIME: Final = 64
+_SECRET: Final = re.compile(r"://[^/\s@]*@")
+_REASONS: Final = {
+    200: "OK",
+    404: "Not Found",
+    405: "Method Not Allowed",
+    503: "Service Unavailable",
+}
+
+
+class HasHealth(Protocol):
+    """A `ReliableChannel`, or an object of yours."""
+
+    def health(self) -> ChannelHealth:
+        """Whether it works."""
+        ...
+
+
+async def serve_health(
+    *sources: "HasHealth | ChannelHub",
+    host: str = "127.0.0.1",
+    port: int = 8080,
+    pages: Mapping[str, Callable[[], str]] = {},
+    task_status: anyio.abc.TaskStatus[int] = anyio.TASK_STATUS_IGNORED,
+) -> None:
+    """Serve the health of channels until it is cancelled; of a hub, all channels that are open.
+
+        async with ReliableChannel(…) as channel, anyio.create_task_group() as tasks:
+            await tasks.start(partial(serve_health, channel, port=8080))
+
+    `tasks.start` returns the port; `port=0` takes a free one. `pages` are other paths, each with a
+    function that returns the text to serve, such as `{"/metrics": prometheus_text}`.
+
+    Raises:
+        OSError: the port cannot be used.
+    """
+    slots = anyio.CapacityLimiter(AT_A_TIME)
+
+    async def answer(stream: SocketStream) -> None:
+        async with stream:
+            with suppress(anyio.WouldBlock, anyio.BrokenResourceError, anyio.ClosedResourceError):
+                slots.acquire_nowait()
+                try:
+                    with anyio.move_on_after(REQUEST_S):
+                        await stream.send(_answer(await _request_line(stream), sources, pages))
+                finally:
+                    slots.release()
+
+    listener = await anyio.create_tcp_listener(local_host=host, local_port=port)
+    async with listener:
+        task_status.started(listener.extra(anyio.abc.SocketAttribute.local_port))
+        await listener.serve(answer)
+
+
+def health_of(sources: Iterable["HasHealth | ChannelHub"]) -> dict[str, Any]:
+    """The health of several channels as plain values for JSON."""
+    found = [one.health() for source in sources for one in _channels(source)]
+    return {
+        "live": all(one.live for one in found),
+        "ready": all(one.ready for one in found),
+        "channels": [one.as_dict() for one in found],
+    }
+
+
+def _channels(source: "HasHealth | ChannelHub") -> Iterator[HasHealth]:
+    if hasattr(source, "health"):
+        yield source
+    else:
+        yield from source.channels
+
+
+async def _request_line(stream: SocketStream) -> bytes:
+    """The first line of a request, once its head has arrived; empty if it is too long."""
+    head = b""
+    while b"\r\n\r\n" not in head:
+        if len(head) > REQUEST_BYTES:
+            return b""
+        try:
+            head += await stream.receive()
+        except anyio.EndOfStream:
+            break
+    return head.partition(b"\r\n")[0]
+
+
+def _answer(
+    request_line: bytes,
+    sources: Iterable["HasHealth | ChannelHub"],
+    pages: Mapping[str, Callable[[], str]],
+) -> bytes:
+    method, _, rest = request_line.decode("latin-1").partition(" ")
+    path = rest.split(" ")[0].partition("?")[0]
+    known = [*PATHS, *pages]
+    kind, status, body = "application/json", 200, ""
+    if path not in known:
+        status, body = 404, json.dumps({"error": f"GET {', '.join(known)}"})
+    elif method not in ("GET", "HEAD"):
+        status, body = 405, json.dumps({"error": "only GET and HEAD"})
+    elif path in pages:
+        kind, body = "text/plain; version=0.0.4; charset=utf-8", pages[path]()
+    else:
+        health = health_of(sources)
+        works = health["live"] if path == "/livez" else health["ready"]
+        status, body = 200 if works else 503, json.dumps(health)
+    text = _SECRET.sub("://***@", body).encode()
+    head = (
+        f"HTTP/1.1 {status} {_REASONS[status]}\r\n"
+        f"Content-Type: {kind}\r\nContent-Length: {len(text)}\r\n"
+        "Cache-Control: no-store\r\nConnection: close\r\n\r\n"
+    )
+    return head.encode() + (b"" if method == "HEAD" else text)

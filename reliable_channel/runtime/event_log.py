@@ -1,0 +1,126 @@
+"""What a channel writes to the log of the program: `logging.getLogger("reliable_channel")`.
+
+Failures are warnings, recoveries are INFO, all other events are DEBUG. A payload is never logged,
+and text of other participants is logged in one printable line. Every record has `channel_id`,
+`sender_id` and `event` as attributes, for handlers that write JSON.
+"""
+
+import logging
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import fields
+from enum import Enum
+from typing import Final
+
+from ..events import (
+    ConnectionStatusChanged,
+    DeliveryFailed,
+    Event,
+    LogDiffers,
+    MessageForged,
+    MessageLost,
+    NodeHealth,
+    NodeHealthChanged,
+    ObserverSetAside,
+    ObserverSlow,
+    RateLimitReached,
+    ReaderFellBehind,
+    SendFailed,
+    StateDegraded,
+    StateRecovered,
+    StateRolledBack,
+    TransportDegraded,
+    TransportRecovered,
+    UnconfirmedDropped,
+)
+from ..terminal_text import printable
+
+LOGGER: Final = logging.getLogger("reliable_channel")
+LEVELS: Final[Mapping[type[Event], int]] = {
+    **dict.fromkeys(
+        (
+            DeliveryFailed,
+            LogDiffers,
+            MessageForged,
+            MessageLost,
+            ObserverSetAside,
+            ObserverSlow,
+            RateLimitReached,
+            ReaderFellBehind,
+            SendFailed,
+            StateDegraded,
+            StateRolledBack,
+            TransportDegraded,
+            UnconfirmedDropped,
+        ),
+        logging.WARNING,
+    ),
+    **dict.fromkeys(
+        (ConnectionStatusChanged, NodeHealthChanged, StateRecovered, TransportRecovered),
+        logging.INFO,
+    ),
+}
+"""Levels of events; every other one is DEBUG."""
+_SECRET: Final = re.compile(r"://[^/\s@]*@")
+"""The token of a node in its address."""
+
+
+class EventLog:
+    """The log of one channel."""
+
+    def __init__(self, channel_id: str, sender_id: str) -> None:
+        self._name = f"channel {channel_id!r}, participant {sender_id!r}"
+        self._is_open = False
+        self._extra = {"channel_id": channel_id, "sender_id": sender_id}
+
+    def event(self, event: Event) -> None:
+        """Log an event. Without a handler for its level, this is one look-up."""
+        level = LEVELS.get(type(event), logging.DEBUG)
+        if LOGGER.isEnabledFor(level):
+            self._write(level, described(event), event.wire_name)
+
+    def opened(self, content_topic: str, nodes: Sequence[NodeHealth]) -> None:
+        """The channel is open."""
+        self._is_open = True
+        if LOGGER.isEnabledFor(logging.INFO):
+            through = ", ".join(node.address for node in nodes) or "its transport"
+            self._write(logging.INFO, f"opened on {content_topic} through {through}", "opened")
+
+    def closed(self) -> None:
+        """The channel is closed, if it was open."""
+        if self._is_open and LOGGER.isEnabledFor(logging.INFO):
+            self._write(logging.INFO, "closed", "closed")
+        self._is_open = False
+
+    def _write(self, level: int, text: str, event: str) -> None:
+        text = _SECRET.sub("://***@", text)
+        extra = {**self._extra, "event": event}
+        LOGGER.log(level, "%s: %s", printable(self._name), printable(text), extra=extra)
+
+
+def described(event: Event) -> str:
+    """An event in one line, with the size of its payload in place of the payload."""
+    if isinstance(event, ReaderFellBehind):
+        return (
+            f"{event.readers} reader(s) of events() fell behind, the slowest by {event.unread} "
+            "events; the channel goes on, and messages follow from the log. Handle events faster, "
+            "raise event_buffer_limit, or close readers that you left: "
+            "`async with channel.events() as events`"
+        )
+    if isinstance(event, UnconfirmedDropped):
+        return (
+            f"{event.count} messages and reports were never confirmed, and will not be emitted "
+            "again after a restart. Read events(), or open the channel without state"
+        )
+    shown = (f"{field.name}={_value(getattr(event, field.name))}" for field in fields(event))
+    return " ".join([event.wire_name, *shown])
+
+
+def _value(value: object) -> str:
+    if isinstance(value, bytes):
+        return f"<{len(value)} bytes>"
+    if isinstance(value, Enum):
+        return str(value.value)
+    if isinstance(value, tuple):
+        return f"<{len(value)}>"
+    return repr(value) if isinstance(value, str) else str(value)

@@ -1,0 +1,257 @@
+"""How a journal writes bytes once: fields seen before are numbers, bloom filters are differences.
+
+The packed form of a payload is text, tokens with spaces between them:
+
+| token | bytes |
+|---|---|
+| `=AAEC` | these bytes, as base64 |
+| `12=AAEC` | these bytes, which are field 12 from now on |
+| `12`, `12-40` | field 12; fields 12 to 40 |
+| `13=12^AAEC` | field 12 with these bits flipped (zlib), which is field 13 from now on |
+| `~12` | the value of field 12, without its tag and length |
+
+A payload other than a protobuf message is one field. Each field has its number beside it, so that a
+lost line costs only the lines that refer to it. All numbers end where a line is `fresh`.
+"""
+
+import zlib
+from binascii import a2b_base64, b2a_base64
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from typing import Final
+
+REMEMBERED_BYTES: Final = 24
+"""Shorter fields are repeated: a number would save nothing."""
+SIMILAR_BYTES: Final = 256
+"""From this length a field is written as a difference from the one like it, if that is shorter."""
+MAX_NAME: Final = 100
+"""Ids of participants and channels are no longer, as a rule."""
+FAR_BYTES: Final = 512
+"""A longer difference makes its field the one that the next ones are compared with."""
+MAX_FIELDS: Final = 8_192
+MAX_REMEMBERED_BYTES: Final = 4 * 1024 * 1024
+MAX_PACKED_BYTES: Final = 1024 * 1024
+"""After so many fields, bytes of fields or bytes of text the numbers begin anew: a reader that
+starts in the middle of a file reads back no further."""
+MAX_UNPACKED_BYTES: Final = 32 * 1024 * 1024
+"""Of one payload, against a journal that grows when it is unpacked."""
+
+
+class Packer:
+    """Packs the payloads of one file, in order."""
+
+    def __init__(self) -> None:
+        self._start()
+        self.is_fresh = True
+        """The next payload needs nothing from earlier lines: its line must say so."""
+
+    def _start(self) -> None:
+        self._numbers: dict[bytes, int] = {}
+        self._values: dict[bytes, int] = {}
+        self._short: set[bytes] = set()
+        self._similar: dict[tuple[bytes, int], tuple[int, bytes]] = {}
+        self._remembered_bytes = self._packed_bytes = 0
+        self._next = 1
+
+    def begins(self) -> bool:
+        """Whether numbers begin anew with the next payload; call it once before each."""
+        begins, self.is_fresh = self.is_fresh, False
+        if begins:
+            self._start()
+        return begins
+
+    def pack(self, payload: bytes) -> str:
+        """The packed form of a message."""
+        tokens: list[str] = []
+        known: list[int] = []
+        small = bytearray()
+        fields = _fields(payload)
+        speaker = self._speaker(fields)
+        for tag, field, value in fields:
+            number = self._numbers.get(field)
+            if number is not None:
+                _flush_small(small, tokens)
+                known.append(number)
+                continue
+            _flush_numbers(known, tokens)
+            if len(field) < REMEMBERED_BYTES:
+                small += field
+            else:
+                _flush_small(small, tokens)
+                tokens.append(self._new(speaker + tag, field, value))
+        _flush_small(small, tokens)
+        _flush_numbers(known, tokens)
+        return self._counted(" ".join(tokens))
+
+    def pack_value(self, content: bytes) -> str:
+        """The packed form of what may be the value of a field."""
+        number = self._values.get(content)
+        return self._counted(f"={_text(content)}" if number is None else f"~{number}")
+
+    def _speaker(self, fields: Sequence[tuple[bytes, bytes, bytes]]) -> bytes:
+        """What messages of one sender have in common: short fields that came before."""
+        times = Counter(tag for tag, _, _ in fields)
+        short = [field for tag, field, _ in fields if times[tag] == 1 and len(field) < MAX_NAME]
+        common = b"".join(field for field in short if field in self._short)
+        self._short.update(short)
+        return common
+
+    def _new(self, like: bytes, field: bytes, value: bytes) -> str:
+        number = self._next
+        self._next += 1
+        self._numbers[field] = number
+        self._values.setdefault(value, number)
+        self._remembered_bytes += len(field)
+        if len(field) < SIMILAR_BYTES:
+            return f"{number}={_text(field)}"
+        kind = like, len(field)
+        base = self._similar.get(kind)
+        if base is not None:
+            flipped = zlib.compress(_flip(field, base[1]), 1)
+            if len(flipped) < len(field) // 4:
+                if len(flipped) > FAR_BYTES:
+                    self._similar[kind] = number, field
+                return f"{number}={base[0]}^{_text(flipped)}"
+        self._similar[kind] = number, field
+        return f"{number}={_text(field)}"
+
+    def _counted(self, text: str) -> str:
+        self._packed_bytes += len(text)
+        self.is_fresh = (
+            self._next > MAX_FIELDS
+            or len(self._short) > MAX_FIELDS
+            or self._remembered_bytes > MAX_REMEMBERED_BYTES
+            or self._packed_bytes > MAX_PACKED_BYTES
+        )
+        return text
+
+
+class Unpacker:
+    """Unpacks what a `Packer` wrote, line after line of one file."""
+
+    def __init__(self) -> None:
+        self._fields: dict[int, bytes] = {}
+
+    def begin(self) -> None:
+        """Forget all numbers: a line says that it is fresh, or a session begins."""
+        self._fields.clear()
+
+    def unpack(self, packed: str) -> bytes:
+        """The bytes.
+
+        Raises:
+            LookupError: they need a line that could not be read.
+            ValueError: these are not packed bytes.
+        """
+        parts: list[bytes] = []
+        size = 0
+        for token in packed.split(" ") if packed else ():
+            for part in self._parts(token):
+                size += len(part)
+                if size > MAX_UNPACKED_BYTES:
+                    raise ValueError(f"packed bytes are longer than {MAX_UNPACKED_BYTES}")
+                parts.append(part)
+        return b"".join(parts)
+
+    def _parts(self, token: str) -> Iterator[bytes]:
+        name, equals, text = token.partition("=")
+        if equals:
+            yield self._given(name, text)
+        elif name.startswith("~"):
+            yield _fields(self._field(name[1:]))[0][2]
+        else:
+            first, dash, last = name.partition("-")
+            begin = _number(first)
+            for number in range(begin, (_number(last) if dash else begin) + 1):
+                yield self._field(number)
+
+    def _given(self, name: str, text: str) -> bytes:
+        base, flips, packed = text.rpartition("^")
+        try:
+            field = a2b_base64(packed, strict_mode=True)
+            if flips:
+                like = self._field(base)
+                unzip = zlib.decompressobj()
+                field = _flip(like, unzip.decompress(field, len(like) + 1))
+        except (zlib.error, ValueError) as error:
+            raise ValueError(f"packed bytes: {error}") from None
+        if name:
+            if len(self._fields) >= 2 * MAX_FIELDS:
+                raise ValueError(f"more than {2 * MAX_FIELDS} packed fields")
+            self._fields[_number(name)] = field
+        return field
+
+    def _field(self, number: int | str) -> bytes:
+        field = self._fields.get(_number(number) if isinstance(number, str) else number)
+        if field is None:
+            raise LookupError("refers to a line that could not be read")
+        return field
+
+
+def _number(text: str) -> int:
+    if not (text.isascii() and text.isdigit() and len(text) < 10):
+        raise ValueError(f"packed bytes: {text[:20]!r} is not the number of a field")
+    return int(text)
+
+
+def _fields(payload: bytes) -> list[tuple[bytes, bytes, bytes]]:
+    """The top-level fields of a protobuf message: tag, whole field, value; or all as one field."""
+    found, at, end = [], 0, len(payload)
+    while at < end:
+        begin = at
+        tag, at = _varint(payload, at)
+        wire_type = tag & 7
+        value_at, after = at, at
+        if wire_type == 0:
+            _, after = _varint(payload, at)
+        elif wire_type == 2:
+            length, value_at = _varint(payload, at)
+            after = value_at + length
+        if at > end or not at < after <= end or wire_type not in (0, 2):
+            return [(b"", payload, payload)]
+        found.append((payload[begin:at], payload[begin:after], payload[value_at:after]))
+        at = after
+    return found
+
+
+def _varint(data: bytes, at: int) -> tuple[int, int]:
+    """The number, and where it ends: beyond the data where it breaks off."""
+    value = shift = 0
+    while at < len(data) and shift < 64:
+        byte = data[at]
+        at += 1
+        value |= (byte & 0x7F) << shift
+        if byte < 0x80:
+            return value, at
+        shift += 7
+    return 0, len(data) + 1
+
+
+def _flip(one: bytes, other: bytes) -> bytes:
+    if len(one) != len(other):
+        raise ValueError("a difference of another length")
+    return (int.from_bytes(one, "little") ^ int.from_bytes(other, "little")).to_bytes(
+        len(one), "little"
+    )
+
+
+def _text(value: bytes) -> str:
+    return b2a_base64(value, newline=False).decode()
+
+
+def _flush_small(small: bytearray, tokens: list[str]) -> None:
+    if small:
+        tokens.append(f"={_text(bytes(small))}")
+        small.clear()
+
+
+def _flush_numbers(known: list[int], tokens: list[str]) -> None:
+    """Numbers in a row become ranges."""
+    at = 0
+    while at < len(known):
+        first = at
+        while at + 1 < len(known) and known[at + 1] == known[at] + 1:
+            at += 1
+        tokens.append(str(known[first]) if first == at else f"{known[first]}-{known[at]}")
+        at += 1
+    known.clear()

@@ -1,0 +1,300 @@
+"""State files from outside: what is in one, whether it is sound, copies of it, and pruning it.
+
+Reading works beside the channel that has the file open. `restore` and `prune` need the file for
+themselves.
+"""
+
+import os
+import shutil
+import sqlite3
+import time
+from base64 import b64encode
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from sys import maxsize
+from typing import Final
+
+from ..sds.changes import Recorder
+from ..sds.log import MessageLog
+from . import continuity, schema
+from .base import Identity
+from .errors import StateCorrupt, StateError, StateInUse, StateUnavailable, StateVersionTooNew
+from .ownership import PRIVATE_FILE, Ownership
+from .rows import CHECKSUM, verified
+from .schema import ENTRY_COLUMNS
+from .sqlite import SqliteStateStore
+from .sqlite_archive import BUSY_TIMEOUT_S, log_entries, state_error
+
+BESIDE: Final = ("-wal", "-shm")
+"""Files that belong to the content of a state file."""
+PAGE: Final = 1_000
+
+
+@dataclass(frozen=True, slots=True)
+class StateSummary:
+    """What is in a state file."""
+
+    path: str
+    channel_id: str
+    sender_id: str
+    wire_profile: str
+    version: int
+    """How many migrations it has been through."""
+    size_bytes: int
+    """With its write-ahead log."""
+    messages: int
+    unacknowledged: int
+    """Own messages that are sent again after a restart."""
+    unconfirmed: int
+    """Events that are emitted again after a restart."""
+    writes: int
+    in_use: bool
+    modified_at_ms: int
+
+
+def summary(path: Path) -> StateSummary:
+    """Return what is in a file.
+
+    Raises:
+        StateError: it is not a state file, or cannot be read.
+    """
+    in_use = is_in_use(path)
+    with _reading(path) as connection:
+        identity = _identity(connection, path)
+        counted = schema.version(connection) == len(schema.MIGRATIONS)
+        noted = continuity.values(connection, path) if counted else {}
+        beside = [Path(f"{path}{end}") for end in BESIDE[:1]]
+        sizes = [file.stat().st_size for file in (path, *beside) if file.exists()]
+        return StateSummary(
+            path=str(path),
+            channel_id=identity.channel_id,
+            sender_id=identity.sender_id,
+            wire_profile=identity.wire_profile,
+            version=schema.version(connection),
+            size_bytes=sum(sizes),
+            messages=_count(connection, "log"),
+            unacknowledged=_count(connection, "outgoing_messages"),
+            unconfirmed=_count(connection, "unconfirmed"),
+            writes=int(noted.get("commits") or 0),
+            in_use=in_use,
+            modified_at_ms=path.stat().st_mtime_ns // 1_000_000,
+        )
+
+
+def check(path: Path) -> list[str]:
+    """Read every row of a file, and return what is wrong with it; nothing for a sound file.
+
+    Takes about a second for each 100 MB. Raises nothing for a damaged file.
+    """
+    if problems := _damage(path):
+        return problems
+    with _reading(path) as connection:
+        if schema.version(connection) < len(schema.MIGRATIONS):
+            return []
+        lacks = continuity.Continuity(path).read(connection)
+    return [lacks] if lacks else []
+
+
+def _damage(path: Path) -> list[str]:
+    problems: list[str] = []
+    try:
+        with _reading(path) as connection:
+            _identity(connection, path)
+            schema.check_whole(connection, path)
+            (found,) = connection.execute("PRAGMA integrity_check(1)").fetchone()
+            if found != "ok":
+                problems.append(f"{path} is damaged: {found}")
+            if schema.version(connection) < len(schema.MIGRATIONS):
+                return problems  # an earlier version: its rows have no checksums
+            for _ in schema.small_tables(connection, path):
+                pass
+            log = connection.execute(f"SELECT {ENTRY_COLUMNS}, {CHECKSUM} FROM log")
+            for _ in verified(path, "log", log):
+                pass
+    except StateError as error:
+        problems.append(str(error))
+    return problems
+
+
+def export(path: Path) -> Iterator[dict[str, object]]:
+    """Yield the messages of a file in log order, with the payload as base64.
+
+    Raises:
+        StateError: it cannot be read.
+    """
+    with _reading(path) as connection:
+        _identity(connection, path)
+        if schema.version(connection) < len(schema.MIGRATIONS):
+            raise StateUnavailable(
+                f"{path} is of an earlier version: open a channel with it once, which migrates it"
+            )
+        rows = connection.execute(
+            f"SELECT {ENTRY_COLUMNS}, {CHECKSUM} FROM log ORDER BY lamport_timestamp, message_id"
+        )
+        while page := rows.fetchmany(PAGE):
+            for entry in log_entries(path, page):
+                yield {
+                    "message_id": entry.message_id,
+                    "sender_id": entry.sender_id,
+                    "lamport_timestamp": entry.lamport_timestamp,
+                    "payload": b64encode(entry.content).decode(),
+                }
+
+
+def backup(path: Path, copy: Path) -> None:
+    """Copy a file, also while a channel has it open; the copy is that of one moment.
+
+    Raises:
+        StateError: it cannot be read, or the copy cannot be written or exists.
+    """
+    if copy.exists():
+        raise StateUnavailable(f"{copy} exists; give another path for the copy")
+    with _reading(path) as connection:
+        _identity(connection, path)
+        try:
+            os.close(os.open(copy, os.O_CREAT | os.O_EXCL | os.O_WRONLY, PRIVATE_FILE))
+            with closing(sqlite3.connect(copy)) as target:
+                connection.backup(target)
+        except (OSError, sqlite3.Error) as error:
+            raise StateUnavailable(f"{copy} cannot be written: {error}") from error
+
+
+def restore(copy: Path, path: Path) -> Path | None:
+    """Put a copy in the place of a file; return where the earlier file lies now, if there was one.
+
+    The count of writes beside the file stays, so that the next start knows what is missing
+    (`state_rolled_back`).
+
+    Raises:
+        StateError: the copy is damaged or of another participant, or the file is in use.
+    """
+    if problems := _damage(copy):
+        raise StateCorrupt(problems[0])
+    with _reading(copy) as connection:
+        identity = _identity(connection, copy)
+    earlier = None
+    with _owned(path):
+        if path.exists() and path.stat().st_size:
+            with _reading(path) as connection:
+                theirs = _identity_if_readable(connection, path)
+            if theirs is not None and theirs != identity:
+                raise StateUnavailable(
+                    f"{path} is the state of {theirs.sender_id!r} in {theirs.channel_id!r}, and "
+                    f"{copy} that of {identity.sender_id!r} in {identity.channel_id!r}; give the "
+                    "path of the participant that the copy belongs to"
+                )
+            earlier = Path(f"{path}.before-restore-{time.strftime('%Y%m%d-%H%M%S')}")
+            for end in ("", *BESIDE):
+                if Path(f"{path}{end}").exists():
+                    Path(f"{path}{end}").rename(f"{earlier}{end}")
+        shutil.copyfile(copy, path)
+        path.chmod(PRIVATE_FILE)
+    return earlier
+
+
+def prune(path: Path, *, older_than_ms: int) -> tuple[int, int]:
+    """Evict messages whose Lamport timestamp is older, and give the space back to the file system.
+
+    Return how many messages were evicted, and how many bytes the file is shorter.
+
+    Raises:
+        StateError: the file cannot be used.
+    """
+    before = summary(path)
+    recorder, store = Recorder(), SqliteStateStore(path)
+    saved = store.open(Identity(before.channel_id, before.sender_id, before.wire_profile))
+    archive = store.archive()
+    try:
+        log = MessageLog(maxsize, recorder=recorder, archive=archive)
+        log.restore_from(saved.tables, saved.newest)
+        log.forget_before(older_than_ms)
+        if changes := recorder.take():
+            store.write(changes)
+    finally:
+        archive.close()
+        store.close()
+    with _owned(path), _errors(path), closing(sqlite3.connect(path)) as connection:
+        connection.execute("VACUUM")
+        connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+    after = summary(path)
+    return before.messages - after.messages, before.size_bytes - after.size_bytes
+
+
+def is_in_use(path: Path) -> bool:
+    """Whether a channel has the file open."""
+    try:
+        with _owned(path):
+            return False
+    except StateInUse:
+        return True
+    except StateError:
+        return False
+
+
+@contextmanager
+def _owned(path: Path) -> Iterator[None]:
+    ownership = Ownership(Path(os.path.realpath(path)))
+    existed = path.exists()
+    ownership.take()
+    try:
+        yield
+    finally:
+        if not existed and not path.stat().st_size:
+            path.unlink()  # made by taking it
+        ownership.release()
+
+
+@contextmanager
+def _reading(path: Path) -> Iterator[sqlite3.Connection]:
+    """A connection that cannot write.
+
+    Raises:
+        StateError: there is no such file, or it is not ours.
+    """
+    if not path.is_file():
+        raise StateUnavailable(f"{path} is not a file; `reliable-channel state list` shows files")
+    # Without a WAL nobody writes, and a read-only directory is readable all the same.
+    how = "mode=ro" if Path(f"{path}-wal").exists() else "mode=ro&immutable=1"
+    with _errors(path):
+        uri = f"{path.absolute().as_uri()}?{how}"
+        with closing(sqlite3.connect(uri, uri=True, timeout=BUSY_TIMEOUT_S)) as connection:
+            connection.execute("BEGIN")
+            schema.check_ours(connection, path)
+            if (version := schema.version(connection)) > len(schema.MIGRATIONS):
+                raise StateVersionTooNew(
+                    f"{path} has version {version} and this package knows up to "
+                    f"{len(schema.MIGRATIONS)}: use the newer one that wrote it"
+                )
+            yield connection
+
+
+@contextmanager
+def _errors(path: Path) -> Iterator[None]:
+    try:
+        yield
+    except (sqlite3.Error, UnicodeDecodeError, OverflowError) as error:
+        raise state_error(path, error) from error
+    except OSError as error:
+        raise StateUnavailable(f"{path} cannot be read: {error}") from error
+
+
+def _identity(connection: sqlite3.Connection, path: Path) -> Identity:
+    if not schema.version(connection):
+        raise StateUnavailable(f"{path} is empty: no channel has written to it yet")
+    return Identity(*connection.execute("SELECT * FROM identity").fetchone())
+
+
+def _identity_if_readable(connection: sqlite3.Connection, path: Path) -> Identity | None:
+    try:
+        return _identity(connection, path)
+    except (StateError, sqlite3.Error, TypeError):
+        return None
+
+
+def _count(connection: sqlite3.Connection, table: str) -> int:
+    tables = connection.execute("SELECT 1 FROM sqlite_schema WHERE name = ?", (table,)).fetchone()
+    if tables is None:
+        return 0
+    return int(connection.execute(f"SELECT COUNT(*) FROM {table}").fetchone()[0])

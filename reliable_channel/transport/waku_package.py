@@ -1,0 +1,23 @@
+"""An unrelated distribution also installs a package `waku`; it and ours overwrite one another."""
+
+from typing import Final
+
+import waku
+
+OURS: Final = "reliable-channel"
+
+
+def require_own_waku() -> None:
+    """Compare where `waku` comes from.
+
+    Raises:
+        ImportError: It is not the package of this distribution; the text names what to do.
+    """
+    if getattr(waku, "__distribution__", None) != OURS:
+        place = getattr(waku, "__file__", None) or "a folder without __init__.py"
+        raise ImportError(
+            f"the package `waku` at {place} is not the one of reliable-channel: another "
+            "distribution replaced or hides it; use separate environments, or run "
+            "`pip uninstall waku` and `pip install --force-reinstall --no-deps reliable-channel`",
+            name="waku",
+        )

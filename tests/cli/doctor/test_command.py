@@ -1,0 +1,55 @@
+"""The command as people run it."""
+
+import json
+import os
+import subprocess
+
+from tests.cli.processes import PROGRAM, Node
+
+
+def doctor(*arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [*PROGRAM, "doctor", "--sender-id", "alice", *arguments],
+        capture_output=True,
+        text=True,
+        env=os.environ | environment,
+    )
+
+
+def test_a_sound_set_up_ends_with_0_and_json_lines() -> None:
+    with Node() as node:
+        done = doctor("--node", node.address, "--json")
+    found = [json.loads(line) for line in done.stdout.splitlines()]
+    assert done.returncode == 0, done.stderr
+    assert {"check", "level", "where", "text", "advice"} == set(found[0])
+    assert "round_trip" in {one["check"] for one in found}
+
+
+def test_a_problem_ends_with_1_and_says_what_to_do() -> None:
+    done = doctor("--node", "http://127.0.0.1:9")
+    assert done.returncode == 1
+    assert "✗ http://127.0.0.1:9: nothing listens there" in done.stdout
+    assert "    → start a node" in done.stdout
+
+
+def test_an_option_outside_its_limits_is_a_finding() -> None:
+    done = doctor("-o", "retry_interval_ms=0")
+    assert done.returncode == 1 and "`retry_interval_ms` must be at least 1" in done.stdout
+
+
+def test_a_network_that_nobody_knows_is_a_finding() -> None:
+    done = doctor("-o", "network=nowhere")
+    assert done.returncode == 1 and "nowhere" in done.stdout
+
+
+def test_service_peers_that_do_not_answer() -> None:
+    peer = "/ip4/127.0.0.1/tcp/9/p2p/16Uiu2HAmPLe7Mzm8TsYUubgCAW1aJoeFScxrLj8ppHFivPo97bUZ"
+    done = doctor("--node", peer, "--json", "--wait", "0.5")
+    found = [json.loads(line) for line in done.stdout.splitlines()]
+    assert done.returncode == 1
+    assert [one["check"] for one in found if one["level"] == "problem"] == ["transport"]
+
+
+def test_a_group_without_a_node_opens() -> None:
+    done = doctor("--node", "memory://doctor")
+    assert done.returncode == 0 and "the channel opens" in done.stdout

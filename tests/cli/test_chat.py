@@ -1,0 +1,160 @@
+"""What a person sees of a chat, on a terminal in a pty."""
+
+import fcntl
+import re
+import signal
+import struct
+import termios
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from reliable_channel.cli.own_messages import REMEMBERED, OwnMessages
+from reliable_channel.health import ChannelHealth
+
+from .emulator import Emulator
+from .processes import PROGRAM, Peer, Terminal, peers
+from .test_commands import address, flags
+
+__all__ = ["address"]  # a fixture
+
+COLUMNS = 60
+WORKS = ChannelHealth("c", "a", True, True)
+
+
+class Person(Terminal):
+    """A terminal, and what is on its screen."""
+
+    def sees(self, wanted: Callable[[list[str]], object]) -> list[str]:
+        """Read on until the screen is as wanted."""
+        while True:
+            emulator = Emulator(COLUMNS, 25)
+            emulator.feed(self.screen)
+            if wanted(emulator.shown):
+                return emulator.shown
+            self._read(f"the screen shows {emulator.shown}")
+
+
+def row(pattern: str) -> Callable[[list[str]], object]:
+    return lambda rows: any(re.search(pattern, one) for one in rows)
+
+
+@contextmanager
+def chatting(address: str, channel: str, tmp_path: Path) -> Iterator[tuple[Person, Peer]]:
+    kept = ["--state", f"sqlite:///{tmp_path}/alice.db"]
+    with peers(flags(address, channel, "bob")) as (bob,):
+        bob.event("ready")
+        program = [*PROGRAM, "chat", *flags(address, channel, "alice"), *kept]
+        with Person(program, columns=COLUMNS) as alice:
+            alice.sees(row("^>"))
+            yield alice, bob
+
+
+def test_a_tick_appears_at_the_message_once_it_is_acknowledged(
+    address: str, tmp_path: Path
+) -> None:
+    with chatting(address, "ticks", tmp_path) as (alice, bob):
+        alice.type("hello\n")
+        alice.sees(row(r"^· \d\d:\d\d alice hello$"))
+        bob.event("message_received")
+        alice.type("half a li")
+        alice.sees(row("^> half a li$"))
+        bob.send("hello alice")
+        rows = alice.sees(row(r"^✓ \d\d:\d\d alice hello$"))
+        assert [one for one in rows if "hello" in one and "· " in one] == []
+        heard = row(r"^\d\d:\d\d bob hello alice$")
+        rows = alice.sees(lambda rows: heard(rows) and rows[-1] == "> half a li")
+        assert row("^bob is here$")(rows)
+
+
+def test_who_and_why_and_help(address: str, tmp_path: Path) -> None:
+    with chatting(address, "commands", tmp_path) as (alice, bob):
+        alice.type("/who\n")
+        alice.sees(row("no other participant was heard yet"))
+        alice.type("/why\n")
+        alice.sees(row("the channel can send and receive"))
+        bob.send("hi")
+        alice.sees(row("bob hi"))
+        alice.type("/who\n")
+        alice.sees(row(r"^bob, heard \d+ s ago$"))
+        alice.type("hello\n")
+        alice.sees(row("alice hello"))
+        alice.type("/why\n")
+        alice.sees(row("^“hello”: "))
+        alice.sees(row("^>$"))
+        alice.type("/dance\n")
+        alice.sees(row("/dance is not a command"))
+        alice.type("//slash\n")
+        bob.event("message_received", payload="L3NsYXNo")
+        alice.type("/quit\n")
+        assert alice.process.wait() == 0
+        assert alice.echoes()
+
+
+def test_history_ends_where_it_says_and_names_who_was_there(address: str, tmp_path: Path) -> None:
+    with chatting(address, "history", tmp_path) as (alice, bob):
+        bob.send("before")
+        alice.sees(row("bob before"))
+        alice.type("/quit\n")
+        alice.process.wait()
+    with chatting(address, "history", tmp_path) as (alice, bob):
+        rows = alice.sees(row("history ends here; with bob"))
+        assert [one for one in rows if "bob before" in one]
+        bob.send("after")
+        rows = alice.sees(row("bob after"))
+        end = next(number for number, one in enumerate(rows) if "history ends" in one)
+        assert "bob before" in rows[end - 1]
+        assert any("bob after" in one for one in rows[end:])
+
+
+def test_it_follows_a_resize(address: str, tmp_path: Path) -> None:
+    with chatting(address, "resize", tmp_path) as (alice, bob):
+        alice.type("hello\n")
+        alice.sees(row("alice hello"))
+        alice.type("half a li")
+        alice.sees(row("^> half a li$"))
+        size = struct.pack("HHHH", 25, 40, 0, 0)
+        fcntl.ioctl(alice._theirs, termios.TIOCSWINSZ, size)
+        alice.process.send_signal(signal.SIGWINCH)
+        bob.send("a long message that takes more than one row")
+        alice.until("\x1b[2J")
+        rows = alice.sees(row("^    more than one row$"))
+        assert max(len(one) for one in rows if "a long" in one) <= 40
+
+
+@pytest.mark.parametrize("text", ["x" * 150, "ünïcödé 漢字 " * 12])
+def test_a_line_longer_than_the_terminal_is_shown_once(
+    text: str, address: str, tmp_path: Path
+) -> None:
+    with chatting(address, f"long {len(text)}", tmp_path) as (alice, bob):
+        alice.type(f"{text}\n")
+        bob.event("message_received")
+        bob.send("got it")
+        rows = alice.sees(row("bob got it"))
+        assert len([one for one in rows if one.startswith(("✓", "·"))]) == 1
+        assert [one for one in rows if one.startswith(f"> {text[:5]}")] == []
+
+
+def test_what_is_remembered_of_own_messages_is_bounded() -> None:
+    own = OwnMessages()
+    for number in range(2 * REMEMBERED):
+        own.sent(str(number), "x", None, 0)
+    assert own.acknowledged("0", "bob") is None
+    assert own.acknowledged(str(2 * REMEMBERED - 1), "bob") is not None
+    assert list(own.why(WORKS, 1_000))[-1] == "the channel can send and receive"
+
+
+def test_why_names_what_does_not_work() -> None:
+    own = OwnMessages()
+    assert next(own.why(WORKS, 0)) == "you have sent nothing yet"
+    own.sent("m", "hello", None, 0)
+    away = ChannelHealth("c", "a", True, False, ("send does not work: away",), missing=2)
+    texts = list(own.why(away, 5_000))
+    assert texts[0] == "“hello”: typed 5 s ago, no node has taken it yet"
+    assert "send does not work: away" in texts and texts[-1].startswith("2 message(s)")
+    own.published("m")
+    assert "published 5 s ago" in next(own.why(WORKS, 5_000))
+    own.failed("m", "refused")
+    assert next(own.why(WORKS, 5_000)) == "“hello”: failed, refused"

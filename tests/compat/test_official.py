@@ -1,0 +1,51 @@
+"""`make compat`: the table says what a suite did; nothing is counted that did not run."""
+
+import sys
+from pathlib import Path
+
+from interop.compat.official import main, table, version_of
+
+PASSES = "def test_one(): pass\n"
+MIXED = """
+import pytest
+
+class TestIt:
+    def test_passes(self): pass
+    def test_fails(self): assert 1 == 2, "one | is not two"
+    @pytest.mark.skip("needs RLN")
+    def test_waits(self): pass
+"""
+
+
+def _checkout(tmp_path: Path) -> Path:
+    for folder, source in (("relay", MIXED), ("filter", PASSES)):
+        (tmp_path / "suites" / "tests" / folder).mkdir(parents=True)
+        (tmp_path / "suites" / "tests" / folder / f"test_{folder}.py").write_text(source)
+    return tmp_path / "suites"
+
+
+def test_each_test_is_counted_and_named(tmp_path: Path) -> None:
+    checkout, out = _checkout(tmp_path), tmp_path / "out"
+    done = main([str(checkout), "--python", sys.executable, "relay", "filter", "--out", str(out)])
+    assert done == 0
+    page = (out / "table.md").read_text()
+    assert "| relay | 1 | 1 | 1 |" in page
+    assert "| filter | 1 | 0 | 0 |" in page
+    assert "| relay: `TestIt::test_fails` | failed | AssertionError: one / is not two |" in page
+    assert "| relay: `TestIt::test_waits` | skipped | needs RLN |" in page
+    assert version_of(checkout) in page
+
+
+def test_a_run_that_did_not_happen_counts_nothing(tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    assert main([str(_checkout(tmp_path)), "nonsense", "--out", str(out)]) == 1
+    assert "| nonsense | 0 | 0 | 0 | pytest ended with 4 |" in (out / "table.md").read_text()
+
+
+def test_a_checkout_without_git_has_the_hash_of_its_tests(tmp_path: Path) -> None:
+    checkout = _checkout(tmp_path)
+    before = version_of(checkout)
+    assert before.startswith("files ")
+    (checkout / "tests" / "relay" / "test_relay.py").write_text(PASSES)
+    assert version_of(checkout) != before
+    assert version_of(checkout) in table(version_of(checkout), [])

@@ -1,0 +1,68 @@
+"""Every page with a terminal does what it shows."""
+
+from pathlib import Path
+
+import pytest
+
+from .sessions import Mismatch, Session, blocks
+
+DOCS = Path(__file__).parents[2] / "docs"
+pytestmark = pytest.mark.timeout(1_500)  # ends what hangs; no result depends on it
+RUN = sorted(
+    page for folder in ("start", "how-to", "understand") for page in (DOCS / folder).glob("*.md")
+)
+
+
+@pytest.mark.parametrize("page", RUN, ids=lambda page: f"{page.parent.name}/{page.stem}")
+def test_a_page_does_what_it_shows(page: Path, tmp_path: Path) -> None:
+    with Session(tmp_path) as session:
+        session.run(page.read_text())
+
+
+def shown(*lines: str) -> str:
+    return "\n".join(["```console", *lines, "```", ""])
+
+
+def test_output_that_differs_is_an_error(tmp_path: Path) -> None:
+    with Session(tmp_path) as session, pytest.raises(Mismatch, match="printed\nhello"):
+        session.run(shown("$ echo hello", "good-bye"))
+
+
+def test_output_that_is_not_shown_is_an_error(tmp_path: Path) -> None:
+    with Session(tmp_path) as session, pytest.raises(Mismatch, match="nothing more"):
+        session.run(shown("$ echo hello", "$ echo again", "again"))
+
+
+def test_a_command_may_go_on_and_be_interrupted(tmp_path: Path) -> None:
+    page = shown("$ echo begun; sleep 1000", "begun") + shown("^C", "", "$ echo ended", "ended")
+    with Session(tmp_path) as session:
+        session.run(page)
+
+
+def test_dots_stand_for_anything(tmp_path: Path) -> None:
+    with Session(tmp_path) as session:
+        session.run(shown("$ seq 1 9; echo an id: 7f3a", "1", "…", "9", "an id: …"))
+
+
+def test_files_terminals_and_ports(tmp_path: Path) -> None:
+    page = '```text title="a/port.txt"\n8645\n```\n' + shown("$ wc -l < a/port.txt", "1")
+    page += (
+        '```console title="second"\n$ test $(cat a/port.txt) != 86""45 && echo 8645\n8645\n```\n'
+    )
+    with Session(tmp_path) as session:
+        session.run(page)
+
+
+def test_pip_knows_the_packages(tmp_path: Path) -> None:
+    with Session(tmp_path) as session:
+        session.run(shown("$ pip install 'reliable-channel[cli]' pytest"))
+    with Session(tmp_path) as session, pytest.raises(Mismatch, match="no extra"):
+        session.run(shown("$ pip install 'reliable-channel[colour]'", "$ true"))
+
+
+def test_blocks_may_be_indented() -> None:
+    assert blocks('* a\n\n  ```python title="a.py"\n  if x:\n      pass\n  ```\n')[0] == (
+        "python",
+        "a.py",
+        "if x:\n    pass\n",
+    )

@@ -1,0 +1,137 @@
+"""What is true of a group whose run is known: says of its journals whether a promise was broken.
+
+Written from the promises and not from the audit: it has what was really sent, in full, and looks at
+the lines alone. It takes journals of which everything is due.
+"""
+
+from __future__ import annotations
+
+from base64 import b64decode
+from bisect import bisect_left
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from hashlib import sha256
+from typing import Any
+
+from reliable_channel.sds.message import Message
+from reliable_channel.sds.wire import SpecCodec
+
+Lines = list[dict[str, Any]]
+
+
+@dataclass(frozen=True)
+class Ledger:
+    """Every message that was sent, by id."""
+
+    messages: Mapping[str, Message]
+
+    @classmethod
+    def of(cls, journals: Mapping[str, Lines]) -> Ledger:
+        """From the journals as they were written, before anything happened to them."""
+        sent = (
+            SpecCodec().decode(b64decode(line["payload"]))
+            for lines in journals.values()
+            for line in lines
+            if line["event"] == "wire_out"
+        )
+        return cls({message.message_id: message for message in sent})
+
+
+def broken(ledger: Ledger, journals: Mapping[str, Lines]) -> list[str]:
+    """Every promise that these lines show to be broken."""
+    found = []
+    have = {name: _log(lines) for name, lines in journals.items()}
+    for name, lines in journals.items():
+        found += [f"{name}: {what}" for what in _of_one(ledger, name, lines)]
+        for line in lines:
+            if line["event"] == "message_acknowledged":
+                message_id = line["message_id"]
+                if not any(message_id in log for other, log in have.items() if other != name):
+                    found.append(f"{name}: {message_id} is acknowledged and lost")
+    return found
+
+
+def _log(lines: Lines) -> list[str]:
+    return [line["message_id"] for line in lines if line["event"] == "message_logged"]
+
+
+def _of_one(ledger: Ledger, name: str, lines: Lines) -> Iterator[str]:
+    log = _log(lines)
+    if Counter(log) != Counter(ledger.messages.keys()):
+        yield "the log has not every message once"
+    yield from _in_order("logged", ledger, log)
+    keys: list[tuple[int, str]] = []
+    arrived: dict[str, Message] = {}
+    for line in lines:
+        if line["event"] == "wire_in" and line["outcome"] in ("delivered", "parked"):
+            arrived[line["message_hash"]] = SpecCodec().decode(b64decode(line["payload"]))
+        if line["event"] != "message_logged":
+            continue
+        message = ledger.messages.get(line["message_id"])
+        key = line["lamport_timestamp"], line["message_id"]
+        place = bisect_left(keys, key)
+        keys.insert(place, key)
+        if place != line["position"]:
+            yield f"{line['message_id']} stands at another place"
+        if message is None:
+            continue
+        if _said(message) != (
+            line["sender_id"],
+            line["lamport_timestamp"],
+            line["content_sha256"],
+        ):
+            yield f"{line['message_id']} is logged as another message"
+        if line["message_hash"] is not None:
+            came = arrived.get(line["message_hash"])
+            if came is None or (came.message_id, *_said(came)) != (
+                message.message_id,
+                *_said(message),
+            ):
+                yield f"{line['message_id']} did not arrive as it was sent"
+    yield from _received(ledger, name, lines)
+    yield from _acknowledged(name, ledger, lines)
+
+
+def _acknowledged(name: str, ledger: Ledger, lines: Lines) -> Iterator[str]:
+    """Once a reference arrived, and not before."""
+    own = {each for each, message in ledger.messages.items() if message.sender_id == name}
+    proven, told = set[str](), set[str]()
+    for line in lines:
+        if line["event"] == "wire_in":
+            proven |= own & set(SpecCodec().decode(b64decode(line["payload"])).causal_ids)
+        elif line["event"] == "message_acknowledged":
+            told.add(line["message_id"])
+            if line["source"] == "causal_history" and line["message_id"] not in proven:
+                yield f"{line['message_id']} is acknowledged before its proof"
+    for message_id in proven - told:
+        yield f"{message_id} is proven, and not acknowledged"
+
+
+def _received(ledger: Ledger, name: str, lines: Lines) -> Iterator[str]:
+    received = [line for line in lines if line["event"] == "message_received"]
+    new = [line["message_id"] for line in received if not line["redelivered"]]
+    others = {each for each, message in ledger.messages.items() if message.sender_id != name}
+    if Counter(new) != Counter(others):
+        yield "the application did not receive every message of others once"
+    yield from _in_order("received", ledger, new)
+    for line in received:
+        message = ledger.messages.get(line["message_id"])
+        content = sha256(b64decode(line["payload"])).hexdigest()
+        said = line["sender_id"], line["lamport_timestamp"], content
+        if message is not None and said != _said(message):
+            yield f"{line['message_id']} was received as another message"
+
+
+def _in_order(what: str, ledger: Ledger, ids: list[str]) -> Iterator[str]:
+    place = {message_id: at for at, message_id in reversed(list(enumerate(ids)))}
+    for message_id, at in place.items():
+        message = ledger.messages.get(message_id)
+        for reference in () if message is None else message.causal_ids:
+            if place.get(reference, -1) > at:
+                yield f"{message_id} {what} before {reference}"
+
+
+def _said(message: Message) -> tuple[str, int, str]:
+    content = sha256(message.content or b"").hexdigest()
+    return message.sender_id, message.lamport_timestamp or 0, content

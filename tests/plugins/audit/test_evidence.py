@@ -1,0 +1,57 @@
+"""A finding has file and line, and the life of its message across participants."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+from reliable_channel_audit.check import check
+from reliable_channel_audit.evidence import evidence, lives_of, show
+from reliable_channel_audit.findings import Audit, severity
+from reliable_channel_audit.journals import journal_files, participants
+
+from .generated import write_group
+from .planted import plant
+
+
+def test_the_life_of_a_message(tmp_path: Path) -> None:
+    (path, *_) = write_group(tmp_path, loss=0)
+    sent = next(line for line in path.read_text().splitlines() if "sending_message" in line)
+    message_id = json.loads(sent)["message_id"]
+    group, _ = participants(journal_files([tmp_path]))
+    life = lives_of(group, {message_id[:8]})[message_id]
+    mine = [step.what for step in life if step.participant_id == "p000"]
+    assert mine == [
+        "to be sent",
+        "accepted, and entered the log of its sender",
+        "sent (content)",
+        "went to the network",
+        "acknowledged by causal_history",
+    ]
+    theirs = [step.what for step in life if step.participant_id == "p001"]
+    assert theirs[0].startswith("arrived (live): ")
+    assert theirs[1].startswith("entered the log at position ")
+    assert theirs[2] == "received by the application"
+    for step in life:
+        assert message_id in Path(step.path).read_text().splitlines()[step.line - 1] or (
+            "wire" in Path(step.path).read_text().splitlines()[step.line - 1]
+        )
+    assert show(life[0]).startswith("2023-11-14 22:13:20.")
+    assert f"({life[0].path}:{life[0].line})" in show(life[0])
+
+
+def test_the_worst_come_first_each_message_once(tmp_path: Path) -> None:
+    paths = write_group(tmp_path)
+    plant("garbage", paths[0], seed=1)
+    plant("missing", paths[1], seed=1)
+    plant("acknowledged and lost", paths[2], seed=3)
+    group, _ = participants(journal_files([tmp_path]))
+    shown = evidence(group, check([tmp_path]).findings, 10)
+    assert [each.severity for each in shown] == [0, 1, 4]
+    assert shown[0].path == str(paths[2])
+    assert shown[0].finding.detail == "acknowledged, and nobody else has it"
+    ((where, lines), *_) = shown[0].around.items()
+    assert where == f"{paths[2]}:{shown[0].line}"
+    assert [line.split(":")[0] for line in lines] == [str(shown[0].line + n) for n in range(-2, 3)]
+    assert all(severity(each.finding) == each.severity for each in shown)
+    assert {each.finding.audit for each in shown} <= {audit.value for audit in Audit}

@@ -1,0 +1,37 @@
+"""The command as it is typed: a line for each row, a table, an exit status."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+CONFORMANCE = (sys.executable, "-m", "reliable_channel", "conformance")
+
+
+def _run(*arguments: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run([*CONFORMANCE, *arguments], capture_output=True, text=True, check=False)
+
+
+def test_a_row_is_run_and_leaves_its_trace(tmp_path: Path) -> None:
+    done = _run("--row", "waits-for-its-*", "--out", str(tmp_path))
+    assert done.returncode == 0, done.stderr
+    assert "1 passed" in done.stdout
+    assert "waits-for-its-dependency" in (tmp_path / "table.md").read_text()
+    row = json.loads((tmp_path / "waits-for-its-dependency" / "row.json").read_text())
+    assert (row["level"], row["result"]) == ("required", "passed")
+
+
+def test_a_required_rule_that_is_broken_is_an_exit_status(tmp_path: Path) -> None:
+    broken = f"{sys.executable} -m tests.plugins.conformance.kit.broken_peer {ROW} peer"
+    done = _run("--peer", broken, "--row", ROW, "--out", str(tmp_path))
+    assert done.returncode == 1
+    assert "was delivered, and `one`" in done.stdout
+
+
+def test_a_row_that_there_is_not_is_named() -> None:
+    done = _run("--row", "nonsense")
+    assert done.returncode == 2
+    assert "`--row` must be one of" in done.stderr
+
+
+ROW = "waits-for-its-dependency"

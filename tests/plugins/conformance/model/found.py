@@ -1,0 +1,23 @@
+"""What the checker finds of each defect, explored once in a run."""
+
+from functools import cache
+from typing import Any
+
+import pytest
+
+from reliable_channel_conformance.model.catalogue import DEFECTS
+from reliable_channel_conformance.model.checker import Broken, check
+
+
+@cache
+def broken_by(number: str) -> Broken:
+    """The promise that a defect breaks."""
+    broken = check(DEFECTS[number].group).broken
+    assert broken is not None
+    return broken
+
+
+def numbers() -> list[Any]:
+    """The defects; the largest exploration takes half a minute."""
+    slow = pytest.mark.slow
+    return [pytest.param(each, marks=slow) if each == "S1" else each for each in DEFECTS]

@@ -1,0 +1,63 @@
+"""Whole groups of which all or some participants tune themselves."""
+
+import json
+
+import pytest
+
+from reliable_channel_lab.commands import compare
+from reliable_channel_lab.sim import Simulation, draw_scenario
+from reliable_channel_lab.sim.comparison import run_cell, self_tuning
+from reliable_channel_lab.sim.figures import to_json_line
+from reliable_channel_lab.sim.scenario import Attack, Hostile, Scenario
+from reliable_channel_lab.sim.self_tuning import draw_self_tuning
+
+
+@pytest.mark.parametrize("seed", range(1, 9))
+def test_a_seed_keeps_every_promise(seed: int) -> None:
+    result = Simulation(draw_self_tuning(seed)).run()
+    assert result.violation is None, f"seed {seed}: {result.violation}"
+
+
+# 58 and 100: a participant with fixed times lacks what nobody refers to any more, unless those who
+# tune themselves keep the documented history for it. 105: messages of a bundle that refer to each
+# other came in one step, in which an archive does not know the ones before.
+@pytest.mark.parametrize("seed", [58, 100, 105])
+def test_what_was_found_stays_mended(seed: int) -> None:
+    result = Simulation(draw_self_tuning(seed)).run()
+    assert result.violation is None, f"seed {seed}: {result.violation}"
+
+
+def test_all_or_some_tune_themselves_and_the_rest_of_a_seed_stays_as_it_is() -> None:
+    shares = set()
+    for seed in range(1, 40):
+        scenario, plain = draw_self_tuning(seed), draw_scenario(seed)
+        shares.add(len(scenario.self_tuning) == scenario.participants)
+        assert scenario.self_tuning
+        assert scenario.writes == plain.writes
+        assert set(plain.faults) <= set(scenario.faults)
+        assert Scenario.from_json(scenario.to_json()) == scenario
+    assert shares == {True, False}
+
+
+def test_false_differences_are_among_the_attacks() -> None:
+    attacks = {
+        fault.attack
+        for seed in range(1, 60)
+        for fault in draw_self_tuning(seed).faults
+        if isinstance(fault, Hostile)
+    }
+    assert Attack.FALSE_DIFFERENCE in attacks
+
+
+def test_a_run_of_auto_is_an_object_with_what_the_goals_are_written_in() -> None:
+    cell = next(self_tuning(range(1, 2)))
+    assert {each.variant for each in self_tuning(range(1, 2))} == {"auto", "auto, Store"}
+    found = json.loads(to_json_line(run_cell(cell, compare._make)))
+    assert found["delivered"] == found["due"]
+    assert found["variant"] == "auto"
+    assert found["latency_p95_ms"] < found["latency_p99_ms"] < 5_000
+    assert found["acknowledged_p95_ms"] < 10_000
+    assert found["bytes_per_message"] < 5_000
+    assert found["broadcasts_per_message"] < 10
+    assert found["idle_bytes_per_hour"] < 200_000
+    assert (found["scenario"], found["participants"]) == ("1:1", 2)

@@ -1,0 +1,67 @@
+"""When a participant that tunes itself sends syncs."""
+
+from random import Random
+
+from reliable_channel.sds.observation import Observations
+from reliable_channel.sds.soon import PROMPTS, SoonTimer
+from reliable_channel.sds.sync import Heard
+
+
+def timer(others: int = 19, interval_ms: int = 30_000) -> SoonTimer:
+    observations = Observations()
+    observations.heard, observations.delays.scale_ms = others, 300
+    return SoonTimer(interval_ms, observations, Random(3).random)
+
+
+def wait(soon: SoonTimer, heard: Heard, now_ms: int) -> int:
+    soon.restart(heard, now_ms)
+    assert soon.due_ms is not None
+    return soon.due_ms - now_ms
+
+
+def test_soon_after_news_then_ever_less_often() -> None:
+    soon = timer()
+    assert wait(soon, Heard.CONTENT, 0) < 1_300
+    waits = [wait(soon, Heard.SYNC, 1_000 * number) for number in range(1, 9)]
+    assert 1_800 <= waits[0] <= 3_200
+    assert all(27_000 <= later <= 31_000 for later in waits[4:])
+    assert wait(soon, Heard.CONTENT, 60_000) < 1_300
+
+
+def test_between_two_acknowledgements_come_at_once() -> None:
+    assert wait(timer(others=1), Heard.CONTENT, 0) == 60
+
+
+def test_whoever_spoke_waits_longer_and_one_own_sync_is_one_stage() -> None:
+    soon = timer()
+    soon.restart(Heard.CONTENT, 0)
+    assert wait(soon, Heard.OWN_SYNC, 500) >= 3_600
+    soon.restart(Heard.OWN_SYNC, 500)
+    assert soon.stage == 1
+
+
+def test_what_was_missed_is_no_news() -> None:
+    soon = timer()
+    soon.restart(Heard.SYNC, 0)
+    due_ms = soon.due_ms
+    soon.restart(Heard.MISSED_CONTENT, 100)
+    assert soon.due_ms == due_ms
+
+
+def test_who_lacks_something_is_answered_soon_but_not_without_end() -> None:
+    soon, moved = timer(), 0
+    for _ in range(20):
+        for _ in range(6):
+            soon.restart(Heard.SYNC, 1_000)
+        before_ms = soon.due_ms
+        soon.prompt(1_000)
+        moved += soon.due_ms != before_ms
+    assert moved == PROMPTS
+
+
+def test_no_interval_no_syncs() -> None:
+    soon = timer(interval_ms=0)
+    for heard in Heard:
+        soon.restart(heard, 0)
+    soon.prompt(0)
+    assert soon.due_ms is None

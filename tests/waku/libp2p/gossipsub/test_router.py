@@ -1,0 +1,362 @@
+"""Meshes of our own leaves, with loss and churn; and what hostile peers get."""
+
+from random import Random
+
+import pytest
+
+from waku.libp2p import InvalidInput
+from waku.libp2p.gossipsub import (
+    Arrived,
+    Blamed,
+    GossipOptions,
+    QueueFull,
+    Router,
+    message_id,
+)
+from waku.libp2p.gossipsub_pb2 import GossipRpc
+
+from .world import TOPIC, World
+
+SMALL = GossipOptions(queue_bytes=10_000, rpc_bytes=2_000)
+
+
+def rpc(**control: object) -> GossipRpc:
+    made = GossipRpc()
+    for name, values in control.items():
+        for value in values:  # type: ignore[attr-defined]
+            getattr(made.control, name).add(**value)
+    return made
+
+
+def published(data: bytes, topic: str = TOPIC, **extra: bytes) -> bytes:
+    made = GossipRpc()
+    made.publish.add(topic=topic, data=data, **extra)
+    return made.SerializeToString()
+
+
+def leaf(*peers: str, options: GossipOptions | None = None, topic: str = TOPIC) -> Router:
+    router = Router(random=Random(1), now_ms=0, options=options)
+    router.subscribe(topic)
+    subscription = GossipRpc()
+    subscription.subscriptions.add(subscribe=True, topic=topic)
+    for peer in peers:
+        router.connected(peer)
+        router.receive(peer, subscription.SerializeToString(), 0)
+    return router
+
+
+def sent(router: Router, peer: str) -> GossipRpc:
+    """All that waits for a peer, as one RPC."""
+    made = GossipRpc()
+    while parts := router.take_outgoing(peer):
+        for part in parts:
+            made.MergeFromString(part)
+    return made
+
+
+def events(router: Router) -> list[object]:
+    found: list[object] = []
+    while (event := router.next_event()) is not None:
+        found.append(event)
+    return found
+
+
+# Meshes
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_every_message_reaches_everybody_once(seed: int) -> None:
+    world = World(20, seed)
+    world.link_at_random(8)
+    world.run(5_000)
+    for number in range(40):
+        world.publish(number % 20, b"%d" % number)
+        world.run(50)
+    world.run(10_000)
+    expected = sorted(b"%d" % number for number in range(40))
+    for number in range(20):
+        assert sorted(world.arrived[number]) == expected
+        degree = sum(number in link for link in world.links)
+        assert min(4, degree) <= len(world.leaves[number].mesh(TOPIC)) <= 8
+    assert world.blamed() == []
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_gossip_repairs_what_is_lost(seed: int) -> None:
+    """A third of all messages is lost on each link: IHAVE and IWANT bring them."""
+    world = World(16, seed)
+    world.link_at_random(10)
+    world.run(5_000)
+    world.loses = lambda data: (
+        bool(GossipRpc.FromString(data).publish) and (world.random.random() < 0.33)
+    )
+    for number in range(40):
+        world.publish(number % 16, b"%d" % number)
+        world.run(100)
+    world.loses = lambda _: False
+    world.run(10_000)
+    assert all(len(set(world.arrived[number])) == 40 for number in range(16))
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_links_that_come_and_go(seed: int) -> None:
+    world = World(16, seed)
+    world.link_at_random(8)
+    world.run(3_000)
+    for number in range(60):
+        one, other = sorted(world.random.choice(sorted(map(sorted, world.links))))
+        if abs(one - other) not in (1, 15):  # the ring stays
+            world.cut(one, other)
+        world.link(*world.random.sample(range(16), 2))
+        world.publish(number % 16, b"%d" % number)
+        world.run(200)
+    world.run(10_000)
+    assert all(len(set(world.arrived[number])) == 60 for number in range(16))
+    assert world.blamed() == []
+
+
+def test_who_is_in_no_mesh_gets_all_by_gossip() -> None:
+    world = World(2, 1)
+    world.link(0, 1)
+    for router, other in ((world.leaves[0], 1), (world.leaves[1], 0)):
+        prune = rpc(prune=[{"topic": TOPIC, "backoff_s": 600}])
+        router.receive(other, prune.SerializeToString(), 0)
+    world.run(3_000)
+    assert world.leaves[0].mesh(TOPIC) == frozenset()
+    # Without flood publishing: as if it had come from somebody else.
+    world.leaves[0].connected(9)
+    world.leaves[0].receive(9, published(b"news"), world.now_ms)
+    world.run(3_000)
+    assert b"news" in world.arrived[1]
+
+
+def test_leaving_a_topic() -> None:
+    router = leaf("a", "b")
+    router.on_heartbeat(1_000)
+    assert router.mesh(TOPIC) == {"a", "b"} and router.peers_of(TOPIC) == 2
+    sent(router, "a")
+    router.unsubscribe(TOPIC, 1_500)
+    told = sent(router, "a")
+    assert [(s.topic, s.subscribe) for s in told.subscriptions] == [(TOPIC, False)]
+    assert [(p.topic, p.backoff_s) for p in told.control.prune] == [(TOPIC, 10)]
+    with pytest.raises(ValueError, match="`topic` must be subscribed before publishing"):
+        router.publish(TOPIC, b"x", 2_000)
+    router.receive("a", published(b"late"), 2_000)
+    assert events(router) == []
+
+
+def test_a_large_mesh_is_pruned_and_a_small_one_grows() -> None:
+    names = [f"peer {number}" for number in range(12)]
+    router = leaf(*names)
+    for name in names:
+        router.receive(name, rpc(graft=[{"topic": TOPIC}]).SerializeToString(), 0)
+    assert len(router.mesh(TOPIC)) == 8
+    refused = [name for name in names if sent(router, name).control.prune]
+    assert len(refused) == 4
+    for name in sorted(map(str, router.mesh(TOPIC)))[:6]:
+        router.gone(name)
+    router.on_heartbeat(1_000)
+    assert len(router.mesh(TOPIC)) == 2, "the refused ones are within their back-off"
+    router.on_heartbeat(61_000)
+    assert len(router.mesh(TOPIC)) == 6
+
+
+def test_a_message_is_delivered_once_and_not_sent_back() -> None:
+    router = leaf("a", "b")
+    router.on_heartbeat(1_000)
+    sent(router, "a"), sent(router, "b")
+    for peer in "aba":
+        router.receive(peer, published(b"x"), 1_000)
+    (arrived,) = events(router)
+    assert arrived == Arrived(TOPIC, b"x", message_id(b"x"), "a")
+    assert not sent(router, "a").publish
+    assert [m.data for m in sent(router, "b").publish] == [b"x"]
+    assert router.publish(TOPIC, b"x", 2_000) == 2
+    assert not sent(router, "b").publish, "it was seen"
+
+
+# Bad input
+
+
+def test_what_is_no_rpc() -> None:
+    router = leaf("a")
+    for _ in range(30):
+        with pytest.raises(InvalidInput, match="not a gossipsub RPC"):
+            router.receive("a", b"\xff\xff\xff", 0)
+    assert events(router) == [Blamed("a", "an RPC that cannot be read")]
+    router.receive("nobody", b"\xff", 0)
+
+
+@pytest.mark.parametrize("field", ["sender", "seqno", "signature", "key"])
+def test_a_signed_message_is_refused(field: str) -> None:
+    router = leaf("a")
+    for number in range(20):
+        router.receive("a", published(b"%d" % number, TOPIC, **{field: b"me"}), 0)
+    (blamed,) = events(router)
+    assert isinstance(blamed, Blamed) and "anonymous" in blamed.reason
+
+
+def test_an_invalid_message_is_judged_once_and_goes_no_further() -> None:
+    judged = []
+
+    def is_valid(topic: str, data: bytes) -> bool:
+        judged.append(data)
+        return data != b"bad"
+
+    router = Router(random=Random(1), now_ms=0, is_valid=is_valid)
+    router.subscribe(TOPIC)
+    for peer in "abc":
+        router.connected(peer)
+        router.receive(peer, rpc(graft=[{"topic": TOPIC}]).SerializeToString(), 0)
+        sent(router, peer)
+    for data in (b"bad", b"bad", b"good", bytes(200_000)):
+        router.receive("a", published(data), 0)
+    assert judged == [b"bad", b"good"]
+    assert [e.data for e in events(router) if isinstance(e, Arrived)] == [b"good"]
+    assert [m.data for m in sent(router, "b").publish] == [b"good"]
+    with pytest.raises(ValueError, match=r"`data` must have at most 153600 bytes \(got 200000\)"):
+        router.publish(TOPIC, bytes(200_000), 0)
+
+
+def test_a_flood_of_ihave_costs_few_requests_and_broken_promises_are_faults() -> None:
+    router = leaf("mallory", "bob")
+    random = Random(1)
+    asked = 0
+    for beat in range(30):
+        for _ in range(50):
+            ids = [random.randbytes(32) for _ in range(1_000)]
+            have = rpc(have=[{"topic": TOPIC, "message_ids": ids}])
+            router.receive("mallory", have.SerializeToString(), 1_000 * beat)
+        asked += sum(len(w.message_ids) for w in sent(router, "mallory").control.want)
+        router.on_heartbeat(1_000 * beat + 1_000)
+        assert len(router._promises) <= 2_000
+    assert asked <= 2_000 * 11, "what is asked of one peer is bounded"
+    (blamed,) = (event for event in events(router) if isinstance(event, Blamed))
+    assert blamed.peer == "mallory"
+    # Others are asked as ever.
+    have = rpc(have=[{"topic": TOPIC, "message_ids": [bytes(32)]}])
+    router.receive("bob", have.SerializeToString(), 40_000)
+    assert sent(router, "bob").control.want[0].message_ids == [bytes(32)]
+
+
+def test_a_broken_promise_is_a_fault_and_another_peer_is_asked() -> None:
+    router = leaf("a", "b")
+    have = rpc(have=[{"topic": TOPIC, "message_ids": [bytes(32)]}]).SerializeToString()
+    for peer in "ab":
+        router.receive(peer, have, 0)
+    assert sent(router, "a").control.want and not sent(router, "b").control.want
+    router.on_heartbeat(3_000)
+    assert router._peers["a"].faults > 0.9 and router._peers["a"].promised == 0
+    router.receive("b", have, 3_000)
+    assert sent(router, "b").control.want
+
+
+def test_ids_of_a_wrong_length_and_of_other_topics_are_not_asked_for() -> None:
+    router = leaf("a")
+    ids = [b"short", bytes(33), b""]
+    router.receive("a", rpc(have=[{"topic": TOPIC, "message_ids": ids}]).SerializeToString(), 0)
+    other = rpc(have=[{"topic": "other", "message_ids": [bytes(32)]}])
+    router.receive("a", other.SerializeToString(), 0)
+    assert not sent(router, "a").HasField("control")
+
+
+def test_a_flood_of_iwant_gets_each_message_three_times() -> None:
+    router = leaf("a", "mallory")
+    ids = []
+    for number in range(50):
+        data = b"%d" % number + bytes(1_000)
+        router.publish(TOPIC, data, 0)
+        ids.append(message_id(data))
+    sent(router, "mallory")
+    got = 0
+    for _ in range(100):
+        router.receive("mallory", rpc(want=[{"message_ids": ids}]).SerializeToString(), 0)
+        got += len(sent(router, "mallory").publish)
+    assert got == 3 * 50
+
+
+def test_what_is_sent_for_iwant_in_a_heartbeat_is_bounded() -> None:
+    options = GossipOptions(wanted_bytes_per_heartbeat=5_000)
+    router = leaf("mallory", options=options)
+    ids = []
+    for number in range(50):
+        data = b"%d" % number + bytes(1_000)
+        router.publish(TOPIC, data, 0)
+        ids.append(message_id(data))
+    sent(router, "mallory")
+    want = rpc(want=[{"message_ids": ids}]).SerializeToString()
+    router.receive("mallory", want, 0)
+    assert len(sent(router, "mallory").publish) == 4
+    router.on_heartbeat(1_000)
+    sent(router, "mallory")
+    router.receive("mallory", want, 1_000)
+    assert len(sent(router, "mallory").publish) == 4
+
+
+def test_a_flood_of_graft_is_answered_a_few_times_and_blamed() -> None:
+    router = leaf("mallory")
+    router.receive("mallory", rpc(prune=[{"topic": TOPIC}]).SerializeToString(), 0)
+    graft = rpc(graft=[{"topic": TOPIC}] * 1_000).SerializeToString()
+    sent(router, "mallory")
+    for _ in range(1_000):
+        router.receive("mallory", graft, 10)
+    assert len(sent(router, "mallory").control.prune) == 20
+    assert router.mesh(TOPIC) == frozenset()
+    (blamed,) = events(router)
+    assert isinstance(blamed, Blamed) and "GRAFT" in blamed.reason
+
+
+def test_topics_of_strangers_are_neither_joined_nor_kept_without_end() -> None:
+    router = leaf("mallory")
+    many = GossipRpc()
+    for number in range(10_000):
+        many.subscriptions.add(subscribe=True, topic=f"topic {number}")
+        many.control.graft.add(topic=f"topic {number}")
+        many.control.prune.add(topic=f"topic {number}", backoff_s=1 << 60)
+    router.receive("mallory", many.SerializeToString(), 0)
+    peer = router._peers["mallory"]
+    assert len(peer.topics) == 256 and not peer.backoff_until_ms
+    assert not sent(router, "mallory").control.prune
+
+
+def test_a_backoff_without_end_ends() -> None:
+    router = leaf("a")
+    router.receive("a", rpc(prune=[{"topic": TOPIC, "backoff_s": 1 << 60}]).SerializeToString(), 0)
+    router.on_heartbeat(599_000)
+    assert router.mesh(TOPIC) == frozenset()
+    router.on_heartbeat(600_000)
+    assert router.mesh(TOPIC) == {"a"}
+
+
+def test_a_peer_that_does_not_read_costs_a_bounded_queue_and_says_so() -> None:
+    router = leaf("slow", "fast", options=SMALL)
+    for number in range(50):
+        router.publish(TOPIC, b"%d" % number + bytes(1_000), 0)
+        sent(router, "fast")
+    assert [e for e in events(router) if isinstance(e, QueueFull)] == [QueueFull("slow")]
+    assert router._peers["slow"].outgoing_bytes <= 10_000
+    assert not router.is_congested(TOPIC), "the other one reads"
+    router.gone("fast")
+    assert router.is_congested(TOPIC)
+    sent(router, "slow")
+    assert not router.is_congested(TOPIC)
+
+
+def test_messages_and_ids_that_are_kept_are_bounded() -> None:
+    options = GossipOptions(cache_bytes=20_000, seen_ids=100, seen_ms=5_000)
+    router = leaf("a", options=options)
+    for number in range(1_000):
+        router.receive("a", published(b"%d" % number + bytes(1_000)), 0)
+    assert router._cache.size_bytes <= 20_000
+    assert len(router._seen) == 100
+    for beat in range(1, 8):
+        router.on_heartbeat(1_000 * beat)
+    assert router._cache.size_bytes == len(router._seen) == 0
+
+
+@pytest.mark.parametrize("wrong", [{"mesh_low": 0}, {"queue_bytes": -1}])
+def test_options_are_checked(wrong: dict[str, int]) -> None:
+    with pytest.raises(ValueError, match="must be at least 1"):
+        GossipOptions(**wrong)
+    with pytest.raises(ValueError, match="between `mesh_low` and `mesh_high`"):
+        GossipOptions(mesh_size=9)

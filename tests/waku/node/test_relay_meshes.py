@@ -1,0 +1,68 @@
+"""Embedded nodes in the meshes of libp2p's relay."""
+
+from collections.abc import Callable
+
+import anyio
+import pytest
+
+from tests import virtual_time
+from waku import RelayLeaf, StoreQuery, WakuMessage
+from waku.node import EmbeddedNode, NodeOptions
+
+pytestmark = pytest.mark.anyio
+
+SHARD = "/waku/2/rs/42/0"
+TOPIC = "/app/1/chat/proto"
+OPTIONS = NodeOptions(cluster_id=42, num_shards=1)
+
+
+@pytest.fixture(params=["asyncio", "trio"])
+def anyio_backend(request: pytest.FixtureRequest) -> virtual_time.Backend:
+    return virtual_time.backend(request.param)
+
+
+async def until(condition: Callable[[], bool]) -> None:
+    with anyio.fail_after(300):
+        while not condition():  # noqa: ASYNC110
+            await anyio.sleep(0.05)
+
+
+def stored(node: EmbeddedNode) -> list[bytes]:
+    assert node.archive is not None
+    page = node.archive.query(StoreQuery(page_size=100))
+    return sorted(e.message.payload for e in page.entries if e.message is not None)
+
+
+def message(payload: bytes) -> WakuMessage:
+    return WakuMessage(payload, TOPIC, timestamp=1)
+
+
+async def test_nodes_hear_each_other_through_a_leaf() -> None:
+    async with RelayLeaf(listen=["/ip4/127.0.0.1/tcp/0"], cluster_id=42, shards=[0]) as leaf:
+        async with (
+            EmbeddedNode(OPTIONS, relay_peers=leaf.addresses) as one,
+            EmbeddedNode(OPTIONS, relay_peers=leaf.addresses) as other,
+        ):
+            await until(lambda: leaf.peers(SHARD) == 2)
+            await until(lambda: one.mesh.followers(SHARD) == other.mesh.followers(SHARD) == 1)
+            await anyio.sleep(3)  # heartbeats, after which both are in the mesh
+            for number in range(20):
+                assert one.publish(SHARD, message(b"one %d" % number)) == 1
+                other.publish(SHARD, message(b"other %d" % number))
+            await leaf.publish(message(b"leaf"), SHARD)
+            await until(lambda: len(stored(one)) == len(stored(other)) == 41)
+            await anyio.sleep(5)
+            assert stored(one) == stored(other)
+
+
+async def test_what_is_published_before_a_peer_is_there_leaves_when_it_comes() -> None:
+    async with EmbeddedNode(OPTIONS, relay_peers=["/ip4/127.0.0.1/tcp/1"]) as alone:
+        assert alone.publish(SHARD, message(b"early")) == 0
+        assert alone.mesh.followers(SHARD) == 0
+        assert [info.peer_id for info in alone.relay_peers()] == []
+        assert stored(alone) == [b"early"]
+
+
+def test_a_cluster_with_rln_is_refused() -> None:
+    with pytest.raises(ValueError, match="cluster 1 has RLN: relay needs a proof"):
+        EmbeddedNode(relay_peers=["/ip4/127.0.0.1/tcp/1"])

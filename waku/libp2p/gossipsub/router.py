@@ -1,0 +1,462 @@
+"""The router of gossipsub: meshes by GRAFT and PRUNE, gossip by IHAVE and IWANT.
+
+Without I/O, and with an injected clock and randomness. RPCs of peers go in (`receive`), RPCs for
+peers come out (`take_outgoing`), `next_event` says what happened, `on_heartbeat` is called when
+`next_heartbeat_ms` is reached.
+
+A leaf: it relays within its topics, keeps no scores, and exchanges no peers. A peer that breaks
+rules collects faults, and is blamed when there are too many.
+"""
+
+from __future__ import annotations
+
+from collections import Counter, deque
+from collections.abc import Callable, Hashable, Iterable, Sequence
+from dataclasses import dataclass, field
+from hashlib import sha256
+from typing import Final, Protocol, TypeVar
+
+from google.protobuf.message import DecodeError
+
+from ..errors import InvalidInput
+from ..gossipsub_pb2 import GossipControl, GossipMessage, GossipRpc
+from .caches import MessageCache, SeenIds
+from .options import GossipOptions
+
+__all__ = ["Arrived", "Blamed", "GossipEvent", "Peer", "QueueFull", "Router", "message_id"]
+
+Peer = Hashable
+"""What names a peer."""
+
+T = TypeVar("T")
+
+ID_BYTES: Final = 32
+
+
+class Random(Protocol):
+    """What a router needs of `random.Random`."""
+
+    def sample(self, population: Sequence[T], k: int) -> list[T]:
+        """So many, chosen at random."""
+
+
+@dataclass(frozen=True, slots=True)
+class Arrived:
+    """A valid message that is new."""
+
+    topic: str
+    data: bytes
+    message_id: bytes
+    peer: Peer
+
+
+@dataclass(frozen=True, slots=True)
+class Blamed:
+    """A peer broke rules too often: end its connection."""
+
+    peer: Peer
+    reason: str
+    """The last fault."""
+
+
+@dataclass(frozen=True, slots=True)
+class QueueFull:
+    """A peer reads too slowly, and messages are dropped for it."""
+
+    peer: Peer
+
+
+GossipEvent = Arrived | Blamed | QueueFull
+
+
+def message_id(data: bytes) -> bytes:
+    """Waku's id of a message in gossip: it is not the Waku message hash (T15)."""
+    return sha256(data).digest()
+
+
+@dataclass(slots=True)
+class _Peer:
+    topics: set[str] = field(default_factory=set)
+    backoff_until_ms: dict[str, int] = field(default_factory=dict)
+    """Topics for which neither side may graft."""
+    outgoing: deque[bytes] = field(default_factory=deque)
+    outgoing_bytes: int = 0
+    is_full: bool = False
+    faults: float = 0.0
+    is_blamed: bool = False
+    promised: int = 0
+    """Messages that it was asked for and that have not come."""
+    # Since the last heartbeat:
+    have: int = 0
+    have_ids: int = 0
+    want_ids: int = 0
+    want_bytes: int = 0
+    grafts: int = 0
+
+
+class Router:
+    """One participant of the meshes of its topics."""
+
+    def __init__(
+        self,
+        *,
+        random: Random,
+        now_ms: int,
+        options: GossipOptions | None = None,
+        is_valid: Callable[[str, bytes], bool] = lambda _topic, _data: True,
+    ) -> None:
+        """Args:
+        random: chooses mesh peers, and peers to give ids to.
+        now_ms: the time, on any clock that does not go back.
+        options: parameters and limits; None for the defaults.
+        is_valid: whether a message of a topic may be delivered and passed on; called once each.
+        """
+        self.options = options or GossipOptions()
+        self.next_heartbeat_ms = now_ms + self.options.heartbeat_ms
+        self._random = random
+        self._is_valid = is_valid
+        self._peers: dict[Peer, _Peer] = {}
+        self._meshes: dict[str, set[Peer]] = {}
+        self._seen = SeenIds(self.options.seen_ids, self.options.seen_ms)
+        self._cache = MessageCache(
+            self.options.history, self.options.gossip_history, self.options.cache_bytes
+        )
+        self._promises: dict[bytes, tuple[Peer, int]] = {}
+        """Messages that were asked for: of which peer, and until when."""
+        self._events: deque[GossipEvent] = deque()
+
+    # The application
+
+    def subscribe(self, topic: str) -> None:
+        """Take part in a topic's mesh."""
+        if topic not in self._meshes:
+            self._meshes[topic] = set()
+            for peer in self._peers.values():
+                self._queue_control(peer, _subscription(topic, subscribe=True))
+
+    def unsubscribe(self, topic: str, now_ms: int) -> None:
+        """Leave a topic's mesh."""
+        for name in self._meshes.pop(topic, ()):
+            self._prune(name, topic, now_ms, self.options.unsubscribe_backoff_ms)
+        for peer in self._peers.values():
+            self._queue_control(peer, _subscription(topic, subscribe=False))
+
+    def publish(self, topic: str, data: bytes, now_ms: int) -> int:
+        """Send a message to every peer of the topic; return how many there are.
+
+        Nothing is sent if the message was seen before.
+
+        Raises:
+            ValueError: the topic is not subscribed, or the message too long.
+        """
+        if topic not in self._meshes:
+            raise ValueError(f"`topic` must be subscribed before publishing (got {topic!r})")
+        if len(data) > self.options.message_bytes:
+            raise ValueError(
+                f"`data` must have at most {self.options.message_bytes} bytes (got {len(data)})"
+            )
+        others = self._in_topic(topic)
+        identity = message_id(data)
+        if identity not in self._seen:
+            self._seen.add(identity, now_ms)
+            self._cache.add(identity, topic, data)
+            self._spread(others, topic, data)
+        return len(others)
+
+    def mesh(self, topic: str) -> frozenset[Peer]:
+        """The peers of a topic's mesh."""
+        return frozenset(self._meshes.get(topic, ()))
+
+    def peers_of(self, topic: str) -> int:
+        """How many peers are subscribed to a topic."""
+        return len(self._in_topic(topic))
+
+    def is_congested(self, topic: str) -> bool:
+        """Whether half a queue or more waits for each peer of a topic: publish later."""
+        half = self.options.queue_bytes // 2
+        peers = self._in_topic(topic)
+        return bool(peers) and all(self._peers[name].outgoing_bytes >= half for name in peers)
+
+    def next_event(self) -> GossipEvent | None:
+        """Return the oldest event that was not handed out yet."""
+        return self._events.popleft() if self._events else None
+
+    # Peers
+
+    def connected(self, name: Peer) -> None:
+        """Begin with a peer, which receives the own topics."""
+        peer = self._peers[name] = _Peer()
+        for topic in self._meshes:
+            self._queue_control(peer, _subscription(topic, subscribe=True))
+
+    def gone(self, name: Peer) -> None:
+        """Forget a peer."""
+        if self._peers.pop(name, None) is not None:
+            for mesh in self._meshes.values():
+                mesh.discard(name)
+
+    def take_outgoing(self, name: Peer, limit_bytes: int = 65_536) -> list[bytes]:
+        """Return and forget RPCs for a peer, some `limit_bytes`, at least one if there are any."""
+        peer = self._peers.get(name)
+        taken: list[bytes] = []
+        size = 0
+        while peer is not None and peer.outgoing and size < limit_bytes:
+            rpc = peer.outgoing.popleft()
+            peer.outgoing_bytes -= len(rpc)
+            size += len(rpc)
+            taken.append(rpc)
+        if peer is not None and peer.outgoing_bytes < self.options.queue_bytes // 2:
+            peer.is_full = False
+        return taken
+
+    @property
+    def waiting(self) -> list[Peer]:
+        """Peers for which there are RPCs."""
+        return [name for name, peer in self._peers.items() if peer.outgoing]
+
+    def receive(self, name: Peer, data: bytes, now_ms: int) -> None:
+        """Take an RPC of a peer; nothing happens for one that is gone.
+
+        Raises:
+            InvalidInput: it cannot be read.
+        """
+        peer = self._peers.get(name)
+        if peer is None:
+            return
+        try:
+            rpc = GossipRpc.FromString(data)
+        except DecodeError as error:
+            self._fault(name, peer, "an RPC that cannot be read")
+            raise InvalidInput(f"not a gossipsub RPC: {error}") from error
+        for one in rpc.subscriptions:
+            self._take_subscription(name, peer, one.topic, is_subscribed=one.subscribe)
+        for message in rpc.publish:
+            self._take_message(name, peer, message, now_ms)
+        if rpc.HasField("control"):
+            self._take_control(name, peer, rpc.control, now_ms)
+
+    def _take_subscription(
+        self, name: Peer, peer: _Peer, topic: str, *, is_subscribed: bool
+    ) -> None:
+        if not is_subscribed:
+            peer.topics.discard(topic)
+            self._meshes.get(topic, set()).discard(name)
+        elif topic in self._meshes or len(peer.topics) < self.options.topics_by_peer:
+            peer.topics.add(topic)
+
+    def _take_message(self, name: Peer, peer: _Peer, message: GossipMessage, now_ms: int) -> None:
+        topic, data = message.topic, message.data
+        if message.sender or message.seqno or message.signature or message.key:
+            self._fault(name, peer, "a message with a sender: Waku's are anonymous")
+            return
+        if topic not in self._meshes:
+            return  # just left, maybe
+        identity = message_id(data)
+        self._forget_promise(identity)
+        if identity in self._seen:
+            return
+        self._seen.add(identity, now_ms)
+        if len(data) > self.options.message_bytes or not self._is_valid(topic, data):
+            self._fault(name, peer, f"a message on {topic} that is not valid")
+            return
+        self._cache.add(identity, topic, data)
+        self._events.append(Arrived(topic, data, identity, name))
+        self._spread(self._meshes[topic] - {name}, topic, data)
+
+    def _take_control(self, name: Peer, peer: _Peer, control: GossipControl, now_ms: int) -> None:
+        for have in control.have:
+            self._take_have(name, peer, have.topic, have.message_ids, now_ms)
+        for want in control.want:
+            self._take_want(name, peer, want.message_ids)
+        for topic in {graft.topic for graft in control.graft} & self._meshes.keys():
+            self._take_graft(name, peer, topic, now_ms)
+        for prune in control.prune:
+            if prune.topic in self._meshes:
+                self._meshes[prune.topic].discard(name)
+                asked_ms = 1_000 * prune.backoff_s or self.options.prune_backoff_ms
+                self._back_off(peer, prune.topic, now_ms, asked_ms)
+
+    def _take_have(
+        self, name: Peer, peer: _Peer, topic: str, ids: Sequence[bytes], now_ms: int
+    ) -> None:
+        options = self.options
+        peer.have += 1
+        if peer.have == options.have_per_heartbeat + 1:
+            self._fault(name, peer, "a flood of IHAVE")
+        if topic not in self._meshes or peer.have > options.have_per_heartbeat:
+            return
+        room = max(0, options.ids_per_heartbeat - peer.have_ids)
+        peer.have_ids += min(len(ids), room)
+        wanted = []
+        for identity in ids[:room]:
+            is_full = (
+                len(self._promises) >= options.promises or peer.promised >= options.promises_by_peer
+            )
+            is_new = identity not in self._seen and identity not in self._promises
+            if is_new and not is_full and len(identity) == ID_BYTES:
+                self._promises[identity] = name, now_ms + options.promise_ms
+                peer.promised += 1
+                wanted.append(identity)
+        if wanted:
+            rpc = GossipRpc()
+            rpc.control.want.add(message_ids=wanted)
+            self._queue_control(peer, rpc)
+
+    def _take_want(self, name: Peer, peer: _Peer, ids: Sequence[bytes]) -> None:
+        options = self.options
+        room = max(0, options.ids_per_heartbeat - peer.want_ids)
+        peer.want_ids += min(len(ids), room)
+        for identity in ids[:room]:
+            kept = self._cache.get(identity)
+            if kept is None or kept.sent[name] >= options.sendings:
+                continue
+            if peer.want_bytes + len(kept.data) > options.wanted_bytes_per_heartbeat:
+                return
+            kept.sent[name] += 1
+            peer.want_bytes += len(kept.data)
+            self._queue(name, peer, _publication(kept.topic, kept.data))
+
+    def _take_graft(self, name: Peer, peer: _Peer, topic: str, now_ms: int) -> None:
+        mesh = self._meshes[topic]
+        peer.topics.add(topic)  # T15: a GRAFT may come before the subscription
+        if name in mesh:
+            return
+        peer.grafts += 1
+        if peer.grafts > self.options.grafts_per_heartbeat:
+            self._fault(name, peer, "a flood of GRAFT")
+            return
+        if now_ms < peer.backoff_until_ms.get(topic, 0):
+            self._fault(name, peer, "a GRAFT within the back-off")
+            self._prune(name, topic, now_ms, self.options.prune_backoff_ms)
+        elif len(mesh) >= self.options.mesh_high:
+            self._prune(name, topic, now_ms, self.options.prune_backoff_ms)
+        else:
+            mesh.add(name)
+
+    # Heartbeat
+
+    def on_heartbeat(self, now_ms: int) -> None:
+        """Mend meshes, give ids to others, and forget what is old."""
+        self.next_heartbeat_ms = now_ms + self.options.heartbeat_ms
+        self._seen.expire(now_ms)
+        self._review_promises(now_ms)
+        for peer in self._peers.values():
+            peer.have = peer.have_ids = peer.want_ids = peer.want_bytes = peer.grafts = 0
+            peer.faults *= 0.5 ** (self.options.heartbeat_ms / 60_000)
+            over = [t for t, until_ms in peer.backoff_until_ms.items() if until_ms <= now_ms]
+            for topic in over:
+                del peer.backoff_until_ms[topic]
+        for topic in self._meshes:
+            self._gossip(topic)  # first, so that those who are grafted now get the last ids, too
+            self._mend(topic, now_ms)
+        self._cache.shift()
+
+    def _mend(self, topic: str, now_ms: int) -> None:
+        mesh, options = self._meshes[topic], self.options
+        if len(mesh) < options.mesh_low:
+            fit = [
+                name
+                for name in self._in_topic(topic)
+                if name not in mesh and topic not in self._peers[name].backoff_until_ms
+            ]
+            for name in self._chosen(fit, options.mesh_size - len(mesh)):
+                mesh.add(name)
+                self._queue_control(self._peers[name], _graft(topic))
+        elif len(mesh) > options.mesh_high:
+            for name in self._chosen(sorted(mesh, key=repr), len(mesh) - options.mesh_size):
+                mesh.discard(name)
+                self._prune(name, topic, now_ms, options.prune_backoff_ms)
+
+    def _gossip(self, topic: str) -> None:
+        ids = self._cache.gossip_ids(topic, self.options.ids_per_heartbeat)
+        if not ids:
+            return
+        others = [name for name in self._in_topic(topic) if name not in self._meshes[topic]]
+        rpc = GossipRpc()
+        rpc.control.have.add(topic=topic, message_ids=ids)
+        count = max(self.options.gossip_peers, len(others) // 4)
+        for name in self._chosen(others, count):
+            self._queue_control(self._peers[name], rpc)
+
+    def _review_promises(self, now_ms: int) -> None:
+        """A peer that announced a message and did not send it is at fault once a heartbeat."""
+        broken: Counter[Peer] = Counter()
+        for identity, (name, until_ms) in list(self._promises.items()):
+            if until_ms > now_ms:
+                break  # the others are younger
+            self._forget_promise(identity)
+            broken[name] += 1
+        for name in broken:
+            if (peer := self._peers.get(name)) is not None:
+                self._fault(name, peer, "messages that it said it has do not come")
+
+    def _forget_promise(self, identity: bytes) -> None:
+        name, _ = self._promises.pop(identity, (None, 0))
+        if name is not None and (peer := self._peers.get(name)) is not None:
+            peer.promised -= 1
+
+    # Inside
+
+    def _in_topic(self, topic: str) -> list[Peer]:
+        return [name for name, peer in self._peers.items() if topic in peer.topics]
+
+    def _chosen(self, names: Sequence[Peer], count: int) -> list[Peer]:
+        return self._random.sample(names, max(0, min(count, len(names))))
+
+    def _prune(self, name: Peer, topic: str, now_ms: int, backoff_ms: int) -> None:
+        peer = self._peers.get(name)
+        if peer is not None:
+            self._back_off(peer, topic, now_ms, backoff_ms)
+            rpc = GossipRpc()
+            rpc.control.prune.add(topic=topic, backoff_s=-(-backoff_ms // 1_000))
+            self._queue_control(peer, rpc)
+
+    def _back_off(self, peer: _Peer, topic: str, now_ms: int, asked_ms: int) -> None:
+        until_ms = now_ms + min(asked_ms, self.options.longest_backoff_ms)
+        peer.backoff_until_ms[topic] = max(until_ms, peer.backoff_until_ms.get(topic, 0))
+
+    def _fault(self, name: Peer, peer: _Peer, reason: str) -> None:
+        peer.faults += 1
+        if peer.faults >= self.options.faults and not peer.is_blamed:
+            peer.is_blamed = True
+            self._events.append(Blamed(name, reason))
+
+    def _spread(self, names: Iterable[Peer], topic: str, data: bytes) -> None:
+        """Queue a message for peers; its bytes are made once."""
+        rpc = _publication(topic, data)
+        for name in names:
+            self._queue(name, self._peers[name], rpc)
+
+    def _queue(self, name: Peer, peer: _Peer, rpc: bytes) -> None:
+        if peer.outgoing_bytes + len(rpc) > self.options.queue_bytes:
+            if not peer.is_full:
+                peer.is_full = True
+                self._events.append(QueueFull(name))
+            return
+        peer.outgoing.append(rpc)
+        peer.outgoing_bytes += len(rpc)
+
+    def _queue_control(self, peer: _Peer, rpc: GossipRpc) -> None:
+        """Queue a control message; there is room for some beyond the messages' limit."""
+        data = rpc.SerializeToString()
+        if peer.outgoing_bytes + len(data) <= self.options.queue_bytes + self.options.rpc_bytes:
+            peer.outgoing.append(data)
+            peer.outgoing_bytes += len(data)
+
+
+def _subscription(topic: str, *, subscribe: bool) -> GossipRpc:
+    rpc = GossipRpc()
+    rpc.subscriptions.add(subscribe=subscribe, topic=topic)
+    return rpc
+
+
+def _graft(topic: str) -> GossipRpc:
+    rpc = GossipRpc()
+    rpc.control.graft.add(topic=topic)
+    return rpc
+
+
+def _publication(topic: str, data: bytes) -> bytes:
+    rpc = GossipRpc()
+    rpc.publish.add(topic=topic, data=data)
+    return rpc.SerializeToString()

@@ -1,0 +1,102 @@
+"""What `/messaging/v1` answers: the REST API of logos-delivery's messaging layer, as values.
+
+The node makes the Waku message of what is sent: it chooses shard, timestamp and version. So the
+hash of an own message is known from its events alone, after it was dispatched.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from waku import _json
+from waku.models import HASH_BYTES, WakuMessage
+
+__all__ = ["MessagingMessage", "SendEvent", "SendEvents"]
+
+
+@dataclass(frozen=True, slots=True)
+class SendEvent:
+    """What became of a message that was sent."""
+
+    kind: str
+    """`propagated`: peers took it; `sent`: a Store has it; `error`: it will not be sent. Later
+    nodes have more kinds, such as `queued`."""
+    message_hash: bytes | None
+    """None where the node never made a message of it."""
+    timestamp_ns: int
+    error: str = ""
+
+    @classmethod
+    def from_json(cls, value: object) -> SendEvent:
+        """Read one event.
+
+        Raises:
+            ValueError: not an event.
+        """
+        fields = _json.object_of(value)
+        return cls(
+            _json.text(fields.get("kind")),
+            _hash(fields.get("messageHash")),
+            _json.integer(fields.get("timestamp") or 0),
+            _json.optional_text(fields.get("error")) or "",
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class SendEvents:
+    """The events of one request."""
+
+    request_id: str
+    events: tuple[SendEvent, ...]
+
+    @classmethod
+    def from_json(cls, value: object) -> SendEvents:
+        """Read the events of a request.
+
+        Raises:
+            ValueError: not such an object.
+        """
+        fields = _json.object_of(value)
+        events = _json.list_of(fields.get("events"), SendEvent.from_json)
+        return cls(_json.text(fields.get("requestId")), events)
+
+
+@dataclass(frozen=True, slots=True)
+class MessagingMessage:
+    """A message that arrived."""
+
+    message_hash: bytes
+    message: WakuMessage
+    source: str = "live"
+    """`live`, or `history` where a later node fetched it from a Store."""
+    sequence: int | None = None
+    """Its number at the node, where the node counts: a step of more than one is a loss."""
+
+    @classmethod
+    def from_json(cls, value: object) -> MessagingMessage:
+        """Read one message.
+
+        Raises:
+            ValueError: not such an object.
+        """
+        fields = _json.object_of(value)
+        message_hash = _hash(fields.get("messageHash"))
+        if message_hash is None:
+            raise ValueError("expected a message hash, found none")
+        sequence = fields.get("seq")
+        return cls(
+            message_hash,
+            WakuMessage.from_json(fields.get("message")),
+            _json.optional_text(fields.get("source")) or "live",
+            None if sequence is None else _json.integer(sequence),
+        )
+
+
+def _hash(value: object) -> bytes | None:
+    text = _json.optional_text(value)
+    if not text:
+        return None
+    found = bytes.fromhex(text.removeprefix("0x"))
+    if len(found) != HASH_BYTES:
+        raise ValueError(f"expected a hash of {HASH_BYTES} bytes, found {len(found)}")
+    return found

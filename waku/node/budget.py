@@ -1,0 +1,34 @@
+"""How much one peer may ask of this node."""
+
+from __future__ import annotations
+
+from typing import Final
+
+__all__ = ["Budget"]
+
+NS_PER_S: Final = 1_000_000_000
+BURST_S: Final = 5
+"""A peer that was quiet may ask as much at once as otherwise in this time."""
+
+
+class Budget:
+    """What one peer may ask: so many requests a second."""
+
+    def __init__(self, per_s: float) -> None:
+        self._per_s = per_s
+        self._left = self._most = max(1.0, BURST_S * per_s)
+        self._at_ns: int | None = None
+
+    def takes(self, now_ns: int) -> bool:
+        """Whether one more request is within the budget; it then counts."""
+        passed_s = 0.0 if self._at_ns is None else max(0, now_ns - self._at_ns) / NS_PER_S
+        self._at_ns = now_ns
+        self._left = min(self._most, self._left + passed_s * self._per_s)
+        if self._left < 1:
+            return False
+        self._left -= 1
+        return True
+
+    def charge(self, requests: float) -> None:
+        """Count work that took as long as so many requests; further ones wait until it is paid."""
+        self._left -= requests

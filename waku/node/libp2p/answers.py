@@ -1,0 +1,212 @@
+"""Each protocol's request to its answer, bytes to bytes, from the services of the node."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Awaitable, Callable, Sequence
+from typing import Final, Protocol, TypeAlias
+
+from waku.libp2p import InvalidInput
+from waku.models import StorePage
+from waku.node.errors import PublishRefused
+from waku.node.host import Host
+from waku.node.libp2p.options import ListenLimits
+from waku.node.service_codec import fitting
+from waku.node.services import Criterion, ServiceRefused, Subscriber
+from waku.p2p import serving_codec as serving
+from waku.p2p.codec import OK, Answer, FilterRequest, Metadata, decode_metadata, encode_metadata
+from waku.p2p.protocols import (
+    FILTER_SUBSCRIBE,
+    LIGHT_PUSH_2,
+    LIGHT_PUSH_3,
+    MAX_ANSWER_BYTES,
+    MAX_EXCHANGED_PEERS,
+    METADATA,
+    PEER_EXCHANGE,
+    STORE_3,
+)
+
+__all__ = ["Answers", "Asking", "Respond"]
+
+BAD_REQUEST: Final = 400
+TOO_LARGE: Final = 413
+PUSH_ROOM_BYTES: Final = 64 * 1024
+"""Of a light push, beside its message: topic and request id (nwaku's bound)."""
+
+
+class Asking(Protocol):
+    """The peer that asks."""
+
+    def admit(self) -> None:
+        """Count one request.
+
+        Raises:
+            ServiceRefused: it asks too much.
+        """
+
+    def spent(self, cpu_s: float) -> None:
+        """Count the CPU time that a request took."""
+
+    def filter_subscriber(self) -> Subscriber:
+        """The peer as a subscriber of the filter."""
+
+
+Respond: TypeAlias = Callable[[Asking, bytes], Awaitable[bytes]]
+
+
+class Answers:
+    """What a node answers to each protocol's requests.
+
+    Args:
+        node: whose services they are.
+        limits: bounds of a page and of topics.
+        records: node records for peers that ask for others.
+    """
+
+    def __init__(
+        self, node: Host, limits: ListenLimits, records: Callable[[], Sequence[bytes]]
+    ) -> None:
+        self._node = node
+        self._limits = limits
+        self._records = records
+
+    def offered(self) -> dict[str, tuple[Respond, int]]:
+        """The protocols that the node's options switch on: what answers, and a request's length."""
+        options = self._node.options
+        push_bytes = options.max_message_bytes + PUSH_ROOM_BYTES
+        offered: dict[str, tuple[Respond, int]] = {
+            METADATA: (self.metadata, MAX_ANSWER_BYTES),
+            PEER_EXCHANGE: (self.peer_exchange, MAX_ANSWER_BYTES),
+        }
+        if options.lightpush:
+            offered[LIGHT_PUSH_3] = self.light_push, push_bytes
+            offered[LIGHT_PUSH_2] = self.light_push_2, push_bytes
+        if options.filter:
+            offered[FILTER_SUBSCRIBE] = self.filter, MAX_ANSWER_BYTES
+        if options.store:
+            offered[STORE_3] = self.store, MAX_ANSWER_BYTES
+        return offered
+
+    async def metadata(self, asking: Asking, data: bytes) -> bytes:
+        """The cluster and the shards; what the peer says of itself does not matter (T11, T12)."""
+        options = self._node.options
+        shards = range(options.num_shards) if options.shards is None else options.shards
+        try:
+            decode_metadata(data)
+        except InvalidInput:
+            pass  # js-waku and go-waku send what they like; the answer is the same
+        return encode_metadata(Metadata(options.cluster_id, frozenset(shards)))
+
+    async def light_push(self, asking: Asking, data: bytes) -> bytes:
+        """Light push v3."""
+        request_id = ""
+        try:
+            asked = serving.decode_light_push(data)
+            request_id = asked.request_id
+            taken = await self._push(asking, asked)
+        except InvalidInput as error:
+            return _refused(request_id, BAD_REQUEST, f"BAD_REQUEST: {error}")
+        except ServiceRefused as refusal:
+            return _refused(request_id, refusal.status, refusal.description)
+        return serving.encode_answer(Answer(request_id, OK, "OK", taken))
+
+    async def light_push_2(self, asking: Asking, data: bytes) -> bytes:
+        """Light push v2, which has no numbers."""
+        request_id = ""
+        try:
+            asked = serving.decode_light_push_2(data)
+            request_id = asked.request_id
+            await self._push(asking, asked)
+        except InvalidInput as error:
+            return serving.encode_light_push_2_answer(request_id, success=False, text=str(error))
+        except ServiceRefused as refusal:
+            return serving.encode_light_push_2_answer(
+                request_id, success=False, text=refusal.legacy
+            )
+        return serving.encode_light_push_2_answer(request_id, success=True, text="OK")
+
+    async def filter(self, asking: Asking, data: bytes) -> bytes:
+        """Filter v2: subscribe, unsubscribe, ping."""
+        request_id = ""
+        try:
+            asked = serving.decode_filter_request(data)
+            request_id = asked.request_id
+            asking.admit()
+            await self._filter(asking, asked)
+        except InvalidInput as error:
+            return _refused(request_id, BAD_REQUEST, f"BAD_REQUEST: {error}")
+        except ServiceRefused as refusal:
+            return _refused(request_id, refusal.status, refusal.description)
+        return serving.encode_answer(Answer(request_id, OK, "OK"))
+
+    async def store(self, asking: Asking, data: bytes) -> bytes:
+        """Store v3: a page, or messages by hash."""
+        request_id, page = "", StorePage(())
+        begun_s = time.thread_time()
+        try:
+            request_id, query = serving.decode_store_query(data)
+            asking.admit()
+            page = fitting(
+                await self._node.services.query(query),
+                ascending=query.ascending,
+                room_bytes=self._limits.page_bytes,
+            )
+            answer = Answer(request_id, OK, "OK")
+        except InvalidInput as error:
+            answer = Answer(request_id, BAD_REQUEST, f"BAD_REQUEST: {error}")
+        except ServiceRefused as refusal:
+            answer = Answer(request_id, refusal.status, refusal.description)
+        encoded = serving.encode_store_answer(answer, page)
+        asking.spent(time.thread_time() - begun_s)
+        return encoded
+
+    async def peer_exchange(self, asking: Asking, data: bytes) -> bytes:
+        """Records of this node and of those that its options name."""
+        try:
+            count = serving.decode_peer_exchange_query(data)
+            asking.admit()
+        except InvalidInput as error:
+            return serving.encode_peer_exchange_answer(Answer("", BAD_REQUEST, str(error)), ())
+        except ServiceRefused as refusal:
+            answer = Answer("", refusal.status, refusal.description)
+            return serving.encode_peer_exchange_answer(answer, ())
+        records = self._records()[: min(count, MAX_EXCHANGED_PEERS)]
+        return serving.encode_peer_exchange_answer(Answer("", OK, "OK"), records)
+
+    async def _push(self, asking: Asking, asked: serving.PushAsked) -> int:
+        asking.admit()
+        try:
+            self._node.check_size(asked.message)
+        except PublishRefused as error:
+            raise ServiceRefused(TOO_LARGE, str(error)) from error
+        return await self._node.services.push(asked.pubsub_topic, asked.message)
+
+    async def _filter(self, asking: Asking, asked: serving.FilterAsked) -> None:
+        services, subscriber = self._node.services, asking.filter_subscriber()
+        if asked.kind == FilterRequest.SUBSCRIBER_PING:
+            await services.ping(subscriber)
+        elif asked.kind == FilterRequest.UNSUBSCRIBE_ALL:
+            await services.unsubscribe_all(subscriber)
+        else:
+            criteria = self._criteria(asked)
+            if asked.kind == FilterRequest.SUBSCRIBE:
+                await services.subscribe(subscriber, criteria)
+            else:
+                await services.unsubscribe(subscriber, criteria)
+
+    def _criteria(self, asked: serving.FilterAsked) -> list[Criterion]:
+        if not asked.pubsub_topic or not asked.content_topics:
+            raise ServiceRefused(
+                BAD_REQUEST, "BAD_REQUEST: pubsub_topic and content_topics must be specified"
+            )
+        most = self._limits.topic_bytes
+        for topic in (asked.pubsub_topic, *asked.content_topics):
+            if len(topic.encode()) > most:
+                raise ServiceRefused(
+                    BAD_REQUEST, f"BAD_REQUEST: a topic may have {most} bytes (`topic_bytes`)"
+                )
+        return [(asked.pubsub_topic, topic) for topic in asked.content_topics]
+
+
+def _refused(request_id: str, status: int, text: str) -> bytes:
+    return serving.encode_answer(Answer(request_id, status, text))

@@ -1,0 +1,45 @@
+"""What peers did that they may not, in the log: each named, and no flood of lines."""
+
+from __future__ import annotations
+
+import logging
+from collections import Counter
+from collections.abc import Callable
+from typing import Final
+
+__all__ = ["Reports"]
+
+NS_PER_S: Final = 1_000_000_000
+LINES: Final = 10
+"""Lines of the log within `INTERVAL_S`; what is beyond is counted."""
+INTERVAL_S: Final = 60
+MAX_TEXT: Final = 300
+
+_log = logging.getLogger("waku.node.libp2p")
+
+
+class Reports:
+    """Names in the log what peers did, at most ten lines a minute; the rest is counted."""
+
+    def __init__(self, now_ns: Callable[[], int]) -> None:
+        self.counts: Counter[str] = Counter()
+        """How often each kind of it happened."""
+        self._now_ns = now_ns
+        self._begun_ns = now_ns()
+        self._lines = 0
+        self._unnamed = 0
+
+    def note(self, kind: str, who: str, what: object) -> None:
+        """Count something that a peer did, and name it unless there were many."""
+        self.counts[kind] += 1
+        now_ns = self._now_ns()
+        if not 0 <= now_ns - self._begun_ns < INTERVAL_S * NS_PER_S:
+            if self._unnamed:
+                _log.warning("peers did %d more things that they may not", self._unnamed)
+            self._begun_ns, self._lines, self._unnamed = now_ns, 0, 0
+        if self._lines >= LINES:
+            self._unnamed += 1
+            return
+        self._lines += 1
+        text = "".join(c if c.isprintable() else "�" for c in str(what)[:MAX_TEXT])
+        _log.warning("peer %s: %s", who, text)

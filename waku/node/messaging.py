@@ -1,0 +1,159 @@
+"""The messaging layer of an embedded node: logos-delivery's, which knows content topics alone.
+
+Read from the source of logos-delivery 69fbffa3. What a reader does not fetch in time is dropped
+silently, as there.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Final, Protocol
+from uuid import uuid4
+
+from waku.messaging import MessagingMessage, SendEvent, SendEvents
+from waku.models import WakuMessage
+from waku.node.clients import Client, Clients
+from waku.node.envelope import Envelope
+from waku.node.errors import PublishRefused
+from waku.node.relay import Relay
+from waku.node.store import Archive
+
+__all__ = ["Messaging"]
+
+RECEIVED_CAPACITY: Final = 50
+REQUESTS_CAPACITY: Final = 10_000
+
+
+class MessagingNode(Protocol):
+    """The node below the messaging layer."""
+
+    @property
+    def archive(self) -> Archive | None:
+        """What keeps messages."""
+
+    @property
+    def relay(self) -> Relay:
+        """What is subscribed to."""
+
+    def shard_for(self, content_topic: str) -> str:
+        """Return the pubsub topic of a content topic, or raise `NoShard`."""
+
+    def check_size(self, message: WakuMessage) -> None:
+        """Raise `PublishRefused` for a message that is too large."""
+
+    def publish(self, pubsub_topic: str, message: WakuMessage, *, unfollowed: bool = False) -> int:
+        """Publish a message, or raise `PublishRefused`."""
+
+    def announce_topics(self) -> None:
+        """Let other nodes know which pubsub topics are followed now."""
+
+
+@dataclass(slots=True)
+class Outbox:
+    """The events of one reader's requests."""
+
+    requests: OrderedDict[str, list[SendEvent]] = field(default_factory=OrderedDict)
+
+    def add(self, request_id: str, event: SendEvent) -> None:
+        """Keep an event until it is read; the oldest requests are dropped."""
+        self.requests.setdefault(request_id, []).append(event)
+        while len(self.requests) > REQUESTS_CAPACITY:
+            self.requests.popitem(last=False)
+
+
+class Messaging:
+    """Readers of the messaging layer, each with separate subscriptions, messages and events.
+
+    As with relay, calls without `Waku-Client-Id` share one reader, as on logos-delivery.
+    """
+
+    def __init__(
+        self,
+        node: MessagingNode,
+        *,
+        peer_id: str,
+        max_clients: int,
+        idle_s: float,
+        now_ns: Callable[[], int],
+    ) -> None:
+        self._node = node
+        self._now_ns = now_ns
+        self._readers = Clients(
+            peer_id=peer_id,
+            cache_capacity=RECEIVED_CAPACITY,
+            max_clients=max_clients,
+            idle_s=idle_s,
+            now_ns=now_ns,
+            on_drop=self._forget,
+        )
+        self._outboxes: dict[Client, Outbox] = {}
+        self._own: OrderedDict[bytes, None] = OrderedDict()
+        """Hashes of messages that were sent here: they are not received."""
+
+    def subscribe(self, client_id: str | None, content_topic: str) -> None:
+        """Subscribe a reader to a content topic.
+
+        Raises:
+            NoShard: it has none.
+        """
+        self._node.shard_for(content_topic)
+        self._node.relay.subscribe_content(self._readers.get(client_id), content_topic)
+        self._node.announce_topics()
+
+    def unsubscribe(self, client_id: str | None, content_topic: str) -> None:
+        """End a reader's subscription.
+
+        Raises:
+            NoShard: the content topic has none.
+        """
+        self._node.shard_for(content_topic)
+        self._node.relay.unsubscribe_content(self._readers.get(client_id), content_topic)
+        self._node.announce_topics()
+
+    def send(self, client_id: str | None, message: WakuMessage) -> str:
+        """Publish a message and note its events; return the id of the request.
+
+        Raises:
+            NoShard: the content topic has none.
+            PublishRefused: it is too large.
+        """
+        shard = self._node.shard_for(message.content_topic)
+        self._node.check_size(message)
+        envelope = Envelope.of(shard, message)
+        request_id = uuid4().hex
+        outbox = self._outboxes.setdefault(self._readers.get(client_id), Outbox())
+        self._own[envelope.hash] = None
+        while len(self._own) > REQUESTS_CAPACITY:
+            self._own.popitem(last=False)
+        try:
+            self._node.publish(shard, message, unfollowed=True)
+        except PublishRefused as error:
+            outbox.add(request_id, SendEvent("error", envelope.hash, self._now_ns(), str(error)))
+            return request_id
+        outbox.add(request_id, SendEvent("propagated", envelope.hash, self._now_ns()))
+        if self._node.archive is not None and not message.ephemeral:
+            outbox.add(request_id, SendEvent("sent", envelope.hash, self._now_ns()))
+        return request_id
+
+    def events(self, client_id: str | None) -> list[SendEvents]:
+        """Take the events of all requests."""
+        outbox = self._outboxes.pop(self._readers.get(client_id), Outbox())
+        return [SendEvents(request, tuple(events)) for request, events in outbox.requests.items()]
+
+    def events_of(self, client_id: str | None, request_id: str) -> SendEvents | None:
+        """Take the events of one request; None where there are none."""
+        outbox = self._outboxes.get(self._readers.get(client_id), Outbox())
+        events = outbox.requests.pop(request_id, None)
+        return None if events is None else SendEvents(request_id, tuple(events))
+
+    def received(self, client_id: str | None) -> list[MessagingMessage]:
+        """Take the messages that arrived, oldest first."""
+        taken = self._readers.get(client_id).relay_cache.take_all()
+        return [MessagingMessage(found, each) for found, each in taken if found not in self._own]
+
+    def _forget(self, client: Client) -> None:
+        self._outboxes.pop(client, None)
+        self._node.relay.drop(client)
+        self._node.announce_topics()

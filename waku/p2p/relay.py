@@ -1,0 +1,339 @@
+"""A relay leaf: a participant of Waku's relay, beside nodes or without any.
+
+    async with RelayLeaf("/ip4/…/tcp/60000/p2p/16Uiu2…", cluster_id=42, shards=[0]) as leaf:
+        async with leaf.subscribe("/waku/2/rs/42/0") as messages:
+            await leaf.publish(message, "/waku/2/rs/42/0")
+
+It joins the meshes of its shards, passes messages on, and gets each one once. Only on clusters
+without RLN: it can neither make proofs nor check those of others.
+"""
+
+from __future__ import annotations
+
+import os
+import ssl
+from collections.abc import AsyncIterator, Callable, Iterable, Sequence
+from contextlib import AsyncExitStack, asynccontextmanager, suppress
+from random import Random
+from types import TracebackType
+from typing import Final, NoReturn
+
+import anyio
+from anyio.abc import TaskGroup
+from anyio.streams.memory import MemoryObjectReceiveStream, MemoryObjectSendStream
+
+from waku.discovery import Network, find_network
+from waku.errors import (
+    EndpointMissing,
+    MessageTooLarge,
+    NodeUnreachable,
+    NoPeers,
+    WakuError,
+    WrongNetwork,
+)
+from waku.hashing import message_hash
+from waku.libp2p import InvalidInput, KeyType, Libp2pError, Multiaddr, PeerId, PrivateKey
+from waku.libp2p.driver import Host, Link, MessageSink, Stream
+from waku.libp2p.gossipsub import RELAY, GossipOptions
+from waku.models import WakuMessage
+from waku.topics import PubsubTopic
+
+from .codec import Metadata, decode_message, encode_message, encode_metadata
+from .events import ClientEvent, MessageDropped, PeerConnected, PeerLost
+from .meshes import Meshes
+from .protocols import MAX_ANSWER_BYTES, MAX_MESSAGE_BYTES, METADATA
+from .service_peer import ServicePeer
+from .subscriptions import Pushed
+
+__all__ = ["RelayLeaf"]
+
+RLN_CLUSTER: Final = 1
+"""The Waku Network: each message needs a proof."""
+TIMEOUT_MS: Final = 10_000
+FIRST_REST_S: Final = 1.0
+LONGEST_REST_S: Final = 60.0
+"""Between dials of a peer that is not there: 1, 2, 4 … 60 s."""
+STEADY_S: Final = 10.0
+"""A connection that ends sooner counts as a dial that failed."""
+MISFIT_REST_S: Final = 600.0
+"""A peer of another network may be set up anew."""
+PEERS_S: Final = 30.0
+"""So long `publish` waits for a peer of the shard."""
+RECENT: Final = 20_000
+"""Messages that are known by their Waku hash, too: nwaku encodes them anew (T15)."""
+RPC_ROOM_BYTES: Final = 64 * 1024
+"""Of an RPC, beside the message."""
+
+
+class RelayLeaf:
+    """A participant of the meshes of some shards. An asynchronous context manager.
+
+    Events: `PeerConnected`, `PeerLost` (one that breaks gossipsub's rules, too: the reason names
+    them), `MessageDropped`.
+    """
+
+    def __init__(
+        self,
+        addresses: str | Sequence[str] = (),
+        *,
+        cluster_id: int | None = None,
+        shards: Iterable[int] = (),
+        network: str | Network | None = None,
+        listen: Sequence[str] = (),
+        identity: PrivateKey | None = None,
+        publish_per_second: int = 400,
+        buffer_messages: int = 1_024,
+        options: GossipOptions | None = None,
+        ssl_context: ssl.SSLContext | None = None,
+        random_bytes: Callable[[int], bytes] = os.urandom,
+        on_event: Callable[[ClientEvent], None] = lambda _: None,
+    ) -> None:
+        """Args:
+            addresses: multiaddresses of peers to keep connected to.
+            cluster_id: the network's number; None for the network's.
+            shards: the shards whose meshes to join; none for all of the network.
+            network: name of a preset or path of a TOML file (docs/discovery.md).
+            listen: where to listen, such as `/ip4/0.0.0.0/tcp/60000`.
+            identity: own key; None for a new one.
+            publish_per_second: messages that are published at most: nodes drop what comes in
+                larger bursts.
+            buffer_messages: messages that a subscription keeps for its reader.
+            options: parameters and limits of gossipsub; None for the defaults.
+            ssl_context: trusted certificates for `wss`; None for the system's.
+            random_bytes: source of keys and choices.
+            on_event: called with each `ClientEvent`.
+
+        Raises:
+            InvalidInput: an address that is none, or cannot be dialled.
+            ValueError: a network with RLN, no cluster, no shard, or a number out of range.
+        """
+        if isinstance(network, str):
+            network = find_network(network)
+        if cluster_id is None:
+            if network is None:
+                raise ValueError("`cluster_id` or `network` must say which network this is")
+            cluster_id = network.cluster_id
+        _refuse_rln(cluster_id, network)
+        chosen = frozenset(shards) or (network.all_shards if network else frozenset())
+        if not chosen:
+            raise ValueError("`shards` must name at least one shard")
+        if publish_per_second < 1 or buffer_messages < 1:
+            raise ValueError("`publish_per_second` and `buffer_messages` must be at least 1")
+        self._own = Metadata(cluster_id, chosen)
+        self._addresses = [Multiaddr.parse(text) for text in _listed(addresses)]
+        for address in self._addresses:
+            _ = address.dial_target  # what cannot be dialled is refused here
+        self._listen = [Multiaddr.parse(text) for text in listen]
+        self._ssl_context = ssl_context
+        self._random_bytes = random_bytes
+        self._on_event = on_event
+        self._buffer_messages = buffer_messages
+        if options is None:
+            limit = MAX_MESSAGE_BYTES if network is None else network.max_message_bytes
+            rpc_bytes = max(GossipOptions().rpc_bytes, limit + RPC_ROOM_BYTES)
+            options = GossipOptions(message_bytes=limit, rpc_bytes=rpc_bytes)
+        self._meshes = Meshes(
+            options,
+            publish_per_second=publish_per_second,
+            random=Random(random_bytes(16)),
+            is_valid=_is_message,
+            on_arrived=self._arrived,
+        )
+        self._host = Host(
+            identity or PrivateKey(KeyType.SECP256K1, random_bytes(32)),
+            handlers={
+                RELAY: MessageSink(options.rpc_bytes, self._meshes.take),
+                METADATA: self._answer_metadata,
+            },
+            random_bytes=random_bytes,
+        )
+        self._readers: dict[str, list[_Reader]] = {}
+        self._recent: dict[bytes, None] = {}
+        self._stack = AsyncExitStack()
+        self._tasks: TaskGroup | None = None
+
+    @property
+    def addresses(self) -> list[str]:
+        """Where peers reach this leaf; empty unless it listens."""
+        return [str(address) for address in self._host.listen_addresses]
+
+    @property
+    def peer_id(self) -> PeerId:
+        """Own id."""
+        return self._host.identity.peer_id
+
+    def peers(self, pubsub_topic: str) -> int:
+        """How many peers take messages of a shard."""
+        return self._meshes.peers_of(pubsub_topic)
+
+    async def __aenter__(self) -> RelayLeaf:
+        try:
+            await self._stack.enter_async_context(self._host)
+            self._tasks = await self._stack.enter_async_context(anyio.create_task_group())
+            self._stack.callback(self._tasks.cancel_scope.cancel)
+            for shard in sorted(self._own.shards):
+                assert self._own.cluster_id is not None
+                self._meshes.join(str(PubsubTopic(self._own.cluster_id, shard)))
+            await self._tasks.start(self._meshes.run)
+            for address in self._listen:
+                await self._host.listen(address)
+            for address in self._addresses:
+                self._tasks.start_soon(self._keep, address)
+        except BaseException:
+            await self._stack.aclose()
+            raise
+        return self
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        await self._stack.aclose()  # the block's exception goes on as it is
+
+    async def publish(self, message: WakuMessage, pubsub_topic: str) -> int:
+        """Publish a message; return how many peers it goes to.
+
+        It waits for the first peer of the shard, for its turn (`publish_per_second`), and while
+        every peer is slow.
+
+        Raises:
+            NoPeers: no peer of the shard is connected within half a minute.
+            MessageTooLarge: the message is longer than the network's limit.
+            WrongNetwork: the shard is none of this leaf's.
+        """
+        data = encode_message(message)
+        if not self._meshes.has(pubsub_topic):
+            raise WrongNetwork("relay_publish", detail=f"{pubsub_topic} is no shard of this leaf")
+        if len(data) > self._meshes.options.message_bytes:
+            raise MessageTooLarge("relay_publish", detail=f"a message of {len(data)} bytes")
+        try:
+            with anyio.fail_after(PEERS_S):
+                count = await self._meshes.publish(pubsub_topic, data)
+        except TimeoutError:
+            raise NoPeers(
+                "relay_publish",
+                detail=f"no peer of {pubsub_topic} takes messages for {PEERS_S:.0f} s",
+            ) from None
+        self._deliver(pubsub_topic, message)
+        return count
+
+    @asynccontextmanager
+    async def subscribe(
+        self, pubsub_topic: str, content_topics: Iterable[str] | None = None
+    ) -> AsyncIterator[MemoryObjectReceiveStream[Pushed]]:
+        """Iterate over `Pushed`, own messages too, each once; None for all content topics.
+
+        Raises:
+            WrongNetwork: the shard is none of this leaf's.
+        """
+        if not self._meshes.has(pubsub_topic):
+            raise WrongNetwork("relay_subscribe", detail=f"{pubsub_topic} is no shard of this leaf")
+        inbox: MemoryObjectSendStream[Pushed]
+        outbox: MemoryObjectReceiveStream[Pushed]
+        inbox, outbox = anyio.create_memory_object_stream[Pushed](self._buffer_messages)
+        reader = _Reader(inbox, None if content_topics is None else frozenset(content_topics))
+        with inbox, outbox:
+            readers = self._readers.setdefault(pubsub_topic, [])
+            readers.append(reader)
+            try:
+                yield outbox
+            finally:
+                readers.remove(reader)
+
+    # Messages
+
+    def _arrived(self, topic: str, data: bytes) -> None:
+        self._deliver(topic, decode_message(data))
+
+    def _deliver(self, topic: str, message: WakuMessage) -> None:
+        """Give a message to the readers, unless it came before, maybe in other bytes (T15)."""
+        digest = message_hash(topic, message)
+        if digest in self._recent:
+            return
+        self._recent[digest] = None
+        if len(self._recent) > RECENT:
+            del self._recent[next(iter(self._recent))]
+        for reader in self._readers.get(topic, ()):
+            if reader.content_topics is None or message.content_topic in reader.content_topics:
+                try:
+                    reader.inbox.send_nowait(Pushed(topic, message, digest))
+                except anyio.WouldBlock:
+                    self._on_event(MessageDropped(topic, message.content_topic))
+
+    # Peers
+
+    async def _keep(self, address: Multiaddr) -> None:
+        """Stay connected to a peer; dial it again when the connection ends."""
+        rest_s = FIRST_REST_S
+        while True:
+            begun_s = anyio.current_time()
+            pause_s = rest_s
+            try:
+                await self._serve(await self._host.dial(address, ssl_context=self._ssl_context))
+            except (WrongNetwork, EndpointMissing) as error:
+                reason, pause_s = str(error), MISFIT_REST_S
+            except (Libp2pError, WakuError) as error:
+                reason = str(error)
+            lasted = anyio.current_time() - begun_s > STEADY_S
+            self._on_event(PeerLost(reason, address.peer_id))
+            rest_s = FIRST_REST_S if lasted else min(2 * rest_s, LONGEST_REST_S)
+            await anyio.sleep(pause_s)
+
+    async def _serve(self, link: Link) -> NoReturn:
+        """Check a peer's network, and be in meshes with it until the connection ends.
+
+        Raises:
+            WakuError: another network, no relay, no answer; or why the connection ended.
+        """
+        try:
+            peer = await ServicePeer.greet(
+                link, self._own, timeout_ms=TIMEOUT_MS, random_bytes=self._random_bytes
+            )
+            if RELAY not in peer.info.protocols:
+                raise EndpointMissing("connect", detail=f"{link.peer_id} does not speak {RELAY}")
+        except BaseException:
+            link.close()
+            raise
+        self._on_event(PeerConnected(link.peer_id, peer.info.agent))
+        self._meshes.meet(link)
+        await link.closed.wait()
+        assert link.failure is not None
+        raise NodeUnreachable("relay", detail=str(link.failure), sent=True)
+
+    async def _answer_metadata(self, stream: Stream) -> None:
+        """Say which network this leaf belongs to: nwaku asks, and hangs up otherwise (T12)."""
+        with suppress(InvalidInput):
+            await stream.receive_message(MAX_ANSWER_BYTES)
+        await stream.send_message(encode_metadata(self._own))
+
+
+class _Reader:
+    """One subscription of the application."""
+
+    def __init__(
+        self, inbox: MemoryObjectSendStream[Pushed], content_topics: frozenset[str] | None
+    ) -> None:
+        self.inbox = inbox
+        self.content_topics = content_topics
+
+
+def _refuse_rln(cluster_id: int, network: Network | None) -> None:
+    has_rln = cluster_id == RLN_CLUSTER if network is None else network.rln
+    if has_rln:
+        raise ValueError(
+            f"cluster {cluster_id} has RLN: relay needs a proof for each message, which this "
+            "package cannot make; use LightClient, or a `network` of your own whose `rln` is false"
+        )
+
+
+def _listed(addresses: str | Sequence[str]) -> Sequence[str]:
+    return [addresses] if isinstance(addresses, str) else addresses
+
+
+def _is_message(topic: str, data: bytes) -> bool:
+    try:
+        return bool(decode_message(data).content_topic)
+    except (InvalidInput, ValueError):
+        return False

@@ -1,0 +1,187 @@
+"""Waku's protobuf messages as a service peer reads and writes them: requests in, answers out.
+
+The client's half is `codec`. Every decoder raises `InvalidInput` and nothing else.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from waku.libp2p.errors import InvalidInput
+from waku.models import StorePage, StoreQuery, WakuMessage
+
+from . import waku_libp2p_pb2 as pb
+from .codec import Answer, FilterRequest, from_proto, parse, to_proto
+from .protocols import MAX_CONTENT_TOPICS
+
+if TYPE_CHECKING:
+    from .codec import FilterKind
+
+__all__ = [
+    "FilterAsked",
+    "PushAsked",
+    "decode_filter_request",
+    "decode_light_push",
+    "decode_light_push_2",
+    "decode_peer_exchange_query",
+    "decode_store_query",
+    "encode_answer",
+    "encode_light_push_2_answer",
+    "encode_peer_exchange_answer",
+    "encode_push",
+    "encode_store_answer",
+]
+
+
+@dataclass(frozen=True, slots=True)
+class PushAsked:
+    """A light push; an empty pubsub topic leaves the choice to the service peer."""
+
+    request_id: str
+    pubsub_topic: str
+    message: WakuMessage
+
+
+@dataclass(frozen=True, slots=True)
+class FilterAsked:
+    """A filter request: subscribe, unsubscribe, or ask whether the subscriber is known."""
+
+    request_id: str
+    kind: FilterKind
+    pubsub_topic: str
+    content_topics: tuple[str, ...]
+
+
+def decode_light_push(data: bytes) -> PushAsked:
+    """Read a request of light push v3.
+
+    Raises:
+        InvalidInput: no request, or none with a message.
+    """
+    request = parse(pb.LightpushRequest, data)
+    if not request.HasField("message"):
+        raise InvalidInput("a light push without a message")
+    return PushAsked(request.request_id, request.pubsub_topic, from_proto(request.message))
+
+
+def decode_light_push_2(data: bytes) -> PushAsked:
+    """Read a request of light push v2.
+
+    Raises:
+        InvalidInput: no request, or none with a message.
+    """
+    rpc = parse(pb.PushRPC, data)
+    if not rpc.HasField("request") or not rpc.request.HasField("message"):
+        raise InvalidInput("a light push without a message")
+    return PushAsked(rpc.request_id, rpc.request.pubsub_topic, from_proto(rpc.request.message))
+
+
+def decode_filter_request(data: bytes) -> FilterAsked:
+    """Read a request of filter v2.
+
+    Raises:
+        InvalidInput: no request, or of an unknown kind.
+    """
+    request = parse(pb.FilterSubscribeRequest, data)
+    if request.filter_subscribe_type not in FilterRequest.values():
+        raise InvalidInput(f"a filter request of the kind {request.filter_subscribe_type}")
+    return FilterAsked(
+        request.request_id,
+        request.filter_subscribe_type,
+        request.pubsub_topic,
+        tuple(request.content_topics),
+    )
+
+
+def decode_store_query(data: bytes) -> tuple[str, StoreQuery]:
+    """Read a query of Store v3, and its request id.
+
+    Raises:
+        InvalidInput: no query, more than 100 content topics, a hash or cursor that is not 32 bytes.
+    """
+    request = parse(pb.StoreQueryRequest, data)
+    topics = tuple(dict.fromkeys(request.content_topics))
+    if len(topics) > MAX_CONTENT_TOPICS:  # each is one look into the archive
+        raise InvalidInput(
+            f"a query may name {MAX_CONTENT_TOPICS} content topics (got {len(topics)})"
+        )
+    try:
+        query = StoreQuery(
+            content_topics=topics,
+            pubsub_topic=request.pubsub_topic or None,
+            hashes=tuple(dict.fromkeys(request.message_hashes)),
+            # T16: absent and 0 are the same.
+            start_time_ns=request.time_start or None,
+            end_time_ns=request.time_end or None,
+            include_data=request.include_data,
+            ascending=request.pagination_forward,
+            cursor=request.pagination_cursor or None,
+            page_size=request.pagination_limit or None,
+        )
+    except ValueError as error:
+        raise InvalidInput(str(error)) from error
+    return request.request_id, query
+
+
+def decode_peer_exchange_query(data: bytes) -> int:
+    """Read how many node records a peer asks for.
+
+    Raises:
+        InvalidInput: not a query.
+    """
+    rpc = parse(pb.PeerExchangeRpc, data)
+    if not rpc.HasField("query"):
+        raise InvalidInput("a request of peer exchange without a query")
+    return rpc.query.num_peers
+
+
+def encode_answer(answer: Answer) -> bytes:
+    """An answer of light push v3 or of filter, whose fields are the same."""
+    return pb.LightpushResponse(
+        request_id=answer.request_id,
+        status_code=answer.status,
+        status_desc=answer.text,
+        relay_peer_count=answer.relay_peer_count or None,
+    ).SerializeToString()
+
+
+def encode_light_push_2_answer(request_id: str, *, success: bool, text: str) -> bytes:
+    """An answer of light push v2."""
+    response = pb.PushResponse(is_success=success, info=text)
+    return pb.PushRPC(request_id=request_id, response=response).SerializeToString()
+
+
+def encode_push(pubsub_topic: str, message: WakuMessage) -> bytes:
+    """A message as a filter service pushes it."""
+    return pb.MessagePush(
+        waku_message=to_proto(message), pubsub_topic=pubsub_topic
+    ).SerializeToString()
+
+
+def encode_store_answer(answer: Answer, page: StorePage) -> bytes:
+    """An answer of Store v3; the page is empty where the status is bad."""
+    response = pb.StoreQueryResponse(
+        request_id=answer.request_id,
+        status_code=answer.status,
+        status_desc=answer.text,
+        pagination_cursor=page.cursor,
+    )
+    for entry in page.entries:
+        response.messages.add(
+            message_hash=entry.message_hash,
+            message=None if entry.message is None else to_proto(entry.message),
+            pubsub_topic=entry.pubsub_topic,
+        )
+    return response.SerializeToString()
+
+
+def encode_peer_exchange_answer(answer: Answer, records: Iterable[bytes]) -> bytes:
+    """An answer of peer exchange: its status, and node records."""
+    response = pb.PeerExchangeResponse(
+        peer_infos=[pb.PeerInfo(enr=record) for record in records],
+        status_code=answer.status,
+        status_desc=answer.text,
+    )
+    return pb.PeerExchangeRpc(response=response).SerializeToString()
