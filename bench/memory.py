@@ -21,7 +21,7 @@ from bench.report import Comparison
 from bench.workload import CONTENT_BYTES, traffic
 
 DEFAULT_CAUSAL_HISTORY: Final = 200
-JS_WAKU_MOST: Final = 10_000
+JS_WAKU_MAX_HISTORY: Final = 10_000
 """It keeps each message whole, 0.1 MB: ten times as many would take 10 GB."""
 WARM_UP: Final = 500
 
@@ -31,7 +31,7 @@ def compare_memory(history: int, js_waku: JsWaku | None) -> Comparison:
     command = [sys.executable, "-m", "bench.memory", str(history)]
     ours = int(subprocess.run(command, capture_output=True, text=True, check=True).stdout)
     theirs = None
-    if js_waku is not None and history <= JS_WAKU_MOST:
+    if js_waku is not None and history <= JS_WAKU_MAX_HISTORY:
         theirs = js_waku.memory_bytes(traffic(0, DEFAULT_CAUSAL_HISTORY, history))
     return Comparison(
         f"{history:,} messages",

@@ -28,7 +28,7 @@ CHANNEL_ID: Final = "bench"
 START_MS: Final = 1_700_000_000_000
 BYTES_PER_S: Final = 1_000_000
 STEPS_A_WRITE: Final = 5
-MOST_US: Final = {"none": 2_000, "sqlite": 4_000}
+MAX_US: Final = {"none": 2_000, "sqlite": 4_000}
 """What a message may cost, by where its state goes."""
 
 
@@ -93,15 +93,15 @@ def main() -> int:
     parser.add_argument("--references", type=int, default=900)
     options = parser.parse_args()
     messages, missed = flood(options.messages, options.references), False
-    for state, most_us in MOST_US.items():
+    for state, max_us in MAX_US.items():
         with TemporaryDirectory() as directory:
             cost_us = measure(messages, Path(directory) if state == "sqlite" else None)
-        missed |= cost_us > most_us
+        missed |= cost_us > max_us
         size = len(messages[0])
         share = cost_us / 1e6 * BYTES_PER_S / size
         print(
             f"state {state:6}: {cost_us / 1000:6.2f} ms for a message of {size:,} bytes "
-            f"with {options.references} unknown references (wanted: {most_us / 1000:.0f} ms); "
+            f"with {options.references} unknown references (wanted: {max_us / 1000:.0f} ms); "
             f"{100 * share:.1f} % of a core at 1 MB/s"
         )
     return int(missed)

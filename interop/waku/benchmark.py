@@ -45,7 +45,7 @@ LONGEST_PAUSE_S: Final = 0.2
 the receiver's polling."""
 NUMBER_SIZE: Final = 4
 """Bytes at the begin of each payload."""
-MOST_ROUNDS: Final = 10
+MAX_ROUNDS: Final = 10
 """The network has addresses for these."""
 CONTAINERS: Final = ("sender", "sender's gateway", "receiver", "receiver's gateway", "node")
 """js-waku needs no gateway: it is a Waku node itself."""
@@ -194,7 +194,7 @@ def _asked(arguments: Sequence[str] | None) -> tuple[Plan, int, Path | None]:
     parser.add_argument("--window", type=int, default=plan.window, help="messages under way")
     parser.add_argument("--size", type=int, default=plan.size, help="bytes of a payload")
     parser.add_argument("--seed", type=int, default=plan.seed, help="of payloads and pauses")
-    parser.add_argument("--rounds", type=int, default=3, help=f"of all rows, to {MOST_ROUNDS}")
+    parser.add_argument("--rounds", type=int, default=3, help=f"of all rows, to {MAX_ROUNDS}")
     parser.add_argument("--page", type=Path, help="also write the tables into this page")
     options = vars(parser.parse_args(arguments))
     rounds, page = options.pop("rounds"), options.pop("page")
@@ -202,8 +202,8 @@ def _asked(arguments: Sequence[str] | None) -> tuple[Plan, int, Path | None]:
         parser.error(f"--size is at least {NUMBER_SIZE}: payloads are numbered")
     if min(options["alone"], options["together"]) < 2 or options["window"] < 1:
         parser.error("--alone and --together are at least 2, --window at least 1")
-    if not 1 <= rounds <= MOST_ROUNDS:
-        parser.error(f"--rounds is 1 to {MOST_ROUNDS}")
+    if not 1 <= rounds <= MAX_ROUNDS:
+        parser.error(f"--rounds is 1 to {MAX_ROUNDS}")
     return Plan(**options), rounds, page
 
 

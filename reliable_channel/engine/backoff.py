@@ -7,17 +7,17 @@ class Backoff:
     """Exponential with jitter: each wait lies between half and all of a doubling bound."""
 
     def __init__(
-        self, random: Callable[[], float], *, first_ms: int = 200, most_ms: int = 10_000
+        self, random: Callable[[], float], *, first_ms: int = 200, max_ms: int = 10_000
     ) -> None:
         self._random = random
         self._first_ms = first_ms
-        self._most_ms = most_ms
+        self._max_ms = max_ms
         self._bound_ms = first_ms
 
     def next_s(self) -> float:
         """The next wait, in seconds."""
         bound_ms = self._bound_ms
-        self._bound_ms = min(2 * bound_ms, self._most_ms)
+        self._bound_ms = min(2 * bound_ms, self._max_ms)
         return bound_ms * (0.5 + self._random() / 2) / 1000
 
     def reset(self) -> None:

@@ -131,7 +131,7 @@ class Engine:
         self.unwritten: Final = (
             None
             if archive is None
-            else UnwrittenSteps(archive, Backoff(random.random, first_ms=1_000, most_ms=10_000))
+            else UnwrittenSteps(archive, Backoff(random.random, first_ms=1_000, max_ms=10_000))
         )
         """The steps that wait to be written; None without state."""
         # What was encrypted inside SDS stands encrypted in the log.

@@ -19,7 +19,7 @@ SKEW_MS: Final = 30_000
 LOOKBACKS_MS: Final = (60_000, 600_000, 3_600_000, 86_400_000, 30 * 86_400_000)
 """How far before it was noticed a missing message is looked for, one step further each time."""
 HINT_BYTES: Final = 32
-MOST_AT_ONCE: Final = 500
+MAX_AT_ONCE: Final = 500
 """Missing messages that are looked for in one round: their referrers have their turns,
 so that references to nothing do not hold up all others."""
 REST: Final = 4
@@ -144,8 +144,8 @@ class StoreQueries:
             for plan in self._repairs.plans(now_ms)
             if plan.step.look_at_ms is not None and plan.step.look_at_ms <= now_ms
         ]
-        if len(due) > MOST_AT_ONCE:
-            due = in_turn(due, lambda plan: plan.missing.referrer_id)[:MOST_AT_ONCE]
+        if len(due) > MAX_AT_ONCE:
+            due = in_turn(due, lambda plan: plan.missing.referrer_id)[:MAX_AT_ONCE]
         return due
 
     def _still_missing(self, plans: Sequence[RepairPlan]) -> Sequence[RepairPlan]:

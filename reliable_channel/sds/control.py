@@ -68,9 +68,9 @@ def request_bounds(measured: Measured, copies_sent: int) -> tuple[int, int]:
 
     DIVERGES: LIP 109 has a T_min of 30 s and more; js-waku and nim-sds have 30 s.
     """
-    least_ms = max(0.7, 0.8 * (copies_sent - 1)) * measured.scale_ms
+    min_ms = max(0.7, 0.8 * (copies_sent - 1)) * measured.scale_ms
     lacking = measured.others * measured.loss**copies_sent
-    return round(least_ms), round(least_ms + measured.scale_ms * (1 + lacking))
+    return round(min_ms), round(min_ms + measured.scale_ms * (1 + lacking))
 
 
 def request_again_ms(measured: Measured, attempts: int, longest_ms: int) -> int:
@@ -102,10 +102,10 @@ def feedback_ms(measured: Measured, uniform: float) -> int:
 
 def acknowledge_ms(measured: Measured, uniform: float) -> int:
     """How long after news a sync follows, unless another one comes first."""
-    least_ms = ANSWER_SHARE * measured.scale_ms
+    min_ms = ANSWER_SHARE * measured.scale_ms
     if measured.others == 1:
-        return max(1, round(least_ms))
-    return max(1, round(least_ms) + feedback_ms(measured, uniform))
+        return max(1, round(min_ms))
+    return max(1, round(min_ms) + feedback_ms(measured, uniform))
 
 
 def stage_ms(stage: int, longest_ms: int) -> int:

@@ -16,7 +16,7 @@ from .message import HistoryEntry
 
 NEWEST: Final = 2
 """Of the log, which are referred to in any case."""
-MOST_HEADS: Final = 200
+MAX_HEADS: Final = 200
 REFERRED: Final = 10_000
 ASKED: Final = 20
 HEADS_OF_SYNC: Final = 8
@@ -33,7 +33,7 @@ class Heads(CausalTail):
         limit_bytes: int,
         encode: Callable[[HistoryEntry], bytes],
     ) -> None:
-        super().__init__(log, min(size, MOST_HEADS), limit_bytes, encode)
+        super().__init__(log, min(size, MAX_HEADS), limit_bytes, encode)
         self._heads: OrderedDict[str, None] = OrderedDict()
         """The most recent last."""
         self._referred = RecentIds(REFERRED)

@@ -241,8 +241,8 @@ class MessageLog:
         and then the archive."""
         order, archived = self._order, self._archive is not NO_ARCHIVE
         most = self._window if archived else self.limit
-        most_bytes = min(WINDOW_BYTES, self.limit_bytes) if archived else self.limit_bytes
-        while len(order) > most or (self.size_bytes > most_bytes and len(order) > 1):
+        max_bytes = min(WINDOW_BYTES, self.limit_bytes) if archived else self.limit_bytes
+        while len(order) > most or (self.size_bytes > max_bytes and len(order) > 1):
             if archived:
                 self._archive_oldest()
             else:

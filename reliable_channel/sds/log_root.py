@@ -77,7 +77,7 @@ class LogSums:
         """The second from which on all messages of the log are counted."""
         self.changes = 0
         """How often a message entered the log or was taken out."""
-        self.most_seconds = MAX_SECONDS
+        self.max_seconds = MAX_SECONDS
         self._seconds: list[int] = []
         """Those with a sum, ascending."""
         self._sums: dict[int, _Sum] = {}
@@ -143,8 +143,8 @@ class LogSums:
         count, total = self._sums.get(second, _NOTHING)
         self._sums[second] = count + sign, total + sign * int.from_bytes(key_hash(key))
         del self._before[self._place(second) + 1 :]
-        if len(self._seconds) > self.most_seconds:
-            self.forget_until(self._seconds[self.most_seconds // 10] * SECOND_MS)
+        if len(self._seconds) > self.max_seconds:
+            self.forget_until(self._seconds[self.max_seconds // 10] * SECOND_MS)
 
     def _place(self, second: int) -> int:
         return bisect_left(self._seconds, second)

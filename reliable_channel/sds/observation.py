@@ -78,8 +78,8 @@ class Delays:
         deviation = median(abs(sample - middle) for sample in self._samples)
         trips = sorted(self._round_trips)
         trip_ms = trips[len(trips) // 4] if trips else None
-        most_ms = SCALE_BOUNDS_MS[1] if trip_ms is None else PLAUSIBLE_SHARE * trip_ms
-        if not 0 <= middle <= most_ms:
+        max_ms = SCALE_BOUNDS_MS[1] if trip_ms is None else PLAUSIBLE_SHARE * trip_ms
+        if not 0 <= middle <= max_ms:
             # The clocks disagree. Delays that vary as much as these start near nothing.
             middle = 2 * deviation if trip_ms is None else trip_ms / 2
         measured = middle + 2 * deviation
@@ -87,8 +87,8 @@ class Delays:
         mixed = (measured * count + PRIOR_SCALE_MS * PRIOR_WEIGHT) / (count + PRIOR_WEIGHT)
         if count >= SAMPLES // 2:
             mixed = measured
-        least_ms, most_scale_ms = SCALE_BOUNDS_MS
-        self.scale_ms = min(max(mixed, least_ms), most_scale_ms)
+        min_ms, max_scale_ms = SCALE_BOUNDS_MS
+        self.scale_ms = min(max(mixed, min_ms), max_scale_ms)
 
 
 class Losses:

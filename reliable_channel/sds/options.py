@@ -208,11 +208,11 @@ class SdsOptions:
         return self.possibly_acknowledged_retry_interval_ms or 2 * self.retry_interval_ms
 
 
-def check_order(least_name: str, least: int, name: str, value: int) -> None:
+def check_order(min_name: str, least: int, name: str, value: int) -> None:
     """Check two options of which one must not be below the other.
 
     Raises:
         ValueError: it is.
     """
     if value < least:
-        raise ValueError(f"`{name}` must be at least `{least_name}`, {least} (got {value})")
+        raise ValueError(f"`{name}` must be at least `{min_name}`, {least} (got {value})")

@@ -100,7 +100,7 @@ class ChannelState:
         self.reconciliation: Reconciliation | None = None
         """Where the channel tunes itself, and its dialect has fields for it."""
         if tuner is not None and not profile.refers_to_syncs:
-            self.log.sums.most_seconds = RECONCILED_SECONDS
+            self.log.sums.max_seconds = RECONCILED_SECONDS
             self.reconciliation = Reconciliation(
                 sender_id, self.log, tuner.observations, tuner.random, self.held
             )

@@ -176,11 +176,11 @@ class Tuner:
     def _t_req(
         self, participant_id: str, message_id: str, now_ms: int, options: RepairOptions
     ) -> int:
-        least_ms, most_ms = control.request_bounds(
+        min_ms, max_ms = control.request_bounds(
             self.observations.measured(), self.observations.copies()
         )
-        most_ms = max(1, min(most_ms, options.t_max_ms))
-        bounded = replace(options, t_min_ms=min(least_ms, most_ms), t_max_ms=most_ms)
+        max_ms = max(1, min(max_ms, options.t_max_ms))
+        bounded = replace(options, t_min_ms=min(min_ms, max_ms), t_max_ms=max_ms)
         return self._family.t_req(participant_id, message_id, now_ms, bounded)
 
     def again_ms(self, attempts: int) -> int:

@@ -12,7 +12,7 @@ PATIENCE_S: Final = 15.0
 """How long an own message may take to come back; ten times what polling and a slow node need."""
 MAX_PATIENCE_S: Final = 600.0
 """Patience doubles up to this while reviving does not help."""
-LEAST_UNHEARD: Final = 2
+MIN_UNHEARD: Final = 2
 """Own messages that must be missing: one may have been dropped as a repetition."""
 WATCHED: Final = 16
 """Own messages that are watched at a time, the oldest; more prove nothing more."""
@@ -49,7 +49,7 @@ class Hearing:
         own = sum(digest in self._unheard for digest in message_hashes)
         if own:
             self._gives_back = True
-        elif late >= LEAST_UNHEARD:
+        elif late >= MIN_UNHEARD:
             self._gives_back = False
         self._unheard.clear()
         self._patience_s, self.revivals = PATIENCE_S, 0
@@ -57,10 +57,10 @@ class Hearing:
 
     def deaf_for_s(self, now_s: float) -> float | None:
         """How long nothing has come, where that means deaf; else None."""
-        if not self._gives_back or len(self._unheard) < LEAST_UNHEARD:
+        if not self._gives_back or len(self._unheard) < MIN_UNHEARD:
             return None
         since_s = list(self._unheard.values())
-        late = now_s - since_s[LEAST_UNHEARD - 1] >= self._patience_s
+        late = now_s - since_s[MIN_UNHEARD - 1] >= self._patience_s
         return now_s - since_s[0] if late else None
 
     @property

@@ -97,13 +97,13 @@ class Reassembly:
         self,
         now_s: Callable[[], float],
         *,
-        most_bytes: int = MAX_BYTES,
-        most_messages: int = MAX_MESSAGES,
+        max_bytes: int = MAX_BYTES,
+        max_messages: int = MAX_MESSAGES,
         expires_s: float = EXPIRES_S,
     ) -> None:
         self._now_s = now_s
-        self._most_bytes = most_bytes
-        self._most_messages = most_messages
+        self._max_bytes = max_bytes
+        self._max_messages = max_messages
         self._expires_s = expires_s
         self._partial: OrderedDict[tuple[str, bytes], _Partial] = OrderedDict()
         self.held_bytes = 0
@@ -130,7 +130,7 @@ class Reassembly:
         if len(partial.parts) == partial.count:
             self._drop(key)
             return b"".join(partial.parts[index] for index in range(partial.count))
-        while self.held_bytes > self._most_bytes or len(self._partial) > self._most_messages:
+        while self.held_bytes > self._max_bytes or len(self._partial) > self._max_messages:
             self._give_up(next(iter(self._partial)))
         return None
 

@@ -15,7 +15,7 @@ import httpx
 import pytest
 
 from reliable_channel import ChannelOptions, MessageReceived
-from reliable_channel.engine.store_queries import MOST_AT_ONCE
+from reliable_channel.engine.store_queries import MAX_AT_ONCE
 from reliable_channel.events import TransportDegraded
 from reliable_channel.sds.message import HistoryEntry
 from reliable_channel.transport import MemoryNetwork, Received, StoreUnavailable
@@ -156,7 +156,7 @@ async def test_references_to_nothing_do_not_hold_up_the_search_for_an_honest_mes
         alice.publish(alice.write("h1", hint))
         await told.until(lambda: len(ids(told.events)) == 2, within_s=30)
         assert ids(told.events) == ["h0", "h1"]
-        assert library.hashes_asked.index(missed.message_hash) < MOST_AT_ONCE
+        assert library.hashes_asked.index(missed.message_hash) < MAX_AT_ONCE
 
 
 class Slow(Library):

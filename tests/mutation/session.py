@@ -18,7 +18,7 @@ SURVIVED: Final = 1
 ENDLESS: Final = 2
 ROOM: Final = 20
 """So many times the steps of the tests without a defect are allowed with one."""
-LEAST_STEPS: Final = 100_000
+MIN_STEPS: Final = 100_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,7 +63,7 @@ class Session:
             tests = reached.get(target.key(mutant.function), {})
             items = [item for item in session.items if item.nodeid in tests]
             items.sort(key=lambda item: tests[item.nodeid])
-            steps = max(LEAST_STEPS, ROOM * sum(tests.values()))
+            steps = max(MIN_STEPS, ROOM * sum(tests.values()))
             killed = bool(items) and _survives(target, mutant, items, steps) != SURVIVED
             self.verdicts.append(Verdict(target, mutant, killed, len(items)))
             print(self.verdicts[-1], flush=True)
@@ -112,17 +112,17 @@ def _reached(
     return reached
 
 
-def _survives(target: Target, mutant: Mutant, items: Sequence[pytest.Item], most_steps: int) -> int:
+def _survives(target: Target, mutant: Mutant, items: Sequence[pytest.Item], max_steps: int) -> int:
     if (child := os.fork()) == 0:
-        _run_with(target, mutant, items, most_steps)
+        _run_with(target, mutant, items, max_steps)
     _, status = os.waitpid(child, 0)
     return os.waitstatus_to_exitcode(status)
 
 
 def _run_with(
-    target: Target, mutant: Mutant, items: Sequence[pytest.Item], most_steps: int
+    target: Target, mutant: Mutant, items: Sequence[pytest.Item], max_steps: int
 ) -> NoReturn:
-    left = most_steps
+    left = max_steps
 
     def step(key: str) -> None:
         nonlocal left

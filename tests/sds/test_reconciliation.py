@@ -19,7 +19,7 @@ Loses = Callable[[int, int], bool]
 class Member:
     def __init__(self, name: str, numbers: Iterable[int], others: int) -> None:
         self.log = MessageLog(1_000_000)
-        self.log.sums.most_seconds = 50_000
+        self.log.sums.max_seconds = 50_000
         observations = Observations()
         observations.heard, observations.delays.scale_ms = others, 100
         random = Random(name).random

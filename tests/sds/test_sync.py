@@ -55,7 +55,7 @@ def count_syncs(rule: Rule, participants: int, duration_ms: int, seed: int) -> i
 
 @pytest.mark.conformance("JS-SYNC-1", "JS-SYNC-3")
 @pytest.mark.parametrize(
-    ("heard", "least_ms", "most_ms"),
+    ("heard", "min_ms", "max_ms"),
     [
         (Heard.START, 24_000, 36_000),
         (Heard.SYNC, 24_000, 36_000),
@@ -66,8 +66,8 @@ def count_syncs(rule: Rule, participants: int, duration_ms: int, seed: int) -> i
 )
 @settings(derandomize=True)
 @given(draw=st.floats(0, 1, exclude_max=True))
-def test_a_dead_time_then_a_draw(heard: Heard, least_ms: int, most_ms: int, draw: float) -> None:
-    assert least_ms <= SuppressedSchedule(INTERVAL_MS, lambda: draw).delay_ms(heard) <= most_ms
+def test_a_dead_time_then_a_draw(heard: Heard, min_ms: int, max_ms: int, draw: float) -> None:
+    assert min_ms <= SuppressedSchedule(INTERVAL_MS, lambda: draw).delay_ms(heard) <= max_ms
 
 
 def test_the_draw_is_skewed_towards_the_end() -> None:
@@ -78,7 +78,7 @@ def test_the_draw_is_skewed_towards_the_end() -> None:
 
 
 @pytest.mark.parametrize(
-    ("heard", "most_ms"),
+    ("heard", "max_ms"),
     [
         (Heard.START, 30_000),
         (Heard.SYNC, 30_000),
@@ -86,9 +86,9 @@ def test_the_draw_is_skewed_towards_the_end() -> None:
         (Heard.OWN_SYNC, 60_000),
     ],
 )
-def test_js_wakus_draw_is_uniform_from_zero(heard: Heard, most_ms: int) -> None:
+def test_js_wakus_draw_is_uniform_from_zero(heard: Heard, max_ms: int) -> None:
     assert JsWakuSchedule(INTERVAL_MS, lambda: 0.0).delay_ms(heard) == 0
-    assert JsWakuSchedule(INTERVAL_MS, lambda: 0.5).delay_ms(heard) == most_ms // 2
+    assert JsWakuSchedule(INTERVAL_MS, lambda: 0.5).delay_ms(heard) == max_ms // 2
 
 
 # -- a group of timers -----------------------------------------------------------------------------

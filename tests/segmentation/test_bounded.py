@@ -27,7 +27,7 @@ MIB = 1024 * KIB
 LIMITS = ReassemblyLimits(max_buffered_bytes=4 * MIB, max_sender_buffered_bytes=2 * MIB)
 TINY_BYTES = SET_OVERHEAD_BYTES + SEGMENT_OVERHEAD_BYTES + 1
 """What `half` takes with its payload of a byte."""
-MOST_TINY = LIMITS.max_sender_buffered_bytes // TINY_BYTES
+MAX_TINY = LIMITS.max_sender_buffered_bytes // TINY_BYTES
 HONEST = random.Random(5).randbytes(MIB)
 HONEST_HASH = payload_hash(HONEST)
 SEGMENTS = Segmenter(NIM_SEGMENTATION).split(HONEST)
@@ -122,7 +122,7 @@ def test_a_hundred_thousand_half_finished_sets_of_one_sender() -> None:
                 assert (outcome.reason, outcome.sender_id) == (SetDropReason.EVICTED, "mallory")
                 told += 1
     assert within_limits(reassembler)
-    assert told == 100_000 - MOST_TINY
+    assert told == 100_000 - MAX_TINY
     for data in SEGMENTS[10:]:
         outcomes += reassembler.receive("alice", data, 100_000)
     assert outcomes[-1] == PayloadReassembled(HONEST, HONEST_HASH, "alice")

@@ -150,7 +150,7 @@ def test_parts_of_two_messages_and_of_two_senders_do_not_mix() -> None:
 
 
 def test_memory_is_bounded_and_the_oldest_makes_room() -> None:
-    reassembly = Reassembly(Clock(), most_bytes=10 * (PART_COST_BYTES + 100), most_messages=5)
+    reassembly = Reassembly(Clock(), max_bytes=10 * (PART_COST_BYTES + 100), max_messages=5)
     hashes = [bytes([number]) * 32 for number in range(20)]
     for message in hashes:
         reassembly.add("flooder", Frame(TAG, message, 0, 2, bytes(100)))

@@ -98,7 +98,7 @@ class EmbeddedNode:
         self.listen_addresses = options.listen_addresses
         self.clients: Final = Clients(
             peer_id=self.peer_id,
-            cache_capacity=max(options.cache_capacity, relay.least_capacity),
+            cache_capacity=max(options.cache_capacity, relay.min_capacity),
             max_clients=options.max_clients,
             idle_s=options.client_idle_s,
             now_ns=options.now_ns,

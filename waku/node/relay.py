@@ -24,7 +24,7 @@ class Relay:
         shard_of: the pubsub topic of a content topic, None if there is none (static sharding).
     """
 
-    least_capacity: ClassVar[int] = 0
+    min_capacity: ClassVar[int] = 0
     """Unread messages that a client's cache has room for, under all options."""
 
     def __init__(

@@ -90,7 +90,7 @@ class GoWakuRelay(Relay):
     While any client has 1,000 unread messages, nothing is stored, pushed or cached.
     """
 
-    least_capacity = UNREAD_LIMIT
+    min_capacity = UNREAD_LIMIT
 
     def __init__(
         self,

@@ -15,7 +15,7 @@ from .check import nobody
 from .findings import SETTLE_MS, Finding
 from .journals import journal_files, participants
 from .promises import not_judged, reasons
-from .verdict import MOST_FINDINGS, SetAside, Verdict
+from .verdict import MAX_FINDINGS, SetAside, Verdict
 
 
 def read_facts(
@@ -119,7 +119,7 @@ def _load(
 def _first(found: DataFrame) -> list[Finding]:
     """Of each audit the first findings."""
     by = Window.partitionBy("audit").orderBy(*Finding._fields)
-    rows = found.withColumn("place", F.row_number().over(by)).where(F.col("place") <= MOST_FINDINGS)
+    rows = found.withColumn("place", F.row_number().over(by)).where(F.col("place") <= MAX_FINDINGS)
     return sorted(Finding(*row) for row in rows.select(*Finding._fields).collect())
 
 

@@ -12,7 +12,7 @@ from typing import Final
 from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F
 
-from .clocks import APART, MOST_OFFSET_MS
+from .clocks import APART, MAX_OFFSET_MS
 from .findings import NOBODY_HAS_IT, Audit
 from .promises import ANOTHER_MESSAGE, LOST, NEVER, NO_JOURNAL_KNOWS, NOT_SENT
 from .schemas import FACTS, FINDING
@@ -362,7 +362,7 @@ def clocks_apart(facts: DataFrame) -> DataFrame:
     detail = F.format_string(APART.replace("{}", "%d"), *numbers)
     return (
         certain_offsets(facts)
-        .where(F.abs("ahead_ms") > MOST_OFFSET_MS)
+        .where(F.abs("ahead_ms") > MAX_OFFSET_MS)
         .join(last, ["channel_id", "participant_id"])
         .select("channel_id", "participant_id", "last.*", *numbers, F.lit("").alias("message_id"))
         .transform(lambda found: _findings(found, Audit.CLOCK, detail))

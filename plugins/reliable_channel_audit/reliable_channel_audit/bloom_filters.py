@@ -31,9 +31,9 @@ from .lines import Line
 
 EVERY_MS: Final = 10_000
 """The first filter in so long a time is looked at."""
-MOST_HAD: Final = 100
+MAX_HAD: Final = 100
 """Ids that were there, tested in a filter."""
-MOST_LATER: Final = 100
+MAX_LATER: Final = 100
 """Ids of the channel that came only afterwards, tested in a filter."""
 DRAWN: Final = 100
 """Ids of nobody, tested in a filter."""
@@ -116,8 +116,8 @@ class Newest:
         places = [self._places[each] for each in known]
         last = max((self._places[each] for each in known if each not in self._own), default=-1)
         window = range(least, max(places, default=-1) + 1)
-        named = places[-MOST_HAD // 2 :]
-        drawn = random.sample(window, min(len(window), MOST_HAD - len(named)))
+        named = places[-MAX_HAD // 2 :]
+        drawn = random.sample(window, min(len(window), MAX_HAD - len(named)))
         ids = (self._ids[place % self._capacity] for place in (*named, *drawn) if place in window)
         return [
             each
@@ -134,7 +134,7 @@ class LookedAt:
         self.set_bits = set_bits(words)
         self.had = self.lacking = self.absent = self.false_positives = 0
         self._words = words
-        self._room = MOST_LATER
+        self._room = MAX_LATER
 
     def must_have(self, message_ids: Sequence[str]) -> list[str]:
         """Test ids that were there; return those that it lacks."""

@@ -17,7 +17,7 @@ from .facts import Dispatch, Lag
 from .findings import Audit, Finding
 from .replay import Life
 
-MOST_OFFSET_MS: Final = 5_000
+MAX_OFFSET_MS: Final = 5_000
 """A clock may be so far from those of most others."""
 APART: Final = "the clock is {} ms ahead of most others, {} to {}"
 """How a finding tells of one that is not."""
@@ -72,7 +72,7 @@ def clocks_apart(
     last = {life[:2]: life for life in sorted(lives)}
     for whose, life in last.items():
         offset = offsets.get(whose)
-        if offset is not None and abs(offset.certain_ms) > MOST_OFFSET_MS:
+        if offset is not None and abs(offset.certain_ms) > MAX_OFFSET_MS:
             detail = APART.format(*offset)
             yield Finding(Audit.CLOCK.value, *life[:3], "", life.until_ms, detail)
 

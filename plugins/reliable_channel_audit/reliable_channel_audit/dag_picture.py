@@ -10,11 +10,11 @@ from typing import Final
 from .dag import Said, direct
 from .plots import COLOURS
 
-MOST_DRAWN: Final = 60
+MAX_DRAWN: Final = 60
 """Messages in a picture; of more than that it would show nothing."""
 _STEP, _LANE, _TOP, _RADIUS = 22, 46, 26, 5
 _LETTER: Final = 7
-_MOST_LETTERS: Final = 24
+_MAX_LETTERS: Final = 24
 _TICK: Final = 10
 """Messages from one time on the axis to the next."""
 
@@ -105,7 +105,7 @@ def _times(said: Sequence[Said], at: dict[str, tuple[int, int]], bottom: int) ->
 
 
 def _short(sender_id: str) -> str:
-    cut = sender_id if len(sender_id) <= _MOST_LETTERS else f"{sender_id[: _MOST_LETTERS - 1]}…"
+    cut = sender_id if len(sender_id) <= _MAX_LETTERS else f"{sender_id[: _MAX_LETTERS - 1]}…"
     return escape(cut)
 
 

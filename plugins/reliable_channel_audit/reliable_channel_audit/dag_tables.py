@@ -10,7 +10,7 @@ from pyspark.sql import functions as F
 
 from .audits import MESSAGE
 from .dag import Said, places
-from .dag_picture import MOST_DRAWN
+from .dag_picture import MAX_DRAWN
 from .schemas import PLACE, SAID
 from .sources.batches import arrow_schema, batches
 
@@ -70,14 +70,14 @@ def shape(nodes: DataFrame) -> DataFrame:
 
 
 def window(said: DataFrame, begin_ms: int = 0, end_ms: int = 2**63 - 1) -> list[Said]:
-    """The last `MOST_DRAWN` messages between two times, in log order; of the channel in which most
+    """The last `MAX_DRAWN` messages between two times, in log order; of the channel in which most
     was said then."""
     there = union(said).where(F.col("at_ms").between(begin_ms, end_ms)).persist()
     counts = there.groupBy("channel_id").count().orderBy(F.desc("count"), "channel_id")
     rows = (
         there.join(counts.limit(1), "channel_id", "left_semi")
         .orderBy(F.desc("lamport_timestamp"), F.desc("message_id"))
-        .limit(MOST_DRAWN)
+        .limit(MAX_DRAWN)
         .collect()
     )
     there.unpersist()

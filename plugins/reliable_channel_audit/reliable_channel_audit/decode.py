@@ -23,7 +23,7 @@ _SPEC: Final = SpecCodec()
 _NIM: Final = NimCodec()
 _KINDS: Final[dict[MessageKind | None, str]] = {kind: kind.value for kind in MessageKind}
 _LAMPORT, _CONTENT, _ERROR = map(MESSAGE.names.index, ("lamport_timestamp", "content", "error"))
-MOST_LAMPORT: Final = 2**63 - 1
+MAX_LAMPORT: Final = 2**63 - 1
 Row = tuple[Any, ...]
 
 
@@ -106,7 +106,7 @@ def _row(payload: bytes | Unopened | None, blooms: bool) -> Row:
     except CodecError as error:
         return _failed(str(error))
     lamport_timestamp = row[_LAMPORT]
-    if lamport_timestamp is not None and lamport_timestamp > MOST_LAMPORT:
+    if lamport_timestamp is not None and lamport_timestamp > MAX_LAMPORT:
         return _failed(f"lamport_timestamp {lamport_timestamp} does not fit 64 bits with a sign")
     return row
 

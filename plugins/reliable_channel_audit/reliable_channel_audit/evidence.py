@@ -16,9 +16,9 @@ from .lines import LOGGED, WIRE_IN, WIRE_OUT, Line
 
 AROUND: Final = 2
 """Lines before and after a step that are shown with it."""
-MOST_STEPS: Final = 500
+MAX_STEPS: Final = 500
 """Of one message; a message that is repaired without end has more."""
-MOST_TEXT: Final = 200
+MAX_TEXT: Final = 200
 """Characters of a line that are shown."""
 SHORTEST_ID: Final = 8
 """So much of an id names a message."""
@@ -45,7 +45,7 @@ def lives_of(group: Iterable[Participant], message_ids: Collection[str]) -> dict
         for noted in lived(*whose, participant.paths):
             for message_id in _about(noted.line, wanted):
                 steps = found[message_id]
-                if len(steps) < MOST_STEPS:
+                if len(steps) < MAX_STEPS:
                     at_ms, what = noted.line.at_ms or 0, _what(noted.line)
                     place = noted.path, noted.number
                     steps.append(Step(message_id, at_ms, whose[1], *place, what))
@@ -97,7 +97,7 @@ def lines_around(path: str, number: int) -> list[str]:
     near = islice((each for each in texts if each[0] >= first), 2 * AROUND + 1)
     return [
         f"{at}: {text.record if isinstance(text, Line) else text.decode(errors='replace').strip()}"[
-            :MOST_TEXT
+            :MAX_TEXT
         ]
         for at, text in near
         if at <= number + AROUND

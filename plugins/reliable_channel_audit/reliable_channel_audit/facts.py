@@ -25,7 +25,7 @@ from .verdict import SetAside
 
 LAGS_OF_A_SENDER: Final = 16
 """So many messages of each sender are looked at, those with the least hashes."""
-MOST_LAGS: Final = Limits().participants
+MAX_LAGS: Final = Limits().participants
 """Senders whose clock is looked at by one participant, those that came first."""
 
 
@@ -269,7 +269,7 @@ class _Life:
             return
         lags = self._lags.get(message.sender_id)
         if lags is None:
-            if len(self._lags) >= MOST_LAGS:
+            if len(self._lags) >= MAX_LAGS:
                 return
             lags = self._lags[message.sender_id] = []
         place = -int.from_bytes(message_hash[:8])

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from py4j.java_gateway import JavaGateway
     from pyspark import SparkConf
 
-JAVA_AT_LEAST: Final = 17
+MIN_JAVA: Final = 17
 _LOGGING: Final = Path(__file__).with_name("log4j2.properties")
 _HARMLESS: Final = "WARNING: Using incubator modules: jdk.incubator.vector"
 """Java says so whenever Spark 4 starts, before anybody could configure it."""
@@ -37,7 +37,7 @@ def java_version(java: str | None = None) -> int:
     home = os.environ.get("JAVA_HOME")
     java = java or (str(Path(home, "bin", "java")) if home else shutil.which("java"))
     how = (
-        f"install Java {JAVA_AT_LEAST} or 21 (Debian: apt install openjdk-17-jre-headless) "
+        f"install Java {MIN_JAVA} or 21 (Debian: apt install openjdk-17-jre-headless) "
         "or set JAVA_HOME"
     )
     if java is None:
@@ -49,7 +49,7 @@ def java_version(java: str | None = None) -> int:
     found = re.search(r'version "(?:1\.)?(\d+)', told.stderr)
     if found is None:
         raise SparkUnavailable(f"{java} does not say which version it is: {how}")
-    if int(found[1]) < JAVA_AT_LEAST:
+    if int(found[1]) < MIN_JAVA:
         raise SparkUnavailable(f"{java} is Java {found[1]}, which Spark 4 cannot use: {how}")
     return int(found[1])
 

@@ -12,14 +12,14 @@ from reliable_channel.sds.message import Message
 
 from .lines import WIRE_IN, Line
 
-MOST_FILL: Final = 0.99
+MAX_FILL: Final = 0.99
 """Of the bits of a bloom filter: one with all of them acknowledges whatever was sent. At its
 capacity half of them are set; js-waku, which never empties its filter, comes here after some 70,000
 messages."""
-MOST_SENDERS: Final = 1_000
+MAX_SENDERS: Final = 1_000
 """So many names are told apart, those that came first: a name costs whoever makes it up nothing,
 and what came first tells when it began. Those after them are counted as one."""
-OTHERS: Final = f"others, after the first {MOST_SENDERS:,} names"
+OTHERS: Final = f"others, after the first {MAX_SENDERS:,} names"
 DISHONEST: Final = frozenset(
     reason.value
     for reason in (
@@ -60,7 +60,7 @@ class Names:
     def known_as(self, sender_id: str) -> str:
         """The name, quoted; or what it is counted as."""
         name = f"{sender_id!r:.80}" if sender_id else "somebody without a name"
-        if name not in self._known and len(self._known) >= MOST_SENDERS:
+        if name not in self._known and len(self._known) >= MAX_SENDERS:
             return OTHERS
         self._known.add(name)
         return name
@@ -88,7 +88,7 @@ class Misbehaviour:
             case "message_forged":
                 self.note(sender_id, "took the id of another message", message_id, at_ms)
             case event if event == WIRE_IN and message is not None and message.bloom_filter:
-                if _fill(message.bloom_filter) > MOST_FILL:
+                if _fill(message.bloom_filter) > MAX_FILL:
                     what = "a bloom filter that has everything"
                     self.note(message.sender_id, what, message.message_id, at_ms)
 

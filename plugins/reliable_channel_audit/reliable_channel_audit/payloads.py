@@ -32,7 +32,7 @@ from reliable_channel.segmentation import (
 from .schemas import BYTES, PAYLOAD
 from .sources.batches import arrow_schema, batches, rows_of
 
-MOST_NAMED: Final = 10
+MAX_NAMED: Final = 10
 """Missing segments that an error tells by number."""
 _WHERE: Final = ("channel_id", "sender_id", "payload_hash")
 _WHAT: Final = ("lamport_timestamp", "message_id", "content")
@@ -137,5 +137,5 @@ def _messages(tokens: Sequence[Any]) -> tuple[list[str], int]:
 
 def _missing(begun: SegmentSet) -> str:
     absent = [n for n in range(begun.data_segment_count) if n not in begun.chunks]
-    named = ", ".join(map(str, absent[:MOST_NAMED])) + (", ..." if absent[MOST_NAMED:] else "")
+    named = ", ".join(map(str, absent[:MAX_NAMED])) + (", ..." if absent[MAX_NAMED:] else "")
     return f"incomplete: of {begun.data_segment_count} segments {len(absent)} are missing, {named}"

@@ -22,7 +22,7 @@ from .findings import SETTLE_MS, Audit, Finding, Heard, Judged, Orphan
 from .journals import Noted, settings
 from .lines import OPENED, SET_ASIDE, Line
 from .log_order import Landed, LogOrder
-from .misbehaviour import MOST_SENDERS, Misbehaviour
+from .misbehaviour import MAX_SENDERS, Misbehaviour
 from .reception import TAKEN, Reception
 
 BACK_MS: Final = 1_000
@@ -252,7 +252,7 @@ class Replay:
         self._cases[Audit.MEMBERS] += 1
         if line.outcome not in _HEARD:
             return
-        if message.sender_id in self._heard or len(self._heard) < MOST_SENDERS:
+        if message.sender_id in self._heard or len(self._heard) < MAX_SENDERS:
             self._heard[message.sender_id] += 1
         self._cases[Audit.CLOCK] += 1
         self._hints(message, at_ms)

@@ -22,7 +22,7 @@ from .schemas import FINDING
 from .sources.batches import arrow_schema
 from .verdict import NO_CASE, Value, Verdict
 
-MOST_ROWS: Final = 200
+MAX_ROWS: Final = 200
 """Of a table, on the page; the Parquet files have all."""
 TIMES: Final = {"at_ms": "since", "opened_ms": "joined", "owed_from_ms": "wants from"}
 """Columns that are times, which the page gives in UTC."""
@@ -104,7 +104,7 @@ def write_report(
         progress(figure.title.lower())
         values = figure.of(facts).toArrow()
         pq.write_table(values, directory / f"{figure.name}.parquet")
-        first = [tuple(row.values()) for row in values.slice(0, MOST_ROWS).to_pylist()]
+        first = [tuple(row.values()) for row in values.slice(0, MAX_ROWS).to_pylist()]
         drawn = _delays(facts) if figure.of is figures.delivery_by_way else ""
         sections.append(_section(figure.title, figure.about, values.column_names, first, drawn))
     if said is not None:
@@ -146,15 +146,15 @@ def _findings(found: Verdict) -> Iterator[str]:
         rows = [tuple(each[1:]) for each in found.findings if each.audit == audit.value]
         if rows:
             columns = ["channel", "participant", "log", "message", "at_ms", "what"]
-            about = f"The first {min(len(rows), MOST_ROWS)} of {found.broken[audit.value]:,}."
-            yield _section(f"Broken: {PROMISES[audit]}", about, columns, rows[:MOST_ROWS])
+            about = f"The first {min(len(rows), MAX_ROWS)} of {found.broken[audit.value]:,}."
+            yield _section(f"Broken: {PROMISES[audit]}", about, columns, rows[:MAX_ROWS])
 
 
 def _set_aside(found: Verdict) -> Iterator[str]:
     if found.set_aside:
         columns = ["file", "why", "lines", "first line"]
         about = "What could not be read. All else was judged."
-        yield _section("Set aside", about, columns, [tuple(e) for e in found.set_aside][:MOST_ROWS])
+        yield _section("Set aside", about, columns, [tuple(e) for e in found.set_aside][:MAX_ROWS])
 
 
 def _section(
@@ -200,7 +200,7 @@ def _dag(said: DataFrame, directory: Path, begin_ms: int, end_ms: int) -> str:
             "the chosen time, each in its sender's lane, in log order; a ring is around what "
             "nobody shown refers to. References that others imply are left out."
         )
-    first = [tuple(row.values()) for row in shape.slice(0, MOST_ROWS).to_pylist()]
+    first = [tuple(row.values()) for row in shape.slice(0, MAX_ROWS).to_pylist()]
     picture = draw_dag(drawn) if drawn else "<p>Nothing was said in the chosen time.</p>"
     return _section("The causal DAG", about, shape.column_names, first, picture)
 

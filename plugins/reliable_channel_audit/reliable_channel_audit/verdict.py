@@ -10,7 +10,7 @@ from typing import Final, NamedTuple
 
 from .findings import ESSENTIAL, Audit, Finding, severity
 
-MOST_FINDINGS: Final = 1_000
+MAX_FINDINGS: Final = 1_000
 """So many findings of an audit are told one by one; all are counted."""
 
 
@@ -59,7 +59,7 @@ class Verdict:
     broken: dict[str, int] = field(default_factory=dict)
     """How often each promise was broken, by audit."""
     findings: list[Finding] = field(default_factory=list)
-    """Of each audit the first ones, at most `MOST_FINDINGS`."""
+    """Of each audit the first ones, at most `MAX_FINDINGS`."""
     set_aside: list[SetAside] = field(default_factory=list)
 
     @property
@@ -102,6 +102,6 @@ def counted(findings: list[Finding]) -> tuple[dict[str, int], list[Finding]]:
     first = []
     for each in sorted(findings):
         broken[each.audit] += 1
-        if broken[each.audit] <= MOST_FINDINGS:
+        if broken[each.audit] <= MAX_FINDINGS:
             first.append(each)
     return dict(broken), first

@@ -347,7 +347,7 @@ def test_parts_make_the_messages_that_were_cut(messages: list[bytes], size: int)
 
 
 def test_messages_that_never_end_are_bounded() -> None:
-    joiner = Joiner(most_bytes=1_000)
+    joiner = Joiner(max_bytes=1_000)
     for number in range(20):
         node = Name.parse(f"/{number}")
         assert joiner.take(PublicationReceived(node, 1, 1, bytes([BEGINS]) + bytes(300))) is None

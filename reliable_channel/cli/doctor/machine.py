@@ -23,7 +23,7 @@ OTHER_VARIABLES: Final = (
     "RELIABLE_CHANNEL_TRACE_PLUGINS",
     FILE_VARIABLE,
 )
-LEAST_FREE_BYTES: Final = 100_000_000
+MIN_FREE_BYTES: Final = 100_000_000
 OTHERS_MAY_READ: Final = 0o077
 
 
@@ -138,7 +138,7 @@ def _examine_directory(findings: Findings, path: Path) -> None:
             "this user may not write here",
             "change its owner or mode, or give another path with --state",
         )
-    if (free := shutil.disk_usage(directory).free) < LEAST_FREE_BYTES:
+    if (free := shutil.disk_usage(directory).free) < MIN_FREE_BYTES:
         findings.add(
             "warning",
             "state.disk",

@@ -82,7 +82,7 @@ def test_a_directory_that_cannot_be_written(path: Path, monkeypatch: pytest.Monk
 
 
 def test_a_disk_that_is_nearly_full(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(machine, "LEAST_FREE_BYTES", 10**18)
+    monkeypatch.setattr(machine, "MIN_FREE_BYTES", 10**18)
     assert "make room" in named(examined(path), "state.disk", "warning").advice
 
 

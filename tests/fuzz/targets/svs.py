@@ -88,7 +88,7 @@ def _channel(data: bytes) -> None:
 
 def _publications(data: bytes) -> None:
     """Parts of two nodes: bounded, and a message after them arrives as it was sent."""
-    joiner = Joiner(most_bytes=PARTS_BYTES)
+    joiner = Joiner(max_bytes=PARTS_BYTES)
     wrapping = Wrapping(WakuSettings("/fuzz/1/channel/proto"))
     for number, part in enumerate(records(data)):
         node = NODES[len(part) & 1]

@@ -15,7 +15,7 @@ from reliable_channel.sds.nim_bloom import NIM_BLOOM
 from reliable_channel_audit.bloom_filters import (
     DRAWN,
     EVERY_MS,
-    MOST_LATER,
+    MAX_LATER,
     Bloom,
     BloomReview,
     LookedAt,
@@ -78,14 +78,14 @@ def test_a_filter_that_has_what_it_must() -> None:
     journal = Journal(10_000)
     journal.came(*ids("before", 1_000))
     journal.went(journal.made("own", ids("before", 1_000)[-20:]))
-    journal.came(*ids("after", MOST_LATER + 50))
+    journal.came(*ids("after", MAX_LATER + 50))
     assert journal.findings() == []
     (bloom,) = journal.blooms
     layout = BloomParameters(10_000).layout
     assert (bloom.message_id, bloom.at_ms, bloom.error_rate) == ("own", EVERY_MS, 0.001)
     assert (bloom.bit_count, bloom.hash_count) == (layout.bit_count, layout.hash_count)
     assert 9_000 < bloom.set_bits < 10_000
-    assert (bloom.lacking, bloom.absent) == (0, DRAWN + MOST_LATER)
+    assert (bloom.lacking, bloom.absent) == (0, DRAWN + MAX_LATER)
     assert bloom.had == 100
     assert (bloom.false_positives, bloom.is_new) == (0, False)
 
@@ -99,7 +99,7 @@ def test_too_full_a_filter_is_wrong_as_often_as_its_fill_says() -> None:
     journal.filter = full
     for number in range(20):
         journal.went(journal.made(f"own{number}", []))
-        journal.came(*ids(f"after{number}-", MOST_LATER))
+        journal.came(*ids(f"after{number}-", MAX_LATER))
     journal.findings()
     expected = sum(
         each.absent * (each.set_bits / each.bit_count) ** each.hash_count for each in journal.blooms

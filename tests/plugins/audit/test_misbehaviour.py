@@ -7,7 +7,7 @@ import json
 from reliable_channel.sds.message import Message
 from reliable_channel_audit.journals import Noted
 from reliable_channel_audit.lines import Line
-from reliable_channel_audit.misbehaviour import MOST_SENDERS, OTHERS, Misbehaviour
+from reliable_channel_audit.misbehaviour import MAX_SENDERS, OTHERS, Misbehaviour
 from reliable_channel_audit.replay import Replay
 
 WHOSE = ("general", "alice", 0)
@@ -30,19 +30,19 @@ def test_deeds_are_counted_by_name() -> None:
 
 def test_after_many_names_the_others_are_counted_as_one() -> None:
     deeds = Misbehaviour(WHOSE)
-    for at_ms in range(MOST_SENDERS + 500):
+    for at_ms in range(MAX_SENDERS + 500):
         deeds.add(refused(f"mallory-{at_ms}"), None, at_ms)
     deeds.add(refused("mallory-0"), None, 9_999)
     told = {deed.sender: (deed.at_ms, deed.times) for deed in deeds}
-    assert len(told) == MOST_SENDERS + 1
+    assert len(told) == MAX_SENDERS + 1
     assert told["'mallory-0'"] == (0, 2)
-    assert told[OTHERS] == (MOST_SENDERS, 500)
+    assert told[OTHERS] == (MAX_SENDERS, 500)
 
 
 def test_so_it_is_with_those_that_were_heard() -> None:
     replay = Replay(*WHOSE)
-    for number in range(MOST_SENDERS + 500):
+    for number in range(MAX_SENDERS + 500):
         line = Line("wire_in", at_ms=0, outcome="delivered")
         message = Message(f"mallory-{number}", f"m{number}", "general", 1)
         replay.add(Noted("path", number, 0, line), message)
-    assert len(list(replay.heard())) == MOST_SENDERS
+    assert len(list(replay.heard())) == MAX_SENDERS

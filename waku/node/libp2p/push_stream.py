@@ -151,11 +151,11 @@ class Pusher:
         await stream.send(self._take(1))
         stream.end()
 
-    def _take(self, most_bytes: int) -> bytes:
+    def _take(self, max_bytes: int) -> bytes:
         """The oldest message, and those behind it that fit."""
         taken = [self._queue.popleft()]
         size_bytes = len(taken[0])
-        while self._queue and size_bytes + len(self._queue[0]) <= most_bytes:
+        while self._queue and size_bytes + len(self._queue[0]) <= max_bytes:
             taken.append(self._queue.popleft())
             size_bytes += len(taken[-1])
         self.queued_bytes -= size_bytes

@@ -21,11 +21,11 @@ if TYPE_CHECKING:
     from ..evidence import Evidence
     from ..verdict import Verdict
 
-MOST_NAMES: Final = 10
+MAX_NAMES: Final = 10
 """So many participants without a journal are named."""
-MOST_EVIDENCE: Final = 3
+MAX_EVIDENCE: Final = 3
 """Of so many findings, the worst, the evidence is printed."""
-MOST_EVIDENCE_IN_JSON: Final = 20
+MAX_EVIDENCE_IN_JSON: Final = 20
 LONG_ID: Final = re.compile(r"\b([0-9a-f]{10})[0-9a-f]{54}\b")
 
 
@@ -63,7 +63,7 @@ def check(
             paths, settle_ms=settle_ms, progress=lambda participant: progress.advance(task)
         )
     if as_json:
-        shown = [each.to_dict() for each in _worst(verdict, paths, MOST_EVIDENCE_IN_JSON)]
+        shown = [each.to_dict() for each in _worst(verdict, paths, MAX_EVIDENCE_IN_JSON)]
         values = json.loads(verdict.to_json()) | {"evidence": shown}
         out.print_json(json.dumps(values), ensure_ascii=True)
     else:
@@ -111,12 +111,12 @@ def _tell_worst(verdict: "Verdict", paths: list[Path]) -> None:
     """Print the evidence of the worst findings, and the command that shows it again."""
     from ..evidence import show
 
-    for each in _worst(verdict, paths, MOST_EVIDENCE):
+    for each in _worst(verdict, paths, MAX_EVIDENCE):
         finding = each.finding
         place = f" ({each.path}:{each.line})" if each.path else ""
         _say("")
         _say(f"{finding.audit} at {finding.participant_id}: {finding.detail}{place}", style="bold")
-        for step in each.life[:MOST_NAMES]:
+        for step in each.life[:MAX_NAMES]:
             _say(f"  {show(step)}")
         for where, lines in each.around.items():
             _say(f"  around {where}", style="dim")
@@ -162,7 +162,7 @@ def tell(verdict: "Verdict") -> None:
             times = verdict.broken[audit.value]
             at = f"{first.participant_id}: {first.message_id} {first.detail}"
             _say(f"BROKEN  {PROMISES[audit]}: {times} times, first at {at}", style="red")
-    for channel_id, name in verdict.without_journal[:MOST_NAMES]:
+    for channel_id, name in verdict.without_journal[:MAX_NAMES]:
         _say(f"{name} was heard in {channel_id} and left no journal", style="yellow")
     if verdict.on_the_way:
         _say(f"not due yet: {verdict.on_the_way} deliveries were on their way at the end")

@@ -48,7 +48,7 @@ LAG_MS: Final = 60_000
 """Nodes refuse what is stamped more than 20 s off, and hear from each other some time later."""
 FIRST_NS: Final = 1
 """0 means no beginning to a node; then it could not be told which range a message is in."""
-MOST_NS: Final = 2**63 - 1
+MAX_NS: Final = 2**63 - 1
 
 
 class StoreUnreadable(ReliableChannelError):
@@ -63,7 +63,7 @@ class Wanted:
     content_topics: tuple[str, ...] = ()
     pubsub_topic: str | None = None
     start_ns: int = FIRST_NS
-    end_ns: int = MOST_NS
+    end_ns: int = MAX_NS
     partitions: int = 4
     lag_ms: int = LAG_MS
     batch_ms: int | None = None
@@ -84,7 +84,7 @@ class Wanted:
             topics,
             options.get("pubsub_topic"),
             whole(options, "start_ns", FIRST_NS, at_least=0),
-            whole(options, "end_ns", MOST_NS, at_least=0),
+            whole(options, "end_ns", MAX_NS, at_least=0),
             whole(options, "partitions", 4),
             whole(options, "lag_ms", LAG_MS, at_least=0),
             whole(options, "batch_ms", None),

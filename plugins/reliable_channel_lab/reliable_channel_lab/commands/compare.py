@@ -81,7 +81,7 @@ def compare(
     for sync, reason in absent.items():
         warn(f"{sync} is left out: {reason}")
     todo = [cell for cell in cells if _sync_of(cell) not in absent]
-    terms = Terms(most_receives=QUICK_RECEIVES if which == FEW else FULL_RECEIVES)
+    terms = Terms(max_receives=QUICK_RECEIVES if which == FEW else FULL_RECEIVES)
     # The smallest first: whoever interrupts it has the most of it then.
     tasks = sorted(todo, key=lambda cell: cell.participants)
     done = spread(partial(_run, terms=terms), tasks, jobs=jobs, stopped=stop.is_set)

@@ -131,8 +131,8 @@ class Application:
         longest = max(self._payload_bytes, int(share * share * self._habits.payload_bytes))
         return f"{self._name} writes {self._written}".encode().ljust(longest, b".")
 
-    def _delay_ms(self, most_ms: int) -> int:
-        return int(self._random() * most_ms)
+    def _delay_ms(self, max_ms: int) -> int:
+        return int(self._random() * max_ms)
 
     def _plan(self, in_ms: int, action: Callable[..., None], *arguments: Any) -> None:
         if self._process is not None:

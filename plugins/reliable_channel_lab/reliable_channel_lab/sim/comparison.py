@@ -48,7 +48,7 @@ class Variant:
     store: bool
     options: Mapping[str, Any] = field(default_factory=dict)
     """Of the channel, beside the defaults."""
-    most_participants: int | None = None
+    max_participants: int | None = None
     """It is not run with more."""
     why: str = ""
     """Not."""
@@ -222,7 +222,7 @@ def run_cell(cell: Cell, make: MakeSyncCore, terms: Terms | None = None) -> Figu
     """Run a cell. What the workload is depends on scenario, size and seed alone, so that it is the
     same for all variants and at any loss."""
     variant = ALL_VARIANTS[cell.variant]
-    most = variant.most_participants
+    most = variant.max_participants
     if most is not None and cell.participants > most:
         return Figure(cell, None, f"{cell.variant}: {variant.why}")
     random = Random(f"{cell.scenario} {cell.participants} {cell.seed} workload")

@@ -33,7 +33,7 @@ from .scenario import (
 SECOND_MS: Final = 1_000
 MINUTE_MS: Final = 60_000
 HOUR_MS: Final = 3_600_000
-MOST_SEGMENTS: Final = 180
+MAX_SEGMENTS: Final = 180
 
 ATTACKS: Final = tuple(each for each in Attack if each is not Attack.FALSE_DIFFERENCE)
 """All but that on those who tune themselves (`self_tuning.py`), so that seeds stay what they are.
@@ -200,7 +200,7 @@ def _habits(draw: Draw, scenario: Scenario) -> Habits:
         confirm_interval_ms=draw.one_of((0, 0, 10 * SECOND_MS, MINUTE_MS)),
     )
     # Messages refer to the newest 200: what a group writes at once should not be more.
-    if draw.chance(0.3) and (most := min(12, MOST_SEGMENTS // writes)) > 1:
+    if draw.chance(0.3) and (most := min(12, MAX_SEGMENTS // writes)) > 1:
         size = draw.one_of((200, 1_000))
         habits = replace(
             habits,

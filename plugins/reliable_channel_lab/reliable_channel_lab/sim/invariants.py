@@ -440,9 +440,9 @@ class Watch(Observer[SdsProtocol]):
             return
         for message_id, due_ms in planned.items() - self._planned.items():
             if core.options.self_tuning:
-                most_ms = now_ms + core.options.repair.t_max_ms
-                if not now_ms < due_ms <= most_ms:
-                    detail = f"planned for {due_ms}, at {now_ms}; at most {most_ms}"
+                max_ms = now_ms + core.options.repair.t_max_ms
+                if not now_ms < due_ms <= max_ms:
+                    detail = f"planned for {due_ms}, at {now_ms}; at most {max_ms}"
                     self._violated("T_req keeps its bounds", message_id, detail)
                 continue
             right_ms = spec_t_req(self.name, message_id, now_ms, core.options.repair)

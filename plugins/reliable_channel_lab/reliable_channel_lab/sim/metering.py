@@ -52,11 +52,11 @@ class TooMuchWork(Exception):
 class Meter:
     """Sees a run, of one channel or of several, one after the other or side by side."""
 
-    def __init__(self, *, most_receives: int | None = None) -> None:
+    def __init__(self, *, max_receives: int | None = None) -> None:
         self.phase = Phase.JOINING
         self.busy_ms = self.idle_ms = 0
         self.different_logs = 0
-        self._most_receives = most_receives
+        self._max_receives = max_receives
         self._receives = self._messages = self._due = 0
         self._delivered = self._repeated = 0
         self._latencies, self._notices, self._acknowledgements = (array("q") for _ in range(3))
@@ -154,8 +154,8 @@ class Meter:
             TooMuchWork: it is one more than there may be.
         """
         self._receives += 1
-        if self._most_receives is not None and self._receives > self._most_receives:
-            raise TooMuchWork(f"more than {self._most_receives:,} messages given to cores")
+        if self._max_receives is not None and self._receives > self._max_receives:
+            raise TooMuchWork(f"more than {self._max_receives:,} messages given to cores")
 
     def count_sent(self, outgoing: Outgoing) -> None:
         """A message is out."""

@@ -52,7 +52,7 @@ def draw_ms(latency: Latency, random: Random) -> int:
     share = uniform = random.random()
     for _ in range(latency.skew - 1):
         share *= uniform
-    return latency.least_ms + int(share * (latency.most_ms - latency.least_ms + 1))
+    return latency.min_ms + int(share * (latency.max_ms - latency.min_ms + 1))
 
 
 class Network:

@@ -17,11 +17,11 @@ PUBLISH_MS: Final = 5
 
 @dataclass(frozen=True, slots=True)
 class Latency:
-    """How long something takes: `least_ms` to `most_ms`, drawn as a uniform number to the power
+    """How long something takes: `min_ms` to `max_ms`, drawn as a uniform number to the power
     of `skew`, so that with a high skew most are short and some reorder everything."""
 
-    least_ms: int
-    most_ms: int
+    min_ms: int
+    max_ms: int
     skew: int = 1
 
 
@@ -365,7 +365,7 @@ def _plain(pairs: Iterable[tuple[str, Any]]) -> dict[str, Any]:
     simple: dict[str, Any] = {}
     for name, value in pairs:
         if isinstance(value, Latency):
-            simple[name] = [value.least_ms, value.most_ms, value.skew]
+            simple[name] = [value.min_ms, value.max_ms, value.skew]
         else:
             simple[name] = value.value if isinstance(value, Enum) else value
     return simple

@@ -19,7 +19,7 @@ from .scenario import (
 )
 from .simulation import Simulation
 
-MOST_RUNS: Final = 400
+MAX_RUNS: Final = 400
 """After so many the smallest scenario found is small enough."""
 
 _HABITS: Final = (
@@ -40,7 +40,7 @@ def shrink(
     invariant: str,
     *,
     breaks: Callable[[Scenario], str | None] | None = None,
-    most_runs: int = MOST_RUNS,
+    max_runs: int = MAX_RUNS,
 ) -> Scenario:
     """The smallest scenario found that breaks `invariant` as `scenario` does; `breaks` says which
     invariant a scenario breaks."""
@@ -49,9 +49,9 @@ def shrink(
     while improved:
         improved = False
         for smaller in _smaller(found):
-            if most_runs <= 0:
+            if max_runs <= 0:
                 return found
-            most_runs -= 1
+            max_runs -= 1
             if broken_by(smaller) == invariant:
                 found, improved = smaller, True
                 break

@@ -33,7 +33,7 @@ OFTEN_CHECKED: Final = 100
 """In a larger group only once, at the end."""
 LOOK_EVERY_MS: Final = 5_000
 """After the faults, this often is looked whether all is quiet."""
-MOST_BYTES: Final = 1_000_000
+MAX_BYTES: Final = 1_000_000
 """Of a payload."""
 EQUAL: Final = "in the end all logs are equal"
 NOTICED: Final = "a log that differs is noticed"
@@ -194,7 +194,7 @@ class Simulation:
         messages, and what they know of the others then begins anew.
         """
         began_ms = self.timeline.now_ms
-        self._run(self.scenario.conditions.latency.most_ms)  # what is on its way may disturb yet
+        self._run(self.scenario.conditions.latency.max_ms)  # what is on its way may disturb yet
         while True:
             self._wait_until_quiet(began_ms + self._settle_within_ms)
             took_ms = self.timeline.now_ms - began_ms
@@ -398,7 +398,7 @@ def channel_options(habits: Habits) -> ChannelOptions:
     return ChannelOptions(
         segmentation=habits.segmentation,
         segment_size_bytes=habits.segment_bytes,
-        max_payload_bytes=MOST_BYTES,
+        max_payload_bytes=MAX_BYTES,
         rate_limit_enabled=habits.budget > 0,
         rate_limit_messages_per_epoch=habits.budget,
         rate_limit_epoch_period_s=habits.epoch_s,

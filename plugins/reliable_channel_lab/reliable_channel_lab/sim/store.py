@@ -11,7 +11,7 @@ from .network import STORE, Packet, draw_ms, packet
 from .scenario import StoreConditions
 from .timeline import Timeline
 
-MOST_SKEW_MS: Final = 20_000
+MAX_SKEW_MS: Final = 20_000
 """A message whose timestamp is further from Store's own time is not kept: nwaku's archive."""
 
 
@@ -35,7 +35,7 @@ class Store:
     def hear(self, arrived: Packet) -> None:
         """Keep a message."""
         skew_ms = abs(arrived.timestamp_ms - self._timeline.now_ms)
-        if self.is_away or not arrived.is_stored or skew_ms > MOST_SKEW_MS:
+        if self.is_away or not arrived.is_stored or skew_ms > MAX_SKEW_MS:
             return
         if arrived.message_hash in self._by_hash:
             return

@@ -46,7 +46,7 @@ class Terms:
     payload_bytes: int = 100
     patience_ms: int = PATIENCE_MS
     idle_ms: int = IDLE_MS
-    most_receives: int | None = None
+    max_receives: int | None = None
     is_mended: bool = True
     """Whether a group that does not get there in that time is given a good network."""
     options: ChannelOptions = field(default_factory=ChannelOptions)
@@ -63,7 +63,7 @@ def run_trial(
     """Run the channels of a community, a scenario each, and return the figures of all together.
 
     Raises:
-        TooMuchWork: the cores were given more than `terms.most_receives` messages.
+        TooMuchWork: the cores were given more than `terms.max_receives` messages.
     """
     return metered(scenarios, make_core, terms).measures()
 
@@ -77,7 +77,7 @@ def metered(
         TooMuchWork: as `run_trial`.
     """
     terms = terms or Terms()
-    meter = Meter(most_receives=terms.most_receives)
+    meter = Meter(max_receives=terms.max_receives)
     for scenario in scenarios:
         # Channels share nothing but the network, which has room for all: one after the other.
         meter.phase = Phase.JOINING

@@ -16,7 +16,7 @@ from .kinds import KINDS
 from .questions import Question, read_question
 from .runs import Run
 
-MOST_RUNS: Final = 1_000_000
+MAX_RUNS: Final = 1_000_000
 
 
 @dataclass(frozen=True)
@@ -107,8 +107,8 @@ def _experiment(name: str, table: Mapping[str, Any]) -> Experiment:
     size = count
     for values in grid.values():
         size *= len(values)
-    if size > MOST_RUNS:
-        raise ValueError(f"{where} has {size} runs; allowed are at most {MOST_RUNS}")
+    if size > MAX_RUNS:
+        raise ValueError(f"{where} has {size} runs; allowed are at most {MAX_RUNS}")
     experiment = Experiment(name, KINDS[kind], grid, range(first, first + count))
     try:
         _ = experiment.runs  # so that a mistake is named before anything runs

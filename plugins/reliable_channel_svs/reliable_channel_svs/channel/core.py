@@ -120,7 +120,7 @@ class SvsCore:
         """Broadcast an own message again ahead of its time; return False where it is acknowledged,
         or was sent as often as may be."""
         own = self._state.own.waiting.get(message_id)
-        if own is None or own.attempts > self._state.own.most_attempts:
+        if own is None or own.attempts > self._state.own.max_attempts:
             return False
         return self._state.send_again(OutgoingKind.RETRY, own.place)
 
@@ -217,7 +217,7 @@ class SvsCore:
 
     def _retry(self, message_id: str) -> None:
         own = self._state.own.waiting[message_id]
-        if own.attempts <= self._state.own.most_attempts and self._state.send_again(
+        if own.attempts <= self._state.own.max_attempts and self._state.send_again(
             OutgoingKind.RETRY, own.place
         ):
             self._state.counters.retries += 1

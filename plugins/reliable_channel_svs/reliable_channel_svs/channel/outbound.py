@@ -31,7 +31,7 @@ class Outbound:
 
     def __init__(self, recorder: Recorder, *, limit: int, interval_ms: int, attempts: int) -> None:
         self._recorder, self._interval_ms = recorder, interval_ms
-        self.limit, self.most_attempts = limit, attempts
+        self.limit, self.max_attempts = limit, attempts
         self.waiting: OrderedDict[str, OwnMessage] = OrderedDict()
         self._timers: Timers[str] = Timers()
 

@@ -13,7 +13,7 @@ BEGINS: Final = 1
 ENDS: Final = 2
 MAX_MESSAGE_BYTES: Final = 1024 * 1024 + 128
 """The longest `max_message_bytes`, and what stands beside the payload."""
-MOST_BYTES: Final = 16 * 1024 * 1024
+MAX_BYTES: Final = 16 * 1024 * 1024
 """Parts that wait for the rest of their messages; then the message that began first is given
 up."""
 
@@ -37,8 +37,8 @@ def cut(message: bytes, size: int) -> list[bytes]:
 class Joiner:
     """Joins the parts of each node's messages, bounded in memory."""
 
-    def __init__(self, most_bytes: int = MOST_BYTES) -> None:
-        self._most_bytes = most_bytes
+    def __init__(self, max_bytes: int = MAX_BYTES) -> None:
+        self._max_bytes = max_bytes
         self._begun: OrderedDict[object, bytearray] = OrderedDict()
         self.held_bytes = 0
         self.given_up = 0
@@ -61,7 +61,7 @@ class Joiner:
             self._give_up(stream)
         elif flags & ENDS:
             return self._drop(stream)
-        while self.held_bytes > self._most_bytes:
+        while self.held_bytes > self._max_bytes:
             self._give_up(next(iter(self._begun)))
         return None
 

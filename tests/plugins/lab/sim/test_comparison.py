@@ -163,16 +163,16 @@ def test_mvds_makes_no_use_of_store() -> None:
 
 
 def test_what_mvds_does_not_take_is_not_run() -> None:
-    assert VARIANTS["MVDS"].most_participants == MAX_PEERS + 1
+    assert VARIANTS["MVDS"].max_participants == MAX_PEERS + 1
     figure = run_cell(Cell("group", MAX_PEERS + 2, 0.0, "MVDS", 1), make)
     assert (figure.measures, figure.not_run) == (None, "MVDS: it takes at most 65 participants")
 
 
 def test_what_is_too_much_work_is_stopped_and_says_so() -> None:
     cell = Cell("group", 5, 0.2, "SVS", 1)
-    figure = run_cell(cell, make, Terms(most_receives=100))
+    figure = run_cell(cell, make, Terms(max_receives=100))
     assert figure == Figure(cell, None, "stopped: more than 100 messages given to cores")
-    assert run_cell(cell, make, Terms(most_receives=100_000)).measures is not None
+    assert run_cell(cell, make, Terms(max_receives=100_000)).measures is not None
     assert issubclass(TooMuchWork, Exception)
 
 
