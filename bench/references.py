@@ -63,7 +63,7 @@ def measure(messages: Sequence[bytes], directory: Path | None) -> float:
         now_ms=now_ms,
         random=Random(1).random,
         recorder=recorder,
-        options=SdsOptions(repair=RepairOptions(asks_when_told=True)),
+        options=SdsOptions(repair=RepairOptions(repair_on_demand=True)),
         **arguments,
     )
     repairs = Repairs(core, both, now_ms=now_ms, retrieve_frequency_ms=10_000, has_store=True)

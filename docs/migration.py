@@ -3,7 +3,7 @@
 from itertools import groupby
 from pathlib import Path
 
-from reliable_channel._moved import MOVED
+from reliable_channel._moved import MOVED, RENAMED
 
 PAGE = Path(__file__).with_name("migration-0.2.md")
 BEGIN, END = "<!-- names -->\n", "<!-- end of names -->\n"
@@ -16,6 +16,8 @@ def page() -> str:
     lines = ["| from `reliable_channel` to | names |", "|---|---|"]
     for home, names in groupby(sorted(MOVED, key=lambda name: (MOVED[name], name)), MOVED.get):
         lines.append(f"| `reliable_channel.{home}` | {', '.join(f'`{name}`' for name in names)} |")
+    lines += ["", "| 0.1 | 0.2 |", "|---|---|"]
+    lines += [f"| `{old}` | `{new}` |" for old, new in sorted(RENAMED.items())]
     return before + BEGIN + "".join(f"{line}\n" for line in lines) + END + after
 
 

@@ -67,6 +67,12 @@ MOVED: Final = {
 }
 """Names that were in `reliable_channel` itself, and the module in it that has them."""
 
+RENAMED: Final = {
+    "SyncSetting": "CoreContext",
+    "asks_when_told": "repair_on_demand",
+}
+"""Names in the modules of `reliable_channel`, also of keywords, and those of today."""
+
 
 def advice(name: str) -> str:
     """Where a name is now, as an error text."""

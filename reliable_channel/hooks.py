@@ -93,7 +93,7 @@ class Hooks:
         """Register sync protocols by name: `register("mvds", "my_package.core:MvdsCore")`.
 
         Registered is a function that returns a `SyncCore` (`sync_core.py` is its contract). It runs
-        each time a channel with `sync=` of the name is opened; it is offered `setting`, must not
+        each time a channel with `sync=` of the name is opened; it is offered `context`, must not
         block and do no I/O, like the core itself.
         """
 

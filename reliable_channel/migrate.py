@@ -10,10 +10,11 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
-from ._moved import MOVED
+from ._moved import MOVED, RENAMED
 
 ROOT = "reliable_channel"
 BLOCKING = "BlockingReliableChannel"
+_Node = ast.stmt | ast.expr | ast.alias
 
 
 def migrated(source: str) -> str:
@@ -23,7 +24,7 @@ def migrated(source: str) -> str:
         SyntaxError: it is not Python.
     """
     tree = ast.parse(source)
-    edits: list[tuple[ast.stmt | ast.expr, str]] = [*_imports(tree), *_attributes(tree)]
+    edits: list[tuple[_Node, str]] = [*_imports(tree), *_attributes(tree), *_renames(tree)]
     lines = [line.encode() for line in source.splitlines(keepends=True)]
     for node, text in sorted(edits, key=lambda edit: _start(edit[0]), reverse=True):
         assert node.end_lineno is not None
@@ -33,7 +34,7 @@ def migrated(source: str) -> str:
     return b"".join(lines).decode()
 
 
-def _start(node: ast.stmt | ast.expr) -> tuple[int, int]:
+def _start(node: _Node) -> tuple[int, int]:
     return node.lineno, node.col_offset
 
 
@@ -81,6 +82,23 @@ def _calls_of_sync(tree: ast.AST) -> Iterator[tuple[ast.expr, str]]:
                 attr="sync",
             ):
                 yield node, f"{ROOT}.{BLOCKING}"
+
+
+def _renames(tree: ast.AST) -> Iterator[tuple[_Node, str]]:
+    """Names of `RENAMED` that are imported from modules of `reliable_channel`, and their uses."""
+    imported = [
+        alias
+        for node in ast.walk(tree)
+        if isinstance(node, ast.ImportFrom) and (node.module or "").startswith(f"{ROOT}.")
+        for alias in node.names
+        if alias.name in RENAMED
+    ]
+    for alias in imported:
+        yield alias, RENAMED[alias.name] + (f" as {alias.asname}" if alias.asname else "")
+    names = {alias.name for alias in imported if alias.asname is None}
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Name) and node.id in names:
+            yield node, RENAMED[node.id]
 
 
 def _is_used(tree: ast.AST, name: str) -> bool:

@@ -9,7 +9,7 @@ from .hooks import hookspec
 
 if TYPE_CHECKING:
     from .events import Event
-    from .sync_core import SyncSetting
+    from .sync_core import CoreContext
     from .transport import WakuSettings
 
 
@@ -38,7 +38,7 @@ class OldHooks:
         """Return the encryption of a URL, or None."""
 
     @hookspec(warn_on_impl=_until("make_sync_core", "register_sync_cores"))
-    def make_sync_core(self, protocol: str, setting: "SyncSetting") -> Any:
+    def make_sync_core(self, protocol: str, setting: "CoreContext") -> Any:
         """Return the core of a sync protocol, or None."""
 
     @hookspec(warn_on_impl=_until("make_repair_policy", "register_repair_policies"))

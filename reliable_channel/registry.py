@@ -51,7 +51,7 @@ STATE_STORES: Final = Kind(
 )
 ENCRYPTIONS: Final = Kind("encryption", "register_encryptions", _CHANNEL, True, "make_encryption")
 SYNC_CORES: Final = Kind(
-    "sync core", "register_sync_cores", ("setting",), old_hook="make_sync_core"
+    "sync core", "register_sync_cores", ("context",), old_hook="make_sync_core"
 )
 WIRE_PROFILES: Final = Kind("wire profile", "register_wire_profiles", old_hook="make_wire_profile")
 REPAIR_POLICIES: Final = Kind(
@@ -151,7 +151,8 @@ class Registration:
         maybe = Contract(lambda value: value is None or contract.fits(value), *contract[1:])
         function = cast("Callable[..., object]", self.value)
         call = Call(self.plugin, self.kind.old_hook, function, parameters(function)[0])
-        return call.guarded(maybe, (ValueError,), **{"name": given, "protocol": given, **offered})
+        old = {"name": given, "protocol": given, "setting": offered.get("context")}
+        return call.guarded(maybe, (ValueError,), **{**old, **offered})
 
     def _check_parameters(self, function: Callable[..., object]) -> None:
         if lacking := parameters(function)[1].difference(self.kind.offers):

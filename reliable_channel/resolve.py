@@ -28,7 +28,7 @@ from .registry import (
 )
 from .sds.profile import WireProfile
 from .state.base import StateStore
-from .sync_core import SyncCore, SyncSetting
+from .sync_core import CoreContext, SyncCore
 from .transport.base import Transport
 from .transport.settings import WakuSettings
 from .wire_profile import guarded_wire_profile
@@ -77,7 +77,7 @@ def make_encryption(registry: Registry, url: str, channel_id: str, sender_id: st
     return encryption
 
 
-def make_sync_core(registry: Registry, protocol: str, setting: SyncSetting) -> SyncCore:
+def make_sync_core(registry: Registry, protocol: str, context: CoreContext) -> SyncCore:
     """Return a core of a sync protocol.
 
     Raises:
@@ -85,7 +85,7 @@ def make_sync_core(registry: Registry, protocol: str, setting: SyncSetting) -> S
         ValueError: the name is unknown.
     """
     core: SyncCore = _provided(
-        registry, SYNC_CORES, "sync", protocol, instance(SyncCore), setting=setting
+        registry, SYNC_CORES, "sync", protocol, instance(SyncCore), context=context
     )[1]
     return core
 

@@ -3,30 +3,30 @@
 from dataclasses import replace
 
 from .sds.protocol import SdsProtocol
-from .sync_core import SyncSetting
+from .sync_core import CoreContext
 
 
-def sds_core(setting: SyncSetting) -> SdsProtocol:
+def sds_core(context: CoreContext) -> SdsProtocol:
     """Return a core of SDS for a channel."""
-    options = setting.options.sds_options()
+    options = context.options.sds_options()
     return SdsProtocol(
-        setting.channel_id,
-        setting.sender_id,
-        now_ms=setting.now_ms,
-        random=setting.random,
+        context.channel_id,
+        context.sender_id,
+        now_ms=context.now_ms,
+        random=context.random,
         options=replace(
             options,
-            retry_policy=setting.policies.retry,
+            retry_policy=context.policies.retry,
             repair=replace(
                 options.repair,
-                asks_when_told=setting.asks_when_told,
-                cache_durably=options.repair.cache_durably or not setting.has_store,
+                repair_on_demand=context.repair_on_demand,
+                cache_durably=options.repair.cache_durably or not context.has_store,
             ),
         ),
-        profile=setting.options.profile,
-        id_function=setting.policies.id_function,
-        signing=setting.signing,
-        require_signatures=setting.require_signatures,
-        recorder=setting.recorder,
-        archive=setting.archive,
+        profile=context.options.profile,
+        id_function=context.policies.id_function,
+        signing=context.signing,
+        require_signatures=context.require_signatures,
+        recorder=context.recorder,
+        archive=context.archive,
     )

@@ -28,6 +28,7 @@ __all__ = [
     "NO_RECORDER",
     "Arrival",
     "Changes",
+    "CoreContext",
     "LogArchive",
     "LogEntry",
     "MessageLog",
@@ -42,7 +43,6 @@ __all__ = [
     "SdsEvent",
     "SdsStatistics",
     "SyncCore",
-    "SyncSetting",
     "Table",
     "Tables",
     "Value",
@@ -51,8 +51,8 @@ __all__ = [
 
 
 @dataclass(frozen=True, slots=True)
-class SyncSetting:
-    """The place that a core is made for."""
+class CoreContext:
+    """What a channel gives to the core that it opens."""
 
     channel_id: str
     sender_id: str
@@ -67,9 +67,8 @@ class SyncSetting:
     signing: Signing | None = None
     require_signatures: bool = False
     policies: Policies = field(default_factory=Policies)
-    asks_when_told: bool = False
-    """Whether the channel says from when on participants are asked for what is missing
-    (`SyncCore.wanted`)."""
+    repair_on_demand: bool = False
+    """Whether repair requests wait until the channel calls `SyncCore.ask_participants`."""
     has_store: bool = True
     """Whether there is a Store, and it is asked; else other participants are all there is."""
 
@@ -160,8 +159,8 @@ class SyncCore(Protocol):
 
     def wanted(self) -> Sequence[MissingEntry]:
         """Hand out what participants might be asked for: what is newly missing, and again as often
-        as it comes up. They are not asked before `ask_participants`. Where the setting does not say
-        `asks_when_told` it is nothing, and they are asked by themselves."""
+        as it comes up. They are not asked before `ask_participants`. Without
+        `repair_on_demand` it is empty, and the core asks them itself."""
         ...
 
     def ask_participants(self, missing: MissingEntry, now_ms: int) -> None:

@@ -48,6 +48,20 @@ BEFORE_AND_AFTER = {
         ["import reliable_channel", "reliable_channel.ReliableChannel.sync()"],
         ["import reliable_channel", "reliable_channel.BlockingReliableChannel()"],
     ),
+    "a name that changed": (
+        [
+            "from reliable_channel.sync_core import Outcome, SyncSetting",
+            "def core(setting: SyncSetting): return Core(setting.options)",
+        ],
+        [
+            "from reliable_channel.sync_core import Outcome, CoreContext",
+            "def core(setting: CoreContext): return Core(setting.options)",
+        ],
+    ),
+    "the same name elsewhere": (
+        ["from theirs import SyncSetting", "SyncSetting()"],
+        ["from theirs import SyncSetting", "SyncSetting()"],
+    ),
 }
 
 

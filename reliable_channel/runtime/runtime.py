@@ -25,7 +25,7 @@ from ..sds.log_entry import LogEntry
 from ..signing import Signing
 from ..state.errors import StateCorrupt
 from ..steady_clock import SteadyClock
-from ..sync_core import SyncCore, SyncSetting
+from ..sync_core import CoreContext, SyncCore
 from ..transport.base import Transport, has_store, nodes_of
 from .backlog import Backlog
 from .budget_file import BudgetFile
@@ -60,7 +60,7 @@ class Runtime:
         content_topic: str,
         channel_id: str,
         sender_id: str,
-        make_core: Callable[[SyncSetting], SyncCore],
+        make_core: Callable[[CoreContext], SyncCore],
         options: ChannelOptions,
         journal: Journal | None,
         now_ns: Callable[[], int],
@@ -87,7 +87,7 @@ class Runtime:
         self._asks_store = options.asks_store and has_store(transport)
         recorder = NO_RECORDER if state is None else Recorder()
         core = make_core(
-            SyncSetting(
+            CoreContext(
                 channel_id,
                 sender_id,
                 options,
@@ -98,7 +98,7 @@ class Runtime:
                 signing=signing,
                 require_signatures=require_signatures,
                 policies=policies,
-                asks_when_told=True,
+                repair_on_demand=True,
                 has_store=self._asks_store,
             )
         )

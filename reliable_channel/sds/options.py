@@ -69,9 +69,9 @@ class RepairOptions:
     """Maximum number of messages a minute that are broadcast again for one participant."""
     requester_answer_bytes_per_minute: int = number(4 * 1024 * 1024, "bytes per minute", 1)
     """Maximum number of bytes a minute that are broadcast again for one participant."""
-    asks_when_told: bool = False
-    """Whether the owner says from when on a missing message is asked for (`SdsProtocol.wanted`);
-    else it is from the first."""
+    repair_on_demand: bool = False
+    """Whether repair requests wait until `SdsProtocol.ask_participants` is called; else a missing
+    message is requested as soon as it is referred to."""
 
     def __post_init__(self) -> None:
         check(self)

@@ -356,8 +356,8 @@ class SdsProtocol:
         return [*self.incoming_buffer.missing.values(), *self._state.joining.presumed.values()]
 
     def wanted(self) -> Sequence[MissingEntry]:
-        """Hand out, with `asks_when_told`, what others might be asked for: all that is missing, as
-        often as it is referred to."""
+        """With `repair_on_demand`, hand out the missing messages that were referred to since the
+        last call."""
         if not self._state.wanted:
             return ()
         wanted, self._state.wanted = self._state.wanted, []

@@ -80,7 +80,7 @@ def restore(
     state.incoming_buffer.restore_parked(
         _parked(rows(PARKED), listen_to), rows(UNSEEN), state.log.entries.__contains__
     )
-    if state.options.repair.asks_when_told:
+    if state.options.repair.repair_on_demand:
         # Whether the owner had decided on them by then is not known.
         for missing in state.incoming_buffer.missing.values():
             state.want(missing.entry, now_ms, missing.referrer_id)

@@ -154,7 +154,7 @@ class ChannelState:
         """Have others asked for a missing message that was referred to."""
         if not self.options.repair.enabled:
             return
-        if self.options.repair.asks_when_told:
+        if self.options.repair.repair_on_demand:
             missing = self.incoming_buffer.missing.get(entry.message_id)
             since_ms = now_ms if missing is None else missing.since_ms
             self.wanted.append(MissingEntry(entry, since_ms, referrer_id))

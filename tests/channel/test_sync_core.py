@@ -17,6 +17,7 @@ from reliable_channel.state import MemoryStateStore
 from reliable_channel.sync_core import (
     Arrival,
     Changes,
+    CoreContext,
     LogEntry,
     MessageLog,
     MissingEntry,
@@ -27,7 +28,6 @@ from reliable_channel.sync_core import (
     SdsCounters,
     SdsEvent,
     SdsStatistics,
-    SyncSetting,
     Tables,
 )
 from reliable_channel.transport import MemoryNetwork
@@ -40,10 +40,10 @@ pytestmark = pytest.mark.anyio
 class Shouting:
     """The least that a sync protocol can be: say it once, and believe what is heard."""
 
-    def __init__(self, setting: SyncSetting) -> None:
-        self.log = MessageLog(100, recorder=setting.recorder, archive=setting.archive)
-        self._setting = setting
-        self._numbers = count(setting.now_ms)
+    def __init__(self, context: CoreContext) -> None:
+        self.log = MessageLog(100, recorder=context.recorder, archive=context.archive)
+        self._context = context
+        self._numbers = count(context.now_ms)
         self._events: deque[SdsEvent] = deque()
         self._outgoing: deque[Outgoing] = deque()
         self._received = 0
@@ -56,8 +56,8 @@ class Shouting:
         if not content:
             raise EmptyContent("nothing to shout")
         number = next(self._numbers)
-        message_id = f"{self._setting.sender_id} {number}"
-        self.log.insert(LogEntry(message_id, self._setting.sender_id, number, content))
+        message_id = f"{self._context.sender_id} {number}"
+        self.log.insert(LogEntry(message_id, self._context.sender_id, number, content))
         data = f"{message_id}\n".encode() + content
         self._outgoing.append(Outgoing(OutgoingKind.CONTENT, message_id, data))
         return message_id
@@ -125,7 +125,7 @@ class Shouting:
             yield self._outgoing.popleft()
 
     def changes(self) -> Changes:
-        return self._setting.recorder.take()
+        return self._context.recorder.take()
 
     def restore(self, tables: Tables, newest: Sequence[LogEntry], now_ms: int) -> None:
         self.log.restore_from(tables, newest)

@@ -9,12 +9,12 @@ from mvds_world import START_MS
 from reliable_channel.events import MessageReceived
 from reliable_channel.options import ChannelOptions
 from reliable_channel.spi import (
+    CoreContext,
     Identity,
     MemoryStateStore,
     OutgoingKind,
     Recorder,
     SdsEvent,
-    SyncSetting,
 )
 from reliable_channel_mvds.channel import MvdsCore
 
@@ -61,11 +61,11 @@ class ChannelWorld:
         earlier = self.participants.get(name)
         store = earlier.store if earlier else MemoryStateStore()
         saved = store.open(Identity("general", name, "spec"))
-        setting = SyncSetting(
+        context = CoreContext(
             *("general", name, self.options, self.now_ms, self.random.random),
             *(Recorder(), store.archive()),
         )
-        core = MvdsCore(setting)
+        core = MvdsCore(context)
         core.restore(saved.tables, saved.newest, self.now_ms)
         if wanted_from is not None:
             core.join(self.now_ms, wanted_from=wanted_from, presume_ms=0)

@@ -8,7 +8,7 @@ from reliable_channel import DeliveryFailed, MessageAcknowledged, MessageReceive
 from reliable_channel.errors import ContentTooLong, EmptyContent, OutgoingBufferFull
 from reliable_channel.events import EphemeralReceived, MessageRejected, RejectionReason
 from reliable_channel.options import ChannelOptions
-from reliable_channel.spi import Outcome, OutgoingKind, Recorder, SyncSetting
+from reliable_channel.spi import CoreContext, Outcome, OutgoingKind, Recorder
 from reliable_channel_mvds import SEED, GroupId, Message, Payload
 from reliable_channel_mvds.channel import MvdsCore
 from reliable_channel_mvds.channel.wire import Content, Envelope
@@ -201,7 +201,7 @@ def test_settings_that_cannot_be(change: dict[str, object], why: str) -> None:
         "archive": store.archive(),
     }
     with pytest.raises(ValueError, match=why):
-        MvdsCore(SyncSetting(**(arguments | change)))  # type: ignore[arg-type]
+        MvdsCore(CoreContext(**(arguments | change)))  # type: ignore[arg-type]
 
 
 # -- bad input -------------------------------------------------------------------------------------

@@ -27,13 +27,13 @@ from reliable_channel.sds.archive import NO_ARCHIVE
 from reliable_channel.sds.changes import NO_RECORDER
 from reliable_channel.spi import (
     Changes,
+    CoreContext,
     Outcome,
     OutgoingKind,
     Recorder,
     Row,
     SdsEvent,
     SyncCore,
-    SyncSetting,
 )
 from reliable_channel.transport import MemoryNetwork
 from reliable_channel_encryption import Keyring, Secret, SymmetricEncryption
@@ -47,8 +47,8 @@ START = 1_736_266_473_000
 
 def setting(
     name: str, seed: int = 0, options: ChannelOptions | None = None, now_ms: int = START
-) -> SyncSetting:
-    return SyncSetting(
+) -> CoreContext:
+    return CoreContext(
         "general",
         name,
         options or ChannelOptions(),
@@ -484,7 +484,7 @@ def test_what_is_said_in_another_channel_is_not_ours() -> None:
 
 def test_others_are_asked_when_the_channel_says() -> None:
     alice = SvsCore(setting("alice"))
-    bob = SvsCore(replace(setting("bob"), asks_when_told=True))
+    bob = SvsCore(replace(setting("bob"), repair_on_demand=True))
     alice.send(b"missed", START)
     list(alice.outgoing())
     alice.send(b"of which a later one tells", START)

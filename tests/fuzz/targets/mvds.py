@@ -8,7 +8,7 @@ from typing import Final
 from reliable_channel.events import MessageReceived
 from reliable_channel.options import ChannelOptions
 from reliable_channel.state import MemoryStateStore
-from reliable_channel.sync_core import NO_RECORDER, SyncSetting
+from reliable_channel.sync_core import NO_RECORDER, CoreContext
 from reliable_channel_mvds import (
     PROFILES,
     SEED,
@@ -103,7 +103,7 @@ def _envelopes() -> Iterator[bytes]:
 def _channel(data: bytes) -> None:
     """Each message is delivered once, and the log holds what was."""
     core = MvdsCore(
-        SyncSetting(
+        CoreContext(
             *("general", "alice", ChannelOptions(), NOW_MS, Random(7).random),
             *(NO_RECORDER, MemoryStateStore().archive()),
         )

@@ -8,7 +8,7 @@ from typing import Final
 from reliable_channel import ChannelOptions, MessageReceived
 from reliable_channel.sds.archive import NO_ARCHIVE
 from reliable_channel.sds.changes import NO_RECORDER
-from reliable_channel.sync_core import Outcome, SyncSetting
+from reliable_channel.sync_core import CoreContext, Outcome
 from reliable_channel.transport import WakuSettings, Wrapping
 from reliable_channel_svs import Name, SignatureRefused, StateVector, TlvError
 from reliable_channel_svs.channel import SvsCore
@@ -60,10 +60,10 @@ def _packet(data: bytes) -> None:
 
 
 def _core(name: str) -> SvsCore:
-    setting = SyncSetting(
+    context = CoreContext(
         "general", name, ChannelOptions(), NOW_MS, Random(name).random, NO_RECORDER, NO_ARCHIVE
     )
-    return SvsCore(setting)
+    return SvsCore(context)
 
 
 def _channel(data: bytes) -> None:

@@ -14,7 +14,7 @@ from reliable_channel.cli.console import err, out, warn
 from reliable_channel.plugins import process_registry
 from reliable_channel.registry import SYNC_CORES
 from reliable_channel.resolve import make_sync_core
-from reliable_channel.sync_core import SyncCore, SyncSetting
+from reliable_channel.sync_core import CoreContext, SyncCore
 from reliable_channel_audit.plots import PlotsUnavailable
 
 from ..sim.comparison import (
@@ -112,8 +112,8 @@ def _run(cell: Cell, terms: Terms) -> Figure:
     return run_cell(cell, _make, terms)
 
 
-def _make(sync: str, setting: SyncSetting) -> SyncCore:
-    return make_sync_core(process_registry(), sync, setting)
+def _make(sync: str, context: CoreContext) -> SyncCore:
+    return make_sync_core(process_registry(), sync, context)
 
 
 def _absent() -> Iterator[tuple[str, str]]:

@@ -11,7 +11,7 @@ from typing import Any, Final
 
 from reliable_channel.options import PRESETS, ChannelOptions
 from reliable_channel.repair_policies import REPAIR_POLICIES
-from reliable_channel.sync_core import LogArchive, Recorder, SyncCore, SyncSetting
+from reliable_channel.sync_core import CoreContext, LogArchive, Recorder, SyncCore
 
 from .measures import Measures
 from .metering import TooMuchWork
@@ -214,7 +214,7 @@ def _talk(
 
 # -- running ---------------------------------------------------------------------------------------
 
-MakeSyncCore = Callable[[str, SyncSetting], SyncCore]
+MakeSyncCore = Callable[[str, CoreContext], SyncCore]
 """Makes a core of a sync protocol by its name."""
 
 
@@ -256,7 +256,7 @@ def maker(variant: Variant, make: MakeSyncCore) -> MakeCore[SyncCore]:
         recorder: Recorder,
         archive: LogArchive,
     ) -> SyncCore:
-        setting = SyncSetting(CHANNEL, sender_id, options, now_ms, random, recorder, archive)
-        return make(variant.sync, setting)
+        context = CoreContext(CHANNEL, sender_id, options, now_ms, random, recorder, archive)
+        return make(variant.sync, context)
 
     return make_core

@@ -421,7 +421,7 @@ def core_options(parameters: Parameters) -> SdsOptions:
             # No simulated Store is so good that nobody need be asked after a restart.
             cache_durably=True,
             enabled=parameters.retrieval_strategy not in WITHOUT_OTHERS,
-            asks_when_told=True,
+            repair_on_demand=True,
         ),
         limits=Limits(
             incoming_messages=parameters.incoming_messages,

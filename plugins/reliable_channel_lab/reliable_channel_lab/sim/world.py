@@ -40,7 +40,7 @@ class MakeCore(Protocol[C_co]):
         recorder: Recorder,
         archive: LogArchive,
     ) -> C_co:
-        """Make one, as `SyncSetting` describes it."""
+        """Make one, as `CoreContext` describes it."""
         ...
 
 

@@ -4,7 +4,7 @@ from collections import deque
 from hashlib import sha256
 from itertools import count
 
-from reliable_channel.spi import Outgoing, OutgoingKind, SyncSetting
+from reliable_channel.spi import CoreContext, Outgoing, OutgoingKind
 
 from ..message import Message, Payload, PeerId
 from ..wire import SEED
@@ -14,12 +14,12 @@ from .wire import Envelope
 class Broadcast:
     """Puts what is to be sent into envelopes."""
 
-    def __init__(self, setting: SyncSetting) -> None:
+    def __init__(self, context: CoreContext) -> None:
         self.outgoing: deque[Outgoing] = deque()
         self.under_way: set[str] = set()
         """Payloads that the transport has not taken yet. Until it has, no further ones are made:
         they would pile up while there is no node."""
-        self._setting = setting
+        self._context = context
         self._numbers = count()
 
     def message(self, kind: OutgoingKind, message: Message) -> None:
@@ -66,7 +66,7 @@ class Broadcast:
         ephemeral: bytes = b"",
         nonce: bytes = b"",
     ) -> bytes:
-        setting = self._setting
+        context = self._context
         return Envelope(
-            setting.channel_id, setting.sender_id, recipient_id, payload, ephemeral, nonce
+            context.channel_id, context.sender_id, recipient_id, payload, ephemeral, nonce
         ).encode()

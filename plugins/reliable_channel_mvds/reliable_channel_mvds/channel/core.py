@@ -27,6 +27,7 @@ from reliable_channel.events import (
 from reliable_channel.spi import (
     Arrival,
     Changes,
+    CoreContext,
     LogEntry,
     MissingEntry,
     Outcome,
@@ -35,7 +36,6 @@ from reliable_channel.spi import (
     Progress,
     SdsEvent,
     SdsStatistics,
-    SyncSetting,
     Tables,
 )
 
@@ -57,26 +57,26 @@ class MvdsCore:
         ValueError: an id is too long, messages are too short for MVDS, or signatures are asked for.
     """
 
-    def __init__(self, setting: SyncSetting) -> None:
-        if setting.signing is not None or setting.require_signatures:
+    def __init__(self, context: CoreContext) -> None:
+        if context.signing is not None or context.require_signatures:
             raise ValueError("sync is 'mvds': its messages cannot be signed; leave signing= out")
-        if max(len(setting.channel_id.encode()), len(setting.sender_id.encode())) > MAX_ID_BYTES:
+        if max(len(context.channel_id.encode()), len(context.sender_id.encode())) > MAX_ID_BYTES:
             raise ValueError(f"sync is 'mvds': ids have at most {MAX_ID_BYTES} bytes")
-        self._setting, self._options = setting, setting.options
-        name = b"reliable-channel mvds " + _bytes(setting.channel_id)
+        self._context, self._options = context, context.options
+        name = b"reliable-channel mvds " + _bytes(context.channel_id)
         self._group = GroupId(sha256(name).digest())
         self._node = MvdsNode(
-            PeerId(_bytes(setting.sender_id)),
-            now_ms=setting.now_ms,
-            random=setting.random,
-            options=node_options(setting.options),
-            recorder=setting.recorder,
+            PeerId(_bytes(context.sender_id)),
+            now_ms=context.now_ms,
+            random=context.random,
+            options=node_options(context.options),
+            recorder=context.recorder,
         )
-        self._delivery, self._broadcast = Delivery(setting), Broadcast(setting)
+        self._delivery, self._broadcast = Delivery(context), Broadcast(context)
         self.log, self._counters = self._delivery.log, self._delivery.counters
         self._events = self._delivery.events
-        self._own = OwnMessages(setting.recorder)
-        self._hello = Hello(setting.now_ms)
+        self._own = OwnMessages(context.recorder)
+        self._hello = Hello(context.now_ms)
 
     # -- sending -----------------------------------------------------------------------------------
 
@@ -105,7 +105,7 @@ class MvdsCore:
                 f"{len(self._own.resent)} own messages wait for an acknowledgement, as many as "
                 "outgoing_buffer_limit allows; send again later"
             )
-        message = Content(self._setting.sender_id, self._delivery.next_clock(now_ms), content)
+        message = Content(self._context.sender_id, self._delivery.next_clock(now_ms), content)
         try:
             message_id = self._node.append(self._group, message.encode(), now_ms, broadcast=True)
         except BodyTooLong as error:
@@ -180,10 +180,10 @@ class MvdsCore:
         except EnvelopeError as error:
             return self._delivery.rejected(RejectionReason.MALFORMED, str(error))
         sender_id = envelope.sender_id
-        if envelope.channel_id != self._setting.channel_id:
+        if envelope.channel_id != self._context.channel_id:
             detail = f"it is of channel {envelope.channel_id!r}"
             return self._delivery.rejected(RejectionReason.WRONG_CHANNEL, detail, sender_id)
-        if sender_id == self._setting.sender_id:
+        if sender_id == self._context.sender_id:
             self._counters.own_echoes += 1
             return Arrival(Outcome.OWN)
         if envelope.ephemeral:
@@ -192,7 +192,7 @@ class MvdsCore:
         if not self._meet(peer_id, envelope, now_ms, sent_at_ns):
             detail = "there are as many participants as there may be"
             return self._delivery.rejected(RejectionReason.INCOMING_BUFFER_FULL, detail, sender_id)
-        if envelope.recipient_id not in ("", self._setting.sender_id):
+        if envelope.recipient_id not in ("", self._context.sender_id):
             self._node.overhear(peer_id, envelope.payload, now_ms)
             self._hear_node(now_ms)
             return Arrival(Outcome.SYNC)
@@ -348,7 +348,7 @@ class MvdsCore:
     def changes(self) -> Changes:
         """Hand out what changed of what a restart needs."""
         self._delivery.record()
-        return self._setting.recorder.take()
+        return self._context.recorder.take()
 
     def restore(self, tables: Tables, newest: Sequence[LogEntry], now_ms: int) -> None:
         """Begin as before a restart."""

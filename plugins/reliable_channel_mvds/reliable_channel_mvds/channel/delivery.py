@@ -7,12 +7,12 @@ from reliable_channel.events import MessageReceived, MessageRejected, RejectionR
 from reliable_channel.spi import (
     CHANNEL,
     Arrival,
+    CoreContext,
     LogEntry,
     MessageLog,
     Outcome,
     SdsCounters,
     SdsEvent,
-    SyncSetting,
     Tables,
 )
 
@@ -24,17 +24,17 @@ from .wire import Content, EnvelopeError
 class Delivery:
     """The log of a participant, its clock, and what is reported of both."""
 
-    def __init__(self, setting: SyncSetting) -> None:
+    def __init__(self, context: CoreContext) -> None:
         self.log = MessageLog(
-            setting.options.log_limit,
-            setting.options.log_limit_bytes,
-            archive=setting.archive,
-            recorder=setting.recorder,
+            context.options.log_limit,
+            context.options.log_limit_bytes,
+            archive=context.archive,
+            recorder=context.recorder,
         )
-        self.clock = setting.now_ms
+        self.clock = context.now_ms
         self.counters = SdsCounters()
         self.events: deque[SdsEvent] = deque()
-        self._setting = setting
+        self._context = context
         self._recorded_clock = 0
         self._wanted_from = 0
 
@@ -60,7 +60,7 @@ class Delivery:
             self.rejected(RejectionReason.MALFORMED, str(error), sender_id, message_id)
             return
         lamport, sender_id = message.lamport_timestamp, message.sender_id
-        if lamport > now_ms + self._setting.options.max_lamport_ahead_ms:
+        if lamport > now_ms + self._context.options.max_lamport_ahead_ms:
             detail = f"its Lamport timestamp is {lamport - now_ms} ms ahead"
             self.rejected(RejectionReason.LAMPORT_TOO_FAR_AHEAD, detail, sender_id, message_id)
         elif lamport < self._wanted_from or message_id in self.log:
@@ -94,13 +94,13 @@ class Delivery:
     def want_from(self, wanted_from: int) -> None:
         """Nothing from before is delivered."""
         self._wanted_from = wanted_from
-        self._setting.recorder.put(CHANNEL, "mvds_wanted_from", wanted_from)
+        self._context.recorder.put(CHANNEL, "mvds_wanted_from", wanted_from)
 
     def record(self) -> None:
         """Note the clock for a restart, if it has moved."""
         if self.clock != self._recorded_clock:
             self._recorded_clock = self.clock
-            self._setting.recorder.put(CHANNEL, "clock", self.clock)
+            self._context.recorder.put(CHANNEL, "clock", self.clock)
 
     def restore(self, tables: Tables, newest: Sequence[LogEntry]) -> None:
         """Begin as before a restart."""

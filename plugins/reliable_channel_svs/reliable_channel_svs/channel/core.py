@@ -15,6 +15,7 @@ from reliable_channel.spi import (
     CHANNEL,
     Arrival,
     Changes,
+    CoreContext,
     LogEntry,
     MissingEntry,
     Outgoing,
@@ -22,7 +23,6 @@ from reliable_channel.spi import (
     Progress,
     SdsEvent,
     SdsStatistics,
-    SyncSetting,
     Tables,
 )
 
@@ -48,13 +48,13 @@ class SvsCore:
         ValueError: signatures are asked for, which this protocol does not have.
     """
 
-    def __init__(self, setting: SyncSetting) -> None:
-        if setting.signing is not None or setting.require_signatures:
+    def __init__(self, context: CoreContext) -> None:
+        if context.signing is not None or context.require_signatures:
             raise ValueError(
                 "sync='svs' has no signed senders; leave signing and "
                 "require_signatures out, or take sync='sds'"
             )
-        self._state = ChannelState(setting)
+        self._state = ChannelState(context)
         self._receiver = Receiver(self._state)
         self.log = self._state.log
 

@@ -38,9 +38,9 @@ class _Missing:
 class Recovery:
     """What is missing here, and what others miss."""
 
-    def __init__(self, random: Callable[[], float], *, asks_when_told: bool = False) -> None:
+    def __init__(self, random: Callable[[], float], *, repair_on_demand: bool = False) -> None:
         self._random = random
-        self.undecided: list[PublicationName] | None = [] if asks_when_told else None
+        self.undecided: list[PublicationName] | None = [] if repair_on_demand else None
         """What is missing and waits for `may_ask`; None where others are asked at once."""
         self.missing: OrderedDict[PublicationName, _Missing] = OrderedDict()
         """Longest missing first."""

@@ -5,13 +5,13 @@ from typing import Final
 
 from reliable_channel.events import HistoryEntry
 from reliable_channel.spi import (
+    CoreContext,
     LogEntry,
     MessageLog,
     Outgoing,
     OutgoingKind,
     SdsCounters,
     SdsEvent,
-    SyncSetting,
 )
 
 from ..naming import PublicationName
@@ -33,27 +33,27 @@ VECTOR_BYTES: Final = 30_000
 class ChannelState:
     """The tables of one participant of one channel."""
 
-    def __init__(self, setting: SyncSetting) -> None:
-        self.options = options = setting.options.sds_options()
-        self.sender_id, self.node = setting.sender_id, node_name(setting.sender_id)
-        self.random, self.recorder = setting.random, setting.recorder
-        self.wire = ChannelWire(setting.channel_id, setting.random)
+    def __init__(self, context: CoreContext) -> None:
+        self.options = options = context.options.sds_options()
+        self.sender_id, self.node = context.sender_id, node_name(context.sender_id)
+        self.random, self.recorder = context.random, context.recorder
+        self.wire = ChannelWire(context.channel_id, context.random)
         self.log = MessageLog(
             options.limits.log_entries,
             options.limits.log_bytes,
-            archive=setting.archive,
-            recorder=setting.recorder,
+            archive=context.archive,
+            recorder=context.recorder,
             window=options.limits.log_window_entries,
         )
-        self.streams = Streams(setting.recorder)
-        self.recovery = Recovery(setting.random, asks_when_told=setting.asks_when_told)
+        self.streams = Streams(context.recorder)
+        self.recovery = Recovery(context.random, repair_on_demand=context.repair_on_demand)
         self.own = Outbound(
-            setting.recorder,
+            context.recorder,
             limit=options.limits.outgoing_messages,
             interval_ms=options.retry_interval_ms,
             attempts=options.max_retry_attempts,
         )
-        self.svs = self.make_svs(setting.now_ms)
+        self.svs = self.make_svs(context.now_ms)
         self.lamport_timestamp = 0
         self.acknowledge_at_ms: int | None = None
         self.counters = SdsCounters()

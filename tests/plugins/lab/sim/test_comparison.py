@@ -13,7 +13,7 @@ from xml.etree import ElementTree
 
 import pytest
 
-from reliable_channel.sync_core import SyncCore, SyncSetting
+from reliable_channel.sync_core import CoreContext, SyncCore
 from reliable_channel_lab.commands.simulate import simulate
 from reliable_channel_lab.sim.comparison import (
     CONTROL,
@@ -42,8 +42,8 @@ KEPT = [name for name in VARIANTS if name != CONTROL]
 SHORT = Terms(idle_ms=60_000)
 
 
-def make(sync: str, setting: SyncSetting) -> SyncCore:
-    return MvdsCore(setting) if sync == "mvds" else SvsCore(setting)
+def make(sync: str, context: CoreContext) -> SyncCore:
+    return MvdsCore(context) if sync == "mvds" else SvsCore(context)
 
 
 def measured(cell: Cell) -> Measures:

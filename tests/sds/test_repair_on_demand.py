@@ -6,7 +6,7 @@ from reliable_channel.sds.repair import t_req
 
 from .world import CHANNEL, NOW_MS, SECOND, options, participant, send
 
-REPAIR = RepairOptions(asks_when_told=True)
+REPAIR = RepairOptions(repair_on_demand=True)
 
 
 def missing_one() -> tuple[SdsProtocol, str]:
@@ -72,6 +72,6 @@ def test_after_a_restart_it_is_open_anew() -> None:
 def test_where_nothing_is_asked_nothing_is_wanted() -> None:
     alice = participant("alice")
     send(alice, b"missed")
-    bob = participant("bob", repair=RepairOptions(enabled=False, asks_when_told=True))
+    bob = participant("bob", repair=RepairOptions(enabled=False, repair_on_demand=True))
     bob.receive(send(alice, b"refers to it").data, NOW_MS)
     assert list(bob.wanted()) == []
