@@ -51,25 +51,25 @@ def peer(
 
 async def _main(arguments: ChannelArguments, manual_confirm: bool) -> None:
     channel = arguments.channel(wait_for_node=True)
-    told: dict[str, MessageReceived] | None = {} if manual_confirm else None
-    # The teller outlives the channel: closing it may have failures to tell.
-    async with anyio.create_task_group() as telling, channel, anyio.create_task_group() as tasks:
+    unconfirmed: dict[str, MessageReceived] | None = {} if manual_confirm else None
+    # The writer outlives the channel: closing it may emit failures.
+    async with anyio.create_task_group() as writing, channel, anyio.create_task_group() as tasks:
         await tasks.start(_stop_on_signal, tasks.cancel_scope)
         _say("ready", channel_id=channel.channel_id, sender_id=channel.sender_id, seed=channel.seed)
-        telling.start_soon(_tell_events, channel, told)
-        await _obey(channel, {} if told is None else told)
+        writing.start_soon(_write_events, channel, unconfirmed)
+        await _obey(channel, {} if unconfirmed is None else unconfirmed)
         tasks.cancel_scope.cancel()
     _say("stopped")
 
 
-async def _obey(channel: "ReliableChannel", told: dict[str, MessageReceived]) -> None:
+async def _obey(channel: "ReliableChannel", unconfirmed: dict[str, MessageReceived]) -> None:
     while line := await anyio.to_thread.run_sync(sys.stdin.buffer.readline, abandon_on_cancel=True):
-        if line.strip() and not await _obey_line(channel, line, told):
+        if line.strip() and not await _obey_line(channel, line, unconfirmed):
             return
 
 
 async def _obey_line(
-    channel: "ReliableChannel", line: bytes, told: dict[str, MessageReceived]
+    channel: "ReliableChannel", line: bytes, unconfirmed: dict[str, MessageReceived]
 ) -> bool:
     """Do what one line says and answer it; False where that is to stop."""
     ref: object = None
@@ -78,7 +78,7 @@ async def _obey_line(
         ref = command.get("ref")
         if command["op"] == "stop":
             return False
-        await _perform(channel, command, ref, told)
+        await _perform(channel, command, ref, unconfirmed)
     except KeyError as error:
         _say("error", ref=ref, reason=f"the command lacks {error}")
     except (ValueError, TypeError, ReliableChannelError) as error:
@@ -90,7 +90,7 @@ async def _perform(
     channel: "ReliableChannel",
     command: dict[str, Any],
     ref: object,
-    told: dict[str, MessageReceived],
+    unconfirmed: dict[str, MessageReceived],
 ) -> None:
     match command["op"]:
         case "send":
@@ -108,7 +108,7 @@ async def _perform(
             _say("statistics", ref=ref, dropped_incoming=channel.dropped_incoming, **statistics)
         case "confirm":
             message_id = command["message_id"]
-            if (event := told.pop(message_id, None)) is None:
+            if (event := unconfirmed.pop(message_id, None)) is None:
                 raise ValueError(
                     f"no message {message_id!r} waits for its confirmation (--manual-confirm)"
                 )
@@ -162,13 +162,15 @@ def _entries(channel: "ReliableChannel") -> list[dict[str, object]]:
     ]
 
 
-async def _tell_events(channel: "ReliableChannel", told: dict[str, MessageReceived] | None) -> None:
-    async for event in channel.events(confirm=told is None):
-        # Written first: a harness that is gone must be told again of what it never read.
+async def _write_events(
+    channel: "ReliableChannel", unconfirmed: dict[str, MessageReceived] | None
+) -> None:
+    async for event in channel.events(confirm=unconfirmed is None):
+        # Written first: what a harness did not read before it ended must be emitted again.
         _write(record(event, _now_ms()))
-        if told is not None and isinstance(event, MessageReceived):
-            told[event.message_id] = event
-        elif told is not None:
+        if unconfirmed is not None and isinstance(event, MessageReceived):
+            unconfirmed[event.message_id] = event
+        elif unconfirmed is not None:
             await channel.confirm(event)
 
 

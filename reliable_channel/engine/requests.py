@@ -62,7 +62,7 @@ class _Request:
     sent: int = 0
     acknowledged: int = 0
     failed: bool = False
-    unsettled: int = 0
+    pending: int = 0
 
     @property
     def total(self) -> int:
@@ -85,7 +85,7 @@ class Requests:
 
     def accepted(self, request_id: str, message_ids: Sequence[str]) -> None:
         """Follow a request."""
-        request = _Request(request_id, tuple(message_ids), unsettled=len(message_ids))
+        request = _Request(request_id, tuple(message_ids), pending=len(message_ids))
         self._by_message.update(dict.fromkeys(message_ids, request))
         if self._recorder is not NO_RECORDER:
             self._recorder.put(REQUESTS, request_id, json.dumps(request.message_ids))
@@ -94,7 +94,7 @@ class Requests:
         """A request was taken back before anything of it went out."""
         for message_id in message_ids:
             if message_id in self._by_message:
-                self._settle(message_id)
+                self._finish(message_id)
 
     def sent(self, message_id: str, message_hash: bytes) -> Iterator[MessageSent | SendProgress]:
         """A message went out for the first time."""
@@ -110,7 +110,7 @@ class Requests:
                 request.message_ids[0], request.request_id, message_hash, request.message_ids
             )
 
-    def settled(self, event: Acknowledgement) -> Iterator[Acknowledgement | SendProgress]:
+    def resolved(self, event: Acknowledgement) -> Iterator[Acknowledgement | SendProgress]:
         """What an acknowledgement of one message means for its request."""
         request = self._by_message.get(event.message_id)
         if request is None:
@@ -123,15 +123,15 @@ class Requests:
                     yield event
             case MessageAcknowledged():
                 request.acknowledged += 1
-                self._settle(event.message_id)
+                self._finish(event.message_id)
                 if request.total > 1:
                     yield self._progress(request, "acknowledged", request.acknowledged)
                 if request.acknowledged == request.total:
                     yield event if request.total == 1 else replace(event, message_id=first)
             case DeliveryFailed():
-                told, request.failed = request.failed, True
-                self._settle(event.message_id)
-                if not told:
+                known, request.failed = request.failed, True
+                self._finish(event.message_id)
+                if not known:
                     yield replace(event, message_id=first)
 
     def refused(self, message_id: str, reason: str) -> SendFailed | None:
@@ -139,14 +139,14 @@ class Requests:
         request = self._by_message.get(message_id)
         if request is None:
             return None
-        told, request.failed = request.failed, True
-        self._settle(message_id)
-        return None if told else SendFailed(request.message_ids[0], request.request_id, reason)
+        known, request.failed = request.failed, True
+        self._finish(message_id)
+        return None if known else SendFailed(request.message_ids[0], request.request_id, reason)
 
     def restore(
-        self, rows: Iterable[Row], progress: Iterable[Row], unsettled: Container[str]
+        self, rows: Iterable[Row], progress: Iterable[Row], pending: Container[str]
     ) -> None:
-        """Begin with the requests from before a restart, of whose messages `unsettled` still wait
+        """Begin with the requests from before a restart, of whose messages `pending` still wait
         for an acknowledgement."""
         steps = {row[0]: row[1:] for row in progress}
         for request_id, message_ids in rows:
@@ -156,14 +156,14 @@ class Requests:
             request = _Request(
                 request_id, tuple(json.loads(message_ids)), sent, acknowledged, bool(failed)
             )
-            waiting = [i for i in request.message_ids if i in unsettled]
-            request.unsettled = len(waiting)
+            waiting = [i for i in request.message_ids if i in pending]
+            request.pending = len(waiting)
             self._by_message.update(dict.fromkeys(waiting, request))
 
-    def _settle(self, message_id: str) -> None:
+    def _finish(self, message_id: str) -> None:
         request = self._by_message.pop(message_id)
-        request.unsettled -= 1
-        if request.unsettled:
+        request.pending -= 1
+        if request.pending:
             self._record(request)
         else:
             self._recorder.delete(REQUESTS, request.request_id)

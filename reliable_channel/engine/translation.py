@@ -61,7 +61,7 @@ class Translation:
             case EphemeralReceived():
                 return self._passed_on(event, 0, now_ms)
             case MessageAcknowledged() | MessagePossiblyAcknowledged() | DeliveryFailed():
-                return self._reported(*self._requests.settled(event))
+                return self._reported(*self._requests.resolved(event))
             case MessageLost():
                 return self._reported(event)
             case _:

@@ -58,19 +58,19 @@ class Unconfirmed:
 
     def delivered(self, event: MessageReceived) -> int:
         """A message is delivered: number it."""
-        told = {
+        values = {
             "event": event.wire_name,
             "position": event.position,
             "missing": [_packed_entry(entry) for entry in event.missing],
         }
-        return self._number(event.message_id, told)
+        return self._number(event.message_id, values)
 
     def report(self, event: Report) -> None:
         """A report is about to be emitted."""
-        told = {"event": event.wire_name} | {
+        values = {"event": event.wire_name} | {
             field.name: _packed(getattr(event, field.name)) for field in fields(event)
         }
-        self.account(event, (self._number(event.message_id, told),))
+        self.account(event, (self._number(event.message_id, values),))
 
     def account(self, event: Event, numbers: tuple[int, ...]) -> None:
         """An event is about to be emitted that accounts for deliveries."""
@@ -91,11 +91,11 @@ class Unconfirmed:
     def restore(self, rows: Sequence[Row], log: MessageLog) -> Iterator[tuple[Event, int]]:
         """What is unconfirmed from before a restart, in order, with its numbers. Messages that
         retention has trimmed meanwhile are left out."""
-        for number, message_id, told in sorted(rows, key=lambda row: int(row[0] or 0)):
+        for number, message_id, values in sorted(rows, key=lambda row: int(row[0] or 0)):
             assert isinstance(number, int)
-            assert isinstance(message_id, str) and isinstance(told, str)
+            assert isinstance(message_id, str) and isinstance(values, str)
             self._last = max(self._last, number)
-            values = json.loads(told)
+            values = json.loads(values)
             if kind := _BY_NAME.get(values.pop("event")):
                 yield _report(kind, values), number
             elif entry := log.get(message_id):
@@ -103,9 +103,9 @@ class Unconfirmed:
             else:
                 self._recorder.delete(UNCONFIRMED, number)
 
-    def _number(self, message_id: str, told: Mapping[str, object]) -> int:
+    def _number(self, message_id: str, values: Mapping[str, object]) -> int:
         self._last += 1
-        self._recorder.put(UNCONFIRMED, self._last, message_id, json.dumps(told))
+        self._recorder.put(UNCONFIRMED, self._last, message_id, json.dumps(values))
         return self._last
 
     def newly_dropped(self) -> int:

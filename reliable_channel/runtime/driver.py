@@ -131,7 +131,7 @@ class Driver:
             self._journal.event(event, now_ms)
         self._log.event(event)
         if self._observers is not None:
-            for failure in self._observers.tell(event, now_ms):
+            for failure in self._observers.emit(event, now_ms):
                 self.show(failure, now_ms)
         self._stream.emit(event)
 

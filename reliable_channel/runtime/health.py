@@ -42,9 +42,9 @@ class Health:
         self._failing_since_ms: dict[tuple[str, Cause], int] = {}
         self._reasons: dict[str, str] = {}
         self._nodes: Sequence[NodeHealth] = ()
-        self._told: ConnectionStatus = "connected"
-        self._told_topic: TopicHealth = "sufficiently_healthy"
-        self._told_nodes: dict[str, NodeState] = {}
+        self._emitted_status: ConnectionStatus = "connected"
+        self._emitted_topic: TopicHealth = "sufficiently_healthy"
+        self._emitted_nodes: dict[str, NodeState] = {}
 
     @property
     def degraded(self) -> tuple[str, ...]:
@@ -87,14 +87,14 @@ class Health:
         if not known:
             self._reasons[component] = reason
             self._emit(TransportDegraded(component, reason))
-            self._tell_changes()
+            self._emit_changes()
 
     def succeeded(self, component: str, cause: Cause = "failure") -> int | None:
         """Note a success; return since when (ms) the component had failed, if it had."""
         since_ms = self._failing_since_ms.pop((component, cause), None)
         if since_ms is not None and component not in self.degraded:
             self._emit(TransportRecovered(component, self._now_ms() - since_ms))
-            self._tell_changes()
+            self._emit_changes()
         return since_ms
 
     def nodes_are(self, nodes: Sequence[NodeHealth]) -> None:
@@ -102,19 +102,19 @@ class Health:
         self._nodes = nodes
         for node in nodes:
             untried = node.state == "unsubscribed" and not node.is_away
-            if not untried and node.state != self._told_nodes.get(node.address, "healthy"):
-                self._told_nodes[node.address] = node.state
+            if not untried and node.state != self._emitted_nodes.get(node.address, "healthy"):
+                self._emitted_nodes[node.address] = node.state
                 reason = "" if node.state == "healthy" else node.last_error
                 self._emit(NodeHealthChanged(node.address, node.state, reason))
-        self._tell_changes()
+        self._emit_changes()
 
-    def _tell_changes(self) -> None:
-        if self.status != self._told:
-            self._told = self.status
-            self._emit(ConnectionStatusChanged(self._told))
-        if self.topic != self._told_topic:
-            self._told_topic = self.topic
-            self._emit(TopicHealthChanged(self._content_topic, self._told_topic))
+    def _emit_changes(self) -> None:
+        if self.status != self._emitted_status:
+            self._emitted_status = self.status
+            self._emit(ConnectionStatusChanged(self._emitted_status))
+        if self.topic != self._emitted_topic:
+            self._emitted_topic = self.topic
+            self._emit(TopicHealthChanged(self._content_topic, self._emitted_topic))
 
 
 async def watch_nodes(transport: Transport, health: Health) -> None:

@@ -50,7 +50,7 @@ class Observers:
         self._now_s = now_s
         self._slow: set[str] = set()
 
-    def tell(self, event: Event, at_ms: int) -> Iterator[ObserverSetAside | ObserverSlow]:
+    def emit(self, event: Event, at_ms: int) -> Iterator[ObserverSetAside | ObserverSlow]:
         """Show them an event; return those that failed at it or took long."""
         for observer in tuple(self._observers):
             began_s = self._now_s()
@@ -60,7 +60,7 @@ class Observers:
                 self._observers.remove(observer)
                 yield ObserverSetAside(observer.plugin, reason)
             elif took_s >= SLOW_S and observer.plugin not in self._slow:
-                self._slow.add(observer.plugin)  # once: telling it of this would take long, too
+                self._slow.add(observer.plugin)  # once: this event takes it long, too
                 yield ObserverSlow(observer.plugin, round(1000 * took_s))
 
     def _failure(self, observer: Observer, event: Event, at_ms: int) -> str | None:

@@ -16,7 +16,7 @@ from .log_root import SECOND_MS, LogRoot
 from .message import Message
 from .reconciliation import Reconciliation
 
-SETTLED_MS: Final = 300_000
+STABLE_MS: Final = 300_000
 """Messages that entered the log later are not compared: as long as missing ones are waited for."""
 STAYS_MS: Final = 20_000
 """A difference that lasts this long, at two roots at least, is not one of messages underway."""
@@ -48,13 +48,13 @@ class LogComparison:
         log: MessageLog,
         joining: Joining,
         *,
-        settled_ms: int = SETTLED_MS,
+        stable_ms: int = STABLE_MS,
         reconciliation: Reconciliation | None = None,
     ) -> None:
-        self.settled_ms = settled_ms
+        self.stable_ms = stable_ms
         """Messages that entered the log later are not part of own roots."""
         self._reconciliation = reconciliation
-        self._sample_ms = settled_ms // SAMPLES
+        self._sample_ms = stable_ms // SAMPLES
         self._log = log
         self._joining = joining
         self._samples: deque[tuple[int, int]] = deque()
@@ -88,7 +88,7 @@ class LogComparison:
         self._was_asked = asked is not None and start < asked < end and not self._was_asked
         if asked is not None and self._was_asked:
             start = asked
-        if now_ms - at_ms < self.settled_ms or end <= start:
+        if now_ms - at_ms < self.stable_ms or end <= start:
             return None
         return self._log.sums.root(start, end)
 
@@ -162,7 +162,7 @@ class LogComparison:
             self._changed_ms = now_ms
         if not samples or now_ms - samples[-1][0] >= self._sample_ms:
             samples.append((now_ms, self._end(now_ms)))
-        while len(samples) > 1 and now_ms - samples[1][0] >= self.settled_ms:
+        while len(samples) > 1 and now_ms - samples[1][0] >= self.stable_ms:
             samples.popleft()
 
     def _end(self, now_ms: int) -> int:
@@ -178,7 +178,7 @@ class LogComparison:
         rested.
         """
         assert self._changed_ms is not None
-        has_rested = now_ms - self._changed_ms >= self.settled_ms
+        has_rested = now_ms - self._changed_ms >= self.stable_ms
         return end <= self._newest_second or end * SECOND_MS <= now_ms or has_rested
 
     @property

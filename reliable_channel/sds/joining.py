@@ -18,7 +18,7 @@ from .message import HistoryEntry
 from .states import Event, Moved, unchecked
 
 PRESUMED: Final = Table("presumed_earlier", MISSING.columns)
-SETTLED: Final = Table("settled_earlier", (("message_id", "TEXT"),))
+HISTORIC: Final = Table("settled_earlier", (("message_id", "TEXT"),))
 
 
 class Joining:
@@ -32,7 +32,7 @@ class Joining:
         """Messages with an earlier Lamport timestamp are not wanted."""
         self.presumed: OrderedDict[str, MissingEntry] = OrderedDict()
         """References taken for earlier messages, to be looked for quietly; the oldest make room."""
-        self.historic = RecentIds(limit, recorder=recorder, table=SETTLED)
+        self.historic = RecentIds(limit, recorder=recorder, table=HISTORIC)
         """Messages that are not searched any more."""
         self._presume_until_ms = 0
         self._limit = limit
@@ -103,4 +103,4 @@ class Joining:
         )
         for entry in map(missing_entry, presumed):
             self.presumed[entry.entry.message_id] = entry
-        self.historic.restore(tables.get(SETTLED.name, ()))
+        self.historic.restore(tables.get(HISTORIC.name, ()))

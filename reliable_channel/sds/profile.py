@@ -110,8 +110,8 @@ NIM: Final = WireProfile(
     refers_to_syncs=True,
     max_content_bytes=MAX_CONTENT_BYTES,
     segmentation="nim-segmentation",
-    # logos-delivery sealed contents alone for a while (#4231), was told that ids and causal history
-    # can be read then (#4239), and by its newest tests seals whole messages again.
+    # logos-delivery encrypted only contents for a while (#4231). A reviewer noted that ids and
+    # causal history can be read then (#4239); in its newest tests whole messages are encrypted.
     encryption_order="sds-then-encrypt",
     marker=b"RELIABLE-CHANNEL-API/1",
 )

@@ -45,7 +45,7 @@ class _Account:
 
     def __init__(self, answers: int, answer_bytes: int) -> None:
         self._answers, self._bytes = _Meter(answers), _Meter(answer_bytes)
-        self.told_ms: int | None = None
+        self.reported_ms: int | None = None
 
     def has_left(self, now_ms: int) -> bool:
         # Both are asked, so that both notice a clock that was set back.
@@ -90,10 +90,10 @@ class RepairBudget:
         """Events about requests that were refused; one a minute for each requester."""
         refused, self._refused = tuple(self._refused), []
         account = self._account(requester_id)
-        told_ms = account.told_ms
-        if not refused or (told_ms is not None and 0 <= now_ms - told_ms < PERIOD_MS):
+        reported_ms = account.reported_ms
+        if not refused or (reported_ms is not None and 0 <= now_ms - reported_ms < PERIOD_MS):
             return None
-        account.told_ms = now_ms
+        account.reported_ms = now_ms
         return RepairBudgetReached(refused, requester_id, in_all=account.has_left(now_ms))
 
     def _account(self, requester_id: str) -> _Account:

@@ -12,7 +12,7 @@ from .archive import LOG_BLOCKS
 from .changes import CHANNEL, LogKey, Row, Table, Tables, Value
 from .events import OutgoingKind
 from .incoming import LOST, MISSING, PARKED, ParkedMessage
-from .joining import PRESUMED, SETTLED
+from .joining import HISTORIC, PRESUMED
 from .log import EVICTED
 from .log_entry import LogEntry
 from .options import SdsOptions
@@ -40,7 +40,7 @@ TABLES: Final[tuple[Table, ...]] = (
     REPAIR_CACHE,
     REPAIR_REQUESTS,
     REPAIR_RESPONSES,
-    SETTLED,
+    HISTORIC,
     UNSEEN,
 )
 """All small tables of the core."""

@@ -9,7 +9,7 @@ from .archive import NO_ARCHIVE, LogArchive
 from .bloom import RollingBloomFilter
 from .causal_history import CausalTail
 from .changes import NO_RECORDER, Recorder, Table
-from .comparison import SETTLED_MS, LogComparison
+from .comparison import STABLE_MS, LogComparison
 from .events import Outgoing, OutgoingKind, SdsEvent
 from .heads import Heads
 from .ids import RecentIds
@@ -32,8 +32,8 @@ from .tuner import Tuner
 
 REFERABLE_SYNCS: Final = 10_000
 """Sync messages that are remembered for references to them; nim-sds keeps 1000 messages."""
-SOON_SETTLED_MS: Final = 15_000
-"""The same as `SETTLED_MS` where missing messages are asked for at once."""
+SOON_STABLE_MS: Final = 15_000
+"""The same as `STABLE_MS` where missing messages are asked for at once."""
 RECONCILED_SECONDS: Final = 50_000
 """Seconds with messages that are compared where a difference can be repaired."""
 REFERABLE: Final = Table("referable_syncs", (("message_id", "TEXT"),))
@@ -106,7 +106,7 @@ class ChannelState:
             )
         self.comparison = LogComparison(
             *(self.log, self.joining),
-            settled_ms=SETTLED_MS if self.reconciliation is None else SOON_SETTLED_MS,
+            stable_ms=STABLE_MS if self.reconciliation is None else SOON_STABLE_MS,
             reconciliation=self.reconciliation,
         )
         self.repair_requests = OutgoingRepairBuffer(

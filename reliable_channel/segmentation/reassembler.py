@@ -96,7 +96,7 @@ class Reassembler:
         begun = self.pending.of_payload(sender_id, segment)
         refusal = self._review(segment)
         if refusal is None and begun and not begun[0].agrees_with(segment):
-            refusal = DiscardReason.COUNT_MISMATCH, f"{_counts(begun[0])} were told before"
+            refusal = DiscardReason.COUNT_MISMATCH, f"{_counts(begun[0])} in earlier segments"
         if refusal is not None:
             reason, detail = refusal
             return [SegmentDiscarded(sender_id, reason, f"{_place(segment)}: {detail}")]

@@ -126,7 +126,7 @@ def state_error(path: Path, error: Exception) -> StateError:
     """What an error of SQLite means for the state in a file."""
     # A primary result code stands in the low byte of an extended one.
     code = getattr(error, "sqlite_errorcode", 0) & 0xFF
-    # Python tells text that is no UTF-8 in two ways, neither of them with a code of SQLite's.
+    # Python reports text that is not UTF-8 in two ways, neither of them with a code of SQLite's.
     undecodable = isinstance(error, UnicodeDecodeError) or "decode to UTF-8" in str(error)
     if code in _DAMAGED or undecodable:
         return damaged(path, str(error))

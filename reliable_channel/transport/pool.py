@@ -80,7 +80,7 @@ class PoolTransport:
         if redundancy < 1:
             raise ValueError(f"redundancy is {redundancy}; allowed is a number of at least 1")
         self._nodes = [
-            Node(str(getattr(transport, "url", "") or f"node {number}"), transport, self._tell)
+            Node(str(getattr(transport, "url", "") or f"node {number}"), transport, self._notify)
             for number, transport in enumerate(transports)
         ]
         self._is_alone = len(self._nodes) == 1
@@ -282,7 +282,7 @@ class PoolTransport:
         """Wait until a node's state changes."""
         await self._changed.wait()
 
-    def _tell(self) -> None:
+    def _notify(self) -> None:
         self._changed.notify()
 
     async def _listen(self, node: Node) -> None:
@@ -329,7 +329,7 @@ class PoolTransport:
         node.covered_since_s = None
         node.receive.failed(error, self._retry_s)
         self._tried.notify()
-        if gap := self._settled_gaps():
+        if gap := self._decided_gaps():
             await self._arrives(Batch([], gap))
         if self._exit is not None and not any(node.listens for node in self._nodes):
             await self._arrives(TransportError(f"no node answers: {error}"))
@@ -345,7 +345,7 @@ class PoolTransport:
         """Hand on what a node brought."""
         self._looked(node, batch.gap)
         self._tried.notify()
-        await self._arrives(Batch(batch.messages, self._settled_gaps()))
+        await self._arrives(Batch(batch.messages, self._decided_gaps()))
 
     def _looked(self, node: Node, gap: str) -> None:
         """Note a look that worked."""
@@ -361,7 +361,7 @@ class PoolTransport:
         node.last_look_s = now_s
         node.looked()
 
-    def _settled_gaps(self) -> str:
+    def _decided_gaps(self) -> str:
         """Decide on what gaps can be decided on; return the reasons of those to report."""
         undecided, reported = [], []
         for gap in self._gaps:

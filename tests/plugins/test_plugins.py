@@ -355,8 +355,8 @@ def test_an_observer_that_takes_long_is_named_once_and_goes_on() -> None:
         now_s=lambda: now_s,
     )
     event = SyncSent("s")
-    assert list(observers.tell(event, 0)) == [ObserverSlow("slow", 1_500)]
-    assert list(observers.tell(event, 0)) == []
+    assert list(observers.emit(event, 0)) == [ObserverSlow("slow", 1_500)]
+    assert list(observers.emit(event, 0)) == []
     assert slow.events == sound.events == [event, event]
 
 

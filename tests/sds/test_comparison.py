@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from reliable_channel.sds import SPEC, Limits, SdsProtocol
-from reliable_channel.sds.comparison import FORGET_MS, MAX_SUSPECTS, SETTLED_MS, STAYS_MS
+from reliable_channel.sds.comparison import FORGET_MS, MAX_SUSPECTS, STABLE_MS, STAYS_MS
 from reliable_channel.sds.events import LogAgrees, LogDiffers
 from reliable_channel.sds.log_root import LogRoot
 from reliable_channel.sds.options import JS_WAKU
@@ -26,7 +26,7 @@ from .world import (
     sync,
 )
 
-LATER_MS = NOW_MS + SETTLED_MS + MINUTE
+LATER_MS = NOW_MS + STABLE_MS + MINUTE
 
 
 def two(**changes: Any) -> tuple[SdsProtocol, SdsProtocol]:
@@ -96,9 +96,9 @@ def test_a_message_on_its_way_is_no_difference() -> None:
     alice, bob = participant("alice"), participant("bob")
     give(bob, send(alice, b"1", NOW_MS))
     talk(alice, bob, now_ms=LATER_MS)
-    talk(alice, bob, now_ms=LATER_MS + SETTLED_MS + MINUTE)
-    send(alice, b"not there yet", LATER_MS + SETTLED_MS + 2 * MINUTE)
-    talk(alice, bob, now_ms=LATER_MS + SETTLED_MS + 3 * MINUTE, rounds=6)
+    talk(alice, bob, now_ms=LATER_MS + STABLE_MS + MINUTE)
+    send(alice, b"not there yet", LATER_MS + STABLE_MS + 2 * MINUTE)
+    talk(alice, bob, now_ms=LATER_MS + STABLE_MS + 3 * MINUTE, rounds=6)
     assert events(bob, LogDiffers) == []
 
 
@@ -119,7 +119,7 @@ def test_the_newest_messages_are_left_out() -> None:
     send(alice, b"1", NOW_MS)
     assert root_of(alice, NOW_MS + 2 * MINUTE) is None
     send(alice, b"2", NOW_MS + 4 * MINUTE)
-    root = root_of(alice, NOW_MS + 2 * MINUTE + SETTLED_MS)
+    root = root_of(alice, NOW_MS + 2 * MINUTE + STABLE_MS)
     assert root is not None
     assert (root.start, root.end, root.count) == (0, NOW_MS // 1_000 + 1, 1)
 
@@ -132,7 +132,7 @@ def test_a_second_that_new_messages_still_fall_into_is_left_out() -> None:
     alice.receive(forge("ahead", lamport=ahead_ms), NOW_MS)
     sync(alice, NOW_MS)
     send(alice, b"1", NOW_MS + SECOND)
-    root = root_of(alice, NOW_MS + SETTLED_MS)
+    root = root_of(alice, NOW_MS + STABLE_MS)
     assert root is not None
     assert (root.end, root.count) == (ahead_ms // 1_000, 0)
 
@@ -148,10 +148,10 @@ def test_a_second_ahead_of_the_time_is_compared_once_the_log_has_rested() -> Non
     for core in (alice, bob):
         core.sweep_incoming(NOW_MS + SECOND + core.options.timeout_for_lost_messages_ms + 1)
     talk(alice, bob, now_ms=NOW_MS + 2 * SECOND)
-    talk(alice, bob, now_ms=NOW_MS + SETTLED_MS - MINUTE)
+    talk(alice, bob, now_ms=NOW_MS + STABLE_MS - MINUTE)
     assert not events(alice, LogDiffers) + events(bob, LogDiffers)
-    talk(alice, bob, now_ms=NOW_MS + SETTLED_MS + MINUTE)
-    talk(alice, bob, now_ms=NOW_MS + 2 * SETTLED_MS + 2 * MINUTE)
+    talk(alice, bob, now_ms=NOW_MS + STABLE_MS + MINUTE)
+    talk(alice, bob, now_ms=NOW_MS + 2 * STABLE_MS + 2 * MINUTE)
     assert [event.count_here for event in events(alice, LogDiffers)] == [3]
     assert [event.count_here for event in events(bob, LogDiffers)] == [2]
 
@@ -161,7 +161,7 @@ def test_what_came_just_now_into_a_second_ahead_of_the_time_is_no_difference() -
     for core in (alice, bob):
         core.receive(forge("ahead", lamport=NOW_MS + 60 * MINUTE), NOW_MS)
         sync(core, NOW_MS)
-    rested_ms = NOW_MS + 2 * SETTLED_MS + MINUTE
+    rested_ms = NOW_MS + 2 * STABLE_MS + MINUTE
     talk(alice, bob, now_ms=rested_ms - MINUTE)
     send(alice, b"on its way", rested_ms)
     talk(alice, bob, now_ms=rested_ms + SECOND, rounds=4)
@@ -173,7 +173,7 @@ def test_peers_that_know_no_roots_are_sent_none(changes: dict[str, Any]) -> None
     alice = participant("alice", **changes)
     send(alice, b"1", NOW_MS)
     sync(alice, NOW_MS + MINUTE)
-    message = decode(sync(alice, NOW_MS + MINUTE + SETTLED_MS))
+    message = decode(sync(alice, NOW_MS + MINUTE + STABLE_MS))
     assert message.log_root is None
 
 
@@ -243,7 +243,7 @@ def test_one_who_joined_late_compares_what_it_wants_alone() -> None:
     give(carol, send(alice, b"1", joined_ms), now_ms=joined_ms)
     for core in (alice, carol):
         sync(core, joined_ms + MINUTE)
-    later_ms = joined_ms + MINUTE + SETTLED_MS
+    later_ms = joined_ms + MINUTE + STABLE_MS
     talk(alice, carol, now_ms=later_ms, rounds=4)
     for core in (alice, carol):
         assert core.progress().different_from == ()
@@ -275,7 +275,7 @@ def test_who_compares_less_hears_when_the_other_has_caught_up() -> None:
     alice.sweep_incoming(later_ms)
     for core in (alice, carol):
         sync(core, later_ms)
-    later_ms += MINUTE + SETTLED_MS
+    later_ms += MINUTE + STABLE_MS
     talk(alice, carol, now_ms=later_ms, rounds=6)
     assert carol.progress().different_from == ("alice",)
     give(alice, hidden, now_ms=later_ms + 10 * MINUTE)

@@ -266,7 +266,7 @@ ROUTES: Final = (
         "GET",
         "/admin/v1/peer/{peerId}",
         peer,
-        "Tell what is known of a node",
+        "Return what is known of a node",
         "admin",
         answer="Peer",
         failures={400: "not a peer id", 404: "not known"},

@@ -106,12 +106,12 @@ def _client_health(ready: bool, otherwise: str) -> Status:
 
 ROUTES: Final = (
     *(
-        Route("GET", path, info, "Tell where the node listens", "node", answer="Info")
+        Route("GET", path, info, "Return the addresses of the node", "node", answer="Info")
         for path in ("/info", "/debug/v1/info")
     ),
     *(
-        Route("GET", path, version, "Tell the version", "node")
+        Route("GET", path, version, "Return the version", "node")
         for path in ("/version", "/debug/v1/version")
     ),
-    Route("GET", "/health", health, "Tell how the node is", "node", answer="Health"),
+    Route("GET", "/health", health, "Return the health of the node", "node", answer="Health"),
 )

@@ -221,7 +221,7 @@ class EmbeddedNode:
         try:
             if tasks is not None:
                 tasks.cancel_scope.cancel()
-                # Not told of the block's exception, the group does not wrap it into one of its own.
+                # Without the block's exception, the group does not wrap it into an exception group.
                 await tasks.__aexit__(None, None, None)
             if self.listener is not None:
                 await self.listener.__aexit__(None, None, None)

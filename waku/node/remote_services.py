@@ -123,7 +123,7 @@ class RemoteServices:
     def forget(self, criteria: Sequence[Criterion]) -> None:
         """End subscriptions of a client that is gone, without waiting."""
         for part in in_requests(self._unwanted(criteria)):
-            self._link.tell(FilterAsked("unsubscribe", tuple(part)))
+            self._link.send(FilterAsked("unsubscribe", tuple(part)))
 
     async def _end(self, subscriber: Subscriber, removed: Sequence[Criterion]) -> None:
         """Have the node push no longer what a client gave up; where that fails, it keeps it."""

@@ -131,7 +131,7 @@ class ServiceLink:
             return pending.answer
         raise NotReached if pending.done.is_set() else NoAnswer
 
-    def tell(self, request: Request) -> None:
+    def send(self, request: Request) -> None:
         """Ask without waiting for an answer."""
         self._carrier.outbox.put(ServiceItem.of({"kind": "ask", "id": 0, **request_json(request)}))
 

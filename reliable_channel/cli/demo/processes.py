@@ -79,22 +79,22 @@ class PeerProcess:
         if not self._is_leaving:
             raise DemoError(f"{self.name} {await ending(self.process)}")
 
-    def _take(self, told: dict[str, Any]) -> None:
-        match told["event"]:
+    def _take(self, event: dict[str, Any]) -> None:
+        match event["event"]:
             case "ready":
                 self.ready.set()
             case "stopped":
                 self.stopped.set()
             case "message_received":
                 self.received += 1
-                self.missing.discard(told["message_id"])
+                self.missing.discard(event["message_id"])
             case "message_missing":
-                self.missing.update(entry["message_id"] for entry in told["missing"])
+                self.missing.update(entry["message_id"] for entry in event["missing"])
             case "log":
-                self.digest, self.log_length = told["digest"], len(told["entries"])
+                self.digest, self.log_length = event["digest"], len(event["entries"])
                 self._answer()
             case "statistics":
-                self.statistics = told
+                self.statistics = event
                 self._answer()
 
     def _answer(self) -> None:

@@ -154,16 +154,16 @@ def given_up_in_silence() -> AbstractContextManager[Any]:
 
 def acknowledged_by_its_first_segment() -> AbstractContextManager[Any]:
     """One acknowledged segment acknowledges the whole request."""
-    settled = Requests.settled
+    resolved = Requests.resolved
 
     def early(self: Requests, event: Any) -> Any:
         request = self._by_message.get(event.message_id)
-        yield from settled(self, event)
+        yield from resolved(self, event)
         is_first = request is not None and request.acknowledged == 1 < request.total
         if isinstance(event, MessageAcknowledged) and request is not None and is_first:
             yield replace(event, message_id=request.message_ids[0])
 
-    return patch.object(Requests, "settled", early)
+    return patch.object(Requests, "resolved", early)
 
 
 def budget_forgotten() -> AbstractContextManager[Any]:
