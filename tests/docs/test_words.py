@@ -37,10 +37,17 @@ NOT_EDITED = (
 ALL_PAGES = (ROOT / "README.md", *(ROOT / "docs").rglob("*.md"))
 PAGES = sorted({str(page.relative_to(ROOT)) for page in ALL_PAGES} - {*NOT_EDITED})
 FOLDERS = (
+    "docs",
+    "plugins/pytest_reliable_channel",
+    "plugins/reliable_channel_audit",
+    "plugins/reliable_channel_conformance",
     "plugins/reliable_channel_encryption/reliable_channel_encryption",
+    "plugins/reliable_channel_metrics",
     "plugins/reliable_channel_mvds/reliable_channel_mvds",
     "plugins/reliable_channel_signing/reliable_channel_signing",
+    "plugins/reliable_channel_status/reliable_channel_status",
     "plugins/reliable_channel_svs/reliable_channel_svs",
+    "release",
     "reliable_channel",
     "waku",
 )

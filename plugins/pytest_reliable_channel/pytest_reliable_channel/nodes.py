@@ -1,4 +1,4 @@
-"""A node on a port, in a thread: its server needs asyncio, whatever the test runs on."""
+"""A node on a port, in a thread: its server needs asyncio, also for tests on trio."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager

@@ -1,4 +1,4 @@
-"""The fixtures, used as tests of users do, and in a project in a directory of its own."""
+"""The fixtures, used as tests of users do, and in a project in another directory."""
 
 import re
 import subprocess

@@ -44,7 +44,7 @@ def verdict(
     settle_ms: int = SETTLE_MS,
     progress: Callable[[str], None] = lambda what: None,
 ) -> Verdict:
-    """The judgement of facts; `paths` are looked through for files of nobody."""
+    """The judgement of facts; `paths` are searched for files without a participant."""
     progress("reading the journals")
     lives = _row(
         table(facts, "Life").agg(

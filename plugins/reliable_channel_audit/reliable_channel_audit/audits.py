@@ -1,7 +1,7 @@
 """The promises of `promises.py` as DataFrames, for logs that do not fit into memory.
 
-All begin with a table of facts (`sds_facts`), of which `table` picks one kind. What compares a lot
-with a lot compares digests first, and looks closer only at whoever differs.
+All begin with a table of facts (`sds_facts`), of which `table` picks one kind. Large comparisons
+compare digests first, and look closer only at participants that differ.
 """
 
 from __future__ import annotations
@@ -73,10 +73,10 @@ def incomplete(lives: DataFrame, deliveries: DataFrame) -> DataFrame:
 
 
 def absent(facts: DataFrame, settle_ms: int) -> DataFrame:
-    """What was accepted, wanted by somebody who was there, and is not in that one's log.
+    """Messages that were accepted, wanted by a participant that was there, and are not in its log.
 
-    `is_due` is false where it is too early to say. A message whose failure its sender was told is
-    owed to nobody, nor is one that was `not_sent`.
+    `is_due` is false where it is too early to say. A message whose failure was reported to
+    its sender does not count, nor does one that was `not_sent`.
     Times are corrected by what clocks are certainly ahead.
     """
     lives, deliveries = table(facts, "Life"), table(facts, "Delivery")
@@ -289,7 +289,7 @@ def unequal_logs(lives: DataFrame, deliveries: DataFrame) -> DataFrame:
 
 
 def twice_at_a_time(lives: DataFrame) -> DataFrame:
-    """Participants of whom two journals tell at one time."""
+    """Participants with two journals of the same time."""
     before = Window.partitionBy("channel_id", "participant_id").orderBy("opened_ms", "life")
     return (
         lives.withColumn("before_ms", F.lag("until_ms").over(before))

@@ -2,11 +2,11 @@
 
 A filter has the newest half of its capacity for certain: what is older may have left it when it
 rolled over (`RollingBloomFilter`). A message goes out later than it is made, and what came in
-between is not in its filter. Its own causal history tells what was there when it was made: whatever
-entered the filter before one of those did.
+between is not in its filter. Its causal history shows what was there when it was made: every id
+that entered the filter before one of those did.
 
 Of each participant the first filter of every ten seconds is looked at, and of its ids some that are
-drawn, so that a journal costs little however many there are.
+drawn, so that a journal costs little with any number of them.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ MAX_HAD: Final = 100
 MAX_LATER: Final = 100
 """Ids of the channel that came only afterwards, tested in a filter."""
 DRAWN: Final = 100
-"""Ids of nobody, tested in a filter."""
+"""Made-up ids that are tested in a filter."""
 _FRESH: Final = frozenset({"content", "sync"})
 """Why a message goes out for the first time, with the filter of that time."""
 _TAKEN: Final = frozenset({"delivered", "parked"})
@@ -61,7 +61,7 @@ class Bloom(NamedTuple):
     lacking: int
     """Those that it has not."""
     absent: int
-    """Ids tested that its sender had not: some that came later, and some of nobody."""
+    """Ids tested that its sender did not have: some that came later, and some made up."""
     false_positives: int
     """Those that it has all the same."""
     is_new: bool
@@ -103,7 +103,7 @@ class Newest:
         self.total += 1
 
     def went(self, message: Message) -> None:
-        """An own message went out, and tells what it was made after."""
+        """An own message went out, and names the messages that it was made after."""
         if message.message_id in self._own:
             known = (each for each in message.causal_ids if each in self._places)
             first = 1 + max((self._own.get(each, self._places[each]) for each in known), default=-1)
@@ -276,7 +276,7 @@ class BloomReview:
 
 
 def _form(options: object) -> tuple[BloomForm, BloomParameters] | None:
-    """How a participant's filters look, by what its session says; None where nobody can tell."""
+    """Parameters of a participant's filters, from its session; None where they are unknown."""
     told = options if isinstance(options, dict) else {}
     names = ("wire_profile", "bloom_capacity", "bloom_error_rate")
     try:

@@ -1,4 +1,4 @@
-"""Bloom filters as a table of their own: they are most of a message's bytes."""
+"""Bloom filters as a separate table: they are most of a message's bytes."""
 
 from __future__ import annotations
 
@@ -25,8 +25,8 @@ def blooms(
     """The bloom filters of the messages in a binary column, a row each; of messages without one
     there is none.
 
-    Filters of the `spec` dialect say nothing of their size: `parameters` are what the channel has,
-    the defaults where None. Those of `nim` tell it.
+    Filters of the `spec` dialect do not contain their size: `parameters` are the channel's,
+    the defaults where None. Those of `nim` contain it.
     """
     expected = parameters or BloomParameters()
 

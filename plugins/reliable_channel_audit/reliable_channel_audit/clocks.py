@@ -4,7 +4,7 @@ A message takes time. So the quickest one from A to B shows by how much B's cloc
 most, and the quickest one back by how much it is ahead at least: an interval in which the truth is,
 however long the ways are. In the middle of it is the reckoning of NTP (RFC 5905, section 8).
 
-Only what a participant sent itself counts: who repairs a message stamps it with another clock.
+Only a participant's first broadcasts count: a repair is stamped by another clock.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from .replay import Life
 MAX_OFFSET_MS: Final = 5_000
 """A clock may be so far from those of most others."""
 APART: Final = "the clock is {} ms ahead of most others, {} to {}"
-"""How a finding tells of one that is not."""
+"""How a finding describes a clock that is not."""
 
 
 class Offset(NamedTuple):

@@ -37,7 +37,7 @@ class Place(NamedTuple):
     at_ms: int
     references: int
     orphaned: int
-    """References to messages that nobody has."""
+    """References to messages that no participant has."""
     depth: int | None
     """Messages in the longest chain that ends here, this one counted; None in a circle or after
     one, which no honest member can make."""
@@ -45,7 +45,7 @@ class Place(NamedTuple):
     """Messages up to here, in log order, to which none of them refers: so many branches go on side
     by side."""
     is_head: bool
-    """Nobody refers to it."""
+    """No message refers to it."""
 
 
 def said_by(participant: Participant) -> Iterator[Said]:

@@ -23,7 +23,7 @@ def draw_dag(said: Sequence[Said]) -> str:
     """An SVG of messages in log order, with the references that no other one implies.
 
     References have the colour of the message that refers. A dashed stub goes to what is not shown,
-    a ring is around what nobody shown refers to.
+    a ring is around a message without a shown reference to it.
     """
     order = [each.message_id for each in said]
     references = {each.message_id: set(each.references) for each in said}

@@ -18,15 +18,15 @@ _REST: Final = [name for name in SAID.names if name not in MESSAGE]
 
 
 def union(said: DataFrame) -> DataFrame:
-    """Each message once, as whoever saw it first has it; for one participant's DAG, choose its
-    messages before."""
+    """Each message once, as the first participant to see it has it; for one participant's DAG,
+    choose its messages before."""
     first = F.min_by(F.struct(*_REST), F.struct("at_ms", "participant_id"))
     firsts = said.groupBy(*MESSAGE).agg(first.alias("first"))
     return firsts.select(*MESSAGE, "first.*").select(*SAID.names)
 
 
 def edges(said: DataFrame) -> DataFrame:
-    """A row for each reference; `is_known` is false where nobody has what it refers to."""
+    """A row for each reference; `is_known` is false where no participant has the message."""
     messages = union(said)
     there = messages.select(
         "channel_id", F.col("message_id").alias("refers_to"), F.lit(True).alias("known")
@@ -44,11 +44,11 @@ def nodes(said: DataFrame) -> DataFrame:
 
 
 def shape(nodes: DataFrame) -> DataFrame:
-    """What was said and what it refers to, a channel a row.
+    """Messages and references, a channel a row.
 
     Depth is the longest chain, width the most messages whose chains have one length: they cannot
     know of each other. Branches went on side by side, heads were open at the end; orphans refer to
-    what nobody has.
+    messages that no participant has.
     """
     levels = nodes.groupBy("channel_id", "depth").agg(F.count("*").alias("n")).where("depth > 0")
     width = levels.groupBy("channel_id").agg(F.max("n").alias("width"))

@@ -38,8 +38,8 @@ def decoded(
     """A DataFrame with one more column, `message`: what stands in a binary column, decoded.
 
     Bloom filters, most of a message's bytes, are null unless asked for. With an `encryption`
-    payloads are opened before, or with `encrypt-then-sds` contents after. (Journals have payloads
-    as they were before they were sealed.)
+    payloads are decrypted before, or with `encrypt-then-sds` contents after. (Journals have
+    payloads as they were before encryption.)
 
     Raises:
         ValueError: no such `encryption_order`.

@@ -1,4 +1,4 @@
-"""What a journal says, as the rows that audits compare: a pass over its lines, whoever asks.
+"""A journal as the rows that audits compare: one pass over its lines, for each reader.
 
 `check` gathers them in this process, `audit` in as many as Spark has.
 """
@@ -51,24 +51,24 @@ class Delivery(NamedTuple):
     source: str | None
     """`live` or `store`; None for an own one."""
     missing_since_ms: int | None
-    """Since when others had waited for it here; None where nobody had."""
+    """Since when other messages had waited for it here; None where none had."""
     log_position: int
     """Where it stands in the log in the end."""
 
 
 class Outcome(NamedTuple):
-    """What a participant was told of a message that was not delivered."""
+    """What was emitted to a participant about a message that was not delivered."""
 
     channel_id: str
     participant_id: str
     life: int
     message_id: str
     is_failure: bool
-    """An own message failed, by what its sender was told; else one of others was declared lost."""
+    """An own message was emitted as failed; else one of others as lost."""
 
 
 class Acknowledgement(NamedTuple):
-    """An own message, and when its sender was told that others have it."""
+    """An own message, and when its acknowledgement was emitted."""
 
     channel_id: str
     participant_id: str
@@ -76,13 +76,13 @@ class Acknowledgement(NamedTuple):
     message_id: str
     accepted_ms: int
     acknowledged_ms: int | None
-    """None where that was never told."""
+    """None where that was never emitted."""
     source: str | None
     """By what it was known: `causal_history` or `bloom_filter`."""
 
 
 class Dispatch(NamedTuple):
-    """A message went out, under a hash of its own each time."""
+    """A message went out, under another hash each time."""
 
     channel_id: str
     participant_id: str
@@ -201,7 +201,7 @@ class _Life:
         self._bloom_filters = BloomReview(whose)
 
     def add(self, line: Line, message: Message | None) -> Iterator[Fact]:
-        """Take a line; what needs nothing else is told at once."""
+        """Take a line; return the facts that need no other line."""
         yield from self._bloom_filters.add(line, message)
         message_id, message_hash, at_ms = line.message_id or "", line.message_hash, line.at_ms or 0
         match line.event:

@@ -17,8 +17,8 @@ _LEVELS: Final = {"p50": 0.5, "p90": 0.9, "p99": 0.99, "max": 1.0}
 
 
 def acknowledgement_latency(facts: DataFrame) -> DataFrame:
-    """From accepting an own message to being told that others have it, by participant and by how
-    that was known (ms)."""
+    """From accepting an own message to its acknowledgement, by participant and by the evidence
+    (ms)."""
     latency = F.col("acknowledged_ms") - F.col("accepted_ms")
     source = F.coalesce("source", F.lit("never")).alias("source")
     return (
@@ -32,9 +32,9 @@ def acknowledgement_latency(facts: DataFrame) -> DataFrame:
 def ways(facts: DataFrame) -> DataFrame:
     """Each delivery of a message of others, by which way it came, and how long it took.
 
-    A copy that came live is told by its hash: it may be the first one, one sent again by its
-    sender, or one that somebody else sent to repair a loss. `unknown` is of a sender that left no
-    journal.
+    A copy that came live is identified by its hash: it may be the first one, one sent again by its
+    sender, or one that another participant sent to repair a loss. `unknown` is of a sender that
+    left no journal.
     """
     kinds = table(facts, "Dispatch").select("channel_id", "message_hash", "kind").distinct()
     way = (
@@ -84,7 +84,8 @@ def delay_curves(facts: DataFrame) -> DataFrame:
 
 
 def repair_efficiency(facts: DataFrame) -> DataFrame:
-    """Messages that were asked of others, how often, and who answered how often."""
+    """Messages that were requested from others, and how often each participant asked and
+    answered."""
     return (
         table(facts, "Repair")
         .groupBy("channel_id", "participant_id")
@@ -219,7 +220,7 @@ def bloom_filters(facts: DataFrame) -> DataFrame:
 
 
 def late_joiners(facts: DataFrame) -> DataFrame:
-    """Who came after the first message, and how much of what was said before they have."""
+    """Participants that came after the first message, and their share of the messages before."""
     deliveries = table(facts, "Delivery")
     said = messages(deliveries).select(*MESSAGE, "accepted_ms")
     began = said.groupBy("channel_id").agg(F.min("accepted_ms").alias("began_ms"))

@@ -98,7 +98,7 @@ class Finding(NamedTuple):
     """The value of an `Audit`."""
     channel_id: str
     participant_id: str
-    """At whom."""
+    """The participant that the finding is about."""
     life: int
     message_id: str
     """Which message; empty where it is about none."""
@@ -118,7 +118,7 @@ _SEVERITIES: Final = (
 
 
 def severity(finding: Finding) -> int:
-    """From 0, the worst, to 4: a sender that was assured of what nobody has; what an application
+    """From 0, the worst, to 4: an acknowledged message that no participant has; what an application
     missed or should not have; logs that are wrong; logs that differ; what may lead there."""
     if finding.detail == NOBODY_HAS_IT:
         return 0

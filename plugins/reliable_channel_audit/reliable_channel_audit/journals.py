@@ -50,7 +50,8 @@ class Noted(NamedTuple):
     number: int
     """From 1."""
     life: int
-    """Counts a participant's logs, from 0: who starts again without its state begins a new one."""
+    """Counts a participant's logs, from 0: a participant that starts again without its state begins
+    a new one."""
     line: Line
 
 
@@ -91,7 +92,7 @@ def journal_files(paths: Iterable[str | Path], *, may_be_none: bool = False) -> 
 
 
 def participants(files: Iterable[Path]) -> tuple[list[Participant], list[Path]]:
-    """Who the files are of, and the files of which nothing says that."""
+    """The participants of the files, and the files whose participant is unknown."""
     known: defaultdict[tuple[str, str], list[tuple[int, Path]]] = defaultdict(list)
     unknown = []
     for path in files:
@@ -112,7 +113,8 @@ def participants(files: Iterable[Path]) -> tuple[list[Participant], list[Path]]:
 
 
 def _in_order(found: Sequence[tuple[int, Path]]) -> list[Path]:
-    """Files by when they begin; parts of one journal by their numbers, whatever the clock did."""
+    """Files by when they begin; parts of one journal by their numbers, even if the clock was set
+    back."""
     began: dict[str, int] = {}
     for at_ms, path in found:
         family, _ = _family(path)
@@ -173,8 +175,8 @@ def lived(channel_id: str, participant_id: str, paths: Sequence[str]) -> Iterato
 
 
 def lines_of(channel_id: str, participant_id: str, path: str) -> Iterator[tuple[int, Line]]:
-    """The numbered lines of one journal; what is of nobody, of another participant or of another
-    version is set aside."""
+    """The numbered lines of one journal; lines without participant, of another one or of another
+    version are set aside."""
     why = "before journal_opened: nobody knows whose it is"
     unpacker = Unpacker()
     for number, text in numbered_texts(Path(path)):
@@ -228,7 +230,7 @@ def texts(file: IO[bytes]) -> Iterator[bytes | Line]:
 
 
 def end_of_lines(path: Path) -> int:
-    """How many bytes of a file are whole lines, while somebody writes it."""
+    """How many bytes of a file are whole lines, while it is written."""
     with path.open("rb") as file:
         end = file.seek(0, SEEK_END)
         while end > 0:

@@ -55,7 +55,7 @@ def java_version(java: str | None = None) -> int:
 
 
 def quiet_gateway(conf: SparkConf) -> JavaGateway:
-    """A JVM that tells of errors and of nothing else, on our standard error."""
+    """A JVM that prints errors and nothing else, on our standard error."""
     from pyspark.java_gateway import launch_gateway
 
     reading, writing = os.pipe()

@@ -41,7 +41,7 @@ class Line(NamedTuple):
     application received `redelivered`."""
     message_hash: bytes | None = None
     timestamp_ns: int | None = None
-    """By the clock of whoever sent the message."""
+    """By the clock of the message's sender."""
     lamport_timestamp: int | None = None
     position: int | None = None
     evicted: int | None = None

@@ -1,7 +1,7 @@
 """A stream of journal lines watched while it comes: acknowledgements, recoveries and alarms.
 
-State is kept by participant, one value each, so that an alarm needs nothing from anybody else. A
-join of two streams would tell of what is never acknowledged only as long as other acknowledgements
+State is kept by participant, one value each, so that an alarm needs no other participant. A
+join of two streams would report unacknowledged messages only as long as other acknowledgements
 come: just when it matters, it would be silent.
 """
 
@@ -40,14 +40,14 @@ NOTICE: Final = StructType(
         StructField("after_ms", NUMBER),
     ]
 )
-"""`acknowledged`, `failed`, `recovered`, `lost`; or an alarm, `unacknowledged` or `missing`; told
-at `at_ms`, so long after it was accepted, or first missed."""
+"""`acknowledged`, `failed`, `recovered`, `lost`; or an alarm, `unacknowledged` or `missing`;
+raised at `at_ms`, this long after it was accepted, or first missed."""
 _STATE: Final = StructType([StructField("watch", TEXT)])
 _COLUMNS: Final = ("at_ms", "event", "message_id", "first_segment_id", "message_ids")
 
 
 class Notice(NamedTuple):
-    """Something to tell of a message."""
+    """A notice about a message."""
 
     kind: str
     message_id: str
@@ -64,13 +64,13 @@ class Watch:
     missing: dict[str, int] = field(default_factory=dict)
     """Messages known by reference alone, and since when."""
     alarmed: dict[str, int] = field(default_factory=dict)
-    """Of which an alarm was told, and when."""
+    """Messages of which an alarm was raised, and when."""
 
     def notices(
         self, lines: Iterable[tuple[int, str, str | None, str | None, Any]], patience_ms: int
     ) -> Iterator[Notice]:
-        """Take lines (`at_ms`, `event`, `message_id`, `first_segment_id`, `message_ids`) and tell
-        what is to be told."""
+        """Take lines (`at_ms`, `event`, `message_id`, `first_segment_id`, `message_ids`) and return
+        the notices."""
         now_ms = 0
         for at_ms, event, message_id, first_segment_id, message_ids in lines:
             now_ms = max(now_ms, at_ms)
@@ -109,7 +109,7 @@ class Watch:
 
 
 def notices(journal: DataFrame, *, patience_ms: int = PATIENCE_MS) -> DataFrame:
-    """What a stream of `sds_journal` has to tell (`NOTICE`).
+    """The notices of a stream of `sds_journal` (`NOTICE`).
 
     Time is the journal's own: a participant that writes nothing more raises no alarm by itself.
     """

@@ -63,8 +63,8 @@ class LogOrder:
     def land(self, entry: Landed, position: int, evicted: int, at_ms: int) -> None:
         """Insert a message.
 
-        In one step several may land, and of each is told how much had left the log at the end of
-        the step: then it is right where it belongs, if that is a place between those that the
+        In one step several may land, and each line names how much had left the log at the end of
+            the step: then it is right where it belongs, if that is a place between those that the
         position means before the step and after it.
         """
         if evicted != self._evicted:

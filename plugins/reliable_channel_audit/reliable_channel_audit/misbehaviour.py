@@ -13,12 +13,12 @@ from reliable_channel.sds.message import Message
 from .lines import WIRE_IN, Line
 
 MAX_FILL: Final = 0.99
-"""Of the bits of a bloom filter: one with all of them acknowledges whatever was sent. At its
+"""Share of the bits of a bloom filter: one with all of them acknowledges every message. At its
 capacity half of them are set; js-waku, which never empties its filter, comes here after some 70,000
 messages."""
 MAX_SENDERS: Final = 1_000
-"""So many names are told apart, those that came first: a name costs whoever makes it up nothing,
-and what came first tells when it began. Those after them are counted as one."""
+"""Maximum number of names that are counted separately, the first ones: a made-up name costs
+nothing, and the first ones show when it began. Those after them are counted as one."""
 OTHERS: Final = f"others, after the first {MAX_SENDERS:,} names"
 DISHONEST: Final = frozenset(
     reason.value
@@ -52,7 +52,7 @@ class Deed(NamedTuple):
 
 
 class Names:
-    """Names that strangers give themselves, of which only so many are told apart."""
+    """Names that strangers give themselves, of which only this many are counted separately."""
 
     def __init__(self) -> None:
         self._known: set[str] = set()

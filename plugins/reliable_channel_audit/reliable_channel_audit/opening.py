@@ -1,4 +1,4 @@
-"""Sealed payloads opened where they are decoded: in workers, which make what opens them."""
+"""Payloads decrypted where they are decoded: in workers, which make the encryption."""
 
 from __future__ import annotations
 
@@ -42,9 +42,9 @@ class Unopened:
 
 
 def opened(encryption: Encryption, sealed: Sequence[bytes | None]) -> list[bytes | Unopened | None]:
-    """Open one after the other, whatever is wrong with some; None stays None.
+    """Decrypt one after the other, even if some fail; None stays None.
 
-    Runs an event loop of its own: not for callers that have one.
+    Runs a new event loop: not for callers that have one.
     """
 
     async def open_all() -> list[bytes | Unopened | None]:

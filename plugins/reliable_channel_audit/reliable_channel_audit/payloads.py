@@ -33,7 +33,7 @@ from .schemas import BYTES, PAYLOAD
 from .sources.batches import arrow_schema, batches, rows_of
 
 MAX_NAMED: Final = 10
-"""Missing segments that an error tells by number."""
+"""Missing segments that an error lists by number."""
 _WHERE: Final = ("channel_id", "sender_id", "payload_hash")
 _WHAT: Final = ("lamport_timestamp", "message_id", "content")
 _CONTENT: Final = "content"

@@ -1,10 +1,10 @@
 """Curves as SVG: small multiples with one legend, the same bytes for the same figures.
 
-Needs matplotlib, an extra of its own: `pip install 'reliable-channel-audit[plots]'`. Nothing else
+Needs matplotlib, a separate extra: `pip install 'reliable-channel-audit[plots]'`. Nothing else
 here does, so it is imported when something is drawn.
 
-A line is told from others by colour, dashes and marker, so that it is for whoever sees no colours
-as well; the colours are those of Okabe and Ito (2008), which most colour-blind people tell apart.
+Lines differ in colour, dashes and marker, so that readers without colour vision can read them
+as well; the colours are those of Okabe and Ito (2008), which most colour-blind people distinguish.
 """
 
 from collections.abc import Sequence

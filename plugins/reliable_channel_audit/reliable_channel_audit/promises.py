@@ -54,10 +54,11 @@ def undelivered(
     offsets: Mapping[tuple[str, str], Offset],
     settle_ms: int,
 ) -> Undelivered:
-    """What was accepted, and not delivered to somebody who wanted it and was there later.
+    """Messages that were accepted, and not delivered to a participant that wanted them and was
+    there later.
 
-    A message whose failure its sender was told is owed to nobody, nor is one that was `not_sent`.
-    Times are corrected by what clocks are certainly ahead.
+    A message whose failure was reported to its sender does not count, nor does one that was
+    `not_sent`. Times are corrected by what clocks are certainly ahead.
     """
     ahead_ms = _certain(offsets)
     failures = {(each.channel_id, each.message_id) for each in outcomes if each.is_failure}
@@ -284,7 +285,7 @@ def unequal_logs(lives: Sequence[Life], deliveries: Iterable[Delivery]) -> Itera
 
 
 def difference(position: int, model_id: str, message_id: str) -> str:
-    """How a finding tells where two logs differ."""
+    """How a finding describes where two logs differ."""
     return f"position {position} of what both have is {message_id} in the log of {model_id}"
 
 
@@ -300,7 +301,7 @@ def models(lives: Iterable[Life]) -> Iterator[tuple[Life, list[Life]]]:
 
 
 def twice_at_a_time(lives: Iterable[Life]) -> Iterator[Finding]:
-    """Participants of whom two journals tell at one time."""
+    """Participants with two journals of the same time."""
     by_begin = sorted(lives, key=lambda life: (life[:2], life.opened_ms, life.life))
     for before, life in pairwise(by_begin):
         if before[:2] == life[:2] and life.opened_ms < before.until_ms:

@@ -1,7 +1,7 @@
 """One participant's life, read line by line: what can be judged from its own journal alone.
 
-Whoever receives a message has its causal history in the journal, so causality needs nobody else's:
-a journal is a unit, and a million of them are judged side by side.
+A participant that receives a message has its causal history in the journal, so causality needs no
+other one: a journal is a unit, and a million of them are judged side by side.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ class Life(NamedTuple):
 
 
 def message_of(payload: bytes | None) -> Message | None:
-    """What went over the wire, in whichever dialect; None where it is no SDS message."""
+    """The message on the wire, in its dialect; None where it is not an SDS message."""
     if payload is None:
         return None
     try:
@@ -86,7 +86,7 @@ class Replay:
         self._lost: dict[str, tuple[str, int]] = {}
         """Messages that were declared lost, by which message that refers to them, and when."""
         self._requests: dict[str, list[str]] = {}
-        """The messages of own requests of which nothing was told yet."""
+        """The messages of own requests without a result yet."""
         self._unproven: set[str] = set()
         self._proven: dict[str, int] = {}
         """Own messages that others were seen to have, and since when."""
@@ -151,7 +151,7 @@ class Replay:
         return self._log.entries
 
     def life(self) -> Life:
-        """Who this was, and how its log ended."""
+        """The participant, and how its log ended."""
         return Life(
             *self._whose,
             self._path,
@@ -163,7 +163,7 @@ class Replay:
         )
 
     def findings(self) -> list[Finding]:
-        """What was broken, as far as this journal alone can tell."""
+        """The broken promises, as far as this journal alone shows them."""
         deeds = (
             self._finding(
                 Audit.MEMBERS,
@@ -197,7 +197,7 @@ class Replay:
             yield Judged(*self._whose, audit.value, self._cases[audit], unjudged.get(audit))
 
     def heard(self) -> Iterator[Heard]:
-        """Who was heard."""
+        """The senders of received messages."""
         for sender_id, messages in self._heard.items():
             yield Heard(*self._whose, sender_id, messages)
 
@@ -342,7 +342,7 @@ class Replay:
         self._early[dependency].append((message_id, at_ms))
 
     def _not_told(self) -> Iterator[Finding]:
-        """Own requests that were wholly proven to be received, and of which nothing was told."""
+        """Own requests that were wholly proven to be received, and without an emitted result."""
         for request_id, message_ids in self._requests.items():
             proofs = [self._proven.get(message_id) for message_id in message_ids]
             if proofs and None not in proofs:

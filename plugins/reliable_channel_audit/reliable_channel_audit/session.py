@@ -48,10 +48,10 @@ def session(
 
     `master` is `local[*]` by default; `remote` (or `SPARK_REMOTE`) an address of Spark Connect,
     `sc://host:port`. Elsewhere than here this package goes along as a zip. `settings` are Spark's
-    own, by name. A JVM that is started here tells of errors alone, unless it is to be `verbose`.
+    own, by name. A JVM that is started here prints errors alone, unless it is to be `verbose`.
 
     Raises:
-        SparkUnavailable: pyspark or Java is missing, or the address is none of a cluster.
+        SparkUnavailable: pyspark or Java is missing, or no cluster answers at the address.
     """
     if master is not None and _MASTER.fullmatch(master) is None:
         raise SparkUnavailable(
@@ -164,7 +164,7 @@ def _tell_server(spark: SparkSession, settings: Mapping[str, str]) -> None:
 
 
 def _first_line(error: Exception) -> str:
-    """What is told first; of an error of Java's the innermost cause."""
+    """First line of an error; of an error of Java's the innermost cause."""
     first, *others = str(error).strip().split("\n")
     causes = [line for line in others if line.startswith((": ", "Caused by: "))]
     return (causes[-1].split(": ", 1)[1] if causes else first)[:300]

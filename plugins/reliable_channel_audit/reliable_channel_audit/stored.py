@@ -1,4 +1,4 @@
-"""Stored messages from tables that others wrote: archives as Parquet files, and whatever else Spark
+"""Stored messages from tables that others wrote: archives as Parquet files, and all else that Spark
 reads."""
 
 from __future__ import annotations

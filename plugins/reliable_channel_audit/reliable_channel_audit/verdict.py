@@ -1,4 +1,4 @@
-"""What was found, in the form in which a person and a program are told."""
+"""The findings, in the form that a person and a program read."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import Final, NamedTuple
 from .findings import ESSENTIAL, Audit, Finding, severity
 
 MAX_FINDINGS: Final = 1_000
-"""So many findings of an audit are told one by one; all are counted."""
+"""Maximum number of findings of an audit that are listed; all are counted."""
 
 
 NO_CASE: Final = "no case"
@@ -38,11 +38,11 @@ class SetAside(NamedTuple):
 
 @dataclass(slots=True, kw_only=True)
 class Verdict:
-    """What journals say of the promises; the same whoever judged."""
+    """What journals show of the promises; the same for `check` and `audit`."""
 
     participants: int = 0
     lives: int = 0
-    """Logs: who starts again without its state begins another one."""
+    """Logs: a participant that starts again without its state begins another one."""
     logs: int = 0
     """Different ones among them."""
     messages: int = 0

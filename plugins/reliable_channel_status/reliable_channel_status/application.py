@@ -1,4 +1,5 @@
-"""The layers that say who wrote what: `ApplicationMetadataMessage` and `ProtocolMessage`.
+"""The layers that name author and type of a payload: `ApplicationMetadataMessage` and
+`ProtocolMessage`.
 
 DIVERGES: 62/STATUS-PAYLOADS prints a `StatusProtocolMessage` with fields 4001 and 4002 and SHA3-256
 for the signature; status-go has the fields of `status.proto` and Keccak-256.

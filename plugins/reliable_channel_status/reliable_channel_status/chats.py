@@ -32,7 +32,7 @@ class Community:
         not, or `zQ3sh…`; or of an invite link `https://status.app/c/…#zQ3sh…`.
 
         Raises:
-            ValueError: it is no public key, or a link without one.
+            ValueError: it is not a public key, or a link without one.
         """
         is_link = text.startswith("https://")
         try:
@@ -86,7 +86,7 @@ class Community:
 
     @property
     def requests_topic(self) -> Topic:
-        """Where requests to join go, sealed for the community's key by ECIES."""
+        """Topic of requests to join, which are encrypted for the community's key by ECIES."""
         return Topic(self.public_key.uncompressed.hex())
 
     @property

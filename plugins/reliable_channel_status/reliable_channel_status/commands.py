@@ -25,7 +25,7 @@ def key(
     ] = False,
     show: Annotated[bool, typer.Option("--show", help="make none; tell the public key")] = False,
 ) -> None:
-    """Make a bot's key in a file that only you may read, and tell its public key.
+    """Make a bot's key in a file that only you may read, and print its public key.
 
     The private key is never shown. Keep the file: it is the bot's identity.
     """
@@ -53,7 +53,7 @@ def new(
         typer.Option("--passphrase", help=f"ask for one, or take it from {PASSPHRASE_VARIABLE}"),
     ] = False,
 ) -> None:
-    """Write a bot to start from, with a test and a key, and tell its public key."""
+    """Write a bot to start from, with a test and a key, and print its public key."""
     from .bot.project import write_project  # the rest of the package is loaded already
 
     try:

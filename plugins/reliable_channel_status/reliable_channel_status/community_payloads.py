@@ -29,7 +29,7 @@ class CommunityMember:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CommunityPermissions:
-    """Who may come in."""
+    """Users that may join."""
 
     access: Access = Access.UNKNOWN_ACCESS
     ens_only: bool = False
@@ -100,7 +100,7 @@ class CommunityBanInfo:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CommunityDescription:
-    """A community as its owner tells it; the one with the highest clock counts."""
+    """A community as its owner describes it; the description with the highest clock counts."""
 
     clock: int
     members: Mapping[str, CommunityMember] = field(default_factory=dict)
@@ -163,7 +163,7 @@ class CommunityRequestToJoinResponse:
     protected_topic_private_key: bytes = field(default=b"", repr=False)
     shard: Shard | None = None
     community_description_protocol_message: bytes = b""
-    """A whole `ApplicationMetadataMessage`: `unwrap` reads it and tells who signed."""
+    """A whole `ApplicationMetadataMessage`: `unwrap` reads it and returns the signer."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,6 +1,6 @@
 """What became of the messages of chats: edits, deletions, pins and reactions, the last writer wins.
 
-Each writer's last word counts by its clock, whatever order things arrive in; what concerns a
+Each writer's last word counts by its clock, in any order of arrival; what concerns a
 message that is not here yet waits for it. Pure: no I/O, no clock.
 """
 
@@ -87,11 +87,11 @@ _Writer: TypeAlias = tuple[PublicKey, type[EditMessage | DeleteMessage | PinMess
 
 
 class Conversation:
-    """The messages of chats, and who may do what with them.
+    """The messages of chats, and each user's rights over them.
 
     Args:
-        is_privileged: says who may delete others' messages and pin.
-        members_may_pin: whether everybody may (`pin_message_all_members_enabled`).
+        is_privileged: whether a user may delete others' messages and pin.
+        members_may_pin: whether all members may (`pin_message_all_members_enabled`).
         limits: how much is remembered.
     """
 
@@ -131,7 +131,7 @@ class Conversation:
         return outcome
 
     def _note_id(self, message_id: MessageId, first_id: MessageId) -> None:
-        """Who wraps another's message anew and is faster must not keep edits of it away."""
+        """A user that wraps another's message anew and is faster must not keep edits of it away."""
         if message_id != first_id and first_id in self._messages:
             self._other_ids[message_id] = first_id
             self._change_by_waiting(message_id)

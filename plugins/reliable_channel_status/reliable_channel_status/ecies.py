@@ -24,7 +24,7 @@ _KEY_BYTES: Final = 16
 
 
 def encrypt(plain: bytes, receiver: PublicKey, *, random: Callable[[int], bytes]) -> bytes:
-    """Seal for a receiver; the ephemeral key comes from the operating system, `random` gives the
+    """Encrypt for a receiver; the ephemeral key comes from the operating system, `random` gives the
     iv."""
     ephemeral = PrivateKey.generate()
     cipher_key, mac_key = _keys(ephemeral, receiver)
@@ -35,7 +35,7 @@ def encrypt(plain: bytes, receiver: PublicKey, *, random: Callable[[int], bytes]
 
 
 def decrypt(sealed: bytes, key: PrivateKey) -> bytes | None:
-    """Open; None if it was not sealed for this key or was changed."""
+    """Decrypt; None if it was not encrypted for this key or was changed."""
     if len(sealed) <= OVERHEAD_BYTES:
         return None
     try:

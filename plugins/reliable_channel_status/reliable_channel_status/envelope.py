@@ -27,7 +27,7 @@ _SIZE_MASK: Final = 0b011
 _SIGNED: Final = 0b100
 
 Random = Callable[[int], bytes]
-"""Gives that many random bytes that nobody can guess."""
+"""Returns that many unpredictable random bytes."""
 
 
 class EnvelopeError(Exception):
@@ -35,11 +35,11 @@ class EnvelopeError(Exception):
 
 
 class NotForThisKey(EnvelopeError):
-    """Another key sealed it, or it was changed on the way: which of the two cannot be told."""
+    """It was encrypted with another key or changed on the way: the two look the same."""
 
 
 class MalformedEnvelope(EnvelopeError):
-    """It opened, so somebody with the key sealed it, and what is inside is not version 1."""
+    """It was decrypted, so its sender has the key, and its content is not version 1."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +48,7 @@ class Opened:
 
     payload: bytes
     signer: PublicKey | None
-    """Who signed the envelope, if anybody did. The author of what is in it signs that again."""
+    """Signer of the envelope, if any. The author of its content signs that again."""
 
 
 def seal_symmetric(
@@ -58,7 +58,7 @@ def seal_symmetric(
     *,
     random: Random = os.urandom,
 ) -> bytes:
-    """Seal for everybody who has the key: ciphertext, tag and iv.
+    """Encrypt for all owners of the key: ciphertext, tag and iv.
 
     Raises:
         ValueError: the payload has 16 MiB or more.
@@ -69,7 +69,7 @@ def seal_symmetric(
 
 
 def open_symmetric(sealed: bytes, key: SymmetricKey) -> Opened:
-    """Open what was sealed with the key.
+    """Decrypt what was encrypted with the key.
 
     Raises:
         NotForThisKey: it was not, or is cut short, or was changed.
@@ -91,7 +91,7 @@ def seal_ecies(
     *,
     random: Random = os.urandom,
 ) -> bytes:
-    """Seal for one receiver.
+    """Encrypt for one receiver.
 
     Raises:
         ValueError: the payload has 16 MiB or more.
@@ -100,7 +100,7 @@ def seal_ecies(
 
 
 def open_ecies(sealed: bytes, key: PrivateKey) -> Opened:
-    """Open what was sealed for the key's public half.
+    """Decrypt what was encrypted for the key's public half.
 
     Raises:
         NotForThisKey: it was not, or is cut short, or was changed.
@@ -133,7 +133,7 @@ def unpack(plain: bytes) -> Opened:
     """Read what was encrypted. Any padding is taken, none included, as by go-waku.
 
     Raises:
-        MalformedEnvelope: a length that does not fit, or a signature that is nobody's.
+        MalformedEnvelope: a length that does not fit, or an invalid signature.
     """
     if not plain:
         raise MalformedEnvelope("it is empty")

@@ -1,7 +1,7 @@
 """A private key in a file that only its owner may read, with a passphrase or without.
 
-The file is JSON: the public key for a person to see, and the private key, in clear or sealed with
-AES-256-GCM under a key that scrypt derives.
+The file is JSON: the public key for a person to see, and the private key, in clear or encrypted
+    with AES-256-GCM under a key that scrypt derives.
 """
 
 import json

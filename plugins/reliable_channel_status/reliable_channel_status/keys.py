@@ -1,8 +1,8 @@
-"""Keys of secp256k1 and of AES: what is private does not show itself.
+"""Keys of secp256k1 and of AES; private ones do not appear in `repr`.
 
 Signatures are recoverable ones of libsecp256k1 (`coincurve`), since Status names an author only by
-a signature; the rest is OpenSSL's (`cryptography`), whose Diffie-Hellman takes the same time
-whatever the key is.
+a signature; the rest is OpenSSL's (`cryptography`), whose Diffie-Hellman takes the same time for
+every key.
 """
 
 import secrets
@@ -109,9 +109,9 @@ def _from_multibase(text: str) -> bytes:
 
 
 def recover(data: bytes, signature: bytes) -> PublicKey | None:
-    """Who signed `data`, or None if the signature can be nobody's.
+    """Recover the signer of `data`; None if the signature is invalid.
 
-    Whatever the data is, most signatures are somebody's: compare the key with whom you expect.
+    Most signatures match some key, for any data: compare it with the key that you expect.
     """
     if len(signature) != SIGNATURE_BYTES:
         return None
@@ -139,7 +139,7 @@ class PrivateKey:
     __slots__ = ("_exchange", "_signing", "public_key")
 
     public_key: PublicKey
-    """Who this is to others."""
+    """The public key, by which others know this one."""
 
     def __init__(self, key: bytes) -> None:
         key = bytes(memoryview(key))  # refuses text and numbers

@@ -1,7 +1,7 @@
 """Joining a community: the signed request, and what the owner's client checks of it. No I/O.
 
 A request reveals at least one account of a wallet, which proves by its signature that it belongs to
-the requester. Owners' clients refuse a request without one, also where nobody has to hold tokens.
+the requester. Owners' clients refuse a request without one, also where members need no tokens.
 """
 
 from typing import Final
@@ -31,7 +31,7 @@ def ethereum_address(public_key: PublicKey) -> str:
 def join_request(
     key: PrivateKey, community: Community, now_ms: int, *, display_name: str = ""
 ) -> CommunityRequestToJoin:
-    """Ask to be let in; seal it for `community.public_key` on `community.requests_topic`."""
+    """Ask to join; encrypt it for `community.public_key` on `community.requests_topic`."""
     wallet = wallet_of(key)
     signature = wallet.sign(_PERSONAL + _revealed(key.public_key, community))
     account = RevealedAccount(
@@ -50,7 +50,7 @@ def join_request(
 def why_refused(
     request: CommunityRequestToJoin, signer: PublicKey, community: Community
 ) -> str | None:
-    """Why the owner's client refuses a request whoever asks, or None."""
+    """Why the owner's client refuses a request of any user, or None."""
     if request.community_id != community.public_key.compressed:
         return "another community"
     if not request.revealed_accounts:

@@ -18,7 +18,7 @@ def mention(public_key: PublicKey) -> str:
 
 
 def mentions(text: str) -> tuple[PublicKey, ...]:
-    """Who is mentioned, each once, in order; what looks like a mention and is no key is skipped."""
+    """The mentioned users, each once, in order; a mention without a valid key is skipped."""
     found: dict[PublicKey, None] = {}
     for match in _MENTION.finditer(text):
         try:

@@ -43,7 +43,7 @@ class RefusalReason(Enum):
     MALFORMED_MESSAGE = "malformed_message"
     """No `ApplicationMetadataMessage`."""
     BAD_SIGNATURE = "bad_signature"
-    """Its signature is nobody's."""
+    """Its signature is invalid."""
     UNSUPPORTED_TYPE = "unsupported_type"
     """A payload of a type that is not read here."""
     MALFORMED_PAYLOAD = "malformed_payload"
@@ -55,7 +55,7 @@ class RefusalReason(Enum):
     CLOCK_AHEAD = "clock_ahead"
     """Its clock is more than 120 s ahead."""
     REPEATED = "repeated"
-    """The same signed payload was here before, whatever it was wrapped in."""
+    """The same signed payload was here before, in this wrapping or another."""
     OUTDATED = "outdated"
     """Something with a higher clock was here before."""
     NOT_ALLOWED = "not_allowed"
@@ -95,7 +95,7 @@ class SignedPayload:
     anybody may change, so one signed payload may come under several ids; `fingerprint` is one."""
     fingerprint: bytes
     """Keccak-256 of signer and payload: equal exactly if both are. As a clock grows with each
-    payload, nobody signs the same one twice."""
+    payload, no author signs the same one twice."""
     data: bytes = field(repr=False)
     """The encoded `ApplicationMetadataMessage`, to be passed on as it is."""
 
@@ -109,9 +109,9 @@ class Received:
     timestamp_ms: int
     """Of the Waku message (of the last segment), which its sender sets; 0 if it has none."""
     envelope_signer: PublicKey | None
-    """Who signed the envelope; it may be another than the author, who is `signer`."""
+    """Signer of the envelope; it may be another than the author, which is `signer`."""
     is_private: bool
-    """Whether it was sealed for one receiver (ECIES)."""
+    """Whether it was encrypted for one receiver (ECIES)."""
     is_ephemeral: bool
 
     @property
@@ -121,7 +121,7 @@ class Received:
 
     @property
     def signer(self) -> PublicKey:
-        """Who said it."""
+        """The author."""
         return self.signed.signer
 
     @property

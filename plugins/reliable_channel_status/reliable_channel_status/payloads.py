@@ -1,6 +1,6 @@
 """The payloads of chats and contacts, field by field as in status-go's protobuf.
 
-What a field of a message from somebody else says is not checked here, `rules.py` does that. Fields
+The fields of received messages are not checked here, but in `rules.py`. Fields
 that are not listed are skipped: what is to be passed on is passed on as the bytes it came in.
 """
 
@@ -195,7 +195,7 @@ class StatusUpdate:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ContactUpdate:
-    """What a user tells contacts of itself."""
+    """What a user shows to contacts."""
 
     clock: int
     ens_name: str = ""

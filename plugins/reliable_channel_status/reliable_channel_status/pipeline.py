@@ -1,8 +1,8 @@
 """The way out and the way in: payloads to Waku messages and back. No I/O, no clock.
 
 Out: payload, signature (`ApplicationMetadataMessage`), in communities perhaps SDS,
-`ProtocolMessage`, segments, envelope, Waku message. In: the same backwards; whatever the bytes are,
-it ends in a `Received`, an `Ignored` or a `Refused`. SDS is read through, wherever it is.
+`ProtocolMessage`, segments, envelope, Waku message. In: the same backwards; any bytes end in a
+`Received`, an `Ignored` or a `Refused`. SDS is read through, wherever it is.
 """
 
 import os
@@ -55,7 +55,7 @@ WakuVersion: TypeAlias = Literal[0, 1]
 """The `version` of 14/WAKU2-MESSAGE that Status clients write: 1 until 2.39, 0 from 2.40 on, for
 the same payload. Clients before 2.38 drop 0."""
 READ_VERSIONS: Final = (0, 1, None)
-"""Status reads them alike: the payload is sealed by 26/WAKU2-PAYLOAD in any case."""
+"""Status reads them alike: the payload is encrypted by 26/WAKU2-PAYLOAD in any case."""
 MAX_MESSAGE_BYTES: Final = 150 * 1024
 """What Waku nodes relay."""
 MAX_RECEIVED_BYTES: Final = 1024 * 1024
@@ -78,7 +78,7 @@ class Outgoing:
 
 
 class Sealer:
-    """Signs and seals what one author says.
+    """Signs and encrypts the payloads of one author.
 
     Args:
         key: of the author; it signs payload and envelope.
@@ -122,7 +122,7 @@ class Sealer:
         *,
         receiver: PublicKey | None = None,
     ) -> Outgoing:
-        """Sign and seal a payload for everybody on a topic, or there for one receiver (ECIES).
+        """Sign and encrypt a payload for all readers of a topic, or for one receiver there (ECIES).
 
         Raises:
             PayloadTooLarge: more than 256 segments would be needed.
@@ -139,7 +139,7 @@ class Sealer:
         *,
         receiver: PublicKey | None = None,
     ) -> Outgoing:
-        """Seal what was signed before, by this author or, to pass it on, by another.
+        """Encrypt a signed payload, of this author or, to pass it on, of another.
 
         Raises:
             PayloadTooLarge: more than 256 segments would be needed.
@@ -152,7 +152,7 @@ class Sealer:
     def seal_sds(
         self, data: bytes, topic: Topic, timestamp_ns: int, *, ephemeral: bool = False
     ) -> tuple[WakuMessage, ...]:
-        """Seal an SDS message of a community.
+        """Encrypt an SDS message of a community.
 
         Raises:
             PayloadTooLarge: more than 256 segments would be needed.
@@ -216,16 +216,15 @@ class _Arrival:
 
 
 class Opener:
-    """Opens and reads Waku messages of some topics.
+    """Decrypts and reads Waku messages of some topics.
 
     Args:
         topics: what is listened to at first; `listen` and `ignore` change it.
-        private_keys: of receivers for whom others seal by ECIES.
+        private_keys: of receivers for which others encrypt by ECIES.
         needs_signed_envelope: status-go drops what has no signed envelope. Keep it so unless your
             peers do not sign.
         limits: of incomplete segments.
-        on_sds: is given each SDS message that is what it says it is, before `receive` returns what
-            its content is.
+        on_sds: called with each valid SDS message, before `receive` returns its content.
     """
 
     def __init__(

@@ -67,7 +67,7 @@ def review(received: Received, now_ms: int) -> Refused | None:
     """Why a payload must not be taken, or None.
 
     DIVERGES: status-go measures a clock by the Waku timestamp alone, which the same sender writes:
-    one message then moves a chat's clock, and all others' with it, so far that everybody discards
+    one message then moves a chat's clock, and all others' with it, so far that all clients discard
     what follows. Here the local time counts too.
     """
     payload = received.payload

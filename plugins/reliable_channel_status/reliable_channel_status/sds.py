@@ -1,11 +1,10 @@
 """SDS (LIP 109) in communities: the layer between the signed payload and `ProtocolMessage`.
 
 As status-go has it since 2026: an SDS channel a community, named by the community's id; the dialect
-of nim-sds, with hints of its own; ids made of the content alone. 56/STATUS-COMMUNITIES only says
-that there is one.
-DIVERGES: status-go leaves `sender_id` empty and believes whatever an SDS message says. Here it is
-the author's key, and where one is given it must be: who passes on another's message (SDS-R) can
-change neither its author, nor its content, nor its id.
+of nim-sds, with different hints; ids made of the content alone. 56/STATUS-COMMUNITIES only says
+that there is one. DIVERGES: status-go leaves `sender_id` empty and believes any SDS message. Here
+it is the author's key, and where one is given it must be: a participant that passes on another's
+message (SDS-R) can change neither its author, nor its content, nor its id.
 """
 
 import re
@@ -41,7 +40,7 @@ class SdsArrival:
     sender_id: str
     """The author's public key, `0x04…`; empty from status-go."""
     content: bytes | None = field(repr=False)
-    """An `ApplicationMetadataMessage`; None for a sync message, which only tells what its sender
+    """An `ApplicationMetadataMessage`; None for a sync message, which only lists what its sender
     has."""
     data: bytes = field(repr=False)
     """The whole message as it came."""
@@ -109,7 +108,7 @@ STATUS_SDS: Final[WireProfile] = replace(
 
 
 def read_sds(data: bytes, timestamp_ms: int = 0) -> SdsArrival | None:
-    """The SDS message that the bytes are, or None if they are none, as from those who speak plain:
+    """The SDS message that the bytes are, or None if they are not one, as from plain clients:
     the two differ in the wire type of their second field."""
     if not STATUS_SDS.codec.recognises(data):
         return None
@@ -134,7 +133,7 @@ def what_is_forged(sds: SdsArrival, topic: Topic, author: PublicKey | None) -> s
     Args:
         sds: the message.
         topic: on which it came.
-        author: who signed the content; whoever signed the envelope, where there is none.
+        author: signer of the content; of the envelope, where there is no content.
     """
     channel_id = sds.channel_id
     if not _is_of(topic, channel_id):
@@ -148,8 +147,8 @@ def what_is_forged(sds: SdsArrival, topic: Topic, author: PublicKey | None) -> s
 
 
 class SdsWrapper:
-    """Wraps messages for one community as status-go does, and keeps nothing back for others: who
-    uses it refers to what it heard last, and so acknowledges it, but repeats nothing.
+    """Wraps messages for one community as status-go does, and keeps nothing for others: its
+    messages refer to what was received last, and so acknowledge it, but nothing is repeated.
 
     For scripts and tests. A bot has a whole channel.
     """

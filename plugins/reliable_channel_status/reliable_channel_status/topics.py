@@ -1,7 +1,7 @@
 """From a chat id to its content topic and its key (10/WAKU2 usage of Status, 62/STATUS-PAYLOADS).
 
 A content topic is the first four bytes of Keccak-256 of the id, so different chats may share one;
-only the key tells them apart.
+only the key distinguishes them.
 """
 
 import re
@@ -50,8 +50,8 @@ def topic_bytes(text: str) -> bytes | None:
 def symmetric_key(chat_id: str) -> SymmetricKey:
     """The key of a chat: PBKDF2-HMAC-SHA256 of its id without salt.
 
-    Whoever knows the id has the key, so it keeps nothing from a member, past or present. It takes
-    some hundredths of a second once for each id.
+    Every user that knows the id has the key, so it keeps nothing from a member, past or present. It
+    takes some hundredths of a second once for each id.
     """
     derived = pbkdf2_hmac("sha256", chat_id.encode(), b"", PBKDF2_ITERATIONS, KEY_BYTES)
     return SymmetricKey(derived)

@@ -50,9 +50,9 @@ TYPES: Final[dict[type[Payload], PayloadType]] = {kind: name for name, kind in P
 
 
 def parsed(message: Message, data: bytes) -> bool:
-    """Read `data` into `message`; False if it is no protobuf, or of another message.
+    """Read `data` into `message`; False if it is not protobuf, or of another message.
 
-    The type of a payload is not signed, so somebody else may change it. Where a field of one
+    The type of a payload is not signed, so others may change it. Where a field of one
     message has the number of another's and not its wire type, protobuf would skip it.
     """
     try:

@@ -121,7 +121,7 @@ def _ms(text: str, otherwise: int) -> int:
 
 @contextmanager
 def _told(spark: "SparkSession", status: Status) -> Iterator[None]:
-    """Show how many tasks of the stage at work are done, where the session can tell."""
+    """Show how many tasks of the stage at work are done, where the session reports it."""
     done = threading.Event()
 
     def watch() -> None:

@@ -181,6 +181,6 @@ def tell(verdict: "Verdict") -> None:
 
 
 def _say(text: str, style: str | None = None) -> None:
-    """Print one line; ids are cut short, as what they begin with tells them apart."""
+    """Print one line; ids are cut short, as their beginnings differ."""
     # Journals have names and texts of any participant in them.
     say(LONG_ID.sub(r"\1…", printable(text)), style=style)

@@ -63,7 +63,8 @@ class JournalReader(DataSourceReader):
         self._partitions = partitions
 
     def partitions(self) -> list[Participants]:
-        """Shares of about equal size: the largest participants first, each to who has least."""
+        """Shares of about equal size: the largest participants first, each to the smallest
+        share."""
         total_bytes = sum(participant.size_bytes for participant in self._group)
         wanted = self._partitions or -(-total_bytes // PARTITION_BYTES)
         count = max(1, min(wanted, len(self._group)))

@@ -1,4 +1,4 @@
-"""What a reader is told in options, which Spark hands over as text."""
+"""Options of a reader, which Spark hands over as text."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """`waku_store`: what a node's Store has, over its REST API, by ranges of time.
 
-Ranges do not overlap, and a message has one timestamp, which its hash covers: whoever reads all
-ranges has each message once, even where a node gives more than it was asked for. Read twice, a
+Ranges do not overlap, and a message has one timestamp, which its hash covers: a reader of all
+    ranges has each message once, even where a node gives more than it was asked for. Read twice, a
 range gives the same messages as long as nothing older is stored: what is stored later than `lag_ms`
 after its timestamp is missed by a stream, which has gone on by then.
 """
@@ -47,7 +47,7 @@ MAX_PAGES: Final = 1_000_000
 LAG_MS: Final = 60_000
 """Nodes refuse what is stamped more than 20 s off, and hear from each other some time later."""
 FIRST_NS: Final = 1
-"""0 means no beginning to a node; then it could not be told which range a message is in."""
+"""0 means no beginning to a node; then the range of a message would be unknown."""
 MAX_NS: Final = 2**63 - 1
 
 
@@ -185,7 +185,7 @@ class StoreStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self._target_ns = self._settled_ns()
 
     def latestOffset(self, start: dict[str, int], limit: ReadLimit) -> dict[str, int]:
-        """The first time that is not settled yet, or is `batch_ms` after the next message; where
+        """The first time that may still change, or is `batch_ms` after the next message; where
         there is none, none either, so that no batch is empty."""
         settled_ns = self._settled_ns() if self._target_ns is None else self._target_ns
         waiting = replace(self._wanted, start_ns=start["next_ns"], end_ns=settled_ns - 1)

@@ -90,7 +90,7 @@ class Bench:
     # -- peers ------------------------------------------------------------------------------------
 
     async def peer(self, name: str = "peer", *, flags: Iterable[str] = ()) -> Peer:
-        """Start the program under test with a node of its own."""
+        """Start the program under test with a separate node."""
         return await self.start(self.setting.command, name, await self.node(name), flags)
 
     async def node(self, name: str) -> str:

@@ -137,8 +137,8 @@ async def latecomer_gets_what_was_before(bench: Bench) -> None:
     "channel.",
 )
 async def restart_goes_on(bench: Bench) -> None:
-    """A peer that is killed and started again sends what nobody acknowledged, with a later clock,
-    and delivers no message again."""
+    """A peer that is killed and started again sends its unacknowledged messages, with a later
+    clock, and delivers no message again."""
     address = await bench.node("peer")
     state = ("--state", f"sqlite:///{bench.fresh_folder()}/peer.db")
     first = await bench.start(bench.setting.command, "peer", address, state)

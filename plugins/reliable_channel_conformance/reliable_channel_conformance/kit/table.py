@@ -55,7 +55,7 @@ async def run(setting: Setting, rows: Iterable[Row], folder: Path) -> AsyncItera
 
 
 async def _run_one(setting: Setting, row: Row, folder: Path) -> tuple[Result, str]:
-    """Run one row, whatever the peer does."""
+    """Run one row, even if the peer fails."""
     failures = list[tuple[Result, str]]()
     try:
         async with Bench.open(setting, folder) as bench:

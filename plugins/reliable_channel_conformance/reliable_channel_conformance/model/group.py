@@ -1,7 +1,7 @@
 """A group over a network that loses, repeats and reorders at will, until it is healed.
 
 Until then a packet that was sent may arrive at any time, any number of times, or never: so loss,
-delay, duplication and reordering need no actions of their own. Of sync messages the newest of each
+    delay, duplication and reordering need no separate actions. Of sync messages the newest of each
 participant is in the network. Healing takes away all packets, and from then on a broadcast reaches
 all others at once.
 """
@@ -54,7 +54,7 @@ class Group:
 
     @property
     def readers(self) -> tuple[str, ...]:
-        """Those that send nothing: without them, only their names tell states apart."""
+        """Those that send nothing: without them, states differ only by their names."""
         return tuple(name for name, count in self.sends if not count and self.rules.forgets_syncs)
 
     def initial(self) -> World:

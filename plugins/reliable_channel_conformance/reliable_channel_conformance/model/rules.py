@@ -165,7 +165,7 @@ def receive(rules: Rules, me: Participant, packet: Packet) -> tuple[Participant,
 
 
 def give_up(rules: Rules, me: Participant) -> tuple[Participant, list[Event]]:
-    """LIP 109: mark as irretrievably lost whatever is missing."""
+    """LIP 109: mark all missing messages as irretrievably lost."""
     events = list[Event]()
     me = me._replace(lost=ids(me.lost, me.missing), missing=())
     if not rules.delivers_after_loss:

@@ -58,13 +58,13 @@ class StatusBot:
             addresses of service peers, one or several, so that you need not run a node:
             `/dns4/…/wss/p2p/16Uiu2…`, `enrtree://…` (`reliable-channel-status[libp2p]`). None for
             those of `network`.
-        key_file: who the bot is; `reliable-channel bot key` makes one. A passphrase is taken from
-            `RELIABLE_CHANNEL_BOT_PASSPHRASE`.
+        key_file: the bot's identity; `reliable-channel bot key` makes one. A passphrase is taken
+            from `RELIABLE_CHANNEL_BOT_PASSPHRASE`.
         community: id or key of a community, see `Community.parse`; `join` adds others.
         channels: uuids of its channels; None for all.
         state: file that remembers over a restart what was answered; None remembers nothing. With
             SDS there is one beside it for each community.
-        moderators: public keys of those who may moderate, beside the community's own.
+        moderators: public keys of moderators, beside the community's own.
         community_key_file: key of the community's owner, for `on_join_request`.
         options: see `BotOptions`.
         network: named network of service peers, such as `status.prod`, or a TOML file
@@ -72,7 +72,7 @@ class StatusBot:
         ssl_context: trusted certificates for `https` and `wss`; None for the system's.
 
     Raises:
-        ValueError: an address, community, channel, key or network that is none.
+        ValueError: a malformed address, community, channel, key or network.
     """
 
     def __init__(
@@ -112,10 +112,10 @@ class StatusBot:
     # -- where ------------------------------------------------------------------------------------
 
     def join(self, community: str | Community, channels: Iterable[str] | None = None) -> None:
-        """Be in another community, too; in all its channels if none are named.
+        """Take part in another community, too; in all its channels if none are named.
 
         Raises:
-            ValueError: it is no community, or a channel is no uuid.
+            ValueError: it is not a community, or a channel is not a uuid.
         """
         if isinstance(community, str):
             community = Community.parse(community)
@@ -132,7 +132,7 @@ class StatusBot:
     # -- what to do -------------------------------------------------------------------------------
 
     def command(self, name: str, *, allow: Allow = None) -> Callable[[Function], Function]:
-        """Call a function when somebody writes `!name`; what it returns is the answer.
+        """Call a function when a user writes `!name`; its return value is the answer.
 
         The first parameter is annotated `ChatMessage` or `Message`. The others are read from the
         text by their annotations: str, int, float, bool, PublicKey, Enum, Literal, any of them
@@ -218,7 +218,7 @@ class StatusBot:
 
     @property
     def public_key(self) -> PublicKey:
-        """Who the bot is.
+        """The bot's public key.
 
         Raises:
             NotRunning: before `run`.
@@ -243,7 +243,7 @@ class StatusBot:
 
         Raises:
             NotRunning: before `run`.
-            ValueError: it is no community, or none of the bot's.
+            ValueError: it is not a community of the bot's.
         """
         return self._now().memberships.standing(self._own(community))
 
@@ -252,18 +252,18 @@ class StatusBot:
 
         Raises:
             NotRunning: before `run`.
-            ValueError: it is no community, or none of the bot's.
+            ValueError: it is not a community of the bot's.
             OutboxFull: the node has been away for too long.
         """
         self._now().request_to_join(self._own(community))
 
     async def leave(self, community: str | Community) -> None:
-        """Be a member no more. The bot does not ask to be let in again, after a restart neither,
-        until `request_to_join`.
+        """Leave a community. The bot does not ask to join again, not even after a restart, until
+        `request_to_join`.
 
         Raises:
             NotRunning: before `run`.
-            ValueError: it is no community, or none of the bot's.
+            ValueError: it is not a community of the bot's.
             OutboxFull: the node has been away for too long.
         """
         self._now().leave(self._own(community))
@@ -276,7 +276,7 @@ class StatusBot:
         return community
 
     def name_of(self, user: PublicKey) -> str:
-        """What somebody was called last; else the start of the key.
+        """The latest name of a user; else the start of the key.
 
         Raises:
             NotRunning: before `run`.
@@ -284,7 +284,7 @@ class StatusBot:
         return self._now().name_of(user)
 
     def is_acknowledged(self, message_id: MessageId) -> bool:
-        """Whether somebody else is known to have what the bot said in this run; with
+        """Whether another user is known to have a message of the bot's from this run; with
         `BotOptions(reliability="sds")` only, as plain chat knows no acknowledgements.
 
         Raises:

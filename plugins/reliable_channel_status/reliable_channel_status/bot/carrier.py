@@ -1,7 +1,8 @@
-"""What carries a community's SDS channel: the bot's own link, so that one reader reads the node.
+"""The transport of a community's SDS channel: the bot's own link, so that one reader reads the
+node.
 
 Around an SDS message there are the same layers as around a plain one: `ProtocolMessage`, segments,
-the signed and sealed envelope, a Waku message.
+the signed and encrypted envelope, a Waku message.
 """
 
 import struct
@@ -38,11 +39,11 @@ class CommunityCarrier:
     """The transport of one community's channel, as `reliable_channel` wants transports.
 
     Args:
-        link: to the node; whoever owns it subscribes, reads, and hands over what arrives.
+        link: to the node; its owner subscribes, reads, and hands over what arrives.
         shard: the pubsub topic.
         community: whose channel it is.
         topics: those of the bot's topics that are the community's.
-        sealer: signs and seals for the bot.
+        sealer: signs and encrypts for the bot.
         now_ms: milliseconds since 1970.
         found: is given what Store had for the channel, of which the bot may not know yet.
     """
@@ -79,7 +80,7 @@ class CommunityCarrier:
     def envelope(
         self, payload: bytes, *, timestamp_ns: int, ephemeral: bool, meta: bytes = b""
     ) -> Envelope:
-        """Seal an SDS message; of several segments the last one gives the hash."""
+        """Encrypt an SDS message; of several segments the last one gives the hash."""
         topic = self._community.universal_topic
         messages = self._sealer.seal_sds(payload, topic, timestamp_ns, ephemeral=ephemeral)
         digest = message_hash(self._shard, messages[-1])

@@ -23,7 +23,7 @@ Convert: TypeAlias = Callable[[str], Any]
 
 MAX_WORDS: Final = 200
 SHOWN: Final = 50
-"""Characters that are repeated of what somebody wrote."""
+"""Maximum length of a quotation in an answer, in characters."""
 _YES: Final = ("yes", "true", "on", "1")
 _NO: Final = ("no", "false", "off", "0")
 
@@ -141,7 +141,7 @@ def signature(handler: Handler) -> tuple[dict[str, Any], list[inspect.Parameter]
     """The annotations and parameters of a handler.
 
     Raises:
-        TypeError: it is no `async` function.
+        TypeError: it is not an `async` function.
     """
     if not inspect.iscoroutinefunction(handler):
         raise TypeError(f"{_called(handler)} must be an async function: async def …")
@@ -149,7 +149,7 @@ def signature(handler: Handler) -> tuple[dict[str, Any], list[inspect.Parameter]
 
 
 def split(text: str, prefix: str) -> tuple[str, str] | None:
-    """The name of a command, in lower case, and what follows it; None where it is no command."""
+    """The name of a command, in lower case, and what follows it; None if it is not a command."""
     if not text.startswith(prefix) or not (called := text[len(prefix) :]):
         return None
     if called[0].isspace():
@@ -179,7 +179,7 @@ def _line(command: Command, prefix: str, texts: BotTexts) -> str:
 
 
 def _got(text: str) -> str:
-    """What somebody wrote, quoted and not longer than a line."""
+    """A user's text, quoted and not longer than a line."""
     return repr(text[:SHOWN])
 
 

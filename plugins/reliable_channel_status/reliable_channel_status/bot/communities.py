@@ -1,8 +1,8 @@
-"""The SDS channels of a bot, one a community: what is said goes through them, and what others miss
-or lack is found out there.
+"""The SDS channels of a bot, one a community: the bot publishes through them, and they find what is
+missing on either side.
 
 As by status-go, nothing waits for what is missing: the bot hears a message when it comes, and what
-was missing when that comes. So the channels stand beside the way in, and only tell what to fetch.
+was missing when that comes. So the channels stand beside the way in, and only report what to fetch.
 """
 
 import logging
@@ -134,12 +134,12 @@ class Communities:
         return found
 
     def kept(self) -> list[Received]:
-        """What a channel kept from before a restart, and told since the last call."""
+        """What a channel kept from before a restart, and emitted since the last call."""
         kept, self._kept = self._kept, []
         return kept
 
     def recall(self, since_ms: int) -> None:
-        """Have all that was said since a time told by `kept`, as far as the channels have it."""
+        """Have `kept` return all messages since a time, as far as the channels have them."""
         for community in self._session.rooms.communities:
             if (channel := self._channels.get(community.id)) is not None:
                 for entry in channel.log(last=LOG_ENTRIES):

@@ -1,8 +1,8 @@
-"""Looks whether Store has what the bot said, and has it published again where it has not.
+"""Checks that Store has the bot's messages, and has the missing ones published again.
 
 It takes two looks, as a channel's own confirmation does, since a node takes a while to store. What
 is published again is stamped anew, as archives refuse what is old (nwaku: 20 s); it is the same
-message to clients, who know it by its id.
+message to clients, which know it by its id.
 """
 
 import logging
@@ -85,7 +85,8 @@ class Confirmer:
         self._session.has_mail.set()
 
     def _give_up_without_store(self) -> None:
-        """After as many looks as it would have taken, nobody knows and nothing is sent again."""
+        """After as many looks as it would have taken, the result is unknown and nothing is sent
+        again."""
         for said in self._session.memory.unconfirmed:
             said.looks += 1
             if said.looks > LOOKS * self._publish_at_most:

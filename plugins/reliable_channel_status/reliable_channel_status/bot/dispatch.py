@@ -1,7 +1,7 @@
-"""Who is told what.
+"""Which functions are called with which event.
 
 An event is marked as handled when all its functions have ended; after a crash in between they run
-again, and what they said the first time is not said again (`Turn.once`).
+again, and what they published the first time is not published again (`Turn.once`).
 """
 
 from collections.abc import Callable
@@ -45,7 +45,7 @@ _SAID_BY_PEOPLE: Final = (ContentType.TEXT_PLAIN, ContentType.EMOJI, ContentType
 
 
 class Dispatcher:
-    """Calls the functions, each in a task of its own and for a limited time."""
+    """Calls the functions, each in a separate task and for a limited time."""
 
     def __init__(
         self,
@@ -275,7 +275,7 @@ class Dispatcher:
 
 
 def _pair(heard: Heard) -> Pair | None:
-    """Whom an answer would be to, and where."""
+    """The receiver of an answer, and the chat."""
     payload = heard.received.payload
     return (payload.chat_id, heard.received.signer) if isinstance(payload, ChatPayload) else None
 

@@ -13,7 +13,8 @@ from .happenings import Edit, JoinRequest, MembershipChange, Message, ReactionCh
 Allow: TypeAlias = (
     Literal["moderators"] | Iterable[PublicKey | str] | Callable[[PublicKey], bool] | None
 )
-"""Who may call a command: moderators, listed public keys, whom a function takes, or everybody."""
+"""Users that may call a command: moderators, listed public keys, those that a function accepts, or
+all."""
 
 MESSAGE_FORMS: Final = (ChatMessage, Message)
 """What handlers of messages may ask for by annotating their first parameter."""
@@ -47,7 +48,7 @@ GIVEN: Final[dict[Kind, tuple[type, ...]]] = {
 
 @dataclass(frozen=True, slots=True)
 class BotCommand:
-    """A command, and who may call it."""
+    """A command, and the users that may call it."""
 
     command: Command
     allow: Literal["moderators"] | Callable[[PublicKey], bool] | None

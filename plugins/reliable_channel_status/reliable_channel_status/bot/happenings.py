@@ -1,4 +1,4 @@
-"""What a bot is told, and what it can do about it."""
+"""The events that a bot's functions are called with, and what they can do."""
 
 from __future__ import annotations
 
@@ -32,19 +32,19 @@ class Voice(Protocol):
         """Return the id that a message would have had."""
 
     def was_withheld(self, message_id: str) -> bool:
-        """Whether nobody else knows of a message, as it was withheld."""
+        """Whether a message was withheld, so that no other user has it."""
 
     def answer_join_request(self, requester: PublicKey, once: str, *, accepted: bool) -> None:
-        """Answer a requester, sealed for nobody else."""
+        """Answer a requester, encrypted for that user alone."""
 
     def is_privileged(self, user: PublicKey, chat_id: str) -> bool:
-        """Whether somebody may delete what others wrote, and pin."""
+        """Whether a user may delete messages of others, and pin."""
 
     def name_of(self, user: PublicKey) -> str:
-        """What somebody was called last; else the start of the key."""
+        """The latest name of a user; else the start of the key."""
 
     def with_names(self, text: str) -> str:
-        """A text with names instead of keys where somebody is mentioned."""
+        """A text with names instead of keys in its mentions."""
 
 
 @dataclass(slots=True, eq=False)
@@ -69,7 +69,7 @@ CURRENT_TURN: Final[ContextVar[Turn]] = ContextVar("CURRENT_TURN")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Happening:
-    """What all that a bot is told has in common."""
+    """What all events of a bot have in common."""
 
     received: Received
     """The payload as it came, with author, id and times."""
@@ -77,7 +77,7 @@ class Happening:
 
     @property
     def author(self) -> PublicKey:
-        """Who did it: proven by a signature."""
+        """Public key of the user that did it: proven by a signature."""
         return self.received.signer
 
     @property
@@ -113,7 +113,7 @@ class AboutMessage(InRoom):
         """Answer the message, so that clients show both together.
 
         Where the author and the bot were found to answer each other without end, the answer is
-        withheld: nobody gets it, and the id is one that nobody knows.
+        withheld: it is not published, and no other user knows its id.
 
         Raises:
             OutboxFull: the node has been away for too long.
@@ -135,7 +135,7 @@ class AboutMessage(InRoom):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Message(AboutMessage):
-    """A message of somebody else."""
+    """A message of another user."""
 
     payload: ChatMessage
     text: str
@@ -143,7 +143,7 @@ class Message(AboutMessage):
 
     @property
     def mentions(self) -> tuple[PublicKey, ...]:
-        """Who is mentioned."""
+        """The users that are mentioned."""
         return mentions(self.text)
 
     @property
@@ -162,7 +162,7 @@ class Edit(AboutMessage):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReactionChange(AboutMessage):
-    """Somebody reacted to a message, or took it back."""
+    """A user reacted to a message, or took the reaction back."""
 
     reaction: Reaction
     retracted: bool
@@ -170,13 +170,13 @@ class ReactionChange(AboutMessage):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JoinRequest(Happening):
-    """Somebody asks to be let into a community whose key the bot has."""
+    """A user asks to join a community whose key the bot has."""
 
     display_name: str
 
     async def answer(self, *, accepted: bool) -> None:
-        """Tell the requester. Who is let in stands in the description, which the owner publishes
-        after that."""
+        """Answer the requester. The owner then publishes a description that lists the new
+        member."""
         self.turn.session.answer_join_request(self.author, self.turn.once(), accepted=accepted)
 
 
@@ -204,21 +204,21 @@ class Channel:
         response_to: str = "",
         once: str | None = None,
     ) -> MessageId:
-        """Say something. It is on disk when this returns, and on its way.
+        """Publish a message. It is on disk when this returns, and on its way.
 
-        An answer to somebody with whom the bot is in a loop is withheld (`LoopLimits`); its id is
-        then one that nobody knows.
+        An answer to a user that the bot is in a loop with is withheld (`LoopLimits`); no other user
+        knows its id then.
 
         Args:
             text: may be empty beside an image or a bridged message.
             image: PNG, JPEG, GIF or WebP.
-            bridged: what somebody wrote elsewhere.
+            bridged: a message from another network.
             response_to: the id of the message that it answers.
-            once: what it is said for, such as the id of a news item; it is said once, whatever
-                restarts.
+            once: a key, such as the id of a news item; a message with it is published once, also
+                over restarts.
 
         Raises:
-            ValueError: no text, or more than 4096 characters; no image of a known kind.
+            ValueError: no text, or more than 4096 characters; an image of an unknown kind.
             OutboxFull: the node has been away for too long.
         """
         session, pair = self.turn.session, self.turn.answers
@@ -245,7 +245,8 @@ class Channel:
         self._change(message_id, sayings.reaction(self.room, message_id, reaction, retracted))
 
     def _change(self, message_id: str, make: Make) -> None:
-        """Say something about a message, unless nobody else has that, as it was withheld."""
+        """Publish something about a message, unless that was withheld, so that no other user has
+        it."""
         if not self.turn.session.was_withheld(message_id):
             self._say(make)
 

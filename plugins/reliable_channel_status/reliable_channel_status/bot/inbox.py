@@ -32,7 +32,7 @@ class Heard:
     received: Received
     applied: Applied
     clock_ms: int
-    """When, by the author's signed clock; by the Waku message where that is no time."""
+    """When, by the author's signed clock; by the Waku message where the clock is not a time."""
     is_live: bool
     """Whether it just arrived, rather than from Store."""
     membership: Change | None = None
@@ -123,7 +123,7 @@ def _direct(received: Received) -> Refused:
 
 
 def _enclosed(received: Received) -> list[Received]:
-    """The description that an owner's answer brings, so that nobody has to wait for it."""
+    """The description that an owner's answer brings, so that no member has to wait for it."""
     payload = received.payload
     if not isinstance(payload, CommunityRequestToJoinResponse):
         return []
@@ -134,7 +134,8 @@ def _enclosed(received: Received) -> list[Received]:
 
 
 def clock_ms(received: Received) -> int:
-    """The clock that the author signed, in milliseconds; the Waku timestamp where it is no time."""
+    """The clock that the author signed, in milliseconds; the Waku timestamp where it is not a
+    time."""
     payload = received.payload
     if isinstance(payload, ChatPayload):
         return payload.clock

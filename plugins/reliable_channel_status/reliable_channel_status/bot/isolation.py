@@ -1,4 +1,4 @@
-"""Functions of a bot's author: whatever one does, it is named, and the bot goes on."""
+"""Functions of a bot's author: one that fails or hangs is named, and the bot goes on."""
 
 import logging
 from collections.abc import Awaitable, Callable
@@ -19,7 +19,7 @@ class Isolation:
     """Calls functions, each for a limited time.
 
     Args:
-        watch: is told what fails.
+        watch: records what fails.
         timeout_ms: after which a function is cancelled.
     """
 

@@ -49,7 +49,7 @@ class KitOwner:
         kit: the test.
         key: of the community.
         topics: those on which members write.
-        access: whether everybody is let in at once.
+        access: whether all requesters are accepted at once.
         shards: where the client listens; those before 2.40 to 64, those from 2.42 on to 32 alone.
     """
 
@@ -64,9 +64,9 @@ class KitOwner:
     ) -> None:
         self.community = Community(key.public_key)
         self.members: dict[PublicKey, None] = {}
-        """Who is listed in the description, beside the owner."""
+        """The members that the description lists, beside the owner."""
         self.requests: list[PublicKey] = []
-        """Who waits to be let in."""
+        """The users whose requests to join are open."""
         self.refused: list[str] = []
         """Why something was dropped, as the client logs it."""
         self.shown: list[ChatMessage] = []
@@ -89,17 +89,17 @@ class KitOwner:
         return description
 
     def lets_in(self, user: PublicKey) -> None:
-        """Publish a description that lists somebody, and send the answer that carries it."""
+        """Publish a description that lists a user, and send the answer that carries it."""
         self.members[user] = None
         self._answer(user, accepted=True)
         self.publishes()
 
     def rejects(self, user: PublicKey) -> None:
-        """Answer that somebody is not let in."""
+        """Answer that a user is not accepted."""
         self._answer(user, accepted=False)
 
     def removes(self, user: PublicKey) -> None:
-        """Publish a description that lists somebody no more."""
+        """Publish a description that does not list a user any more."""
         self.members.pop(user, None)
         self.publishes()
 

@@ -1,7 +1,7 @@
 """Two bots that answer each other for ever: noticed, and stopped on this side. Pure.
 
 What gives a loop away is speed on both sides: each answers the other within a second, again and
-again. People do not, and a slower loop floods nobody; what calls a command is not counted at all.
+again. People do not, and a slower loop is not a flood; a call of a command is not counted at all.
 """
 
 from dataclasses import dataclass, fields
@@ -11,7 +11,7 @@ from ..keys import PublicKey
 from ..recent import Recent
 
 Pair: TypeAlias = tuple[str, PublicKey]
-"""A chat and somebody in it."""
+"""A chat and a user in it."""
 
 REMEMBERED: Final = 10_000
 LONG_AGO: Final = -(2**63)
@@ -79,7 +79,7 @@ class LoopGuard:
         return True
 
     def answered(self, pair: Pair, now_ms: int) -> None:
-        """Take note that the bot answered somebody."""
+        """Take note that the bot answered a user."""
         exchange = self._exchange(pair)
         exchange.was_quick = now_ms - exchange.heard_ms <= self._limits.reflex_ms
         exchange.answered_ms, exchange.is_answered = now_ms, True

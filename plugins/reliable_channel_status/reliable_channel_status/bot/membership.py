@@ -69,10 +69,10 @@ class Memberships:
         }
 
     def standing(self, community: Community) -> Standing:
-        """Where the bot stands in a community of its own.
+        """The bot's membership of one of its communities.
 
         Raises:
-            KeyError: it is none of its own.
+            KeyError: it is not one of the bot's.
         """
         return self._places[community].standing
 

@@ -63,7 +63,7 @@ class Said:
     """The pubsub topic, or the community in whose SDS channel it goes."""
     messages: tuple[WakuMessage, ...]
     """What the node has to take yet, and Store to keep; empty once both is done. What goes through
-    an SDS channel is one message with the signed payload, which the channel wraps and seals."""
+    an SDS channel is one message with the signed payload, which the channel wraps and encrypts."""
     published: int = 0
     """How often, in this run."""
     looks: int = 0
@@ -184,7 +184,7 @@ class BotMemory:
     def published(self, one: Said, *, to_confirm: bool = False) -> None:
         """Take note that the node took it, or never will; `to_confirm` keeps it until `confirmed`.
 
-        What is kept is published again after a restart, since nobody knows whether it arrived.
+        What is kept is published again after a restart, since it may not have arrived.
         """
         self._unpublished.remove(one)
         one.published += 1
@@ -202,7 +202,7 @@ class BotMemory:
         return tuple(self._unconfirmed.values())
 
     def confirmed(self, one: Said) -> None:
-        """Take note that Store has it, or that nobody looks any more."""
+        """Take note that Store has it, or that it is not looked for any more."""
         self._unconfirmed.pop(one.number, None)
         one.messages = ()
         if one.once in self._said:

@@ -23,7 +23,7 @@ EVENTS: Final = {
     "publish_failed": "the node did not take what the bot said: {why}",
     "unpublishable": "the node refused what the bot said: {why}",
 }
-"""What these log records mean for somebody who waits for an answer."""
+"""What these log records mean for a user that waits for an answer."""
 
 
 def why_unanswered(
@@ -41,12 +41,12 @@ def why_unanswered(
 
     Args:
         text: of the message.
-        bot: who should have answered.
+        bot: the one that should have answered.
         handlers: the bot's functions.
         options: of the bot.
         logged: what it logged since the message.
         ran: how often each function ended since then.
-        said: what the bot said since then.
+        said: what the bot published since then.
         is_pending: whether a function has not ended yet.
     """
     found = [EVENTS[one.event].format(**one.fields) for one in logged if one.event in EVENTS]

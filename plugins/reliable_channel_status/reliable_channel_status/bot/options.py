@@ -16,7 +16,7 @@ from .texts import ENGLISH, BotTexts
 Reliability: TypeAlias = Literal["plain", "sds"]
 
 FOR_USERS: Final = RateLimit(10, 10_000)
-"""A command a second, for as long as somebody likes."""
+"""A command a second, without end."""
 FOR_CHANNELS: Final = RateLimit(20, 10_000)
 _MAY_BE_0: Final = ("metrics_port", "confirm_ms", "request_membership", "waku_version")
 
@@ -59,7 +59,7 @@ class BotOptions:
     channel_limit: RateLimit = FOR_CHANNELS
     """The same for each channel."""
     loops: LoopLimits = field(default_factory=LoopLimits)
-    """When the bot stops answering somebody who answers it without end."""
+    """When the bot stops answering a user that answers it without end."""
     texts: BotTexts = ENGLISH
     """What the bot says of itself to users, such as how a command is used."""
     handler_timeout_ms: int = 30_000

@@ -85,20 +85,20 @@ class ProjectExists(ValueError):
 def write_project(
     folder: Path, community: Community, channels: Sequence[str], passphrase: str | None = None
 ) -> PublicKey:
-    """Write a project to a folder that is new or empty, with a key of its own.
+    """Write a project with a new key to a folder that is new or empty.
 
     Args:
         folder: its name becomes the bot's.
         community: where the bot will be.
         channels: uuids; empty for all.
-        passphrase: seals the key.
+        passphrase: encrypts the key.
 
     Returns:
         The bot's public key.
 
     Raises:
         ProjectExists: the folder is not empty.
-        ValueError: a channel is no uuid.
+        ValueError: a channel is not a uuid.
         OSError: it cannot be written.
     """
     for channel in channels:

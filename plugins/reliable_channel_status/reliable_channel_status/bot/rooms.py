@@ -40,11 +40,11 @@ class Rooms:
     def join(
         self, community: Community, channels: Iterable[str] | None, derivation: Derivation
     ) -> None:
-        """Be in channels of a community, in all where `channels` is None.
+        """Take part in channels of a community, in all where `channels` is None.
 
         Raises:
-            ValueError: a channel that is no uuid, no channels, or all of a community of which each
-                has a topic of its own.
+            ValueError: a channel that is not a uuid, no channels, or all of a community of which
+                each has a separate topic.
         """
         if channels is None:
             if derivation == "per-channel":

@@ -166,7 +166,8 @@ class Running:
         return min(oldest_ms, self._session.memory.answers_since_ms)
 
     def _is_history_due(self) -> bool:
-        """Whether to ask Store: as something may be missing, or as nobody has asked for long."""
+        """Whether to query Store: as something may be missing, or as the last query was long
+        ago."""
         due_ms = self._history_due_ms
         if due_ms is None and self._options.confirm_ms:
             due_ms = self._asked_ms + self._options.confirm_ms
@@ -251,7 +252,7 @@ class Running:
 
         Raises:
             WakuError: the node did not take it.
-            OutgoingBufferFull: the channel did not, as nobody acknowledges what it has.
+            OutgoingBufferFull: the channel did not, because its messages are not acknowledged.
         """
         memory = self._session.memory
         if self._communities.takes(said):

@@ -28,7 +28,7 @@ _MAGIC: Final = (
 
 
 def image_of(data: bytes) -> ImageMessage:
-    """An image as a payload: PNG, JPEG, GIF or WebP, told by its first bytes.
+    """An image as a payload: PNG, JPEG, GIF or WebP, recognised by its first bytes.
 
     Raises:
         ValueError: something else.

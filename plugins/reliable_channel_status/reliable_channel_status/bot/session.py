@@ -1,4 +1,4 @@
-"""One run of a bot, as its handlers see it: who it is, what it may say, whom it knows."""
+"""One run of a bot, as its handlers see it: its identity, its chats, the users that it knows."""
 
 import logging
 from collections.abc import Awaitable, Callable, Iterable
@@ -75,7 +75,7 @@ class Session:
         self.public_key = surroundings.key.public_key
         self.watch = watch
         self.has_mail = anyio.Event()
-        """Set when there is something to publish; whoever waited puts a new one here."""
+        """Set when there is something to publish; the task that waited puts a new one here."""
         self._options = options
         self._key = surroundings.key
         version = options.waku_version
@@ -127,7 +127,7 @@ class Session:
         return payload
 
     def answer_join_request(self, requester: PublicKey, once: str, *, accepted: bool) -> None:
-        """Answer a requester, sealed for nobody else."""
+        """Answer a requester, encrypted for that user alone."""
         assert self._community_sealer is not None  # nobody else could read the request
         if self.memory.said(once) is not None:
             return
@@ -154,7 +154,7 @@ class Session:
         self.memberships.requested(community)
 
     def leave(self, community: Community) -> None:
-        """Tell the owner of a community that the bot is no member any more.
+        """Notify the owner of a community that the bot has left it.
 
         Raises:
             KeyError: the bot does not know the community.
@@ -178,7 +178,7 @@ class Session:
             self._send(f"{signed.message_id} on {shard}", outgoing, str(shard))
 
     def without_sds(self, said: Said) -> tuple[WakuMessage, ...]:
-        """What was to go through an SDS channel, sealed to go without."""
+        """Encrypt a message for an SDS channel to go without it."""
         (carried,) = said.messages
         signed = unwrap(carried.payload)
         assert isinstance(signed, SignedPayload)  # the bot signed it
@@ -193,12 +193,12 @@ class Session:
         self._sent.renew(sds_id, message_id)
 
     def acknowledged(self, sds_id: str) -> None:
-        """Take note that somebody else has a message."""
+        """Take note that another user has a message."""
         if (message_id := self._sent.get(sds_id)) is not None:
             self._acknowledged.renew(message_id, None)
 
     def is_acknowledged(self, message_id: MessageId) -> bool:
-        """Whether somebody else is known to have what the bot said."""
+        """Whether another user is known to have a message of the bot's."""
         return message_id in self._acknowledged
 
     def _send(self, once: str, outgoing: Outgoing, route: str | None = None) -> MessageId:
@@ -249,14 +249,14 @@ class Session:
         return signed.message_id
 
     def was_withheld(self, message_id: str) -> bool:
-        """Whether nobody else knows of a message, as it was withheld."""
+        """Whether a message was withheld, so that no other user has it."""
         return message_id in self._withheld
 
     # -- people -----------------------------------------------------------------------------------
 
     def is_privileged(self, user: PublicKey, chat_id: str) -> bool:
-        """Whether somebody may delete what others wrote, and pin: the moderators that the bot was
-        told, and those of the community's description."""
+        """Whether a user may delete messages of others, and pin: the moderators in the bot's
+        configuration, and those of the community's description."""
         if user in self._moderators:
             return True
         room = self.rooms.find(chat_id)
@@ -271,11 +271,11 @@ class Session:
             self._describe(Community(received.signer), payload)
 
     def name_of(self, user: PublicKey) -> str:
-        """What somebody was called last; else the start of the key."""
+        """The latest name of a user; else the start of the key."""
         return self._names.get(user) or f"{user.multibase[:12]}…"
 
     def with_names(self, text: str) -> str:
-        """A text with names instead of keys where somebody is mentioned."""
+        """A text with names instead of keys in its mentions."""
         for user in mentions(text):
             for written in (mention(user), f"@{user.multibase}"):
                 text = text.replace(written, f"@{self.name_of(user)}")

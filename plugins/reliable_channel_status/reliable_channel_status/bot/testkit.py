@@ -58,7 +58,7 @@ T = TypeVar("T")
 
 
 def key_of(name: str) -> PrivateKey:
-    """The key of somebody in a test: the same for the same name, and known to everybody."""
+    """The key of a user in a test: the same for the same name, and not secret."""
     return PrivateKey(sha256(f"StatusTestKit {name}".encode()).digest())
 
 
@@ -131,7 +131,7 @@ class StatusTestKit:
         self.heard: list[Received] = []
         """All that was said, by users and bot, in the order in which the node relayed it."""
         self.relayed: list[WakuMessage] = []
-        """The same as it was on the wire, with what nobody else can open."""
+        """The same as it was on the wire, with what no other user can decrypt."""
 
     # -- time -------------------------------------------------------------------------------------
 
@@ -209,13 +209,13 @@ class StatusTestKit:
 
     @property
     def public_key(self) -> PublicKey:
-        """Who the bot is."""
+        """The bot's public key."""
         return self.key.public_key
 
     # -- users ------------------------------------------------------------------------------------
 
     def user(self, name: str, key: PrivateKey | None = None) -> "KitUser":
-        """Somebody in the chats; the same name is the same person."""
+        """A user in the chats; the same name is the same person."""
         return KitUser(self, name, key or key_of(name))
 
     def owner(
@@ -225,7 +225,7 @@ class StatusTestKit:
         access: Access = Access.AUTO_ACCEPT,
         shards: Sequence[PubsubTopic] = (DEFAULT_SHARD, NON_PROTECTED_SHARD),
     ) -> KitOwner:
-        """The owner of a community, who has its key and lets in and refuses as clients do."""
+        """The owner of a community: has its key, and accepts and refuses members as clients do."""
         owner = KitOwner(self, key, self.bot.rooms.topics, access=access, shards=shards)
         self._owners.append(owner)
         return owner
@@ -291,7 +291,7 @@ class StatusTestKit:
         return self._clock
 
     def seal(self, payload: Payload, room: Room, key: PrivateKey) -> Outgoing:
-        """What somebody publishes in a chat: inside SDS, where the bot speaks so."""
+        """What a user publishes in a chat: inside SDS, where the bot speaks so."""
         now_ms, sealer = self.now_ms(), Sealer(key)
         if room.community is None or self.bot.options.reliability == "plain":
             return sealer.seal(payload, room.topic, now_ms)
@@ -333,7 +333,7 @@ class StatusTestKit:
             )
 
     async def _pause(self, seconds: float) -> None:
-        """Look again when somebody has published; before that there is nothing to see."""
+        """Look again after the next publication; before that there is nothing to see."""
         with anyio.move_on_after(IDLE_S):
             await self._news.wait()
         self._news.clear()
@@ -366,7 +366,7 @@ class StatusTestKit:
 
 
 class KitUser:
-    """Somebody in a test."""
+    """A user in a test."""
 
     def __init__(self, kit: StatusTestKit, name: str, key: PrivateKey) -> None:
         self.name = name
@@ -376,7 +376,7 @@ class KitUser:
 
     @property
     def public_key(self) -> PublicKey:
-        """Who it is."""
+        """The user's public key."""
         return self.key.public_key
 
     def says(
@@ -450,7 +450,7 @@ class KitUser:
 
 
 async def _over(task: "asyncio.Task[None]") -> None:
-    """Wait for the end of a task, whatever it is."""
+    """Wait for the end of a task, also one that fails."""
     await asyncio.wait([task])
     if not task.cancelled():
         task.exception()

@@ -27,7 +27,7 @@ class _Jumping(selectors.DefaultSelector):
 
 
 class VirtualTimeLoop(asyncio.SelectorEventLoop):
-    """asyncio with time of its own, which begins at 0."""
+    """asyncio with virtual time, which begins at 0."""
 
     def __init__(self) -> None:
         self._jumping = _Jumping()

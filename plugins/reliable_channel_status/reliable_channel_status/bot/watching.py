@@ -1,4 +1,4 @@
-"""What a bot tells its operator: log records with fields, and counts.
+"""What a bot reports to its operator: log records with fields, and counts.
 
 Every record has a short name and fields: `handler_failed handler='ping' …`. `JsonLines` writes them
 as one JSON object a line. Texts of messages and keys are not logged.
