@@ -15,10 +15,10 @@ from typing import Final
 from sortedcontainers import SortedList
 
 from .archive import LOG_BLOCKS, NO_ARCHIVE, ArchiveBlocks, LogArchive
-from .changes import CHANNEL, NO_RECORDER, LogKey, Recorder, Row, Table, Tables
+from .changes import CHANNEL, NO_RECORDER, LogKey, Recorder, Row, Table, Tables, Value
 from .ids import RecentIds
 from .log_entry import LogEntry
-from .log_root import LogSums
+from .log_root import LOG_SUMS, SUMMED_FROM, LogSums
 from .options import LOG_WINDOW_ENTRIES
 
 EVICTED_IDS: Final = 10_000
@@ -53,7 +53,7 @@ class MessageLog:
         """Entries that left the log since the start of the process."""
         self.horizon: LogKey | None = None
         """The newest key that was evicted: what lies at or below it is too old to enter again."""
-        self.sums = LogSums()
+        self.sums = LogSums(recorder)
         """What the log is compared by."""
         self.touched: LogKey | None = None
         """The oldest place that changed since a `CausalTail` set it to None, of those
@@ -213,12 +213,6 @@ class MessageLog:
         self.horizon = horizon
         if newest:
             self._blocks.restore(blocks, self._archive, newest[0].key)
-        if horizon is not None:
-            self.sums.forget_until(horizon[0])
-        if self._blocks.total:
-            self.sums.forget_until(newest[0].lamport_timestamp)
-        for key in self._order:
-            self.sums.add(key)
 
     def restore_from(self, tables: Tables, newest: Sequence[LogEntry]) -> None:
         """Begin as before a restart, with what a recorder was given and the newest entries, oldest
@@ -231,6 +225,20 @@ class MessageLog:
             horizon = lamport_timestamp, message_id
         blocks, evicted = tables.get(LOG_BLOCKS.name, ()), tables.get(EVICTED.name, ())
         self.restore(list(newest), list(blocks), list(evicted), horizon)
+        self._restore_sums(tables.get(LOG_SUMS.name, ()), values.get(SUMMED_FROM))
+
+    def _restore_sums(self, rows: Sequence[Row], start: Value) -> None:
+        """Begin with the sums that were recorded; where none were, as in the state of an earlier
+        version, with those of what is in memory."""
+        if rows or start is not None:
+            self.sums.restore(rows, start if isinstance(start, int) else 0)
+            return
+        if self.horizon is not None:
+            self.sums.forget_until(self.horizon[0])
+        if self._blocks.total:
+            self.sums.forget_until(self._order[0][0])
+        for key in self._order:
+            self.sums.add(key)
 
     def _touch(self, key: LogKey) -> None:
         if key >= self.watched_from and (self.touched is None or key < self.touched):

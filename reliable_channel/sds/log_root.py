@@ -5,16 +5,17 @@ one cannot know it by reference. Equal roots mean equal logs in the range; other
 
 A fingerprint is a sum of hashes, not their XOR, which linear algebra forges. Sums are kept for each
 second of Lamport time, so that a root costs no look at single messages, and a new message one
-addition.
+addition and one row of the state: a restart reads no messages to have them again.
 """
 
 from bisect import bisect_left, insort
+from collections.abc import Sequence
 from dataclasses import dataclass
 from hashlib import sha256
 from itertools import pairwise
 from typing import Final
 
-from .changes import LogKey
+from .changes import CHANNEL, NO_RECORDER, LogKey, Recorder, Row, Table
 
 SECOND_MS: Final = 1_000
 MAX_SECONDS: Final = 5_000
@@ -23,7 +24,13 @@ FINGERPRINT_BYTES: Final = 16
 SHORT_BYTES: Final = 8
 """Of the hash of a message, in lists. Two messages made to have equal ones are
 not repaired in this way, and nothing else happens."""
-_MODULUS: Final = 1 << 256
+_SUM_BYTES: Final = 32
+_MODULUS: Final = 1 << 8 * _SUM_BYTES
+LOG_SUMS: Final = Table(
+    "log_sums", (("second", "INTEGER"), ("messages", "INTEGER"), ("hashes", "BLOB"))
+)
+SUMMED_FROM: Final = "summed_from"
+"""The row of `CHANNEL` with the second from which on all messages are counted."""
 
 _Sum = tuple[int, int]
 """How many messages, and the sum of their hashes."""
@@ -72,7 +79,8 @@ class Reconciling:
 class LogSums:
     """The sums of one log."""
 
-    def __init__(self) -> None:
+    def __init__(self, recorder: Recorder = NO_RECORDER) -> None:
+        self._recorder = recorder
         self.start = 0
         """The second from which on all messages of the log are counted."""
         self.changes = 0
@@ -98,11 +106,22 @@ class LogSums:
         if start <= self.start:
             return
         self.start = start
+        self._recorder.put(CHANNEL, SUMMED_FROM, start)
         gone = bisect_left(self._seconds, start)
         for second in self._seconds[:gone]:
             del self._sums[second]
+            self._recorder.delete(LOG_SUMS, second)
         del self._seconds[:gone]
         self._before = [_NOTHING]
+
+    def restore(self, rows: Sequence[Row], start: int) -> None:
+        """Begin with the sums from before a restart, of the messages from second `start` on."""
+        self.start = start
+        for second, count, hashes in rows:
+            assert isinstance(second, int) and isinstance(count, int)
+            assert isinstance(hashes, bytes)
+            self._sums[second] = count, int.from_bytes(hashes)
+        self._seconds = sorted(self._sums)
 
     def root(self, start: int, end: int) -> LogRoot:
         """The root of a range; `start` must not lie before that of the sums."""
@@ -110,7 +129,7 @@ class LogSums:
         self._sum_up_to(last)
         count = before[last][0] - before[first][0]
         total = (before[last][1] - before[first][1]) % _MODULUS
-        digest = sha256(total.to_bytes(32) + count.to_bytes(8)).digest()
+        digest = sha256(total.to_bytes(_SUM_BYTES) + count.to_bytes(8)).digest()
         return LogRoot(start, end, count, digest[:FINGERPRINT_BYTES])
 
     def split(self, start: int, end: int, parts: int) -> list[tuple[int, int]]:
@@ -141,7 +160,9 @@ class LogSums:
         if second not in self._sums:
             insort(self._seconds, second)
         count, total = self._sums.get(second, _NOTHING)
-        self._sums[second] = count + sign, total + sign * int.from_bytes(key_hash(key))
+        count, total = count + sign, (total + sign * int.from_bytes(key_hash(key))) % _MODULUS
+        self._sums[second] = count, total
+        self._recorder.put(LOG_SUMS, second, count, total.to_bytes(_SUM_BYTES))
         del self._before[self._place(second) + 1 :]
         if len(self._seconds) > self.max_seconds:
             self.forget_until(self._seconds[self.max_seconds // 10] * SECOND_MS)

@@ -15,6 +15,7 @@ from .incoming import LOST, MISSING, PARKED, ParkedMessage
 from .joining import HISTORIC, PRESUMED
 from .log import EVICTED
 from .log_entry import LogEntry
+from .log_root import LOG_SUMS
 from .options import SdsOptions
 from .outgoing import OUTGOING, OUTGOING_PROGRESS, OutgoingEntry
 from .profile import WireProfile
@@ -29,6 +30,7 @@ TABLES: Final[tuple[Table, ...]] = (
     CHANNEL,
     EVICTED,
     LOG_BLOCKS,
+    LOG_SUMS,
     LOST,
     MISSING,
     OUTGOING,

@@ -10,7 +10,8 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Final
 
-from ..sds.changes import Row, Table
+from ..sds.changes import Recorder, Row, Table
+from ..sds.log_root import LOG_SUMS, SECOND_MS, LogSums
 from . import continuity
 from .errors import StateCorrupt
 from .rows import CHECKSUM, checksum, damaged, verified
@@ -21,6 +22,8 @@ ENTRY_COLUMNS: Final = "message_id, sender_id, lamport_timestamp, content, retri
 """What the checksum of a log entry covers."""
 _NOT_SMALL: Final = ("identity", "log", continuity.TABLE)
 """The tables that are not small ones of the core or the runtime."""
+SUMMED_SECONDS: Final = 50_000
+"""Seconds with messages that a log of an earlier version gets sums of."""
 WHOLE_CHECK_BYTES: Final = 16 * 1024 * 1024
 """A file of at most this size is checked whole when it is opened: at most some 0.2 s."""
 
@@ -61,7 +64,41 @@ def _add_checksums(connection: sqlite3.Connection) -> None:
     )
 
 
-MIGRATIONS: Final[tuple[Callable[[sqlite3.Connection], None], ...]] = (_create, _add_checksums)
+def _sum_log(connection: sqlite3.Connection) -> None:
+    """The log gets the sums that it is compared by.
+
+    Reads ids alone, the newest first, until enough seconds are summed.
+    """
+    create_small_table(connection, LOG_SUMS)
+    recorder = Recorder()
+    sums = LogSums(recorder)
+    sums.most_seconds = SUMMED_SECONDS
+    if "channel" in _small_table_names(connection):
+        (horizon,) = connection.execute(
+            "SELECT MAX(value) FROM channel WHERE name = 'horizon_lamport_timestamp'"
+        ).fetchone()
+        if horizon is not None:
+            sums.forget_until(horizon)
+    keys = "SELECT lamport_timestamp, message_id FROM log ORDER BY lamport_timestamp DESC"
+    for key in connection.execute(keys):
+        sums.add(key)
+        if key[0] // SECOND_MS < sums.start:
+            break
+    for (table, _), row in recorder.take().rows.items():
+        if row is not None:
+            create_small_table(connection, table)
+            places = ", ".join("?" * (len(row) + 1))
+            connection.execute(
+                f"INSERT OR REPLACE INTO {table.name} VALUES ({places})",
+                (*row, checksum(table.name, row)),
+            )
+
+
+MIGRATIONS: Final[tuple[Callable[[sqlite3.Connection], None], ...]] = (
+    _create,
+    _add_checksums,
+    _sum_log,
+)
 """Each takes a file from the version of its place here to the next; none is ever changed."""
 
 

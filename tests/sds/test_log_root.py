@@ -3,7 +3,8 @@ from hashlib import sha256
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from reliable_channel.sds.log_root import MAX_SECONDS, LogRoot, LogSums
+from reliable_channel.sds.changes import CHANNEL, Recorder, Row, Value
+from reliable_channel.sds.log_root import LOG_SUMS, MAX_SECONDS, SUMMED_FROM, LogRoot, LogSums
 
 KEYS = st.tuples(st.integers(0, 20_000), st.text("abc", max_size=3))
 
@@ -62,3 +63,68 @@ def test_of_too_many_seconds_the_oldest_are_compared_no_more() -> None:
     sums = made(*((second * 1_000, "m") for second in range(MAX_SECONDS + 1)))
     assert sums.start == MAX_SECONDS // 10 + 1
     assert sums.root(sums.start, 10**9).count == MAX_SECONDS - MAX_SECONDS // 10
+
+
+class Disk:
+    """The rows that a recorder was given."""
+
+    def __init__(self) -> None:
+        self.recorder = Recorder()
+        self.rows: dict[Value, Row] = {}
+        self.start = 0
+        self.written = 0
+
+    def write(self) -> None:
+        for (table, key), row in self.recorder.take().rows.items():
+            self.written += 1
+            if table is CHANNEL and row is not None:
+                assert row[0] == SUMMED_FROM and isinstance(row[1], int)
+                self.start = row[1]
+            elif row is not None:
+                assert table is LOG_SUMS
+                self.rows[key] = row
+            else:
+                self.rows.pop(key, None)
+
+    def restored(self) -> LogSums:
+        self.write()
+        sums = LogSums(self.recorder)
+        sums.restore(list(self.rows.values()), self.start)
+        return sums
+
+
+@settings(derandomize=True, max_examples=200)
+@given(st.lists(st.tuples(KEYS, st.sampled_from(["", "forget", "restart"])), max_size=40))
+def test_a_restart_begins_with_the_same_sums(steps: list[tuple[tuple[int, str], str]]) -> None:
+    disk = Disk()
+    sums, never_ends = LogSums(disk.recorder), LogSums()
+    sums.most_seconds = never_ends.most_seconds = 10
+    keys = set[tuple[int, str]]()
+    for key, then in steps:
+        for each in (sums, never_ends):
+            (each.remove if key in keys else each.add)(key)
+            if then == "forget":
+                each.forget_until(key[0] // 2)
+        keys ^= {key}
+        if then == "restart":
+            sums = disk.restored()
+            sums.most_seconds = 10
+        assert sums.start == never_ends.start
+        assert sums.root(sums.start, 22) == never_ends.root(sums.start, 22)
+
+
+def test_a_message_costs_one_row_however_long_the_log_is() -> None:
+    disk = Disk()
+    sums = LogSums(disk.recorder)
+    for second in range(MAX_SECONDS - 1):
+        sums.add((second * 1_000, "m"))
+    disk.write()
+    disk.written = 0
+    sums.add((500, "late"))
+    disk.write()
+    assert disk.written == 1
+    # Where the oldest are given up, they leave the state as well.
+    for second in range(MAX_SECONDS, 2 * MAX_SECONDS):
+        sums.add((second * 1_000, "m"))
+    disk.write()
+    assert len(disk.rows) <= MAX_SECONDS

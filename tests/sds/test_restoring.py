@@ -13,6 +13,7 @@ from reliable_channel.sds.bloom import BloomParameters
 from reliable_channel.sds.changes import Recorder
 from reliable_channel.sds.events import MessageReceived, OutgoingKind
 from reliable_channel.sds.ids import js_waku_id
+from reliable_channel.sds.log_root import LogSums
 from reliable_channel.state import ArchiveOverlay, Identity, MemoryStateStore
 
 from .world import (
@@ -212,6 +213,35 @@ def test_a_full_log_is_trimmed_by_whole_blocks_and_breaks_no_dependency() -> Non
         after = forge(f"x{id(each)}", lamport=NOW_MS + 10**6, after=[trimmed, oldest])
         each.receive(after, NOW_MS)
         assert [getattr(e, "content", None) for e in each.events()] == [b"content"]
+
+
+def test_logs_are_compared_whole_after_a_restart() -> None:
+    # Found by `reliable-channel simulate --auto --first-seed 178 --seeds 1`.
+    kept = Kept("alice", limits=Limits(log_window_entries=4))
+    core, whole = kept.begin(), LogSums()
+    for number in range(60):
+        key = (NOW_MS + number * 700 * (-1) ** number, f"m{number:03}")
+        core.receive(forge(key[1], lamport=key[0]), NOW_MS)
+        kept.write(core)
+        whole.add(key)
+        if number % 7 == 0:
+            core = kept.begin()
+        assert core.log.sums.start == 0
+        assert core.log.sums.root(0, 10**10) == whole.root(0, 10**10)
+
+
+def test_a_state_without_sums_is_compared_from_what_is_in_memory_on() -> None:
+    kept = Kept("alice", limits=Limits(log_window_entries=4))
+    core = kept.begin()
+    for number in range(10):
+        core.receive(forge(f"m{number}", lamport=NOW_MS + number * SECOND), NOW_MS)
+    kept.write(core)
+    del kept.store._tables["log_sums"]  # as another store has it, of an earlier version
+    for each in (kept.begin(), kept.begin()):
+        start = each.log.sums.start
+        assert start == NOW_MS // SECOND + 7
+        assert each.log.sums.root(start, 10**10).count == 3
+        kept.write(each)
 
 
 def test_old_messages_leave_by_age() -> None:

@@ -220,4 +220,66 @@ FOUND = {
         'ms":5000,"timeout_for_lost_messages_ms":60000,"repair_buffer_size":4},"habits":{'
         '"budget":10,"epoch_s":10},"durable":[1],"publish_ms":1000}'
     ),
+    # After a restart a participant compared its log from the oldest entry in memory on. Auto 178.
+    "a restart does not shorten what is compared": (
+        '{"seed":178,"participants":2,"writes":[[4848,0],[4853,0],[4853,0],[4853,0],[6853,0],'
+        "[6858,0],[6858,0],[6858,0],[7008,0],[7158,0],[9158,0],[11158,0],[13308,0],[13458,0],"
+        '[13463,0],[13468,0],[13473,0],[13478,0],[13628,0],[13633,0],[23638,0]],"faults":[{"k'
+        'ind":"partition","at_ms":52691,"until_ms":1252691,"island":[1],"direction":"both"},{'
+        '"kind":"crash","at_ms":117035,"until_ms":122035,"who":0}],"conditions":{"latency":[1'
+        ',60000,2]},"store":null,"parameters":{"incoming_messages":20,"log_window_entries":8,'
+        '"repair_buffer_size":20},"habits":{"payload_bytes":266,"segmentation":"nim-segmentat'
+        'ion","segment_bytes":200},"commit_ms":2000,"durable":[0,1],"self_tuning":[0,1]}'
+    ),
+    "a restart does not shorten what is compared, auto 57": (
+        '{"seed":57,"participants":12,"writes":[[915,11],[2915,3],[4915,11],[5065,8],[5215,4]'
+        ',[5215,2],[5215,3],[5365,4]],"faults":[{"kind":"crash","at_ms":10726,"until_ms":1572'
+        '6,"who":6},{"kind":"crash","at_ms":70690,"until_ms":70790,"who":7},{"kind":"crash","'
+        'at_ms":79065,"until_ms":79165,"who":6},{"kind":"crash","at_ms":91632,"until_ms":6916'
+        '32,"who":7},{"kind":"partition","at_ms":111025,"until_ms":1311025,"island":[1,3,5,7,'
+        '8,9,10],"direction":"out"}],"conditions":{"latency":[1,1000,1],"loss":0.9},"store":n'
+        'ull,"parameters":{"sync_min_interval_ms":10000,"incoming_messages":4,"log_window_ent'
+        'ries":8,"repair_buffer_size":4},"habits":{"payload_bytes":800,"segmentation":"nim-se'
+        'gmentation","segment_bytes":200,"repeats":0.2,"confirms":0.0,"budget":100,"epoch_s":'
+        '600,"confirm_interval_ms":60000},"durable":[0,1,4,5,6,9,11],"self_tuning":[0,1,2,3,4'
+        ',5,6,7,8,9,10,11],"publish_ms":1000}'
+    ),
+    "a restart does not shorten what is compared, auto 208": (
+        '{"seed":208,"participants":4,"writes":[[52,1],[40052,3],[42052,3],[82052,0],[122052,'
+        "3],[122252,0],[162252,2],[202252,1],[204252,1],[206252,2],[208252,1],[210252,1],[212"
+        "252,3],[214252,0],[216252,3],[256252,0],[256452,1],[256652,2],[256852,0],[257052,0],"
+        "[259052,3],[299052,0],[299252,0],[299452,1],[299652,2],[339652,1],[341652,0],[381652"
+        ",0],[381852,2],[383852,0],[385852,0],[386052,0],[386252,0],[386452,3],[388452,3],[39"
+        "0452,0],[430452,1],[432452,1],[472452,2],[472652,2],[472852,1],[474852,3],[514852,0]"
+        ",[554852,3],[556852,1],[558852,1],[598852,0],[638852,0],[640852,0],[642852,3],[64305"
+        "2,0],[645052,1],[647052,3],[649052,1],[649252,2],[649452,2],[689452,2],[691452,0],[7"
+        "31452,1],[731652,0],[733652,1],[733852,1],[773852,3],[813852,3],[853852,3],[854052,3"
+        "],[894052,2],[894252,2],[934252,1],[936252,2],[938252,1],[940252,0],[940452,2],[9424"
+        '52,3],[982452,1],[984452,3],[986452,2],[988452,0],[990452,0],[1030452,0]],"faults":['
+        '{"kind":"outage","at_ms":3438,"until_ms":1203438,"who":2},{"kind":"crash","at_ms":44'
+        '0430,"until_ms":440530,"who":2},{"kind":"partition","at_ms":476110,"until_ms":716110'
+        ',"island":[0,1,3],"direction":"in"},{"kind":"outage","at_ms":481164,"until_ms":16811'
+        '64,"who":1},{"kind":"outage","at_ms":626471,"until_ms":866471,"who":3},{"kind":"cras'
+        'h","at_ms":798225,"until_ms":799225,"who":2},{"kind":"join","at_ms":1046282,"who":3}'
+        '],"conditions":{"latency":[50,20000,4],"loss":0.1,"duplication":0.2},"store":null,"p'
+        'arameters":{"timeout_for_lost_messages_ms":60000,"incoming_messages":4,"log_window_e'
+        'ntries":8,"repair_buffer_size":4},"habits":{"repeats":0.2,"confirms":0.9,"confirm_in'
+        'terval_ms":60000},"commit_ms":3,"durable":[2,3],"self_tuning":[0,1,2,3]}'
+    ),
+    "a restart does not shorten what is compared, auto 301": (
+        '{"seed":301,"participants":2,"writes":[[598,1],[420598,1],[422598,1],[422598,1],[424'
+        "598,1],[424748,1],[844748,1],[846748,1],[1266748,1],[1306748,1],[1726748,1],[1726748"
+        ",1],[1726748,1],[2146748,1],[2146748,1],[2146898,1],[2566898,1],[2606898,1],[3026898"
+        ",1],[3026898,1],[3446898,1],[3447048,1],[3487048,1],[3527048,1],[3567048,1],[3569048"
+        ",1],[3989048,1],[4409048,1],[4409198,1],[4411198,1],[4411348,1],[4831348,1],[4833348"
+        ",1],[4835348,1],[5255348,1],[5675348,1],[6095348,1],[6135348,1],[6135498,1],[6135498"
+        ',1]],"faults":[{"kind":"clock_jump","at_ms":0,"who":0,"by_ms":1000},{"kind":"clock_j'
+        'ump","at_ms":0,"who":1,"by_ms":1000},{"kind":"crash","at_ms":1429716,"until_ms":1434'
+        '716,"who":1},{"kind":"join","at_ms":5265334,"who":0}],"conditions":{"latency":[1,600'
+        '00,2],"loss":0.9},"store":{"answer":[20,200,1]},"parameters":{"bloom_capacity":200,"'
+        'max_retry_attempts":2,"timeout_for_lost_messages_ms":60000,"incoming_messages":4,"lo'
+        'g_window_entries":8,"repair_buffer_size":20},"habits":{"reading_ms":2000,"confirms":'
+        '0.5,"confirm_interval_ms":60000},"commit_ms":3,"durable":[1],"self_tuning":[0,1],"pu'
+        'blish_ms":1000}'
+    ),
 }
