@@ -72,7 +72,7 @@ def _sum_log(connection: sqlite3.Connection) -> None:
     create_small_table(connection, LOG_SUMS)
     recorder = Recorder()
     sums = LogSums(recorder)
-    sums.most_seconds = SUMMED_SECONDS
+    sums.max_seconds = SUMMED_SECONDS
     if "channel" in _small_table_names(connection):
         (horizon,) = connection.execute(
             "SELECT MAX(value) FROM channel WHERE name = 'horizon_lamport_timestamp'"

@@ -98,7 +98,7 @@ class Disk:
 def test_a_restart_begins_with_the_same_sums(steps: list[tuple[tuple[int, str], str]]) -> None:
     disk = Disk()
     sums, never_ends = LogSums(disk.recorder), LogSums()
-    sums.most_seconds = never_ends.most_seconds = 10
+    sums.max_seconds = never_ends.max_seconds = 10
     keys = set[tuple[int, str]]()
     for key, then in steps:
         for each in (sums, never_ends):
@@ -108,7 +108,7 @@ def test_a_restart_begins_with_the_same_sums(steps: list[tuple[tuple[int, str], 
         keys ^= {key}
         if then == "restart":
             sums = disk.restored()
-            sums.most_seconds = 10
+            sums.max_seconds = 10
         assert sums.start == never_ends.start
         assert sums.root(sums.start, 22) == never_ends.root(sums.start, 22)
 
