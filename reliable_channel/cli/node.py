@@ -102,8 +102,8 @@ def node(
     relay_peer: Annotated[
         list[str] | None,
         typer.Option(
-            help="Multiaddress of a go-waku, nwaku or other relay peer whose meshes to join; on"
-            " clusters without RLN (not 1)."
+            help="Multiaddress of a go-waku, nwaku or other relay peer whose meshes to join, or an"
+            " enrtree://… list of them; on clusters without RLN (not 1)."
         ),
     ] = None,
     cluster_id: Annotated[int, typer.Option(help="The network's cluster.")] = 1,

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 if TYPE_CHECKING:
     from waku.node.envelope import Envelope
-    from waku.node.errors import CannotListen, PublishRefused, StoreUnavailable
+    from waku.node.errors import CannotListen, PublishRefused, RelayFull, StoreUnavailable
     from waku.node.identity import BadAddress, NodeAddress
     from waku.node.libp2p import Listen, ListenLimits
     from waku.node.node import EmbeddedNode
@@ -31,6 +31,7 @@ __all__ = [
     "NodeAddress",
     "NodeOptions",
     "PublishRefused",
+    "RelayFull",
     "ServiceKind",
     "ServiceRefused",
     "Services",
@@ -53,6 +54,7 @@ _HOME_OF: Final = {
     "NodeAddress": "identity",
     "NodeOptions": "options",
     "PublishRefused": "errors",
+    "RelayFull": "errors",
     "ServiceKind": "services",
     "ServiceRefused": "services",
     "Services": "services",

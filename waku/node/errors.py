@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-__all__ = ["CannotListen", "PublishRefused", "StoreUnavailable"]
+__all__ = ["CannotListen", "PublishRefused", "RelayFull", "StoreUnavailable"]
 
 
 class CannotListen(OSError):
@@ -11,6 +11,10 @@ class CannotListen(OSError):
 
 class PublishRefused(ValueError):
     """The node does not publish a message; the text is nwaku's."""
+
+
+class RelayFull(PublishRefused):
+    """The queue to relay peers is full: they are away or slow; try again later."""
 
 
 class StoreUnavailable(PublishRefused):

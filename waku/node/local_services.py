@@ -7,7 +7,7 @@ from typing import Final
 
 from waku.models import HASH_BYTES, StorePage, StoreQuery, WakuMessage
 from waku.node.envelope import MAX_META_BYTES
-from waku.node.errors import PublishRefused, StoreUnavailable
+from waku.node.errors import PublishRefused, RelayFull, StoreUnavailable
 from waku.node.host import Host
 from waku.node.services import Criterion, ServiceRefused, Subscriber
 from waku.node.sharding import GENERATION, NoShard
@@ -47,7 +47,7 @@ class LocalServices:
             if not itself and not node.mesh.followers(pubsub_topic):
                 raise _nobody()
             taken = node.publish(pubsub_topic, message, unfollowed=True) + itself
-        except StoreUnavailable as error:
+        except (StoreUnavailable, RelayFull) as error:
             raise ServiceRefused(503, str(error)) from error
         except PublishRefused as error:
             raise ServiceRefused(500, str(error)) from error

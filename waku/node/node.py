@@ -65,8 +65,8 @@ class EmbeddedNode:
             is joined, too. Other services are asked of any joined node that offers them.
         listen: addresses at which to serve libp2p peers, such as `/ip4/0.0.0.0/tcp/8000/ws`, or
             `Listen` with all options; needs the extra `[libp2p]`.
-        relay_peers: multiaddresses of go-waku, nwaku or other relay peers whose meshes to join;
-            needs the extra `[libp2p]`, and a cluster without RLN.
+        relay_peers: go-waku, nwaku or other relay peers whose meshes to join: multiaddresses,
+            `enr:…` and `enrtree://…`; needs the extra `[libp2p]`, and a cluster without RLN.
         transport: httpx transport to reach other nodes by, for tests or a proxy.
 
     Raises:
@@ -251,6 +251,7 @@ class EmbeddedNode:
             PublishRefused: too large, or a topic that is not followed; without `self_service`
                 also by content topic where no other node follows the topic.
             StoreUnavailable: it cannot be kept, and so goes nowhere.
+            RelayFull: the queue to relay peers is full, and it goes nowhere.
         """
         if not unfollowed and not self.relay.follows(pubsub_topic):
             raise PublishRefused(f"Node not subscribed to topic: {pubsub_topic}")
@@ -262,6 +263,8 @@ class EmbeddedNode:
             message = replace(message, timestamp=self.options.now_ns())
         if len(message.meta) > MAX_META_BYTES:
             return 0  # no node could decode it; nwaku does not notice, and its peers drop it
+        if self._meshes is not None:
+            self._meshes.admit(pubsub_topic)
         envelope = Envelope.of(pubsub_topic, message)
         if self.relay.takes(pubsub_topic):
             try:

@@ -65,6 +65,11 @@ class Outbox:
     def __len__(self) -> int:
         return len(self._waiting)
 
+    @property
+    def is_full(self) -> bool:
+        """Whether another item may drop the oldest."""
+        return len(self) >= self._capacity or self._size_bytes >= self._capacity_bytes
+
     def put(self, item: Item) -> None:
         """Add an item."""
         self._waiting.append(item)

@@ -15,7 +15,7 @@ from waku.node.bodies import (
     text_list,
 )
 from waku.node.envelope import relay_json
-from waku.node.errors import PublishRefused, StoreUnavailable
+from waku.node.errors import PublishRefused, RelayFull, StoreUnavailable
 from waku.node.http import NOT_FOUND, OK, Answer, Request, Route, ServedNode
 from waku.node.sharding import NoShard
 from waku.topics import InvalidTopic, PubsubTopic
@@ -123,7 +123,7 @@ async def options(node: ServedNode, request: Request) -> Answer:
 
 
 def _not_published(error: PublishRefused) -> Answer:
-    status = 503 if isinstance(error, StoreUnavailable) else 400
+    status = 503 if isinstance(error, StoreUnavailable | RelayFull) else 400
     return Answer.text(status, f"Failed to publish: {error}")
 
 

@@ -11,12 +11,13 @@ from waku.errors import LocalError, WakuError
 from waku.libp2p.gossipsub import GossipOptions
 from waku.models import WakuMessage
 from waku.node.envelope import Envelope
+from waku.node.errors import RelayFull
 from waku.node.mesh import PeerInfo
 from waku.node.options import NodeOptions
 from waku.node.outbox import Outbox
 from waku.node.protocols import RELAY
 from waku.node.services import Services
-from waku.p2p import ClientEvent, PeerConnected, PeerLost, RelayLeaf
+from waku.p2p import ClientEvent, PeerBehind, PeerConnected, PeerLost, RelayLeaf
 from waku.topics import PubsubTopic
 
 __all__ = ["RelayMeshes"]
@@ -29,7 +30,7 @@ class RelayMeshes:
 
     Args:
         options: those of the node, whose shards are joined.
-        addresses: multiaddresses of the peers to keep connected to.
+        addresses: peers to keep connected to, see `RelayLeaf`.
         receive: takes what comes, with the link's key.
 
     Raises:
@@ -56,6 +57,7 @@ class RelayMeshes:
             on_event=_report,
         )
         self._outbox = Outbox.of(options)
+        self._is_dropping = False
 
     @property
     def info(self) -> PeerInfo:
@@ -77,9 +79,24 @@ class RelayMeshes:
         """Whether some peer takes messages of a topic."""
         return pubsub_topic in self._topics and self._leaf.peers(pubsub_topic) > 0
 
+    def admit(self, pubsub_topic: str) -> None:
+        """Do nothing while there is room for a message of this node's clients.
+
+        Raises:
+            RelayFull: as many wait for relay peers as the node's options allow.
+        """
+        if self._outbox.is_full and pubsub_topic in self._topics:
+            raise RelayFull(
+                f"{len(self._outbox)} messages wait for relay peers, which are away or slow; "
+                "send it again later"
+            )
+
     def send(self, envelope: Envelope) -> None:
         """Publish a message, now or when a peer is there."""
         if envelope.pubsub_topic in self._topics:
+            if self._outbox.is_full and not self._is_dropping:
+                _log.warning("relay is slow: the oldest messages of joined nodes are dropped")
+            self._is_dropping = self._outbox.is_full
             self._outbox.put(envelope)
 
     async def run(self) -> None:
@@ -120,5 +137,7 @@ def _report(event: ClientEvent) -> None:
             _log.info("relay peer %s is connected (%s)", peer_id, agent)
         case PeerLost(reason, peer_id):
             _log.warning("relay peer %s is lost: %s", peer_id or "without a name", reason)
+        case PeerBehind(peer_id):
+            _log.warning("relay peer %s is slow: messages are dropped for it", peer_id)
         case _:
             _log.warning("%s", event)

@@ -17,6 +17,7 @@ from .client import MAX_REDUNDANCY, LightClient
 from .events import (
     ClientEvent,
     MessageDropped,
+    PeerBehind,
     PeerConnected,
     PeerLost,
     PeerPaused,
@@ -35,6 +36,7 @@ __all__ = [
     "ClientEvent",
     "LightClient",
     "MessageDropped",
+    "PeerBehind",
     "PeerConnected",
     "PeerLost",
     "PeerPaused",

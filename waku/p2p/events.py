@@ -11,6 +11,7 @@ from .protocols import Role
 __all__ = [
     "ClientEvent",
     "MessageDropped",
+    "PeerBehind",
     "PeerConnected",
     "PeerLost",
     "PeerPaused",
@@ -47,6 +48,14 @@ class PeerPaused:
     role: Role
     pause_ms: int
     reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class PeerBehind:
+    """A relay peer takes messages too slowly: its queue is full, and what comes now is not sent to
+    it. Once for each time that the queue fills up; other peers may bring it the messages."""
+
+    peer_id: PeerId
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,6 +111,7 @@ class MessageDropped:
 ClientEvent = (
     PeerConnected
     | PeerLost
+    | PeerBehind
     | PeerPaused
     | SearchFailed
     | TooFewPeers

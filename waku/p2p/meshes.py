@@ -12,7 +12,15 @@ from anyio.abc import TaskGroup, TaskStatus
 from waku.libp2p import InvalidInput, Libp2pError, PeerViolation
 from waku.libp2p.driver import Carrier
 from waku.libp2p.driver.link import now_ms
-from waku.libp2p.gossipsub import RELAY, Arrived, Blamed, GossipOptions, Peer, Router
+from waku.libp2p.gossipsub import (
+    RELAY,
+    Arrived,
+    Blamed,
+    GossipOptions,
+    Peer,
+    QueueFull,
+    Router,
+)
 from waku.libp2p.varint import prefixed
 
 __all__ = ["Meshes"]
@@ -42,11 +50,13 @@ class Meshes:
         random: Random,
         is_valid: Callable[[str, bytes], bool],
         on_arrived: Callable[[str, bytes], None],
+        on_full: Callable[[Carrier], None],
     ) -> None:
         self.options: Final = options
         self._random = random
         self._is_valid = is_valid
         self._on_arrived = on_arrived
+        self._on_full = on_full
         self._interval_s = 1 / publish_per_second
         self._next_slot_s = 0.0
         self._topics: list[str] = []
@@ -145,8 +155,8 @@ class Meshes:
                 case Blamed(peer, reason):
                     fault = PeerViolation(f"relay: too many faults, the last: {reason}")
                     self._senders[peer].link.close(fault)
-                case _:
-                    pass  # a slow peer: others bring it the message, or IHAVE does
+                case QueueFull(peer):  # others bring it the message, or IHAVE does
+                    self._on_full(self._senders[peer].link)
         self._notify()
 
     def _notify(self) -> None:

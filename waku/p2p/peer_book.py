@@ -27,7 +27,7 @@ from waku.libp2p import InvalidInput, Multiaddr, PeerId
 from .codec import Metadata
 from .protocols import ROLE_PROTOCOLS, Role
 
-__all__ = ["Entry", "PeerBook"]
+__all__ = ["Entry", "PeerBook", "check_record", "dialled_addresses"]
 
 MAX_ENTRIES: Final = 500
 """Peers known at once; of those that were found, the one that failed most gives way."""
@@ -114,10 +114,8 @@ class PeerBook:
             WrongNetwork: another cluster, or none of our shards.
             InvalidInput: no address that can be dialled.
         """
-        self._check(record)
-        addresses = tuple(filter(_can_be_dialled, record.addresses))[:MAX_ADDRESSES]
-        if not addresses:
-            raise InvalidInput(f"peer {record.peer_id} has no address that can be dialled")
+        check_record(record, self._network)
+        addresses = dialled_addresses(record)
         roles = None
         if record.capabilities is not None:
             roles = frozenset(role for role, b in _CAPABILITIES.items() if b in record.capabilities)
@@ -271,17 +269,6 @@ class PeerBook:
             return False
         return entry.roles is None or not entry.roles.isdisjoint(roles)
 
-    def _check(self, record: NodeRecord) -> None:
-        own = self._network
-        cluster_id, shards = record.cluster_id, record.shards
-        if cluster_id is not None and cluster_id != own.cluster_id:
-            detail = f"peer {record.peer_id} is in cluster {cluster_id}, not {own.cluster_id}"
-        elif own.shards and shards and not own.shards & shards:
-            detail = f"peer {record.peer_id} has none of the shards {sorted(own.shards)}"
-        else:
-            return
-        raise WrongNetwork("discover", detail=detail)
-
     def _add(
         self,
         addresses: tuple[Multiaddr, ...],
@@ -312,6 +299,34 @@ class PeerBook:
             return False
         del self._entries[max(idle, key=lambda item: item[0])[1]]
         return True
+
+
+def check_record(record: NodeRecord, own: Metadata) -> None:
+    """Do nothing for a record of our network.
+
+    Raises:
+        WrongNetwork: another cluster, or none of our shards.
+    """
+    cluster_id, shards = record.cluster_id, record.shards
+    if cluster_id is not None and cluster_id != own.cluster_id:
+        detail = f"peer {record.peer_id} is in cluster {cluster_id}, not {own.cluster_id}"
+    elif own.shards and shards and not own.shards & shards:
+        detail = f"peer {record.peer_id} has none of the shards {sorted(own.shards)}"
+    else:
+        return
+    raise WrongNetwork("discover", detail=detail)
+
+
+def dialled_addresses(record: NodeRecord) -> tuple[Multiaddr, ...]:
+    """Return the addresses of a record that can be dialled, at most 8.
+
+    Raises:
+        InvalidInput: there is none.
+    """
+    addresses = tuple(filter(_can_be_dialled, record.addresses))[:MAX_ADDRESSES]
+    if not addresses:
+        raise InvalidInput(f"peer {record.peer_id} has no address that can be dialled")
+    return addresses
 
 
 def _key(entry: Entry) -> PeerId | str:

@@ -16,47 +16,31 @@ from collections.abc import AsyncIterator, Callable, Iterable, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from random import Random
 from types import TracebackType
-from typing import Final, NoReturn
+from typing import Final
 
 import anyio
-from anyio.abc import TaskGroup
 from anyio.streams.memory import MemoryObjectReceiveStream, MemoryObjectSendStream
 
-from waku.discovery import Network, find_network
-from waku.errors import (
-    EndpointMissing,
-    MessageTooLarge,
-    NodeUnreachable,
-    NoPeers,
-    WakuError,
-    WrongNetwork,
-)
+from waku.discovery import Network, Resolver, SystemResolver, find_network
+from waku.errors import MessageTooLarge, NoPeers, WrongNetwork
 from waku.hashing import message_hash
-from waku.libp2p import InvalidInput, KeyType, Libp2pError, Multiaddr, PeerId, PrivateKey
-from waku.libp2p.driver import Host, Link, MessageSink, Stream
+from waku.libp2p import InvalidInput, KeyType, Multiaddr, PeerId, PrivateKey
+from waku.libp2p.driver import Carrier, Host, MessageSink, Stream
 from waku.libp2p.gossipsub import RELAY, GossipOptions
 from waku.models import WakuMessage
 from waku.topics import PubsubTopic
 
 from .codec import Metadata, decode_message, encode_message, encode_metadata
-from .events import ClientEvent, MessageDropped, PeerConnected, PeerLost
+from .events import ClientEvent, MessageDropped, PeerBehind
 from .meshes import Meshes
 from .protocols import MAX_ANSWER_BYTES, MAX_MESSAGE_BYTES, METADATA
-from .service_peer import ServicePeer
+from .relay_peers import RelayPeers
 from .subscriptions import Pushed
 
 __all__ = ["RelayLeaf"]
 
 RLN_CLUSTER: Final = 1
 """The Waku Network: each message needs a proof."""
-TIMEOUT_MS: Final = 10_000
-FIRST_REST_S: Final = 1.0
-LONGEST_REST_S: Final = 60.0
-"""Between dials of a peer that is not there: 1, 2, 4 … 60 s."""
-STEADY_S: Final = 10.0
-"""A connection that ends sooner counts as a dial that failed."""
-MISFIT_REST_S: Final = 600.0
-"""A peer of another network may be set up anew."""
 PEERS_S: Final = 30.0
 """So long `publish` waits for a peer of the shard."""
 RECENT: Final = 20_000
@@ -69,18 +53,19 @@ class RelayLeaf:
     """A participant of the meshes of some shards. An asynchronous context manager.
 
     Events: `PeerConnected`, `PeerLost` (one that breaks gossipsub's rules, too: the reason names
-    them), `MessageDropped`.
+    them), `PeerBehind`, `MessageDropped`, `SearchFailed`.
     """
 
     def __init__(
         self,
-        addresses: str | Sequence[str] = (),
+        addresses: str | Sequence[str] | None = None,
         *,
         cluster_id: int | None = None,
         shards: Iterable[int] = (),
         network: str | Network | None = None,
         listen: Sequence[str] = (),
         identity: PrivateKey | None = None,
+        resolver: Resolver | None = None,
         publish_per_second: int = 400,
         buffer_messages: int = 1_024,
         options: GossipOptions | None = None,
@@ -89,12 +74,14 @@ class RelayLeaf:
         on_event: Callable[[ClientEvent], None] = lambda _: None,
     ) -> None:
         """Args:
-            addresses: multiaddresses of peers to keep connected to.
+            addresses: peers to keep connected to, as multiaddresses and `enr:…`, and lists of peers
+                (`enrtree://…`), of which 6 are chosen; None for the network's own.
             cluster_id: the network's number; None for the network's.
             shards: the shards whose meshes to join; none for all of the network.
             network: name of a preset or path of a TOML file (docs/discovery.md).
             listen: where to listen, such as `/ip4/0.0.0.0/tcp/60000`.
             identity: own key; None for a new one.
+            resolver: asks the DNS for `enrtree://`; None for the system's.
             publish_per_second: messages that are published at most: nodes drop what comes in
                 larger bursts.
             buffer_messages: messages that a subscription keeps for its reader.
@@ -106,6 +93,7 @@ class RelayLeaf:
         Raises:
             InvalidInput: an address that is none, or cannot be dialled.
             ValueError: a network with RLN, no cluster, no shard, or a number out of range.
+            WrongNetwork: an `enr:…` of another network.
         """
         if isinstance(network, str):
             network = find_network(network)
@@ -120,24 +108,23 @@ class RelayLeaf:
         if publish_per_second < 1 or buffer_messages < 1:
             raise ValueError("`publish_per_second` and `buffer_messages` must be at least 1")
         self._own = Metadata(cluster_id, chosen)
-        self._addresses = [Multiaddr.parse(text) for text in _listed(addresses)]
-        for address in self._addresses:
-            _ = address.dial_target  # what cannot be dialled is refused here
+        if addresses is None:
+            addresses = () if network is None else network.entry
         self._listen = [Multiaddr.parse(text) for text in listen]
-        self._ssl_context = ssl_context
-        self._random_bytes = random_bytes
         self._on_event = on_event
         self._buffer_messages = buffer_messages
         if options is None:
             limit = MAX_MESSAGE_BYTES if network is None else network.max_message_bytes
             rpc_bytes = max(GossipOptions().rpc_bytes, limit + RPC_ROOM_BYTES)
             options = GossipOptions(message_bytes=limit, rpc_bytes=rpc_bytes)
+        random = Random(random_bytes(16))
         self._meshes = Meshes(
             options,
             publish_per_second=publish_per_second,
-            random=Random(random_bytes(16)),
+            random=random,
             is_valid=_is_message,
             on_arrived=self._arrived,
+            on_full=self._behind,
         )
         self._host = Host(
             identity or PrivateKey(KeyType.SECP256K1, random_bytes(32)),
@@ -147,10 +134,20 @@ class RelayLeaf:
             },
             random_bytes=random_bytes,
         )
+        self._peers = RelayPeers(
+            self._host,
+            self._meshes,
+            [addresses] if isinstance(addresses, str) else addresses,
+            own=self._own,
+            resolver=resolver or SystemResolver(),
+            ssl_context=ssl_context,
+            random=random,
+            random_bytes=random_bytes,
+            on_event=on_event,
+        )
         self._readers: dict[str, list[_Reader]] = {}
         self._recent: dict[bytes, None] = {}
         self._stack = AsyncExitStack()
-        self._tasks: TaskGroup | None = None
 
     @property
     def addresses(self) -> list[str]:
@@ -169,16 +166,15 @@ class RelayLeaf:
     async def __aenter__(self) -> RelayLeaf:
         try:
             await self._stack.enter_async_context(self._host)
-            self._tasks = await self._stack.enter_async_context(anyio.create_task_group())
-            self._stack.callback(self._tasks.cancel_scope.cancel)
+            tasks = await self._stack.enter_async_context(anyio.create_task_group())
+            self._stack.callback(tasks.cancel_scope.cancel)
             for shard in sorted(self._own.shards):
                 assert self._own.cluster_id is not None
                 self._meshes.join(str(PubsubTopic(self._own.cluster_id, shard)))
-            await self._tasks.start(self._meshes.run)
+            await tasks.start(self._meshes.run)
             for address in self._listen:
                 await self._host.listen(address)
-            for address in self._addresses:
-                self._tasks.start_soon(self._keep, address)
+            tasks.start_soon(self._peers.run)
         except BaseException:
             await self._stack.aclose()
             raise
@@ -262,45 +258,8 @@ class RelayLeaf:
                 except anyio.WouldBlock:
                     self._on_event(MessageDropped(topic, message.content_topic))
 
-    # Peers
-
-    async def _keep(self, address: Multiaddr) -> None:
-        """Stay connected to a peer; dial it again when the connection ends."""
-        rest_s = FIRST_REST_S
-        while True:
-            begun_s = anyio.current_time()
-            pause_s = rest_s
-            try:
-                await self._serve(await self._host.dial(address, ssl_context=self._ssl_context))
-            except (WrongNetwork, EndpointMissing) as error:
-                reason, pause_s = str(error), MISFIT_REST_S
-            except (Libp2pError, WakuError) as error:
-                reason = str(error)
-            lasted = anyio.current_time() - begun_s > STEADY_S
-            self._on_event(PeerLost(reason, address.peer_id))
-            rest_s = FIRST_REST_S if lasted else min(2 * rest_s, LONGEST_REST_S)
-            await anyio.sleep(pause_s)
-
-    async def _serve(self, link: Link) -> NoReturn:
-        """Check a peer's network, and be in meshes with it until the connection ends.
-
-        Raises:
-            WakuError: another network, no relay, no answer; or why the connection ended.
-        """
-        try:
-            peer = await ServicePeer.greet(
-                link, self._own, timeout_ms=TIMEOUT_MS, random_bytes=self._random_bytes
-            )
-            if RELAY not in peer.info.protocols:
-                raise EndpointMissing("connect", detail=f"{link.peer_id} does not speak {RELAY}")
-        except BaseException:
-            link.close()
-            raise
-        self._on_event(PeerConnected(link.peer_id, peer.info.agent))
-        self._meshes.meet(link)
-        await link.closed.wait()
-        assert link.failure is not None
-        raise NodeUnreachable("relay", detail=str(link.failure), sent=True)
+    def _behind(self, link: Carrier) -> None:
+        self._on_event(PeerBehind(link.peer_id))
 
     async def _answer_metadata(self, stream: Stream) -> None:
         """Say which network this leaf belongs to: nwaku asks, and hangs up otherwise (T12)."""
@@ -326,10 +285,6 @@ def _refuse_rln(cluster_id: int, network: Network | None) -> None:
             f"cluster {cluster_id} has RLN: relay needs a proof for each message, which this "
             "package cannot make; use LightClient, or a `network` of your own whose `rln` is false"
         )
-
-
-def _listed(addresses: str | Sequence[str]) -> Sequence[str]:
-    return [addresses] if isinstance(addresses, str) else addresses
 
 
 def _is_message(topic: str, data: bytes) -> bool:

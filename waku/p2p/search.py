@@ -6,14 +6,13 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, Protocol
 
 from waku.discovery import NodeRecord, Resolver, read_tree
 from waku.errors import WakuError, WrongNetwork
 from waku.libp2p import InvalidInput
 
 from .events import ClientEvent, SearchFailed
-from .peer_book import PeerBook
 from .protocols import PEER_EXCHANGE
 from .service_peer import ServicePeer
 
@@ -34,12 +33,24 @@ class _Tree:
     failures: int = 0
 
 
+class Finds(Protocol):
+    """What takes the peers that are found."""
+
+    def add_record(self, record: NodeRecord) -> bool:
+        """Note a peer; return whether it is new.
+
+        Raises:
+            WrongNetwork: it is of another network.
+            InvalidInput: it is of no use.
+        """
+
+
 class Search:
     """Adds what it finds to the book; asks no peer too often."""
 
     def __init__(
         self,
-        book: PeerBook,
+        book: Finds,
         trees: Sequence[str],
         resolver: Resolver,
         on_event: Callable[[ClientEvent], None],

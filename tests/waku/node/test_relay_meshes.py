@@ -1,13 +1,20 @@
 """Embedded nodes in the meshes of libp2p's relay."""
 
 from collections.abc import Callable
+from functools import partial
 
 import anyio
+import httpx
 import pytest
 
+from reliable_channel.events import MessageSent, TransportDegraded
+from reliable_channel.sds.wire import SpecCodec
 from tests import virtual_time
+from tests.channel.world import listening, make_channel
+from tests.transport.nodes import over
 from waku import RelayLeaf, StoreQuery, WakuMessage
-from waku.node import EmbeddedNode, NodeOptions
+from waku.libp2p import KeyType, PrivateKey
+from waku.node import EmbeddedNode, NodeOptions, RelayFull, ServiceRefused
 
 pytestmark = pytest.mark.anyio
 
@@ -61,6 +68,45 @@ async def test_what_is_published_before_a_peer_is_there_leaves_when_it_comes() -
         assert alone.mesh.followers(SHARD) == 0
         assert [info.peer_id for info in alone.relay_peers()] == []
         assert stored(alone) == [b"early"]
+
+
+async def test_a_full_queue_is_an_error_of_the_sender_and_loses_nothing() -> None:
+    """A channel hears that relay is slow, and its messages leave when a peer comes."""
+    key = PrivateKey(KeyType.SECP256K1, b"\x07" * 32)
+    leaf = partial(RelayLeaf, identity=key, cluster_id=42, shards=[0])
+    async with leaf(listen=["/ip4/127.0.0.1/tcp/0"]) as there:
+        address = there.addresses[0]
+    options = NodeOptions(cluster_id=42, num_shards=1, peer_queue_capacity=3)
+    async with EmbeddedNode(options, relay_peers=[address]) as node:
+        transport = over(httpx.ASGITransport(app=node.app), pubsub_topic=SHARD)
+        channel = make_channel(transport, "alice")
+        async with listening(channel) as told:
+            for number in range(6):
+                await channel.send(b"%d" % number)
+            degraded = await told.first(TransportDegraded)
+            assert degraded.component == "send"
+            assert "3 messages wait for relay peers, which are away or slow" in degraded.reason
+            assert len(stored(node)) <= 3, "what goes nowhere is not kept as if it had"
+            listen = [address.partition("/p2p/")[0]]
+            async with leaf(listen=listen) as back, back.subscribe(SHARD) as messages:
+                await told.until(lambda: len(told.of(MessageSent)) == 6)
+                got = set[bytes]()
+                while len(got) < 6:
+                    sent = SpecCodec().decode((await messages.receive()).message.payload)
+                    got |= {sent.content} if sent.content else set()
+    assert got == {b"%d" % number for number in range(6)}
+
+
+async def test_light_clients_and_the_node_itself_are_refused_alike() -> None:
+    options = NodeOptions(cluster_id=42, num_shards=1, peer_queue_capacity=1)
+    async with EmbeddedNode(options, relay_peers=["/ip4/127.0.0.1/tcp/1"]) as node:
+        node.publish(SHARD, message(b"first"))
+        with pytest.raises(RelayFull, match="1 messages wait for relay peers"):
+            node.publish(SHARD, message(b"second"))
+        with pytest.raises(ServiceRefused, match="wait for relay peers") as refused:
+            await node.services.push(SHARD, message(b"third"))
+        assert refused.value.status == 503
+        assert stored(node) == [b"first"]
 
 
 def test_a_cluster_with_rln_is_refused() -> None:

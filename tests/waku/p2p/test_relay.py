@@ -14,7 +14,14 @@ from waku.libp2p import InvalidInput, Libp2pError, Multiaddr
 from waku.libp2p.driver import Host, Link, MessageSink
 from waku.libp2p.gossipsub import RELAY, GossipOptions
 from waku.libp2p.gossipsub_pb2 import GossipRpc
-from waku.p2p import ClientEvent, MessageDropped, PeerConnected, PeerLost, RelayLeaf
+from waku.p2p import (
+    ClientEvent,
+    MessageDropped,
+    PeerBehind,
+    PeerConnected,
+    PeerLost,
+    RelayLeaf,
+)
 from waku.p2p.codec import encode_message
 from waku.p2p.relay import PEERS_S
 
@@ -265,7 +272,9 @@ async def test_a_reader_that_is_slow_loses_messages_and_the_loss_is_an_event() -
 async def test_a_peer_that_does_not_read_is_given_up() -> None:
     """Its socket fills, then its queue; others get everything."""
     options = GossipOptions(queue_bytes=400_000)
-    async with leaf(listen=[HERE], options=options) as alice, leaf(*alice.addresses) as bob:
+    events: list[ClientEvent] = []
+    slow = leaf(listen=[HERE], options=options, on_event=events.append)
+    async with slow as alice, leaf(*alice.addresses) as bob:
         stranger = Stranger()
         async with reading(bob) as read, stranger.joined(alice) as link:
             subscription = GossipRpc()
@@ -280,6 +289,7 @@ async def test_a_peer_that_does_not_read_is_given_up() -> None:
                 await until(lambda: len(read) == 120)
                 await anyio.sleep(60)
                 assert len(alice._host.links) == 1
+    assert events == [PeerBehind(DIALLER.peer_id)], "once, not for each message"
 
 
 def _reads_nothing(data: bytes, now_ms: int) -> None:
