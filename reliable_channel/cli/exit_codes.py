@@ -21,7 +21,7 @@ class ExitCode(IntEnum):
     USAGE = 2, "wrong usage: an unknown flag, a value outside its limits, an unusable message"
     NO_NODE = 3, "no node: it does not answer, or took no message in time"
     UNUSABLE = 4, "something on this machine cannot be used: state, file, port, key, plugin"
-    UNKNOWN = 5, "`check`, `audit`: no promise is known to be broken, nor all to be kept"
+    UNKNOWN = 5, "no answer: whether all promises are kept is not known, or nothing was measured"
     DEFECT = 70, "a defect of this program; the traceback says where"
     INTERRUPTED = 130, "interrupted (Ctrl-C)"
     TERMINATED = 143, "`send`, `demo`: SIGTERM came before the result"

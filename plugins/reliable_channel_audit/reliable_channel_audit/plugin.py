@@ -1,4 +1,5 @@
-"""What the package adds to `reliable-channel`: the commands `check` and `audit`."""
+"""What the package adds to `reliable-channel`: the commands `check`, `audit` and
+`group-reliability`."""
 
 from typing import TYPE_CHECKING, Final
 
@@ -11,14 +12,15 @@ if TYPE_CHECKING:
 COMMANDS: Final = {
     "check": "Say whether a channel kept its promises, from journals of its participants.",
     "audit": "Say whether a channel kept its promises, and write a report of how it did.",
+    "group-reliability": "Measure delivery rate, latency, holes and repairs, by scenario.",
 }
 """Their names, and the first paragraph of their help."""
 
 
 @hookimpl
 def register_commands(app: "typer.Typer") -> None:
-    """Add `check` and `audit`."""
+    """Add the commands."""
     from reliable_channel.spi import lazy_command
 
     for name, summary in COMMANDS.items():
-        lazy_command(app, name, f"{__package__}.commands.{name}", summary)
+        lazy_command(app, name, f"{__package__}.commands.{name.replace('-', '_')}", summary)

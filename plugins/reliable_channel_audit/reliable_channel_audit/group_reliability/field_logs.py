@@ -1,0 +1,201 @@
+"""Logs of nodes as 10ksim writes and queries them: which node had which message, and when.
+
+The lines are those that the tracers of vacp2p/10ksim look for (4f90a3c, August 2026,
+`src/analysis/mesh_analysis/readers/tracers`): nwaku's relay and light push, as text and as JSON;
+nim-libp2p's test node; and Status' signals as the `status-subscriber` of vacp2p/status-benchmarks
+prints them. They come as a file for each node, or as an answer of VictoriaLogs to
+`/select/logsql/query`: a JSON object a line with the text in `_msg`
+(https://docs.victoriametrics.com/victorialogs/querying/).
+"""
+
+from __future__ import annotations
+
+import ast
+import json
+import re
+from collections.abc import Iterator, Mapping
+from datetime import UTC, datetime
+from functools import cache
+from itertools import islice
+from pathlib import Path
+from typing import Any, Final, NamedTuple
+
+from ..journals import numbered_texts
+from ..lines import Line
+
+WAKU: Final = "waku relay"
+NIM_LIBP2P: Final = "nim-libp2p"
+STATUS: Final = "status-go"
+ENTERED: Final = "entered"
+"""The node sent the message, or took it from a client: from there it went into the network."""
+RECEIVED: Final = "received"
+PEEKED_LINES: Final = 10_000
+"""So much of a file is read to see whether it is of one node."""
+_SIGNAL: Final = "Received valid message: "
+
+
+class Sighting(NamedTuple):
+    """A node had a message."""
+
+    node: str
+    message: str
+    at_us: int
+    """By the clock of the node, since 1970."""
+    kind: str
+    """`ENTERED` or `RECEIVED`."""
+    sent_us: int | None
+    """When its sender sent it, where the line has that."""
+    group: str
+    """Nodes of one shard, which all should have the message; empty where names show none."""
+    implementation: str
+
+
+class Seen(NamedTuple):
+    """What a text shows, before it is known of which node it is."""
+
+    peer: str
+    """Empty where the text does not name it."""
+    message: str
+    at_us: int
+    kind: str
+    sent_us: int | None
+    implementation: str
+
+
+class FieldLog:
+    """One file, read as a stream; afterwards its counts."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self.lines = 0
+        self.unreadable = 0
+        """Lines that have the words of a sighting and lack its fields, and damaged ones."""
+        self.is_dump = False
+        """From VictoriaLogs: it names pods, and its name is not that of a node."""
+
+    def sightings(self) -> Iterator[Sighting]:
+        """Every sighting, in the order of the file."""
+        alone = _peers(self.path) <= 1
+        stem = _stem(self.path)
+        for text, fields in self._texts():
+            pod = _pod(fields)
+            try:
+                seen = list(seen_in(text, fields))
+            except (ValueError, SyntaxError, RecursionError, TypeError, AttributeError):
+                self.unreadable += 1
+                continue
+            for each in seen:
+                node = pod or (stem if alone and not self.is_dump else each.peer) or stem
+                shard = _shard(node) if each.implementation == WAKU else ""
+                yield Sighting(node, *each[1:5], shard, each.implementation)
+
+    def _texts(self) -> Iterator[tuple[str, Mapping[str, Any]]]:
+        for _, line in numbered_texts(self.path):
+            self.lines += 1
+            if isinstance(line, Line):
+                self.unreadable += 1
+                continue
+            text, fields = _unwrapped(line)
+            self.is_dump |= "_msg" in fields
+            yield text, fields
+
+
+def seen_in(text: str, fields: Mapping[str, Any]) -> Iterator[Seen]:
+    """What a line shows; `fields` are those of VictoriaLogs, which may have split the line.
+
+    Raises:
+        ValueError: the line has the words of a sighting, and not its fields.
+    """
+    if "received relay message" in text:
+        yield _waku(text, fields, RECEIVED, "receivedTime")
+    elif "handling lightpush request" in text:
+        yield _waku(text, fields, ENTERED, "receivedTime")
+    elif "sent relay message" in text or "publishWithConn" in text:
+        yield _waku(text, fields, ENTERED, "sentTime")
+    elif "Received message" in text and "msgId" in text:
+        at_us = int(_field(text, fields, "current")) // 1000
+        sent_us = int(_field(text, fields, "sentAt")) // 1000
+        yield Seen("", _field(text, fields, "msgId"), at_us, RECEIVED, sent_us, NIM_LIBP2P)
+    elif "Sent message" in text and "msgId" in text:
+        at_us = int(_field(text, fields, "timestamp")) // 1000
+        yield Seen("", _field(text, fields, "msgId"), at_us, ENTERED, at_us, NIM_LIBP2P)
+    elif _SIGNAL in text:
+        yield from _signal(text, fields)
+
+
+def _waku(text: str, fields: Mapping[str, Any], kind: str, time: str) -> Seen:
+    at_us = int(_field(text, fields, time)) // 1000
+    message = _field(text, fields, "msg_hash")
+    return Seen(_field(text, fields, "my_peer_id", ""), message, at_us, kind, None, WAKU)
+
+
+def _signal(text: str, fields: Mapping[str, Any]) -> Iterator[Seen]:
+    """Messages of a signal `messages.new`; those that the node sent itself come back as well."""
+    begin, _, value = text.partition(_SIGNAL)
+    if "'messages'" not in value and '"messages"' not in value:
+        return
+    signal = json.loads(value) if value.startswith('{"') else ast.literal_eval(value)
+    at_us = _time_us(fields.get("_time") or begin.split(" - ")[0].replace(",", "."))
+    for message in (signal.get("event") or {}).get("messages") or ():
+        sent_us = int(message["timestamp"]) * 1000
+        own = bool(message.get("outgoingStatus"))
+        kind = ENTERED if own else RECEIVED
+        yield Seen("", message["id"], at_us, kind, sent_us, STATUS)
+
+
+def _field(text: str, fields: Mapping[str, Any], name: str, otherwise: str | None = None) -> str:
+    found = _pattern(name).search(text)
+    value = found[1] if found else fields.get(name, otherwise)
+    if value is None:
+        raise ValueError(f"no {name}")
+    return str(value)
+
+
+@cache
+def _pattern(name: str) -> re.Pattern[str]:
+    return re.compile(rf'\b{name}"?\s*[=:]\s*"?([\w*.+-]+)')
+
+
+def _unwrapped(line: bytes) -> tuple[str, Mapping[str, Any]]:
+    """The text of a line, and the fields beside it where VictoriaLogs wrote it."""
+    if b'"_msg"' in line:
+        try:
+            record = json.loads(line)
+        except ValueError:
+            record = None
+        if isinstance(record, dict) and isinstance(record.get("_msg"), str):
+            return record["_msg"], record
+    return line.decode(errors="replace"), {}
+
+
+def _peers(path: Path) -> int:
+    """How many nodes write in a file, as its beginning shows."""
+    peers = set()
+    for _, line in islice(numbered_texts(path), PEEKED_LINES):
+        if not isinstance(line, Line) and b"my_peer_id" in line:
+            found = _pattern("my_peer_id").search(line.decode(errors="replace"))
+            peers.add(found[1] if found else "")
+    return len(peers)
+
+
+def _pod(fields: Mapping[str, Any]) -> str:
+    """The pod's name; collectors put it beside the text, flat or as an object."""
+    nested = fields.get("kubernetes")
+    if isinstance(nested, dict):
+        return str(nested.get("pod_name", ""))
+    return str(fields.get("kubernetes.pod_name", ""))
+
+
+def _shard(node: str) -> str:
+    """The shard in the name of a pod, `nodes-SHARD-INDEX`, as 10ksim names them."""
+    found = re.fullmatch(r".*-(\d+)-\d+", node)
+    return found[1] if found else ""
+
+
+def _stem(path: Path) -> str:
+    return re.sub(r"(\.(log|txt|json|jsonl|ndjson|gz|zst))+$", "", path.name)
+
+
+def _time_us(text: str) -> int:
+    at = datetime.fromisoformat(text)
+    return round((at if at.tzinfo else at.replace(tzinfo=UTC)).timestamp() * 1_000_000)

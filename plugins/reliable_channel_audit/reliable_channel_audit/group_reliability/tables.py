@@ -1,0 +1,105 @@
+"""Runs beside each other: by scenario, by setting, and one against another."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from copy import deepcopy
+from typing import Final, NamedTuple
+
+from .figures import Figures
+from .runs import Run
+
+UNKNOWN: Final = "-"
+HEADINGS: Final = {
+    "participants": "participants",
+    "messages": "messages",
+    "delivery_rate": "delivered",
+    "missing": "missing",
+    "holes": "holes",
+    "latency_p50_ms": "p50",
+    "latency_p99_ms": "p99",
+    "latency_max_ms": "max",
+    "repaired": "repaired",
+    "copies_per_delivery": "copies",
+}
+"""The figures of a table, and their headings; all are in `Figures.values`."""
+
+
+class Row(NamedTuple):
+    """Runs of one scenario and one implementation together."""
+
+    scenario: str
+    implementation: str
+    figures: Figures
+
+
+class Difference(NamedTuple):
+    """One figure of two runs."""
+
+    figure: str
+    first: float | int | None
+    second: float | int | None
+
+    @property
+    def change(self) -> float | int | None:
+        """From the first to the second; None where one is unknown."""
+        if self.first is None or self.second is None:
+            return None
+        return self.second - self.first
+
+
+def by_scenario(runs: Iterable[Run]) -> list[Row]:
+    """The runs of each scenario and implementation added up; scenarios in the order in which they
+    came, implementations beside each other."""
+    together: dict[tuple[str, str], Figures] = {}
+    order: dict[str, int] = {}
+    for run in runs:
+        order.setdefault(run.scenario, len(order))
+        key = run.scenario, run.implementation
+        if key in together:
+            together[key] += run.figures
+        else:
+            together[key] = deepcopy(run.figures)
+    keys = sorted(together, key=lambda key: (order[key[0]], key[1]))
+    return [Row(*key, together[key]) for key in keys]
+
+
+def varied(runs: Sequence[Run]) -> list[str]:
+    """Settings that are not the same in all runs."""
+    names = dict.fromkeys(name for run in runs for name in run.settings)
+    return [name for name in names if len({run.settings.get(name) for run in runs}) > 1]
+
+
+def differences(first: Run, second: Run) -> list[Difference]:
+    """Every figure of two runs."""
+    one, other = first.figures.values(), second.figures.values()
+    return [Difference(name, one[name], other[name]) for name in one]
+
+
+def shown(name: str, value: float | int | None) -> str:
+    """A figure as text: unknown is a dash, and times have units."""
+    if value is None:
+        return UNKNOWN
+    if name.endswith("_rate"):
+        return _percent(value)
+    if name.endswith("_ms"):
+        return _duration(value)
+    return f"{value:.2f}" if isinstance(value, float) else f"{value:,}"
+
+
+def _percent(value: float) -> str:
+    """Never 100 % where one is missing, nor 0 % where one came."""
+    text = f"{value:.3%}"
+    if text == "100.000%" and value < 1:
+        text = "99.999…%"
+    if text == "0.000%" and value > 0:
+        text = "0.001%"
+    return text.replace(".000%", "%").replace("%", " %")
+
+
+def _duration(ms: float) -> str:
+    sign, ms = ("-", -ms) if ms < 0 else ("", ms)
+    for unit, size in (("h", 3_600_000), ("min", 60_000), ("s", 1000)):
+        if ms >= size * (2 if unit != "s" else 1):
+            return f"{sign}{ms / size:.3g} {unit}"
+    return f"{sign}{ms:.3g} ms"

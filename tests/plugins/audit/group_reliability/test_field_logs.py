@@ -1,0 +1,142 @@
+"""Lines of nodes in the forms in which the field has them."""
+
+import gzip
+import json
+from pathlib import Path
+
+import pytest
+
+from reliable_channel_audit.group_reliability.field_logs import (
+    ENTERED,
+    NIM_LIBP2P,
+    RECEIVED,
+    STATUS,
+    WAKU,
+    FieldLog,
+    Seen,
+    seen_in,
+)
+
+from .samples import KnownRun, relay_lines, write_dump, write_files
+
+HASH = "0x17cfd30767acac9b86c18333ba918abef93cc23f65b6c98c845c682584f92583"
+AT_US = 1_763_643_976_019_361
+
+
+# The lines are those of 10ksim's own tests and comments, character by character.
+@pytest.mark.parametrize(
+    ("text", "seen"),
+    [
+        (
+            (
+                f"received relay message my_peer_id=16U*GiNg1a msg_hash={HASH} "
+                "from_peer_id=16U*wJXtuH receivedTime=1763643976019361536"
+            ),
+            Seen("16U*GiNg1a", HASH, AT_US, RECEIVED, None, WAKU),
+        ),
+        (
+            (
+                '{"lvl":"DBG","ts":"2026-07-16 15:10:00.145+00:00","msg":"received relay message",'
+                '"topics":"waku relay","tid":7,"file":"protocol.nim:221","my_peer_id":"16U*S6zwhq",'
+                f'"msg_hash":"{HASH}","msg_id":"b9cfa467b62a...67128d31aecc",'
+                '"from_peer_id":"16U*74x9yd","topic":"/waku/2/rs/0/0",'
+                '"contentTopic":"/my-app/1/dst/proto","receivedTime":1763643976019361536,'
+                '"payloadSizeBytes":1000.0}'
+            ),
+            Seen("16U*S6zwhq", HASH, AT_US, RECEIVED, None, WAKU),
+        ),
+        (
+            (
+                "NTC 2025-11-20 13:50:35.376+00:00 handling lightpush request "
+                'topics="waku lightpush legacy" tid=7 file=protocol.nim:48 peer_id=12D*YCde2H '
+                "requestId=46e649c7-f0db-409c-afed-c34f17e2ff7b pubsubTopic=/waku/2/rs/2/0 "
+                f"msg_hash={HASH} receivedTime=1763643976019361536"
+            ),
+            Seen("", HASH, AT_US, ENTERED, None, WAKU),
+        ),
+        (
+            (
+                "NTC 2025-11-20 13:06:16.015+00:00 handling lightpush request "
+                'topics="waku lightpush" tid=7 file=protocol.nim:79 my_peer_id=16U*GiNg1a '
+                "peer_id=16U*wJXtuH requestId=db01d1a6519de2145f10 "
+                f'pubsubTopic="some(\\"/waku/2/rs/2/0\\")" msg_hash={HASH} '
+                "receivedTime=1763643976019361536"
+            ),
+            Seen("16U*GiNg1a", HASH, AT_US, ENTERED, None, WAKU),
+        ),
+        (
+            (
+                f"publishWithConn my_peer_id=16U*a peer_id=16U*b msg_hash={HASH} "
+                "sentTime=1763643976019361536"
+            ),
+            Seen("16U*a", HASH, AT_US, ENTERED, None, WAKU),
+        ),
+        (
+            (
+                "Received message msgId=7 sentAt=1763643976000000000 current=1763643976019361536 "
+                "delayMs=-3"
+            ),
+            Seen("", "7", AT_US, RECEIVED, 1_763_643_976_000_000, NIM_LIBP2P),
+        ),
+        (
+            "Sent message msgId=7 timestamp=1763643976019361536",
+            Seen("", "7", AT_US, ENTERED, AT_US, NIM_LIBP2P),
+        ),
+        (
+            (
+                "2025-11-20 13:06:16,019 - INFO - Received valid message: {'type': 'messages.new', "
+                "'event': {'chats': [{'name': \"it's\"}], 'messages': [{'id': '0xab', "
+                "'from': '0x04', 'chatId': '0x02', 'timestamp': 1763643976000}]}}"
+            ),
+            Seen("", "0xab", 1_763_643_976_019_000, RECEIVED, 1_763_643_976_000_000, STATUS),
+        ),
+    ],
+)
+def test_a_line_of_the_field(text: str, seen: Seen) -> None:
+    assert list(seen_in(text, {})) == [seen]
+
+
+def test_a_line_whose_fields_the_collector_took_out() -> None:
+    fields = {"msg_hash": HASH, "my_peer_id": "16U*a", "receivedTime": "1763643976019361536"}
+    expected = Seen("16U*a", HASH, AT_US, RECEIVED, None, WAKU)
+    assert list(seen_in("received relay message", fields)) == [expected]
+
+
+def test_other_lines_show_nothing() -> None:
+    assert not list(seen_in("INF Node started peerId=16U*a", {}))
+    assert not list(seen_in("Received message of type identify", {}))
+
+
+def test_files_and_dumps_show_the_same(tmp_path: Path) -> None:
+    run = KnownRun(nodes=4, messages=10)
+    write_files(tmp_path / "files", run, relay_lines(run))
+    write_dump(tmp_path / "dump.json", run, relay_lines(run, as_json=True))
+    files = sorted((tmp_path / "files").iterdir())
+    packed = tmp_path / "nodes-0-0.log.gz"
+    packed.write_bytes(gzip.compress(files.pop(0).read_bytes()))
+    by_file = [each for path in [packed, *files] for each in FieldLog(path).sightings()]
+    log = FieldLog(tmp_path / "dump.json")
+    assert sorted(by_file) == sorted(log.sightings())
+    assert log.is_dump
+    assert not log.unreadable
+    assert {each.group for each in by_file} == {"0"}
+
+
+def test_one_file_of_several_nodes_has_them_by_their_peer_ids(tmp_path: Path) -> None:
+    run = KnownRun(nodes=3, messages=4)
+    texts = [text for _, _, text in sorted(relay_lines(run))]
+    (path := tmp_path / "all.log").write_text("\n".join(texts))
+    nodes = {each.node for each in FieldLog(path).sightings()}
+    assert nodes == {run.peer(node) for node in range(3)}
+
+
+def test_damaged_lines_are_counted_and_the_rest_is_read(tmp_path: Path) -> None:
+    good = f"received relay message my_peer_id=a msg_hash={HASH} receivedTime=1763643976019361536"
+    path = tmp_path / "a.log"
+    torn = "received relay message my_peer_id=a msg_hash=0x17"
+    signal = "x - INFO - Received valid message: {'event': {'messages': [1"
+    dump = json.dumps({"_msg": 7})[:-1]
+    path.write_bytes("\n".join([torn, good, signal, dump]).encode() + b"\n\xff\xfe\n" + b"[" * 900)
+    log = FieldLog(path)
+    assert [each.message for each in log.sightings()] == [HASH]
+    assert (log.lines, log.unreadable) == (6, 2)

@@ -1,0 +1,135 @@
+"""Runs as they lie on disk, against what is known of them."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from reliable_channel_audit.check import check
+from reliable_channel_audit.group_reliability.runs import Run, find_runs, measure
+
+from ..generated import write_group
+from ..planted import plant
+from .samples import (
+    KnownRun,
+    nim_libp2p_lines,
+    relay_lines,
+    status_lines,
+    write_dump,
+    write_files,
+)
+
+LOST = {2: {10, 11, 12, 30}, 4: {49}}
+
+
+def only(path: Path, settle_ms: int = 10_000) -> Run:
+    ((name, files, metadata),) = find_runs([path])
+    return measure(name, files, metadata, settle_ms=settle_ms)
+
+
+@pytest.mark.parametrize("kind", ["relay", "relay as JSON", "nim-libp2p", "status"])
+@pytest.mark.parametrize("is_dump", [False, True], ids=["files", "dump"])
+def test_figures_of_field_logs_are_what_happened(tmp_path: Path, kind: str, is_dump: bool) -> None:
+    run = KnownRun(lost=LOST)
+    lines = {
+        "relay": relay_lines(run),
+        "relay as JSON": relay_lines(run, as_json=True),
+        "nim-libp2p": nim_libp2p_lines(run),
+        "status": status_lines(run),
+    }[kind]
+    if is_dump:
+        write_dump(tmp_path / "dump.json", run, lines)
+    else:
+        write_files(tmp_path, run, lines)
+    measured = only(tmp_path)
+    figures = measured.figures
+    # The last ten of sixty, one a second, are not due.
+    assert figures.messages == pytest.approx(50, abs=1)
+    due = figures.messages
+    assert figures.expected == due * 5
+    # The origin of 10 is node 4, of 11 node 5, of 12 node 0, of 30 node 0, of 49 node 1.
+    assert figures.expected - figures.delivered == 5
+    assert (figures.holes, figures.longest_hole) == (3 if due > 50 else 2, 3)
+    assert figures.complete == due - 5
+    exact = sorted(run.latencies_us[: figures.delivered])
+    middle = exact[len(exact) // 2 - 1] / 1000
+    assert figures.latency.at_ms(0.5) == pytest.approx(middle, rel=0.02, abs=1)
+    assert measured.figures.repaired is None
+    assert not measured.warnings
+
+
+def test_a_node_that_logged_nothing_is_expected_to_have_everything(tmp_path: Path) -> None:
+    run = KnownRun(lost={5: set(range(60))})
+    lines = ((at, node, text) for at, node, text in relay_lines(run) if node != 5)
+    write_dump(tmp_path / "dump.json", run, lines)
+    without = only(tmp_path).figures
+    stack = {"stateful_sets": ["nodes-0"], "nodes_per_statefulset": [6]}
+    (tmp_path / "metadata.json").write_text(json.dumps({"stack": stack}))
+    measured = only(tmp_path)
+    assert (without.participants, measured.figures.participants) == (5, 6)
+    assert measured.figures.silent == 1
+    assert measured.figures.expected > without.expected
+    assert "1 participants had no message at all" in measured.warnings
+
+
+def test_metadata_of_an_experiment_names_it(tmp_path: Path) -> None:
+    run = KnownRun()
+    write_files(tmp_path / "a" / "log", run, relay_lines(run))
+    metadata = {
+        "experiment": {"name": "nimlibp2p-churn", "class": "NodeChurn"},
+        "params": {"image_repo": "wakuorg/nwaku", "image_tag": "v0.38", "churn": {"at": 30}}
+        | {"num_messages": 600},
+    }
+    (tmp_path / "a" / "metadata.json").write_text(json.dumps(metadata))
+    (tmp_path / "a" / "out.log").write_text("run_finished\n")
+    measured = only(tmp_path)
+    assert (measured.name, measured.scenario) == ("a", "nimlibp2p-churn")
+    assert measured.implementation == "wakuorg/nwaku:v0.38"
+    assert measured.settings["churn.at"] == "30"
+    assert measured.figures.participants == 6
+
+
+def test_directories_of_runs_are_a_sweep(tmp_path: Path) -> None:
+    for name in ("b", "a"):
+        run = KnownRun(messages=20)
+        write_files(tmp_path / "sweep" / name, run, relay_lines(run))
+    assert [name for name, _, _ in find_runs([tmp_path])] == ["a", "b"]
+    with pytest.raises(FileNotFoundError):
+        list(find_runs([tmp_path / "not there"]))
+    (tmp_path / "empty").mkdir()
+    with pytest.raises(ValueError, match="no logs in"):
+        list(find_runs([tmp_path / "empty"]))
+
+
+def test_logs_without_a_message_measure_nothing(tmp_path: Path) -> None:
+    (tmp_path / "a.log").write_text("INF Node started\n")
+    (tmp_path / "b.log").write_text("")
+    measured = only(tmp_path)
+    assert measured.figures.participants == 2
+    assert measured.figures.delivery_rate is None
+    assert measured.warnings[0].startswith("nothing was measured")
+
+
+@pytest.mark.parametrize("seed", range(1, 4))
+def test_journals_agree_with_the_verdict(tmp_path: Path, seed: int) -> None:
+    paths = write_group(tmp_path, seed=seed, loss=0.3)
+    plant("missing", paths[seed], seed)
+    verdict, measured = check([tmp_path]), only(tmp_path)
+    figures = measured.figures
+    assert verdict.broken == {"delivery": 1}
+    assert figures.expected - figures.delivered == 1
+    assert figures.delivered + figures.messages == verdict.deliveries
+    assert (figures.participants, figures.holes) == (4, 1)
+    assert measured.implementation == "reliable-channel"
+    # 30 % of the copies came from Store, two to five seconds late.
+    assert figures.repaired == figures.ways["store"]
+    assert 0.2 < figures.ways["store"] / figures.delivered < 0.4
+    assert 2_000 < (figures.latency.at_ms(0.95) or 0) < 6_000
+    assert measured.settings["bloom_capacity"] == "60"
+
+
+def test_a_wrong_clock_is_corrected(tmp_path: Path) -> None:
+    paths = write_group(tmp_path, loss=0, seed=2)
+    plant("wrong clock", paths[1], 2)
+    latency = only(tmp_path).figures.latency
+    assert (latency.at_ms(1) or 0) < 20_000
