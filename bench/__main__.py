@@ -54,7 +54,7 @@ def main(arguments: Iterable[str] | None = None) -> int:
 
 
 def _run(report: Report, plans: Iterable[Plan], js_waku: JsWaku | None, console: Console) -> None:
-    """Measure and tell so, line by line: anything livelier would cost CPU time of its own."""
+    """Measure and print it, line by line: a livelier display would cost CPU time itself."""
     ours = Ours()
     for plan in plans:
         for causal_history in CAUSAL_HISTORIES:

@@ -52,7 +52,7 @@ class Churned:
 
 
 class Visitor:
-    """A light client with a key of its own, on one connection; `stay` is its task."""
+    """A light client with a separate key, on one connection; `stay` is its task."""
 
     def __init__(self, number: int) -> None:
         self.leave = anyio.Event()

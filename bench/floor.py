@@ -1,7 +1,7 @@
 """The floor: the least that a receiver in Python can do with a message.
 
-Decoding the protobuf message, and one set lookup for each entry of its causal history. Whatever the
-core costs beyond it is the core's own doing.
+Decoding the protobuf message, and one set lookup for each entry of its causal history. Any further
+cost is the core's own.
 """
 
 from __future__ import annotations

@@ -84,7 +84,7 @@ class JsWaku:
         return float(self._ask("send", payloads=_base64(payloads))["us"])
 
     def leave_unacknowledged(self, payloads: Iterable[bytes]) -> None:
-        """Send own messages that nobody acknowledges."""
+        """Send own messages that are never acknowledged."""
         self._ask("leaveUnacknowledged", payloads=_base64(payloads))
 
     def primitives(

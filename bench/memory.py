@@ -1,6 +1,6 @@
 """Memory a message beside its content, in a log filled by receiving with the default options.
 
-Ours is measured in a process of its own (`python -m bench.memory 10000`) as the growth of what the
+Ours is measured in a separate process (`python -m bench.memory 10000`) as the growth of what the
 system says is resident, over the number of messages: the bounded caches of a channel are in it, as
 the 4 MiB of SDS-R, so that few messages seem to take more than many. js-waku's is heap and buffers
 of a history alone, after collection.

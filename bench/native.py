@@ -1,6 +1,6 @@
 """`make bench-native`: light clients and channels over libp2p, and over REST, in one run.
 
-Against go-waku in a process of its own (`interop/waku/node`, without rate limits); for REST each
+Against go-waku in a separate process (`interop/waku/node`, without rate limits); for REST each
 participant has a second one in front of it, as two would take each other's messages there. CPU
 times are those of this process alone, so that they mean something on a busy machine; rates and
 latencies are wall time and do not. `bench/results/native.json` has them all, and the load.
@@ -38,7 +38,7 @@ from .service_node import service_node, service_rate
 
 RESULTS: Final = Path(__file__).parent / "results" / "native.json"
 ADDRESS: Final = "127.0.0.91"
-"""On loopback, so that the node's fixed ports are nobody else's."""
+"""On loopback, so that the node's fixed ports are free."""
 GATEWAYS: Final = ("127.0.0.92", "127.0.0.93")
 """Nodes of one participant each, over REST."""
 TOPIC: Final = "/reliable-channel/1/bench-native/proto"
@@ -198,7 +198,7 @@ async def pushed_cost(peer: str, count: int) -> float:
 
 @asynccontextmanager
 async def channels(pair: tuple[str, str]) -> AsyncIterator[tuple[ReliableChannel, ReliableChannel]]:
-    """Two participants, who hear each other: meshes need a few heartbeats."""
+    """Two participants that hear each other: meshes need a few heartbeats."""
     channel_id = f"bench-{time.time_ns()}"
     async with (
         ReliableChannel(pair[0], channel_id=channel_id, sender_id="alice") as alice,

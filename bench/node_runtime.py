@@ -45,7 +45,7 @@ class Node:
 
     @property
     def version(self) -> str:
-        """The version as Node tells it, like `v22.11.0`."""
+        """The version as Node prints it, like `v22.11.0`."""
         return _run(self.node, "--version")
 
 

@@ -63,7 +63,7 @@ class Ours:
         self._core = None
 
     def take(self, message: WireMessage) -> None:
-        """Receive one message, a second after the last one, and take what the core tells of it."""
+        """Receive one message, a second after the last one, and take the events of the core."""
         self._now_ms += LAMPORT_STEP_MS
         self.core.receive(message.wire, self._now_ms, retrieval_hint=message.retrieval_hint)
         for _ in self.core.events():
@@ -92,7 +92,7 @@ class Ours:
         return us
 
     def leave_unacknowledged(self, payloads: Sequence[bytes]) -> None:
-        """Send own messages that nobody acknowledges."""
+        """Send own messages that are never acknowledged."""
         self._send_all(payloads)
 
     def _take_all(self, messages: Iterable[WireMessage]) -> None:

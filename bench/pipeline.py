@@ -113,7 +113,7 @@ def main() -> None:
 
 
 def start(driver_memory: str) -> SparkSession:
-    """A session that did something already, so that the start of the JVM is nobody's cost."""
+    """A session that did something already, so that the start of the JVM does not count."""
     from reliable_channel_audit.session import session
 
     started = session("local[2]", settings={"spark.driver.memory": driver_memory})

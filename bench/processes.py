@@ -38,8 +38,8 @@ def measured(work: Callable[[], object]) -> Taken:
 def _watched() -> Iterator[tuple[dict[int, int], dict[int, int], dict[str, int]]]:
     """CPU ticks by process, before and until the end, and the largest process of each program.
 
-    What a process used is what was seen last of it: whoever ends is forgotten by some parents, as
-    Spark's idle workers are.
+    What a process used is what was seen last of it: some parents forget children that ended, such
+    as Spark's idle workers.
     """
     before, used, largest = _ticks(), dict[int, int](), dict[str, int]()
     done = threading.Event()

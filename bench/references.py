@@ -1,8 +1,8 @@
 """What messages cost that refer to nothing: `python -m bench.references`.
 
-Each message of a flood has a new sender and refers to 900 messages that nobody has, in 94 kB; they
-come at 1 MB a second. CPU time is that of a participant's core and repairs, decoding included: once
-with nothing kept, once with SQLite, writing included.
+Each message of a flood has a new sender and refers to 900 messages that do not exist, in 94 kB;
+they come at 1 MB a second. CPU time is that of a participant's core and repairs, decoding included:
+once with nothing kept, once with SQLite, writing included.
 """
 
 from __future__ import annotations

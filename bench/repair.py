@@ -1,8 +1,8 @@
 """Repair policies side by side: `python -m bench.repair`, in virtual time, so that the figures are
 equal on any machine.
 
-Each message is lost to 15 of 100 participants, who look for it as their policy says. What is told
-of each policy: for how long a message was missing before it came, in the mean and for the slowest
+Each message is lost to 15 of 100 participants, which look for it by their policy. The figures of
+    each policy: for how long a message was missing before it came, in the mean and for the slowest
 5 of 100; the share that was given up before it came; and, for 100 missing messages, the requests to
 Store and the messages that were broadcast to ask and to answer.
 """
@@ -57,7 +57,7 @@ class Row(NamedTuple):
 
 
 def scenario(row: Row, seed: int) -> Scenario:
-    """A group in which everybody writes in turn."""
+    """A group in which all participants write in turn."""
     conditions, faults = STORES[row.store]
     return Scenario(
         seed,

@@ -1,4 +1,4 @@
-"""A Python service node in a process of its own, and what it costs: messages, connections.
+"""A Python service node in a separate process, and what it costs: messages, connections.
 
 python -m bench.service_node        # prints its addresses, and serves until its input ends
 """

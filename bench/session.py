@@ -37,7 +37,7 @@ class Side(Protocol):
         """CPU microseconds for each payload but the first; a peer acknowledges them afterwards."""
 
     def leave_unacknowledged(self, payloads: Sequence[bytes]) -> None:
-        """Send own messages that nobody acknowledges."""
+        """Send own messages that are never acknowledged."""
 
 
 @dataclass(frozen=True, slots=True)

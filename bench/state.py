@@ -1,7 +1,7 @@
 """`python -m bench.state`: what a participant costs whose log is on disk, at 10 thousand messages
 and at 10 million.
 
-Each size is measured in a process of its own, whose memory says how much of the log it holds: the
+Each size is measured in a separate process, whose memory shows how much of the log it has: the
 file is opened, the state restored, and messages with whole causal histories are received, each
 step written before the next batch as a channel does it. The file is made first, by the log itself.
 """

@@ -1,4 +1,4 @@
-"""CPU time of a piece of work: what the process spent, whatever else the machine does meanwhile."""
+"""CPU time of a piece of work: what the process spent, without other load of the machine."""
 
 from __future__ import annotations
 

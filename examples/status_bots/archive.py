@@ -4,7 +4,7 @@
 
     archive/date=2026-11-22/chat.jsonl
 
-The folders are partitions as Spark reads them; archive_on_spark.py does. docs/status-bots.md tells
+The folders are partitions as Spark reads them; archive_on_spark.py does. docs/status-bots.md lists
 the columns. After a crash a line may stand there twice: message_id is its key.
 
 With journals/ as a fourth argument it listens inside an SDS channel, whose journal the pipeline

@@ -1,4 +1,4 @@
-"""What an archive says, on Spark: each message as it stands now, and who wrote how much by day.
+"""Read an archive on Spark: each message as it stands now, and the messages of each author by day.
 
     python archive_on_spark.py archive/
 

@@ -51,7 +51,7 @@ def make_bot(node: str, community: str, mods: str, hosts: Iterable[str]) -> Stat
 
     @bot.command("report")
     async def to_mods(message: Message, *, why: str) -> str:
-        """Tells the moderators; answer the message in question."""
+        """Reports a message to the moderators; answer the message in question."""
         about = message.payload.response_to or "nothing"
         await report(message, f"report about {about}")
         return "Thank you; the moderators read it."

@@ -2,7 +2,7 @@
 
     python polls.py http://127.0.0.1:8645 COMMUNITY results/
 
-Everybody has one vote a choice, as long as the reaction stands. `!result` also writes an SVG.
+Each user has one vote a choice, as long as the reaction stands. `!result` also writes an SVG.
 """
 
 import sys
@@ -80,7 +80,7 @@ def make_bot(node: str, community: str, folder: Path) -> StatusBot:
 
     @bot.command("result")
     async def result(message: Message) -> str:
-        """Tells how it stands; answer the poll."""
+        """Shows the result so far; answer the poll."""
         poll = bot.note(message.payload.response_to)
         if poll is None:
             return "Answer the poll with !result."

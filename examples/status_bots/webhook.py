@@ -52,7 +52,7 @@ class Listener(uvicorn.Server):
 
 
 def read_secret(file: Path) -> bytes:
-    """The secret of a file that nobody else can read."""
+    """The secret of a file that only you may read."""
     secret = file.read_bytes().strip()
     if len(secret) < MIN_SECRET_BYTES:
         raise ValueError(f"{file} has less than {MIN_SECRET_BYTES} bytes: anybody could guess it")

@@ -37,11 +37,14 @@ NOT_EDITED = (
 ALL_PAGES = (ROOT / "README.md", *(ROOT / "docs").rglob("*.md"))
 PAGES = sorted({str(page.relative_to(ROOT)) for page in ALL_PAGES} - {*NOT_EDITED})
 FOLDERS = (
+    "bench",
     "docs",
+    "examples",
     "plugins/pytest_reliable_channel",
     "plugins/reliable_channel_audit",
     "plugins/reliable_channel_conformance",
     "plugins/reliable_channel_encryption/reliable_channel_encryption",
+    "plugins/reliable_channel_lab",
     "plugins/reliable_channel_metrics",
     "plugins/reliable_channel_mvds/reliable_channel_mvds",
     "plugins/reliable_channel_signing/reliable_channel_signing",

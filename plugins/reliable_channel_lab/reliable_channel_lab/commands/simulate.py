@@ -164,7 +164,7 @@ def _on_signals(handler: Callable[[int, FrameType | None], Any]) -> None:
 
 
 class _Report:
-    """Counts, and tells of each failure what repeats it."""
+    """Counts, and prints for each failure the command that repeats it."""
 
     def __init__(self, *, shrinking: bool, digests: bool, command: str | None) -> None:
         self.passed = self.failed = 0
@@ -203,7 +203,7 @@ class _Report:
         return f"{self._command} --seeds 1 --first-seed {scenario.seed}"
 
     def end(self) -> None:
-        """Tell the whole."""
+        """Print the summary."""
         seconds = max(time.monotonic() - self._began, 0.001)
         runs = self.passed + self.failed
         say(

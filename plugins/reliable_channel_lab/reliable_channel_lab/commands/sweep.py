@@ -48,7 +48,7 @@ def sweep(
     remote: Annotated[str | None, typer.Option(envvar="SPARK_REMOTE", help=REMOTE_HELP)] = None,
     conf: Conf = None,
 ) -> None:
-    """Run simulations for each combination of settings, options and seeds, and tell their digest.
+    """Run simulations for each combination of settings, options and seeds, and print their digest.
 
     May be interrupted, even killed, and started again: it goes on where it was. The digest is the
     same with any number of processes and any size of batch.
@@ -96,7 +96,7 @@ def _on_spark(spark: "SparkSession", stopped: Callable[[], bool]) -> "Executor":
 
 @contextmanager
 def _interruptible() -> Iterator[Callable[[], bool]]:
-    """Let what is under way end when the process is told to; gives whether it was."""
+    """Let running work end when the process gets a signal to stop; return whether it did."""
     stop = threading.Event()
     before = {
         number: signal.signal(number, lambda *_: stop.set())

@@ -1,7 +1,7 @@
-"""Sync protocols side by side: who is compared, in which groups, and on which networks.
+"""Sync protocols side by side: the variants, their groups, and their networks.
 
 A cell is one run: a variant in a scenario of a size, at a share of copies that are lost, by a seed.
-It says everything; equal cells give equal figures, wherever and in whatever order they are run.
+It is complete: equal cells give equal figures, on any machine and in any order.
 """
 
 from collections.abc import Callable, Iterator, Mapping
@@ -71,7 +71,7 @@ VARIANTS: Final = {
     )
 }
 """`SDS` without SDS-R and without Store is a control: what is lost stays lost, unless its sender
-hears of nobody who has it."""
+learns of no participant that has it."""
 CONTROL: Final = "SDS"
 SELF_TUNING: Final = ("auto", "auto, Store")
 """Of the variants of presets."""
@@ -167,18 +167,18 @@ def _cells(
 
 
 def _one_to_one(cell: Cell, random: Random) -> list[Scenario]:
-    """Two who talk in turns, now quickly and now slowly."""
+    """Two participants that talk in turns, now quickly and now slowly."""
     return [_talk(cell, random, range(2), CONVERSATION, (1_000, 3_000, 10_000, 40_000))]
 
 
 def _group(cell: Cell, random: Random) -> list[Scenario]:
-    """Everybody is interested in everything, and may write."""
+    """All participants are interested in all messages, and may write."""
     return [_talk(cell, random, range(cell.participants), MESSAGES, (1_000, 3_000, 5_000, 11_000))]
 
 
 def _community(cell: Cell, random: Random) -> list[Scenario]:
     """Five channels: all are in the first, each further one has half as many members and less to
-    say. Each is a channel of its own for the protocol."""
+    say. Each is a separate channel for the protocol."""
     channels = []
     for number, messages in enumerate((24, 16, 10, 6, 4)):
         members = range(max(2, cell.participants >> number))

@@ -36,7 +36,7 @@ HOUR_MS: Final = 3_600_000
 MAX_SEGMENTS: Final = 180
 
 ATTACKS: Final = tuple(each for each in Attack if each is not Attack.FALSE_DIFFERENCE)
-"""All but that on those who tune themselves (`self_tuning.py`), so that seeds stay what they are.
+"""All but self-tuning (`self_tuning.py`), so that seeds stay what they are.
 """
 
 _T = TypeVar("_T")
@@ -135,7 +135,7 @@ def big_group(seed: int, participants: int, messages: int) -> Scenario:
 
 
 def _writes(draw: Draw, participants: int) -> tuple[Write, ...]:
-    """Who talks when: in bursts, in turns, or now and then."""
+    """The talk of a run: in bursts, in turns, or now and then."""
     pauses = draw.one_of(
         (
             (0, 5, 150, 2 * SECOND_MS),
@@ -223,7 +223,7 @@ class _Faults:
         self._everybody = range(participants)
         self._span_ms = span_ms
         self._free = list(self._everybody)
-        """Those who may still come late, go or die: each does one of these."""
+        """Participants that may still come late, go or die: each does one of these."""
         self._kinds: list[Callable[[], Iterator[Fault]]] = [
             self._partitions,
             self._outages,
@@ -277,7 +277,7 @@ class _Faults:
             yield Join(at_ms, who) if self._draw.chance(0.5) else Leave(at_ms, who)
 
     def latecomer(self) -> Join | None:
-        """One participant who joins when nearly all is written, if anybody is free."""
+        """One participant that joins when nearly all is written, if one is free."""
         taken = self._take(1)
         at_ms = self._span_ms - self._draw.below(self._span_ms // 4)
         return Join(at_ms, taken[0]) if taken else None
@@ -288,7 +288,7 @@ class _Faults:
             yield Hostile(at_ms, attack, self._draw.one_of((1, 3, 20)))
 
     def _take(self, most: int) -> tuple[int, ...]:
-        """Some who are free; one always stays."""
+        """Some participants that are free; one always stays."""
         taken = self._draw.some_of(self._free, 1, min(most, len(self._everybody) - 1))
         taken = taken[: max(0, len(self._free) - 1)]
         self._free = [who for who in self._free if who not in taken]

@@ -1,4 +1,4 @@
-"""Somebody who has the key of the channel and is not honest."""
+"""A dishonest participant with the key of the channel."""
 
 from collections import OrderedDict
 from collections.abc import Callable, Iterator
@@ -16,7 +16,7 @@ from .scenario import Attack
 from .timeline import Timeline
 
 HEARD: Final = 500
-"""Packets that are remembered, for use against those who sent them."""
+"""Packets that are remembered, for use against their senders."""
 HOUR_MS: Final = 3_600_000
 
 
@@ -121,7 +121,7 @@ class Attacker:
         yield replace(self._message(content=None), log_root=root)
 
     def _false_difference(self) -> Iterator[Message]:
-        """Claims to have nothing, to have what nobody has, and bundles of anything."""
+        """Claims to have nothing, claims to have made-up messages, and bundles of anything."""
         random, end = self._random.random, self._timeline.now_ms // 1_000
         hashes = bytes(int(random() * 256) for _ in range(8 * int(random() * 50)))
         roots = tuple(

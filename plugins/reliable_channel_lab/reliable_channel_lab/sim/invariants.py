@@ -50,7 +50,7 @@ def spec_t_req(participant_id: str, message_id: str, now_ms: int, options: Repai
 
 class Watch(Observer[SdsProtocol]):
     """Looks at one participant, through its restarts; the engine's part of its promises have
-    judges of their own."""
+    separate judges."""
 
     reads_log = True
 
@@ -86,14 +86,14 @@ class Watch(Observer[SdsProtocol]):
         self._forget()
 
     def introduce(self, watches: "Sequence[Watch]") -> None:
-        """Name all who are watched."""
+        """Name all watched participants."""
         self._others = watches
 
     def _forget(self) -> None:
         self.window: list[str] = []
         """The messages as a chat window has them, which inserts each at its `position`."""
         self.knowledge = 0
-        """Equal for those who know the same messages."""
+        """Equal for participants that know the same messages."""
         self._known: set[str] = set()
         self._lost: set[str] = set()
         self._clock_ms = 0
@@ -103,11 +103,11 @@ class Watch(Observer[SdsProtocol]):
         """The end of the log when an own message was made, until it is published; None where a
         restart came between."""
         self._heads: dict[str, set[str]] = {}
-        """The messages that nobody referred to when an own message was made."""
+        """The messages without a reference to them when an own message was made."""
         self._referred: set[str] = set()
         """What the messages that were taken since the start refer to."""
         self._before: set[str] = set()
-        """What was known before: who refers to it is not kept beyond a restart."""
+        """What was known before: its referrers are not kept beyond a restart."""
         self._bundled: dict[tuple[str, bytes], Message] = {}
         """Messages of bundles that may yet be taken, by id and content."""
         self._planned: dict[str, int] = {}
@@ -185,7 +185,7 @@ class Watch(Observer[SdsProtocol]):
         self._spending.forget()
 
     def left(self) -> None:
-        """It is gone for good."""
+        """It is gone permanently."""
         self._ledger.reached.add("participant: left")
         self._ledger.forget_holder(self.number)
 
@@ -408,7 +408,7 @@ class Watch(Observer[SdsProtocol]):
             self._violated("acknowledged means that somebody has it", message_id, detail)
 
     def _check_heads(self, message: Message, heads: set[str]) -> None:
-        """Messages that nobody refers to are referred to, and the newest two."""
+        """A message refers to all messages without a reference, and to the newest two."""
         if lacking := heads.difference(message.causal_ids):
             detail = f"it does not refer to {len(lacking)} of {len(heads)} heads: {min(lacking)}"
             self._violated("messages refer to all heads", message.message_id, detail)

@@ -1,5 +1,5 @@
-"""What is true in a simulated group, whatever anybody believes: which messages there are, what each
-refers to, and who has received it."""
+"""The truth about a simulated group, independent of its participants: which messages there are,
+what each refers to, and which participants received it."""
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -42,7 +42,7 @@ class Record:
     content: bytes
     dependencies: frozenset[str]
     token: int
-    """Half-random; the tokens of a set of messages, XORed, tell it from other sets."""
+    """Half-random; the tokens of a set of messages, XORed, identify the set."""
     holders: int = 0
     """A bit for each participant beside the sender that has received it and not lost it since."""
     sender_knew: int | None = None
@@ -52,7 +52,7 @@ class Record:
 
 
 class Ledger:
-    """All messages there ever were, by id and content: whoever forges an id makes another one."""
+    """All messages there ever were, by id and content: a forged id makes another one."""
 
     def __init__(self, now_ms: Callable[[], int]) -> None:
         self.now_ms = now_ms

@@ -26,7 +26,7 @@ class Measures:
     different_logs: int
     """Participants whose log differs from the first one's of their channel, at the end."""
     lost: int
-    """Times that a participant was told that it will not get a message."""
+    """Number of messages that were emitted as lost."""
     rejected: int
     failed: int
     """Messages whose sender gave up without an acknowledgement."""
@@ -44,11 +44,12 @@ class Measures:
     """From `send` to that."""
     notice_p95_ms: int | None
     acknowledgement_p50_ms: int | None
-    """From `send` to when its sender knows of somebody who has it."""
+    """From `send` to when its sender knows of a participant that has it."""
     acknowledgement_p95_ms: int | None
 
     busy_ms: int
-    """From the first message until everybody had everything and nobody waited for anything."""
+    """From the first message until all participants had all messages and none waited for
+    anything."""
     content_messages: int
     """Broadcasts of this kind while the group was busy (`OutgoingKind`)."""
     content_bytes: int
@@ -95,7 +96,7 @@ class Measures:
 
     @property
     def bytes_per_message(self) -> float:
-        """Broadcast for a message that everybody got."""
+        """Broadcasts for a message that all participants got."""
         return self.wire_bytes / max(1.0, self.messages * self.delivery_probability)
 
     @property
@@ -125,7 +126,7 @@ class Measures:
 
     @property
     def is_kept(self) -> bool:
-        """Whether what was promised was done: everything to everybody, once, in equal logs."""
+        """Whether the promise was kept: all messages to all participants, once, in equal logs."""
         return self.delivered == self.due and not self.repeated and not self.different_logs
 
     def row(self) -> dict[str, Any]:
@@ -142,7 +143,7 @@ class RepairMeasures:
     recovered: int
     """Times that a message which was missing came."""
     given_up: int
-    """Times that a participant was told that it will not get a message."""
+    """Number of messages that were emitted as lost."""
     missing_mean_ms: float | None
     """For how long what came was missing."""
     missing_p95_ms: int | None
@@ -151,7 +152,7 @@ class RepairMeasures:
     requests: int
     """Messages that asked other participants."""
     answers: int
-    """Broadcasts for those who asked."""
+    """Broadcasts for requesters."""
 
     @property
     def missing(self) -> int:

@@ -1,6 +1,6 @@
-"""Sees a run, whatever the sync protocol is, and makes `measures.py`'s records of it.
+"""Sees a run of any sync protocol, and makes `measures.py`'s records of it.
 
-A `Meter` is told by the probes of the participants, and by Store, while they are at it.
+The probes of the participants, and Store, report to a `Meter` during the run.
 """
 
 from array import array
@@ -40,7 +40,7 @@ class Phase(Enum):
     JOINING = "joining"
     """Before the first message: all come, and say so if they do."""
     BUSY = "busy"
-    """Until everybody has everything, and knows it."""
+    """Until all participants have all messages, and know it."""
     IDLE = "idle"
     """Nothing happens but what keeps a quiet group in sync."""
 
@@ -163,12 +163,12 @@ class Meter:
         self._sent_bytes[self.phase, outgoing.kind] += len(outgoing.data)
 
     def count_event(self, event: Event | Logged) -> None:
-        """An application was told."""
+        """An event was emitted to an application."""
         if isinstance(event, _EVENTS):
             self._events[type(event)] += 1
 
     def count_delivery(self, latency_ms: int) -> None:
-        """A message was delivered to somebody for the first time."""
+        """A message was delivered to a participant for the first time."""
         self._latencies.append(latency_ms)
 
     def count_repetition(self) -> None:
@@ -176,11 +176,11 @@ class Meter:
         self._repeated += 1
 
     def count_notice(self, after_ms: int) -> None:
-        """Somebody learned of what it lacks."""
+        """A participant learned that a message is missing."""
         self._notices.append(after_ms)
 
     def count_recovery(self, missing_for_ms: int) -> None:
-        """What was missing for so long came to somebody."""
+        """A participant received a message that was missing this long."""
         self._missing_ms.append(missing_for_ms)
 
     def count_acknowledgement(self, after_ms: int) -> None:
@@ -204,7 +204,7 @@ class Channel:
         return number
 
     def find(self, message_id: str) -> tuple[int, int] | None:
-        """The number of a message, and how old it is; None for what nobody sent."""
+        """The number of a message, and how old it is; None for one that was never sent."""
         if (number := self.numbers.get(message_id)) is None:
             return None
         return number, self.now_ms() - self.sent_ms[number]

@@ -32,13 +32,13 @@ class Packet:
 
 
 def packet(data: bytes, timestamp_ms: int, kind: OutgoingKind = OutgoingKind.CONTENT) -> Packet:
-    """Seal bytes; the hash covers the timestamp, as that of Waku does."""
+    """Wrap bytes; the hash covers the timestamp, as that of Waku does."""
     digest = sha256(timestamp_ms.to_bytes(8, signed=True) + data).digest()
     return Packet(data, digest, timestamp_ms, kind)
 
 
 class Station(Protocol):
-    """Somebody who hears."""
+    """A receiver."""
 
     number: int
 
@@ -67,7 +67,7 @@ class Network:
         self._random = random
 
     def broadcast(self, sender: int, sent: Packet) -> None:
-        """Carry a message to everybody but its sender, as the conditions are."""
+        """Carry a message to all but its sender, as the conditions are."""
         conditions, random, at = self.conditions, self._random, self._timeline.at
         loss, duplication = conditions.loss, conditions.duplication
         now_ms = self._timeline.now_ms

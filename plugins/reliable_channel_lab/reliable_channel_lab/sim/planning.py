@@ -25,7 +25,7 @@ from .timeline import Timeline
 
 
 class Planner:
-    """Plans a scenario for those who play it; the timeline's time is that of its beginning."""
+    """Plans a scenario for its players; the timeline's time is that of its beginning."""
 
     def __init__(
         self,
@@ -40,7 +40,7 @@ class Planner:
         self._start_ms = timeline.now_ms
 
     def add(self, scenario: Scenario) -> None:
-        """Plan all of it, and start whoever is there from the beginning."""
+        """Plan all of it, and start the participants that are there from the beginning."""
         late = {fault.who for fault in scenario.faults if isinstance(fault, Join)}
         for fault in scenario.faults:
             if isinstance(fault, ClockJump) and fault.at_ms == 0:

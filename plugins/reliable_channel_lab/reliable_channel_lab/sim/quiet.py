@@ -1,7 +1,7 @@
-"""A group that is quiet but for a message now and then: what its sync traffic is, and how long it
-takes until who missed a message notices.
+"""A group that is quiet but for a message now and then: its sync traffic, and how long
+participants take to notice a message that they missed.
 
-Neither a whole core nor filters and causal histories are needed for that, so that 10,000
+Neither whole cores nor filters and causal histories are needed for that, so that 10,000
 participants take seconds. Here they have their timers alone, the real ones (`sds/sync.py`; those of
 `SvsProtocol`), and say no more than the number of the newest message they have.
 """
@@ -104,7 +104,7 @@ class TimedMember:
 @dataclass(frozen=True, slots=True)
 class QuietGroup:
     """A group and what it does: some silence, then as many rounds, in each of which one writes a
-    message and nobody says anything more."""
+    message and then all are silent."""
 
     seed: int
     participants: int
@@ -145,7 +145,7 @@ class QuietSimulation:
             timeline.at(START_MS + int(random.random() * group.warm_up_ms / 2), self._join, number)
         self._written = self._written_at_ms = self._syncs = 0
         self._unaware: set[int] = set()
-        """Who has not heard of the newest message."""
+        """Participants that have not heard of the newest message."""
         self._noticed_after_ms: list[int] = []
 
     def run(self) -> QuietResult:
@@ -179,7 +179,7 @@ class QuietSimulation:
         self._set_timer(seat)
 
     def _broadcast(self, speaker: "_Seat", said: Said) -> "list[_Seat]":
-        """Let everybody hear it but those whose copy is lost, and return these."""
+        """Deliver it to all but those whose copy is lost, and return these."""
         at, random, conditions = self._timeline.at, self._random, self._group.conditions
         loss, latency, now_ms = conditions.loss, conditions.latency, self._timeline.now_ms
         missed_by = []

@@ -1,7 +1,6 @@
-"""What happens in a simulated group, as a value: who writes when, how the network behaves, and what
-breaks.
+"""What happens in a simulated group, as a value: the messages, the network, and what breaks.
 
-A scenario says everything. Equal scenarios give equal runs; it is printed as JSON, and read back.
+A scenario is complete. Equal scenarios give equal runs; it is printed as JSON, and read back.
 Times are milliseconds since the run began, participants are numbered from 0.
 """
 
@@ -165,7 +164,7 @@ class Join:
 
 @dataclass(frozen=True, slots=True)
 class Leave:
-    """A participant goes, for good."""
+    """A participant goes permanently."""
 
     kind: ClassVar[str] = "leave"
     at_ms: int
@@ -173,7 +172,7 @@ class Leave:
 
 
 class Attack(Enum):
-    """What a member who is not honest does."""
+    """What a dishonest member does."""
 
     LAMPORT_FAR_AHEAD = "lamport_far_ahead"
     LAMPORT_AHEAD = "lamport_ahead"
@@ -191,7 +190,7 @@ class Attack(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Hostile:
-    """Somebody outside the group, who hears all and says what no honest participant says."""
+    """An attacker outside the group, which hears all and sends what no honest participant sends."""
 
     kind: ClassVar[str] = "hostile"
     at_ms: int
@@ -264,20 +263,20 @@ class Scenario:
     parameters: Parameters = field(default_factory=Parameters)
     habits: Habits = field(default_factory=Habits)
     commit_ms: int = 0
-    """How long a step's changes are on their way to the disk of who has durable state."""
+    """How long a step's changes are on their way to a participant's disk, with durable state."""
     durable: tuple[int, ...] = ()
-    """Who keeps its state on disk."""
+    """Participants with their state on disk."""
     self_tuning: tuple[int, ...] = ()
-    """Who tunes itself."""
+    """Participants that tune themselves."""
     publish_ms: int = PUBLISH_MS
     """How long each own node takes to accept a message, the rate limit of some: stock go-waku takes
     one light push a second. It holds for the whole run."""
     settle_within_ms: int = 3_600_000
-    """How long after the faults all logs must be equal and nobody wait for anything."""
+    """How long after the faults all logs must be equal and nothing pending."""
 
     @property
     def faults_end_ms(self) -> int:
-        """When the network is good and everybody there, for good."""
+        """From when on the network stays good and all participants are there."""
         times = [write.at_ms for write in self.writes]
         times += [_end_ms(fault) for fault in self.faults]
         return max(times, default=0)

@@ -1,5 +1,5 @@
-"""One run of one scenario: everybody and everything in it, from the first message until all logs
-are equal."""
+"""One run of one scenario: all participants and faults, from the first message until all logs are
+equal."""
 
 import traceback
 from collections.abc import Callable
@@ -42,7 +42,7 @@ AFTERMATH_MS: Final = 120_000
 """How long a group that is quiet must stay as it is."""
 DIFFERENT_AFTERMATH_MS: Final = 600_000
 """The same where logs differ: roots leave out the newest five minutes of a log, so that only after
-these, and a turn to speak for each, does everybody compare all of it."""
+these, and a turn to speak for each, is all of it compared."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -238,14 +238,14 @@ class Simulation:
     # -- looks at the whole group ------------------------------------------------------------------
 
     def is_quiet(self) -> bool:
-        """Whether nobody waits for anything, and all logs are equal, or nobody takes a log for
+        """Whether nothing is pending, and all logs are equal; or no participant takes a log for
         equal that is not, where equal ones are not promised."""
         return self._is_at_rest() and (
             self._are_equal() or not (self._must_be_equal() or self._unnoticed())
         )
 
     def _is_at_rest(self) -> bool:
-        """Whether nobody waits for anything.
+        """Whether nothing is pending.
 
         What a core delivered and has not on disk yet is not known to its watch: a log that is
         longer than the watch's is not at rest. Nor is a participant that Store has not answered.
@@ -271,7 +271,8 @@ class Simulation:
         return self.scenario.parameters.causal_history_size >= Parameters().causal_history_size
 
     def _unnoticed(self) -> list[str]:
-        """Participants whose log differs from another one, and who name nobody whose log does."""
+        """Participants whose log differs from another one, and that do not name one whose log
+        does."""
         present, unnoticed = self._present(), []
         knowledge = {participant.name: participant.watch.knowledge for participant in present}
         for participant in present:
@@ -285,7 +286,7 @@ class Simulation:
         return unnoticed
 
     def _mistaken(self) -> list[str]:
-        """Those who take an equal log for a different one."""
+        """Participants that take an equal log for a different one."""
         present = self._present()
         knowledge = {participant.name: participant.watch.knowledge for participant in present}
         return [
@@ -299,7 +300,7 @@ class Simulation:
         ]
 
     def check(self) -> None:
-        """Compare whole logs: of each participant with what it told, and of those who know the same
+        """Compare whole logs: of each participant with its events, and of those that know the same
         with each other."""
         seen: dict[tuple[int, int], _Watched] = {}
         for participant in self._present():
@@ -355,8 +356,8 @@ class Simulation:
         return EQUAL if self._must_be_equal() else NOTICED
 
     def _check_mistakes(self) -> None:
-        """Nobody takes an equal log for a different one for long: whoever was different says how
-        it is now when its turn to say something comes."""
+        """No participant takes an equal log for a different one for long: one that was different
+        sends its present root at its next turn."""
         began_ms = self.timeline.now_ms
         while mistaken := self._mistaken():
             if self.timeline.now_ms - began_ms > 2 * self.scenario.settle_within_ms:

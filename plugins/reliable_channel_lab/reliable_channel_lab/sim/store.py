@@ -20,7 +20,7 @@ class StoreAwayError(Exception):
 
 
 class Store:
-    """Hears what is said in the network and gives it to who asks."""
+    """Hears all messages of the network and returns them to queries."""
 
     number = STORE
 

@@ -5,7 +5,7 @@ from hashlib import sha256
 
 
 class Trace:
-    """Takes note. `show` is given each line, for who wants to read along."""
+    """Takes note. `show` is called with each line, for readers during the run."""
 
     def __init__(self, show: Callable[[str], None] | None = None) -> None:
         self.show = show
@@ -13,7 +13,7 @@ class Trace:
         self._digest = sha256()
 
     def note(self, at_ms: int, who: str, what: str) -> None:
-        """One line: when, who, what."""
+        """One line: time, participant, event."""
         line = f"{at_ms} {who} {what}"
         self.lines += 1
         self._digest.update(line.encode())

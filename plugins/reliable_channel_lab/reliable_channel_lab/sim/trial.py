@@ -3,8 +3,8 @@
 `Simulation` looks for broken promises of SDS, step by step. A trial looks from outside, so that the
 core may be any: what was sent, delivered and asked for. Of its scenario's parameters it obeys the
 repair policy; all others are the core's, and its maker's to know. A network that loses goes on
-losing until everybody has everything, as repairing is what is measured; only a group that does not
-get there within a quarter of an hour is given a good network, in which it must.
+losing until all participants have all messages, as repairing is what is measured; only a group that
+does not get there within a quarter of an hour is given a good network, in which it must.
 """
 
 from collections import Counter
@@ -31,8 +31,8 @@ from .world import MakeCore, World
 
 LOOK_EVERY_MS: Final = 1_000
 PATIENCE_MS: Final = 900_000
-"""How long a group has to get everything to everybody, first as the network is, then in a good
-one."""
+"""How long a group has to bring all messages to all participants, first as the network is, then in
+a good one."""
 IDLE_MS: Final = 300_000
 """How long a group that has everything is looked at further."""
 
@@ -103,7 +103,7 @@ class EqualNetwork(Network):
         self._numbers: Counter[tuple[int, str]] = Counter()
 
     def broadcast(self, sender: int, sent: Packet) -> None:
-        """Carry a message to everybody but its sender."""
+        """Carry a message to all but its sender."""
         kind, conditions = sent.kind.value, self.conditions
         number = self._numbers[sender, kind]
         self._numbers[sender, kind] += 1

@@ -63,7 +63,7 @@ class Observer(Generic[C]):
         """What it had on disk cannot be read: it begins with an empty log."""
 
     def left(self) -> None:
-        """It is gone for good."""
+        """It is gone permanently."""
 
     def repeated(self) -> None:
         """All that was not confirmed before a restart was emitted again."""

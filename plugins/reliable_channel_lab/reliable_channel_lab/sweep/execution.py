@@ -30,10 +30,10 @@ def execute(
     """Run what the directory lacks and return the records by id, of all runs unless the executor
     was stopped.
 
-    `progress` is told how many more are done, first those that were there.
+    `progress` is called with how many more are done, first those that were there.
 
     Raises:
-        ValueError: the directory holds what is no record; or the executors wrote elsewhere.
+        ValueError: the directory has a file that is not a record; or the executors wrote elsewhere.
     """
     directory.mkdir(parents=True, exist_ok=True)
     there = read_results(directory)
@@ -62,7 +62,7 @@ def local_processes(jobs: int, *, stopped: Callable[[], bool] = lambda: False) -
 
 
 def run_batch(directory: Path, batch: Batch) -> int:
-    """Run a batch, unless somebody did, write it, and return its size."""
+    """Run a batch, unless it was run, write it, and return its size."""
     if not batch_path(directory, (run.id for run in batch)).exists():
         write_batch(directory, list(map(_record, batch)))
     return len(batch)

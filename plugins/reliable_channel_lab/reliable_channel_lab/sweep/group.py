@@ -24,7 +24,8 @@ from ..sim.trial import Terms, run_trial
 from .runs import Run, Value, at_least, is_share
 
 COMING_MS: Final = 60_000
-"""Before the first message: everybody comes, and has its first sync message behind it."""
+"""Before the first message: all participants come, and have their first sync message behind
+them."""
 
 _MEASURED: Final = (
     "delivery_probability",
@@ -62,7 +63,7 @@ class GroupRun(Run):
     participants: int = 10
     messages: int = 50
     pause_ms: int = 5_000
-    """From one message to the next, in the mean; who writes is drawn."""
+    """From one message to the next, in the mean; the writer is drawn."""
     loss: float = 0.0
     """Of each copy, on its way to each participant; Store hears everything. In a relay, of each
     hop."""
@@ -70,11 +71,12 @@ class GroupRun(Run):
     """The longest; each copy takes from a tenth of it up to this, drawn uniformly. In a relay, each
     hop."""
     topology: Literal["broadcast", "relay", "islands"] = "broadcast"
-    """`broadcast`: everybody hears everybody. `relay`: nodes of degree 6 that pass messages on.
+    """`broadcast`: all hear all. `relay`: nodes of degree 6 that pass messages on.
     `islands`: as `broadcast`, but in the middle third of the talk two halves do not hear each
     other."""
     drain_ms: int = 900_000
-    """How long it goes on after the last message, unless everybody has everything before."""
+    """How long it goes on after the last message, unless all participants have all messages
+    before."""
     idle_ms: int = 0
     """How long it goes on then, in silence."""
 
@@ -106,7 +108,7 @@ class GroupRun(Run):
         """The repair policy, one of ours or of an installed plugin.
 
         Raises:
-            ValueError: nobody knows its name.
+            ValueError: its name is unknown.
         """
         name = dict(self.options).get("retrieval_strategy", "both")
         # Ours need no plugins, which each process would load.

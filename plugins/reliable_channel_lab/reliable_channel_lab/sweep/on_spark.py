@@ -1,4 +1,4 @@
-"""Batches on Spark: each is a task of its own, which runs it and writes its file.
+"""Batches on Spark: each is a task, which runs it and writes its file.
 
 So the directory must be one that all executors see, as for any files that Spark writes. What a task
 returns is only that it is done: the files are what counts, so that neither a killed executor, whose
@@ -56,7 +56,7 @@ def spark_executor(spark: SparkSession, *, stopped: Callable[[], bool] = lambda:
 
 
 def run_all(batches: DataFrame, count: int) -> DataFrame:
-    """From a row a batch, how many runs of it are done; each row is a task of its own."""
+    """From a row a batch, how many runs of it are done; each row is one task."""
     spread = batches.repartitionByRange(count, "number")
     return spread.select("directory", "runs").mapInArrow(_run_rows, _DONE)
 

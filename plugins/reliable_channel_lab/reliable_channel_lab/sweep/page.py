@@ -65,7 +65,7 @@ def _questions(plan: Plan) -> list[Question]:
 def fill_in(text: str, records: Sequence[Record]) -> str:
     """Put measured means where a text has `{measure | setting=value, … | format}`.
 
-    The format is one of Python's for floats, `s` for milliseconds told as seconds, or `bytes` for
+    The format is one of Python's for floats, `s` for milliseconds shown as seconds, or `bytes` for
     bytes, kB or MB; `.3g` where there is none.
 
     Raises:

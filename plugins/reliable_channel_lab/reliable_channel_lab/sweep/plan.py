@@ -54,7 +54,7 @@ class Plan:
 
     @property
     def runs(self) -> tuple[Run, ...]:
-        """Each run once, in the order of the file, whatever experiments it belongs to."""
+        """Each run once, in the order of the file, also if it belongs to several experiments."""
         every = (run for experiment in self.experiments.values() for run in experiment.runs)
         return tuple({run.id: run for run in every}.values())
 

@@ -1,4 +1,4 @@
-"""Runs of quiet groups: what sync costs, and when who missed a message notices."""
+"""Runs of quiet groups: what sync costs, and when a missed message is noticed."""
 
 from dataclasses import dataclass
 from functools import partial
@@ -14,7 +14,8 @@ from .runs import Run, Value, at_least, is_share
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class QuietRun(Run):
-    """A group in which somebody writes now and then, by its sync timers alone (`sim/quiet.py`)."""
+    """A group in which a participant writes now and then, by its sync timers alone
+    (`sim/quiet.py`)."""
 
     kind: ClassVar = "quiet"
     measures: ClassVar = (
@@ -84,7 +85,7 @@ class QuietRun(Run):
         }
 
     def _sync_bytes(self) -> int:
-        """Of a sync message where everybody has written."""
+        """Size of a sync message where all participants have written."""
         if self.sync_schedule == "svs":
             from .svs_member import vector_bytes
 

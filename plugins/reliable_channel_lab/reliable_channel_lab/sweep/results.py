@@ -1,8 +1,8 @@
 """The directory of a sweep: a file of records for each batch that was finished.
 
-A batch is there whole or not at all, so that whoever was killed loses the batches it was at, and
-who goes on does what is not there. How runs were put into batches makes no difference: what counts
-is the set of records.
+A batch is there whole or not at all, so that a process that was killed loses its unfinished
+batches, and the next one does what is not there. How runs were put into batches makes no
+difference: what counts is the set of records.
 """
 
 import json

@@ -120,7 +120,7 @@ class Run(ABC):
 
     @property
     def id(self) -> str:
-        """Equal for equal settings, whatever plan they stand in."""
+        """Equal for equal settings, in any plan."""
         canonical = json.dumps(self.settings, sort_keys=True, separators=(",", ":"))
         return sha256(canonical.encode()).hexdigest()[:ID_DIGITS]
 

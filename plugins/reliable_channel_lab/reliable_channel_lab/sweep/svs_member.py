@@ -14,8 +14,8 @@ except ModuleNotFoundError as error:
 
 
 class SvsMember:
-    """The vector names who wrote since the run began, so that it is short; its timers do not depend
-    on that."""
+    """The vector names the members that wrote since the run began, so that it is short; its timers
+    do not depend on that."""
 
     def __init__(self, interval_ms: int, number: int, now_ms: int, random: Random) -> None:
         self.known = 0
@@ -56,7 +56,8 @@ class SvsMember:
 
 
 def vector_bytes(participants: int) -> int:
-    """How long a vector is that names so many, each of whom published since its one start."""
+    """Size of a vector that names this many members, each of which published since its one
+    start."""
     started_s = 1_700_000_000
     return len(
         StateVector({Name.parse(f"/p{n}"): {started_s: 1} for n in range(participants)}).encode()
