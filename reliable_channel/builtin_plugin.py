@@ -11,9 +11,11 @@ class BuiltIn:
 
     @hookimpl
     def register_transports(self, register: Register) -> None:
-        """A Waku node's REST API, service peers, a network in memory, and a multicast group."""
+        """A Waku node (REST, messaging layer), service peers, a network in memory, multicast."""
         for scheme in ("http", "https", "waku+http", "waku+https"):
             register(scheme, "reliable_channel.transport.connect:waku_transport")
+        for scheme in ("waku+messaging", "waku+messaging+https"):
+            register(scheme, "reliable_channel.transport.connect:messaging_transport")
         register("libp2p", "reliable_channel.transport.connect:light_transport")
         register("memory", "reliable_channel.transport.memory:named_transport")
         register("udp+multicast", "reliable_channel.transport.multicast:MulticastTransport")

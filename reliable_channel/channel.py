@@ -95,7 +95,8 @@ class ReliableChannel:
         node: the address of a Waku node's REST API, or of several nodes that replace each other
             when one fails; or addresses of service peers over libp2p, without running a node:
             `/dns4/node.example/tcp/8000/wss/p2p/16Uiu2…`, `enrtree://…` (extra `[libp2p]`); or the
-            URL of another network: `udp+multicast://239.1.2.3:5007` for a LAN without any node,
+            URL of a node's messaging layer, `waku+messaging://host:port`; or the URL of another
+            network: `udp+multicast://239.1.2.3:5007` for a LAN without any node,
             `memory://name` within a process, or a scheme that a plugin registers. If None, the
             channel shares an embedded node with the other channels of its event loop that have
             none: enough to try things out, but nothing leaves the process. A warning in the log

@@ -47,6 +47,9 @@ def _is_envelope(value: object) -> bool:
 
 BATCH: Final = Contract(_is_batch, "a Batch of Received")
 ENVELOPE: Final = Contract(_is_envelope, f"an Envelope with a message_hash of {HASH_BYTES} bytes")
+PUBLISHED: Final = Contract(
+    lambda value: value is None or _is_envelope(value), f"None, or {ENVELOPE.must_be}"
+)
 RECEIVED: Final = Contract(_are_received, "a list of Received")
 ANYTHING: Final = Contract(lambda value: True, "anything")
 _FAILS: Final = (TransportError,)
@@ -65,7 +68,7 @@ class GuardedTransport:
         self.open = _coroutine(guard, "open", inner.open, ANYTHING)
         self.aclose = _coroutine(guard, "aclose", inner.aclose, ANYTHING)
         self.receive = _coroutine(guard, "receive", inner.receive, BATCH)
-        publish = _coroutine(guard, "publish", inner.publish, ANYTHING)
+        publish = _coroutine(guard, "publish", inner.publish, PUBLISHED)
         by_hash = _coroutine(guard, "by_hash", inner.by_hash, RECEIVED)
         self.publish = _bounded(guard, "publish", publish, TransportError)
         self.by_hash = _bounded(guard, "by_hash", by_hash, StoreUnavailable)

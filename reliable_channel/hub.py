@@ -12,7 +12,14 @@ from .sds.profile import PROFILES, WireProfile
 from .sds.wire import CodecError
 from .transport import PoolTransport, Transport, WakuSettings
 from .transport.addresses import LIBP2P, checked_addresses, default_content_topic
-from .transport.connect import WAKU_SCHEMES, light_transport, on_network, waku_transport
+from .transport.connect import (
+    MESSAGING_SCHEMES,
+    WAKU_SCHEMES,
+    light_transport,
+    messaging_transport,
+    on_network,
+    waku_transport,
+)
 from .transport.hub import Hub
 from .transport.pool import REDUNDANCY
 
@@ -135,7 +142,10 @@ def _to_waku_node(url: str, settings: WakuSettings) -> Transport:
     """
     if url.startswith(LIBP2P):
         return light_transport(url, settings)
-    if url.partition("://")[0].lower() not in WAKU_SCHEMES:
+    scheme = url.partition("://")[0].lower()
+    if scheme in MESSAGING_SCHEMES:
+        return messaging_transport(url, settings)
+    if scheme not in WAKU_SCHEMES:
         raise ValueError(
             "`node` must be an http or https address, or of service peers, for a hub "
             f"(got {url!r}): other networks have no cache that channels would have to share"

@@ -45,7 +45,7 @@ class Publisher:
             item = await self._next()
             try:
                 envelope = await self._envelope(item)
-                await self._transport.publish(envelope)
+                published = await self._transport.publish(envelope) or envelope
             except StageFailed as error:
                 self._refuse(item, str(error))
             except TransportError as error:
@@ -62,7 +62,7 @@ class Publisher:
             else:
                 backoff.reset()
                 self._health.succeeded("send")
-                self._driver.went(item, envelope)
+                self._driver.went(item, published)
 
     async def _next(self) -> Item:
         """Wait for the most urgent message that may go out."""

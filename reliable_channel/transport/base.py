@@ -44,7 +44,7 @@ class Envelope:
     timestamp_ns: int
     ephemeral: bool
     message_hash: bytes
-    """32 bytes, known before dispatch: the retrieval hint that others are given."""
+    """32 bytes: the retrieval hint that others are given. `publish` may correct it."""
     meta: bytes = b""
     """Beside the payload, at most 64 bytes; part of the hash."""
 
@@ -101,8 +101,12 @@ class Transport(Protocol):
         """Wrap bytes for dispatch. Does no I/O."""
         ...
 
-    async def publish(self, envelope: Envelope) -> None:
+    async def publish(self, envelope: Envelope) -> Envelope | None:
         """Broadcast.
+
+        Returns:
+            None; or, where the network itself stamps messages, what was broadcast, with the hash
+            and time that it has now.
 
         Raises:
             TransportError: it may not have been broadcast.

@@ -11,12 +11,14 @@ from .settings import WakuSettings
 
 if TYPE_CHECKING:
     from .libp2p import LightTransport
+    from .messaging import MessagingTransport
     from .waku import WakuTransport
 
 __all__ = [
     "WAKU_SCHEMES",
     "embedded_transport",
     "light_transport",
+    "messaging_transport",
     "on_network",
     "waku_transport",
 ]
@@ -24,6 +26,7 @@ __all__ = [
 _log: Final = logging.getLogger("reliable_channel")
 
 
+MESSAGING_SCHEMES: Final = ("waku+messaging", "waku+messaging+https")
 WAKU_SCHEMES: Final = ("http", "https", "waku+http", "waku+https")
 
 
@@ -33,12 +36,29 @@ def waku_transport(url: str, settings: WakuSettings) -> "WakuTransport":
     Raises:
         ValueError: it names no host.
     """
-    address = re.sub(r"^waku\+", "", url, flags=re.IGNORECASE)
-    if not re.match(r"[a-z]+://[^/?#\s]", address, re.IGNORECASE):
-        raise ValueError(f"`node` must be an http or https address with a host (got {url!r})")
     from .waku import WakuTransport
 
-    return WakuTransport(address, settings)
+    return WakuTransport(_http_address(re.sub(r"^waku\+", "", url, flags=re.IGNORECASE)), settings)
+
+
+def messaging_transport(url: str, settings: WakuSettings) -> "MessagingTransport":
+    """Return a transport of a node's messaging layer: `waku+messaging://host:port`, and
+    `waku+messaging+https://…`.
+
+    Raises:
+        ValueError: it names no host, or the channel is on a static shard.
+    """
+    from .messaging import MessagingTransport
+
+    scheme, _, host = url.partition("://")
+    tls = "s" if scheme.lower().endswith("https") else ""
+    return MessagingTransport(_http_address(f"http{tls}://{host}"), settings)
+
+
+def _http_address(address: str) -> str:
+    if not re.match(r"[a-z]+://[^/?#\s]", address, re.IGNORECASE):
+        raise ValueError(f"`node` must be an http or https address with a host (got {address!r})")
+    return address
 
 
 def light_transport(url: str, settings: WakuSettings) -> "LightTransport":

@@ -206,9 +206,9 @@ class HubTransport:
             payload, timestamp_ns=timestamp_ns, ephemeral=ephemeral, meta=meta
         )
 
-    async def publish(self, envelope: Envelope) -> None:
+    async def publish(self, envelope: Envelope) -> Envelope | None:
         """Broadcast."""
-        await self._shared().publish(envelope)
+        return await self._shared().publish(envelope)
 
     async def receive(self) -> Batch:
         """Wait for what arrives for this channel."""

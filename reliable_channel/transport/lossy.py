@@ -57,10 +57,9 @@ class LossyTransport:
             payload, timestamp_ns=timestamp_ns, ephemeral=ephemeral, meta=meta
         )
 
-    async def publish(self, envelope: Envelope) -> None:
+    async def publish(self, envelope: Envelope) -> Envelope | None:
         """Broadcast, or seem to while cut off: a partition does not announce itself."""
-        if not self.cut_off:
-            await self._inner.publish(envelope)
+        return None if self.cut_off else await self._inner.publish(envelope)
 
     async def receive(self) -> Batch:
         """Receive, less what is thrown away."""

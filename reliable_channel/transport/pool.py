@@ -153,46 +153,45 @@ class PoolTransport:
             payload, timestamp_ns=timestamp_ns, ephemeral=ephemeral, meta=meta
         )
 
-    async def publish(self, envelope: Envelope) -> None:
+    async def publish(self, envelope: Envelope) -> Envelope | None:
         """Hand a message to as many nodes as the redundancy says; one that fails is replaced by the
         next at once. One that takes it is enough: those that are passed over are asked only where
-        no other does."""
+        no other does. Where nodes stamp messages, the answer of the first that took it counts."""
         able = [node for node in self._nodes if node.open]
         if not able:
             raise TransportError(f"no node is connected: {self._errors('receive')}")
         if len(able) == 1:
-            await self._publish_at(able[0], envelope)
-            return
+            return await self._publish_at(able[0], envelope)
         now_s = anyio.current_time()
         passed_over = [node for node in able if node.is_passed_over("send", now_s)]
         errors: list[TransportError] = []
         for nodes in ([node for node in able if node not in passed_over], passed_over):
-            if await self._hand_over(envelope, deque(nodes), errors):
-                return
+            if published := await self._hand_over(envelope, deque(nodes), errors):
+                return published[0]
         retryable = any(error.retryable for error in errors)
         raise TransportError("; ".join(map(str, errors)), retryable=retryable)
 
-    async def _publish_at(self, node: Node, envelope: Envelope) -> None:
+    async def _publish_at(self, node: Node, envelope: Envelope) -> Envelope | None:
         try:
-            await node.transport.publish(envelope)
+            published = await node.transport.publish(envelope)
         except TransportError as error:
             if error.retryable:
                 node.send.failed(error, self._retry_s)
             raise
         node.send.succeeded()
+        return published
 
     async def _hand_over(
         self, envelope: Envelope, waiting: deque[Node], errors: list[TransportError]
-    ) -> int:
-        """Return how many nodes took a message."""
-        taken = 0
+    ) -> list[Envelope | None]:
+        """Return what nodes that took a message made of it."""
+        taken: list[Envelope | None] = []
 
         async def one() -> None:
-            nonlocal taken
             while waiting:
                 node = waiting.popleft()
                 try:
-                    await self._publish_at(node, envelope)
+                    published = await self._publish_at(node, envelope)
                 except TransportError as error:
                     errors.append(error)
                 except anyio.get_cancelled_exc_class():
@@ -201,7 +200,7 @@ class PoolTransport:
                         node.send.failed(slow, self._retry_s)
                     raise
                 else:
-                    taken += 1
+                    taken.append(published)
                     tasks.cancel_scope.deadline = anyio.current_time() + GRACE_S
                     return
 

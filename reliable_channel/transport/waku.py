@@ -235,7 +235,17 @@ class WakuTransport:
             else:
                 self._service, self._subscribed = "relay", True
                 return
-        await self._client.filter_subscribe([self.settings.content_topic], self._shard)
+        try:
+            await self._client.filter_subscribe([self.settings.content_topic], self._shard)
+        except EndpointMissing as error:
+            if await self._client.has_messaging():
+                address = self.url.replace("http", "waku+messaging", 1)
+                raise TransportError(
+                    f"{self.url} serves neither relay nor filter, but a messaging layer: write "
+                    f"{address.replace('messagings:', 'messaging+https:', 1)}",
+                    retryable=False,
+                ) from error
+            raise
         self._service, self._subscribed = "light", True
         self._last_ping_s = self._monotonic()
 

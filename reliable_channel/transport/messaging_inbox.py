@@ -1,0 +1,137 @@
+"""What a node's messaging layer has received, shared out to the channels of this process.
+
+A look takes all messages out of the node, of all content topics. So channels that each looked would
+take one another's: those of one event loop share an inbox for each node.
+"""
+
+from collections import deque
+from collections.abc import AsyncIterator, Collection
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from typing import Final
+
+import anyio
+import httpx
+from anyio.lowlevel import RunVar
+
+from waku.client import WakuClient
+from waku.messaging import MessagingMessage
+
+from .polling import CACHE_CAPACITY
+
+__all__ = ["Inbox", "Tray", "shared_inbox"]
+
+TRAY_CAPACITY: Final = 1000
+"""Messages that wait for one channel; further ones are dropped, and Store is asked for them."""
+NODE_CAPACITY: Final = 50
+"""Messages that logos-delivery keeps; it drops the oldest and does not say so."""
+
+
+@dataclass(slots=True, eq=False)
+class Tray:
+    """What one channel has not taken yet."""
+
+    content_topic: str
+    messages: deque[MessagingMessage] = field(default_factory=lambda: deque(maxlen=TRAY_CAPACITY))
+    gap: str = ""
+    """Why messages may be missing before these."""
+
+    def put(self, messages: Collection[MessagingMessage]) -> None:
+        """Keep messages; the oldest go where there is no more room."""
+        if len(self.messages) + len(messages) > TRAY_CAPACITY:
+            self.gap = f"more than {TRAY_CAPACITY} messages waited for the channel"
+        self.messages.extend(messages)
+
+    def take(self) -> tuple[list[MessagingMessage], str]:
+        """Take all messages, and why some may be missing before them."""
+        taken, gap = list(self.messages), self.gap
+        self.messages.clear()
+        self.gap = ""
+        return taken, gap
+
+
+class Inbox:
+    """One node's received messages, by content topic."""
+
+    def __init__(self, client: WakuClient) -> None:
+        self.client = client
+        self.users = 0
+        self._trays: list[Tray] = []
+        self._looking = anyio.Lock()
+        self._last_sequence: int | None = None
+
+    def add(self, tray: Tray) -> None:
+        """Share out to a channel from now on."""
+        self._trays.append(tray)
+
+    def remove(self, tray: Tray) -> bool:
+        """End that; return whether no other channel has its content topic."""
+        if tray in self._trays:
+            self._trays.remove(tray)
+        return all(other.content_topic != tray.content_topic for other in self._trays)
+
+    async def look(self) -> None:
+        """Take what the node has received, for all channels.
+
+        Raises:
+            WakuError: the node does not answer.
+        """
+        async with self._looking:
+            try:
+                received = await self.client.messaging_received()
+            except BaseException:  # the node may have given them all the same
+                for tray in self._trays:
+                    tray.gap = "a look at the node's messages was interrupted"
+                raise
+            gap = self._gap_in(received)
+            for tray in self._trays:
+                own = [one for one in received if one.message.content_topic == tray.content_topic]
+                tray.gap = gap or tray.gap
+                tray.put(own)
+
+    def echo(self, sender: Tray, message: MessagingMessage) -> None:
+        """Give a message to the other channels here: the node gives none back that it sent."""
+        for tray in self._trays:
+            if tray is not sender and tray.content_topic == message.message.content_topic:
+                tray.put([message])
+
+    def _gap_in(self, received: list[MessagingMessage]) -> str:
+        """Why messages may be missing: later nodes number them; of others a full cache says it."""
+        expected, is_numbered = self._last_sequence, False
+        for one in received:
+            if one.sequence is None:
+                continue
+            is_numbered = True
+            if expected is not None and one.sequence != expected + 1:
+                reason = f"the node dropped messages before number {one.sequence}"
+                self._last_sequence = received[-1].sequence
+                return reason
+            self._last_sequence = expected = one.sequence
+        if not is_numbered and len(received) >= CACHE_CAPACITY:
+            return f"the node held {len(received)} messages, and keeps at most {NODE_CAPACITY}"
+        return ""
+
+
+_inboxes: RunVar[dict[str, Inbox]] = RunVar("reliable_channel_messaging_inboxes")
+"""For each event loop."""
+
+
+@asynccontextmanager
+async def shared_inbox(
+    url: str, http_transport: httpx.AsyncBaseTransport | None
+) -> AsyncIterator[Inbox]:
+    """Use the inbox of a node; it is made for its first user, and closed with its last."""
+    inboxes = _inboxes.get({})
+    _inboxes.set(inboxes)
+    inbox = inboxes.get(url)
+    if inbox is None:
+        inbox = inboxes[url] = Inbox(WakuClient(url, transport=http_transport))
+    inbox.users += 1
+    try:
+        yield inbox
+    finally:
+        inbox.users -= 1
+        if not inbox.users:
+            del inboxes[url]
+            with anyio.move_on_after(1, shield=True):
+                await inbox.client.aclose()
