@@ -1,5 +1,5 @@
 """What real Status clients sent: each message opens to the recorded author, id and bytes, or is a
-direct message and is named so."""
+direct message of a ratchet and is named so."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -20,6 +20,7 @@ from reliable_channel_status import (
     personal_discovery_topic,
     status_pb2,
 )
+from reliable_channel_status.direct import Correspondence, DirectPayload, group_of
 from waku import WakuMessage
 
 from .case import Result, first_difference, guarded
@@ -56,23 +57,48 @@ def _message(case: Any) -> str | None:
         case["timestamp"],
         ephemeral=case["ephemeral"],
     )
-    outcomes = Opener([topic], private_keys=keys).receive(message, case["timestamp"] // NS_PER_MS)
+    heard: list[DirectPayload] = []
+    opener = Opener(
+        [topic],
+        private_keys=keys,
+        direct=Correspondence(keys[0]) if keys and _is_direct(case) else None,
+        on_direct=lambda _, payload: heard.append(payload),
+    )
+    outcomes = opener.receive(message, case["timestamp"] // NS_PER_MS)
     if len(outcomes) != min(1, len(case["messages"])):
         return f"{len(outcomes)} outcomes, {len(case['messages'])} recorded"
     if not outcomes:  # a sync message of SDS, which has no content
         return None
     (outcome,) = outcomes
-    if _is_direct(case):
+    if _is_direct(case) and not keys:
         name = outcome.reason.value if isinstance(outcome, Refused) else type(outcome).__name__
         wanted = RefusalReason.DIRECT_MESSAGE_NOT_SUPPORTED.value
         return first_difference([("outcome", name, wanted)])
     match outcome:
         case Received():
-            return _read(outcome, case)
+            return _read(outcome, case) or _acknowledged(outcome, heard, case)
         case Ignored():
             return _ignored(outcome, case["messages"][0])
         case Refused():
             return f"not read: {outcome}"
+
+
+def _acknowledged(received: Received, heard: list[DirectPayload], case: Any) -> str | None:
+    """What the client waits for, and the bytes that it wrote."""
+    recorded = case.get("mvds")
+    if recorded is None:
+        return first_difference([("datasync id", received.datasync_id, None)])
+    (payload,) = heard
+    assert payload.datasync is not None and received.datasync_id is not None
+    (message,) = payload.datasync.messages
+    receiver = _opens_with(case)[1][0].public_key
+    return first_difference(
+        [
+            ("datasync id", [received.datasync_id.hex()], recorded["messages"]),
+            ("group", message.group_id, group_of(receiver, received.signer)),
+            ("written again", payload.datasync.encode().hex(), case["inner_hex"]),
+        ]
+    )
 
 
 def _ignored(ignored: Ignored, recorded: Any) -> str | None:

@@ -11,7 +11,14 @@ from typing import TypeAlias
 from .enums import Reaction
 from .keys import PublicKey
 from .outcomes import MessageId, Received, RefusalReason, Refused
-from .payloads import ChatMessage, DeleteMessage, EditMessage, EmojiReaction, PinMessage
+from .payloads import (
+    ChatMessage,
+    ChatPayload,
+    DeleteMessage,
+    EditMessage,
+    EmojiReaction,
+    PinMessage,
+)
 from .recent import Recent
 from .rules import review
 
@@ -176,6 +183,7 @@ class Conversation:
             waiting = self._waiting[payload.message_id] = Recent(self._limits.waiting_for_one)
         writer = received.signer, type(payload)
         earlier = waiting.get(writer)
+        assert earlier is None or isinstance(earlier.payload, ChatPayload)
         if earlier is not None and earlier.payload.clock >= payload.clock:
             return _refused(received, RefusalReason.OUTDATED, "a later one waits")
         waiting[writer] = received

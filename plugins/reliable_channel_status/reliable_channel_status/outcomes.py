@@ -36,7 +36,26 @@ class RefusalReason(Enum):
     ENCRYPTED = "encrypted"
     """Only members with the group key can read it."""
     DIRECT_MESSAGE_NOT_SUPPORTED = "direct_message_not_supported"
-    """A one-to-one or group message, or a contact request: it is encrypted for one device."""
+    """A one-to-one or group message, or a contact request, and nobody here reads them."""
+    NOT_FOR_THIS_DEVICE = "not_for_this_device"
+    """A direct message that is encrypted for other devices of the receiver alone."""
+    BAD_BUNDLE = "bad_bundle"
+    """A bundle of X3DH that its identity did not sign, or that is none."""
+    UNKNOWN_SESSION = "unknown_session"
+    """A ratchet message of a session that is not here, such as after a backup was restored."""
+    TOO_MANY_SKIPPED = "too_many_skipped"
+    """A ratchet message so far ahead that the keys between are not worth computing."""
+    REPEATED_KEY = "repeated_key"
+    """A ratchet message whose key was used and deleted: it was here before."""
+    BAD_CIPHERTEXT = "bad_ciphertext"
+    """A direct message that does not open under the key that it names."""
+    FORGED_DIRECT = "forged_direct"
+    """A direct message whose author did not encrypt it: somebody passes it on as if it were
+    meant for this receiver."""
+    UNKNOWN_GROUP = "unknown_group"
+    """Of a private group that the receiver is not in."""
+    BAD_GROUP = "bad_group"
+    """Membership events that are forged, or that their authors may not write."""
     FORGED_SDS = "forged_sds"
     """An SDS message of another channel than its topic's, whose sender is not its author, or whose
     id is not that of its content."""
@@ -113,6 +132,10 @@ class Received:
     is_private: bool
     """Whether it was encrypted for one receiver (ECIES)."""
     is_ephemeral: bool
+    datasync_id: bytes | None = None
+    """The id by which the sender waits for an acknowledgement; None if it does not."""
+    is_direct: bool = False
+    """Whether it came inside an encrypted message of 53/WAKU2-X3DH."""
 
     @property
     def payload(self) -> Payload:

@@ -207,6 +207,43 @@ class ContactUpdate:
     customization_color: int = 0
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AcceptContactRequest:
+    """Accepts a contact request."""
+
+    id: str
+    """The message id of the request."""
+    clock: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RetractContactRequest:
+    """Ends a contact, or takes a contact request back."""
+
+    clock: int
+    id: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MembershipUpdateMessage:
+    """What happened to the members of a private group, and perhaps a message (55/STATUS-1TO1).
+
+    Raises:
+        ValueError: both a message and a reaction, of which the wire holds one.
+    """
+
+    chat_id: str
+    """A uuid, a hyphen and the creator's public key in hex."""
+    events: tuple[bytes, ...] = ()
+    """Each is 65 bytes of signature and an encoded event (`direct.groups`)."""
+    message: ChatMessage | None = None
+    emoji_reaction: EmojiReaction | None = None
+
+    def __post_init__(self) -> None:
+        if self.message is not None and self.emoji_reaction is not None:
+            raise ValueError("a membership update has one of message and emoji_reaction")
+
+
 ChatPayload: TypeAlias = ChatMessage | EditMessage | DeleteMessage | PinMessage | EmojiReaction
 """What belongs to a chat, and names it in `chat_id`."""
 
@@ -218,6 +255,9 @@ Payload: TypeAlias = (
     | EmojiReaction
     | StatusUpdate
     | ContactUpdate
+    | AcceptContactRequest
+    | RetractContactRequest
+    | MembershipUpdateMessage
     | CommunityDescription
     | CommunityRequestToJoin
     | CommunityRequestToJoinResponse

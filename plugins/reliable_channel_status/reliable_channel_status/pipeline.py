@@ -7,8 +7,8 @@ Out: payload, signature (`ApplicationMetadataMessage`), in communities perhaps S
 
 import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
-from typing import Final, Literal, TypeAlias
+from dataclasses import dataclass, replace
+from typing import Final, Literal, Protocol, TypeAlias
 
 from reliable_channel.segmentation import (
     DiscardReason,
@@ -25,7 +25,8 @@ from waku import WakuMessage
 
 from .application import from_protocol, in_protocol, to_protocol, unwrap, wrap
 from .chats import carries
-from .enums import StatusType
+from .direct.correspondence import DirectPayload
+from .enums import MessageType, StatusType
 from .envelope import (
     MalformedEnvelope,
     NotForThisKey,
@@ -43,6 +44,7 @@ from .payloads import (
     DeleteMessage,
     EditMessage,
     EmojiReaction,
+    MembershipUpdateMessage,
     Payload,
     PinMessage,
     StatusUpdate,
@@ -160,6 +162,16 @@ class Sealer:
         plain = in_protocol(data, self._installation_id)
         return self._messages(plain, topic, timestamp_ns, ephemeral, None)
 
+    def seal_protocol(
+        self, data: bytes, topic: Topic, timestamp_ns: int, *, receiver: PublicKey | None = None
+    ) -> tuple[WakuMessage, ...]:
+        """Seal an encoded `ProtocolMessage`, such as one that is encrypted for devices.
+
+        Raises:
+            PayloadTooLarge: more than 256 segments would be needed.
+        """
+        return self._messages(data, topic, timestamp_ns, False, receiver)
+
     def _messages(
         self,
         plain: bytes,
@@ -200,6 +212,17 @@ def checked_version(waku_version: WakuVersion) -> WakuVersion:
     return waku_version
 
 
+class DirectLayer(Protocol):
+    """What opens direct messages: `direct.Correspondence`."""
+
+    @property
+    def public_key(self) -> PublicKey:
+        """Who receives them."""
+
+    def open(self, data: bytes, sender: PublicKey | None) -> DirectPayload | Refused | None:
+        """Open a `ProtocolMessage`; None if nothing in it is encrypted for devices."""
+
+
 Outcome: TypeAlias = Received | Ignored | Refused
 """What becomes of a payload that arrives."""
 
@@ -213,6 +236,7 @@ class _Arrival:
     signer: PublicKey | None
     is_private: bool
     is_ephemeral: bool
+    is_direct: bool = False
 
 
 class Opener:
@@ -225,6 +249,9 @@ class Opener:
             peers do not sign.
         limits: of incomplete segments.
         on_sds: called with each valid SDS message, before `receive` returns its content.
+        direct: opens direct messages; without it they are refused.
+        on_direct: called with the envelope's signer and what was decrypted, before `receive`
+            returns the signed payloads in it.
     """
 
     def __init__(
@@ -235,7 +262,11 @@ class Opener:
         needs_signed_envelope: bool = True,
         limits: ReassemblyLimits | None = None,
         on_sds: Callable[[SdsArrival], None] | None = None,
+        direct: DirectLayer | None = None,
+        on_direct: Callable[[PublicKey, DirectPayload], None] | None = None,
     ) -> None:
+        self._direct = direct
+        self._on_direct = on_direct
         self._topics: dict[str, list[Topic]] = {}
         self._private_keys = tuple(private_keys)
         self._needs_signed_envelope = needs_signed_envelope
@@ -299,6 +330,28 @@ class Opener:
             yield from _refusals(outcome)
 
     def _read(self, plain: bytes, arrival: _Arrival) -> Iterator[Outcome]:
+        opened = None if self._direct is None else self._direct.open(plain, arrival.signer)
+        if isinstance(opened, Refused):
+            yield opened
+        elif opened is None:
+            yield from self._read_public(plain, arrival)
+        else:
+            yield from self._read_direct(opened, arrival)
+
+    def _read_direct(self, opened: DirectPayload, arrival: _Arrival) -> Iterator[Outcome]:
+        assert self._direct is not None and arrival.signer is not None  # it was opened
+        if self._on_direct is not None:
+            self._on_direct(arrival.signer, opened)
+        arrival = replace(arrival, is_private=True, is_direct=True)
+        for body, datasync_id in opened.bodies:
+            outcome = _read(body, arrival)
+            if isinstance(outcome, Received):
+                outcome = _meant_for(self._direct.public_key, outcome)
+            if isinstance(outcome, Received):
+                outcome = replace(outcome, datasync_id=datasync_id)
+            yield outcome
+
+    def _read_public(self, plain: bytes, arrival: _Arrival) -> Iterator[Outcome]:
         data = from_protocol(plain)
         if isinstance(data, Refused):
             yield data
@@ -388,7 +441,33 @@ def _read(data: bytes, arrival: _Arrival) -> Outcome:
         arrival.signer,
         arrival.is_private,
         arrival.is_ephemeral,
+        is_direct=arrival.is_direct,
     )
+
+
+def _meant_for(receiver: PublicKey, received: Received) -> Received | Refused:
+    """Whether the author of a direct message wrote it, and wrote it to this receiver.
+
+    DIVERGES: status-go takes the author of the inner signature for the sender and ignores the
+    chat, so that who gets a message can pass it on to anybody as if its author had.
+    """
+    payload, reason = received.payload, None
+    if received.signer != received.envelope_signer:
+        reason, detail = RefusalReason.FORGED_DIRECT, "another than its author encrypted it"
+    elif isinstance(payload, MembershipUpdateMessage):
+        return received
+    elif isinstance(payload, _IN_CHATS):
+        if payload.message_type is MessageType.PRIVATE_GROUP:
+            return received
+        if payload.message_type is not MessageType.ONE_TO_ONE or payload.chat_id != receiver.hex:
+            reason, detail = RefusalReason.WRONG_CHAT, f"for {payload.chat_id[:150]!r}"
+    if reason is None:
+        return received
+    detail = f"{type(payload).__name__}: {detail}"
+    return Refused(reason, detail, received.signer, received.message_id)
+
+
+_IN_CHATS: Final = (ChatMessage, EditMessage, DeleteMessage, PinMessage, EmojiReaction)
 
 
 def _refusals(outcome: SegmentOutcome) -> Iterator[Refused]:

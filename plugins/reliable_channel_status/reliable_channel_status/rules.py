@@ -15,13 +15,16 @@ from .enums import AudioType, ContentType, ImageFormat, MessageType, Reaction, S
 from .keys import COMPRESSED_BYTES
 from .outcomes import Received, RefusalReason, Refused
 from .payloads import (
+    AcceptContactRequest,
     ChatMessage,
     ContactUpdate,
     DeleteMessage,
     EditMessage,
     EmojiReaction,
+    MembershipUpdateMessage,
     Payload,
     PinMessage,
+    RetractContactRequest,
     StatusUpdate,
 )
 
@@ -84,7 +87,16 @@ def review(received: Received, now_ms: int) -> Refused | None:
     return Refused(reason, detail, received.signer, received.message_id)
 
 
-_TIMED: Final = (ChatMessage, EditMessage, DeleteMessage, PinMessage, EmojiReaction, ContactUpdate)
+_TIMED: Final = (
+    ChatMessage,
+    EditMessage,
+    DeleteMessage,
+    PinMessage,
+    EmojiReaction,
+    ContactUpdate,
+    AcceptContactRequest,
+    RetractContactRequest,
+)
 """Those whose clock is in milliseconds."""
 
 
@@ -93,6 +105,9 @@ def invalid(payload: Payload) -> str | None:
 
     DIVERGES: status-go takes a `DeleteMessage` and a `PinMessage` with clock 0.
     """
+    if isinstance(payload, MembershipUpdateMessage):
+        # Its clocks are in its events, which are signed one by one (`direct.groups`).
+        return None if payload.chat_id else "chat_id is empty"
     if not payload.clock:
         return "clock is 0"
     match payload:
@@ -113,7 +128,9 @@ def invalid(payload: Payload) -> str | None:
         ):
             if len(payload.community_id) != COMPRESSED_BYTES:
                 return f"community_id has {len(payload.community_id)} bytes, not {COMPRESSED_BYTES}"
-        case CommunityDescription() | ContactUpdate():
+        case AcceptContactRequest():
+            return None if payload.id else "id is empty"
+        case CommunityDescription() | ContactUpdate() | RetractContactRequest():
             pass
     return None
 

@@ -57,9 +57,84 @@ class SegmentMessage(_message.Message):
 Global___SegmentMessage: _TypeAlias = SegmentMessage  # noqa: Y015
 
 @_typing.final
-class ProtocolMessage(_message.Message):
-    """53/WAKU2-X3DH; of encrypted messages only whom they are for is read."""
+class SignedPreKey(_message.Message):
+    """53/WAKU2-X3DH and 54/WAKU2-X3DH-SESSIONS."""
 
+    DESCRIPTOR: _descriptor.Descriptor
+
+    SIGNED_PRE_KEY_FIELD_NUMBER: _builtins.int
+    VERSION_FIELD_NUMBER: _builtins.int
+    PROTOCOL_VERSION_FIELD_NUMBER: _builtins.int
+    signed_pre_key: _builtins.bytes
+    version: _builtins.int
+    protocol_version: _builtins.int
+    def __init__(
+        self,
+        *,
+        signed_pre_key: _builtins.bytes = ...,
+        version: _builtins.int = ...,
+        protocol_version: _builtins.int = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["protocol_version", b"protocol_version", "signed_pre_key", b"signed_pre_key", "version", b"version"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___SignedPreKey: _TypeAlias = SignedPreKey  # noqa: Y015
+
+@_typing.final
+class Bundle(_message.Message):
+    DESCRIPTOR: _descriptor.Descriptor
+
+    @_typing.final
+    class SignedPreKeysEntry(_message.Message):
+        DESCRIPTOR: _descriptor.Descriptor
+
+        KEY_FIELD_NUMBER: _builtins.int
+        VALUE_FIELD_NUMBER: _builtins.int
+        key: _builtins.str
+        @_builtins.property
+        def value(self) -> Global___SignedPreKey: ...
+        def __init__(
+            self,
+            *,
+            key: _builtins.str = ...,
+            value: Global___SignedPreKey | None = ...,
+        ) -> None: ...
+        _HasFieldArgType: _TypeAlias = _typing.Literal["value", b"value"]  # noqa: Y015
+        def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+        _ClearFieldArgType: _TypeAlias = _typing.Literal["key", b"key", "value", b"value"]  # noqa: Y015
+        def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+        def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+    IDENTITY_FIELD_NUMBER: _builtins.int
+    SIGNED_PRE_KEYS_FIELD_NUMBER: _builtins.int
+    SIGNATURE_FIELD_NUMBER: _builtins.int
+    TIMESTAMP_FIELD_NUMBER: _builtins.int
+    identity: _builtins.bytes
+    signature: _builtins.bytes
+    timestamp: _builtins.int
+    @_builtins.property
+    def signed_pre_keys(self) -> _containers.MessageMap[_builtins.str, Global___SignedPreKey]: ...
+    def __init__(
+        self,
+        *,
+        identity: _builtins.bytes = ...,
+        signed_pre_keys: _abc.Mapping[_builtins.str, Global___SignedPreKey] | None = ...,
+        signature: _builtins.bytes = ...,
+        timestamp: _builtins.int = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["identity", b"identity", "signature", b"signature", "signed_pre_keys", b"signed_pre_keys", "timestamp", b"timestamp"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___Bundle: _TypeAlias = Bundle  # noqa: Y015
+
+@_typing.final
+class ProtocolMessage(_message.Message):
     DESCRIPTOR: _descriptor.Descriptor
 
     @_typing.final
@@ -84,47 +159,192 @@ class ProtocolMessage(_message.Message):
         def WhichOneof(self, oneof_group: _Never) -> None: ...
 
     INSTALLATION_ID_FIELD_NUMBER: _builtins.int
+    BUNDLES_FIELD_NUMBER: _builtins.int
     ENCRYPTED_MESSAGE_FIELD_NUMBER: _builtins.int
     PUBLIC_MESSAGE_FIELD_NUMBER: _builtins.int
     installation_id: _builtins.str
     public_message: _builtins.bytes
+    @_builtins.property
+    def bundles(self) -> _containers.RepeatedCompositeFieldContainer[Global___Bundle]: ...
     @_builtins.property
     def encrypted_message(self) -> _containers.MessageMap[_builtins.str, Global___EncryptedMessageProtocol]: ...
     def __init__(
         self,
         *,
         installation_id: _builtins.str = ...,
+        bundles: _abc.Iterable[Global___Bundle] | None = ...,
         encrypted_message: _abc.Mapping[_builtins.str, Global___EncryptedMessageProtocol] | None = ...,
         public_message: _builtins.bytes = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["encrypted_message", b"encrypted_message", "installation_id", b"installation_id", "public_message", b"public_message"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["bundles", b"bundles", "encrypted_message", b"encrypted_message", "installation_id", b"installation_id", "public_message", b"public_message"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
 Global___ProtocolMessage: _TypeAlias = ProtocolMessage  # noqa: Y015
 
 @_typing.final
-class EncryptedMessageProtocol(_message.Message):
-    """Its other fields (X3DH_header 1, DR_header 2, payload 3, DH_header 101) are for one device."""
-
+class X3DHHeader(_message.Message):
     DESCRIPTOR: _descriptor.Descriptor
 
-    HASH_RATCHET_HEADER_FIELD_NUMBER: _builtins.int
-    hash_ratchet_header: _builtins.bytes
+    KEY_FIELD_NUMBER: _builtins.int
+    ID_FIELD_NUMBER: _builtins.int
+    key: _builtins.bytes
+    id: _builtins.bytes
     def __init__(
         self,
         *,
-        hash_ratchet_header: _builtins.bytes = ...,
+        key: _builtins.bytes = ...,
+        id: _builtins.bytes = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["hash_ratchet_header", b"hash_ratchet_header"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["id", b"id", "key", b"key"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___X3DHHeader: _TypeAlias = X3DHHeader  # noqa: Y015
+
+@_typing.final
+class DRHeader(_message.Message):
+    DESCRIPTOR: _descriptor.Descriptor
+
+    KEY_FIELD_NUMBER: _builtins.int
+    N_FIELD_NUMBER: _builtins.int
+    PN_FIELD_NUMBER: _builtins.int
+    ID_FIELD_NUMBER: _builtins.int
+    key: _builtins.bytes
+    n: _builtins.int
+    pn: _builtins.int
+    id: _builtins.bytes
+    def __init__(
+        self,
+        *,
+        key: _builtins.bytes = ...,
+        n: _builtins.int = ...,
+        pn: _builtins.int = ...,
+        id: _builtins.bytes = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["id", b"id", "key", b"key", "n", b"n", "pn", b"pn"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___DRHeader: _TypeAlias = DRHeader  # noqa: Y015
+
+@_typing.final
+class DHHeader(_message.Message):
+    DESCRIPTOR: _descriptor.Descriptor
+
+    KEY_FIELD_NUMBER: _builtins.int
+    key: _builtins.bytes
+    def __init__(
+        self,
+        *,
+        key: _builtins.bytes = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["key", b"key"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___DHHeader: _TypeAlias = DHHeader  # noqa: Y015
+
+@_typing.final
+class EncryptedMessageProtocol(_message.Message):
+    DESCRIPTOR: _descriptor.Descriptor
+
+    X3DH_HEADER_FIELD_NUMBER: _builtins.int
+    DR_HEADER_FIELD_NUMBER: _builtins.int
+    PAYLOAD_FIELD_NUMBER: _builtins.int
+    DH_HEADER_FIELD_NUMBER: _builtins.int
+    HASH_RATCHET_HEADER_FIELD_NUMBER: _builtins.int
+    payload: _builtins.bytes
+    hash_ratchet_header: _builtins.bytes
+    @_builtins.property
+    def x3dh_header(self) -> Global___X3DHHeader: ...
+    @_builtins.property
+    def dr_header(self) -> Global___DRHeader: ...
+    @_builtins.property
+    def dh_header(self) -> Global___DHHeader: ...
+    def __init__(
+        self,
+        *,
+        x3dh_header: Global___X3DHHeader | None = ...,
+        dr_header: Global___DRHeader | None = ...,
+        payload: _builtins.bytes = ...,
+        dh_header: Global___DHHeader | None = ...,
+        hash_ratchet_header: _builtins.bytes = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["dh_header", b"dh_header", "dr_header", b"dr_header", "x3dh_header", b"x3dh_header"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["dh_header", b"dh_header", "dr_header", b"dr_header", "hash_ratchet_header", b"hash_ratchet_header", "payload", b"payload", "x3dh_header", b"x3dh_header"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
 Global___EncryptedMessageProtocol: _TypeAlias = EncryptedMessageProtocol  # noqa: Y015
+
+@_typing.final
+class DataSyncPayload(_message.Message):
+    """2/MVDS inside direct messages, as numbered by the status fork up to v0.0.26."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    ACKS_FIELD_NUMBER: _builtins.int
+    OFFERS_FIELD_NUMBER: _builtins.int
+    REQUESTS_FIELD_NUMBER: _builtins.int
+    MESSAGES_FIELD_NUMBER: _builtins.int
+    @_builtins.property
+    def acks(self) -> _containers.RepeatedScalarFieldContainer[_builtins.bytes]: ...
+    @_builtins.property
+    def offers(self) -> _containers.RepeatedScalarFieldContainer[_builtins.bytes]: ...
+    @_builtins.property
+    def requests(self) -> _containers.RepeatedScalarFieldContainer[_builtins.bytes]: ...
+    @_builtins.property
+    def messages(self) -> _containers.RepeatedCompositeFieldContainer[Global___DataSyncMessage]: ...
+    def __init__(
+        self,
+        *,
+        acks: _abc.Iterable[_builtins.bytes] | None = ...,
+        offers: _abc.Iterable[_builtins.bytes] | None = ...,
+        requests: _abc.Iterable[_builtins.bytes] | None = ...,
+        messages: _abc.Iterable[Global___DataSyncMessage] | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["acks", b"acks", "messages", b"messages", "offers", b"offers", "requests", b"requests"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___DataSyncPayload: _TypeAlias = DataSyncPayload  # noqa: Y015
+
+@_typing.final
+class DataSyncMessage(_message.Message):
+    DESCRIPTOR: _descriptor.Descriptor
+
+    GROUP_ID_FIELD_NUMBER: _builtins.int
+    TIMESTAMP_FIELD_NUMBER: _builtins.int
+    BODY_FIELD_NUMBER: _builtins.int
+    group_id: _builtins.bytes
+    timestamp: _builtins.int
+    body: _builtins.bytes
+    def __init__(
+        self,
+        *,
+        group_id: _builtins.bytes = ...,
+        timestamp: _builtins.int = ...,
+        body: _builtins.bytes = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["body", b"body", "group_id", b"group_id", "timestamp", b"timestamp"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___DataSyncMessage: _TypeAlias = DataSyncMessage  # noqa: Y015
 
 @_typing.final
 class ApplicationMetadataMessage(_message.Message):
@@ -646,6 +866,120 @@ class ContactUpdate(_message.Message):
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
 Global___ContactUpdate: _TypeAlias = ContactUpdate  # noqa: Y015
+
+@_typing.final
+class AcceptContactRequest(_message.Message):
+    DESCRIPTOR: _descriptor.Descriptor
+
+    ID_FIELD_NUMBER: _builtins.int
+    CLOCK_FIELD_NUMBER: _builtins.int
+    id: _builtins.str
+    clock: _builtins.int
+    def __init__(
+        self,
+        *,
+        id: _builtins.str = ...,
+        clock: _builtins.int = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["clock", b"clock", "id", b"id"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___AcceptContactRequest: _TypeAlias = AcceptContactRequest  # noqa: Y015
+
+@_typing.final
+class RetractContactRequest(_message.Message):
+    DESCRIPTOR: _descriptor.Descriptor
+
+    ID_FIELD_NUMBER: _builtins.int
+    CLOCK_FIELD_NUMBER: _builtins.int
+    id: _builtins.str
+    clock: _builtins.int
+    def __init__(
+        self,
+        *,
+        id: _builtins.str = ...,
+        clock: _builtins.int = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["clock", b"clock", "id", b"id"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___RetractContactRequest: _TypeAlias = RetractContactRequest  # noqa: Y015
+
+@_typing.final
+class MembershipUpdateMessage(_message.Message):
+    """55/STATUS-1TO1. An event is a signature of 65 bytes and an encoded MembershipUpdateEvent."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    CHAT_ID_FIELD_NUMBER: _builtins.int
+    EVENTS_FIELD_NUMBER: _builtins.int
+    MESSAGE_FIELD_NUMBER: _builtins.int
+    EMOJI_REACTION_FIELD_NUMBER: _builtins.int
+    chat_id: _builtins.str
+    @_builtins.property
+    def events(self) -> _containers.RepeatedScalarFieldContainer[_builtins.bytes]: ...
+    @_builtins.property
+    def message(self) -> Global___ChatMessage: ...
+    @_builtins.property
+    def emoji_reaction(self) -> Global___EmojiReaction: ...
+    def __init__(
+        self,
+        *,
+        chat_id: _builtins.str = ...,
+        events: _abc.Iterable[_builtins.bytes] | None = ...,
+        message: Global___ChatMessage | None = ...,
+        emoji_reaction: Global___EmojiReaction | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["chat_entity", b"chat_entity", "emoji_reaction", b"emoji_reaction", "message", b"message"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["chat_entity", b"chat_entity", "chat_id", b"chat_id", "emoji_reaction", b"emoji_reaction", "events", b"events", "message", b"message"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    _WhichOneofReturnType_chat_entity: _TypeAlias = _typing.Literal["message", "emoji_reaction"]  # noqa: Y015
+    _WhichOneofArgType_chat_entity: _TypeAlias = _typing.Literal["chat_entity", b"chat_entity"]  # noqa: Y015
+    def WhichOneof(self, oneof_group: _WhichOneofArgType_chat_entity) -> _WhichOneofReturnType_chat_entity | None: ...
+
+Global___MembershipUpdateMessage: _TypeAlias = MembershipUpdateMessage  # noqa: Y015
+
+@_typing.final
+class MembershipUpdateEvent(_message.Message):
+    DESCRIPTOR: _descriptor.Descriptor
+
+    CLOCK_FIELD_NUMBER: _builtins.int
+    MEMBERS_FIELD_NUMBER: _builtins.int
+    NAME_FIELD_NUMBER: _builtins.int
+    TYPE_FIELD_NUMBER: _builtins.int
+    COLOR_FIELD_NUMBER: _builtins.int
+    IMAGE_FIELD_NUMBER: _builtins.int
+    clock: _builtins.int
+    name: _builtins.str
+    type: _builtins.int
+    color: _builtins.str
+    image: _builtins.bytes
+    @_builtins.property
+    def members(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]: ...
+    def __init__(
+        self,
+        *,
+        clock: _builtins.int = ...,
+        members: _abc.Iterable[_builtins.str] | None = ...,
+        name: _builtins.str = ...,
+        type: _builtins.int = ...,
+        color: _builtins.str = ...,
+        image: _builtins.bytes = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["clock", b"clock", "color", b"color", "image", b"image", "members", b"members", "name", b"name", "type", b"type"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___MembershipUpdateEvent: _TypeAlias = MembershipUpdateEvent  # noqa: Y015
 
 @_typing.final
 class RevealedAccount(_message.Message):

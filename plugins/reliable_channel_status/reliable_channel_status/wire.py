@@ -23,13 +23,16 @@ from .community_payloads import (
 )
 from .enums import PayloadType
 from .payloads import (
+    AcceptContactRequest,
     ChatMessage,
     ContactUpdate,
     DeleteMessage,
     EditMessage,
     EmojiReaction,
+    MembershipUpdateMessage,
     Payload,
     PinMessage,
+    RetractContactRequest,
     StatusUpdate,
 )
 
@@ -41,6 +44,9 @@ PAYLOADS: Final[dict[PayloadType, type[Payload]]] = {
     PayloadType.EMOJI_REACTION: EmojiReaction,
     PayloadType.STATUS_UPDATE: StatusUpdate,
     PayloadType.CONTACT_UPDATE: ContactUpdate,
+    PayloadType.ACCEPT_CONTACT_REQUEST: AcceptContactRequest,
+    PayloadType.RETRACT_CONTACT_REQUEST: RetractContactRequest,
+    PayloadType.MEMBERSHIP_UPDATE_MESSAGE: MembershipUpdateMessage,
     PayloadType.COMMUNITY_DESCRIPTION: CommunityDescription,
     PayloadType.COMMUNITY_REQUEST_TO_JOIN: CommunityRequestToJoin,
     PayloadType.COMMUNITY_REQUEST_TO_JOIN_RESPONSE: CommunityRequestToJoinResponse,

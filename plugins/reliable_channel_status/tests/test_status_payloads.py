@@ -21,6 +21,7 @@ from reliable_channel_status import (
     EmojiReaction,
     ImageFormat,
     ImageMessage,
+    MembershipUpdateMessage,
     MessageType,
     Payload,
     PayloadType,
@@ -62,6 +63,8 @@ def made(draw: st.DrawFn, kind: Any) -> Any:
         one_of = ("sticker", "image", "audio", "community", "bridge_message")
         chosen = draw(st.sampled_from(one_of))
         content |= {name: None for name in one_of if name != chosen}
+    if kind is MembershipUpdateMessage:
+        content[draw(st.sampled_from(["message", "emoji_reaction"]))] = None
     return kind(**content)
 
 

@@ -4,6 +4,8 @@ from .bot import NotRunning, StatusBot
 from .commands import UsageError
 from .happenings import (
     Channel,
+    ContactChange,
+    ContactRequest,
     Edit,
     JoinRequest,
     MembershipChange,
@@ -27,6 +29,8 @@ __all__ = [
     "BotOptions",
     "BotTexts",
     "Channel",
+    "ContactChange",
+    "ContactRequest",
     "Edit",
     "JoinRequest",
     "JsonLines",

@@ -29,7 +29,7 @@ from ..chats import Community
 from ..key_file import PASSPHRASE_VARIABLE, read_key
 from ..keys import PublicKey
 from ..outcomes import MessageId
-from .handlers import Allow, Handlers, Job, Kind
+from .handlers import DIRECT, Allow, Handlers, Job, Kind
 from .happenings import CURRENT_TURN, Channel, Turn
 from .membership import Standing
 from .memory import BotMemory
@@ -185,6 +185,20 @@ class StatusBot:
         its clients drop what the bot says."""
         return self._on("not_a_member", function)
 
+    def on_direct_message(self, function: Function) -> Function:
+        """Call a function with each message that somebody writes to the bot alone, and that calls
+        no command: a `Message`, or a `ChatMessage`. Anybody may write."""
+        return self._on("direct_message", function)
+
+    def on_contact_request(self, function: Function) -> Function:
+        """Call a function with each `ContactRequest`."""
+        return self._on("contact_request", function)
+
+    def on_contact_change(self, function: Function) -> Function:
+        """Call a function with a `ContactChange` when somebody accepts the bot's contact request,
+        or ends the contact."""
+        return self._on("contact_change", function)
+
     def on_payload(self, function: Function) -> Function:
         """Call a function with each `Received` of any type, the bot's own too, such as an
         archiver needs them."""
@@ -212,6 +226,7 @@ class StatusBot:
 
     def _on(self, kind: Kind, function: Function) -> Function:
         self.handlers.add_event(kind, function)
+        self.rooms.has_direct |= kind in DIRECT
         return function
 
     # -- while it runs ----------------------------------------------------------------------------
@@ -237,6 +252,46 @@ class StatusBot:
         if turn is None or turn.session is not session:  # in a program with tasks of its own
             turn = Turn(session, f"elsewhere {uuid4()}")
         return Channel(session.rooms.named(name), turn)
+
+    def direct(self, user: str | PublicKey) -> Channel:
+        """The chat with somebody, one to one. There is no forward secrecy: who gets the private
+        key of either side, however late, reads what it was sent.
+
+        Raises:
+            NotRunning: before `run`.
+            ValueError: no public key, or the bot has no function for direct messages.
+        """
+        return self.channel(_key(user).hex)
+
+    @property
+    def contacts(self) -> tuple[PublicKey, ...]:
+        """Who the bot is a contact of.
+
+        Raises:
+            NotRunning: before `run`.
+            ValueError: the bot has no function for direct messages.
+        """
+        return self._now().contacts()
+
+    async def request_contact(self, user: str | PublicKey, text: str) -> MessageId:
+        """Ask somebody to be a contact; clients show the text with the request.
+
+        Raises:
+            NotRunning: before `run`.
+            ValueError: no public key, no text, or the bot has no function for direct messages.
+            OutboxFull: the node has been away for too long.
+        """
+        return self._now().request_contact(_key(user), text)
+
+    async def remove_contact(self, user: str | PublicKey) -> None:
+        """End a contact, or take a request back.
+
+        Raises:
+            NotRunning: before `run`.
+            ValueError: no public key, or the bot has no function for direct messages.
+            OutboxFull: the node has been away for too long.
+        """
+        self._now().remove_contact(_key(user))
 
     def standing(self, community: str | Community) -> Standing:
         """Where the bot stands in a community, such as `member` or `requested`.
@@ -284,8 +339,8 @@ class StatusBot:
         return self._now().name_of(user)
 
     def is_acknowledged(self, message_id: MessageId) -> bool:
-        """Whether another user is known to have a message of the bot's from this run; with
-        `BotOptions(reliability="sds")` only, as plain chat knows no acknowledgements.
+        """Whether another user is known to have a message of the bot's from this run: one to one,
+        and in communities with `BotOptions(reliability="sds")`. Plain chat has no acknowledgements.
 
         Raises:
             NotRunning: before `run`.
@@ -364,7 +419,7 @@ class StatusBot:
         Raises:
             StateError: what must not be forgotten cannot be written.
         """
-        if not self.rooms.topics:
+        if not self.rooms.topics and not self.rooms.has_direct:
             raise ValueError("the bot is in no chat; give community=, or call join()")
         self._session = Session(
             surroundings, self.rooms, self.options, self._moderators, self.watch
@@ -412,3 +467,7 @@ def _first_state_error(group: ExceptionGroup) -> StateError | None:
 
 def _now_ms() -> int:
     return time.time_ns() // 1_000_000
+
+
+def _key(user: str | PublicKey) -> PublicKey:
+    return user if isinstance(user, PublicKey) else PublicKey.parse(user)

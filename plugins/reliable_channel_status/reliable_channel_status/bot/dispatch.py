@@ -18,11 +18,21 @@ from ..community_payloads import CommunityRequestToJoin
 from ..enums import ContentType, Reaction
 from ..mentioning import mention, mentions
 from ..outcomes import MessageId, Received
-from ..payloads import ChatMessage, ChatPayload, EditMessage, EmojiReaction
+from ..payloads import (
+    AcceptContactRequest,
+    ChatMessage,
+    ChatPayload,
+    EditMessage,
+    EmojiReaction,
+    RetractContactRequest,
+)
 from .commands import UsageError, help_text, split
+from .direct import is_contact_request
 from .handlers import BotCommand, EventHandler, Handlers, Kind
 from .happenings import (
     AboutMessage,
+    ContactChange,
+    ContactRequest,
     Edit,
     Happening,
     JoinRequest,
@@ -80,12 +90,14 @@ class Dispatcher:
         fingerprint = heard.received.signed.fingerprint
         memory = self._session.memory
         if memory.was_handled(fingerprint):
+            self._session.settled(heard.received)
             return
         calls = self._of_membership(heard)  # of which old descriptions tell as well
         if heard.clock_ms >= memory.answers_since_ms:
             calls += self._calls(heard)
         if not calls:
             self._keep_membership(heard)
+            self._session.settled(heard.received)
             return
         await self._slots.acquire()
         self._pending[fingerprint] = heard.clock_ms
@@ -99,6 +111,7 @@ class Dispatcher:
                 await self._isolation.run(name, call, turn)
             self._keep_membership(heard)
             self._session.memory.handled(fingerprint, heard.clock_ms)
+            self._session.settled(heard.received)
         finally:
             del self._pending[fingerprint]
             self._slots.release()
@@ -122,6 +135,11 @@ class Dispatcher:
                 calls += self._of_message(heard, payload)
             case EditMessage() | EmojiReaction():
                 calls += self._of_change(heard, payload)
+            case AcceptContactRequest() | RetractContactRequest() if received.is_direct:
+                calls += self._of(
+                    "contact_change",
+                    lambda turn: ContactChange(received=received, turn=turn),
+                )
             case CommunityRequestToJoin() if received.is_private:
                 calls += self._of(
                     "join_request",
@@ -148,10 +166,25 @@ class Dispatcher:
                 text=after.text,
             )
 
-        calls = self._of("message", make)
+        if is_contact_request(received):
+            text = after.text
+            return self._of(
+                "contact_request",
+                lambda turn: ContactRequest(
+                    received=received,
+                    turn=turn,
+                    room=room,
+                    message_id=received.message_id,
+                    text=text,
+                ),
+            )
+        calls = [] if room.peer else self._of("message", make)
         is_by_people = payload.content_type in _SAID_BY_PEOPLE
         asked = self._asked(after.text) if is_by_people else None
         mentioned = self._of("mention", make) if is_by_people and self._is_me(after.text) else []
+        if room.peer is not None:
+            # Whoever writes to the bot alone means it; a command is not told twice.
+            mentioned = [] if asked else self._of("direct_message", make)
         is_allowed = bool(asked or mentioned) and self._within_limits(pair, heard)
         if asked is not None and is_allowed:  # and so no round of a loop
             name, command, rest = asked

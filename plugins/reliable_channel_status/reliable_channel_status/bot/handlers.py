@@ -8,7 +8,15 @@ from ..keys import PublicKey
 from ..outcomes import Received
 from ..payloads import ChatMessage
 from .commands import Command, Handler, signature
-from .happenings import Edit, JoinRequest, MembershipChange, Message, ReactionChange
+from .happenings import (
+    ContactChange,
+    ContactRequest,
+    Edit,
+    JoinRequest,
+    MembershipChange,
+    Message,
+    ReactionChange,
+)
 
 Allow: TypeAlias = (
     Literal["moderators"] | Iterable[PublicKey | str] | Callable[[PublicKey], bool] | None
@@ -30,7 +38,12 @@ Kind: TypeAlias = Literal[
     "rejected",
     "kicked",
     "not_a_member",
+    "direct_message",
+    "contact_request",
+    "contact_change",
 ]
+DIRECT: Final[tuple[Kind, ...]] = ("direct_message", "contact_request", "contact_change")
+"""Kinds that are of direct messages: a bot with a function for one reads and answers them."""
 GIVEN: Final[dict[Kind, tuple[type, ...]]] = {
     "message": MESSAGE_FORMS,
     "mention": MESSAGE_FORMS,
@@ -42,6 +55,9 @@ GIVEN: Final[dict[Kind, tuple[type, ...]]] = {
     "rejected": (MembershipChange,),
     "kicked": (MembershipChange,),
     "not_a_member": (MembershipChange,),
+    "direct_message": MESSAGE_FORMS,
+    "contact_request": (ContactRequest,),
+    "contact_change": (ContactChange,),
 }
 """What handlers of each kind of event are given."""
 

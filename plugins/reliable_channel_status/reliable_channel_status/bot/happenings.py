@@ -37,6 +37,12 @@ class Voice(Protocol):
     def answer_join_request(self, requester: PublicKey, once: str, *, accepted: bool) -> None:
         """Answer a requester, encrypted for that user alone."""
 
+    def accept_contact(self, peer: PublicKey, request_id: MessageId, once: str) -> None:
+        """Accept a contact request."""
+
+    def is_contact(self, user: PublicKey) -> bool:
+        """Whether somebody and the bot are contacts."""
+
     def is_privileged(self, user: PublicKey, chat_id: str) -> bool:
         """Whether a user may delete messages of others, and pin."""
 
@@ -91,6 +97,11 @@ class InRoom(Happening):
     """What happens in a chat."""
 
     room: Room
+
+    @property
+    def is_direct(self) -> bool:
+        """Whether it was written to the bot alone."""
+        return self.room.peer is not None
 
     @property
     def channel(self) -> Channel:
@@ -186,6 +197,32 @@ class MembershipChange(Happening):
     the owner's description or answer."""
 
     community: Community
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ContactRequest(AboutMessage):
+    """Somebody asks to be a contact. To decline, do nothing: Status has no message for that."""
+
+    text: str
+    """What the other wrote with it."""
+
+    async def accept(self) -> None:
+        """Be a contact of the author.
+
+        Raises:
+            OutboxFull: the node has been away for too long.
+        """
+        self.turn.session.accept_contact(self.author, self.message_id, self.turn.once())
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ContactChange(Happening):
+    """Somebody accepted the bot's contact request, or ended the contact."""
+
+    @property
+    def is_contact(self) -> bool:
+        """Whether the author and the bot are contacts now."""
+        return self.turn.session.is_contact(self.author)
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,7 +2,7 @@
 
 import logging
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from ..chats import Community
 from ..community_payloads import (
@@ -11,6 +11,7 @@ from ..community_payloads import (
     CommunityRequestToLeave,
 )
 from ..conversation import Applied, Conversation
+from ..enums import MessageType
 from ..keys import PrivateKey
 from ..outcomes import Ignored, Received, RefusalReason, Refused
 from ..payloads import ChatPayload
@@ -47,7 +48,14 @@ class Inbox:
     ) -> None:
         self._session = session
         self._sds: list[SdsArrival] = []
-        self._opener = Opener(topics, private_keys=private_keys, on_sds=self._sds.append)
+        desk = session.direct
+        self._opener = Opener(
+            topics,
+            private_keys=private_keys,
+            on_sds=self._sds.append,
+            direct=None if desk is None else desk.correspondence,
+            on_direct=None if desk is None else desk.heard,
+        )
         self.on_sds: Callable[[SdsArrival, bytes], None] = lambda sds, message_hash: None
         """Given each SDS message with the hash of the Waku message that brought it."""
         self.conversation = Conversation(is_privileged=session.is_privileged)
@@ -67,6 +75,8 @@ class Inbox:
                     self._refused(outcome)
                 elif isinstance(outcome, Ignored):
                     self._session.watch.count("ignored", outcome.payload_type.name)
+                elif outcome.is_direct:
+                    received.append(_from_peer(outcome))
                 elif outcome.is_private and isinstance(outcome.payload, ChatPayload):
                     # Nobody else hears it, so that it must not count as said in its chat.
                     self._refused(_direct(outcome))
@@ -91,6 +101,8 @@ class Inbox:
         outcome = self.conversation.apply(received, now_ms)
         if isinstance(outcome, Refused):
             self._refused(outcome)
+            if outcome.reason is RefusalReason.REPEATED:
+                self._session.settled(received)
             return None
         if not isinstance(outcome, Applied):
             return None  # an edit of what is not here: it counts when that comes
@@ -113,6 +125,15 @@ class Inbox:
                 detail=refused.detail,
                 signer=refused.signer and refused.signer.hex,
             )
+
+
+def _from_peer(received: Received) -> Received:
+    """A message one to one in the chat with its author; on the wire it names its receiver."""
+    payload = received.payload
+    if not isinstance(payload, ChatPayload) or payload.message_type is not MessageType.ONE_TO_ONE:
+        return received
+    payload = replace(payload, chat_id=received.signer.hex)
+    return replace(received, signed=replace(received.signed, payload=payload))
 
 
 def _direct(received: Received) -> Refused:

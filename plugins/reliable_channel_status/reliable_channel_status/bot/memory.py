@@ -47,6 +47,9 @@ _SAID: Final = Table(
 _NOTES: Final = Table("bot_notes", (("name", "TEXT"), ("json", "TEXT")))
 
 
+_OWN: Final = {table.name for table in (_TIMES, _CLOCKS, _HANDLED, _SAID, _NOTES)}
+
+
 class OutboxFull(RuntimeError):
     """The node has taken nothing for so long that nothing more can wait for it."""
 
@@ -98,6 +101,7 @@ class BotMemory:
         self._unconfirmed: OrderedDict[int, Said] = OrderedDict()
         self._numbers = said[-1].number if said else 0
         self._notes: dict[str, str] = dict(rows.get(_NOTES.name, ()))
+        self._others = {name: list(kept) for name, kept in rows.items() if name not in _OWN}
         if "born" not in self._times:
             self._time("born", now_ms)
             self._time("heard", now_ms)
@@ -235,6 +239,22 @@ class BotMemory:
         else:
             self._notes[name] = json.dumps(value)
             self._recorder.put(_NOTES, name, self._notes[name])
+        self._write()
+
+    def rows(self, table: Table) -> list[tuple[Any, ...]]:
+        """The rows of a table of somebody else's at the start; they are handed out once."""
+        return self._others.pop(table.name, [])
+
+    def put(self, table: Table, *row: Any) -> None:
+        """Put a row into a table of somebody else's with the next `write`."""
+        self._recorder.put(table, *row)
+
+    def erase(self, table: Table, key: Any) -> None:
+        """Delete a row of a table of somebody else's with the next `write`."""
+        self._recorder.delete(table, key)
+
+    def write(self) -> None:
+        """Write what was put and erased."""
         self._write()
 
     def close(self) -> None:

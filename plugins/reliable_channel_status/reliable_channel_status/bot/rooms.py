@@ -3,8 +3,9 @@
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
-from ..chats import Community, Derivation
+from ..chats import Community, Derivation, partitioned_topic
 from ..enums import MessageType
+from ..keys import UNCOMPRESSED_BYTES, PublicKey
 from ..topics import Topic
 
 
@@ -17,7 +18,9 @@ class Room:
     """On which the bot writes."""
     message_type: MessageType
     community: Community | None = None
-    """None for a public chat."""
+    """None for a public chat, and one to one."""
+    peer: PublicKey | None = None
+    """The other, one to one."""
 
     @property
     def name(self) -> str:
@@ -36,6 +39,8 @@ class Rooms:
         self._whole: dict[Community, Derivation] = {}
         self._topics: dict[Topic, None] = {}
         self.communities: dict[Community, None] = {}
+        self.has_direct = False
+        """Whether the bot reads and writes direct messages."""
 
     def join(
         self, community: Community, channels: Iterable[str] | None, derivation: Derivation
@@ -82,6 +87,8 @@ class Rooms:
         """The chat of an id, or None if the bot is not there."""
         if room := self._rooms.get(chat_id):
             return room
+        if self.has_direct and (peer := _peer(chat_id)) is not None:
+            return direct_room(peer)
         for community, derivation in self._whole.items():
             if community.owns(chat_id):
                 return _room(community, chat_id, derivation)
@@ -101,6 +108,20 @@ class Rooms:
 
     def __iter__(self) -> Iterator[Room]:
         return iter(self._rooms.values())
+
+
+def direct_room(peer: PublicKey) -> Room:
+    """The chat with somebody, one to one: its id is the other's key."""
+    return Room(peer.hex, partitioned_topic(peer), MessageType.ONE_TO_ONE, peer=peer)
+
+
+def _peer(chat_id: str) -> PublicKey | None:
+    if len(chat_id) != 2 + 2 * UNCOMPRESSED_BYTES or not chat_id.startswith("0x04"):
+        return None
+    try:
+        return PublicKey.parse(chat_id)
+    except ValueError:
+        return None
 
 
 def _room(community: Community, channel: str, derivation: Derivation) -> Room:

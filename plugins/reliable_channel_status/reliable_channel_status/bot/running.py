@@ -15,6 +15,7 @@ from waku.errors import BadRequest, WakuError
 from ..chats import partitioned_topic
 from .communities import Communities
 from .confirming import Confirmer
+from .direct import DirectDesk
 from .dispatch import Dispatcher
 from .handlers import Handlers, Job
 from .happenings import Turn
@@ -94,9 +95,22 @@ class Running:
         """
         async with self._communities.opened(), anyio.create_task_group() as confirming:
             confirming.start_soon(self._confirmer.run)
+            desk, shard = self._session.direct, str(self._options.shard)
+            if desk is not None:
+                confirming.start_soon(desk.run, self._link, shard)
             self._communities.recall(self._oldest_ms())
             await self._run()
             confirming.cancel_scope.cancel()
+        if desk is not None:
+            await self._say_goodbye(desk, shard)
+
+    async def _say_goodbye(self, desk: DirectDesk, shard: str) -> None:
+        """Acknowledge what was handled last; otherwise the others send it once more."""
+        with anyio.move_on_after(self._options.stop_timeout_ms / 1000):
+            try:
+                await desk.mail(self._link, shard)
+            except WakuError as error:
+                self._session.watch.log("mail_failed", logging.WARNING, why=str(error))
 
     async def _run(self) -> None:
         self._session.watch.log("bot_started", user=self._session.public_key.hex)

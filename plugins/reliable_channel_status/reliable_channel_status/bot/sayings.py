@@ -9,6 +9,7 @@ from ..payloads import (
     BridgeMessage,
     ChatMessage,
     ChatPayload,
+    ContactRequestPropagatedState,
     DeleteMessage,
     EditMessage,
     EmojiReaction,
@@ -20,6 +21,8 @@ from .rooms import Room
 Make: TypeAlias = Callable[[int, int], ChatPayload]
 """From clock and time, both in milliseconds, to a payload."""
 
+_CONTACT_SENT: Final = 2
+"""`ContactRequestStateSent` of status-go."""
 _MAGIC: Final = (
     (b"\x89PNG\r\n\x1a\n", ImageFormat.PNG),
     (b"\xff\xd8\xff", ImageFormat.JPEG),
@@ -70,6 +73,23 @@ def message(
         bridge_message=bridged,
     )
     return lambda clock, now_ms: replace(template, clock=clock, timestamp=now_ms)
+
+
+def contact_request(room: Room, text: str) -> Make:
+    """Asks to be a contact."""
+    ask = message(room, text)
+
+    def make(clock: int, now_ms: int) -> ChatPayload:
+        payload = ask(clock, now_ms)
+        assert isinstance(payload, ChatMessage)
+        state = ContactRequestPropagatedState(local_clock=clock, local_state=_CONTACT_SENT)
+        return replace(
+            payload,
+            content_type=ContentType.CONTACT_REQUEST,
+            contact_request_propagated_state=state,
+        )
+
+    return make
 
 
 def edit(room: Room, message_id: str, text: str) -> Make:

@@ -23,17 +23,18 @@ from ..keys import PrivateKey, PublicKey
 from ..membership import join_request
 from ..mentioning import mention, mentions
 from ..outcomes import MessageId, Received, SignedPayload
-from ..payloads import ChatMessage, ChatPayload
+from ..payloads import AcceptContactRequest, ChatMessage, ChatPayload, RetractContactRequest
 from ..pipeline import Outgoing, Sealer
 from ..recent import Recent
 from ..rules import invalid
+from .direct import Contact, ContactState, DirectDesk
 from .link import NS_PER_MS, Node
 from .loops import LoopGuard, Pair
 from .membership import Memberships
 from .memory import BotMemory, OutboxFull, Said
 from .options import BotOptions
-from .rooms import Room, Rooms
-from .sayings import Make, message
+from .rooms import Room, Rooms, direct_room
+from .sayings import Make, contact_request, message
 from .watching import Watch
 
 REMEMBERED_NAMES: Final = 10_000
@@ -93,6 +94,16 @@ class Session:
             self.now_ms,
             self.request_to_join if options.request_membership else None,
         )
+        self.direct: DirectDesk | None = None
+        if rooms.has_direct:
+            self.direct = DirectDesk(
+                self._key,
+                self._sealer,
+                self.memory,
+                watch,
+                self.now_ms,
+                lambda message_id: self._acknowledged.renew(message_id, None),
+            )
         self._descriptions: dict[Community, tuple[int, frozenset[PublicKey]]] = {}
         self._names: Recent[PublicKey, str] = Recent(REMEMBERED_NAMES)
         self._sent: Recent[str, MessageId] = Recent(REMEMBERED_SENT)
@@ -112,6 +123,8 @@ class Session:
         now_ms = self.now_ms()
         payload = self._payload(room, make, now_ms)
         self.memory.keep_clock(room.chat_id)
+        if room.peer is not None:
+            return self._send(once, self._desk.seal(wrap(payload, self._key), room.peer))
         if room.community is None or self._options.reliability == "plain":
             return self._send(once, self._sealer.seal(payload, room.topic, now_ms))
         signed = wrap(payload, self._key)
@@ -139,6 +152,69 @@ class Session:
         )
         topic = partitioned_topic(requester)
         self._send(once, self._community_sealer.seal(response, topic, now_ms, receiver=requester))
+
+    # -- contacts ---------------------------------------------------------------------------------
+
+    @property
+    def _desk(self) -> DirectDesk:
+        if self.direct is None:
+            raise ValueError(
+                "the bot has no function for direct messages, such as on_direct_message"
+            )
+        return self.direct
+
+    def is_contact(self, user: PublicKey) -> bool:
+        """Whether somebody and the bot are contacts."""
+        return self._desk.contacts.of(user).state is ContactState.CONTACT
+
+    def contacts(self) -> tuple[PublicKey, ...]:
+        """The bot's contacts."""
+        return self._desk.contacts.mutual
+
+    def request_contact(self, user: PublicKey, text: str) -> MessageId:
+        """Ask somebody to be a contact, or repeat that.
+
+        Raises:
+            ValueError: no text, or the bot reads no direct messages.
+            OutboxFull: too much waits for the node.
+        """
+        desk, room = self._desk, direct_room(user)
+        once = f"contact {user.hex} {self.now_ms()}"
+        message_id = self.say(room, contact_request(room, text), once)
+        before, clock = desk.contacts.of(user).state, self.memory.clock(user.hex).last
+        known = before in (ContactState.ASKED, ContactState.CONTACT)
+        state = ContactState.CONTACT if known else ContactState.REQUESTED
+        desk.contacts.put(user, Contact(state, clock, message_id))
+        return message_id
+
+    def accept_contact(self, peer: PublicKey, request_id: MessageId, once: str) -> None:
+        """Accept a contact request.
+
+        Raises:
+            OutboxFull: too much waits for the node.
+        """
+        clock = self.memory.clock(peer.hex).next(self.now_ms())
+        self._to_peer(peer, AcceptContactRequest(id=request_id, clock=clock), once)
+        self._desk.contacts.put(peer, Contact(ContactState.CONTACT, clock, request_id))
+
+    def remove_contact(self, peer: PublicKey) -> None:
+        """Be nobody's contact any more.
+
+        Raises:
+            OutboxFull: too much waits for the node.
+        """
+        clock = self.memory.clock(peer.hex).next(self.now_ms())
+        self._to_peer(peer, RetractContactRequest(clock=clock), f"retract {peer.hex} {clock}")
+        self._desk.contacts.put(peer, Contact(ContactState.NONE, clock))
+
+    def _to_peer(
+        self, peer: PublicKey, payload: AcceptContactRequest | RetractContactRequest, once: str
+    ) -> None:
+        if self.memory.said(once) is None:
+            self.memory.keep_clock(peer.hex)
+            self._send(once, self._desk.seal(wrap(payload, self._key), peer))
+
+    # -- communities ------------------------------------------------------------------------------
 
     def request_to_join(self, community: Community) -> None:
         """Ask the owner of a community to be let in.
@@ -262,9 +338,16 @@ class Session:
         room = self.rooms.find(chat_id)
         return room is not None and self._leads(user, room.community)
 
+    def settled(self, received: Received) -> None:
+        """Acknowledge a direct message: it is handled, or there is nothing to do."""
+        if self.direct is not None and received.is_direct:
+            self.direct.settled(received)
+
     def learn(self, received: Received) -> None:
-        """Take note of names and of descriptions."""
+        """Take note of names, of contacts and of descriptions."""
         payload = received.payload
+        if self.direct is not None and received.is_direct:
+            self.direct.contacts.observe(received)
         if isinstance(payload, ChatMessage) and payload.display_name:
             self._names.renew(received.signer, payload.display_name)
         if isinstance(payload, CommunityDescription):

@@ -35,6 +35,7 @@ from ..sds import SdsArrival, SdsWrapper
 from ..topics import CLUSTER_ID, DEFAULT_SHARD, NON_PROTECTED_SHARD
 from . import sayings
 from .bot import StatusBot
+from .kit_direct import KitDirect
 from .kit_owner import KitOwner
 from .link import NS_PER_MS
 from .memory import BotMemory
@@ -119,6 +120,7 @@ class StatusTestKit:
         self._shard = str(bot.options.shard)
         self._shards = [str(one) for one in shards]
         self._owners: list[KitOwner] = []
+        self._directs: dict[PublicKey, KitDirect] = {}
         self._client = self._new_client()
         self._opener = Opener(bot.rooms.topics, on_sds=self._heard_sds)
         self._task: asyncio.Task[None] | None = None
@@ -146,6 +148,9 @@ class StatusTestKit:
             Exception: what ended the bot.
         """
         self._do(asyncio.sleep(seconds))
+        for one in self._directs.values():
+            if one.answer():
+                self._do(asyncio.sleep(SETTLE_S))
 
     def run(self, coroutine: Coroutine[Any, Any, T]) -> T:
         """Await something of the running bot, such as `bot.leave(…)`; what follows has happened
@@ -217,6 +222,13 @@ class StatusTestKit:
     def user(self, name: str, key: PrivateKey | None = None) -> "KitUser":
         """A user in the chats; the same name is the same person."""
         return KitUser(self, name, key or key_of(name))
+
+    def direct(self, name: str, key: PrivateKey | None = None) -> KitDirect:
+        """Somebody's direct messages with the bot; the same name is the same person."""
+        key = key or key_of(name)
+        if key.public_key not in self._directs:
+            self._directs[key.public_key] = KitDirect(self, name, key)
+        return self._directs[key.public_key]
 
     def owner(
         self,
@@ -360,6 +372,8 @@ class StatusTestKit:
                     self.heard.append(outcome)
         for owner in self._owners:
             owner.hear(message, shard)
+        for one in self._directs.values():
+            one.hear(message)
 
     def _new_client(self) -> WakuClient:
         return WakuClient("http://node", transport=httpx.ASGITransport(app=self.node.app))
@@ -435,6 +449,11 @@ class KitUser:
         if settle:
             self._kit.wait()
         return outgoing.message_id
+
+    @property
+    def direct(self) -> KitDirect:
+        """The user's direct messages with the bot."""
+        return self._kit.direct(self.name, self.key)
 
     def requests_to_join(self, community: Community) -> None:
         """Ask to be let in."""

@@ -1,0 +1,273 @@
+"""Direct messages of a bot: encrypted, acknowledged, repeated; and who its contacts are."""
+
+import logging
+from collections.abc import Callable
+from dataclasses import dataclass
+from enum import Enum
+from typing import Final
+
+import anyio
+
+from reliable_channel.spi import Table
+from waku import WakuMessage
+from waku.errors import WakuError
+
+from ..chats import partitioned_topic
+from ..direct.correspondence import Correspondence, DirectPayload
+from ..direct.datasync import DataSync, DataSyncMessage, DataSyncPayload, Pending
+from ..enums import ContentType
+from ..keys import PrivateKey, PublicKey
+from ..outcomes import MessageId, Received, SignedPayload
+from ..payloads import (
+    AcceptContactRequest,
+    ChatMessage,
+    EmojiReaction,
+    RetractContactRequest,
+)
+from ..pipeline import NS_PER_MS, Outgoing, Sealer
+from ..recent import Recent
+from .link import Link
+from .memory import BotMemory
+from .watching import Watch
+
+CONTACTS: Final = 10_000
+"""Contacts and requests that are remembered; then the oldest goes."""
+MAIL_RETRY_S: Final = 5.0
+"""After which acknowledgements are tried again that the node did not take."""
+
+_PENDING: Final = Table(
+    "direct_pending",
+    (
+        ("datasync_id", "BLOB"),
+        ("peer", "TEXT"),
+        ("message_id", "TEXT"),
+        ("group_id", "BLOB"),
+        ("timestamp_s", "INTEGER"),
+        ("body", "BLOB"),
+        ("sends", "INTEGER"),
+        ("due_ms", "INTEGER"),
+    ),
+)
+_CONTACTS: Final = Table(
+    "direct_contacts",
+    (("peer", "TEXT"), ("state", "TEXT"), ("clock", "INTEGER"), ("request_id", "TEXT")),
+)
+
+
+class ContactState(Enum):
+    """Where the bot and somebody else are."""
+
+    NONE = "none"
+    """Neither asked, or one of them ended it."""
+    REQUESTED = "requested"
+    """The bot asked."""
+    ASKED = "asked"
+    """The other asked, and the bot has not accepted."""
+    CONTACT = "contact"
+    """One asked and the other accepted, or both asked."""
+
+
+@dataclass(frozen=True, slots=True)
+class Contact:
+    """What is known of a contact."""
+
+    state: ContactState = ContactState.NONE
+    clock: int = 0
+    """Of the last that was said about it; what is older does not count."""
+    request_id: str = ""
+    """The id of the last request."""
+
+
+class Contacts:
+    """The contacts of a bot, on disk."""
+
+    def __init__(self, memory: BotMemory) -> None:
+        self._memory = memory
+        self._contacts: Recent[PublicKey, Contact] = Recent(CONTACTS)
+        for peer, state, clock, request_id in memory.rows(_CONTACTS):
+            known = Contact(ContactState(state), clock, request_id)
+            self._contacts[PublicKey.parse(peer)] = known
+
+    def of(self, peer: PublicKey) -> Contact:
+        """What is known of somebody."""
+        return self._contacts.get(peer) or Contact()
+
+    @property
+    def mutual(self) -> tuple[PublicKey, ...]:
+        """Who is a contact."""
+        is_contact = ContactState.CONTACT
+        return tuple(peer for peer, one in self._contacts.items() if one.state is is_contact)
+
+    def observe(self, received: Received) -> None:
+        """Take note of what somebody says about being a contact."""
+        payload, peer = received.payload, received.signer
+        before = self.of(peer)
+        if is_contact_request(received) and isinstance(payload, ChatMessage):
+            known = before.state in (ContactState.REQUESTED, ContactState.CONTACT)
+            state = ContactState.CONTACT if known else ContactState.ASKED
+            self.put(peer, Contact(state, payload.clock, received.message_id))
+        elif isinstance(payload, AcceptContactRequest):
+            # Who was not asked accepts nothing.
+            if before.state in (ContactState.REQUESTED, ContactState.CONTACT):
+                self.put(peer, Contact(ContactState.CONTACT, payload.clock, before.request_id))
+        elif isinstance(payload, RetractContactRequest):
+            self.put(peer, Contact(ContactState.NONE, payload.clock))
+
+    def put(self, peer: PublicKey, contact: Contact) -> None:
+        """Take note of something, unless something later was known."""
+        if contact.clock < self.of(peer).clock:
+            return
+        if peer not in self._contacts and len(self._contacts) >= CONTACTS:
+            self._memory.erase(_CONTACTS, next(iter(self._contacts)).hex)
+        self._contacts.renew(peer, contact)
+        self._memory.put(
+            _CONTACTS, peer.hex, contact.state.value, contact.clock, contact.request_id
+        )
+        self._memory.write()
+
+
+def is_contact_request(received: Received) -> bool:
+    """Whether somebody asks to be a contact."""
+    payload = received.payload
+    return (
+        received.is_direct
+        and isinstance(payload, ChatMessage)
+        and payload.content_type is ContentType.CONTACT_REQUEST
+    )
+
+
+class DirectDesk:
+    """Encrypts what goes to single people, and sees to it that it arrives.
+
+    Args:
+        key: the bot's.
+        sealer: seals envelopes.
+        memory: keeps what is not acknowledged.
+        watch: is told what is delivered and what is not.
+        now_ms: the time.
+        on_acknowledged: is told the ids of messages that somebody has.
+    """
+
+    def __init__(
+        self,
+        key: PrivateKey,
+        sealer: Sealer,
+        memory: BotMemory,
+        watch: Watch,
+        now_ms: Callable[[], int],
+        on_acknowledged: Callable[[MessageId], None],
+    ) -> None:
+        self.correspondence = Correspondence(key)
+        self.contacts = Contacts(memory)
+        self._datasync = DataSync(key.public_key, map(_pending, memory.rows(_PENDING)))
+        self._sealer = sealer
+        self._memory = memory
+        self._watch = watch
+        self._now_ms = now_ms
+        self._on_acknowledged = on_acknowledged
+        self._news = anyio.Event()
+
+    def seal(self, signed: SignedPayload, peer: PublicKey) -> Outgoing:
+        """What goes to somebody; the caller writes the memory.
+
+        Raises:
+            PayloadTooLarge: more than 256 segments would be needed.
+        """
+        plain = signed.data
+        if not isinstance(signed.payload, EmojiReaction):  # clients send those without MVDS
+            one, dropped = self._datasync.send(peer, signed.message_id, plain, self._now_ms())
+            plain = DataSyncPayload(messages=(one.message,)).encode()
+            self._give_up(dropped)
+            self._keep(one)
+            self._news.set()
+        return Outgoing(signed, self._sealed(plain, peer))
+
+    def heard(self, sender: PublicKey, payload: DirectPayload) -> None:
+        """Take what somebody acknowledges."""
+        if payload.datasync is None:
+            return
+        delivered = self._datasync.receive(sender, payload.datasync)
+        for one in delivered:
+            self._memory.erase(_PENDING, one.message.id)
+            self._on_acknowledged(one.message_id)
+            self._watch.count("delivered")
+        if delivered:
+            self._memory.write()
+        if payload.datasync.requests:
+            self._news.set()
+
+    def settled(self, received: Received) -> None:
+        """Acknowledge a message that cannot get lost any more."""
+        if received.datasync_id is not None:
+            self._datasync.acknowledge(received.signer, received.datasync_id)
+            self._news.set()
+
+    async def run(self, link: Link, shard: str) -> None:
+        """Publish acknowledgements and repetitions, for ever."""
+        while True:
+            self._news = anyio.Event()
+            wait_s = None
+            try:
+                await self.mail(link, shard)
+            except WakuError as error:
+                self._watch.log("mail_failed", logging.WARNING, why=str(error))
+                wait_s = MAIL_RETRY_S
+            due_ms = self._datasync.next_deadline_ms()
+            if wait_s is None and due_ms is not None:
+                wait_s = max(0.0, (due_ms - self._now_ms()) / 1000)
+            with anyio.move_on_after(wait_s):
+                await self._news.wait()
+
+    async def mail(self, link: Link, shard: str) -> None:
+        """Publish what is due now.
+
+        Raises:
+            WakuError: the node did not take it; the peer repeats what was not acknowledged.
+        """
+        again, given_up = self._datasync.take_due(self._now_ms())
+        self._give_up(given_up)
+        for one in again:
+            self._keep(one)
+        if again or given_up:
+            self._memory.write()
+        letters = [(one.peer, DataSyncPayload(messages=(one.message,))) for one in again]
+        for peer, payload in (*letters, *self._datasync.take_acks()):
+            for message in self._sealed(payload.encode(), peer):
+                await link.publish(shard, message)
+
+    def _sealed(self, plain: bytes, peer: PublicKey) -> tuple[WakuMessage, ...]:
+        protocol = self.correspondence.encrypt(plain, peer)
+        timestamp_ns = self._now_ms() * NS_PER_MS
+        topic = partitioned_topic(peer)
+        return self._sealer.seal_protocol(protocol, topic, timestamp_ns, receiver=peer)
+
+    def _give_up(self, given_up: list[Pending]) -> None:
+        for one in given_up:
+            self._memory.erase(_PENDING, one.message.id)
+            self._watch.count("not_delivered")
+            self._watch.log(
+                "not_delivered", logging.WARNING, message_id=one.message_id, user=one.peer.hex
+            )
+
+    def _keep(self, one: Pending) -> None:
+        message = one.message
+        self._memory.put(
+            _PENDING,
+            message.id,
+            one.peer.hex,
+            one.message_id,
+            message.group_id,
+            message.timestamp_s,
+            message.body,
+            one.sends,
+            one.due_ms,
+        )
+
+
+def _pending(row: tuple[object, ...]) -> Pending:
+    _, peer, message_id, group_id, timestamp_s, body, sends, due_ms = row
+    assert isinstance(peer, str) and isinstance(message_id, str)
+    assert isinstance(group_id, bytes) and isinstance(body, bytes)
+    assert isinstance(timestamp_s, int) and isinstance(sends, int) and isinstance(due_ms, int)
+    message = DataSyncMessage(group_id, timestamp_s, body)
+    return Pending(PublicKey.parse(peer), MessageId(message_id), message, sends, due_ms)

@@ -1,0 +1,116 @@
+"""What one device reads and writes as direct messages: who may open them, and what is inside.
+
+The layers, from the outside: `ProtocolMessage` with an encrypted message for each device, MVDS, and
+the signed payload. Sans-I/O: bytes in, bytes out.
+"""
+
+import os
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Final
+
+from .. import status_pb2
+from ..envelope import Random
+from ..keys import PrivateKey, PublicKey
+from ..outcomes import RefusalReason, Refused
+from ..wire import parsed
+from .datasync import DataSyncMessage, DataSyncPayload, read_datasync
+from .dh import ANY_DEVICE, decrypt_dh, encrypt_dh
+
+MAX_DEVICES: Final = 64
+"""Devices in one message; status-go writes for three."""
+
+
+@dataclass(frozen=True, slots=True)
+class DirectPayload:
+    """What a direct message holds: signed payloads, and what its sender acknowledges."""
+
+    bodies: tuple[tuple[bytes, bytes | None], ...]
+    """Signed payloads, each with the id by which it is to be acknowledged."""
+    datasync: DataSyncPayload | None = None
+
+
+class Correspondence:
+    """The direct messages of one device.
+
+    Args:
+        key: who the device belongs to.
+        installation_id: names the device.
+        random, new_key: give iv and ephemeral keys.
+    """
+
+    def __init__(
+        self,
+        key: PrivateKey,
+        *,
+        installation_id: str = "",
+        random: Random = os.urandom,
+        new_key: Callable[[], PrivateKey] = PrivateKey.generate,
+    ) -> None:
+        self._key = key
+        self.public_key: Final = key.public_key
+        self.installation_id: Final = installation_id
+        self._random = random
+        self._new_key = new_key
+
+    def encrypt(self, plain: bytes, peer: PublicKey) -> bytes:
+        """The `ProtocolMessage` that carries a payload to all devices of somebody."""
+        ephemeral = self._new_key()
+        message = status_pb2.ProtocolMessage(installation_id=self.installation_id)
+        encrypted = message.encrypted_message[ANY_DEVICE]
+        encrypted.dh_header.key = ephemeral.public_key.compressed
+        encrypted.payload = encrypt_dh(plain, peer, ephemeral, random=self._random)
+        return message.SerializeToString()
+
+    def open(self, data: bytes, sender: PublicKey | None) -> DirectPayload | Refused | None:
+        """Open a `ProtocolMessage`; None if it holds nothing encrypted for devices.
+
+        Args:
+            data: its bytes.
+            sender: who signed the envelope.
+        """
+        message = status_pb2.ProtocolMessage()
+        if not parsed(message, data) or not message.encrypted_message or message.public_message:
+            return None
+        for_devices = message.encrypted_message
+        if any(one.hash_ratchet_header for one in for_devices.values()):
+            return None
+        if sender is None:
+            return Refused(RefusalReason.UNSIGNED_ENVELOPE, "a direct message without a sender")
+        if len(for_devices) > MAX_DEVICES:
+            detail = f"for {len(for_devices)} devices; at most {MAX_DEVICES} are read"
+            return Refused(RefusalReason.TOO_LARGE, detail, sender)
+        device = self.installation_id if self.installation_id in for_devices else ANY_DEVICE
+        if device not in for_devices:
+            names = ", ".join(sorted(for_devices))[:150]
+            detail = f"for the devices {names}"
+            return Refused(RefusalReason.NOT_FOR_THIS_DEVICE, detail, sender)
+        plain = self._decrypt(for_devices[device], sender)
+        return plain if isinstance(plain, Refused) else _read(plain)
+
+    def _decrypt(
+        self, encrypted: status_pb2.EncryptedMessageProtocol, sender: PublicKey
+    ) -> bytes | Refused:
+        if not encrypted.HasField("dh_header"):
+            detail = "a ratchet message, and this device has published no bundle"
+            return Refused(RefusalReason.UNKNOWN_SESSION, detail, sender)
+        try:
+            ephemeral = PublicKey(encrypted.dh_header.key)
+        except ValueError as error:
+            return Refused(RefusalReason.BAD_CIPHERTEXT, str(error)[:150], sender)
+        plain = decrypt_dh(encrypted.payload, ephemeral, self._key)
+        if plain is None:
+            detail = "AES-GCM: another key, or changed bytes"
+            return Refused(RefusalReason.BAD_CIPHERTEXT, detail, sender)
+        return plain
+
+
+def _read(plain: bytes) -> DirectPayload:
+    payload = read_datasync(plain)
+    if payload is None:
+        return DirectPayload(((plain, None),) if plain else ())
+    return DirectPayload(tuple(map(_body, payload.messages)), payload)
+
+
+def _body(message: DataSyncMessage) -> tuple[bytes, bytes | None]:
+    return message.body, message.id
