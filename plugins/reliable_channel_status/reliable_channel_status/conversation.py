@@ -183,8 +183,8 @@ class Conversation:
             waiting = self._waiting[payload.message_id] = Recent(self._limits.waiting_for_one)
         writer = received.signer, type(payload)
         earlier = waiting.get(writer)
-        assert earlier is None or isinstance(earlier.payload, ChatPayload)
-        if earlier is not None and earlier.payload.clock >= payload.clock:
+        waits = None if earlier is None else earlier.payload
+        if isinstance(waits, ChatPayload) and waits.clock >= payload.clock:
             return _refused(received, RefusalReason.OUTDATED, "a later one waits")
         waiting[writer] = received
         return Waiting(received)

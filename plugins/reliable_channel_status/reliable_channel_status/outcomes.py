@@ -36,7 +36,7 @@ class RefusalReason(Enum):
     ENCRYPTED = "encrypted"
     """Only members with the group key can read it."""
     DIRECT_MESSAGE_NOT_SUPPORTED = "direct_message_not_supported"
-    """A one-to-one or group message, or a contact request, and nobody here reads them."""
+    """A one-to-one or group message, or a contact request, by an `Opener` without `direct=`."""
     NOT_FOR_THIS_DEVICE = "not_for_this_device"
     """A direct message that is encrypted for other devices of the receiver alone."""
     BAD_BUNDLE = "bad_bundle"
@@ -50,7 +50,7 @@ class RefusalReason(Enum):
     BAD_CIPHERTEXT = "bad_ciphertext"
     """A direct message that does not open under the key that it names."""
     FORGED_DIRECT = "forged_direct"
-    """A direct message whose author did not encrypt it: somebody passes it on as if it were
+    """A direct message whose author did not encrypt it: a third party passes it on as if it were
     meant for this receiver."""
     UNKNOWN_GROUP = "unknown_group"
     """Of a private group that the receiver is not in."""

@@ -165,7 +165,7 @@ class Sealer:
     def seal_protocol(
         self, data: bytes, topic: Topic, timestamp_ns: int, *, receiver: PublicKey | None = None
     ) -> tuple[WakuMessage, ...]:
-        """Seal an encoded `ProtocolMessage`, such as one that is encrypted for devices.
+        """Encrypt an encoded `ProtocolMessage`, such as one that is encrypted for devices.
 
         Raises:
             PayloadTooLarge: more than 256 segments would be needed.
@@ -217,7 +217,7 @@ class DirectLayer(Protocol):
 
     @property
     def public_key(self) -> PublicKey:
-        """Who receives them."""
+        """Their receiver."""
 
     def open(self, data: bytes, sender: PublicKey | None) -> DirectPayload | Refused | None:
         """Open a `ProtocolMessage`; None if nothing in it is encrypted for devices."""
@@ -449,7 +449,7 @@ def _meant_for(receiver: PublicKey, received: Received) -> Received | Refused:
     """Whether the author of a direct message wrote it, and wrote it to this receiver.
 
     DIVERGES: status-go takes the author of the inner signature for the sender and ignores the
-    chat, so that who gets a message can pass it on to anybody as if its author had.
+    chat, so that a receiver can pass a message on as if its author had sent it.
     """
     payload, reason = received.payload, None
     if received.signer != received.envelope_signer:

@@ -12,6 +12,7 @@ from reliable_channel_status import (
     AudioType,
     BridgeMessage,
     ChatClock,
+    ChatPayload,
     CommunityDescription,
     CommunityRequestToJoin,
     CommunityRequestToLeave,
@@ -121,7 +122,9 @@ def test_what_is_wrong(payload: Payload, reason: str) -> None:
 
 
 @pytest.mark.parametrize("payload", [said(), EDIT, DELETE, PIN, REACTION, ContactUpdate(clock=1)])
-def test_a_clock_may_be_120_seconds_ahead_and_no_more(payload: Payload) -> None:
+def test_a_clock_may_be_120_seconds_ahead_and_no_more(
+    payload: ChatPayload | ContactUpdate,
+) -> None:
     early = replace(payload, clock=NOW_MS + 120_000)
     late = replace(payload, clock=NOW_MS + 120_001)
     assert review(received(early), NOW_MS) is None

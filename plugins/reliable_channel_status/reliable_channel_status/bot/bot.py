@@ -186,7 +186,7 @@ class StatusBot:
         return self._on("not_a_member", function)
 
     def on_direct_message(self, function: Function) -> Function:
-        """Call a function with each message that somebody writes to the bot alone, and that calls
+        """Call a function with each message that a user writes to the bot alone, and that calls
         no command: a `Message`, or a `ChatMessage`. Anybody may write."""
         return self._on("direct_message", function)
 
@@ -195,7 +195,7 @@ class StatusBot:
         return self._on("contact_request", function)
 
     def on_contact_change(self, function: Function) -> Function:
-        """Call a function with a `ContactChange` when somebody accepts the bot's contact request,
+        """Call a function with a `ContactChange` when a user accepts the bot's contact request,
         or ends the contact."""
         return self._on("contact_change", function)
 
@@ -254,8 +254,8 @@ class StatusBot:
         return Channel(session.rooms.named(name), turn)
 
     def direct(self, user: str | PublicKey) -> Channel:
-        """The chat with somebody, one to one. There is no forward secrecy: who gets the private
-        key of either side, however late, reads what it was sent.
+        """The one-to-one chat with a user. There is no forward secrecy: a private key that
+        leaks, however late, opens all that its owner was sent.
 
         Raises:
             NotRunning: before `run`.
@@ -265,7 +265,7 @@ class StatusBot:
 
     @property
     def contacts(self) -> tuple[PublicKey, ...]:
-        """Who the bot is a contact of.
+        """The users that are contacts of the bot.
 
         Raises:
             NotRunning: before `run`.
@@ -274,7 +274,7 @@ class StatusBot:
         return self._now().contacts()
 
     async def request_contact(self, user: str | PublicKey, text: str) -> MessageId:
-        """Ask somebody to be a contact; clients show the text with the request.
+        """Ask a user to be a contact; clients show the text with the request.
 
         Raises:
             NotRunning: before `run`.

@@ -1,4 +1,4 @@
-"""Direct messages of a bot: encrypted, acknowledged, repeated; and who its contacts are."""
+"""Direct messages of a bot: encrypted, acknowledged, repeated; and the bot's contacts."""
 
 import logging
 from collections.abc import Callable
@@ -55,7 +55,7 @@ _CONTACTS: Final = Table(
 
 
 class ContactState(Enum):
-    """Where the bot and somebody else are."""
+    """The relation of the bot and another user."""
 
     NONE = "none"
     """Neither asked, or one of them ended it."""
@@ -89,17 +89,17 @@ class Contacts:
             self._contacts[PublicKey.parse(peer)] = known
 
     def of(self, peer: PublicKey) -> Contact:
-        """What is known of somebody."""
+        """What is known of a user."""
         return self._contacts.get(peer) or Contact()
 
     @property
     def mutual(self) -> tuple[PublicKey, ...]:
-        """Who is a contact."""
+        """The users that are contacts."""
         is_contact = ContactState.CONTACT
         return tuple(peer for peer, one in self._contacts.items() if one.state is is_contact)
 
     def observe(self, received: Received) -> None:
-        """Take note of what somebody says about being a contact."""
+        """Apply a message about being a contact."""
         payload, peer = received.payload, received.signer
         before = self.of(peer)
         if is_contact_request(received) and isinstance(payload, ChatMessage):
@@ -127,7 +127,7 @@ class Contacts:
 
 
 def is_contact_request(received: Received) -> bool:
-    """Whether somebody asks to be a contact."""
+    """Whether a user asks to be a contact."""
     payload = received.payload
     return (
         received.is_direct
@@ -141,11 +141,11 @@ class DirectDesk:
 
     Args:
         key: the bot's.
-        sealer: seals envelopes.
+        sealer: encrypts envelopes.
         memory: keeps what is not acknowledged.
-        watch: is told what is delivered and what is not.
+        watch: counts and logs what is delivered and what is not.
         now_ms: the time.
-        on_acknowledged: is told the ids of messages that somebody has.
+        on_acknowledged: called with the id of each acknowledged message.
     """
 
     def __init__(
@@ -168,7 +168,7 @@ class DirectDesk:
         self._news = anyio.Event()
 
     def seal(self, signed: SignedPayload, peer: PublicKey) -> Outgoing:
-        """What goes to somebody; the caller writes the memory.
+        """The messages for a user; the caller writes the memory.
 
         Raises:
             PayloadTooLarge: more than 256 segments would be needed.
@@ -183,7 +183,7 @@ class DirectDesk:
         return Outgoing(signed, self._sealed(plain, peer))
 
     def heard(self, sender: PublicKey, payload: DirectPayload) -> None:
-        """Take what somebody acknowledges."""
+        """Apply acknowledgements."""
         if payload.datasync is None:
             return
         delivered = self._datasync.receive(sender, payload.datasync)

@@ -41,7 +41,7 @@ class Voice(Protocol):
         """Accept a contact request."""
 
     def is_contact(self, user: PublicKey) -> bool:
-        """Whether somebody and the bot are contacts."""
+        """Whether a user and the bot are contacts."""
 
     def is_privileged(self, user: PublicKey, chat_id: str) -> bool:
         """Whether a user may delete messages of others, and pin."""
@@ -201,7 +201,7 @@ class MembershipChange(Happening):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ContactRequest(AboutMessage):
-    """Somebody asks to be a contact. To decline, do nothing: Status has no message for that."""
+    """A user asks to be a contact. To decline, do nothing: Status has no message for that."""
 
     text: str
     """What the other wrote with it."""
@@ -217,7 +217,7 @@ class ContactRequest(AboutMessage):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ContactChange(Happening):
-    """Somebody accepted the bot's contact request, or ended the contact."""
+    """A user accepted the bot's contact request, or ended the contact."""
 
     @property
     def is_contact(self) -> bool:

@@ -24,7 +24,7 @@ class Surrounding(Protocol):
 
     @property
     def public_key(self) -> PublicKey:
-        """Who the bot is."""
+        """The bot's public key."""
 
     def now_ms(self) -> int:
         """The time."""

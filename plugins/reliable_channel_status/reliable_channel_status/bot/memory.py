@@ -242,15 +242,15 @@ class BotMemory:
         self._write()
 
     def rows(self, table: Table) -> list[tuple[Any, ...]]:
-        """The rows of a table of somebody else's at the start; they are handed out once."""
+        """The rows of a table of another module at the start; they are handed out once."""
         return self._others.pop(table.name, [])
 
     def put(self, table: Table, *row: Any) -> None:
-        """Put a row into a table of somebody else's with the next `write`."""
+        """Put a row into a table of another module with the next `write`."""
         self._recorder.put(table, *row)
 
     def erase(self, table: Table, key: Any) -> None:
-        """Delete a row of a table of somebody else's with the next `write`."""
+        """Delete a row of a table of another module with the next `write`."""
         self._recorder.delete(table, key)
 
     def write(self) -> None:

@@ -111,7 +111,7 @@ class Rooms:
 
 
 def direct_room(peer: PublicKey) -> Room:
-    """The chat with somebody, one to one: its id is the other's key."""
+    """The one-to-one chat with a user: its id is the other's key."""
     return Room(peer.hex, partitioned_topic(peer), MessageType.ONE_TO_ONE, peer=peer)
 
 

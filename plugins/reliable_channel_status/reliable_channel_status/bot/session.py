@@ -164,7 +164,7 @@ class Session:
         return self.direct
 
     def is_contact(self, user: PublicKey) -> bool:
-        """Whether somebody and the bot are contacts."""
+        """Whether a user and the bot are contacts."""
         return self._desk.contacts.of(user).state is ContactState.CONTACT
 
     def contacts(self) -> tuple[PublicKey, ...]:
@@ -172,7 +172,7 @@ class Session:
         return self._desk.contacts.mutual
 
     def request_contact(self, user: PublicKey, text: str) -> MessageId:
-        """Ask somebody to be a contact, or repeat that.
+        """Ask a user to be a contact, or repeat that.
 
         Raises:
             ValueError: no text, or the bot reads no direct messages.
@@ -198,7 +198,7 @@ class Session:
         self._desk.contacts.put(peer, Contact(ContactState.CONTACT, clock, request_id))
 
     def remove_contact(self, peer: PublicKey) -> None:
-        """Be nobody's contact any more.
+        """End a contact.
 
         Raises:
             OutboxFull: too much waits for the node.

@@ -224,7 +224,7 @@ class StatusTestKit:
         return KitUser(self, name, key or key_of(name))
 
     def direct(self, name: str, key: PrivateKey | None = None) -> KitDirect:
-        """Somebody's direct messages with the bot; the same name is the same person."""
+        """A user's direct messages with the bot; the same name is the same person."""
         key = key or key_of(name)
         if key.public_key not in self._directs:
             self._directs[key.public_key] = KitDirect(self, name, key)

@@ -1,4 +1,4 @@
-"""What one device reads and writes as direct messages: who may open them, and what is inside.
+"""What one device reads and writes as direct messages: encryption and MVDS.
 
 The layers, from the outside: `ProtocolMessage` with an encrypted message for each device, MVDS, and
 the signed payload. Sans-I/O: bytes in, bytes out.
@@ -34,7 +34,7 @@ class Correspondence:
     """The direct messages of one device.
 
     Args:
-        key: who the device belongs to.
+        key: of the device's owner.
         installation_id: names the device.
         random, new_key: give iv and ephemeral keys.
     """
@@ -54,7 +54,7 @@ class Correspondence:
         self._new_key = new_key
 
     def encrypt(self, plain: bytes, peer: PublicKey) -> bytes:
-        """The `ProtocolMessage` that carries a payload to all devices of somebody."""
+        """The `ProtocolMessage` that carries a payload to all devices of a user."""
         ephemeral = self._new_key()
         message = status_pb2.ProtocolMessage(installation_id=self.installation_id)
         encrypted = message.encrypted_message[ANY_DEVICE]
@@ -67,7 +67,7 @@ class Correspondence:
 
         Args:
             data: its bytes.
-            sender: who signed the envelope.
+            sender: the signer of the envelope.
         """
         message = status_pb2.ProtocolMessage()
         if not parsed(message, data) or not message.encrypted_message or message.public_message:

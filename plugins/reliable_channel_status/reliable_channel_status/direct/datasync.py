@@ -21,7 +21,7 @@ GROUP_BYTES: Final = 32
 FIRST_WAIT_MS: Final = 30_000
 """Until a message is sent again; doubled each time (`CalculateSendTime` of status-go)."""
 MAX_SENDS: Final = 8
-"""After as many, some two hours, nobody is asked any more."""
+"""After as many, some two hours, the message is given up."""
 MAX_PENDING: Final = 1_000
 """Messages that wait for an acknowledgement; then the oldest counts as not delivered."""
 MAX_RECORDS: Final = 1_000
@@ -135,7 +135,7 @@ class DataSync:
 
     def receive(self, peer: PublicKey, payload: DataSyncPayload) -> list[Pending]:
         """Take what another sent; return what it acknowledges. Its messages are acknowledged by
-        `acknowledge`, once nobody can lose them any more."""
+        `acknowledge`, once they are handled."""
         for wanted in payload.requests:
             if (one := self._pending.get(wanted)) is not None and one.peer == peer:
                 self._pending[wanted] = replace(one, due_ms=0)
@@ -166,7 +166,7 @@ class DataSync:
         return min((one.due_ms for one in self._pending.values()), default=None)
 
     def take_due(self, now_ms: int) -> tuple[list[Pending], list[Pending]]:
-        """What to send again now, and what is given up: nobody acknowledged it."""
+        """What to send again now, and what is given up, as no acknowledgement came."""
         again, given_up = [], []
         for datasync_id, one in list(self._pending.items()):
             if one.due_ms > now_ms:

@@ -1,6 +1,6 @@
-"""Encryption for a receiver of whom no bundle is known: one Diffie-Hellman with an ephemeral key.
+"""Encryption for a receiver without a known bundle: one Diffie-Hellman with an ephemeral key.
 
-NO FORWARD SECRECY: whoever gets the receiver's private key, however late, reads all of it.
+NO FORWARD SECRECY: the receiver's private key, if it leaks however late, opens all of it.
 53/WAKU2-X3DH does not name this header; clients send it to users without a bundle and read it.
 """
 
