@@ -58,7 +58,7 @@ def built(
 
 
 def source_digest(sources: Path, *options: str) -> str:
-    """What tells the program apart: it changes with the sources, the modules and the options."""
+    """Digest of the program: it changes with the sources, the modules and the options."""
     files = sorted(
         file
         for file in sources.iterdir()

@@ -1,7 +1,7 @@
 """Where the nodes of this process really answer.
 
 The harness gives each container an address of a Docker network, which is not there; other nodes,
-those of the bindings among them, are told that address to dial.
+those of the bindings among them, get that address to dial.
 """
 
 from __future__ import annotations

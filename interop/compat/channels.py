@@ -33,21 +33,21 @@ from waku import WakuMessage
 from waku.node import EmbeddedNode
 
 from .config import NodeConfig
-from .events import Tell, channel_message_error, channel_message_received, channel_message_sent
+from .events import Emit, channel_message_error, channel_message_received, channel_message_sent
 from .failures import Refused
 from .messaging import IN_PROCESS, Messaging
 
 __all__ = ["Channels"]
 
 UNCONFIRMED: Final = 10_000
-"""Messages that wait to be seen in Store; of the oldest no more is told."""
+"""Maximum number of messages that wait to be seen in Store; the oldest ones are dropped."""
 
 
 class NodeTransport(WakuTransport):
-    """Waku through a node of this process; holds messages back while nobody is there to take them.
+    """Waku through a node of this process; holds messages back while it has no peer.
 
-    The node would deliver them to itself, and pass them on to nobody who comes later. Whatever it
-    brings to a channel, `messaging` tells first.
+    The node would deliver them to itself, and not pass them on to later peers. `messaging` emits
+    each message before the channel gets it.
     """
 
     def __init__(
@@ -71,28 +71,28 @@ class NodeTransport(WakuTransport):
         await super().publish(envelope)
 
     async def receive(self) -> Batch:
-        """Bring what came, after it was told as received."""
+        """Bring what came, after it was emitted as received."""
         batch = await super().receive()
         if batch.messages:
             await self._messaging.read(self.settings.content_topic)
-            self._tell(batch.messages)
+            self._emit(batch.messages)
         return batch
 
     async def by_hash(self, hashes: Sequence[bytes]) -> list[Received]:
-        """Bring what Store has, after it was told as received."""
+        """Bring what Store has, after it was emitted as received."""
         found = await super().by_hash(hashes)
-        self._tell(found)
+        self._emit(found)
         return found
 
     async def by_time(self, start_ns: int, end_ns: int) -> AsyncGenerator[list[Received], None]:
-        """Bring what Store has, after it was told as received."""
+        """Bring what Store has, after it was emitted as received."""
         async with aclosing(super().by_time(start_ns, end_ns)) as pages:
             async for page in pages:
-                self._tell(page)
+                self._emit(page)
                 yield page
 
-    def _tell(self, messages: Sequence[Received]) -> None:
-        """Tell what messaging has not read: what came through filter, or from Store."""
+    def _emit(self, messages: Sequence[Received]) -> None:
+        """Emit what messaging has not read: what came through filter, or from Store."""
         for received in messages:
             message = WakuMessage(
                 received.payload,
@@ -100,7 +100,7 @@ class NodeTransport(WakuTransport):
                 timestamp=received.timestamp_ns,
                 meta=received.meta,
             )
-            self._messaging.tell(received.message_hash, message)
+            self._messaging.emit(received.message_hash, message)
 
 
 @dataclass(slots=True)
@@ -125,7 +125,7 @@ class Channels:
         config: where their state lives, and how they behave.
         messaging: subscribes their content topics.
         tasks: where they run.
-        tell: takes events.
+        emit: takes events.
     """
 
     def __init__(
@@ -134,13 +134,13 @@ class Channels:
         config: NodeConfig,
         messaging: Messaging,
         tasks: TaskGroup,
-        tell: Tell,
+        emit: Emit,
     ) -> None:
         self._node = node
         self._config = config
         self._messaging = messaging
         self._tasks = tasks
-        self._tell = tell
+        self._emit = emit
         self._channels: dict[str, _Open] = {}
 
     def exists(self, channel_id: str) -> bool:
@@ -242,27 +242,27 @@ class Channels:
         """Keep a channel open until it is asked to close."""
         try:
             async with made.channel, anyio.create_task_group() as tasks:
-                tasks.start_soon(self._tell_events, made)
+                tasks.start_soon(self._emit_events, made)
                 task_status.started()
                 await made.closing.wait()
                 tasks.cancel_scope.cancel()  # a channel that closes is silent
         finally:
             made.closed.set()
 
-    async def _tell_events(self, made: _Open) -> None:
+    async def _emit_events(self, made: _Open) -> None:
         async for event in made.channel.events():
-            self._told(made, event)
+            self._emit_event(made, event)
 
-    def _told(self, made: _Open, event: Event) -> None:
+    def _emit_event(self, made: _Open, event: Event) -> None:
         channel_id = made.channel.channel_id
         match event:
             case MessageReceived(sender_id=sender_id, content=content):
-                self._tell(channel_message_received(channel_id, sender_id, content))
+                self._emit(channel_message_received(channel_id, sender_id, content))
             case MessageStored(message_id=message_id):
                 if request_id := self._settle(made, message_id):
-                    self._tell(channel_message_sent(channel_id, request_id))
+                    self._emit(channel_message_sent(channel_id, request_id))
             case SendFailed(request_id=request_id, reason=reason):
-                self._tell(channel_message_error(channel_id, request_id, reason))
+                self._emit(channel_message_error(channel_id, request_id, reason))
 
     @staticmethod
     def _settle(made: _Open, message_id: str) -> str | None:

@@ -62,7 +62,7 @@ _OPTIONS: Final = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NodeConfig:
-    """What a node is told, read once."""
+    """The configuration of a node, read once."""
 
     listen_address: str
     tcp_port: int

@@ -14,7 +14,7 @@ from waku import WakuMessage
 from waku.node import ArchiveError, BadAddress, CannotListen
 
 from .config import NodeConfig
-from .events import Tell
+from .events import Emit
 from .failures import Refused, first_alone
 from .messaging import shard_of
 from .running import INFO_IDS, RunningNode
@@ -22,7 +22,7 @@ from .running import INFO_IDS, RunningNode
 __all__ = ["DeliveryNode"]
 
 ATTEMPTS: Final = 5
-"""To get a free port that nobody else takes at the same time."""
+"""To get a free port that no other thread takes at the same time."""
 
 
 class DeliveryNode:
@@ -31,13 +31,13 @@ class DeliveryNode:
     Every call raises `Refused` with the library's text where it does not do its job.
 
     Args:
-        config: what the node is told.
-        tell: takes events.
+        config: of the node.
+        emit: takes events.
     """
 
-    def __init__(self, config: NodeConfig, tell: Tell) -> None:
+    def __init__(self, config: NodeConfig, emit: Emit) -> None:
         self._config = config
-        self._tell = tell
+        self._emit = emit
         self._topics: dict[str, None] = {}
         self._planned: dict[str, tuple[str, str]] = {}
         """Channels made before the start: content topic and sender id by channel id."""
@@ -83,7 +83,7 @@ class DeliveryNode:
             await running.stop()
 
     async def subscribe(self, content_topic: str) -> None:
-        """Tell what comes on a content topic."""
+        """Emit what comes on a content topic."""
         with _prefixed("Subscribe failed"):
             if self._running is not None:
                 await self._running.messaging.subscribe(content_topic)
@@ -92,7 +92,7 @@ class DeliveryNode:
                 self._topics[content_topic] = None
 
     async def unsubscribe(self, content_topic: str) -> None:
-        """Tell it no longer."""
+        """Stop emitting it."""
         with _prefixed("Unsubscribe failed"):
             if self._running is not None:
                 await self._running.messaging.unsubscribe(content_topic)
@@ -155,7 +155,7 @@ class DeliveryNode:
         return self._running
 
     async def _run(self) -> RunningNode:
-        running = RunningNode(self._config, self._peer_id, self._topics, self._tell)
+        running = RunningNode(self._config, self._peer_id, self._topics, self._emit)
         assert self._tasks is not None, "live() holds what start() runs"
         with first_alone():
             await self._tasks.start(running.run)

@@ -10,7 +10,7 @@ from typing import Any, Final
 from waku import WakuMessage
 
 __all__ = [
-    "Tell",
+    "Emit",
     "channel_message_error",
     "channel_message_received",
     "channel_message_sent",
@@ -24,7 +24,7 @@ __all__ = [
 ]
 
 Event = dict[str, Any]
-Tell = Callable[[Event], None]
+Emit = Callable[[Event], None]
 
 PAYLOAD_VARIABLE: Final = "RELIABLE_CHANNEL_COMPAT_PAYLOAD"
 """`base64` for suites from autumn 2026 on; until then bytes were arrays of numbers."""

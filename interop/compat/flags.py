@@ -28,7 +28,7 @@ WITHOUT_EFFECT: Final = (
     " peer-persistence pubsub-topic relay-peer-exchange rendezvous rest rest-address"
     " store-sync-interval store-sync-range websocket-port websocket-support"
 ).split()
-"""Taken, and nothing changes: nobody is discovered, REST is always on and there is no other
+"""Taken, and nothing changes: no peer is discovered, REST is always on and there is no other
 server. Nodes that were to find each other have to be named."""
 
 

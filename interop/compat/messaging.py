@@ -21,7 +21,7 @@ from waku.errors import InvalidTopic, NotSubscribed
 from waku.node import EmbeddedNode, PublishRefused, ServiceRefused
 
 from .config import NodeConfig
-from .events import Tell, message_error, message_propagated, message_received, message_sent
+from .events import Emit, message_error, message_propagated, message_received, message_sent
 from .failures import Refused
 
 __all__ = ["IN_PROCESS", "Messaging", "shard_of"]
@@ -39,7 +39,7 @@ ARCHIVE_S: Final = 3.0
 UNREPEATABLE: Final = (400, 420, 500)
 """Refusals of light push that concern the message, as one that is too large."""
 RECENT: Final = 10_000
-"""Hashes kept to tell each message once."""
+"""Hashes kept to emit each message once."""
 WINDOW_EXPIRED: Final = "Unable to send within retry time window"
 
 
@@ -66,20 +66,20 @@ class Messaging:
         node: the running node.
         config: relay or edge, with reliability or without.
         topics: the subscribed content topics, which outlive the node.
-        tell: takes events.
+        emit: takes events.
     """
 
     def __init__(
-        self, node: EmbeddedNode, config: NodeConfig, topics: dict[str, None], tell: Tell
+        self, node: EmbeddedNode, config: NodeConfig, topics: dict[str, None], emit: Emit
     ) -> None:
         self._node = node
         self._config = config
         self._topics = topics
-        self._tell = tell
+        self._emit = emit
         self._client = WakuClient(IN_PROCESS, transport=httpx.ASGITransport(app=node.app))
         self._tasks: TaskGroup | None = None
         self._known = Recent[bytes](RECENT)
-        """Messages that were told, and own ones, which never are."""
+        """Messages that were emitted, and own ones, which never are."""
         self._reading = anyio.Lock()
 
     async def run(self, *, task_status: TaskStatus[None] = anyio.TASK_STATUS_IGNORED) -> None:
@@ -112,7 +112,7 @@ class Messaging:
             await self._client.relay_auto_unsubscribe([content_topic])
 
     async def send(self, message: WakuMessage) -> str:
-        """Accept a message and return its request id; what becomes of it is told.
+        """Accept a message and return its request id; its result is emitted.
 
         Raises:
             Refused: its content topic cannot be subscribed.
@@ -130,13 +130,13 @@ class Messaging:
         return request_id
 
     def own(self, digest: bytes) -> None:
-        """This node sends a message: it is not told as received when it comes back."""
+        """This node sends a message: it is not emitted as received when it comes back."""
         self._known.add(digest)
 
     # -- what comes -------------------------------------------------------------------------------
 
     async def read(self, content_topic: str) -> None:
-        """Tell what has come on a content topic so far; returns when all of it is told.
+        """Emit what has come on a content topic so far; returns when all of it is emitted.
 
         A channel calls this before it takes what it was brought, so that `message_received` comes
         before the `channel_message_received` that it belongs to.
@@ -148,12 +148,12 @@ class Messaging:
                 return  # unsubscribed meanwhile
             for message in messages:
                 shard = shard_of(message.content_topic, self._config)
-                self.tell(message_hash(shard, message), message)
+                self.emit(message_hash(shard, message), message)
 
-    def tell(self, digest: bytes, message: WakuMessage) -> None:
-        """Tell a message of others, once."""
+    def emit(self, digest: bytes, message: WakuMessage) -> None:
+        """Emit a message of others, once."""
         if self._known.add(digest):
-            self._tell(message_received(digest, message))
+            self._emit(message_received(digest, message))
 
     async def _follow(self, *content_topics: str) -> None:
         # An edge node has nothing to read from: only its own process could serve it filter.
@@ -177,24 +177,24 @@ class Messaging:
                 while not await self._propagate(shard, message):  # noqa: ASYNC110 - peers come and go
                     await anyio.sleep(RETRY_S)
             except Refused as error:
-                self._tell(message_error(request_id, digest, str(error)))
+                self._emit(message_error(request_id, digest, str(error)))
                 return
         if window.cancelled_caught:
-            self._tell(message_error(request_id, digest, WINDOW_EXPIRED))
+            self._emit(message_error(request_id, digest, WINDOW_EXPIRED))
             return
-        self._tell(message_propagated(request_id, digest))
+        self._emit(message_propagated(request_id, digest))
         if self._config.reliability and not message.ephemeral:
             with anyio.move_on_after(WINDOW_S):
                 await anyio.sleep(ARCHIVE_S)
                 while not await self._is_stored(digest):  # noqa: ASYNC110 - Store is polled
                     await anyio.sleep(ARCHIVE_S)
-                self._tell(message_sent(request_id, digest))
+                self._emit(message_sent(request_id, digest))
 
     async def _propagate(self, shard: str, message: WakuMessage) -> bool:
         """Hand a message to other nodes; return whether there is one that took it.
 
         Raises:
-            Refused: nobody ever will.
+            Refused: no node ever will.
         """
         try:
             self._node.check_size(message)

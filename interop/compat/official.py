@@ -68,7 +68,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def run(checkout: Path, name: str, out: Path, python: str) -> Suite:
-    """Run one folder of a checkout in a process of its own, with the stand-in for Docker."""
+    """Run one folder of a checkout in a separate process, with the stand-in for Docker."""
     report = (out / f"{name}.xml").absolute()
     report.unlink(missing_ok=True)
     command = [python, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-o", "log_cli=false"]

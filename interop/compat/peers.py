@@ -1,4 +1,4 @@
-"""The nodes that a node is joined to: what they offer, and who came and went."""
+"""The nodes that a node is connected to: what they offer, and which came and went."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import anyio
 
 from waku.node import EmbeddedNode
 
-from .events import Tell, connection_change, connection_status_change, topic_health_change
+from .events import Emit, connection_change, connection_status_change, topic_health_change
 
 __all__ = ["PeerWatch"]
 
@@ -25,12 +25,12 @@ LOOK_S: Final = 0.05
 
 
 class PeerWatch:
-    """Tells who came and went, and what that does to the connection and its topics."""
+    """Emits connected and disconnected peers, and the state of the connection and its topics."""
 
-    def __init__(self, node: EmbeddedNode, topics: Iterable[str], tell: Tell) -> None:
+    def __init__(self, node: EmbeddedNode, topics: Iterable[str], emit: Emit) -> None:
         self._node = node
         self._topics = topics
-        self._tell = tell
+        self._emit = emit
         self._peers: set[str] = set()
         self._status = "Disconnected"
         self._health: dict[str, str] = {}
@@ -42,21 +42,21 @@ class PeerWatch:
             await anyio.sleep(LOOK_S)
 
     def look(self) -> None:
-        """Tell what changed since the last look."""
+        """Emit what changed since the last look."""
         peers = set(self._node.mesh.peers())
         for peer_id in sorted(peers ^ self._peers):
-            self._tell(connection_change(peer_id, is_connected=peer_id in peers))
+            self._emit(connection_change(peer_id, is_connected=peer_id in peers))
         self._peers = peers
         if (status := self._status_now()) != self._status:
             self._status = status
-            self._tell(connection_status_change(status))
+            self._emit(connection_status_change(status))
         for shard in {self._node.shard_for(topic) for topic in self._topics}:
             health = _graded(
                 self._node.mesh.followers(shard),
                 ("UnHealthy", "MinimallyHealthy", "SufficientlyHealthy"),
             )
             if health != self._health.get(shard, "UnHealthy"):
-                self._tell(topic_health_change(shard, health))
+                self._emit(topic_health_change(shard, health))
             self._health[shard] = health
 
     def _status_now(self) -> str:

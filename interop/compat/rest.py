@@ -156,7 +156,7 @@ class Container:
 
 
 class Engine:
-    """Runs nodes in an event loop of its own. Use it in `with`."""
+    """Runs nodes in a separate event loop. Use it in `with`."""
 
     def __init__(self) -> None:
         self.containers: dict[str, Container] = {}

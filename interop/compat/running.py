@@ -15,7 +15,7 @@ from waku.node import EmbeddedNode, NodeAddress, NodeOptions, serve_node
 from .addresses import ADDRESSES
 from .channels import Channels
 from .config import NodeConfig
-from .events import Tell
+from .events import Emit
 from .messaging import Messaging
 from .peers import PeerWatch
 
@@ -39,10 +39,10 @@ class RunningNode:
     """The parts of a run; `run` makes them work.
 
     Args:
-        config: what the node is told.
+        config: of the node.
         peer_id: its name of an earlier run; None makes one up.
         topics: the subscribed content topics, which outlive the run.
-        tell: takes events.
+        emit: takes events.
 
     Raises:
         BadAddress: a node to dial has no address.
@@ -50,11 +50,11 @@ class RunningNode:
     """
 
     def __init__(
-        self, config: NodeConfig, peer_id: str | None, topics: dict[str, None], tell: Tell
+        self, config: NodeConfig, peer_id: str | None, topics: dict[str, None], emit: Emit
     ) -> None:
         self._config = config
         self._topics = topics
-        self._tell = tell
+        self._emit = emit
         self._stopping = anyio.Event()
         self._stopped = anyio.Event()
         self.tcp_port = config.tcp_port or _free_port(config.listen_address)
@@ -75,7 +75,7 @@ class RunningNode:
         )
         self.node = EmbeddedNode(options)
         self._to_join = [NodeAddress.parse(_dialled(node)) for node in config.nodes]
-        self.messaging = Messaging(self.node, config, topics, tell)
+        self.messaging = Messaging(self.node, config, topics, emit)
         self.channels: Channels
 
     async def run(self, *, task_status: TaskStatus[None] = anyio.TASK_STATUS_IGNORED) -> None:
@@ -90,8 +90,8 @@ class RunningNode:
                 if self._config.rest_port is not None:
                     self.rest_port = await self._serve(tasks, self._config.rest_port)
                 await tasks.start(self.messaging.run)
-                tasks.start_soon(PeerWatch(self.node, self._topics, self._tell).run)
-                self.channels = Channels(self.node, self._config, self.messaging, tasks, self._tell)
+                tasks.start_soon(PeerWatch(self.node, self._topics, self._emit).run)
+                self.channels = Channels(self.node, self._config, self.messaging, tasks, self._emit)
                 task_status.started()
                 await self._stopping.wait()
                 await self.channels.close_all()
@@ -142,7 +142,7 @@ class RunningNode:
 
 
 def _dialled(node: str) -> str:
-    """Raises BadAddress: it is no address."""
+    """Raises BadAddress: it is not an address."""
     real = ADDRESSES.real(node)
     return real.multiaddr if real.peer_id is None else f"{real.multiaddr}/p2p/{real.peer_id}"
 

@@ -1,7 +1,7 @@
 """`NodeWrapper` of the official Python bindings, on this SDK and its embedded node.
 
-Where the bindings wait for a C library in a foreign thread, this one waits for an event loop in a
-thread of its own. Results, error texts and events are those of the bindings
+Where the bindings wait for a C library in a foreign thread, this one waits for an event loop in
+another thread. Results, error texts and events are those of the bindings
 (logos-delivery `tests-e2e/vendor/logos-delivery-python-bindings/waku/wrapper.py`), in whose place
 this file can be put: it names what it needs in full.
 """
@@ -83,10 +83,10 @@ class NodeWrapper:
         except BadConfig as error:
             return Err(_not_ok("create_node", f"failed parseLogosDeliveryConf {error}"))
         resources = ExitStack()
-        teller = _Teller(event_cb)
-        resources.callback(teller.close)
+        emitter = _Emitter(event_cb)
+        resources.callback(emitter.close)
         portal = resources.enter_context(start_blocking_portal(name="waku node"))
-        node = DeliveryNode(parsed, teller.tell)
+        node = DeliveryNode(parsed, emitter.emit)
         life, _ = portal.start_task(node.live)
         return Ok(cls(node, portal, life, resources))
 
@@ -146,14 +146,14 @@ class NodeWrapper:
     def subscribe_content_topic(
         self, content_topic: str, *, timeout_s: float = TIMEOUT_S
     ) -> Result[int, str]:
-        """Have `message_received` told of a content topic."""
+        """Have `message_received` emitted for a content topic."""
         call = partial(self._node.subscribe, content_topic)
         return self._done("subscribe_content_topic", call, timeout_s, f"subscribe({content_topic})")
 
     def unsubscribe_content_topic(
         self, content_topic: str, *, timeout_s: float = TIMEOUT_S
     ) -> Result[int, str]:
-        """Have it told no longer."""
+        """Stop emitting it."""
         call = partial(self._node.unsubscribe, content_topic)
         what = f"unsubscribe({content_topic})"
         return self._done("unsubscribe_content_topic", call, timeout_s, what)
@@ -218,7 +218,7 @@ class NodeWrapper:
         timeout_s: float,
         what: str | None = None,
     ) -> Result[int, str]:
-        """A call without an answer of its own."""
+        """A call without an answer."""
         answer = self._call(name, call, timeout_s, what, shown=_not_ok)
         return answer if isinstance(answer, Err) else Ok(RET_OK)
 
@@ -252,7 +252,7 @@ class NodeWrapper:
             return Err(shown(what or name, str(error)))
 
 
-class _Teller:
+class _Emitter:
     """Hands events to the callback one by one, in a thread that may block."""
 
     def __init__(self, callback: EventCallback | None) -> None:
@@ -261,12 +261,12 @@ class _Teller:
         self._thread = Thread(target=self._run, name="waku events", daemon=True)
         self._thread.start()
 
-    def tell(self, event: dict[str, Any]) -> None:
+    def emit(self, event: dict[str, Any]) -> None:
         """Queue an event."""
         self._events.put(event)
 
     def close(self) -> None:
-        """Tell what is queued, then end the thread."""
+        """Emit what is queued, then end the thread."""
         self._events.put(None)
         self._thread.join()
 

@@ -40,7 +40,7 @@ class OurSide:
         self._options = replace(OPTIONS, mode=mode)
         self.events: list[Event] = []
         self.delivered: list[bytes] = []
-        """Bodies that came to the Go peer, each as often as it told so."""
+        """Bodies that came to the Go peer, each as often as it reported it."""
         self._begin()
 
     def _begin(self) -> None:

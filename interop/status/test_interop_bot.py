@@ -1,7 +1,7 @@
 """A bot and two users talk through go-waku nodes on cluster 16, a node each around one with Store:
 plain, and inside an SDS channel.
 
-The bot is a process of its own. It is killed in the middle of the conversation, and once its node
+The bot is a separate process. It is killed in the middle of the conversation, and once its node
 with it, so that no cache waits there with what it was asked meanwhile: Store has it.
 """
 
@@ -53,7 +53,7 @@ PATIENCE_S: Final = 60
 QUIET_S: Final = 5
 """After the last answer: a repeated one would come now."""
 PASSING_ON_S: Final = 1
-"""So that the bot's node does not die with an answer that it took and nobody else has."""
+"""So that the bot's node does not die with an answer that only this node has."""
 KILLS: Final = 3
 
 BOT: Final = f"""
@@ -87,7 +87,7 @@ bot.run()
 
 
 class User:
-    """Somebody with a node of their own, who remembers all that was said."""
+    """A user with a separate node that remembers all messages."""
 
     def __init__(self, name: str, client: WakuClient, reliability: Reliability) -> None:
         self.name = name
@@ -246,7 +246,7 @@ async def converse(bot: BotProcess, nodes: list[Container], random: Random) -> N
 
 @asynccontextmanager
 async def user(name: str, node: Container, reliability: Reliability) -> AsyncIterator[User]:
-    """Somebody who listens."""
+    """A user that listens."""
     async with WakuClient(rest(node)) as client, anyio.create_task_group() as tasks:
         await client.relay_subscribe([SHARD])
         somebody = User(name, client, reliability)
@@ -261,7 +261,7 @@ def rest(node: Container) -> str:
 
 
 async def until(holds: Callable[[], bool], what: str) -> None:
-    """Wait for what nobody tells of."""
+    """Poll for a condition that has no event."""
     with anyio.move_on_after(PATIENCE_S):
         while not holds():  # noqa: ASYNC110
             await anyio.sleep(0.1)

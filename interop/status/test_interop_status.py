@@ -1,4 +1,4 @@
-"""What `@waku/message-encryption` seals we open, and it opens what we seal: both kinds of keys,
+"""We decrypt what `@waku/message-encryption` encrypts, and the reverse: both kinds of keys,
 with signature and without, on both sides of the boundaries of padding and of lengths' lengths."""
 
 import json

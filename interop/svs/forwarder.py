@@ -13,7 +13,7 @@ from .members import running
 
 @asynccontextmanager
 async def forwarding(program: Path) -> AsyncIterator[Gate]:
-    """A forwarder of its own for one test: the gate's target, and the gate."""
+    """A separate forwarder for one test: the gate's target, and the gate."""
     # Not tmp_path: the path of a unix socket has at most 107 characters.
     with TemporaryDirectory(prefix="svs") as directory:
         socket = Path(directory) / "forwarder"

@@ -30,7 +30,7 @@ KEY_NAME = "/group/KEY/%01"
 
 @dataclass
 class Group:
-    """What the members agree on, who they are, and what they published."""
+    """What the members agree on, their names, and their publications."""
 
     program: Path
     between: Gate
@@ -92,7 +92,7 @@ class Group:
         )
 
     def our_events(self) -> list[NodeEvent]:
-        """What our nodes told besides publications."""
+        """Events of our nodes besides publications."""
         ours = (member for member in self.members.values() if isinstance(member, OurMember))
         return [event for member in ours for event in member.events]
 
@@ -115,7 +115,7 @@ class Group:
         """Wait until these members (or all) have all that these others published.
 
         Raises:
-            AssertionError: somebody still lacks something.
+            AssertionError: a member still lacks a publication.
         """
         members = [self.members[name] for name in names or self.members]
         with anyio.move_on_after(timeout_s):

@@ -55,7 +55,7 @@ class Participant:
 
 
 class Story:
-    """Three people talk; everybody notes what was known when a message was sent."""
+    """Three people talk; each notes what was known when a message was sent."""
 
     def __init__(self) -> None:
         self.people = {name: Participant(name) for name in ("alice", "bob", "carol")}
@@ -80,7 +80,7 @@ class Story:
                 self.people[channel.sender_id].heard.append(event.content)
 
     async def all_heard(self, count: int) -> None:
-        """Wait until everybody knows so many messages."""
+        """Wait until all know this many messages."""
         with anyio.move_on_after(60):
             while any(  # noqa: ASYNC110 - a test may poll
                 len(person.heard) < count for person in self.people.values()

@@ -1,4 +1,4 @@
-"""What a hostile member puts on the wire, and what became of everybody."""
+"""What a hostile member puts on the wire, and the state of all others afterwards."""
 
 from base64 import b64encode
 from collections.abc import Iterator
@@ -57,8 +57,8 @@ def attack(stage: Stage) -> None:
 
 
 def _claim_all(stage: Stage, mallory: Container) -> None:
-    """While all others sleep, nobody has what one says, and a filter of ones claims that all is
-    there: ours take that for nothing."""
+    """While all others sleep, one member's messages reach none of them, and a filter of ones claims
+    that all is there: ours ignore it."""
     for peer in stage.peers:
         for other in stage.others(peer):
             other.pause()

@@ -60,8 +60,8 @@ STOCK_FILTER_CACHE: Final = 30
 
 
 class Bench:
-    """What a run has in common. Everything that it starts is taken away after it, whatever ends
-    it."""
+    """What a run has in common. Everything that it starts is taken away after it, even after a
+    failure."""
 
     def __init__(self, address: str, images: Images) -> None:
         self.address = address
@@ -100,7 +100,7 @@ class Bench:
             reaper.close()
 
     def create_network(self) -> tuple[str, IPv4Network]:
-        """A network that reaches nothing but its containers, in a subnet nobody else uses."""
+        """A network that reaches nothing but its containers, in an unused subnet."""
         for subnet in self._subnets:
             pool = IPAMPool(subnet=str(subnet))
             name = f"reliable-channel-interop-{self.labels[LABEL]}-{subnet.network_address}"
@@ -156,7 +156,7 @@ class EmbeddedNode(Container):
 
 
 class BenchNetwork:
-    """One network: a service node, and participants around it. Ours have a node of their own each,
+    """One network: a service node, and participants around it. Ours have a node each,
     a gateway to the service node, as REST caches have one reader; the embedded node needs none.
 
     With `forgets` the node's Store does not outlive it. `shards` of the kind `store` are static
@@ -248,7 +248,7 @@ class BenchNetwork:
         return self._add(Container, "ours", [], name, entrypoint=[python, "-c", source.read_text()])
 
     def program_behind_gateway(self, name: str, source: Path) -> Container:
-        """The same, with a gateway of its own, whose REST address is its one argument; the embedded
+        """The same, with a separate gateway, whose REST address is its one argument; the embedded
         node needs none."""
         node = self.node if self.kind in EMBEDDED else self.gateway(name, "relay")
         python = str(Path(sys.executable).resolve())

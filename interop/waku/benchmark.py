@@ -1,7 +1,7 @@
 """`python -m interop.waku.benchmark`: our peer and js-waku's across the wire, side by side on one
 node.
 
-Each round opens a fresh pair of peers for each row, on a content topic of their own, and plays the
+Each round opens a fresh pair of peers for each row, on a separate content topic, and plays the
 rows by turns, so that other work on the machine falls on all of them alike.
 """
 
@@ -39,7 +39,7 @@ ROWS: Final[tuple[Row, ...]] = (
     *(("ours (light)", "ours (light)"), ("ours (light)", "js"), ("js", "ours (light)")),
     ("ours (libp2p)", "ours (libp2p)"),
 )
-"""From whom to whom."""
+"""Sender and receiver."""
 LONGEST_PAUSE_S: Final = 0.2
 """Before a message alone, at random: sent upon an arrival, each would wait for a whole interval of
 the receiver's polling."""

@@ -52,7 +52,7 @@ class Container:
         self.name = name
         self.address = address
         self.events: list[Event] = []
-        """Everything that it told, over all its lives."""
+        """All its events, over all its lives."""
         self.lives = 0
         self.errors: deque[str] = deque(maxlen=KEPT_LINES)
         self._changed = Condition()
@@ -150,7 +150,7 @@ class Container:
         return [each for each in self.events if each["event"] == event]
 
     def wait_for(self, wanted: Callable[[Event], bool], timeout_s: float, what: str) -> Event:
-        """The first event that is wanted, told already or within the time."""
+        """The first event that is wanted, past or within the time."""
         seen = 0
         end = monotonic() + timeout_s
         with self._changed:
@@ -163,7 +163,7 @@ class Container:
                     self._check(monotonic() < end, what, timeout_s)
 
     def wait_until(self, holds: Callable[[], bool], timeout_s: float, what: str) -> None:
-        """Wait until something holds of what it told."""
+        """Wait until a condition holds for its events."""
         end = monotonic() + timeout_s
         with self._changed:
             while not holds():

@@ -10,12 +10,12 @@ from typing import Final, Literal
 
 Request = Literal["none", "lost", "ignored", "answered"]
 """What became of js-waku's one repair request for a message: it made none; it reached none of ours;
-it reached one, and nobody broadcast the message after it; or somebody did."""
+it reached one, and no participant broadcast the message after it; or one did."""
 
 
 @dataclass(frozen=True, slots=True)
 class Missed:
-    """A message that is in everybody's log but js-waku's, and what js-waku went through."""
+    """A message that is in all logs but js-waku's, and what js-waku went through."""
 
     sender_kind: Literal["ours", "js"]
     accepted_at: float
@@ -25,7 +25,7 @@ class Missed:
     lives: int
     has_store: bool
     was_told: bool
-    """js-waku told its application of it on arrival, as it does before it looks at it."""
+    """js-waku emitted it on arrival, as it does before it looks at it."""
     waits: bool
     """It is in js-waku's incoming buffer, and what it depends on is not there."""
     is_sought: bool

@@ -1,7 +1,7 @@
 """`delay_queue.py QUEUE DELAY_MS JITTER_MS SEED`: holds the packets that the kernel queues here.
 
 Speaks netlink's NFQUEUE protocol by itself (linux/netfilter/nfnetlink_queue.h): Python alone, in
-the network namespace of somebody else. Ends when its standard input does.
+the network namespace of another process. Ends when its standard input does.
 """
 
 import heapq
@@ -52,7 +52,7 @@ def bind(link: socket.socket, queue: int) -> None:
 
 
 def packets(data: bytes) -> Iterator[int]:
-    """The ids of the packets that netlink tells of."""
+    """The ids of the packets that netlink reports."""
     at = 0
     while at + 16 <= len(data):
         size, kind = struct.unpack_from("=IH", data, at)

@@ -1,6 +1,6 @@
 """A Docker engine: one that runs already, or one of our own, as root on Debian.
 
-Ours listens on a socket of its own, keeps its images in `DIRECTORY` from run to run, makes no
+Ours listens on a separate socket, keeps its images in `DIRECTORY` from run to run, makes no
 bridge and touches no firewall: the networks of the bench reach nowhere but their own containers.
 """
 
@@ -166,7 +166,7 @@ def _start() -> None:
 
 
 def _own_pid() -> int | None:
-    """The process of our engine; a recycled number is told apart by the command line."""
+    """The process of our engine; the command line reveals a recycled number."""
     try:
         pid = int(PIDFILE.read_text())
         command = Path(f"/proc/{pid}/cmdline").read_bytes()

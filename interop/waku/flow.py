@@ -1,7 +1,7 @@
 """Messages from one peer to another, in a closed loop, and what they cost: time and CPU.
 
 All clocks are one: containers have their host's. A message's time begins when it is given to the
-sender, by the clock of this process, and ends when the receiver's application is told of it, by
+sender, by the clock of this process, and ends when the receiver emits it, by
 `at_ms` of that event; its way back to here does not count.
 """
 
@@ -79,7 +79,7 @@ def flow(
     Args:
         payloads: Each unlike all others.
         pauses_s: Before each.
-        containers: Whose CPU time is taken, by the names it is told under.
+        containers: Whose CPU time is taken, by the names in the result.
 
     Raises:
         TimeoutError: nothing arrived for `STALL_S`.
@@ -113,9 +113,9 @@ def flow(
 
 
 class _Arrivals:
-    """When a peer's application was told of each payload first; each event is looked at once.
+    """When a peer first emitted each payload; each event is looked at once.
 
-    Others do not count: js-waku may tell of what was sent earlier again.
+    Others do not count: js-waku may emit earlier payloads again.
     """
 
     def __init__(self, receiver: Peer, payloads: Iterable[bytes]) -> None:

@@ -1,4 +1,4 @@
-"""A program for containers that publishes whatever it is given, as a hostile member would.
+"""A program for containers that publishes any given bytes, as a hostile member would.
 
 Its argument is the REST address of a node; `{"op":"publish","payload":<base64>,"topic":…}` puts the
 bytes on the wire as a Waku message.

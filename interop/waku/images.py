@@ -51,7 +51,7 @@ class Images:
         self.names = {name: f"{REPOSITORY}:{name}-{_digest(name)}" for name in self._makers}
 
     def make(self) -> list[str]:
-        """Make all that are missing, and tell which. Of two runs of one tree the second waits for
+        """Make all that are missing, and return which. Of two runs of one tree the second waits for
         the first, and finds them made."""
         BUILT.mkdir(parents=True, exist_ok=True)
         with locked(BUILT / "images.lock"):
@@ -158,7 +158,7 @@ def _js_files() -> Iterable[Path]:
 
 
 def _js_programs(work: Path) -> list[Path]:
-    """What becomes a bundle of its own; the rest is part of these."""
+    """What becomes a separate bundle; the rest is part of these."""
     return [work / "peer.mjs", *sorted((work / "defects").glob("*.mjs"))]
 
 
@@ -185,7 +185,7 @@ def _need_compiler() -> None:
 
 
 def _digest(name: str) -> str:
-    """What tells an image apart from an older one."""
+    """Digest that distinguishes an image from an older one."""
     inputs = {
         "node": [source_digest(NODE_SOURCES, *GO_OPTIONS)],
         "stock": [_files_digest([NODE_SOURCES / "go.mod", NODE_SOURCES / "go.sum"]), *GO_OPTIONS],

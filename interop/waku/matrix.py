@@ -23,7 +23,7 @@ def cells(*, full: bool) -> list[Cell[Stage]]:
 
 
 def play(bench: Bench, cell: Cell[Stage]) -> tuple[Verdict, float]:
-    """Play a cell on a network of its own; its verdict, and how many seconds it took.
+    """Play a cell on a separate network; its verdict, and how many seconds it took.
 
     Raises:
         AssertionError: it does not hold what it has to.

@@ -33,7 +33,7 @@ JS_QUICK: Final[Mapping[str, object]] = {
     "processTaskMinElapseMs": 500,
     "repairConfig": {"tMin": 2_000, "tMax": 6_000},
 }
-"""The same of js-waku, which asks Store for all that it misses each time, and sends all that nobody
+"""The same of js-waku, which asks Store for all that it misses each time, and sends all that is not
 acknowledged at once: shorter periods than these keep it busy with itself."""
 OUR_STOCK: Final = {
     **OUR_QUICK,
@@ -83,19 +83,19 @@ class Peer(Container):
         return entries
 
     def received(self) -> list[bytes]:
-        """Payloads that its application was told of, each as often as it was told."""
+        """Payloads that it emitted, each as often as it did."""
         return [b64decode(event["payload"]) for event in self.told("message_received")]
 
     def holds(self, payloads: set[bytes]) -> bool:
-        """Whether its application was told all of these."""
+        """Whether it emitted all of these."""
         return payloads <= set(self.received())
 
     def acknowledged(self) -> set[str]:
-        """Ids of own messages that it was told somebody has."""
+        """Ids of own messages whose acknowledgement it emitted."""
         return {event["message_id"] for event in self.told("message_acknowledged")}
 
     def cause(self) -> str:
-        """What it said last, for who has to find out."""
+        """Its last output, for a failure report."""
         told = [event for event in self.events if "ref" not in event]  # no answers: logs are long
         return f"{self.name}: {told[-3:]} | {list(self.errors)[-3:]}"
 

@@ -1,4 +1,4 @@
-"""Cells that passed: a full run takes hours, and whoever begins it again goes on where it was.
+"""Cells that passed: a full run takes hours, and a new run goes on where the last one ended.
 
 A verdict is kept for as long as the images and the scenario's own function are the same, and with
 it how often the cell failed before it passed: what fails now and then must not be played until it

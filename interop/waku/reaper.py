@@ -1,6 +1,6 @@
 """Takes away what a run has started, however the run ends.
 
-A process of its own, which waits for the end of its standard input: the run holds the other end of
+A separate process, which waits for the end of its standard input: the run holds the other end of
 that pipe, and the kernel closes it after Ctrl-C and after SIGKILL alike.
 """
 

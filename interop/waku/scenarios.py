@@ -167,8 +167,9 @@ def bursts(stage: Stage) -> None:
 
 
 def size_limits(stage: Stage) -> None:
-    """The longest message passes; a longer one is refused with a clear error, by either kind. What
-    the node alone finds too long js-waku takes for sent: ours wait for it in vain, and go on."""
+    """The longest message passes; a longer one is refused with a clear error, by either kind. A
+    message that only the node refuses is sent for js-waku: ours wait for it, declare it lost, and
+    go on."""
     stage.open_all(
         ours={"timeout_for_lost_messages_ms": 20_000}, js={"maxRetryAttempts": SIZE_RETRIES}
     )

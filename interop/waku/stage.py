@@ -1,4 +1,4 @@
-"""Where a cell is played: its participants, and the steps that scenarios are told in."""
+"""Where a cell is played: its participants, and the steps of scenarios."""
 
 from collections.abc import Callable, Collection, Sequence
 from time import monotonic, sleep
@@ -42,7 +42,7 @@ class Stage:
         """When each participant's present life was ready."""
         self.attacked_at: float | None = None
         self.forgotten: set[str] = set()
-        """Ids of messages that nobody has to have: a scenario says why."""
+        """Ids of messages that no participant must have: a scenario explains why."""
         self.notes: list[str] = []
         """What the scenario found out besides."""
         self.stillness: dict[str, Stillness] = {}
@@ -74,12 +74,12 @@ class Stage:
 
     @property
     def first(self) -> Peer:
-        """Who opened the channel."""
+        """Participants that opened the channel."""
         return self.peers[0]
 
     @property
     def second(self) -> Peer:
-        """Who came next."""
+        """Participants that came next."""
         return self.peers[1]
 
     @property
@@ -129,7 +129,7 @@ class Stage:
 
     @property
     def accepted(self) -> dict[str, bytes]:
-        """Every message that somebody accepted, and that counts, by id."""
+        """Every message that was accepted, and that counts, by id."""
         return {
             message_id: payload
             for peer in self.peers
@@ -138,7 +138,7 @@ class Stage:
         }
 
     def names(self, message_ids: Collection[str]) -> str:
-        """Which messages these are, for who has to find out; the oldest first."""
+        """Which messages these are, for a failure report; the oldest first."""
         oldest = sorted(message_ids, key=lambda i: self.accepted_at[i])[:NAMED]
         return ", ".join(f"{i[:8]} {self.accepted[i][:40]!r}" for i in oldest)
 

@@ -2,7 +2,7 @@
 
 Not by the clock alone, or a busy machine would decide what it gets. While there are messages that
 it has yet to ask the others for, it moves: it asks for three at a time, in sync messages that are
-seconds apart. And where it asks Store for some, Store must have answered in vain.
+seconds apart. And where it asks Store for some, Store must have answered without them.
 """
 
 from collections.abc import Callable
@@ -42,7 +42,7 @@ class Stillness:
 
     @property
     def is_long(self) -> bool:
-        """Whether that is longer than it is waited for, whatever it may yet do."""
+        """Whether that exceeds the longest wait, also if it still moves."""
         return self.for_s > self._patience_s
 
     def look(self, log: list[Event], wanted: set[str]) -> bool:

@@ -1,4 +1,5 @@
-"""The defects of js-waku that docs/interop.md tells of are there: their reproductions reproduce."""
+"""The defects of js-waku that docs/interop.md describes are there: their reproductions
+reproduce."""
 
 import json
 from pathlib import Path

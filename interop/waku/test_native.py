@@ -1,4 +1,4 @@
-"""Our libp2p client and our relay leaf beside go-waku, a process of its own."""
+"""Our libp2p client and our relay leaf beside go-waku, a separate process."""
 
 import time
 from collections.abc import AsyncIterator, Iterator

@@ -15,7 +15,7 @@ SLOW_S = 1_000.0
 
 
 class Time:
-    """It goes on where somebody waits."""
+    """It goes on where a participant waits."""
 
     def __init__(self) -> None:
         self.now_s = 5_000.0
@@ -37,7 +37,7 @@ def time(monkeypatch: pytest.MonkeyPatch) -> Time:
 
 
 class LateOurs(WrittenOurs):
-    """One of ours, to whom something comes late."""
+    """One of ours, which gets something late."""
 
     def gets(self, message_id: str) -> None:
         self._entries.append(entry(message_id, MESSAGES[message_id]))

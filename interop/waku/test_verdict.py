@@ -63,7 +63,7 @@ class WrittenJs(Written, JsPeer):
     """One of js-waku."""
 
     def requests(self, message_id: str, at_ms: int) -> None:
-        """It asks Store for it in vain, and the others once."""
+        """It asks Store for it without success, and the others once."""
         self.sought.append(message_id)
         self.events += [
             {"event": "store_queried", "at_ms": at_ms, "by": "hash", "asked": 1, "found": 0},

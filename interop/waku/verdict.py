@@ -1,4 +1,4 @@
-"""What has to hold at the end of every cell, and what is told of it."""
+"""What has to hold at the end of every cell, and how failures read."""
 
 from base64 import b64decode
 from collections import Counter
@@ -55,7 +55,7 @@ def judge(stage: Stage) -> Verdict:
 
 
 def _judge_payloads(stage: Stage) -> Verdict:
-    """Where payloads are cut, a log holds segments: the payloads are what was told."""
+    """Where payloads are cut, a log has segments: the payloads are in the events."""
     accepted = stage.accepted
     for peer in stage.ours:
         others = [payload for i, payload in accepted.items() if i not in peer.accepted]
@@ -66,7 +66,7 @@ def _judge_payloads(stage: Stage) -> Verdict:
 
 
 def _check_ours(stage: Stage, peer: OurPeer, accepted: dict[str, bytes]) -> str:
-    """All is there, nothing else, nothing twice, and the application was told so."""
+    """All is there, nothing else, nothing twice, in the log and in the events."""
     answer = peer.command("log")
     log = [(e["message_id"], b64decode(e["payload"])) for e in answer["entries"]]
     log = [entry for entry in log if entry[0] not in stage.forgotten]
@@ -83,8 +83,8 @@ def _check_ours(stage: Stage, peer: OurPeer, accepted: dict[str, bytes]) -> str:
 
 
 def _check_told(stage: Stage, peer: OurPeer, others: set[str]) -> None:
-    """The application was told of each once. Who was killed between noting that and telling it is
-    told again, and warned that it may know of it."""
+    """Each was emitted once. A participant that was killed between noting that and emitting it
+    emits it again, as redelivered."""
     for _ in range(LOOKS):  # a message is told once it is on disk, later than it is in the log
         events = peer.told("message_received")
         told = [event for event in events if event["message_id"] not in stage.forgotten]
@@ -129,8 +129,8 @@ def _check_js(
 
 
 def _standing(peer: JsPeer, accepted: dict[str, bytes]) -> tuple[list[Event], JsState, set[bytes]]:
-    """The log, what it lacks, and what was told, of one moment: what js-waku tells of, it looks at
-    later, and what it looks at may be on its way from the buffer into the log."""
+    """The log, what it lacks, and the events, of one moment: js-waku emits a message before it
+    looks at it, and a message that it looks at may be on its way from the buffer into the log."""
     found = None
     for _ in range(LOOKS):
         before, found = found, (peer.log(), peer.state(), set(peer.received()))

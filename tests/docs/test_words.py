@@ -40,6 +40,7 @@ FOLDERS = (
     "bench",
     "docs",
     "examples",
+    "interop",
     "plugins/pytest_reliable_channel",
     "plugins/reliable_channel_audit",
     "plugins/reliable_channel_conformance",
