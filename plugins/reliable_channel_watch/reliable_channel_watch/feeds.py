@@ -1,0 +1,53 @@
+"""Where a view gets its contents: journals that are followed, or a channel that is joined."""
+
+from collections.abc import Awaitable, Callable, Iterable
+from itertools import islice
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import TYPE_CHECKING, Final
+
+import anyio
+from anyio.lowlevel import checkpoint
+
+from .model import View
+from .reading import Follower, note
+
+if TYPE_CHECKING:
+    from reliable_channel import ReliableChannel
+
+Feed = Callable[[View], Awaitable[None]]
+"""Fills a view until it is cancelled, or nothing more can come."""
+POLL_S: Final = 0.25
+LINES_AT_ONCE: Final = 500
+"""Between two looks at the keyboard, or at the clients of the page."""
+
+
+async def follow(view: View, paths: Iterable[str | Path], *, poll_s: float = POLL_S) -> None:
+    """Read journals into a view, and what is appended to them.
+
+    Raises:
+        FileNotFoundError: a path that is not there.
+        ValueError: there is no journal at all.
+    """
+    with Follower(paths) as follower:
+        while True:
+            lines = follower.look()
+            while some := list(islice(lines, LINES_AT_ONCE)):
+                for participant, line in some:
+                    note(view, participant, line)
+                await checkpoint()
+            await anyio.sleep(poll_s)
+
+
+async def join(view: View, open_channel: "Callable[[Path], ReliableChannel]") -> None:
+    """Open a channel that writes a journal into the given directory, and show what it writes.
+
+    Raises:
+        ReliableChannelError: the channel cannot be opened, or ended.
+    """
+    with TemporaryDirectory(prefix="reliable-channel-watch-") as folder:
+        async with open_channel(Path(folder)) as channel, anyio.create_task_group() as tasks:
+            tasks.start_soon(follow, view, [folder])
+            async for _ in channel.events():  # a reader, so that the channel's end ends the feed
+                pass
+            tasks.cancel_scope.cancel()

@@ -1,0 +1,392 @@
+"""What is known of a channel, as a view that can be asked about any time.
+
+Sans-I/O: inputs say what was seen and when, in order of time; nothing else changes the view. They
+come from journals (`reading.py`) or from the wire (`sniffing.py`). Names and ids are those of other
+participants: a face prints them as text only.
+"""
+
+from bisect import bisect_right, insort
+from collections import OrderedDict
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from .values import (
+    LAMPS,
+    MOST_DISPATCHES,
+    Dispatch,
+    Gap,
+    Lamp,
+    Lane,
+    Limits,
+    Message,
+    Rate,
+    Service,
+    Stage,
+    Standing,
+)
+
+WHOLE_CHANNEL: Final = ""
+"""In place of a node's address: what the participant says of all of its nodes together."""
+
+PLAUSIBLE_MS: Final = 60_000
+"""A clock that is further behind is not believed."""
+
+
+@dataclass(slots=True)
+class Reception:
+    """One message at one participant."""
+
+    arrived_ms: int | None = None
+    source: str = ""
+    """`live`, `store`, or `repair` where another participant sent it again."""
+    parked: bool = False
+    """It waited for others that it refers to."""
+    logged_ms: int | None = None
+
+
+class View:
+    """A channel as far as it was seen."""
+
+    def __init__(self, limits: Limits | None = None) -> None:
+        self.limits: Final = limits or Limits()
+        self.lanes: Final[list[Lane]] = []
+        self.messages: Final[OrderedDict[int, Message]] = OrderedDict()
+        """By number, in the order in which they were first seen."""
+        self.gaps: Final[OrderedDict[int, Gap]] = OrderedDict()
+        self.lamps: Final[dict[tuple[int, str], dict[Lamp, Service]]] = {}
+        """By lane and address of a node."""
+        self.channel_ids: Final[set[str]] = set()
+        self.first_ms: int | None = None
+        self.last_ms = 0
+        self.forgotten = 0
+        """Messages that went for newer ones, or of senders beyond the limit."""
+        self.changed_messages: Final[set[int]] = set()
+        """Numbers that a face has not drawn yet; it clears them."""
+        self.changed_gaps: Final[set[int]] = set()
+        self._next = self._next_gap = 0
+        self._by_id: Final[dict[str, Message]] = {}
+        self._lane_of: Final[dict[str, int]] = {}
+        self._joined: Final[list[int]] = []
+        self._open_gaps: Final[dict[tuple[int, str], Gap]] = {}
+        self._receptions: Final[OrderedDict[tuple[int, int], Reception]] = OrderedDict()
+        self._passed: Final[OrderedDict[bytes, None]] = OrderedDict()
+        self._traffic: Final[OrderedDict[int, list[int]]] = OrderedDict()
+
+    # Inputs
+
+    def opened(self, participant: str, at_ms: int, channel_id: str = "") -> None:
+        """A participant opened the channel, and its journal says so."""
+        lane = self._lane(participant, at_ms)
+        if lane is not None:
+            self.lanes[lane].has_journal = True
+        if len(self.channel_ids) < self.limits.nodes:
+            self.channel_ids.add(channel_id[: self.limits.name_characters])
+
+    def entered_log(
+        self,
+        participant: str,
+        message_id: str,
+        sender: str,
+        at_ms: int,
+        *,
+        lamport_timestamp: int | None = None,
+    ) -> None:
+        """A message entered a participant's log; the sender's own does when it is accepted."""
+        lane = self._lane(participant, at_ms)
+        message = self._message(message_id, sender, at_ms)
+        if lane is None or message is None:
+            return
+        if message.lamport_timestamp is None:
+            message.lamport_timestamp = lamport_timestamp
+        self._close_gap(lane, message_id, at_ms, is_lost=False)
+        if lane != message.lane:
+            self._reception(message, lane).logged_ms = at_ms
+            self._hold(message, lane, at_ms)
+
+    def went_out(self, participant: str, message_id: str, kind: str, at_ms: int) -> None:
+        """A participant's message went to the network, or somebody's through it as a repair."""
+        self._lane(participant, at_ms)
+        message = self._by_id.get(message_id)
+        if message is not None and len(message.dispatches) < MOST_DISPATCHES:
+            message.dispatches.append(Dispatch(at_ms, kind))
+            self.changed_messages.add(message.number)
+
+    def passed(
+        self,
+        message_id: str,
+        sender: str,
+        at_ms: int,
+        *,
+        references: Sequence[str],
+        has_content: bool,
+        lamport_timestamp: int | None,
+        size_bytes: int,
+        hint: bytes,
+        sent_ms: int,
+    ) -> None:
+        """A wire message was seen whole: what it refers to, its sender has.
+
+        `sent_ms` is by the sender's clock, which may be wrong, and is used where it is plausible.
+        """
+        lane = self._lane(sender, at_ms)
+        if lane is None:
+            self.forgotten += has_content
+            return
+        known = [found for each in references if (found := self._by_id.get(each)) is not None]
+        if has_content:
+            is_plausible = at_ms - PLAUSIBLE_MS <= sent_ms <= at_ms
+            message = self._message(message_id, sender, sent_ms if is_plausible else at_ms)
+            if message is not None and not message.is_whole:
+                message.is_whole = True
+                message.hint, message.size_bytes = hint, size_bytes
+                message.lamport_timestamp = lamport_timestamp
+                message.references = len(references)
+                self._follow(message, known)
+                self.changed_messages.add(message.number)
+        self._has_all(lane, known, at_ms)
+
+    def came_in(
+        self, participant: str, message_id: str, source: str, at_ms: int, *, parked: bool
+    ) -> None:
+        """A message arrived at a participant."""
+        lane = self._lane(participant, at_ms)
+        message = self._by_id.get(message_id)
+        if lane is None or message is None or lane == message.lane:
+            return
+        reception = self._reception(message, lane)
+        if reception.arrived_ms is None:
+            again = any(each.kind == "repair" for each in message.dispatches)
+            is_late = source == "live" and again and len(message.dispatches) > 1
+            reception.arrived_ms = at_ms
+            reception.source = "repair" if is_late else source
+            reception.parked = parked
+
+    def is_missing(
+        self,
+        participant: str,
+        message_id: str,
+        at_ms: int,
+        *,
+        sender: str | None,
+        hint: bytes | None,
+    ) -> None:
+        """A participant knows of a message by reference alone."""
+        lane = self._lane(participant, at_ms)
+        if lane is None or (lane, message_id) in self._open_gaps:
+            return
+        if len(self.gaps) >= self.limits.gaps:
+            _, old = self.gaps.popitem(last=False)
+            self._open_gaps.pop((old.lane, old.message_id), None)
+        name = None if sender is None else sender[: self.limits.name_characters]
+        gap = Gap(self._next_gap, lane, message_id, name, at_ms, hint)
+        self._next_gap += 1
+        self.gaps[gap.number] = self._open_gaps[lane, message_id] = gap
+        self.changed_gaps.add(gap.number)
+
+    def asked_others(self, participant: str, message_ids: Iterable[str], at_ms: int) -> None:
+        """A participant asked the others for messages that it misses."""
+        lane = self._lane(participant, at_ms)
+        for message_id in message_ids:
+            gap = self._open_gaps.get((-1 if lane is None else lane, message_id))
+            if gap is not None and len(gap.asked_ms) < MOST_DISPATCHES:
+                gap.asked_ms.append(at_ms)
+                self.changed_gaps.add(gap.number)
+
+    def was_lost(self, participant: str, message_id: str, at_ms: int) -> None:
+        """A participant declared a missing message lost."""
+        lane = self._lane(participant, at_ms)
+        if lane is not None:
+            self._close_gap(lane, message_id, at_ms, is_lost=True)
+
+    def was_acknowledged(
+        self, participant: str, message_id: str, at_ms: int, *, by: str, how: str
+    ) -> None:
+        """The sender learnt that another participant has its message."""
+        self._lane(participant, at_ms)
+        lane, message = self._lane(by, at_ms), self._by_id.get(message_id)
+        if message is None or lane is None:
+            return
+        if message.acknowledged_ms is None:
+            message.acknowledged_ms = at_ms
+            message.acknowledged_how = f"by the {how.replace('_', ' ')} of {self.lanes[lane].name}"
+        self._hold(message, lane, at_ms)
+
+    def has_failed(self, participant: str, message_id: str, at_ms: int, reason: str) -> None:
+        """The sender gave a message up."""
+        self._lane(participant, at_ms)
+        message = self._by_id.get(message_id)
+        if message is not None:
+            message.failed_ms, message.failure = at_ms, reason[: self.limits.name_characters]
+            self.changed_messages.add(message.number)
+
+    def lamp(
+        self, participant: str, node: str, lamp: Lamp, at_ms: int, *, is_on: bool, why: str = ""
+    ) -> None:
+        """A service of a node works, or does not."""
+        lane = self._lane(participant, at_ms)
+        if lane is None:
+            return
+        name, why = (text[: self.limits.name_characters] for text in (node, why))
+        if (lane, name) not in self.lamps:
+            if sum(each == lane for each, _ in self.lamps) >= self.limits.nodes:
+                return
+            self.lamps[lane, name] = {each: Service() for each in LAMPS}
+        changes = self.lamps[lane, name][lamp].changes
+        if (not changes or changes[-1][1:] != (is_on, why)) and len(changes) < self.limits.changes:
+            changes.append((at_ms, is_on, why))
+
+    def traffic(self, digest: bytes, size_bytes: int, content_bytes: int, at_ms: int) -> None:
+        """Bytes passed over the wire; the same ones, seen twice, count once."""
+        self._at(at_ms)
+        if digest in self._passed:
+            return
+        self._passed[digest] = None
+        if len(self._passed) > self.limits.messages:
+            self._passed.popitem(last=False)
+        second = self._traffic.setdefault(at_ms // 1000, [0, 0])
+        second[0] += size_bytes
+        second[1] += content_bytes
+        if len(self._traffic) > self.limits.seconds:
+            self._traffic.popitem(last=False)
+
+    def has_passed(self, digest: bytes) -> bool:
+        """Whether these bytes were counted already."""
+        return digest in self._passed
+
+    # Questions
+
+    def message(self, message_id: str) -> Message | None:
+        """The message of an id."""
+        return self._by_id.get(message_id)
+
+    def others_at(self, at_ms: int) -> int:
+        """How many participants were known, without a message's sender."""
+        return max(0, bisect_right(self._joined, at_ms) - 1)
+
+    def standing(self, message: Message, at_ms: int) -> Standing | None:
+        """How a message stood at a time; None where it was not there yet."""
+        if at_ms < message.at_ms:
+            return None
+        holders, others = message.held_at(at_ms), self.others_at(at_ms)
+        if message.failed_ms is not None and message.failed_ms <= at_ms:
+            stage = Stage.FAILED
+        elif holders:
+            stage = Stage.HELD_BY_ALL if holders >= others else Stage.HELD
+        else:
+            sent = message.sent_ms is not None and message.sent_ms <= at_ms
+            stage = Stage.SENT if sent else Stage.WAITING
+        return Standing(stage, holders, max(holders, others))
+
+    def holders(self, message: Message) -> tuple[list[str], list[str]]:
+        """Names of the others that are known to have a message, and of those that are not."""
+        has: list[str] = []
+        has_not: list[str] = []
+        for number, lane in enumerate(self.lanes):
+            if number != message.lane:
+                (has if message.holders >> number & 1 else has_not).append(lane.name)
+        return has, has_not
+
+    def receptions(self, message: Message) -> Iterator[tuple[int, Reception]]:
+        """What is known of a message at each lane."""
+        for lane in range(len(self.lanes)):
+            found = self._receptions.get((message.number, lane))
+            if found is not None:
+                yield lane, found
+
+    def gaps_of(self, message_id: str) -> list[Gap]:
+        """Where a message was missing."""
+        return [gap for gap in self.gaps.values() if gap.message_id == message_id]
+
+    def rate(self, at_ms: int, window_s: int = 10) -> Rate:
+        """What passed in the seconds before a time."""
+        total = useful = 0
+        for second in range(at_ms // 1000 - window_s + 1, at_ms // 1000 + 1):
+            here = self._traffic.get(second, (0, 0))
+            total, useful = total + here[0], useful + here[1]
+        return Rate(total / window_s, 1 - useful / total if total else None)
+
+    def overhead(self) -> float | None:
+        """The share of all bytes that was not content sent for the first time."""
+        total = sum(each[0] for each in self._traffic.values())
+        return 1 - sum(each[1] for each in self._traffic.values()) / total if total else None
+
+    def seconds(self) -> Iterator[tuple[int, int, int]]:
+        """Each second with traffic: since the epoch, bytes, and bytes of content."""
+        for second, (total, useful) in self._traffic.items():
+            yield second, total, useful
+
+    # Inside
+
+    def _at(self, at_ms: int) -> None:
+        self.first_ms = at_ms if self.first_ms is None else min(self.first_ms, at_ms)
+        self.last_ms = max(self.last_ms, at_ms)
+
+    def _lane(self, participant: str, at_ms: int) -> int | None:
+        self._at(at_ms)
+        lane = self._lane_of.get(participant)
+        if lane is None and len(self.lanes) < self.limits.participants:
+            lane = self._lane_of[participant] = len(self.lanes)
+            self.lanes.append(Lane(participant[: self.limits.name_characters], at_ms))
+            insort(self._joined, at_ms)
+        return lane
+
+    def _message(self, message_id: str, sender: str, at_ms: int) -> Message | None:
+        message = self._by_id.get(message_id)
+        if message is not None:
+            return message
+        lane = self._lane(sender, at_ms)
+        if lane is None:
+            return None
+        if len(self.messages) >= self.limits.messages:
+            _, old = self.messages.popitem(last=False)
+            del self._by_id[old.message_id]
+            self.forgotten += 1
+        message = Message(self._next, message_id, lane, at_ms)
+        self._next += 1
+        self.messages[message.number] = self._by_id[message_id] = message
+        self.lanes[lane].sent += 1
+        self.changed_messages.add(message.number)
+        return message
+
+    def _follow(self, message: Message, known: Sequence[Message]) -> None:
+        """Keep of its references those that no other of them refers to."""
+        covered = {parent for each in known for parent in each.parents}
+        heads = [each for each in known if each.number not in covered and each is not message]
+        heads = heads[-self.limits.parents :]
+        message.parents = tuple(each.number for each in heads)
+        for each in heads:
+            if len(each.children) < self.limits.children:
+                each.children.append(message.number)
+
+    def _has_all(self, lane: int, known: Iterable[Message], at_ms: int) -> None:
+        """Mark what a participant has: what it referred to, and what that refers to."""
+        waiting, steps = list(known), self.limits.steps
+        while waiting:
+            message = waiting.pop()
+            if self._hold(message, lane, at_ms) and steps:
+                for number in message.parents:
+                    parent = self.messages.get(number)
+                    if parent is not None:
+                        waiting.append(parent)
+                        steps -= 1
+
+    def _hold(self, message: Message, lane: int, at_ms: int) -> bool:
+        if not message.hold(lane, at_ms, len(self.lanes) - 1):
+            return False
+        self.changed_messages.add(message.number)
+        return True
+
+    def _close_gap(self, lane: int, message_id: str, at_ms: int, *, is_lost: bool) -> None:
+        gap = self._open_gaps.pop((lane, message_id), None)
+        if gap is not None:
+            gap.until_ms, gap.is_lost = at_ms, is_lost
+            self.changed_gaps.add(gap.number)
+
+    def _reception(self, message: Message, lane: int) -> Reception:
+        key = message.number, lane
+        if key not in self._receptions:
+            if len(self._receptions) >= self.limits.receptions:
+                self._receptions.popitem(last=False)
+            self._receptions[key] = Reception()
+        return self._receptions[key]

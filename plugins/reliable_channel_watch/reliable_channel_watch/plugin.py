@@ -1,0 +1,18 @@
+"""What the package adds to `reliable-channel`: the command `watch`."""
+
+from typing import TYPE_CHECKING, Final
+
+from reliable_channel.spi import hookimpl
+
+if TYPE_CHECKING:
+    import typer
+
+SUMMARY: Final = "Show a channel, live or from journals, in the terminal or as a web page."
+
+
+@hookimpl
+def register_commands(app: "typer.Typer") -> None:
+    """Add `watch`."""
+    from reliable_channel.spi import lazy_command
+
+    lazy_command(app, "watch", f"{__package__}.command", SUMMARY)

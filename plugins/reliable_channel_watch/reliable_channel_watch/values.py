@@ -1,0 +1,203 @@
+"""The parts of a view: participants, messages, gaps and lamps, each with the times it changed at.
+
+All times are milliseconds since the epoch, by the clock of the participant that noted them.
+"""
+
+from array import array
+from bisect import bisect_right
+from dataclasses import dataclass, field
+from enum import Enum
+from typing import Final, NamedTuple
+
+EXACT: Final = 8
+"""Up to so many holders of a message, each one's time is kept; beyond, one in `STEP` times as
+many."""
+STEP: Final = 1.5
+MOST_DISPATCHES: Final = 32
+"""Of one message: a message that is repaired without end has more."""
+
+
+class Stage(Enum):
+    """How far a message has come, by what the view knows."""
+
+    WAITING = "waiting"
+    """Accepted by its sender, and not yet on the wire."""
+    SENT = "sent"
+    HELD = "held"
+    """By some of the others."""
+    HELD_BY_ALL = "held by all"
+    FAILED = "failed"
+    """Its sender gave up, or its transport refused it; others may still get it."""
+
+
+class Standing(NamedTuple):
+    """A message at a time."""
+
+    stage: Stage
+    holders: int
+    """Other participants that are known to have it; in the past of a large group, at least so
+    many."""
+    others: int
+    """Participants known by then, without its sender."""
+
+
+class Dispatch(NamedTuple):
+    """A time that a message went over the wire."""
+
+    at_ms: int
+    kind: str
+    """Why: `content`, `retry` or `repair`; `seen` where the view knows only that it passed."""
+
+
+@dataclass(slots=True)
+class Lane:
+    """A participant."""
+
+    name: str
+    since_ms: int
+    has_journal: bool = False
+    sent: int = 0
+
+
+@dataclass(slots=True)
+class Message:
+    """A message with content."""
+
+    number: int
+    message_id: str
+    lane: int
+    at_ms: int
+    """When its sender accepted it, or it was first seen."""
+    lamport_timestamp: int | None = None
+    hint: bytes | None = None
+    """The message hash under which Store has it."""
+    size_bytes: int = 0
+    is_whole: bool = False
+    """Whether the message itself was seen, and not only its entry in a log."""
+    references: int = 0
+    parents: tuple[int, ...] = ()
+    """Numbers of the messages that it directly follows."""
+    children: list[int] = field(default_factory=list)
+    dispatches: list[Dispatch] = field(default_factory=list)
+    holders: int = 0
+    """A bit for each lane."""
+    count: int = 0
+    """Bits that are set."""
+    reached: "array[int]" = field(default_factory=lambda: array("q"))
+    """Times and numbers of holders, in turn."""
+    acknowledged_ms: int | None = None
+    acknowledged_how: str = ""
+    failed_ms: int | None = None
+    failure: str = ""
+
+    def hold(self, lane: int, at_ms: int, others: int) -> bool:
+        """Note that a participant has it; False where that is nothing new."""
+        if lane == self.lane or self.holders >> lane & 1:
+            return False
+        self.holders |= 1 << lane
+        self.count += 1
+        last = self.reached[-1] if self.reached else 0
+        if self.count <= EXACT or self.count >= last * STEP or self.count >= others:
+            # Clocks differ: what came later in the reading is not earlier here.
+            previous = self.reached[-2] if self.reached else self.at_ms
+            self.reached.extend((max(at_ms, previous), self.count))
+        return True
+
+    def held_at(self, at_ms: int) -> int:
+        """How many others are known to have had it."""
+        low, high = 0, len(self.reached) // 2
+        while low < high:
+            middle = (low + high) // 2
+            if self.reached[2 * middle] <= at_ms:
+                low = middle + 1
+            else:
+                high = middle
+        if low == len(self.reached) // 2:
+            return self.count
+        return self.reached[2 * low - 1] if low else 0
+
+    @property
+    def sent_ms(self) -> int | None:
+        """When it first went over the wire."""
+        return self.dispatches[0].at_ms if self.dispatches else None
+
+
+@dataclass(slots=True)
+class Gap:
+    """A message that a participant knows by reference alone."""
+
+    number: int
+    lane: int
+    message_id: str
+    sender_id: str | None
+    since_ms: int
+    hint: bytes | None = None
+    until_ms: int | None = None
+    is_lost: bool = False
+    asked_ms: list[int] = field(default_factory=list)
+    """When the participant asked the others for it."""
+
+    def asked(self, at_ms: int) -> str:
+        """Who is asked for it at that time, in words; names are those of participants."""
+        store = "Store, by its hint" if self.hint is not None else "Store, by time"
+        times = bisect_right(self.asked_ms, at_ms)
+        if not times:
+            return f"{store}; the others are not asked yet"
+        first = f", of whom {self.sender_id} answers first" if self.sender_id else ""
+        often = "once" if times == 1 else f"{times} times"
+        return f"{store}; all others, {often}{first}"
+
+
+class Lamp(Enum):
+    """One of a node's three services."""
+
+    SEND = "send"
+    RECEIVE = "receive"
+    STORE = "store"
+
+
+LAMPS: Final = tuple(Lamp)
+
+
+@dataclass(slots=True)
+class Service:
+    """Whether a service worked, over time."""
+
+    changes: list[tuple[int, bool, str]] = field(default_factory=list)
+    """When, whether it works since then, and why not."""
+
+    def at(self, at_ms: int) -> tuple[bool, str] | None:
+        """Whether it worked at that time, and why not; None where nothing was known yet."""
+        index = bisect_right(self.changes, at_ms, key=lambda change: change[0])
+        return self.changes[index - 1][1:] if index else None
+
+
+class Rate(NamedTuple):
+    """What passed over the wire."""
+
+    bytes_per_s: float
+    overhead: float | None
+    """The share that was not content sent for the first time, 0 to 1; None where nothing passed."""
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """What a view keeps; beyond, the oldest goes, and `View.forgotten` counts it."""
+
+    messages: int = 200_000
+    participants: int = 2_000
+    """Messages of further senders are counted and not drawn."""
+    gaps: int = 20_000
+    receptions: int = 500_000
+    """What is known of one message at one participant."""
+    seconds: int = 1_000_000
+    """Of traffic; twelve days."""
+    name_characters: int = 120
+    parents: int = 4
+    children: int = 16
+    steps: int = 256
+    """Back in the causal order, to mark what a participant has beyond its references."""
+    changes: int = 1_000
+    """Of one lamp."""
+    nodes: int = 64
+    """Of one participant."""

@@ -1,0 +1,145 @@
+"""A view of a channel: what stands at which time, and what is forgotten."""
+
+from collections.abc import Sequence
+
+import pytest
+
+from reliable_channel_watch.model import View
+from reliable_channel_watch.values import Lamp, Limits, Stage
+
+HASH = bytes(32)
+
+
+def passes(
+    view: View, name: str, sender: str, at_ms: int, after: Sequence[str] = (), **values: int
+) -> None:
+    view.passed(
+        name,
+        sender,
+        at_ms,
+        references=after,
+        has_content=True,
+        lamport_timestamp=at_ms,
+        size_bytes=100,
+        hint=HASH,
+        sent_ms=values.get("sent_ms", at_ms),
+    )
+
+
+def stage(view: View, name: str, at_ms: int) -> tuple[Stage, int, int] | None:
+    message = view.message(name)
+    assert message is not None
+    standing = view.standing(message, at_ms)
+    return None if standing is None else (standing.stage, standing.holders, standing.others)
+
+
+def test_a_message_is_seen_at_every_time_as_it_was_then() -> None:
+    view = View()
+    for at_ms, name in enumerate(("alice", "bob", "carol")):
+        view.opened(name, at_ms)
+    view.entered_log("alice", "m", "alice", 10)
+    passes(view, "m", "alice", 20)
+    view.went_out("alice", "m", "content", 20)
+    view.entered_log("bob", "m", "alice", 30)
+    passes(view, "reply", "carol", 40, after=["m"])
+    view.has_failed("alice", "m", 50, "no peer answers")
+    assert stage(view, "m", 9) is None
+    assert stage(view, "m", 10) == (Stage.WAITING, 0, 2)
+    assert stage(view, "m", 20) == (Stage.SENT, 0, 2)
+    assert stage(view, "m", 30) == (Stage.HELD, 1, 2)
+    assert stage(view, "m", 40) == (Stage.HELD_BY_ALL, 2, 2)
+    assert stage(view, "m", 50) == (Stage.FAILED, 2, 2)
+
+
+def test_a_participant_has_what_it_refers_to_and_what_that_follows() -> None:
+    view = View()
+    view.opened("carol", 0)
+    passes(view, "1", "alice", 1)
+    passes(view, "2", "bob", 2, after=["1"])
+    passes(view, "3", "alice", 3, after=["1", "2"])
+    passes(view, "4", "carol", 4, after=["3"])
+    first, third = view.message("1"), view.message("3")
+    assert first is not None and third is not None
+    assert view.holders(first) == (["carol", "bob"], [])
+    assert [view.messages[number].message_id for number in third.parents] == ["2"]
+    assert [view.messages[number].message_id for number in first.children] == ["2"]
+
+
+def test_the_times_of_many_holders_are_thinned_and_their_number_stays_right() -> None:
+    view = View()
+    view.opened("alice", 0)
+    view.entered_log("alice", "m", "alice", 0)
+    for number in range(300):
+        view.opened(f"peer {number}", 0)
+    for number in range(300):
+        view.entered_log(f"peer {number}", "m", "alice", 1_000 + number)
+    message = view.message("m")
+    assert message is not None and len(message.reached) < 2 * 24
+    assert stage(view, "m", 1_004) == (Stage.HELD, 5, 300)
+    seen = stage(view, "m", 1_149)
+    assert seen is not None and 100 < seen[1] <= 150  # at least so many
+    assert stage(view, "m", 1_299) == (Stage.HELD_BY_ALL, 300, 300)
+
+
+def test_a_clock_that_is_wrong_moves_no_message_far() -> None:
+    view = View()
+    passes(view, "late", "alice", 1_000_000, sent_ms=999_000)
+    passes(view, "ancient", "mallory", 1_000_000, sent_ms=0)
+    passes(view, "future", "mallory", 1_000_000, sent_ms=2**60)
+    assert [message.at_ms for message in view.messages.values()] == [999_000, 1_000_000, 1_000_000]
+
+
+def test_a_gap_lasts_until_the_message_comes_or_is_lost_and_says_who_is_asked() -> None:
+    view = View()
+    view.is_missing("bob", "m", 10, sender="alice", hint=HASH)
+    view.is_missing("bob", "n", 10, sender=None, hint=None)
+    first, second = view.gaps.values()
+    view.asked_others("bob", ["m", "unknown"], 20)
+    view.asked_others("bob", ["m"], 30)
+    assert first.asked(15) == "Store, by its hint; the others are not asked yet"
+    assert first.asked(25) == "Store, by its hint; all others, once, of whom alice answers first"
+    assert "2 times" in first.asked(30)
+    assert second.asked(30).startswith("Store, by time")
+    view.entered_log("bob", "m", "alice", 40)
+    view.was_lost("bob", "n", 50)
+    assert (first.until_ms, first.is_lost) == (40, False)
+    assert (second.until_ms, second.is_lost) == (50, True)
+
+
+def test_lamps_are_asked_about_any_time() -> None:
+    view = View()
+    view.lamp("alice", "", Lamp.SEND, 10, is_on=True)
+    view.lamp("alice", "", Lamp.SEND, 20, is_on=False, why="refused")
+    view.lamp("alice", "", Lamp.SEND, 25, is_on=False, why="refused")
+    service = view.lamps[0, ""][Lamp.SEND]
+    assert len(service.changes) == 2
+    assert [service.at(at_ms) for at_ms in (9, 10, 20)] == [None, (True, ""), (False, "refused")]
+
+
+def test_bytes_that_are_seen_twice_count_once() -> None:
+    view = View()
+    view.traffic(b"1", 900, 300, 1_000)
+    view.traffic(b"1", 900, 300, 1_100)
+    view.traffic(b"2", 100, 0, 2_000)
+    rate = view.rate(2_500, window_s=10)
+    assert rate.bytes_per_s == 100
+    assert rate.overhead == pytest.approx(0.7) == view.overhead()
+    assert view.rate(900_000) == (0, None)
+
+
+def test_a_flood_makes_the_view_forget_and_never_grow() -> None:
+    limits = Limits(messages=10, participants=3, gaps=4, receptions=5, nodes=2, seconds=3)
+    view = View(limits)
+    for number in range(50):
+        passes(view, f"m{number}", f"sender {number % 2}", number, after=[f"m{number - 1}"])
+        passes(view, f"x{number}", f"flood {number}" * 1_000, number)
+        view.entered_log("reader", f"m{number}", "sender 0", number)
+        view.is_missing("reader", f"lost {number}", number, sender=None, hint=None)
+        view.lamp("reader", f"node {number}", Lamp.SEND, number, is_on=True)
+        view.traffic(b"%d" % number, 1, 0, number * 1_000)
+    assert len(view.messages) == 10 and len(view.lanes) == 3 and len(view.gaps) == 4
+    assert len(view.lamps) == 2 and len(list(view.seconds())) == 3
+    assert max(len(lane.name) for lane in view.lanes) <= limits.name_characters
+    newest = view.message("m49")
+    assert newest is not None and len(list(view.receptions(newest))) == 1
+    assert view.forgotten > 40
