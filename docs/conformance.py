@@ -21,7 +21,7 @@ def _head() -> Iterator[str]:
     yield "# Conformance"
     yield ""
     yield f"Cases of the test suites of logos-delivery and js-waku: {len(table) - declined} are"
-    yield f"held by the tests named here, {declined} are declined and say why. In brackets: where"
+    yield f"shown by the tests named here, {declined} are declined and say why. In brackets: where"
     yield "ours differs on purpose. Made from `tests/conformance/rows.toml` and the `conformance`"
     yield "markers of the tests by `make docs`; a row without a test fails `make test`."
 

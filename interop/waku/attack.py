@@ -75,8 +75,8 @@ def _claim_all(stage: Stage, mallory: Container) -> None:
             if not stage.network.has_store:
                 stage.forgotten |= said  # js-waku sends them no more, and nobody else has them
             stage.notes.append(
-                f"{peer.name} took {believed} of 3 messages that nobody had for acknowledged, as "
-                "a filter of ones said so"
+                f"{peer.name} took {believed} of 3 made-up messages for acknowledged, because of a "
+                "filter of ones"
             )
         else:
             assert believed == 0, f"{peer.name} believes a filter of ones"

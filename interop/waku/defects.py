@@ -87,8 +87,8 @@ WRONG_HINT: Final = Defect(
 )
 POISONED: Final = Defect(
     "js-poisoned",
-    "any Lamport timestamp is taken over, so that one hostile message moves the clock for good, "
-    "and whoever bounds clocks refuses all that comes after",
+    "any Lamport timestamp is taken over, so that one hostile message moves the clock permanently, "
+    "and participants that bound clocks refuse all that comes after",
     "`MessageChannel` of @waku/sds",
     "poisoned_clock.mjs",
     lambda missed: missed.attacked_at is not None and missed.accepted_at > missed.attacked_at,
