@@ -5,10 +5,11 @@ once, and is short where they write in turns.
 """
 
 from collections import OrderedDict
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Final
 
 from .causal_history import CausalTail, history_entry
+from .changes import NO_RECORDER, Recorder, Row, Table
 from .ids import RecentIds
 from .log import MessageLog
 from .log_entry import LogEntry
@@ -21,6 +22,7 @@ REFERRED: Final = 10_000
 ASKED: Final = 20
 HEADS_OF_SYNC: Final = 8
 """A sync says little and often; with more heads each one names others."""
+HEADS: Final = Table("heads", (("message_id", "TEXT"),))
 
 
 class Heads(CausalTail):
@@ -32,12 +34,16 @@ class Heads(CausalTail):
         size: int,
         limit_bytes: int,
         encode: Callable[[HistoryEntry], bytes],
+        recorder: Recorder = NO_RECORDER,
     ) -> None:
         super().__init__(log, min(size, MAX_HEADS), limit_bytes, encode)
+        self._recorder = recorder
         self._heads: OrderedDict[str, None] = OrderedDict()
         """The most recent last."""
         self._referred = RecentIds(REFERRED)
         self._asked: OrderedDict[str, None] = OrderedDict()
+        self._encoded: list[str] = []
+        """What the last message refers to."""
         self._turn = 0
         self.is_long = False
         """Whether others need references to as many of the newest as are documented."""
@@ -54,14 +60,16 @@ class Heads(CausalTail):
         for message_id in message_ids:
             if message_id not in self._referred:
                 self._referred.add(message_id)
-            self._heads.pop(message_id, None)
+            if message_id in self._heads:
+                self._drop(message_id)
 
     def logged(self, message_id: str) -> None:
         """A message entered the log."""
         if message_id not in self._referred:
             self._heads[message_id] = None
+            self._recorder.put(HEADS, message_id)
             if len(self._heads) > self._size:
-                self._heads.popitem(last=False)
+                self._drop(next(iter(self._heads)))
 
     def ask_for(self, message_id: str) -> None:
         """Its sender waits for an acknowledgement of this message."""
@@ -71,11 +79,26 @@ class Heads(CausalTail):
 
     def encoded(self, *, is_sync: bool = False) -> bytes:
         """What the next message refers to, as the bytes of a causal history field."""
-        pieces = [self._encode(history_entry(each)) for each in self.entries(is_sync=is_sync)]
+        entries = self.entries(is_sync=is_sync)
+        pieces = [self._encode(history_entry(each)) for each in entries]
         size_bytes = sum(map(len, pieces))
         while size_bytes > self._limit_bytes:
             size_bytes -= len(pieces.pop(0))
+        self._encoded = [each.message_id for each in entries[len(entries) - len(pieces) :]]
         return b"".join(pieces)
+
+    def sent(self) -> None:
+        """The content message with the last `encoded` references is sent."""
+        self.referred(self._encoded)
+
+    def restore(self, rows: Sequence[Row], waits_for: Iterable[str]) -> None:
+        """Begin with the heads from before a restart; `waits_for` are messages that others refer to
+        and that are not in the log yet."""
+        heads = [self._log.get(str(message_id)) for (message_id,) in rows]
+        found = sorted(head.key for head in heads if head is not None)
+        self._heads = OrderedDict.fromkeys(message_id for _, message_id in found)
+        for message_id in waits_for:
+            self._referred.add(message_id)
 
     def entries(self, *, is_sync: bool) -> list[LogEntry]:
         """What the next message refers to, oldest first.
@@ -93,7 +116,8 @@ class Heads(CausalTail):
         for message_id in (*asked, *heads):
             if message_id not in chosen and (entry := self._log.get(message_id)) is not None:
                 chosen[message_id] = entry
-        entries = sorted(chosen.values(), key=lambda entry: entry.key)[-max(1, self._size) :]
-        if not is_sync:
-            self.referred([entry.message_id for entry in entries])
-        return entries
+        return sorted(chosen.values(), key=lambda entry: entry.key)[-max(1, self._size) :]
+
+    def _drop(self, message_id: str) -> None:
+        del self._heads[message_id]
+        self._recorder.delete(HEADS, message_id)

@@ -11,6 +11,7 @@ from .acknowledgements import PARTICIPANTS
 from .archive import LOG_BLOCKS
 from .changes import CHANNEL, LogKey, Row, Table, Tables, Value
 from .events import OutgoingKind
+from .heads import HEADS
 from .incoming import LOST, MISSING, PARKED, ParkedMessage
 from .joining import HISTORIC, PRESUMED
 from .log import EVICTED
@@ -29,6 +30,7 @@ from .wire import CodecError
 TABLES: Final[tuple[Table, ...]] = (
     CHANNEL,
     EVICTED,
+    HEADS,
     LOG_BLOCKS,
     LOG_SUMS,
     LOST,
@@ -82,6 +84,10 @@ def restore(
     state.incoming_buffer.restore_parked(
         _parked(rows(PARKED), listen_to), rows(UNSEEN), state.log.entries.__contains__
     )
+    if state.heads is not None:
+        buffer = state.incoming_buffer
+        referred = [i for parked in buffer.parked.values() for i in parked.message.causal_ids]
+        state.heads.restore(rows(HEADS), (*buffer.missing, *buffer.lost, *referred))
     if state.options.repair.repair_on_demand:
         # Whether the owner had decided on them by then is not known.
         for missing in state.incoming_buffer.missing.values():

@@ -174,6 +174,8 @@ class Sender:
         data = self._signed(state.profile.codec.assemble(message, history))
         if content is not None:
             self._check_length(content, data)
+            if state.heads is not None:
+                state.heads.sent()
         if requests:
             asked = tuple(entry.message_id for entry in requests)
             state.repair_requests.asked(asked, now_ms)

@@ -77,7 +77,7 @@ class ChannelState:
             options.max_message_bytes // 2,
             profile.codec.encode_causal_entry,
         )
-        self.heads = None if tuner is None else Heads(*history)
+        self.heads = None if tuner is None else Heads(*history, recorder)
         self.causal_tail = CausalTail(*history) if self.heads is None else self.heads
         self.bloom_filter = RollingBloomFilter(options.bloom, form=profile.bloom)
         self.participants = Participants(limits.participants, recorder)

@@ -2,15 +2,34 @@
 
 import pytest
 
-from reliable_channel.sds.heads import HEADS_OF_SYNC, Heads
+from reliable_channel.sds.changes import Recorder, Row, Value
+from reliable_channel.sds.heads import HEADS, HEADS_OF_SYNC, MAX_HEADS, Heads
 from reliable_channel.sds.log import MessageLog
 from reliable_channel.sds.log_entry import LogEntry
 
 
 class Group:
-    def __init__(self) -> None:
+    def __init__(self, limit_bytes: int = 75_000) -> None:
         self.log = MessageLog(1_000)
-        self.heads = Heads(self.log, 200, 75_000, lambda entry: entry.message_id.encode())
+        self.recorder = Recorder()
+        self.kept: dict[Value, Row] = {}
+        self._limit_bytes = limit_bytes
+        self._begin()
+
+    def _begin(self) -> None:
+        size, encode = 200, lambda entry: entry.message_id.encode()
+        self.heads = Heads(self.log, size, self._limit_bytes, encode, self.recorder)
+
+    def restart(self, *waits_for: int) -> None:
+        for (table, key), row in self.recorder.take().rows.items():
+            assert table is HEADS
+            if row is None:
+                self.kept.pop(key, None)
+            else:
+                self.kept[key] = row
+        self._begin()
+        waiting = [f"m{number:03}" for number in waits_for]
+        self.heads.restore(sorted(self.kept.values(), reverse=True), waiting)
 
     def deliver(self, number: int, *refers_to: int) -> None:
         message_id = f"m{number:03}"
@@ -19,7 +38,10 @@ class Group:
         self.heads.logged(message_id)
 
     def names(self, *, is_sync: bool = False) -> list[int]:
-        return [int(e.message_id[1:]) for e in self.heads.entries(is_sync=is_sync)]
+        ids = self.heads.encoded(is_sync=is_sync).decode()
+        if not is_sync:
+            self.heads.sent()
+        return [int(message_id) for message_id in ids.split("m")[1:]]
 
 
 def test_messages_in_turns_refer_to_the_newest_two() -> None:
@@ -82,3 +104,44 @@ def test_for_other_implementations_history_is_the_end_of_the_log() -> None:
         group.deliver(number, *range(max(0, number - 2), number))
     group.heads.is_long = True
     assert group.names() == list(range(10))
+
+
+def test_a_restart_forgets_no_head() -> None:
+    group = Group()
+    for number in range(10):
+        group.deliver(number)
+    group.deliver(10, 3, 4)
+    group.restart()
+    group.deliver(11, 5)
+    assert group.names() == [0, 1, 2, 6, 7, 8, 9, 10, 11]
+    group.restart()
+    assert group.names() == [10, 11]
+
+
+def test_after_a_restart_what_others_wait_for_is_no_head() -> None:
+    group = Group()
+    group.heads.heard(["m001"], is_content=True)
+    group.restart(1)
+    for number in (1, 5, 6):
+        group.deliver(number)
+    assert group.names() == [5, 6]
+
+
+def test_no_more_heads_are_kept_than_are_referred_to() -> None:
+    group = Group()
+    for number in range(MAX_HEADS + 50):
+        group.deliver(number)
+    group.restart()
+    assert len(group.kept) == MAX_HEADS
+    for number in range(300, 310):
+        group.deliver(number)
+    assert group.names() == [*range(60, MAX_HEADS + 50), *range(300, 310)]
+
+
+def test_what_is_not_sent_or_has_no_room_is_a_head_still() -> None:
+    group = Group(limit_bytes=5 * len("m000"))
+    for number in range(8):
+        group.deliver(number)
+    assert group.heads.encoded() == b"m003m004m005m006m007"  # and then it is too long to send
+    assert group.names() == [3, 4, 5, 6, 7]
+    assert group.names() == [0, 1, 2, 6, 7]

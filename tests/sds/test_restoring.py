@@ -11,6 +11,7 @@ from reliable_channel.sds import NIM, SPEC, Limits, RepairOptions, SdsProtocol, 
 from reliable_channel.sds.archive import BLOCK_ENTRIES
 from reliable_channel.sds.bloom import BloomParameters
 from reliable_channel.sds.changes import Recorder
+from reliable_channel.sds.errors import ContentTooLong
 from reliable_channel.sds.events import MessageReceived, OutgoingKind
 from reliable_channel.sds.ids import js_waku_id
 from reliable_channel.sds.log_root import LogSums
@@ -18,6 +19,7 @@ from reliable_channel.state import ArchiveOverlay, Identity, MemoryStateStore
 
 from .world import (
     CHANNEL,
+    CODEC,
     MINUTE,
     NOW_MS,
     SECOND,
@@ -228,6 +230,26 @@ def test_logs_are_compared_whole_after_a_restart() -> None:
             core = kept.begin()
         assert core.log.sums.start == 0
         assert core.log.sums.root(0, 10**10) == whole.root(0, 10**10)
+
+
+def test_heads_are_referred_to_after_a_restart_and_a_refused_message() -> None:
+    kept = Kept("alice", self_tuning=True, limits=Limits(log_window_entries=4))
+    core = kept.begin()
+    ids = [f"m{number:03}" for number in range(10)]
+    for message_id in ids:
+        core.receive(forge(message_id, lamport=NOW_MS), NOW_MS)
+    kept.write(core)
+    core = kept.begin()
+    with pytest.raises(ContentTooLong):
+        core.send(bytes(1_000_000), NOW_MS)
+    core.send(b"first", NOW_MS)
+    *_, first = core.outgoing()
+    assert set(CODEC.decode(first.data).causal_ids) == set(ids)
+    kept.write(core)
+    core = kept.begin()
+    core.send(b"second", NOW_MS)
+    *_, second = core.outgoing()
+    assert list(CODEC.decode(second.data).causal_ids) == ["m009", first.message_id]
 
 
 def test_a_state_without_sums_is_compared_from_what_is_in_memory_on() -> None:

@@ -107,7 +107,7 @@ class Watch(Observer[SdsProtocol]):
         self._referred: set[str] = set()
         """What the messages that were taken since the start refer to."""
         self._before: set[str] = set()
-        """What was known before: its referrers are not kept beyond a restart."""
+        """What was in an older state: the messages that refer to it may not be."""
         self._bundled: dict[tuple[str, bytes], Message] = {}
         """Messages of bundles that may yet be taken, by id and content."""
         self._planned: dict[str, int] = {}
@@ -144,7 +144,6 @@ class Watch(Observer[SdsProtocol]):
         self._clock_ms = clock_ms
         self._tails.clear()
         self._heads.clear()
-        self._before = set(self.window) | core.incoming_buffer.parked.keys()
         self._filter.inserted.extend(self.window)
         self._filter.inserted.extend(core.incoming_buffer.parked)
         self.check_log(core)
@@ -174,6 +173,7 @@ class Watch(Observer[SdsProtocol]):
         self._lost.update(core.incoming_buffer.lost)
         self._filter.inserted.clear()
         self._clock_ms = core.clock.value
+        self._before = set(self.window) | core.incoming_buffer.parked.keys()
         self._go_on(core)
 
     def repeated(self) -> None:
