@@ -1,10 +1,23 @@
 """`reliable-channel watch`: a channel, live or from journals, in the terminal or as a web page."""
 
+from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, Any, Final
 
+import anyio
 import typer
+
+from reliable_channel.cli.channel_flags import DEFAULT_NODE, ChannelArguments
+from reliable_channel.cli.console import say
+from reliable_channel.config import channel_settings, check_channel_name, from_text
+
+if TYPE_CHECKING:
+    from reliable_channel import ReliableChannel
+
+    from .feeds import Feed
+
+MINUTE_S: Final = 60
 
 
 def register(app: typer.Typer) -> None:
@@ -13,17 +26,145 @@ def register(app: typer.Typer) -> None:
 
 
 def watch(
-    paths: Annotated[list[Path], typer.Argument(help="Journals, or directories of them.")],
+    paths: Annotated[
+        list[Path] | None, typer.Argument(help="Journals, or directories of them.")
+    ] = None,
+    sniff: Annotated[
+        bool,
+        typer.Option("--sniff", help="Decode what passes on a content topic, without joining."),
+    ] = False,
+    node: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="URL", help=f"A node; repeat it for several. [default: {DEFAULT_NODE}]"
+        ),
+    ] = None,
+    channel_id: Annotated[
+        str | None, typer.Option("--channel-id", "--channel", metavar="ID", help="The channel.")
+    ] = None,
+    content_topic: Annotated[
+        str | None, typer.Option(metavar="TOPIC", help="Where it is not that of the channel.")
+    ] = None,
+    sender_id: Annotated[
+        str | None,
+        typer.Option(
+            "--sender-id", "--sender", metavar="ID", help="Join the channel under this name."
+        ),
+    ] = None,
+    history: Annotated[
+        int,
+        typer.Option(min=0, metavar="MINUTES", help="With --sniff: what Store has of so long."),
+    ] = 10,
+    web: Annotated[bool, typer.Option("--web", help="Serve a web page to this machine.")] = False,
+    port: Annotated[int, typer.Option(min=0, max=65535, help="Of the page; 0 for a free one.")] = 0,
+    config: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="A TOML file with a table [channel].")
+    ] = None,
+    option: Annotated[
+        list[str] | None,
+        typer.Option("-o", "--option", metavar="NAME=VALUE", help="Any option of a channel."),
+    ] = None,
 ) -> None:
     """Show a channel, live or from journals, in the terminal or as a web page.
 
-    What participants append to their journals is shown as it comes.
+    From journals, with what their participants append to them; live with --sniff, or with
+    --sender-id as one more participant. Payloads are never shown.
     """
-    from .feeds import follow
-    from .model import View
+    flags = {
+        "node": node,
+        "channel_id": channel_id,
+        "content_topic": content_topic,
+        "sender_id": sender_id,
+    }
+    feed = _feed(paths or (), sniff, history * MINUTE_S, flags, config, option or ())
+    if web:
+        from reliable_channel.program import run
+
+        run(_serve, feed, port)
+    else:
+        _show(feed)
+
+
+def _feed(
+    paths: Sequence[Path],
+    sniff: bool,
+    history_s: float,
+    flags: dict[str, Any],
+    config: Path | None,
+    options: Sequence[str],
+) -> "Feed":
+    """What fills the view; what is wrong with the arguments is raised here.
+
+    Raises:
+        ValueError: arguments that do not go together, or an unusable one.
+        OSError: a file cannot be read.
+    """
+    from .feeds import follow, join
     from .reading import Follower
+
+    given = {name: value for name, value in flags.items() if value}
+    if bool(paths) + sniff + ("sender_id" in given and not sniff) != 1:
+        raise ValueError("give one of: paths of journals, --sniff, or --sender-id to join")
+    if paths:
+        with Follower(paths) as follower:
+            follower.look()
+        return partial(follow, paths=paths)
+    given = channel_settings(config) | _options(options) | given
+    if sniff:
+        from .sniffing import Sniffer
+
+        if "network" not in given:
+            given.setdefault("node", [DEFAULT_NODE])
+        if "content_topic" not in given and "channel_id" not in given:
+            raise ValueError("--sniff needs --channel-id or --content-topic")
+        return Sniffer(given, history_s=history_s).listen
+
+    def channel(folder: Path) -> "ReliableChannel":
+        journal = folder / "watch.jsonl"
+        return ChannelArguments(given | {"journal": journal}).channel(wait_for_node=True)
+
+    return partial(join, open_channel=channel)
+
+
+def _options(texts: Sequence[str]) -> dict[str, Any]:
+    """What `-o` gives.
+
+    Raises:
+        ValueError: a name or a value is unusable.
+    """
+    found = {}
+    for text in texts:
+        name, equals, value = text.partition("=")
+        if not equals:
+            raise ValueError(f"`-o {text}` must be of the form NAME=VALUE")
+        name = name.strip().replace("-", "_")
+        check_channel_name(name, "-o")
+        found[name] = from_text(name, value, f"-o {name}")
+    return found
+
+
+async def _serve(feed: "Feed", port: int) -> None:
+    """Serve the page until a signal comes."""
+    from .model import View
+    from .web.server import WatchServer
+
+    view = View()
+    async with anyio.create_task_group() as tasks:
+        url = await tasks.start(WatchServer(view).run, port)
+        say(f"open {url}")
+        tasks.start_soon(feed, view)
+
+
+def _show(feed: "Feed") -> None:
+    """Show the view in the terminal.
+
+    Raises:
+        Exception: what ended the feed, once a person closed the view.
+    """
+    from .model import View
     from .terminal.app import WatchApp
 
-    with Follower(paths) as follower:
-        follower.look()  # what is wrong with the paths is an error, not a page
-    WatchApp(View(), partial(follow, paths=paths)).run()
+    app = WatchApp(View(), feed)
+    app.run()
+    if app.failure is not None:
+        raise app.failure

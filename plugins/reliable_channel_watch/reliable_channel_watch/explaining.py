@@ -20,6 +20,7 @@ _WORDS: Final = {
     "retry": "sent again: not acknowledged in time",
     "repair": "sent again: others asked for it",
     "seen": "passed on the wire",
+    "again": "passed again: a retry or a repair",
 }
 _CAME: Final = {
     "live": "it arrived",
@@ -69,7 +70,8 @@ class Explanation:
 
     def to_dict(self) -> dict[str, object]:
         """For JSON."""
-        return asdict(self)
+        delays = [delay._asdict() for delay in self.delays]
+        return asdict(self) | {"delays": delays}
 
 
 def explain(view: View, message: Message) -> Explanation:

@@ -1,10 +1,10 @@
 """Where a view gets its contents: journals that are followed, or a channel that is joined."""
 
-from collections.abc import Awaitable, Callable, Iterable
+from collections.abc import Callable, Coroutine, Iterable
 from itertools import islice
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import anyio
 from anyio.lowlevel import checkpoint
@@ -15,7 +15,7 @@ from .reading import Follower, note
 if TYPE_CHECKING:
     from reliable_channel import ReliableChannel
 
-Feed = Callable[[View], Awaitable[None]]
+Feed = Callable[[View], Coroutine[Any, Any, None]]
 """Fills a view until it is cancelled, or nothing more can come."""
 POLL_S: Final = 0.25
 LINES_AT_ONCE: Final = 500

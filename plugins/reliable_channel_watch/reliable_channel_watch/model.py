@@ -29,6 +29,8 @@ from .values import (
 WHOLE_CHANNEL: Final = ""
 """In place of a node's address: what the participant says of all of its nodes together."""
 
+ONLOOKER: Final = -1
+"""In place of a lane: this view itself, which is not a participant."""
 PLAUSIBLE_MS: Final = 60_000
 """A clock that is further behind is not believed."""
 
@@ -71,7 +73,7 @@ class View:
         self._open_gaps: Final[dict[tuple[int, str], Gap]] = {}
         self._receptions: Final[OrderedDict[tuple[int, int], Reception]] = OrderedDict()
         self._passed: Final[OrderedDict[bytes, None]] = OrderedDict()
-        self._traffic: Final[OrderedDict[int, list[int]]] = OrderedDict()
+        self._traffic: Final[OrderedDict[int, tuple[int, int]]] = OrderedDict()
 
     # Inputs
 
@@ -80,6 +82,10 @@ class View:
         lane = self._lane(participant, at_ms)
         if lane is not None:
             self.lanes[lane].has_journal = True
+        self.on_channel(channel_id)
+
+    def on_channel(self, channel_id: str) -> None:
+        """A channel was met."""
         if len(self.channel_ids) < self.limits.nodes:
             self.channel_ids.add(channel_id[: self.limits.name_characters])
 
@@ -133,6 +139,9 @@ class View:
         if lane is None:
             self.forgotten += has_content
             return
+        if self._open_gaps:
+            for each in references:
+                self._close_gap(lane, each, at_ms, is_lost=False)
         known = [found for each in references if (found := self._by_id.get(each)) is not None]
         if has_content:
             is_plausible = at_ms - PLAUSIBLE_MS <= sent_ms <= at_ms
@@ -221,10 +230,18 @@ class View:
             self.changed_messages.add(message.number)
 
     def lamp(
-        self, participant: str, node: str, lamp: Lamp, at_ms: int, *, is_on: bool, why: str = ""
+        self,
+        participant: str | None,
+        node: str,
+        lamp: Lamp,
+        at_ms: int,
+        *,
+        is_on: bool,
+        why: str = "",
     ) -> None:
-        """A service of a node works, or does not."""
-        lane = self._lane(participant, at_ms)
+        """A service of a participant's node works, or does not; None is who looks on."""
+        self._at(at_ms)
+        lane = ONLOOKER if participant is None else self._lane(participant, at_ms)
         if lane is None:
             return
         name, why = (text[: self.limits.name_characters] for text in (node, why))
@@ -244,9 +261,8 @@ class View:
         self._passed[digest] = None
         if len(self._passed) > self.limits.messages:
             self._passed.popitem(last=False)
-        second = self._traffic.setdefault(at_ms // 1000, [0, 0])
-        second[0] += size_bytes
-        second[1] += content_bytes
+        before = self._traffic.get(at_ms // 1000, (0, 0))
+        self._traffic[at_ms // 1000] = before[0] + size_bytes, before[1] + content_bytes
         if len(self._traffic) > self.limits.seconds:
             self._traffic.popitem(last=False)
 
@@ -259,6 +275,10 @@ class View:
     def message(self, message_id: str) -> Message | None:
         """The message of an id."""
         return self._by_id.get(message_id)
+
+    def name(self, lane: int) -> str:
+        """Whose lane, or whose lamps, they are."""
+        return "this view" if lane == ONLOOKER else self.lanes[lane].name
 
     def others_at(self, at_ms: int) -> int:
         """How many participants were known, without a message's sender."""
@@ -311,10 +331,14 @@ class View:
         total = sum(each[0] for each in self._traffic.values())
         return 1 - sum(each[1] for each in self._traffic.values()) / total if total else None
 
-    def seconds(self) -> Iterator[tuple[int, int, int]]:
-        """Each second with traffic: since the epoch, bytes, and bytes of content."""
-        for second, (total, useful) in self._traffic.items():
-            yield second, total, useful
+    def seconds(self, since: int = 0) -> Iterator[tuple[int, int, int]]:
+        """Seconds with traffic, newest first: since the epoch, bytes, and bytes of content."""
+        for second in reversed(self._traffic):
+            if second < since - PLAUSIBLE_MS // 1000:  # those before it are older, but for clocks
+                return
+            if second >= since:
+                total, useful = self._traffic[second]
+                yield second, total, useful
 
     # Inside
 

@@ -178,13 +178,13 @@ def lamps(view: View, at_ms: int) -> Text:
         states = [services[lamp].at(at_ms) for lamp in LAMPS]
         bad = sum(state is not None and not state[0] for state in states)
         row = Text(no_wrap=True)
-        where = printable_name(view.lanes[lane].name) + (f" at {printable(node)}" if node else "")
+        where = printable_name(view.name(lane)) + (f" at {printable(node)}" if node else "")
         row.append(cut(where, NAME_WIDTH * 2 - 1).ljust(NAME_WIDTH * 2 if node else NAME_WIDTH))
         for lamp, state in zip(LAMPS, states, strict=True):
             style = "grey50" if state is None else "green" if state[0] else "bold red"
             row.append("○ " if state is None else "● ", style).append(f"{lamp.value}  ", "dim")
         row.append("; ".join(printable(state[1]) for state in states if state and not state[0]))
-        rows.append((-bad, view.lanes[lane].name, row))
+        rows.append((-bad, view.name(lane), row))
     rows.sort(key=lambda each: each[:2])
     shown = [row for _, _, row in rows[:MOST_LAMPS]]
     if len(rows) > MOST_LAMPS:

@@ -1,0 +1,1 @@
+"""The view as a web page, served to this machine."""

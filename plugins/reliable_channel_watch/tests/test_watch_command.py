@@ -1,0 +1,77 @@
+"""`reliable-channel watch` as a person types it."""
+
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import anyio
+import httpx
+import pytest
+from watch_world import talk
+
+from pytest_reliable_channel.channels import Channels
+from reliable_channel_watch.command import _feed
+
+
+@contextmanager
+def running(*arguments: str) -> Iterator["subprocess.Popen[str]"]:
+    command = [sys.executable, "-m", "reliable_channel", "watch", *arguments]
+    environment = os.environ | {"RELIABLE_CHANNEL_PLUGINS": "watch"}
+    pipes: Any = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
+    with subprocess.Popen(command, env=environment, **pipes) as process:
+        try:
+            yield process
+        finally:
+            process.terminate()
+
+
+def test_the_page_of_journals_is_served_until_sigterm(
+    virtual_time: tuple[str, dict[str, Any]], tmp_path: Path
+) -> None:
+    async def record() -> None:
+        async with Channels() as channels:
+            await talk(channels, tmp_path)
+
+    backend, options = virtual_time
+    anyio.run(record, backend=backend, backend_options=options)
+    with running(str(tmp_path), "--web") as process:
+        assert process.stdout is not None
+        url = process.stdout.readline().removeprefix("open ").strip()
+        assert httpx.get(url).is_success
+        with httpx.stream("GET", f"{url}events") as response:
+            lines = response.iter_lines()
+            assert "alice" in next(line for line in lines if line.startswith("data: "))
+    assert process.returncode == 0
+
+
+@pytest.mark.parametrize(
+    ("arguments", "problem"),
+    [
+        ([], "give one of"),
+        (["--sniff"], "--sniff needs"),
+        (["nowhere", "--sniff"], "give one of"),
+        (["nowhere"], "nowhere is not there"),
+        (["--sniff", "--channel-id", "x", "-o", "oops"], "NAME=VALUE"),
+        (["--sniff", "--channel-id", "x", "-o", "clustre_id=1"], "cluster_id"),
+        (["--sniff", "--channel-id", "x", "--node", "gopher://x"], "gopher"),
+    ],
+)
+def test_a_mistake_is_one_line(arguments: list[str], problem: str) -> None:
+    with running(*arguments) as process:
+        _, errors = process.communicate()
+    assert process.returncode not in (0, 70) and problem in errors
+    assert "Traceback" not in errors
+
+
+def test_a_channel_is_joined_with_what_the_environment_gives(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("RELIABLE_CHANNEL_CLUSTER_ID", "16")
+    feed: Any = _feed((), False, 0, {"sender_id": "dora", "channel_id": "ops"}, None, ())
+    channel = feed.keywords["open_channel"](Path("folder"))
+    assert (channel.sender_id, channel.channel_id) == ("dora", "ops")
+    assert channel.options.cluster_id == 16
