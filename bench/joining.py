@@ -1,44 +1,62 @@
 """Joining a channel with a history: messages of others lie in Store, and a newcomer opens it.
 
-They are of 50 participants, of at most 1 kB, with ten references each, as channels with
-`causal_history_size=10` write them.
+They are of 50 participants. `SHORT` ones are of at most 1 kB, with ten references each, as channels
+with `causal_history_size=10` write them; `DEFAULT` ones are what a channel writes by default: 200
+references with hints and senders, and a bloom filter, 41 kB.
 """
 
 from __future__ import annotations
 
 import time
+from collections import deque
 from collections.abc import Iterator
+from dataclasses import dataclass
 from random import Random
 from typing import Final
 
 import anyio
 
-from reliable_channel import ReliableChannel
+from reliable_channel import ChannelOptions, ReliableChannel
 from reliable_channel.events import MessageReceived
+from reliable_channel.sds.bloom import BloomParameters, RollingBloomFilter
 from reliable_channel.sds.message import HistoryEntry, Message
 from reliable_channel.sds.wire import SpecCodec
 from waku import LightClient, WakuMessage
+from waku.hashing import message_hash
 from waku.topics import PubsubTopic, pubsub_topic_for
 
 HISTORY: Final = 10_000
-REFERENCES: Final = 10
 PARTICIPANTS: Final = 50
 AT_ONCE: Final = 8
 PATIENCE_S: Final = 600
 
 
-async def store_history(peer: str, channel_id: str, content_topic: str, count: int) -> None:
+@dataclass(frozen=True, slots=True)
+class Shape:
+    """What the messages of a channel carry beside their content."""
+
+    references: int
+    is_full: bool
+    """Hints and senders beside the ids, and a bloom filter."""
+
+
+SHORT: Final = Shape(10, is_full=False)
+DEFAULT: Final = Shape(ChannelOptions().causal_history_size, is_full=True)
+
+
+async def store_history(
+    peer: str, channel_id: str, content_topic: str, count: int, shape: Shape = SHORT
+) -> None:
     """Publish the messages of a channel, so that the peer's Store has them."""
     shard = pubsub_topic_for(content_topic)
-    payloads = history(channel_id, count)
+    messages = history(channel_id, content_topic, count, shape)
     async with (
         LightClient(peer, cluster_id=1, shards=[PubsubTopic.parse(shard).shard]) as client,
         anyio.create_task_group() as tasks,
     ):
 
         async def publish() -> None:
-            for payload in payloads:
-                message = WakuMessage(payload, content_topic, timestamp=time.time_ns())
+            for message in messages:
                 await client.light_push(message, shard)
 
         for _ in range(AT_ONCE):
@@ -62,21 +80,30 @@ async def join_cost(
             return time.perf_counter() - begun, time.process_time() - before
 
 
-def history(channel_id: str, count: int) -> Iterator[bytes]:
+def history(
+    channel_id: str, content_topic: str, count: int, shape: Shape = SHORT
+) -> Iterator[WakuMessage]:
     """The messages of a channel, in causal order."""
     random = Random(1)
-    ids = [random.randbytes(32).hex() for _ in range(count)]
-    codec = SpecCodec()
+    codec, shard = SpecCodec(), pubsub_topic_for(content_topic)
+    references: deque[HistoryEntry] = deque(maxlen=shape.references)
+    bloom = RollingBloomFilter(BloomParameters()) if shape.is_full else None
     for number in range(count):
-        references = ids[max(0, number - REFERENCES) : number]
+        message_id, sender_id = random.randbytes(32).hex(), f"participant-{number % PARTICIPANTS}"
         message = Message(
-            f"participant-{number % PARTICIPANTS}",
-            ids[number],
+            sender_id,
+            message_id,
             channel_id,
             1_700_000_000_000 + number,
-            tuple(map(HistoryEntry, references)),
-            None,
+            tuple(references),
+            None if bloom is None else bytes(bloom),
             (),
             random.randbytes(100),
         )
-        yield codec.encode(message)
+        wrapped = WakuMessage(codec.encode(message), content_topic, timestamp=time.time_ns())
+        yield wrapped
+        if bloom is None:
+            references.append(HistoryEntry(message_id))
+        else:
+            references.append(HistoryEntry(message_id, message_hash(shard, wrapped), sender_id))
+            bloom.insert(message_id)

@@ -32,7 +32,7 @@ from waku import LightClient, WakuMessage
 from waku.topics import PubsubTopic, pubsub_topic_for
 
 from . import beside_js
-from .joining import HISTORY, join_cost, store_history
+from .joining import DEFAULT, HISTORY, SHORT, Shape, join_cost, store_history
 from .machine import this_machine
 from .service_node import service_node, service_rate
 
@@ -125,9 +125,10 @@ async def measure(peer: str, count: int) -> dict[str, float]:
         for name, size in (("light_push_200_ms", SMALL), ("light_push_19k_ms", LARGE)):
             figures[name] = await middle(partial(push_cost, light, count, size))
     figures["pushed_ms"] = await middle(partial(pushed_cost, peer, count))
-    joined = [await join(peer) for _ in range(ROUNDS)]
-    figures["join_10k_s"] = median(wall for wall, _ in joined)
-    figures["join_10k_cpu_s"] = median(cpu for _, cpu in joined)
+    for prefix, shape in (("join_10k", SHORT), ("join_10k_default", DEFAULT)):
+        joined = [await join(peer, shape) for _ in range(ROUNDS)]
+        figures[f"{prefix}_s"] = median(wall for wall, _ in joined)
+        figures[f"{prefix}_cpu_s"] = median(cpu for _, cpu in joined)
     sides = {"": (peer, peer), "rest_": (rest_of(GATEWAYS[0]), rest_of(GATEWAYS[1]))}
     for prefix, pair in sides.items():
         print(f"{prefix or 'libp2p_'}…", file=sys.stderr, flush=True)
@@ -145,11 +146,11 @@ async def middle(once: Callable[[], Awaitable[float]]) -> float:
     return median([await once() for _ in range(ROUNDS)])
 
 
-async def join(peer: str) -> tuple[float, float]:
+async def join(peer: str, shape: Shape) -> tuple[float, float]:
     """Seconds, and CPU seconds, that a newcomer takes for a history of 10,000 messages in Store."""
     channel_id = f"bench-{time.time_ns()}"
     topic = f"/reliable-channel/1/{channel_id}/proto"
-    await store_history(peer, channel_id, topic, HISTORY)
+    await store_history(peer, channel_id, topic, HISTORY, shape)
     return await join_cost(peer, channel_id, topic, HISTORY)
 
 

@@ -13,23 +13,27 @@ The comments' T numbers are the list of traps in docs/libp2p.md.
 Needs the extra `[libp2p]`.
 """
 
-from .client import MAX_REDUNDANCY, LightClient
-from .events import (
-    ClientEvent,
-    MessageDropped,
-    PeerBehind,
-    PeerConnected,
-    PeerLost,
-    PeerPaused,
-    SearchFailed,
-    SubscriptionInterrupted,
-    SubscriptionRenewed,
-    SurroundingsChanged,
-    TooFewPeers,
-)
-from .protocols import Role
-from .relay import RelayLeaf
-from .subscriptions import Pushed
+from importlib import import_module
+from typing import TYPE_CHECKING, Any, Final
+
+if TYPE_CHECKING:
+    from .client import MAX_REDUNDANCY, LightClient
+    from .events import (
+        ClientEvent,
+        MessageDropped,
+        PeerBehind,
+        PeerConnected,
+        PeerLost,
+        PeerPaused,
+        SearchFailed,
+        SubscriptionInterrupted,
+        SubscriptionRenewed,
+        SurroundingsChanged,
+        TooFewPeers,
+    )
+    from .protocols import Role
+    from .relay import RelayLeaf
+    from .subscriptions import Pushed
 
 __all__ = [
     "MAX_REDUNDANCY",
@@ -49,3 +53,33 @@ __all__ = [
     "SurroundingsChanged",
     "TooFewPeers",
 ]
+
+_HOME_OF: Final = {
+    "ClientEvent": "events",
+    "LightClient": "client",
+    "MAX_REDUNDANCY": "client",
+    "MessageDropped": "events",
+    "PeerBehind": "events",
+    "PeerConnected": "events",
+    "PeerLost": "events",
+    "PeerPaused": "events",
+    "Pushed": "subscriptions",
+    "RelayLeaf": "relay",
+    "Role": "protocols",
+    "SearchFailed": "events",
+    "SubscriptionInterrupted": "events",
+    "SubscriptionRenewed": "events",
+    "SurroundingsChanged": "events",
+    "TooFewPeers": "events",
+}
+
+if not TYPE_CHECKING:
+
+    def __getattr__(name: str) -> Any:
+        """Load a name when it is used: a service node needs no client."""
+        if name not in _HOME_OF:
+            raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+        return getattr(import_module(f"waku.p2p.{_HOME_OF[name]}"), name)
+
+    def __dir__() -> list[str]:
+        return __all__

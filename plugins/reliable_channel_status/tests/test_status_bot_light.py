@@ -4,12 +4,13 @@ import logging
 import sys
 import time
 from collections.abc import AsyncIterator, Callable, Sequence
-from contextlib import asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
 from typing import Any
 
 import anyio
 import pytest
+from anyio.abc import TaskStatus
 from status_world import ALICE, BOB, CHAT_ID, COMMUNITY, GENERAL, TOPIC
 
 from reliable_channel.spi import MemoryStateStore
@@ -22,6 +23,7 @@ from reliable_channel_status.topics import DEFAULT_SHARD, NON_PROTECTED_SHARD
 from tests.waku.p2p.network import ServiceNetwork
 from waku import LightClient, StoreQuery
 from waku.errors import BadRequest, NodeUnreachable
+from waku.node import EmbeddedNode, Listen, NodeOptions
 
 pytestmark = pytest.mark.anyio
 
@@ -114,6 +116,64 @@ async def test_a_bot_answers_through_service_peers_alone() -> None:
         async with running(ping_bot(addresses), MemoryStateStore()):
             await user.says("!ping")
             await user.reads(messages, is_pong)
+
+
+@asynccontextmanager
+async def python_node(folder: Path, *, port: int = 0) -> AsyncIterator[EmbeddedNode]:
+    """Our own service node on Status' shards, with a Store and a key that outlive it."""
+    options = NodeOptions(
+        cluster_id=16,
+        num_shards=65,
+        shards=(32, 64),
+        static_sharding=True,
+        store_path=folder / "store.db",
+    )
+    listen = Listen((f"/ip4/127.0.0.1/tcp/{port}/ws",), identity=folder / "node.key")
+    async with EmbeddedNode(options, listen=listen) as node:
+        yield node
+
+
+async def test_a_bot_and_its_user_meet_at_the_python_service_node(tmp_path: Path) -> None:
+    """What is asked while the bot is away is answered from the node's Store, once."""
+    store = MemoryStateStore()
+    async with AsyncExitStack() as stack:
+        node = await stack.enter_async_context(python_node(tmp_path))
+        (address,) = node.libp2p_addresses
+        client = LightClient(address, cluster_id=16, shards=[32])
+        user = User(await stack.enter_async_context(client))
+        topics = [TOPIC.content_topic]
+        messages = await stack.enter_async_context(client.subscribe(SHARD, topics))
+        async with running(ping_bot([address]), store):
+            await user.says("!ping")
+            await user.reads(messages, is_pong)
+        await user.says("!ping")
+        async with running(ping_bot([address]), store):
+            await user.reads(messages, is_pong)
+            assert await user.finds(is_pong) == 2
+
+
+async def test_a_bot_outlives_a_restart_of_the_python_service_node(tmp_path: Path) -> None:
+    done = anyio.Event()
+
+    async def serve(address: str, *, task_status: TaskStatus[None]) -> None:
+        async with running(ping_bot([address]), MemoryStateStore()):
+            task_status.started()
+            await done.wait()
+
+    async with anyio.create_task_group() as tasks:
+        async with python_node(tmp_path) as node:
+            (address,) = node.libp2p_addresses
+            await tasks.start(serve, address)
+        async with python_node(tmp_path, port=int(address.split("/")[4])) as node:
+            assert node.libp2p_addresses == (address,)
+            async with LightClient(address, cluster_id=16, shards=[32]) as client:
+                user = User(client)
+                await user.says("!ping")
+                with anyio.fail_after(120):
+                    while not await user.finds(is_pong):  # noqa: ASYNC110
+                        await anyio.sleep(0.05)
+                assert await user.finds(is_pong) == 1
+            done.set()
 
 
 async def test_what_was_asked_while_it_was_away_is_answered_from_store() -> None:
