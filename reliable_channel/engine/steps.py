@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Final
 
-from ..events import Event, StateDegraded, StateRecovered
+from ..events import Event, MessageSent, SendProgress, StateDegraded, StateRecovered
 from ..sds.changes import Changes
 from ..sds.events import Outgoing, OutgoingKind, SyncSent
 from ..state.errors import StateError
@@ -21,9 +21,12 @@ from .requests import Accepted
 
 STEPS_WAITING: Final = 2_000
 """Steps that may wait for the disk before receiving waits for it, too."""
-LEISURE_MS: Final = 50
+LEISURE_MS: Final = 20
 """How long a step that nothing waits for, such as a confirmation, may wait for others to be written
-with. A crash in between is one before the step: the event is emitted again."""
+with. A crash in between is one before the step: the event is emitted again, or the message that was
+just published is published again, the same bytes."""
+PROGRESS: Final = (MessageSent, SendProgress)
+"""Events that may come after `LEISURE_MS`."""
 ENTRIES_AT_RISK: Final = 200_000
 """Log entries that are kept for a disk that may come back; the oldest are given up beyond."""
 
@@ -40,8 +43,11 @@ class Step:
 
     @property
     def is_awaited(self) -> bool:
-        """Whether anything waits for it to be written."""
-        return bool(self.events or self.outgoing or self.accepted)
+        """Whether anything waits for it to be written. That a message went out is no news that
+        anything follows from."""
+        if self.outgoing or self.accepted:
+            return True
+        return not all(isinstance(event, PROGRESS) for event in self.events)
 
 
 class UnwrittenSteps:

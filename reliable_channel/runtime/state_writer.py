@@ -2,11 +2,11 @@
 
 import threading
 from collections.abc import AsyncIterator, Callable
-from concurrent.futures import Future
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
+from functools import partial
 from queue import SimpleQueue
-from typing import TypeVar, TypeVarTuple, Unpack
+from typing import Any, Generic, TypeVar, TypeVarTuple, Unpack
 
 import anyio
 
@@ -26,7 +26,7 @@ class StoreThread:
 
     def __init__(self, store: StateStore) -> None:
         self._store = store
-        self._calls: SimpleQueue[Callable[[], None] | None] = SimpleQueue()
+        self._calls: SimpleQueue[_Work[Any] | None] = SimpleQueue()
         if store.blocking:
             # Not waited for at the end of the process: a channel that is open then has crashed.
             name = "reliable_channel.state"
@@ -36,22 +36,11 @@ class StoreThread:
         """Call in the thread; a caller that is cancelled waits until it is done."""
         if not self._store.blocking:
             return call(*arguments)
-        done, call_in_loop = Notifier(), _caller_into_loop()
-        outcome: Future[T] = Future()
-
-        def work() -> None:
-            try:
-                outcome.set_result(call(*arguments))
-            except BaseException as error:
-                outcome.set_exception(error)
-            with suppress(RuntimeError):  # the event loop is closed: nobody waits
-                call_in_loop(done.notify)
-
+        work = _Work(partial(call, *arguments))
         self._calls.put(work)
         with anyio.CancelScope(shield=True):
-            while not outcome.done():
-                await done.wait()
-        return outcome.result()
+            await work.done()
+        return work.outcome()
 
     def end(self) -> None:
         """Start no more calls."""
@@ -59,7 +48,38 @@ class StoreThread:
 
     def _serve(self) -> None:
         while (work := self._calls.get()) is not None:
-            work()
+            work.run()
+
+
+class _Work(Generic[T]):
+    """A call that a thread makes for a task."""
+
+    def __init__(self, call: Callable[[], T]) -> None:
+        self._call = call
+        self._call_in_loop = _caller_into_loop()
+        self._done = Notifier()
+        self._returned: list[T] = []
+        self._raised: BaseException | None = None
+
+    def run(self) -> None:
+        """Make the call, in the thread."""
+        try:
+            self._returned.append(self._call())
+        except BaseException as error:
+            self._raised = error
+        with suppress(RuntimeError):  # the event loop is closed: nobody waits
+            self._call_in_loop(self._done.notify)
+
+    async def done(self) -> None:
+        """Wait for the end of the call."""
+        while not self._returned and self._raised is None:
+            await self._done.wait()
+
+    def outcome(self) -> T:
+        """Return or raise what the call did."""
+        if self._raised is not None:
+            raise self._raised
+        return self._returned[0]
 
 
 @dataclass(frozen=True, slots=True)

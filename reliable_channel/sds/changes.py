@@ -21,17 +21,14 @@ LogRow = tuple[str, str, int, bytes, bytes | None]
 """Message id, sender id, Lamport timestamp, content and retrieval hint of a log entry."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class Table:
     """A small table, and what its columns hold: `TEXT`, `INTEGER`, `BLOB` or `ANY`, each of them
-    possibly nothing."""
+    possibly nothing. A constant of its module: no two have one name."""
 
     name: str
     columns: tuple[tuple[str, str], ...]
     """Names and types, the key first."""
-
-    def __hash__(self) -> int:
-        return hash(self.name)
 
 
 @dataclass(slots=True)

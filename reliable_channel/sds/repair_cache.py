@@ -29,6 +29,7 @@ class RepairCache:
         self._evicted = evicted
         # Not a dict: taking the first key of one is linear in the keys deleted before it.
         self._messages: OrderedDict[str, bytes] = OrderedDict()
+        self._recorded: set[str] = set()
         self._number = 0
         self.size_bytes = 0
 
@@ -46,6 +47,7 @@ class RepairCache:
         self.size_bytes += len(data)
         if durably:
             self._number += 1
+            self._recorded.add(message_id)
             self._recorder.put(REPAIR_CACHE, message_id, self._number, data)
         while self.size_bytes > self._limit_bytes:
             self.discard(next(iter(self._messages)))
@@ -54,7 +56,9 @@ class RepairCache:
     def discard(self, message_id: str) -> None:
         """Let go of a message."""
         self.size_bytes -= len(self._messages.pop(message_id, b""))
-        self._recorder.delete(REPAIR_CACHE, message_id)
+        if message_id in self._recorded:
+            self._recorded.remove(message_id)
+            self._recorder.delete(REPAIR_CACHE, message_id)
         self._evicted(message_id)
 
     def get(self, message_id: str) -> bytes | None:
@@ -66,5 +70,6 @@ class RepairCache:
         for message_id, number, data in sorted(rows, key=lambda row: int(row[1] or 0)):
             assert isinstance(message_id, str) and isinstance(number, int)
             assert isinstance(data, bytes)
+            self._recorded.add(message_id)
             self.add(message_id, data)
             self._number = number

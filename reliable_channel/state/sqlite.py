@@ -223,10 +223,12 @@ class SqliteStateStore:
                 "DELETE FROM log WHERE id_hash = ? AND message_id = ?",
                 [(id_hash(message_id), message_id) for message_id in changes.removed],
             )
-        connection.executemany(
-            f"INSERT INTO log ({ENTRY_COLUMNS}, id_hash, {CHECKSUM}) VALUES (?, ?, ?, ?, ?, ?, ?)",
-            [(*row, id_hash(row[0]), checksum("log", row)) for row in changes.entries.values()],
-        )
+        if changes.entries:
+            connection.executemany(
+                f"INSERT INTO log ({ENTRY_COLUMNS}, id_hash, {CHECKSUM}) "
+                "VALUES (?, ?, ?, ?, ?, ?, ?)",
+                [(*row, id_hash(row[0]), checksum("log", row)) for row in changes.entries.values()],
+            )
         for message_id, hint in changes.hints.items():
             self._write_hint(connection, message_id, hint)
         if changes.trimmed_below is not None:

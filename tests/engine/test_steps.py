@@ -5,9 +5,17 @@ from typing import Any
 import pytest
 
 from reliable_channel.engine.backoff import Backoff
+from reliable_channel.engine.logged import Logged
 from reliable_channel.engine.requests import Accepted
 from reliable_channel.engine.steps import Step, UnwrittenSteps
-from reliable_channel.events import SendingMessage, StateDegraded, StateRecovered, SyncSent
+from reliable_channel.events import (
+    Event,
+    MessageSent,
+    SendingMessage,
+    StateDegraded,
+    StateRecovered,
+    SyncSent,
+)
 from reliable_channel.sds.changes import CHANNEL, Changes
 from reliable_channel.sds.events import Outgoing, OutgoingKind
 from reliable_channel.state import ArchiveOverlay, StateCorrupt, StateUnavailable
@@ -72,9 +80,12 @@ def test_a_write_ends_the_steps_that_waited_when_it_began() -> None:
     assert (len(it), it.ended) == (1, 2)
 
 
-def test_a_confirmation_alone_has_time() -> None:
+@pytest.mark.parametrize(
+    "events", [[], [MessageSent("a", "a", bytes(32), ("a",))]], ids=["a confirmation", "sent"]
+)
+def test_what_nothing_follows_from_has_time(events: list[Event | Logged]) -> None:
     it = steps()
-    it.add(Step(changes("a"), [], []))
+    it.add(Step(changes("a"), events, []))
     awaited = [it.is_awaited]
     it.add(step("b"))
     awaited.append(it.is_awaited)

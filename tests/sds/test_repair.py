@@ -9,6 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from reliable_channel.sds import HistoryEntry, RepairOptions
+from reliable_channel.sds.changes import Recorder
 from reliable_channel.sds.events import RepairRequested, RepairRequestReceived
 from reliable_channel.sds.repair import (
     MAX_REST,
@@ -21,7 +22,7 @@ from reliable_channel.sds.repair import (
     t_req,
     t_resp,
 )
-from reliable_channel.sds.repair_cache import RepairCache
+from reliable_channel.sds.repair_cache import REPAIR_CACHE, RepairCache
 
 from .world import (
     MINUTE,
@@ -370,6 +371,16 @@ def test_the_cache_keeps_the_newest_bytes() -> None:
     cache.add("b", b"other")
     cache.add("huge", bytes(11))
     assert cache.get("b") == b"bbbb" and "huge" not in cache and "c" in cache
+
+
+def test_only_what_was_written_of_the_cache_is_deleted() -> None:
+    recorder = Recorder()
+    cache = RepairCache(8, recorder)
+    cache.restore([("kept", 1, b"1234")])
+    cache.add("own", b"1234", durably=True)
+    for name in ("others", "more", "most"):
+        cache.add(name, b"1234")
+    assert recorder.take().rows == {(REPAIR_CACHE, "kept"): None, (REPAIR_CACHE, "own"): None}
 
 
 # -- what a core makes of them ---------------------------------------------------------------------
