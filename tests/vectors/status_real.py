@@ -1,5 +1,5 @@
-"""What real Status clients sent: each message opens to the recorded author, id and bytes, or is a
-direct message of a ratchet and is named so."""
+"""What real Status clients sent: each message opens to the recorded author, id and bytes, those of
+a double ratchet under their recorded keys."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -20,7 +20,15 @@ from reliable_channel_status import (
     personal_discovery_topic,
     status_pb2,
 )
-from reliable_channel_status.direct import Correspondence, DirectPayload, group_of
+from reliable_channel_status.direct import (
+    Correspondence,
+    DirectPayload,
+    RatchetHeader,
+    group_of,
+    read_datasync,
+)
+from reliable_channel_status.direct.ratchet import decrypt_message, encrypt_message
+from reliable_channel_status.pipeline import read_again
 from waku import WakuMessage
 
 from .case import Result, first_difference, guarded
@@ -73,7 +81,7 @@ def _message(case: Any) -> str | None:
     if _is_direct(case) and not keys:
         name = outcome.reason.value if isinstance(outcome, Refused) else type(outcome).__name__
         wanted = RefusalReason.DIRECT_MESSAGE_NOT_SUPPORTED.value
-        return first_difference([("outcome", name, wanted)])
+        return first_difference([("without a session", name, wanted)]) or _ratcheted(case, topic)
     match outcome:
         case Received():
             return _read(outcome, case) or _acknowledged(outcome, heard, case)
@@ -81,6 +89,40 @@ def _message(case: Any) -> str | None:
             return _ignored(outcome, case["messages"][0])
         case Refused():
             return f"not read: {outcome}"
+
+
+def _ratcheted(case: Any, topic: Topic) -> str | None:
+    """A message of a session opens under its recorded key, and is encrypted to the same bytes."""
+    data = bytes.fromhex(case["envelope"]["payload_hex"])
+    (encrypted,) = status_pb2.ProtocolMessage.FromString(data).encrypted_message.values()
+    (entry,) = case["protocol"]["entries"]
+    head, key = encrypted.dr_header, bytes.fromhex(entry["message_key_hex"])
+    covered = RatchetHeader(head.key, head.n, head.pn).associated_data
+    plain = decrypt_message(key, encrypted.payload, covered)
+    datasync = read_datasync(plain)
+    body = plain if datasync is None else datasync.messages[0].body
+    ids = [] if datasync is None else [one.id.hex() for one in datasync.messages]
+    read = read_again(body, topic, is_private=True)
+    if not isinstance(read, Received):
+        return f"not read: {read}"
+    recorded = case["messages"][0]
+    raw = status_pb2.ApplicationMetadataMessage.FromString(bytes.fromhex(recorded["signed_hex"]))
+    again = encode_payload(read.payload)
+    return first_difference(
+        [
+            ("inner", plain.hex(), case["inner_hex"]),
+            ("encrypted again", encrypt_message(key, plain, covered), encrypted.payload),
+            ("datasync ids", ids, case.get("mvds", {}).get("messages", [])),
+            ("message_id", read.message_id, recorded["message_id"]),
+            ("author", read.signer.hex, recorded["author"]),
+            ("signed", body.hex(), recorded["signed_hex"]),
+            (
+                "written again",
+                _canonical(read.payload, again),
+                _canonical(read.payload, raw.payload),
+            ),
+        ]
+    )
 
 
 def _acknowledged(received: Received, heard: list[DirectPayload], case: Any) -> str | None:

@@ -2,12 +2,15 @@
 
 from dataclasses import dataclass, field
 from enum import Enum
-from typing import NewType
+from typing import TYPE_CHECKING, NewType
 
 from .enums import PayloadType
 from .keys import PublicKey
 from .payloads import Payload
 from .topics import Topic
+
+if TYPE_CHECKING:
+    from .direct.sessions import MessageKeyId
 
 MessageId = NewType("MessageId", str)
 """`0x` and 64 hexadecimal digits."""
@@ -134,6 +137,8 @@ class Received:
     is_ephemeral: bool
     datasync_id: bytes | None = None
     """The id by which the sender waits for an acknowledgement; None if it does not."""
+    ratchet_key: "MessageKeyId | None" = None
+    """The key of its ratchet session, to be deleted once it is handled."""
     is_direct: bool = False
     """Whether it came inside an encrypted message of 53/WAKU2-X3DH."""
 

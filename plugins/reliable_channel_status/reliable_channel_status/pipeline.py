@@ -219,7 +219,9 @@ class DirectLayer(Protocol):
     def public_key(self) -> PublicKey:
         """Their receiver."""
 
-    def open(self, data: bytes, sender: PublicKey | None) -> DirectPayload | Refused | None:
+    def open(
+        self, data: bytes, sender: PublicKey | None, timestamp_ms: int = 0
+    ) -> DirectPayload | Refused | None:
         """Open a `ProtocolMessage`; None if nothing in it is encrypted for devices."""
 
 
@@ -330,7 +332,9 @@ class Opener:
             yield from _refusals(outcome)
 
     def _read(self, plain: bytes, arrival: _Arrival) -> Iterator[Outcome]:
-        opened = None if self._direct is None else self._direct.open(plain, arrival.signer)
+        opened = None
+        if self._direct is not None:
+            opened = self._direct.open(plain, arrival.signer, arrival.timestamp_ms)
         if isinstance(opened, Refused):
             yield opened
         elif opened is None:
@@ -342,13 +346,14 @@ class Opener:
         assert self._direct is not None and arrival.signer is not None  # it was opened
         if self._on_direct is not None:
             self._on_direct(arrival.signer, opened)
+        yield from opened.refused
         arrival = replace(arrival, is_private=True, is_direct=True)
         for body, datasync_id in opened.bodies:
             outcome = _read(body, arrival)
             if isinstance(outcome, Received):
                 outcome = _meant_for(self._direct.public_key, outcome)
             if isinstance(outcome, Received):
-                outcome = replace(outcome, datasync_id=datasync_id)
+                outcome = replace(outcome, datasync_id=datasync_id, ratchet_key=opened.ratchet_key)
             yield outcome
 
     def _read_public(self, plain: bytes, arrival: _Arrival) -> Iterator[Outcome]:
@@ -417,9 +422,9 @@ class Opener:
         return None
 
 
-def read_again(data: bytes, topic: Topic) -> Outcome:
+def read_again(data: bytes, topic: Topic, *, is_private: bool = False) -> Outcome:
     """Read a signed payload that arrived on a topic before, such as from the log of a channel."""
-    return _read(data, _Arrival(topic, 0, None, False, False))
+    return _read(data, _Arrival(topic, 0, None, is_private, False))
 
 
 def _read(data: bytes, arrival: _Arrival) -> Outcome:

@@ -18,12 +18,14 @@ from reliable_channel_status import (
     PublicKey,
     Reaction,
     Received,
+    open_ecies,
     partitioned_topic,
     status_pb2,
     wrap,
 )
 from reliable_channel_status.bot import (
     BotMemory,
+    BotOptions,
     ContactChange,
     ContactRequest,
     Message,
@@ -39,7 +41,7 @@ from reliable_channel_status.bot.testkit import START_MS, key_of
 from reliable_channel_status.bot.virtual_time import VirtualTimeLoop
 from reliable_channel_status.direct import DataSyncPayload
 from reliable_channel_status.direct.datasync import MAX_SENDS
-from reliable_channel_status.pipeline import NS_PER_MS, Sealer
+from reliable_channel_status.pipeline import NS_PER_MS
 from reliable_channel_status.topics import CLUSTER_ID
 from waku import PubsubTopic, WakuClient, WakuMessage
 from waku.node import EmbeddedNode, NodeOptions
@@ -275,13 +277,6 @@ def test_changed_bytes_and_a_strange_device_are_refused() -> None:
         alice = kit.user("Alice").direct
         good = alice.correspondence.encrypt(wrapped("hi", kit.public_key), kit.public_key)
 
-        def publish(data: bytes) -> None:
-            topic = partitioned_topic(kit.public_key)
-            sealer = Sealer(key_of("Alice"))
-            now_ns = kit.now_ms() * NS_PER_MS
-            for one in sealer.seal_protocol(data, topic, now_ns, receiver=kit.public_key):
-                kit.publish(one)
-
         for change in ("payload", "key", "device", "ratchet"):
             raw = status_pb2.ProtocolMessage.FromString(good)
             encrypted = raw.encrypted_message["none"]
@@ -295,14 +290,14 @@ def test_changed_bytes_and_a_strange_device_are_refused() -> None:
             else:
                 raw.encrypted_message["another phone"].CopyFrom(encrypted)
                 del raw.encrypted_message["none"]
-            publish(raw.SerializeToString())
+            alice.publish_protocol(raw.SerializeToString())
         assert penpal.told == []
         assert refusals(kit) == {
             "bad_ciphertext": 2,
             "not_for_this_device": 1,
             "unknown_session": 1,
         }
-        publish(good)
+        alice.publish_protocol(good)
         assert penpal.told == ["hi"]
 
 
@@ -426,3 +421,102 @@ def test_two_bots_become_contacts_and_talk() -> None:
     ]
     assert [bot.watch.counts["delivered", ""] for bot in bots] == [2, 2]
     assert not any(bot.watch.counts["not_delivered", ""] for bot in bots)
+
+
+# -- with a double ratchet ------------------------------------------------------------------------
+
+
+def ratcheting() -> Penpal:
+    return Penpal(options=BotOptions(direct_encryption="ratchet"))
+
+
+def headers(message: WakuMessage, key: PrivateKey) -> set[str]:
+    """How a direct message to a user is encrypted."""
+    plain = open_ecies(message.payload, key).payload
+    raw = status_pb2.ProtocolMessage.FromString(plain)
+    return {
+        field.name
+        for one in raw.encrypted_message.values()
+        for field, _ in one.ListFields()
+        if field.name != "payload"
+    }
+
+
+def test_a_ratchet_begins_with_the_first_answer_and_outlives_a_kill() -> None:
+    penpal = ratcheting()
+    with StatusTestKit(penpal.bot) as kit:
+        alice = kit.direct("Alice", device="phone")
+        alice.says("one")
+        kit.wait()
+        to_alice = [one for one in kit.relayed if one.content_topic == ALICE_TOPIC]
+        assert headers(to_alice[0], key_of("Alice")) == {"x3dh_header", "dr_header"}
+        for text in ("two", "three"):
+            alice.says(text)
+            kit.wait()
+            kit.crash()
+            kit.start()
+        to_alice = [one for one in kit.relayed if one.content_topic == ALICE_TOPIC]
+        assert headers(to_alice[-1], key_of("Alice")) == {"dr_header"}
+        assert alice.texts == [f"you said {text}" for text in ("one", "two", "three")]
+        assert len(alice.delivered) == 3 and penpal.told == ["one", "two", "three"]
+        assert set(refusals(kit)) == {"repeated_key"}, "what Store had of before the restarts"
+        assert not kit.bot.watch.counts["sessions_renegotiated", ""]
+
+
+def test_users_with_several_devices_and_without_bundles_read_the_bot() -> None:
+    penpal = ratcheting()
+    with StatusTestKit(penpal.bot) as kit:
+        phone, tablet = (kit.direct("Alice", device=name) for name in ("phone", "tablet"))
+        old = kit.user("Carol").direct
+        phone.says("from the phone")
+        tablet.says("from the tablet")
+        assert tablet.texts == ["you said from the tablet"]
+        assert phone.texts == ["you said from the phone", "you said from the tablet"]
+        old.says("from Carol")
+        assert old.texts == ["you said from Carol"]
+
+
+def test_a_bot_with_an_old_state_begins_new_sessions_and_loses_nothing() -> None:
+    penpal = ratcheting()
+    with StatusTestKit(penpal.bot) as kit:
+        alice = kit.direct("Alice", device="phone")
+        alice.says("before")
+        kit.wait()
+        kit.stop()
+        kit.forget()  # no backup at all
+        kit.start()
+        alice.says("lost at first")
+        kit.wait()
+        assert kit.bot.watch.counts["sessions_renegotiated", ""] == 1
+        for _ in range(4):
+            kit.wait(31)
+            alice.repeat()
+        kit.wait()
+        assert penpal.told == ["before", "lost at first"]
+        assert alice.texts[-1] == "you said lost at first"
+        assert len(alice.delivered) == 2
+
+
+def test_a_million_messages_ahead_and_an_unknown_session_are_refused_by_name() -> None:
+    penpal = ratcheting()
+    with StatusTestKit(penpal.bot) as kit:
+        alice = kit.direct("Alice", device="phone")
+        alice.says("one")
+        kit.wait()
+        good = alice.correspondence.encrypt(wrapped("two", kit.public_key), kit.public_key)
+        for change in ("n", "session"):
+            raw = status_pb2.ProtocolMessage.FromString(good)
+            for one in raw.encrypted_message.values():
+                if change == "n":
+                    one.dr_header.n = 1_000_000
+                else:
+                    one.dr_header.id = bytes(33)
+            alice.publish_protocol(raw.SerializeToString())
+        assert refusals(kit) == {"too_many_skipped": 1, "unknown_session": 1}
+        alice.publish_protocol(good)
+        assert penpal.told == ["one", "two"]
+
+
+def test_an_unknown_encryption_is_refused() -> None:
+    with pytest.raises(ValueError, match="direct_encryption"):
+        BotOptions(direct_encryption="none")  # type: ignore[arg-type]

@@ -5,6 +5,7 @@ from typing import Final
 from ..target import Target
 from . import (
     client,
+    direct,
     discovery,
     gossip,
     libp2p,
@@ -22,7 +23,7 @@ from . import (
 
 MODULES: Final = (
     *(sds_codecs, sds_core, segments, client, node, texts, plugins),
-    *(svs, mvds, status, libp2p, gossip, discovery, waku_p2p),
+    *(svs, mvds, status, direct, libp2p, gossip, discovery, waku_p2p),
 )
 TARGETS: Final[dict[str, Target]] = {
     target.name: target
@@ -35,6 +36,7 @@ TARGETS: Final[dict[str, Target]] = {
         texts,
         plugins,
         svs,
+        direct,
         mvds,
         status,
         libp2p,

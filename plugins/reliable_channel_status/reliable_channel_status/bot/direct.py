@@ -1,10 +1,11 @@
 """Direct messages of a bot: encrypted, acknowledged, repeated; and the bot's contacts."""
 
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from enum import Enum
 from typing import Final
+from uuid import uuid4
 
 import anyio
 
@@ -15,6 +16,7 @@ from waku.errors import WakuError
 from ..chats import partitioned_topic
 from ..direct.correspondence import Correspondence, DirectPayload
 from ..direct.datasync import DataSync, DataSyncMessage, DataSyncPayload, Pending
+from ..direct.sessions import TABLES, Sessions
 from ..enums import ContentType
 from ..keys import PrivateKey, PublicKey
 from ..outcomes import MessageId, Received, SignedPayload
@@ -28,10 +30,13 @@ from ..pipeline import NS_PER_MS, Outgoing, Sealer
 from ..recent import Recent
 from .link import Link
 from .memory import BotMemory
+from .options import DirectEncryption
 from .watching import Watch
 
 CONTACTS: Final = 10_000
 """Contacts and requests that are remembered; then the oldest goes."""
+RENEGOTIATE_MS: Final = 60_000
+"""Between two new sessions with a user whose messages do not open."""
 MAIL_RETRY_S: Final = 5.0
 """After which acknowledgements are tried again that the node did not take."""
 
@@ -52,6 +57,10 @@ _CONTACTS: Final = Table(
     "direct_contacts",
     (("peer", "TEXT"), ("state", "TEXT"), ("clock", "INTEGER"), ("request_id", "TEXT")),
 )
+
+
+_SESSIONS: Final = {name: Table(name, (("name", "TEXT"), ("value", "BLOB"))) for name in TABLES}
+_DEVICE: Final = Table("direct_device", (("name", "TEXT"), ("value", "TEXT")))
 
 
 class ContactState(Enum):
@@ -146,6 +155,7 @@ class DirectDesk:
         watch: counts and logs what is delivered and what is not.
         now_ms: the time.
         on_acknowledged: called with the id of each acknowledged message.
+        encryption: `dh`, or `ratchet` with sessions in the memory.
     """
 
     def __init__(
@@ -156,8 +166,13 @@ class DirectDesk:
         watch: Watch,
         now_ms: Callable[[], int],
         on_acknowledged: Callable[[MessageId], None],
+        encryption: DirectEncryption = "dh",
     ) -> None:
-        self.correspondence = Correspondence(key)
+        sessions = None
+        if encryption == "ratchet":
+            sessions = Sessions(key, _installation_id(memory), _Kept(memory))
+        self.correspondence = Correspondence(key, sessions=sessions, now_ms=now_ms)
+        self._renegotiated: Recent[PublicKey, int] = Recent(CONTACTS)
         self.contacts = Contacts(memory)
         self._datasync = DataSync(key.public_key, map(_pending, memory.rows(_PENDING)))
         self._sealer = sealer
@@ -166,6 +181,7 @@ class DirectDesk:
         self._now_ms = now_ms
         self._on_acknowledged = on_acknowledged
         self._news = anyio.Event()
+        self._beginnings: list[PublicKey] = []
 
     def seal(self, signed: SignedPayload, peer: PublicKey) -> Outgoing:
         """The messages for a user; the caller writes the memory.
@@ -184,6 +200,10 @@ class DirectDesk:
 
     def heard(self, sender: PublicKey, payload: DirectPayload) -> None:
         """Apply acknowledgements."""
+        if payload.ratchet_key is not None and not payload.bodies:
+            self.correspondence.confirm(payload.ratchet_key)
+        for refused in payload.refused:
+            self._watch.count("refused", refused.reason.value)
         if payload.datasync is None:
             return
         delivered = self._datasync.receive(sender, payload.datasync)
@@ -197,7 +217,10 @@ class DirectDesk:
             self._news.set()
 
     def settled(self, received: Received) -> None:
-        """Acknowledge a message that cannot get lost any more."""
+        """Acknowledge a message that is handled, and delete its key."""
+        if received.ratchet_key is not None:
+            self.correspondence.confirm(received.ratchet_key)
+            self._memory.write()
         if received.datasync_id is not None:
             self._datasync.acknowledge(received.signer, received.datasync_id)
             self._news.set()
@@ -218,6 +241,19 @@ class DirectDesk:
             with anyio.move_on_after(wait_s):
                 await self._news.wait()
 
+    def looked(self) -> None:
+        """Take note that a batch of messages was opened: sessions may be lost."""
+        sessions = self.correspondence.sessions
+        if sessions is None:
+            return
+        now_ms = self._now_ms()
+        for peer in sessions.take_lost():
+            if now_ms - self._renegotiated.get(peer, -RENEGOTIATE_MS) >= RENEGOTIATE_MS:
+                self._renegotiated.renew(peer, now_ms)
+                self._beginnings.append(peer)
+                self._watch.count("sessions_renegotiated")
+                self._news.set()
+
     async def mail(self, link: Link, shard: str) -> None:
         """Publish what is due now.
 
@@ -230,10 +266,18 @@ class DirectDesk:
             self._keep(one)
         if again or given_up:
             self._memory.write()
+        beginnings, self._beginnings = self._beginnings, []
+        for peer in beginnings:  # an empty message, which begins a new session
+            await self._publish(b"", peer, link, shard)
         letters = [(one.peer, DataSyncPayload(messages=(one.message,))) for one in again]
         for peer, payload in (*letters, *self._datasync.take_acks()):
-            for message in self._sealed(payload.encode(), peer):
-                await link.publish(shard, message)
+            await self._publish(payload.encode(), peer, link, shard)
+
+    async def _publish(self, plain: bytes, peer: PublicKey, link: Link, shard: str) -> None:
+        messages = self._sealed(plain, peer)
+        self._memory.write()  # a ratchet must not use a key twice, after a crash neither
+        for message in messages:
+            await link.publish(shard, message)
 
     def _sealed(self, plain: bytes, peer: PublicKey) -> tuple[WakuMessage, ...]:
         protocol = self.correspondence.encrypt(plain, peer)
@@ -262,6 +306,32 @@ class DirectDesk:
             one.sends,
             one.due_ms,
         )
+
+
+class _Kept:
+    """Sessions in the bot's memory; the caller writes it."""
+
+    def __init__(self, memory: BotMemory) -> None:
+        self._memory = memory
+
+    def rows(self, table: str) -> Iterable[tuple[str, bytes]]:
+        return ((name, value) for name, value in self._memory.rows(_SESSIONS[table]))
+
+    def put(self, table: str, key: str, value: bytes) -> None:
+        self._memory.put(_SESSIONS[table], key, value)
+
+    def delete(self, table: str, key: str) -> None:
+        self._memory.erase(_SESSIONS[table], key)
+
+
+def _installation_id(memory: BotMemory) -> str:
+    """The name of the bot's device; a new one where nothing is remembered."""
+    for _, value in memory.rows(_DEVICE):
+        return str(value)
+    installation_id = str(uuid4())
+    memory.put(_DEVICE, "installation_id", installation_id)
+    memory.write()
+    return installation_id
 
 
 def _pending(row: tuple[object, ...]) -> Pending:

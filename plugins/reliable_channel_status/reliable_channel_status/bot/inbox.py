@@ -22,7 +22,7 @@ from .link import Fetched
 from .membership import Change
 from .session import Session
 
-_ORDINARY = (RefusalReason.REPEATED, RefusalReason.UNKNOWN_TOPIC)
+_ORDINARY = (RefusalReason.REPEATED, RefusalReason.REPEATED_KEY, RefusalReason.UNKNOWN_TOPIC)
 """What a healthy chat brings all the time."""
 
 
@@ -85,6 +85,8 @@ class Inbox:
             for sds in self._sds:
                 self.on_sds(sds, one.message_hash)
             self._sds.clear()
+        if self._session.direct is not None:
+            self._session.direct.looked()
         due_ms = self._opener.next_deadline_ms()
         if due_ms is not None and due_ms <= now_ms:
             for refused in self._opener.on_deadline(now_ms):

@@ -134,9 +134,13 @@ class KitDirect:
 
     def publish(self, plain: bytes, *, settle: bool = True) -> None:
         """Publish bytes, encrypted for the bot."""
-        bot = self._kit.public_key
-        protocol = self.correspondence.encrypt(plain, bot)
-        timestamp_ns = self._kit.now_ms() * NS_PER_MS
+        self.publish_protocol(
+            self.correspondence.encrypt(plain, self._kit.public_key), settle=settle
+        )
+
+    def publish_protocol(self, protocol: bytes, *, settle: bool = True) -> None:
+        """Publish an encoded `ProtocolMessage`, such as a changed one."""
+        bot, timestamp_ns = self._kit.public_key, self._kit.now_ms() * NS_PER_MS
         topic = partitioned_topic(bot)
         for message in self._sealer.seal_protocol(protocol, topic, timestamp_ns, receiver=bot):
             self._kit.publish(message, settle=settle)
@@ -151,7 +155,11 @@ class KitDirect:
         acks, self._acks = self._acks, []
         for one in acks if self.acknowledges else ():
             self.publish(one.encode(), settle=False)
-        return bool(acks)
+        sessions = self.correspondence.sessions
+        lost = sessions.take_lost() if sessions is not None else []
+        if lost:  # as clients do, an empty message that begins a session
+            self.publish(b"", settle=False)
+        return bool(acks or lost)
 
     def _heard(self, sender: PublicKey, payload: DirectPayload) -> None:
         if payload.datasync is None or sender != self._kit.public_key:

@@ -14,6 +14,7 @@ from .loops import LoopLimits
 from .texts import ENGLISH, BotTexts
 
 Reliability: TypeAlias = Literal["plain", "sds"]
+DirectEncryption: TypeAlias = Literal["dh", "ratchet"]
 
 FOR_USERS: Final = RateLimit(10, 10_000)
 """A command a second, without end."""
@@ -64,6 +65,10 @@ class BotOptions:
     """What the bot says of itself to users, such as how a command is used."""
     handler_timeout_ms: int = 30_000
     handlers_at_once: int = 32
+    direct_encryption: DirectEncryption = "dh"
+    """How direct messages are encrypted. `dh`: by one Diffie-Hellman, without forward secrecy.
+    `ratchet`: by X3DH and a double ratchet for users whose bundle is known; the bot publishes its
+    bundle with each direct message."""
     confirm_ms: int = 60_000
     """How often Store is asked whether it has what was said, and whether it has what did not come;
     what it lacks twice is published again. 0 never asks. Where no Store answers, nothing is
@@ -87,6 +92,10 @@ class BotOptions:
         checked_version(self.waku_version)
         if self.reliability not in get_args(Reliability):
             raise ValueError(f"reliability is {self.reliability!r}; it is 'plain' or 'sds'")
+        if self.direct_encryption not in get_args(DirectEncryption):
+            raise ValueError(
+                f"`direct_encryption` must be 'dh' or 'ratchet' (got {self.direct_encryption!r})"
+            )
         if self.journals is not None and self.reliability != "sds":
             raise ValueError("journals are of SDS channels; give reliability='sds' as well")
         if self.reliability == "sds" and self.derivation != "universal":

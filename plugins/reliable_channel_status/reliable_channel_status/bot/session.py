@@ -103,6 +103,7 @@ class Session:
                 watch,
                 self.now_ms,
                 lambda message_id: self._acknowledged.renew(message_id, None),
+                options.direct_encryption,
             )
         self._descriptions: dict[Community, tuple[int, frozenset[PublicKey]]] = {}
         self._names: Recent[PublicKey, str] = Recent(REMEMBERED_NAMES)

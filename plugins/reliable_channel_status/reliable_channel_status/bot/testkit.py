@@ -26,6 +26,7 @@ from waku.node import EmbeddedNode, NodeOptions
 from ..application import wrap
 from ..chats import Community
 from ..community_payloads import CommunityRequestToJoin
+from ..direct import Correspondence, MemorySessionStore, Sessions
 from ..enums import Access, Reaction
 from ..keys import PrivateKey, PublicKey
 from ..outcomes import MessageId, Received
@@ -120,7 +121,7 @@ class StatusTestKit:
         self._shard = str(bot.options.shard)
         self._shards = [str(one) for one in shards]
         self._owners: list[KitOwner] = []
-        self._directs: dict[PublicKey, KitDirect] = {}
+        self._directs: dict[tuple[PublicKey, str], KitDirect] = {}
         self._client = self._new_client()
         self._opener = Opener(bot.rooms.topics, on_sds=self._heard_sds)
         self._task: asyncio.Task[None] | None = None
@@ -223,12 +224,27 @@ class StatusTestKit:
         """A user in the chats; the same name is the same person."""
         return KitUser(self, name, key or key_of(name))
 
-    def direct(self, name: str, key: PrivateKey | None = None) -> KitDirect:
-        """A user's direct messages with the bot; the same name is the same person."""
+    def direct(
+        self,
+        name: str,
+        key: PrivateKey | None = None,
+        *,
+        device: str = "",
+    ) -> KitDirect:
+        """A user's direct messages with the bot, by one device; the same name is the same person.
+
+        Args:
+            name: of the user.
+            key: of the user; None for one that follows from the name.
+            device: its installation id: it publishes bundles and speaks the double ratchet. Empty
+                for a device without bundles.
+        """
         key = key or key_of(name)
-        if key.public_key not in self._directs:
-            self._directs[key.public_key] = KitDirect(self, name, key)
-        return self._directs[key.public_key]
+        if (key.public_key, device) not in self._directs:
+            sessions = Sessions(key, device, MemorySessionStore()) if device else None
+            layer = Correspondence(key, sessions=sessions, now_ms=self.now_ms)
+            self._directs[key.public_key, device] = KitDirect(self, name, key, layer)
+        return self._directs[key.public_key, device]
 
     def owner(
         self,

@@ -1,5 +1,13 @@
 """Direct messages: one to one and in private groups, encrypted for devices. No I/O, no clock."""
 
+from .bundles import (
+    Bundle,
+    SignedPreKey,
+    read_bundle,
+    secret_of_initiator,
+    secret_of_responder,
+    sign_bundle,
+)
 from .correspondence import Correspondence, DirectPayload
 from .datasync import (
     DataSync,
@@ -10,16 +18,32 @@ from .datasync import (
     read_datasync,
 )
 from .dh import decrypt_dh, encrypt_dh
+from .ratchet import Ratchet, RatchetError, RatchetHeader, RatchetState
+from .sessions import MemorySessionStore, MessageKeyId, Sessions, SessionStore
 
 __all__ = [
+    "Bundle",
     "Correspondence",
     "DataSync",
     "DataSyncMessage",
     "DataSyncPayload",
     "DirectPayload",
+    "MemorySessionStore",
+    "MessageKeyId",
     "Pending",
+    "Ratchet",
+    "RatchetError",
+    "RatchetHeader",
+    "RatchetState",
+    "SessionStore",
+    "Sessions",
+    "SignedPreKey",
     "decrypt_dh",
     "encrypt_dh",
     "group_of",
+    "read_bundle",
     "read_datasync",
+    "secret_of_initiator",
+    "secret_of_responder",
+    "sign_bundle",
 ]

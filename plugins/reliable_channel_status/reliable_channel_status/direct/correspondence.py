@@ -6,7 +6,7 @@ the signed payload. Sans-I/O: bytes in, bytes out.
 
 import os
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 from .. import status_pb2
@@ -16,7 +16,10 @@ from ..outcomes import RefusalReason, Refused
 from ..wire import parsed
 from .datasync import DataSyncMessage, DataSyncPayload, read_datasync
 from .dh import ANY_DEVICE, decrypt_dh, encrypt_dh
+from .sessions import MessageKeyId, Sessions
 
+MAX_BUNDLES: Final = 3
+"""Bundles of one message that are read; clients send one."""
 MAX_DEVICES: Final = 64
 """Devices in one message; status-go writes for three."""
 
@@ -28,6 +31,10 @@ class DirectPayload:
     bodies: tuple[tuple[bytes, bytes | None], ...]
     """Signed payloads, each with the id by which it is to be acknowledged."""
     datasync: DataSyncPayload | None = None
+    ratchet_key: MessageKeyId | None = None
+    """What opened it in a session; `Correspondence.confirm` deletes it."""
+    refused: tuple[Refused, ...] = ()
+    """Bundles that came with it and are not taken."""
 
 
 class Correspondence:
@@ -35,7 +42,9 @@ class Correspondence:
 
     Args:
         key: of the device's owner.
-        installation_id: names the device.
+        sessions: of the device, for forward secrecy; None publishes no bundle and reads no
+            ratchet.
+        now_ms: the time, for own bundles.
         random, new_key: give iv and ephemeral keys.
     """
 
@@ -43,31 +52,44 @@ class Correspondence:
         self,
         key: PrivateKey,
         *,
-        installation_id: str = "",
+        sessions: Sessions | None = None,
+        now_ms: Callable[[], int] = lambda: 0,
         random: Random = os.urandom,
         new_key: Callable[[], PrivateKey] = PrivateKey.generate,
     ) -> None:
         self._key = key
         self.public_key: Final = key.public_key
-        self.installation_id: Final = installation_id
+        self.sessions: Final = sessions
+        self.installation_id: Final = "" if sessions is None else sessions.installation_id
+        self._now_ms = now_ms
         self._random = random
         self._new_key = new_key
 
     def encrypt(self, plain: bytes, peer: PublicKey) -> bytes:
         """The `ProtocolMessage` that carries a payload to all devices of a user."""
-        ephemeral = self._new_key()
         message = status_pb2.ProtocolMessage(installation_id=self.installation_id)
+        if self.sessions is not None:
+            message.bundles.append(self.sessions.bundle(self._now_ms()).encode())
+            for device, encoded in self.sessions.encrypt(plain, peer).items():
+                message.encrypted_message[device].ParseFromString(encoded)
+            if message.encrypted_message:
+                return message.SerializeToString()
+        ephemeral = self._new_key()
         encrypted = message.encrypted_message[ANY_DEVICE]
         encrypted.dh_header.key = ephemeral.public_key.compressed
         encrypted.payload = encrypt_dh(plain, peer, ephemeral, random=self._random)
         return message.SerializeToString()
 
-    def open(self, data: bytes, sender: PublicKey | None) -> DirectPayload | Refused | None:
+    def open(
+        self, data: bytes, sender: PublicKey | None, timestamp_ms: int = 0
+    ) -> DirectPayload | Refused | None:
         """Open a `ProtocolMessage`; None if it holds nothing encrypted for devices.
 
         Args:
             data: its bytes.
             sender: the signer of the envelope.
+            timestamp_ms: of the Waku message. What is later than all that was read in a session and
+                does not open there shows that the session is lost.
         """
         message = status_pb2.ProtocolMessage()
         if not parsed(message, data) or not message.encrypted_message or message.public_message:
@@ -80,13 +102,37 @@ class Correspondence:
         if len(for_devices) > MAX_DEVICES:
             detail = f"for {len(for_devices)} devices; at most {MAX_DEVICES} are read"
             return Refused(RefusalReason.TOO_LARGE, detail, sender)
+        refused = self._learn(message, sender)
         device = self.installation_id if self.installation_id in for_devices else ANY_DEVICE
         if device not in for_devices:
+            if self.sessions is not None:
+                self.sessions.lost(sender)
             names = ", ".join(sorted(for_devices))[:150]
             detail = f"for the devices {names}"
             return Refused(RefusalReason.NOT_FOR_THIS_DEVICE, detail, sender)
-        plain = self._decrypt(for_devices[device], sender)
-        return plain if isinstance(plain, Refused) else _read(plain)
+        encrypted, key_id = for_devices[device], None
+        if encrypted.HasField("dr_header") and self.sessions is not None:
+            found = self.sessions.decrypt(encrypted, sender, message.installation_id, timestamp_ms)
+            if isinstance(found, Refused):
+                return found
+            plain, key_id = found
+        else:
+            decrypted = self._decrypt(encrypted, sender)
+            if isinstance(decrypted, Refused):
+                return decrypted
+            plain = decrypted
+        return replace(_read(plain), ratchet_key=key_id, refused=refused)
+
+    def confirm(self, key_id: MessageKeyId) -> None:
+        """Delete the key of a message that is handled."""
+        if self.sessions is not None:
+            self.sessions.confirm(key_id)
+
+    def _learn(self, message: status_pb2.ProtocolMessage, sender: PublicKey) -> tuple[Refused, ...]:
+        if self.sessions is None:
+            return ()
+        found = (self.sessions.learn(raw, sender) for raw in message.bundles[:MAX_BUNDLES])
+        return tuple(one for one in found if one is not None)
 
     def _decrypt(
         self, encrypted: status_pb2.EncryptedMessageProtocol, sender: PublicKey

@@ -1,0 +1,115 @@
+"""X3DH bundles and the secrets that they lead to (53/WAKU2-X3DH): secp256k1, no one-time keys.
+
+A bundle has one signed pre-key for each device of its owner, and the owner's signature.
+"""
+
+from dataclasses import dataclass, field
+from typing import Final
+
+from .. import status_pb2
+from ..keys import COMPRESSED_BYTES, PrivateKey, PublicKey, keccak256, recover
+
+MAX_DEVICES: Final = 16
+"""Devices of a bundle that are read; status-go keeps three."""
+MAX_ID_LENGTH: Final = 128
+OWN_VERSION: Final = 0
+"""`protocol_version` of own pre-keys. Clients agree on a further, "negotiated" topic with devices
+of version 1; those of version 0 they write to on the partitioned topic, where bots listen."""
+
+
+@dataclass(frozen=True, slots=True)
+class SignedPreKey:
+    """The pre-key of a device."""
+
+    public_key: PublicKey
+    version: int = 0
+    protocol_version: int = OWN_VERSION
+
+
+@dataclass(frozen=True, slots=True)
+class Bundle:
+    """The pre-keys of a user's devices."""
+
+    identity: PublicKey
+    devices: dict[str, SignedPreKey]
+    timestamp_ns: int
+    signature: bytes = field(default=b"", repr=False)
+
+    @property
+    def signed_bytes(self) -> bytes:
+        """What the owner signs: the devices in order of their ids, then the time."""
+        parts = [
+            device.encode() + key.public_key.compressed + str(key.version).encode()
+            for device, key in sorted(self.devices.items(), key=lambda item: item[0].encode())
+        ]
+        if self.timestamp_ns:
+            parts.append(str(self.timestamp_ns).encode())
+        return b"".join(parts)
+
+    def encode(self) -> status_pb2.Bundle:
+        """Write it."""
+        raw = status_pb2.Bundle(
+            identity=self.identity.compressed,
+            signature=self.signature,
+            timestamp=self.timestamp_ns,
+        )
+        for device, key in self.devices.items():
+            written = raw.signed_pre_keys[device]
+            written.signed_pre_key = key.public_key.compressed
+            written.version = key.version
+            written.protocol_version = key.protocol_version
+        return raw
+
+
+def sign_bundle(key: PrivateKey, devices: dict[str, SignedPreKey], timestamp_ns: int) -> Bundle:
+    """A bundle of the key's owner."""
+    unsigned = Bundle(key.public_key, devices, timestamp_ns)
+    return Bundle(key.public_key, devices, timestamp_ns, key.sign(unsigned.signed_bytes))
+
+
+def read_bundle(raw: status_pb2.Bundle) -> Bundle:
+    """Read a bundle and check its signature.
+
+    Raises:
+        ValueError: it is not a bundle, or its identity did not sign it.
+    """
+    if not 0 < len(raw.signed_pre_keys) <= MAX_DEVICES:
+        raise ValueError(f"{len(raw.signed_pre_keys)} devices; must be 1 to {MAX_DEVICES}")
+    if max(map(len, raw.signed_pre_keys)) > MAX_ID_LENGTH:
+        raise ValueError(f"the id of a device has more than {MAX_ID_LENGTH} characters")
+    devices = {
+        device: SignedPreKey(_compressed(key.signed_pre_key), key.version, key.protocol_version)
+        for device, key in raw.signed_pre_keys.items()
+    }
+    bundle = Bundle(_compressed(raw.identity), devices, raw.timestamp, raw.signature)
+    if recover(bundle.signed_bytes, bundle.signature) != bundle.identity:
+        raise ValueError(f"not signed by its identity {bundle.identity!r}")
+    return bundle
+
+
+def _compressed(data: bytes) -> PublicKey:
+    if len(data) != COMPRESSED_BYTES:
+        raise ValueError(f"a key has {len(data)} bytes, not {COMPRESSED_BYTES}")
+    return PublicKey(data)
+
+
+def secret_of_initiator(
+    identity: PrivateKey, ephemeral: PrivateKey, peer: PublicKey, pre_key: PublicKey
+) -> bytes:
+    """The secret of a session that begins with a message to a bundle: 32 bytes."""
+    return keccak256(
+        identity.shared_secret(pre_key)
+        + ephemeral.shared_secret(peer)
+        + ephemeral.shared_secret(pre_key)
+    )
+
+
+def secret_of_responder(
+    identity: PrivateKey, pre_key: PrivateKey, peer: PublicKey, ephemeral: PublicKey
+) -> bytes:
+    """The same secret, for the owner of the bundle."""
+    return keccak256(
+        pre_key.shared_secret(peer)
+        + identity.shared_secret(ephemeral)
+        + pre_key.shared_secret(ephemeral)
+    )

@@ -1,0 +1,227 @@
+"""The double ratchet of 53/WAKU2-X3DH: one session of two devices. No I/O, no clock.
+
+Signal's algorithm without header encryption, with the functions of status-go: HKDF-SHA-256 for the
+root chain, HMAC-SHA-256 for the others, AES-256-CTR and HMAC-SHA-256 for messages. The primitives
+are those of `cryptography`; the state machine was not reviewed by a cryptographer.
+"""
+
+import hmac
+from collections import OrderedDict
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from typing import Final
+
+from cryptography.hazmat.primitives.ciphers import Cipher
+from cryptography.hazmat.primitives.ciphers.algorithms import AES
+from cryptography.hazmat.primitives.ciphers.modes import CTR
+from cryptography.hazmat.primitives.hashes import SHA256
+from cryptography.hazmat.primitives.kdf.hkdf import HKDF
+
+from ..keys import PrivateKey, PublicKey
+
+MAX_SKIP: Final = 1_000
+"""Messages that may be missing in a chain (`MaxSkip` of status-go)."""
+MAX_KEYS: Final = 2_000
+"""Message keys of a session that are kept (`MaxMessageKeysPerSession`); then the oldest goes."""
+KEY_BYTES: Final = 32
+IV_BYTES: Final = 16
+MAC_BYTES: Final = 32
+_ROOT_INFO: Final = b"rsZUpEuXUqqwXBvSy3EcievAh4cMj6QL"
+_MESSAGE_INFO: Final = b"pcwSByyx2CRdryCffXJwy7xgVZWtW5Sh"
+
+
+class RatchetError(Exception):
+    """A message does not open under the session; the session is as before."""
+
+
+class TooManySkipped(RatchetError):
+    """So many messages are missing before it that their keys are not computed."""
+
+
+class KeyUsed(RatchetError):
+    """Its key was used and deleted, or made room for others."""
+
+
+class NotAuthentic(RatchetError):
+    """It was changed, or another session encrypted it."""
+
+
+@dataclass(frozen=True, slots=True)
+class RatchetHeader:
+    """What a message says about its key."""
+
+    key: bytes
+    """The sender's ratchet key, compressed: 33 bytes."""
+    n: int
+    """Number of the message in its chain."""
+    pn: int
+    """Length of the chain before."""
+
+    @property
+    def associated_data(self) -> bytes:
+        """What is authenticated beside the ciphertext."""
+        return self.n.to_bytes(4, "little") + self.pn.to_bytes(4, "little") + self.key
+
+
+def root_step(root: bytes, secret: bytes) -> tuple[bytes, bytes]:
+    """The next root key, and the key of a new chain."""
+    derived = HKDF(SHA256(), 3 * KEY_BYTES, salt=root, info=_ROOT_INFO).derive(secret)
+    return derived[:KEY_BYTES], derived[KEY_BYTES : 2 * KEY_BYTES]  # the rest is for header keys
+
+
+def chain_step(chain: bytes) -> tuple[bytes, bytes]:
+    """The next key of a chain, and a message key."""
+    return hmac.digest(chain, b"\x0f", "sha256"), hmac.digest(chain, b"\x10", "sha256")
+
+
+def encrypt_message(message_key: bytes, plain: bytes, associated_data: bytes) -> bytes:
+    """Encrypt under a message key, which must be used once: iv, ciphertext and MAC."""
+    cipher_key, mac_key, iv = _message_keys(message_key)
+    encryptor = Cipher(AES(cipher_key), CTR(iv)).encryptor()
+    body = iv + encryptor.update(plain) + encryptor.finalize()
+    return body + hmac.digest(mac_key, associated_data + body, "sha256")
+
+
+def decrypt_message(message_key: bytes, sealed: bytes, associated_data: bytes) -> bytes:
+    """Decrypt.
+
+    Raises:
+        NotAuthentic: another key encrypted it, or it was changed.
+    """
+    if len(sealed) < IV_BYTES + MAC_BYTES:
+        raise NotAuthentic(f"{len(sealed)} bytes are too few")
+    cipher_key, mac_key, _ = _message_keys(message_key)
+    body, mac = sealed[:-MAC_BYTES], sealed[-MAC_BYTES:]
+    if not hmac.compare_digest(hmac.digest(mac_key, associated_data + body, "sha256"), mac):
+        raise NotAuthentic("another key encrypted it, or it was changed")
+    decryptor = Cipher(AES(cipher_key), CTR(body[:IV_BYTES])).decryptor()
+    return decryptor.update(body[IV_BYTES:]) + decryptor.finalize()
+
+
+def _message_keys(message_key: bytes) -> tuple[bytes, bytes, bytes]:
+    hkdf = HKDF(SHA256(), 2 * KEY_BYTES + IV_BYTES, salt=bytes(KEY_BYTES), info=_MESSAGE_INFO)
+    derived = hkdf.derive(message_key)
+    return derived[:KEY_BYTES], derived[KEY_BYTES : 2 * KEY_BYTES], derived[2 * KEY_BYTES :]
+
+
+@dataclass(frozen=True, slots=True)
+class RatchetState:
+    """All of a session but its message keys, as it is stored."""
+
+    root: bytes = field(repr=False)
+    own: PrivateKey
+    peer: PublicKey | None
+    """The other's ratchet key; None before the first message to an own bundle."""
+    sending: bytes = field(repr=False)
+    receiving: bytes = field(repr=False)
+    sent: int = 0
+    received: int = 0
+    previous: int = 0
+    """Length of the sending chain before."""
+
+
+class Ratchet:
+    """One end of a session.
+
+    Args:
+        state: where it is.
+        keys: of messages that did not come, or were not confirmed: by ratchet key and number.
+        new_key: gives ratchet keys.
+    """
+
+    def __init__(
+        self,
+        state: RatchetState,
+        keys: OrderedDict[tuple[bytes, int], bytes] | None = None,
+        *,
+        new_key: Callable[[], PrivateKey] = PrivateKey.generate,
+    ) -> None:
+        self.state = state
+        self.keys = OrderedDict() if keys is None else keys
+        self._new_key = new_key
+
+    @classmethod
+    def initiator(
+        cls,
+        secret: bytes,
+        pre_key: PublicKey,
+        *,
+        new_key: Callable[[], PrivateKey] = PrivateKey.generate,
+    ) -> "Ratchet":
+        """The end that writes first, to a bundle."""
+        own = new_key()
+        root, chain = root_step(secret, own.shared_secret(pre_key))
+        return cls(RatchetState(root, own, pre_key, chain, secret), new_key=new_key)
+
+    @classmethod
+    def responder(
+        cls,
+        secret: bytes,
+        pre_key: PrivateKey,
+        *,
+        new_key: Callable[[], PrivateKey] = PrivateKey.generate,
+    ) -> "Ratchet":
+        """The end whose bundle was written to."""
+        return cls(RatchetState(secret, pre_key, None, secret, secret), new_key=new_key)
+
+    def encrypt(self, plain: bytes) -> tuple[RatchetHeader, bytes]:
+        """Encrypt the next message. Store the session before the message goes out."""
+        state = self.state
+        header = RatchetHeader(state.own.public_key.compressed, state.sent, state.previous)
+        chain, message_key = chain_step(state.sending)
+        self.state = replace(state, sending=chain, sent=state.sent + 1)
+        return header, encrypt_message(message_key, plain, header.associated_data)
+
+    def decrypt(self, header: RatchetHeader, sealed: bytes) -> bytes:
+        """Decrypt a message. Its key is kept until `confirm`, so that a message that was decrypted
+        and not handled before a crash can be read again.
+
+        Raises:
+            RatchetError: it does not open; nothing has changed.
+        """
+        if (kept := self.keys.get((header.key, header.n))) is not None:
+            return decrypt_message(kept, sealed, header.associated_data)
+        state, found = self.state, OrderedDict[tuple[bytes, int], bytes]()
+        current = None if state.peer is None else state.peer.compressed
+        if header.key != current:
+            if current is not None and header.pn > state.received:
+                state = _skip(state, current, header.pn, found)
+            state = self._turned(state, header.key)
+        if header.n < state.received:
+            raise KeyUsed(f"message {header.n} of a chain of which {state.received} were here")
+        state = _skip(state, header.key, header.n + 1, found)
+        plain = decrypt_message(found[header.key, header.n], sealed, header.associated_data)
+        self.state = state
+        self.keys |= found
+        while len(self.keys) > MAX_KEYS:
+            self.keys.popitem(last=False)
+        return plain
+
+    def confirm(self, key: bytes, n: int) -> None:
+        """Delete the key of a message that is handled: from now on nothing opens it."""
+        self.keys.pop((key, n), None)
+
+    def _turned(self, state: RatchetState, key: bytes) -> RatchetState:
+        """Both chains anew, from the other's new ratchet key."""
+        try:
+            peer = PublicKey(key)
+        except ValueError as error:
+            raise NotAuthentic(str(error)) from None
+        root, receiving = root_step(state.root, state.own.shared_secret(peer))
+        own = self._new_key()
+        root, sending = root_step(root, own.shared_secret(peer))
+        return RatchetState(root, own, peer, sending, receiving, previous=state.sent)
+
+
+def _skip(
+    state: RatchetState, key: bytes, until: int, found: OrderedDict[tuple[bytes, int], bytes]
+) -> RatchetState:
+    """Compute the message keys of the receiving chain up to a number."""
+    if until - state.received > MAX_SKIP + 1:
+        missing = until - state.received - 1
+        raise TooManySkipped(f"{missing} messages are missing before it; at most {MAX_SKIP} may")
+    chain, number = state.receiving, state.received
+    while number < until:
+        chain, found[key, number] = chain_step(chain)
+        number += 1
+    return replace(state, receiving=chain, received=number)
