@@ -2,15 +2,12 @@
 
 from dataclasses import dataclass, field
 from enum import Enum
-from typing import TYPE_CHECKING, NewType
+from typing import NewType
 
 from .enums import PayloadType
 from .keys import PublicKey
 from .payloads import Payload
 from .topics import Topic
-
-if TYPE_CHECKING:
-    from .direct.sessions import MessageKeyId
 
 MessageId = NewType("MessageId", str)
 """`0x` and 64 hexadecimal digits."""
@@ -123,6 +120,15 @@ class SignedPayload:
 
 
 @dataclass(frozen=True, slots=True)
+class MessageKeyId:
+    """Names the key that opened a message of a ratchet session."""
+
+    session_id: str
+    key: bytes
+    n: int
+
+
+@dataclass(frozen=True, slots=True)
 class Received:
     """A payload that arrived."""
 
@@ -137,7 +143,7 @@ class Received:
     is_ephemeral: bool
     datasync_id: bytes | None = None
     """The id by which the sender waits for an acknowledgement; None if it does not."""
-    ratchet_key: "MessageKeyId | None" = None
+    ratchet_key: MessageKeyId | None = None
     """The key of its ratchet session, to be deleted once it is handled."""
     is_direct: bool = False
     """Whether it came inside an encrypted message of 53/WAKU2-X3DH."""

@@ -1,5 +1,6 @@
 """Direct messages: one to one and in private groups, encrypted for devices. No I/O, no clock."""
 
+from ..outcomes import MessageKeyId
 from .bundles import (
     Bundle,
     SignedPreKey,
@@ -19,7 +20,7 @@ from .datasync import (
 )
 from .dh import decrypt_dh, encrypt_dh
 from .ratchet import Ratchet, RatchetError, RatchetHeader, RatchetState
-from .sessions import MemorySessionStore, MessageKeyId, Sessions, SessionStore
+from .sessions import MemorySessionStore, Sessions, SessionStore
 
 __all__ = [
     "Bundle",

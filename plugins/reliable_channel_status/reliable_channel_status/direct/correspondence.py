@@ -12,11 +12,11 @@ from typing import Final
 from .. import status_pb2
 from ..envelope import Random
 from ..keys import PrivateKey, PublicKey
-from ..outcomes import RefusalReason, Refused
+from ..outcomes import MessageKeyId, RefusalReason, Refused
 from ..wire import parsed
 from .datasync import DataSyncMessage, DataSyncPayload, read_datasync
 from .dh import ANY_DEVICE, decrypt_dh, encrypt_dh
-from .sessions import MessageKeyId, Sessions
+from .sessions import Sessions
 
 MAX_BUNDLES: Final = 3
 """Bundles of one message that are read; clients send one."""

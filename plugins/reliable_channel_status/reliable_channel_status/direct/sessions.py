@@ -13,7 +13,7 @@ from typing import Any, Final, Protocol
 
 from .. import status_pb2
 from ..keys import PrivateKey, PublicKey
-from ..outcomes import RefusalReason, Refused
+from ..outcomes import MessageKeyId, RefusalReason, Refused
 from .bundles import (
     MAX_ID_LENGTH,
     Bundle,
@@ -79,15 +79,6 @@ class MemorySessionStore:
     def delete(self, table: str, key: str) -> None:
         """Delete a row."""
         self.tables[table].pop(key, None)
-
-
-@dataclass(frozen=True, slots=True)
-class MessageKeyId:
-    """Which key opened a message."""
-
-    session_id: str
-    key: bytes
-    n: int
 
 
 @dataclass(slots=True)
