@@ -15,6 +15,7 @@ if TYPE_CHECKING:
         partitioned_topic,
         personal_discovery_topic,
     )
+    from .community_edits import CommunityProfile
     from .community_payloads import (
         ChatIdentity,
         CommunityAdminSettings,
@@ -27,10 +28,14 @@ if TYPE_CHECKING:
         CommunityRequestToJoin,
         CommunityRequestToJoinResponse,
         CommunityRequestToLeave,
+        CommunityTokenPermission,
         IdentityImage,
         RevealedAccount,
         Shard,
+        TokenCriteria,
     )
+    from .community_rules import why_closed, why_invalid, why_not_heard
+    from .control_node import ControlNode, JoinRefusal, NotControlNode, RefusedRequest, Request
     from .conversation import (
         Applied,
         Conversation,
@@ -51,6 +56,8 @@ if TYPE_CHECKING:
         Reaction,
         Role,
         StatusType,
+        TokenPermissionType,
+        TokenType,
     )
     from .envelope import (
         EnvelopeError,
@@ -62,6 +69,7 @@ if TYPE_CHECKING:
         seal_ecies,
         seal_symmetric,
     )
+    from .invite_links import InviteData, InviteLink
     from .key_file import KeyFileError, needs_passphrase, read_key, write_key
     from .keys import PrivateKey, PublicKey, SymmetricKey, keccak256, recover
     from .membership import ethereum_address, join_request, wallet_of, why_refused
@@ -121,6 +129,7 @@ else:
                 "partitioned_topic",
                 "personal_discovery_topic",
             ),
+            "community_edits": ("CommunityProfile",),
             "community_payloads": (
                 "ChatIdentity",
                 "CommunityAdminSettings",
@@ -133,9 +142,23 @@ else:
                 "CommunityRequestToJoin",
                 "CommunityRequestToJoinResponse",
                 "CommunityRequestToLeave",
+                "CommunityTokenPermission",
                 "IdentityImage",
                 "RevealedAccount",
                 "Shard",
+                "TokenCriteria",
+            ),
+            "community_rules": (
+                "why_closed",
+                "why_invalid",
+                "why_not_heard",
+            ),
+            "control_node": (
+                "ControlNode",
+                "JoinRefusal",
+                "NotControlNode",
+                "RefusedRequest",
+                "Request",
             ),
             "conversation": (
                 "Applied",
@@ -157,6 +180,8 @@ else:
                 "Reaction",
                 "Role",
                 "StatusType",
+                "TokenPermissionType",
+                "TokenType",
             ),
             "envelope": (
                 "EnvelopeError",
@@ -167,6 +192,10 @@ else:
                 "open_symmetric",
                 "seal_ecies",
                 "seal_symmetric",
+            ),
+            "invite_links": (
+                "InviteData",
+                "InviteLink",
             ),
             "key_file": (
                 "KeyFileError",
@@ -285,12 +314,15 @@ __all__ = [
     "CommunityDescription",
     "CommunityMember",
     "CommunityPermissions",
+    "CommunityProfile",
     "CommunityRequestToJoin",
     "CommunityRequestToJoinResponse",
     "CommunityRequestToLeave",
+    "CommunityTokenPermission",
     "ContactRequestPropagatedState",
     "ContactUpdate",
     "ContentType",
+    "ControlNode",
     "Conversation",
     "ConversationLimits",
     "DeleteMessage",
@@ -302,6 +334,9 @@ __all__ = [
     "Ignored",
     "ImageFormat",
     "ImageMessage",
+    "InviteData",
+    "InviteLink",
+    "JoinRefusal",
     "KeyFileError",
     "LinkType",
     "MalformedEnvelope",
@@ -309,6 +344,7 @@ __all__ = [
     "MessageId",
     "MessageState",
     "MessageType",
+    "NotControlNode",
     "NotForThisKey",
     "Opened",
     "Opener",
@@ -324,6 +360,8 @@ __all__ = [
     "Received",
     "RefusalReason",
     "Refused",
+    "RefusedRequest",
+    "Request",
     "RetractContactRequest",
     "RevealedAccount",
     "Role",
@@ -336,6 +374,9 @@ __all__ = [
     "StatusUpdate",
     "StickerMessage",
     "SymmetricKey",
+    "TokenCriteria",
+    "TokenPermissionType",
+    "TokenType",
     "Topic",
     "UnfurledLink",
     "Waiting",
@@ -372,6 +413,9 @@ __all__ = [
     "topic_bytes",
     "unwrap",
     "wallet_of",
+    "why_closed",
+    "why_invalid",
+    "why_not_heard",
     "why_refused",
     "wrap",
     "write_key",

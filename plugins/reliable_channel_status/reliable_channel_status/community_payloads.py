@@ -1,13 +1,16 @@
 """The payloads of communities, field by field as in status-go's protobuf.
 
 Members are keyed by their uncompressed public key (`PublicKey.hex`), channels by their uuid. Of
-token permissions and members' lists of encrypted channels nothing is read.
+tokens' metadata and members' lists of encrypted channels nothing is read.
 """
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from .enums import Access, ChannelRole, ImageFormat, Role
+from .enums import Access, ChannelRole, ImageFormat, Role, TokenPermissionType, TokenType
+
+_AMOUNT_DIGITS = 80
+"""Of what others write is shown."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -99,6 +102,47 @@ class CommunityBanInfo:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class TokenCriteria:
+    """Tokens of which a user must own an amount."""
+
+    contract_addresses: Mapping[int, str] = field(default_factory=dict)
+    """By chain."""
+    type: TokenType = TokenType.UNKNOWN_TOKEN_TYPE
+    symbol: str = ""
+    name: str = ""
+    amount: str = ""
+    """Deprecated: `amount_in_wei` replaced it."""
+    token_ids: tuple[int, ...] = ()
+    ens_pattern: str = ""
+    decimals: int = 0
+    amount_in_wei: str = ""
+
+    def __str__(self) -> str:
+        if self.type is TokenType.ENS:
+            return f"the ENS name {self.ens_pattern or '*'}"
+        amount = self.amount
+        if not amount and self.amount_in_wei.isascii() and self.amount_in_wei.isdigit():
+            amount = _decimal(self.amount_in_wei[:_AMOUNT_DIGITS], min(self.decimals, 36))
+        return f"{amount[:_AMOUNT_DIGITS] or '?'} {(self.symbol or self.name or 'tokens')[:40]}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CommunityTokenPermission:
+    """What owners of some tokens may do; of the criteria all must be met."""
+
+    id: str = ""
+    type: TokenPermissionType = TokenPermissionType.UNKNOWN_TOKEN_PERMISSION
+    token_criteria: tuple[TokenCriteria, ...] = ()
+    chat_ids: tuple[str, ...] = ()
+    """The channels that it opens, of those permissions that concern channels."""
+    is_private: bool = False
+
+    def __str__(self) -> str:
+        wanted = " and ".join(str(criteria) for criteria in self.token_criteria[:5])
+        return f"{self.type.name} ({wanted or 'no criteria'})"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class CommunityDescription:
     """A community as its owner describes it; the description with the highest clock counts."""
 
@@ -117,6 +161,8 @@ class CommunityDescription:
     encrypted: bool = False
     """Deprecated: in `private_data` is what only members with a key may read."""
     tags: tuple[str, ...] = ()
+    token_permissions: Mapping[str, CommunityTokenPermission] = field(default_factory=dict)
+    """By id; what has none is for all."""
     active_members_count: int = 0
     id: str = ""
     banned_members: Mapping[str, CommunityBanInfo] = field(default_factory=dict)
@@ -172,3 +218,10 @@ class CommunityRequestToLeave:
 
     clock: int
     community_id: bytes
+
+
+def _decimal(digits: str, decimals: int) -> str:
+    """A number of smallest units as people write it: 1500 of 3 decimals is 1.5."""
+    whole, part = digits[:-decimals] if decimals else digits, digits[-decimals:] if decimals else ""
+    part = part.rjust(decimals, "0").rstrip("0")
+    return f"{whole.lstrip('0') or '0'}{'.' if part else ''}{part}"

@@ -130,6 +130,32 @@ class Access(OpenEnum):
     MANUAL_ACCEPT = 3
 
 
+class TokenType(OpenEnum):
+    """`CommunityTokenType`."""
+
+    UNKNOWN_TOKEN_TYPE = 0
+    ERC20 = 1
+    ERC721 = 2
+    ENS = 3
+
+
+class TokenPermissionType(OpenEnum):
+    """`CommunityTokenPermission.Type`."""
+
+    UNKNOWN_TOKEN_PERMISSION = 0
+    BECOME_ADMIN = 1
+    BECOME_MEMBER = 2
+    CAN_VIEW_CHANNEL = 3
+    CAN_VIEW_AND_POST_CHANNEL = 4
+    BECOME_TOKEN_MASTER = 5
+    BECOME_TOKEN_OWNER = 6
+
+    @property
+    def lets_members_in(self) -> bool:
+        """Whether no user is let in without such a permission, once there is one."""
+        return self is TokenPermissionType.BECOME_MEMBER
+
+
 class PayloadType(OpenEnum):
     """`ApplicationMetadataMessage.Type`: which payload is inside."""
 

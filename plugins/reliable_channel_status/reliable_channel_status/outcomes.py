@@ -77,6 +77,8 @@ class RefusalReason(Enum):
     """The same signed payload was here before, in this wrapping or another."""
     OUTDATED = "outdated"
     """Something with a higher clock was here before."""
+    NOT_A_MEMBER = "not_a_member"
+    """Its author is no member of the community, or may not write there: clients drop it."""
     NOT_ALLOWED = "not_allowed"
     """The signer may not do this, such as edit what another wrote."""
 

@@ -1276,6 +1276,104 @@ class CommunityBanInfo(_message.Message):
 Global___CommunityBanInfo: _TypeAlias = CommunityBanInfo  # noqa: Y015
 
 @_typing.final
+class TokenCriteria(_message.Message):
+    DESCRIPTOR: _descriptor.Descriptor
+
+    @_typing.final
+    class ContractAddressesEntry(_message.Message):
+        DESCRIPTOR: _descriptor.Descriptor
+
+        KEY_FIELD_NUMBER: _builtins.int
+        VALUE_FIELD_NUMBER: _builtins.int
+        key: _builtins.int
+        value: _builtins.str
+        def __init__(
+            self,
+            *,
+            key: _builtins.int = ...,
+            value: _builtins.str = ...,
+        ) -> None: ...
+        _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+        def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+        _ClearFieldArgType: _TypeAlias = _typing.Literal["key", b"key", "value", b"value"]  # noqa: Y015
+        def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+        def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+    CONTRACT_ADDRESSES_FIELD_NUMBER: _builtins.int
+    TYPE_FIELD_NUMBER: _builtins.int
+    SYMBOL_FIELD_NUMBER: _builtins.int
+    NAME_FIELD_NUMBER: _builtins.int
+    AMOUNT_FIELD_NUMBER: _builtins.int
+    TOKEN_IDS_FIELD_NUMBER: _builtins.int
+    ENS_PATTERN_FIELD_NUMBER: _builtins.int
+    DECIMALS_FIELD_NUMBER: _builtins.int
+    AMOUNT_IN_WEI_FIELD_NUMBER: _builtins.int
+    type: _builtins.int
+    symbol: _builtins.str
+    name: _builtins.str
+    amount: _builtins.str
+    ens_pattern: _builtins.str
+    decimals: _builtins.int
+    amount_in_wei: _builtins.str
+    @_builtins.property
+    def contract_addresses(self) -> _containers.ScalarMap[_builtins.int, _builtins.str]: ...
+    @_builtins.property
+    def token_ids(self) -> _containers.RepeatedScalarFieldContainer[_builtins.int]: ...
+    def __init__(
+        self,
+        *,
+        contract_addresses: _abc.Mapping[_builtins.int, _builtins.str] | None = ...,
+        type: _builtins.int = ...,
+        symbol: _builtins.str = ...,
+        name: _builtins.str = ...,
+        amount: _builtins.str = ...,
+        token_ids: _abc.Iterable[_builtins.int] | None = ...,
+        ens_pattern: _builtins.str = ...,
+        decimals: _builtins.int = ...,
+        amount_in_wei: _builtins.str = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["amount", b"amount", "amount_in_wei", b"amount_in_wei", "contract_addresses", b"contract_addresses", "decimals", b"decimals", "ens_pattern", b"ens_pattern", "name", b"name", "symbol", b"symbol", "token_ids", b"token_ids", "type", b"type"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___TokenCriteria: _TypeAlias = TokenCriteria  # noqa: Y015
+
+@_typing.final
+class CommunityTokenPermission(_message.Message):
+    DESCRIPTOR: _descriptor.Descriptor
+
+    ID_FIELD_NUMBER: _builtins.int
+    TYPE_FIELD_NUMBER: _builtins.int
+    TOKEN_CRITERIA_FIELD_NUMBER: _builtins.int
+    CHAT_IDS_FIELD_NUMBER: _builtins.int
+    IS_PRIVATE_FIELD_NUMBER: _builtins.int
+    id: _builtins.str
+    type: _builtins.int
+    is_private: _builtins.bool
+    @_builtins.property
+    def token_criteria(self) -> _containers.RepeatedCompositeFieldContainer[Global___TokenCriteria]: ...
+    @_builtins.property
+    def chat_ids(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]: ...
+    def __init__(
+        self,
+        *,
+        id: _builtins.str = ...,
+        type: _builtins.int = ...,
+        token_criteria: _abc.Iterable[Global___TokenCriteria] | None = ...,
+        chat_ids: _abc.Iterable[_builtins.str] | None = ...,
+        is_private: _builtins.bool = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["chat_ids", b"chat_ids", "id", b"id", "is_private", b"is_private", "token_criteria", b"token_criteria", "type", b"type"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___CommunityTokenPermission: _TypeAlias = CommunityTokenPermission  # noqa: Y015
+
+@_typing.final
 class CommunityDescription(_message.Message):
     DESCRIPTOR: _descriptor.Descriptor
 
@@ -1343,6 +1441,27 @@ class CommunityDescription(_message.Message):
         def WhichOneof(self, oneof_group: _Never) -> None: ...
 
     @_typing.final
+    class TokenPermissionsEntry(_message.Message):
+        DESCRIPTOR: _descriptor.Descriptor
+
+        KEY_FIELD_NUMBER: _builtins.int
+        VALUE_FIELD_NUMBER: _builtins.int
+        key: _builtins.str
+        @_builtins.property
+        def value(self) -> Global___CommunityTokenPermission: ...
+        def __init__(
+            self,
+            *,
+            key: _builtins.str = ...,
+            value: Global___CommunityTokenPermission | None = ...,
+        ) -> None: ...
+        _HasFieldArgType: _TypeAlias = _typing.Literal["value", b"value"]  # noqa: Y015
+        def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+        _ClearFieldArgType: _TypeAlias = _typing.Literal["key", b"key", "value", b"value"]  # noqa: Y015
+        def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+        def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+    @_typing.final
     class BannedMembersEntry(_message.Message):
         DESCRIPTOR: _descriptor.Descriptor
 
@@ -1396,6 +1515,7 @@ class CommunityDescription(_message.Message):
     OUTRO_MESSAGE_FIELD_NUMBER: _builtins.int
     ENCRYPTED_FIELD_NUMBER: _builtins.int
     TAGS_FIELD_NUMBER: _builtins.int
+    TOKEN_PERMISSIONS_FIELD_NUMBER: _builtins.int
     ACTIVE_MEMBERS_COUNT_FIELD_NUMBER: _builtins.int
     ID_FIELD_NUMBER: _builtins.int
     BANNED_MEMBERS_FIELD_NUMBER: _builtins.int
@@ -1426,6 +1546,8 @@ class CommunityDescription(_message.Message):
     @_builtins.property
     def tags(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]: ...
     @_builtins.property
+    def token_permissions(self) -> _containers.MessageMap[_builtins.str, Global___CommunityTokenPermission]: ...
+    @_builtins.property
     def banned_members(self) -> _containers.MessageMap[_builtins.str, Global___CommunityBanInfo]: ...
     @_builtins.property
     def private_data(self) -> _containers.ScalarMap[_builtins.str, _builtins.bytes]: ...
@@ -1445,6 +1567,7 @@ class CommunityDescription(_message.Message):
         outro_message: _builtins.str = ...,
         encrypted: _builtins.bool = ...,
         tags: _abc.Iterable[_builtins.str] | None = ...,
+        token_permissions: _abc.Mapping[_builtins.str, Global___CommunityTokenPermission] | None = ...,
         active_members_count: _builtins.int = ...,
         id: _builtins.str = ...,
         banned_members: _abc.Mapping[_builtins.str, Global___CommunityBanInfo] | None = ...,
@@ -1453,7 +1576,7 @@ class CommunityDescription(_message.Message):
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["admin_settings", b"admin_settings", "identity", b"identity", "permissions", b"permissions"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["active_members_count", b"active_members_count", "admin_settings", b"admin_settings", "archive_magnetlink_clock", b"archive_magnetlink_clock", "ban_list", b"ban_list", "banned_members", b"banned_members", "categories", b"categories", "chats", b"chats", "clock", b"clock", "encrypted", b"encrypted", "id", b"id", "identity", b"identity", "intro_message", b"intro_message", "members", b"members", "outro_message", b"outro_message", "permissions", b"permissions", "private_data", b"private_data", "resend_accounts_clock", b"resend_accounts_clock", "tags", b"tags"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["active_members_count", b"active_members_count", "admin_settings", b"admin_settings", "archive_magnetlink_clock", b"archive_magnetlink_clock", "ban_list", b"ban_list", "banned_members", b"banned_members", "categories", b"categories", "chats", b"chats", "clock", b"clock", "encrypted", b"encrypted", "id", b"id", "identity", b"identity", "intro_message", b"intro_message", "members", b"members", "outro_message", b"outro_message", "permissions", b"permissions", "private_data", b"private_data", "resend_accounts_clock", b"resend_accounts_clock", "tags", b"tags", "token_permissions", b"token_permissions"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -1587,3 +1710,60 @@ class RetrievalHint(_message.Message):
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
 Global___RetrievalHint: _TypeAlias = RetrievalHint  # noqa: Y015
+
+@_typing.final
+class URLCommunity(_message.Message):
+    """What stands in an invite link (status-go, url_data.proto: `Community` and `URLData`)."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    DISPLAY_NAME_FIELD_NUMBER: _builtins.int
+    DESCRIPTION_FIELD_NUMBER: _builtins.int
+    MEMBERS_COUNT_FIELD_NUMBER: _builtins.int
+    COLOR_FIELD_NUMBER: _builtins.int
+    TAG_INDICES_FIELD_NUMBER: _builtins.int
+    display_name: _builtins.str
+    description: _builtins.str
+    members_count: _builtins.int
+    color: _builtins.str
+    @_builtins.property
+    def tag_indices(self) -> _containers.RepeatedScalarFieldContainer[_builtins.int]: ...
+    def __init__(
+        self,
+        *,
+        display_name: _builtins.str = ...,
+        description: _builtins.str = ...,
+        members_count: _builtins.int = ...,
+        color: _builtins.str = ...,
+        tag_indices: _abc.Iterable[_builtins.int] | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["color", b"color", "description", b"description", "display_name", b"display_name", "members_count", b"members_count", "tag_indices", b"tag_indices"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___URLCommunity: _TypeAlias = URLCommunity  # noqa: Y015
+
+@_typing.final
+class URLData(_message.Message):
+    DESCRIPTOR: _descriptor.Descriptor
+
+    CONTENT_FIELD_NUMBER: _builtins.int
+    SHARD_FIELD_NUMBER: _builtins.int
+    content: _builtins.bytes
+    @_builtins.property
+    def shard(self) -> Global___Shard: ...
+    def __init__(
+        self,
+        *,
+        content: _builtins.bytes = ...,
+        shard: Global___Shard | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["shard", b"shard"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["content", b"content", "shard", b"shard"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___URLData: _TypeAlias = URLData  # noqa: Y015

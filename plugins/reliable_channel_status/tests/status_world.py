@@ -1,20 +1,27 @@
 """A community, its people, and what they say, for the tests of reliable_channel_status."""
 
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any, Final
 
 from reliable_channel_status import (
+    Access,
     ChatMessage,
     Community,
+    CommunityDescription,
+    CommunityMember,
+    CommunityPermissions,
     Opener,
     Outgoing,
     Payload,
     PrivateKey,
+    PublicKey,
     Received,
     Sealer,
     Topic,
     wrap,
 )
+from reliable_channel_status.community_edits import with_channel
 from waku import WakuMessage
 
 NOW_MS: Final = 1_700_000_000_000
@@ -27,6 +34,21 @@ GENERAL: Final = "1dc14fd8-9a8b-4df5-a358-2c3067be5439"
 OTHER: Final = "00000000-9a8b-4df5-a358-2c3067be5439"
 CHAT_ID: Final = COMMUNITY.channel_id(GENERAL)
 TOPIC: Final = COMMUNITY.universal_topic
+
+
+def describing(
+    members: Mapping[PublicKey, CommunityMember], clock: int = NOW_MS
+) -> CommunityDescription:
+    """A description as clients take it: its channels are GENERAL and OTHER."""
+    description = CommunityDescription(
+        clock=clock,
+        members={user.hex: member for user, member in members.items()},
+        permissions=CommunityPermissions(access=Access.AUTO_ACCEPT),
+        id=COMMUNITY.id,
+    )
+    for channel in (GENERAL, OTHER):
+        description = with_channel(channel, channel)(description)
+    return description
 
 
 def said(text: str = "hello", **fields: Any) -> ChatMessage:

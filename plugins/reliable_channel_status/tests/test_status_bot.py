@@ -8,15 +8,16 @@ from typing import Any
 import anyio
 import httpx
 import pytest
-from status_world import BOB, COMMUNITY, GENERAL, OTHER, OWNER
+from status_world import BOB, COMMUNITY, GENERAL, OTHER, OWNER, describing
 
 from reliable_channel_status import (
+    Access,
     BridgeMessage,
     ChatMessage,
     ChatPayload,
     Community,
-    CommunityDescription,
     CommunityMember,
+    CommunityProfile,
     CommunityRequestToJoinResponse,
     DeleteMessage,
     EmojiReaction,
@@ -186,9 +187,8 @@ def test_only_whom_a_command_allows(bot: StatusBot) -> None:
         assert alice.asks("!mine") == "You may not use !mine."
         assert (bob.asks("!moderate"), bob.asks("!mine")) == ("done", "yours")
         assert alice.asks("!help") == "There are no commands."
-        description = CommunityDescription(
-            clock=1, members={alice.public_key.hex: CommunityMember(roles=(Role.ROLE_ADMIN,))}
-        )
+        admin = CommunityMember(roles=(Role.ROLE_ADMIN,))
+        description = describing({alice.public_key: admin, kit.public_key: CommunityMember()})
         forged = Sealer(BOB).seal(description, COMMUNITY.description_topic, kit.now_ms())
         kit.publish(forged.messages[0])
         assert alice.asks("!moderate") == "You may not use !moderate."
@@ -316,6 +316,12 @@ def test_people_ask_to_be_let_in() -> None:
         await request.answer(accepted=request.display_name != "Mallory")
 
     answers = {}
+
+    @bot.task
+    async def found() -> None:
+        access = Access.MANUAL_ACCEPT
+        await bot.owned.found(CommunityProfile(name="tea", description="tea", access=access))
+
     with StatusTestKit(bot, community_key=OWNER) as kit:
         for name in ("Alice", "Mallory"):
             user = kit.user(name)
@@ -327,6 +333,8 @@ def test_people_ask_to_be_let_in() -> None:
                         assert isinstance(outcome.payload, CommunityRequestToJoinResponse)
                         assert outcome.signer == COMMUNITY.public_key
                         answers[name] = outcome.payload.accepted
+        assert kit.user("Alice").public_key in bot.owned.members
+        assert kit.user("Mallory").public_key not in bot.owned.members
     assert answers == {"Alice": True, "Mallory": False}
 
 

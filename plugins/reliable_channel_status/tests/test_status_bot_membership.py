@@ -146,18 +146,20 @@ def test_a_bot_asks_to_be_let_in_and_is_heard_from_then_on(
     member = Member()
     with StatusTestKit(member.bot) as kit:
         owner = kit.owner(OWNER, shards=(*shards,))
-        listener = kit.owner(OWNER, access=Access.MANUAL_ACCEPT)  # a member's client
-        kit.user("Alice").asks("!ping")
-        assert listener.shown == []
-        assert "user can't post in community" in listener.refused
+        alice = kit.user("Alice")
+        listener = kit.client(COMMUNITY)
+        alice.asks("!ping")
+        assert owner.shown == listener.shown == []
+        assert owner.refused == ["user can't post in community"] * 2 * (DEFAULT_SHARD in shards)
+        assert listener.refused == ["community not found"] * 2
+        owner.members[alice.public_key] = None
         owner.publishes()
         kit.wait(2)
         assert member.told == ["not_a_member", "joined"]
-        assert list(owner.members) == [kit.public_key] and owner.refused[2:] == []
+        assert list(owner.members) == [alice.public_key, kit.public_key]
         assert member.bot.standing(COMMUNITY) == "member"
-        listener.members.update(owner.members)
-        kit.user("Alice").asks("!ping")
-        assert [message.text for message in listener.shown] == ["pong"]
+        alice.asks("!ping")
+        assert listener.texts == ["!ping", "pong"] and listener.refused[2:] == []
 
 
 def test_a_request_waits_for_an_owner_who_decides() -> None:

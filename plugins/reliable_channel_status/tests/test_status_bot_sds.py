@@ -19,6 +19,7 @@ from status_world import (
     NOW_MS,
     OWNER,
     TOPIC,
+    describing,
     said,
 )
 
@@ -49,6 +50,7 @@ from reliable_channel_status import (
     Sealer,
     Topic,
     from_protocol,
+    join_request,
     keccak256,
     message_id,
     open_symmetric,
@@ -354,13 +356,9 @@ def test_requests_to_join_and_descriptions_are_read_inside_sds_too(reliability: 
     async def note(request: JoinRequest) -> None:
         asked.append(request.display_name)
 
-    request = CommunityRequestToJoin(
-        clock=NOW_MS // 1000 + 1,
-        community_id=COMMUNITY.public_key.compressed,
-        display_name="Carol",
-    )
-    members = {MALLORY.public_key.hex: CommunityMember(roles=(Role.ROLE_ADMIN,))}
-    description = CommunityDescription(clock=1, members=members)
+    request = join_request(ALICE, COMMUNITY, NOW_MS + 1000, display_name="Carol")
+    members = {MALLORY.public_key: CommunityMember(roles=(Role.ROLE_ADMIN,))}
+    description = describing({**members, key_of("the bot").public_key: CommunityMember()})
     wrapper = SdsWrapper(COMMUNITY.id)
     with StatusTestKit(bot, community_key=OWNER) as kit:
         for payload, key, topic in (

@@ -45,7 +45,8 @@ def values(hint: Any, name: str) -> st.SearchStrategy[Any]:
     if get_origin(hint) is tuple:
         return st.lists(values(get_args(hint)[0], name), max_size=2).map(tuple)
     if get_origin(hint) is not None:
-        return st.dictionaries(TEXTS, values(get_args(hint)[1], name), max_size=2)
+        keys, items = get_args(hint)
+        return st.dictionaries(values(keys, "key"), values(items, name), max_size=2)
     if is_dataclass(hint):
         return made(hint)
     if issubclass(hint, IntEnum):

@@ -12,6 +12,7 @@ from .happenings import (
     Message,
     ReactionChange,
 )
+from .kit_client import KitClient
 from .kit_owner import KitOwner
 from .limits import RateLimit
 from .loops import LoopLimits
@@ -19,6 +20,7 @@ from .membership import Standing
 from .memory import BotMemory, OutboxFull
 from .metrics import MetricsUnavailable
 from .options import BotOptions, Reliability
+from .owned import OwnedCommunity
 from .session import Surroundings
 from .testkit import KitUser, StatusTestKit
 from .texts import BotTexts
@@ -34,6 +36,7 @@ __all__ = [
     "Edit",
     "JoinRequest",
     "JsonLines",
+    "KitClient",
     "KitOwner",
     "KitUser",
     "LoopLimits",
@@ -42,6 +45,7 @@ __all__ = [
     "MetricsUnavailable",
     "NotRunning",
     "OutboxFull",
+    "OwnedCommunity",
     "RateLimit",
     "ReactionChange",
     "Reliability",

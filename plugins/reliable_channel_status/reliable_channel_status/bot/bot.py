@@ -35,6 +35,7 @@ from .membership import Standing
 from .memory import BotMemory
 from .metrics import served
 from .options import BotOptions
+from .owned import OwnedCommunity
 from .rooms import Rooms
 from .running import Running
 from .session import Session, Surroundings
@@ -65,7 +66,8 @@ class StatusBot:
         state: file that remembers over a restart what was answered; None remembers nothing. With
             SDS there is one beside it for each community.
         moderators: public keys of moderators, beside the community's own.
-        community_key_file: key of the community's owner, for `on_join_request`.
+        community_key_file: key of a community that the bot runs (`owned`); a state file beside it
+            keeps the community. `reliable-channel bot key` makes one.
         options: see `BotOptions`.
         network: named network of service peers, such as `status.prod`, or a TOML file
             (docs/discovery.md).
@@ -330,6 +332,18 @@ class StatusBot:
             raise ValueError(f"the bot is not in {community}; call join() before it runs")
         return community
 
+    @property
+    def owned(self) -> OwnedCommunity:
+        """The community that the bot runs: that of `community_key_file`.
+
+        Raises:
+            NotRunning: before `run`.
+            ValueError: the bot has no community's key.
+        """
+        if (owned := self._now().owned) is None:
+            raise ValueError("the bot has no community's key; give community_key_file=")
+        return owned
+
     def name_of(self, user: PublicKey) -> str:
         """The latest name of a user; else the start of the key.
 
@@ -405,6 +419,7 @@ class StatusBot:
                         now_ms=_now_ms,
                         community_key=read_key(owner_file) if owner_file else None,
                         open_store=self._store_of,
+                        open_control_store=self._control_store,
                     )
                     tasks.start_soon(self._stop_at, signals)
                     await self.serve(surroundings)
@@ -419,13 +434,17 @@ class StatusBot:
         Raises:
             StateError: what must not be forgotten cannot be written.
         """
+        if surroundings.community_key is not None:
+            own = Community(surroundings.community_key.public_key)
+            if own not in self.rooms.communities:
+                self.join(own)
         if not self.rooms.topics and not self.rooms.has_direct:
             raise ValueError("the bot is in no chat; give community=, or call join()")
         self._session = Session(
             surroundings, self.rooms, self.options, self._moderators, self.watch
         )
-        self._running = Running(self._session, surroundings, self.handlers, self.options)
         try:
+            self._running = Running(self._session, surroundings, self.handlers, self.options)
             with served(self.watch, self.options.metrics_port):
                 await self._running.run()
         except ExceptionGroup as group:
@@ -433,6 +452,7 @@ class StatusBot:
                 raise
             raise error from group
         finally:
+            self._session.close()
             self._session = self._running = None
 
     def stop(self) -> None:
@@ -447,6 +467,12 @@ class StatusBot:
 
     def _store(self) -> StateStore:
         return MemoryStateStore() if self._state is None else SqliteStateStore(Path(self._state))
+
+    def _control_store(self) -> StateStore:
+        """Where the control node of the bot's community keeps what it must not forget."""
+        if self._state is None or not self._community_key_file:
+            return MemoryStateStore()
+        return SqliteStateStore(self._community_key_file.with_suffix(".control.db"))
 
     def _store_of(self, community: Community) -> StateStore:
         """Where the SDS channel of a community keeps what it must not forget."""

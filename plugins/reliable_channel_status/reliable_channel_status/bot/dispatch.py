@@ -140,7 +140,7 @@ class Dispatcher:
                     "contact_change",
                     lambda turn: ContactChange(received=received, turn=turn),
                 )
-            case CommunityRequestToJoin() if received.is_private:
+            case CommunityRequestToJoin() if heard.taken is not None:
                 calls += self._of(
                     "join_request",
                     lambda turn: JoinRequest(

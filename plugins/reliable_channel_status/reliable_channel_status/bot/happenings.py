@@ -34,8 +34,8 @@ class Voice(Protocol):
     def was_withheld(self, message_id: str) -> bool:
         """Whether a message was withheld, so that no other user has it."""
 
-    def answer_join_request(self, requester: PublicKey, once: str, *, accepted: bool) -> None:
-        """Answer a requester, encrypted for that user alone."""
+    def answer_join_request(self, requester: PublicKey, *, accepted: bool) -> None:
+        """Let a requester in, or decline."""
 
     def accept_contact(self, peer: PublicKey, request_id: MessageId, once: str) -> None:
         """Accept a contact request."""
@@ -181,14 +181,21 @@ class ReactionChange(AboutMessage):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JoinRequest(Happening):
-    """A user asks to join a community whose key the bot has."""
+    """A user asks to be let into a community whose key the bot has. Where all are let in, functions
+    are only informed."""
 
     display_name: str
 
     async def answer(self, *, accepted: bool) -> None:
-        """Answer the requester. The owner then publishes a description that lists the new
-        member."""
-        self.turn.session.answer_join_request(self.author, self.turn.once(), accepted=accepted)
+        """Let the requester in, by a description that lists the new member and an answer that
+        carries it; or answer that the requester stays outside.
+
+        Raises:
+            NotControlNode: the community is run elsewhere, or does not exist yet.
+            ValueError: the opposite was decided before.
+            StateError: it cannot be written.
+        """
+        self.turn.session.answer_join_request(self.author, accepted=accepted)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

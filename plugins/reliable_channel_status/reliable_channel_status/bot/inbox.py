@@ -1,11 +1,12 @@
 """From Waku messages to what happened in the bot's chats, each once, in the order of the clocks."""
 
 import logging
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from ..chats import Community
 from ..community_payloads import (
+    CommunityDescription,
     CommunityRequestToJoin,
     CommunityRequestToJoinResponse,
     CommunityRequestToLeave,
@@ -16,10 +17,12 @@ from ..keys import PrivateKey
 from ..outcomes import Ignored, Received, RefusalReason, Refused
 from ..payloads import ChatPayload
 from ..pipeline import Opener, read_again
+from ..rules import review
 from ..sds import SdsArrival
 from ..topics import Topic
 from .link import Fetched
 from .membership import Change
+from .owned import Taken
 from .session import Session
 
 _ORDINARY = (RefusalReason.REPEATED, RefusalReason.REPEATED_KEY, RefusalReason.UNKNOWN_TOPIC)
@@ -38,6 +41,8 @@ class Heard:
     """Whether it just arrived, rather than from Store."""
     membership: Change | None = None
     """What it changed about the bot's membership."""
+    taken: Taken | None = None
+    """What it is to a community that the bot runs."""
 
 
 class Inbox:
@@ -97,9 +102,23 @@ class Inbox:
         """What some payloads change, in the same order."""
         now_ms = self._session.now_ms()
         in_order = sorted(received, key=lambda one: (clock_ms(one), one.message_id))
-        return [heard for one in in_order if (heard := self._apply(one, now_ms, is_live))]
+        happened = []
+        for one in in_order:
+            applied = (self._apply(e, now_ms, is_live) for e in self._with_what_waited(one))
+            happened += [heard for heard in applied if heard is not None]
+        return happened
+
+    def _with_what_waited(self, received: Received) -> Iterator[Received]:
+        """A payload, and after it what waited for it."""
+        yield received
+        described, community = self._session.described, Community(received.signer)
+        if isinstance(received.payload, CommunityDescription) and described.of(community):
+            yield from described.let_in(community)
 
     def _apply(self, received: Received, now_ms: int, is_live: bool) -> Heard | None:
+        if refused := review(received, now_ms) or self._session.described.judge(received):
+            self._refused(refused)
+            return None
         outcome = self.conversation.apply(received, now_ms)
         if isinstance(outcome, Refused):
             self._refused(outcome)
@@ -113,9 +132,11 @@ class Inbox:
         payload = received.payload
         if isinstance(payload, ChatPayload):
             self._session.memory.clock(payload.chat_id).observe(payload.clock)
+        owned = self._session.owned
+        taken = None if owned is None else owned.take(received)
         self._session.learn(received)
         membership = self._session.memberships.observe(received)
-        return Heard(received, outcome, clock_ms(received), is_live, membership)
+        return Heard(received, outcome, clock_ms(received), is_live, membership, taken)
 
     def _refused(self, refused: Refused) -> None:
         self._session.watch.count("refused", refused.reason.value)

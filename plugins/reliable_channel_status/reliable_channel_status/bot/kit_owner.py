@@ -3,45 +3,36 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Final, Protocol
+from typing import Final
 
 from waku import PubsubTopic, WakuMessage
 
 from ..chats import Community, partitioned_topic
+from ..community_edits import CommunityProfile, described, with_channel
 from ..community_payloads import (
     CommunityDescription,
     CommunityMember,
-    CommunityPermissions,
     CommunityRequestToJoin,
     CommunityRequestToJoinResponse,
     CommunityRequestToLeave,
+    CommunityTokenPermission,
 )
+from ..control_node import MAX_PENDING, REQUEST_LIFE_S
 from ..enums import Access
 from ..keys import PrivateKey, PublicKey
 from ..membership import why_refused
-from ..outcomes import MessageId, Received
-from ..payloads import ChatMessage
+from ..outcomes import Received
 from ..pipeline import Opener, Sealer
 from ..topics import Topic
+from .kit_client import KitClient, Network
 
-NOT_A_MEMBER: Final = "user can't post in community"
 OUTDATED: Final = "outdated request to join"
+BANNED: Final = "can't request access"
+EXPIRED: Final = "request is expired"
+TOO_MANY: Final = "max number of requests to join reached"
 
 
-class Network(Protocol):
-    """What the owner needs of the test: time, and somewhere to publish."""
-
-    def now_ms(self) -> int:
-        """The time, in milliseconds since 1970."""
-
-    def next_clock(self) -> int:
-        """The clock of what a user does now."""
-
-    def publish(self, message: WakuMessage) -> None:
-        """Publish a message where the bot writes."""
-
-
-class KitOwner:
+class KitOwner(KitClient):
     """The owner's client: it has the community's key, publishes the description, and shows what
     members write.
 
@@ -49,8 +40,10 @@ class KitOwner:
         kit: the test.
         key: of the community.
         topics: those on which members write.
-        access: whether all requesters are accepted at once.
+        channels: uuids of the community's channels.
+        access: whether all are let in at once.
         shards: where the client listens; those before 2.40 to 64, those from 2.42 on to 32 alone.
+        token_permissions: what its description asks of members.
     """
 
     def __init__(
@@ -59,29 +52,48 @@ class KitOwner:
         key: PrivateKey,
         topics: Sequence[Topic],
         *,
+        channels: Sequence[str],
         access: Access,
         shards: Sequence[PubsubTopic],
+        token_permissions: Sequence[CommunityTokenPermission] = (),
     ) -> None:
-        self.community = Community(key.public_key)
+        community = Community(key.public_key)
+        super().__init__(kit, community, topics, shards=shards)
         self.members: dict[PublicKey, None] = {}
-        """The members that the description lists, beside the owner."""
+        """Users that the description lists, beside the owner."""
         self.requests: list[PublicKey] = []
-        """The users whose requests to join are open."""
-        self.refused: list[str] = []
-        """Why something was dropped, as the client logs it."""
-        self.shown: list[ChatMessage] = []
-        """What the client shows."""
-        self._kit = kit
+        """Users that wait to be let in."""
+        self.banned: set[PublicKey] = set()
+        """Users whose requests are refused."""
         self._access = access
-        self._shards = {str(shard) for shard in shards}
+        self._channels = tuple(channels)
+        self._token_permissions = {one.id: one for one in token_permissions}
         self._sealer = Sealer(key)
-        self._opener = Opener([*topics, self.community.requests_topic], private_keys=[key])
-        self._seen: set[MessageId] = set()
+        self._clock = 1
+        self._opener = Opener([*topics, community.requests_topic], private_keys=[key])
         self._requested: dict[PublicKey, int] = {}
+
+    @property
+    def description(self) -> CommunityDescription:
+        """The community as it is, published or not."""
+        profile = CommunityProfile(name="test", description="a test", access=self._access)
+        description = described(profile)(
+            CommunityDescription(
+                clock=self._clock,
+                members={user.hex: CommunityMember() for user in self.members},
+                ban_list=tuple(user.hex for user in self.banned),
+                id=self.community.id,
+                token_permissions=self._token_permissions,
+            )
+        )
+        for number, channel in enumerate(self._channels):
+            description = with_channel(channel, f"channel {number}")(description)
+        return description
 
     def publishes(self) -> CommunityDescription:
         """Publish the description as it is now."""
-        description = self._description()
+        self._clock = self._kit.next_clock()
+        description = self.description
         sealed = self._sealer.seal(
             description, self.community.description_topic, self._kit.now_ms()
         )
@@ -95,22 +107,18 @@ class KitOwner:
         self.publishes()
 
     def rejects(self, user: PublicKey) -> None:
-        """Answer that a user is not accepted."""
+        """Answer that a user is not let in."""
         self._answer(user, accepted=False)
 
     def removes(self, user: PublicKey) -> None:
-        """Publish a description that does not list a user any more."""
+        """Publish a description that lists a user no more."""
         self.members.pop(user, None)
         self.publishes()
 
     def hear(self, message: WakuMessage, shard: str) -> None:
-        """Take what a node relayed."""
-        if shard not in self._shards or message.version != 1:  # as the client of 2024
-            return
-        for outcome in self._opener.receive(message, self._kit.now_ms()):
-            if isinstance(outcome, Received) and outcome.message_id not in self._seen:
-                self._seen.add(outcome.message_id)
-                self._take(outcome)
+        """Take what a node relayed; what it published itself it knows."""
+        if message.content_topic != self.community.description_topic.content_topic:
+            super().hear(message, shard)
 
     def _take(self, received: Received) -> None:
         payload, signer = received.payload, received.signer
@@ -118,14 +126,17 @@ class KitOwner:
             self._request(payload, signer)
         elif isinstance(payload, CommunityRequestToLeave):
             self.removes(signer)
-        elif isinstance(payload, ChatMessage):
-            if signer in self.members:
-                self.shown.append(payload)
-            else:
-                self.refused.append(NOT_A_MEMBER)
+        else:
+            super()._take(received)
 
     def _request(self, request: CommunityRequestToJoin, signer: PublicKey) -> None:
         why = why_refused(request, signer, self.community)
+        if why is None and signer in self.banned:
+            why = BANNED
+        if why is None and request.clock + REQUEST_LIFE_S <= self._kit.now_ms() // 1000:
+            why = EXPIRED
+        if why is None and len(self.requests) >= MAX_PENDING:
+            why = TOO_MANY
         if why is None and request.clock <= self._requested.get(signer, 0):
             why = OUTDATED
         if why is not None:
@@ -137,20 +148,13 @@ class KitOwner:
         else:
             self.requests.append(signer)
 
-    def _description(self) -> CommunityDescription:
-        return CommunityDescription(
-            clock=self._kit.next_clock(),
-            members={user.hex: CommunityMember() for user in self.members},
-            permissions=CommunityPermissions(access=self._access),
-            id=self.community.id,
-        )
-
     def _answer(self, user: PublicKey, *, accepted: bool) -> None:
         now_ms = self._kit.now_ms()
         description = b""
         if accepted:
+            self._clock = self._kit.next_clock()
             topic = self.community.description_topic
-            description = self._sealer.seal(self._description(), topic, now_ms).signed.data
+            description = self._sealer.seal(self.description, topic, now_ms).signed.data
         response = CommunityRequestToJoinResponse(
             clock=self._kit.next_clock(),
             accepted=accepted,

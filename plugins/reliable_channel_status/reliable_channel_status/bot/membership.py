@@ -100,6 +100,13 @@ class Memberships:
             self._watch.log(change, level, community=community.id)
         return change
 
+    def owns(self, community: Community, description: CommunityDescription) -> None:
+        """Take note of the description of a community whose key the bot has."""
+        place = self._places[community]
+        place.clock = max(place.clock, description.clock)
+        place.standing = "member" if self._me in description.members else "not_a_member"
+        self.keep(community)
+
     def keep(self, community: Community) -> None:
         """Write down what is known of a community; after its functions have ended, as they run
         again otherwise."""

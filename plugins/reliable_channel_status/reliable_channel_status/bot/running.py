@@ -24,6 +24,7 @@ from .isolation import Isolation
 from .link import NS_PER_MS, Fetched, Link
 from .memory import Said
 from .options import BotOptions
+from .owned import TICK_S, OwnedCommunity
 from .session import Session, Surroundings
 
 MIN_WAIT_S: Final = 0.2
@@ -39,6 +40,8 @@ LOOKS: Final = 2
 """How often a time is looked at in Store, while all is well: it may store late."""
 DESCRIPTIONS_MS: Final = 30 * 86_400_000
 """How far back Store is searched for a community's description: what Status' nodes keep."""
+ADVERTISE_CHECK_S: Final = 300.0
+"""How often it is looked whether the bot's community is to be published again."""
 OVERLAP_MS: Final = 60_000
 """What is asked of Store beside the time in question: clocks differ."""
 
@@ -113,18 +116,23 @@ class Running:
                 self._session.watch.log("mail_failed", logging.WARNING, why=str(error))
 
     async def _run(self) -> None:
-        self._session.watch.log("bot_started", user=self._session.public_key.hex)
+        session = self._session
+        session.watch.log("bot_started", user=session.public_key.hex)
         async with anyio.create_task_group() as publishing:
             publishing.start_soon(self._publish)
             async with anyio.create_task_group() as functions:
                 async with anyio.create_task_group() as sources:
                     sources.start_soon(self._read, functions)
+                    if session.owned is not None:
+                        sources.start_soon(self._own, session.owned)
                     for job in self._handlers.jobs:
                         sources.start_soon(self._do, job)
                     await self._stopping.wait()
                     sources.cancel_scope.cancel()
                 deadline = anyio.current_time() + self._options.stop_timeout_ms / 1000
                 functions.cancel_scope.deadline = deadline
+            if session.owned is not None and self.started.is_set():
+                session.owned.tick()
             self._is_ending = True
             self._session.has_mail.set()
             publishing.cancel_scope.deadline = deadline
@@ -285,6 +293,17 @@ class Running:
             await self._link.publish(said.route, message)
         memory.published(said, to_confirm=self._confirmer.is_on)
         self._confirmer.wake()
+
+    async def _own(self, owned: OwnedCommunity) -> None:
+        """Run the bot's community, once it is known what was published of it before."""
+        await self.started.wait()
+        while True:
+            owned.news = anyio.Event()
+            owned.tick()
+            await anyio.sleep(TICK_S)
+            if not owned.is_due:
+                with anyio.move_on_after(ADVERTISE_CHECK_S):
+                    await owned.news.wait()
 
     # -- jobs -------------------------------------------------------------------------------------
 

@@ -4,7 +4,8 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Final, TypeAlias
 
-from ..enums import ContentType, ImageFormat, Reaction
+from ..enums import ContentType, Reaction
+from ..images import image_format
 from ..payloads import (
     BridgeMessage,
     ChatMessage,
@@ -23,25 +24,15 @@ Make: TypeAlias = Callable[[int, int], ChatPayload]
 
 _CONTACT_SENT: Final = 2
 """`ContactRequestStateSent` of status-go."""
-_MAGIC: Final = (
-    (b"\x89PNG\r\n\x1a\n", ImageFormat.PNG),
-    (b"\xff\xd8\xff", ImageFormat.JPEG),
-    (b"GIF8", ImageFormat.GIF),
-)
 
 
 def image_of(data: bytes) -> ImageMessage:
-    """An image as a payload: PNG, JPEG, GIF or WebP, recognised by its first bytes.
+    """An image as a payload: PNG, JPEG, GIF or WebP.
 
     Raises:
         ValueError: something else.
     """
-    for magic, image_format in _MAGIC:
-        if data.startswith(magic):
-            return ImageMessage(payload=data, format=image_format)
-    if data[:4] == b"RIFF" and data[8:12] == b"WEBP":
-        return ImageMessage(payload=data, format=ImageFormat.WEBP)
-    raise ValueError(f"{data[:8]!r}… is no PNG, JPEG, GIF or WebP")
+    return ImageMessage(payload=data, format=image_format(data))
 
 
 def message(

@@ -11,14 +11,13 @@ from reliable_channel.spi import MemoryStateStore, StateStore
 from waku import WakuClient, WakuMessage
 
 from ..application import unwrap, wrap
-from ..chats import Community, partitioned_topic
+from ..chats import Community
 from ..community_payloads import (
     CommunityDescription,
     CommunityRequestToJoin,
-    CommunityRequestToJoinResponse,
     CommunityRequestToLeave,
 )
-from ..enums import Role
+from ..control_node import NotControlNode
 from ..keys import PrivateKey, PublicKey
 from ..membership import join_request
 from ..mentioning import mention, mentions
@@ -27,19 +26,21 @@ from ..payloads import AcceptContactRequest, ChatMessage, ChatPayload, RetractCo
 from ..pipeline import Outgoing, Sealer
 from ..recent import Recent
 from ..rules import invalid
+from .control_memory import ControlMemory
+from .described import Described
 from .direct import Contact, ContactState, DirectDesk
 from .link import NS_PER_MS, Node
 from .loops import LoopGuard, Pair
 from .membership import Memberships
 from .memory import BotMemory, OutboxFull, Said
 from .options import BotOptions
+from .owned import OwnedCommunity
 from .rooms import Room, Rooms, direct_room
 from .sayings import Make, contact_request, message
 from .watching import Watch
 
 REMEMBERED_NAMES: Final = 10_000
 REMEMBERED_SENT: Final = 20_000
-_PRIVILEGED: Final = {Role.ROLE_OWNER, Role.ROLE_ADMIN, Role.ROLE_TOKEN_MASTER}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -55,6 +56,9 @@ class Surroundings:
     pause: Callable[[float], Awaitable[None]] = anyio.sleep
     """Waits so many seconds between two looks into the node's cache, or until a look pays."""
     community_key: PrivateKey | None = None
+    """Of a community that the bot runs."""
+    open_control_store: Callable[[], StateStore] = MemoryStateStore
+    """Where that community's control node keeps its state."""
     open_store: Callable[[Community], StateStore] = lambda community: MemoryStateStore()
     """Where the SDS channel of a community keeps its state."""
 
@@ -79,10 +83,7 @@ class Session:
         """Set when there is something to publish; the task that waited puts a new one here."""
         self._options = options
         self._key = surroundings.key
-        version = options.waku_version
-        self._sealer = Sealer(self._key, waku_version=version)
-        key = surroundings.community_key
-        self._community_sealer = Sealer(key, waku_version=version) if key else None
+        self._sealer = Sealer(self._key, waku_version=options.waku_version)
         self._guard = LoopGuard(options.loops)
         self._withheld: Recent[MessageId, None] = Recent(REMEMBERED_SENT)
         self._moderators = frozenset(moderators)
@@ -105,7 +106,12 @@ class Session:
                 lambda message_id: self._acknowledged.renew(message_id, None),
                 options.direct_encryption,
             )
-        self._descriptions: dict[Community, tuple[int, frozenset[PublicKey]]] = {}
+        self.described = Described(rooms, self.public_key)
+        self._control_memory: ControlMemory | None = None
+        self.owned: OwnedCommunity | None = None
+        """The community that the bot runs, if it has one's key."""
+        if surroundings.community_key is not None:
+            self.owned = self._own(surroundings.community_key, surroundings.open_control_store())
         self._names: Recent[PublicKey, str] = Recent(REMEMBERED_NAMES)
         self._sent: Recent[str, MessageId] = Recent(REMEMBERED_SENT)
         self._acknowledged: Recent[MessageId, None] = Recent(REMEMBERED_SENT)
@@ -140,19 +146,44 @@ class Session:
             raise ValueError(f"{type(payload).__name__}: {why}")
         return payload
 
-    def answer_join_request(self, requester: PublicKey, once: str, *, accepted: bool) -> None:
-        """Answer a requester, encrypted for that user alone."""
-        assert self._community_sealer is not None  # nobody else could read the request
-        if self.memory.said(once) is not None:
-            return
-        now_ms = self.now_ms()
-        response = CommunityRequestToJoinResponse(
-            clock=now_ms // 1000,
-            accepted=accepted,
-            community_id=self._community_sealer.public_key.compressed,
+    def answer_join_request(self, requester: PublicKey, *, accepted: bool) -> None:
+        """Let a requester in, or decline.
+
+        Raises:
+            NotControlNode: the bot does not run the community.
+            ValueError: the request does not wait.
+        """
+        if self.owned is None:
+            raise NotControlNode("the bot has no community's key; give community_key_file=")
+        self.owned.decide(requester, accepted=accepted)
+
+    def _own(self, key: PrivateKey, store: StateStore) -> OwnedCommunity:
+        self._control_memory = ControlMemory(store, key)
+        return OwnedCommunity(
+            self._control_memory,
+            key,
+            self.public_key,
+            Sealer(key, waku_version=self._options.waku_version),
+            self._send_for_community,
+            lambda description: self._own_changed(Community(key.public_key), description),
+            self.watch,
+            self.now_ms,
         )
-        topic = partitioned_topic(requester)
-        self._send(once, self._community_sealer.seal(response, topic, now_ms, receiver=requester))
+
+    def _send_for_community(self, once: str, outgoing: Outgoing, is_everywhere: bool) -> None:
+        """Publish what the community's key signed, on each shard where a client may listen."""
+        shards = (self._options.shard, *(self._options.also_listen if is_everywhere else ()))
+        for shard in dict.fromkeys(shards):
+            self._send(f"{once} on {shard}", outgoing, str(shard))
+
+    def _own_changed(self, community: Community, description: CommunityDescription) -> None:
+        self.described.learn(community, description)
+        self.memberships.owns(community, description)
+
+    def close(self) -> None:
+        """Close what this run opened."""
+        if self._control_memory is not None:
+            self._control_memory.close()
 
     # -- contacts ---------------------------------------------------------------------------------
 
@@ -337,7 +368,7 @@ class Session:
         if user in self._moderators:
             return True
         room = self.rooms.find(chat_id)
-        return room is not None and self._leads(user, room.community)
+        return room is not None and self.described.leads(user, room.community)
 
     def settled(self, received: Received) -> None:
         """Acknowledge a direct message: it is handled, or there is nothing to do."""
@@ -352,7 +383,7 @@ class Session:
         if isinstance(payload, ChatMessage) and payload.display_name:
             self._names.renew(received.signer, payload.display_name)
         if isinstance(payload, CommunityDescription):
-            self._describe(Community(received.signer), payload)
+            self.described.learn(Community(received.signer), payload)
 
     def name_of(self, user: PublicKey) -> str:
         """The latest name of a user; else the start of the key."""
@@ -364,22 +395,3 @@ class Session:
             for written in (mention(user), f"@{user.multibase}"):
                 text = text.replace(written, f"@{self.name_of(user)}")
         return text
-
-    def _describe(self, community: Community, description: CommunityDescription) -> None:
-        clock, _ = self._descriptions.get(community, (0, frozenset()))
-        if community not in self.rooms.communities or description.clock <= clock:
-            return
-        leaders = set()
-        for key, member in description.members.items():
-            if _PRIVILEGED & set(member.roles):
-                try:
-                    leaders.add(PublicKey.parse(key))
-                except ValueError:
-                    continue
-        self._descriptions[community] = description.clock, frozenset(leaders)
-
-    def _leads(self, user: PublicKey, community: Community | None) -> bool:
-        if community is None:
-            return False
-        _, leaders = self._descriptions.get(community, (0, frozenset()))
-        return user == community.public_key or user in leaders

@@ -25,17 +25,19 @@ from waku.node import EmbeddedNode, NodeOptions
 
 from ..application import wrap
 from ..chats import Community
-from ..community_payloads import CommunityRequestToJoin
+from ..community_payloads import CommunityTokenPermission
 from ..direct import Correspondence, MemorySessionStore, Sessions
 from ..enums import Access, Reaction
 from ..keys import PrivateKey, PublicKey
+from ..membership import join_request
 from ..outcomes import MessageId, Received
 from ..payloads import ChatMessage, Payload
-from ..pipeline import Opener, Outgoing, Sealer
+from ..pipeline import Opener, Outgoing, Sealer, WakuVersion
 from ..sds import SdsArrival, SdsWrapper
 from ..topics import CLUSTER_ID, DEFAULT_SHARD, NON_PROTECTED_SHARD
 from . import sayings
 from .bot import StatusBot
+from .kit_client import KitClient
 from .kit_direct import KitDirect
 from .kit_owner import KitOwner
 from .link import NS_PER_MS
@@ -103,10 +105,15 @@ class StatusTestKit:
         self._community_key = community_key
         self._start_ms = now_ms
         self._store = store or MemoryStateStore()
+        self._control_store = MemoryStateStore()
         self._channel_stores: dict[Community, StateStore] = {}
         self._wrappers: dict[Community, SdsWrapper] = {}
         self._runner = asyncio.Runner(loop_factory=VirtualTimeLoop)
         self._loop = self._runner.get_loop()
+        if community_key is not None:
+            own = Community(community_key.public_key)
+            if own not in bot.rooms.communities:
+                bot.join(own)
         options = node or NodeOptions(cache_capacity=100_000, client_idle_s=FOR_EVER_S)
         shards = tuple(dict.fromkeys((bot.options.shard, *bot.options.also_listen)))
         self.node = EmbeddedNode(
@@ -120,7 +127,8 @@ class StatusTestKit:
         )
         self._shard = str(bot.options.shard)
         self._shards = [str(one) for one in shards]
-        self._owners: list[KitOwner] = []
+        self._clients: list[KitClient] = []
+        self._others: dict[StatusBot, asyncio.Task[None]] = {}
         self._directs: dict[tuple[PublicKey, str], KitDirect] = {}
         self._client = self._new_client()
         self._opener = Opener(bot.rooms.topics, on_sds=self._heard_sds)
@@ -175,6 +183,9 @@ class StatusTestKit:
         traceback: TracebackType | None,
     ) -> None:
         try:
+            for bot, task in self._others.items():
+                bot.stop()
+                self._runner.run((_ended if exc_type is None else _over)(task))
             if exc_type is None:
                 self.stop()
             else:
@@ -218,6 +229,15 @@ class StatusTestKit:
         """The bot's public key."""
         return self.key.public_key
 
+    def starts(self, bot: StatusBot, name: str) -> PublicKey:
+        """Start a second bot at the same node, which runs until the test ends; return its key."""
+        key = key_of(name)
+        memory = BotMemory(MemoryStateStore(), key.public_key, self.now_ms())
+        self._others[bot] = self._loop.create_task(self._serve_other(bot, key, memory))
+        self._news.set()  # the first bot looks as often as this one from now on
+        self.wait()
+        return key.public_key
+
     # -- users ------------------------------------------------------------------------------------
 
     def user(self, name: str, key: PrivateKey | None = None) -> "KitUser":
@@ -252,11 +272,36 @@ class StatusTestKit:
         *,
         access: Access = Access.AUTO_ACCEPT,
         shards: Sequence[PubsubTopic] = (DEFAULT_SHARD, NON_PROTECTED_SHARD),
+        token_permissions: Sequence[CommunityTokenPermission] = (),
     ) -> KitOwner:
         """The owner of a community: has its key, and accepts and refuses members as clients do."""
-        owner = KitOwner(self, key, self.bot.rooms.topics, access=access, shards=shards)
-        self._owners.append(owner)
+        community = Community(key.public_key)
+        rooms = [room.name for room in self.bot.rooms if room.community == community]
+        owner = KitOwner(
+            self,
+            key,
+            self.bot.rooms.topics,
+            channels=rooms or [CHANNEL],
+            access=access,
+            shards=shards,
+            token_permissions=token_permissions,
+        )
+        self._clients.append(owner)
         return owner
+
+    def client(
+        self,
+        community: Community,
+        *,
+        shards: Sequence[PubsubTopic] = (DEFAULT_SHARD, NON_PROTECTED_SHARD),
+        versions: Sequence[WakuVersion | None] = (1,),
+    ) -> KitClient:
+        """The client of a member, which shows and refuses what it reads as real clients do."""
+        client = KitClient(self, community, self.bot.rooms.topics, shards=shards, versions=versions)
+        for message in self.relayed:  # as it would fetch them from Store
+            client.hear(message, self._shard)
+        self._clients.append(client)
+        return client
 
     def publish(
         self, message: WakuMessage, *, shard: PubsubTopic | None = None, settle: bool = True
@@ -357,18 +402,26 @@ class StatusTestKit:
                     pause=self._pause,
                     community_key=self._community_key,
                     open_store=self._store_of,
+                    open_control_store=lambda: self._control_store,
                 )
             )
 
+    async def _serve_other(self, bot: StatusBot, key: PrivateKey, memory: BotMemory) -> None:
+        async with self._new_client() as client:
+            await bot.serve(Surroundings(key=key, memory=memory, client=client, now_ms=self.now_ms))
+
     async def _pause(self, seconds: float) -> None:
         """Look again after the next publication; before that there is nothing to see."""
+        if self._others:
+            await anyio.sleep(seconds)
+            return
         with anyio.move_on_after(IDLE_S):
             await self._news.wait()
         self._news.clear()
 
     def _do(self, coroutine: Coroutine[Any, Any, T]) -> T:
         result = self._runner.run(coroutine)
-        for shard in self._shards if self._owners else (self._shard,):
+        for shard in self._shards if self._clients else (self._shard,):
             for message in self._runner.run(self._client.relay_messages(shard)):
                 digest = message_hash(shard, message)
                 if digest not in self._hashes:  # nodes of a network relay it once
@@ -376,6 +429,9 @@ class StatusTestKit:
                     self._hear(message, shard)
         if self._task is not None and self._task.done():
             self._task.result()
+        for task in self._others.values():
+            if task.done():
+                task.result()
         return result
 
     def _hear(self, message: WakuMessage, shard: str) -> None:
@@ -386,8 +442,8 @@ class StatusTestKit:
                 if isinstance(outcome, Received) and outcome.message_id not in self._ids:
                     self._ids.add(outcome.message_id)
                     self.heard.append(outcome)
-        for owner in self._owners:
-            owner.hear(message, shard)
+        for client in self._clients:
+            client.hear(message, shard)
         for one in self._directs.values():
             one.hear(message)
 
@@ -474,11 +530,7 @@ class KitUser:
     def requests_to_join(self, community: Community) -> None:
         """Ask to be let in."""
         now_ms = self._kit.now_ms()
-        request = CommunityRequestToJoin(
-            clock=now_ms // 1000,
-            community_id=community.public_key.compressed,
-            display_name=self.name,
-        )
+        request = join_request(self.key, community, now_ms, display_name=self.name)
         topic = community.requests_topic
         sealed = self._sealer.seal(request, topic, now_ms, receiver=community.public_key)
         self._kit.publish(sealed.messages[0])

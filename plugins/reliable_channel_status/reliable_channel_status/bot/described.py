@@ -1,0 +1,88 @@
+"""The descriptions of a bot's communities: moderators, and the users whose words count.
+
+Clients drop what others than members write, and so do bots, where a description is known. Words may
+arrive before the description that lists their author: they wait for it.
+"""
+
+from collections.abc import Iterable
+from typing import Final
+
+from ..chats import Community
+from ..community_payloads import CommunityDescription
+from ..community_rules import is_privileged, why_not_heard
+from ..keys import PublicKey
+from ..outcomes import Received, RefusalReason, Refused
+from ..payloads import ChatPayload
+from ..recent import Recent
+from .rooms import Rooms
+
+WAITING: Final = 1_000
+"""Words of strangers that wait for a description; the oldest go."""
+
+
+class Described:
+    """The latest description of each community that the bot is in.
+
+    Args:
+        rooms: where the bot is.
+        public_key: the bot; its own words are not judged.
+    """
+
+    def __init__(self, rooms: Rooms, public_key: PublicKey) -> None:
+        self._rooms = rooms
+        self._me = public_key
+        self._latest: dict[Community, CommunityDescription] = {}
+        self._waiting: Recent[bytes, Received] = Recent(WAITING)
+
+    def of(self, community: Community) -> CommunityDescription | None:
+        """The latest description, or None."""
+        return self._latest.get(community)
+
+    def learn(self, community: Community, description: CommunityDescription) -> bool:
+        """Take note of a description that the community's key signed; False for an older one."""
+        latest = self._latest.get(community)
+        if community not in self._rooms.communities:
+            return False
+        if latest is not None and description.clock <= latest.clock:
+            return False
+        self._latest[community] = description
+        return True
+
+    def leads(self, user: PublicKey, community: Community | None) -> bool:
+        """Whether a user may delete what others wrote, and pin."""
+        if community is None:
+            return False
+        latest = self._latest.get(community)
+        if user == community.public_key:
+            return True
+        return latest is not None and is_privileged(latest, user)
+
+    def judge(self, received: Received) -> Refused | None:
+        """Why clients drop what a user said, or None."""
+        payload = received.payload
+        if not isinstance(payload, ChatPayload) or received.signer == self._me:
+            return None
+        room = self._rooms.find(payload.chat_id)
+        community = None if room is None else room.community
+        latest = None if community is None else self._latest.get(community)
+        if community is None or latest is None:
+            return None
+        why = why_not_heard(latest, community, received.signer, payload)
+        if why is None:
+            return None
+        self._waiting.renew(received.signed.fingerprint, received)
+        detail = f"{type(payload).__name__}: {why}"
+        return Refused(RefusalReason.NOT_A_MEMBER, detail, received.signer, received.message_id)
+
+    def let_in(self, community: Community) -> Iterable[Received]:
+        """What waited for the description of a community that was learned just now: the words of
+        its new members since they asked to join."""
+        members = self._latest[community].members
+        for fingerprint, waiting in list(self._waiting.items()):
+            payload, member = waiting.payload, members.get(waiting.signer.hex)
+            assert isinstance(payload, ChatPayload)
+            if member is None or not payload.chat_id.startswith(community.id):
+                continue
+            if payload.clock >= member.last_update_clock * 1000:
+                del self._waiting[fingerprint]
+                yield waiting
