@@ -13,6 +13,7 @@ from reliable_channel.options import PRESETS, ChannelOptions
 from reliable_channel.repair_policies import REPAIR_POLICIES
 from reliable_channel.sync_core import CoreContext, LogArchive, Recorder, SyncCore
 
+from .hardships import HARDSHIPS
 from .measures import Measures
 from .metering import TooMuchWork
 from .scenario import Conditions, Scenario, StoreConditions, Write
@@ -95,7 +96,7 @@ class Cell:
     """One run."""
 
     scenario: str
-    """Of `SCENARIOS`."""
+    """Of `SCENARIOS`, and a comma and one of `HARDSHIPS` where it has that."""
     participants: int
     loss: float
     """Share of the copies of a broadcast that do not reach a participant."""
@@ -144,6 +145,9 @@ def self_tuning(seeds: range) -> Iterator[Cell]:
     points += [("group", 20, loss) for loss in (0.0, 0.2, 0.4)]
     points += [("group", 100, loss) for loss in (0.2, 0.4)]
     points += [("group", 1_000, 0.2)]
+    for scenario, participants in (("1:1", 2), ("group", 20), ("group", 100)):
+        points.append((f"{scenario}, wrong clocks", participants, 0.2))
+        points.append((f"{scenario}, bursts", participants, 0.0))
     for scenario, participants, loss in points:
         for seed in seeds if participants <= LARGE else seeds[:1]:
             for variant in SELF_TUNING:
@@ -225,8 +229,9 @@ def run_cell(cell: Cell, make: MakeSyncCore, terms: Terms | None = None) -> Figu
     most = variant.max_participants
     if most is not None and cell.participants > most:
         return Figure(cell, None, f"{cell.variant}: {variant.why}")
-    random = Random(f"{cell.scenario} {cell.participants} {cell.seed} workload")
-    scenarios = SCENARIOS[cell.scenario](cell, random)
+    name, _, hardship = cell.scenario.partition(", ")
+    random = Random(f"{name} {cell.participants} {cell.seed} workload")
+    scenarios = [HARDSHIPS[hardship](each) for each in SCENARIOS[name](cell, random)]
     try:
         measures = run_trial(scenarios, maker(variant, make), _terms(variant, terms or Terms()))
         return Figure(cell, measures)

@@ -21,11 +21,13 @@ from reliable_channel.events import MessageAcknowledged
 from reliable_channel.sds import comparison
 from reliable_channel.sds.bloom import RollingBloomFilter
 from reliable_channel.sds.comparison import LogComparison
+from reliable_channel.sds.heads import Heads
 from reliable_channel.sds.message import Message, MessageKind
 from reliable_channel.sds.outgoing import OutgoingBuffer, OutgoingEntry
 from reliable_channel.sds.receiving import Receiver
 from reliable_channel.sds.repair import SPEC_TIMERS, repair_hash
-from reliable_channel_lab.sim import Simulation, draw_scenario
+from reliable_channel_lab.sim import Scenario, Simulation, draw_scenario
+from reliable_channel_lab.sim.self_tuning import draw_self_tuning
 
 
 def lost_ack() -> AbstractContextManager[Any]:
@@ -189,6 +191,11 @@ def stored_once_looked() -> AbstractContextManager[Any]:
     return patch.object(Engine, "in_store", trusting)
 
 
+def heads_forgotten() -> AbstractContextManager[Any]:
+    """After a restart only the newest messages are referred to."""
+    return patch.object(Heads, "restore", lambda self, rows, waits_for: None)
+
+
 PLANTS: dict[str, Callable[[], AbstractContextManager[Any]]] = {
     plant.__name__: plant
     for plant in (
@@ -209,23 +216,32 @@ PLANTS: dict[str, Callable[[], AbstractContextManager[Any]]] = {
         budget_forgotten,
         retries_do_not_yield,
         stored_once_looked,
+        heads_forgotten,
     )
 }
 
 
+OF_SELF_TUNING = {heads_forgotten.__name__}
+
+
+def drawn(name: str, seed: int) -> Scenario:
+    """The scenario that a defect is looked for with."""
+    return draw_self_tuning(seed) if name in OF_SELF_TUNING else draw_scenario(seed)
+
+
 def seeds_for(name: str) -> Iterator[int]:
-    """The seeds that should be enough: the first 60, and for the rate limit those of the first 150
-    that have one."""
+    """The seeds that should be enough: the first 60, or 100 of participants that tune themselves,
+    and for the rate limit those of the first 150 that have one."""
     if name in (budget_forgotten.__name__, retries_do_not_yield.__name__):
         yield from (seed for seed in range(1, 151) if draw_scenario(seed).habits.budget)
     else:
-        yield from range(1, 61)
+        yield from range(1, 101 if name in OF_SELF_TUNING else 61)
 
 
 def caught_by(name: str, seed: int) -> str | None:
     """Which invariant a planted defect breaks under a seed, if any."""
     with PLANTS[name]():
-        violation = Simulation(draw_scenario(seed)).run().violation
+        violation = Simulation(drawn(name, seed)).run().violation
     return None if violation is None else violation.invariant
 
 

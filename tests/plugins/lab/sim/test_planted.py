@@ -1,8 +1,8 @@
 import pytest
 
-from reliable_channel_lab.sim import Simulation, draw_scenario
+from reliable_channel_lab.sim import Simulation
 
-from .planted import PLANTS, caught_by, seeds_for
+from .planted import PLANTS, caught_by, drawn, seeds_for
 
 
 @pytest.mark.slow
@@ -10,4 +10,4 @@ from .planted import PLANTS, caught_by, seeds_for
 def test_a_planted_defect_is_caught(name: str) -> None:
     seed = next((seed for seed in seeds_for(name) if caught_by(name, seed)), None)
     assert seed is not None
-    assert Simulation(draw_scenario(seed)).run().violation is None
+    assert Simulation(drawn(name, seed)).run().violation is None

@@ -1,0 +1,29 @@
+"""A bot for a container: settings from the environment, state in a volume, probes on port 8080.
+
+The settings are those of `ReliableChannel`: RELIABLE_CHANNEL_NODE, RELIABLE_CHANNEL_CHANNEL_ID and
+so on.
+"""
+
+from functools import partial
+
+import anyio
+
+from reliable_channel import MessageReceived, ReliableChannel, run
+from reliable_channel.health_server import serve_health
+
+
+async def main() -> None:
+    """Answer `!shout`, once for each message, also across restarts."""
+    async with (
+        ReliableChannel.from_config(sender_id="bot", wait_for_node=True) as channel,
+        anyio.create_task_group() as tasks,
+    ):
+        await tasks.start(partial(serve_health, channel, host="0.0.0.0", port=8080))
+        async for event in channel.events():
+            match event:
+                case MessageReceived(content=content) if content.startswith(b"!shout "):
+                    answer = content.removeprefix(b"!shout ").upper()
+                    await channel.send(answer, idempotency_key=event.message_id)
+
+
+run(main)

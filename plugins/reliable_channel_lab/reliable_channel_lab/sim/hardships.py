@@ -1,0 +1,48 @@
+"""What a whole group suffers in a comparison, added to the scenario of a cell.
+
+The messages and the fates of their copies stay those of the cell without it.
+"""
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import replace
+from random import Random
+from typing import Final
+
+from .scenario import ClockJump, Partition, Scenario
+
+WRONG_BY_MS: Final = 600_000
+DEAF_EVERY_MS: Final = 15_000
+DEAF_MS: Final = 3_000
+
+
+def wrong_clocks(scenario: Scenario) -> Scenario:
+    """A third of the clocks are ten minutes fast, a third ten minutes slow."""
+    by_ms = (WRONG_BY_MS, -WRONG_BY_MS, 0)
+    jumps = (ClockJump(0, n, by_ms[n % 3]) for n in range(scenario.participants) if by_ms[n % 3])
+    return replace(scenario, faults=(*scenario.faults, *jumps))
+
+
+def bursts(scenario: Scenario) -> Scenario:
+    """Each participant hears nothing for 3 s of every 15 s, until a while after the last message.
+
+    What was sent before and arrives then is heard: latency is below a tenth of it.
+    """
+    ends_ms = scenario.writes[-1].at_ms + DEAF_EVERY_MS
+    random = Random(f"{scenario.seed} bursts")
+
+    def deaf() -> Iterator[Partition]:
+        for number in range(scenario.participants):
+            first_ms = int(random.random() * DEAF_EVERY_MS)
+            for at_ms in range(first_ms, ends_ms, DEAF_EVERY_MS):
+                yield Partition(at_ms, at_ms + DEAF_MS, (number,), "in")
+
+    faults = sorted(deaf(), key=lambda fault: fault.at_ms)
+    return replace(scenario, faults=(*scenario.faults, *faults))
+
+
+HARDSHIPS: Final[Mapping[str, Callable[[Scenario], Scenario]]] = {
+    "": lambda scenario: scenario,
+    "wrong clocks": wrong_clocks,
+    "bursts": bursts,
+}
+"""By what follows the name of a scenario and a comma; empty for none."""
