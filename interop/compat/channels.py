@@ -184,7 +184,7 @@ class Channels:
         made.requests.update(dict.fromkeys(request.message_ids, request.request_id))
         made.segments[request.request_id] = len(request.message_ids)
         while len(made.requests) > UNCONFIRMED:
-            self._settle(made, next(iter(made.requests)))
+            self._finish(made, next(iter(made.requests)))
         return request.request_id
 
     async def close(self, channel_id: str) -> None:
@@ -259,13 +259,13 @@ class Channels:
             case MessageReceived(sender_id=sender_id, content=content):
                 self._emit(channel_message_received(channel_id, sender_id, content))
             case MessageStored(message_id=message_id):
-                if request_id := self._settle(made, message_id):
+                if request_id := self._finish(made, message_id):
                     self._emit(channel_message_sent(channel_id, request_id))
             case SendFailed(request_id=request_id, reason=reason):
                 self._emit(channel_message_error(channel_id, request_id, reason))
 
     @staticmethod
-    def _settle(made: _Open, message_id: str) -> str | None:
+    def _finish(made: _Open, message_id: str) -> str | None:
         """Note that a segment is in Store; return its request's id where it was the last one."""
         request_id = made.requests.pop(message_id, None)
         if request_id is None:

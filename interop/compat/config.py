@@ -10,7 +10,7 @@ from reliable_channel import ChannelOptions
 
 __all__ = ["BadConfig", "NodeConfig", "described"]
 
-NO_DISCOVERY: Final = "without effect: nobody is discovered; name the nodes to join in staticnodes"
+NO_DISCOVERY: Final = "without effect: no node is discovered; name the nodes to join in staticnodes"
 NO_SUCH_SERVER: Final = "without effect: there is no such server, and its port stays 0"
 
 
@@ -136,7 +136,7 @@ def _checked(config: Mapping[str, Any]) -> dict[str, Any]:
             value = _read(option, value)
         # A bool is an int in Python, and never meant as one here.
         if not isinstance(value, option.kind) or isinstance(value, bool) != (option.kind is bool):
-            raise BadConfig(f"{given} is {value!r}; allowed is a {option.kind.__name__}")
+            raise BadConfig(f"`{given}` must be a {option.kind.__name__} (got {value!r})")
         values[name] = value
     return values
 
@@ -155,13 +155,13 @@ def _read(option: _Option, text: str) -> Any:
 def _port(values: Mapping[str, Any], name: str) -> int:
     port: int = values[name] and values[name] + values["portsShift"]
     if not 0 <= port < 65536:
-        raise BadConfig(f"{name} with portsShift is {port}; that is no port")
+        raise BadConfig(f"{name} with portsShift is {port}; a port must be below 65536")
     return port
 
 
 def _sqlite_path(url: str) -> str:
     if url and not url.startswith("sqlite://"):
-        raise BadConfig(f"storeMessageDbUrl is {url!r}; allowed is sqlite://path")
+        raise BadConfig(f"`storeMessageDbUrl` must be sqlite://path (got {url!r})")
     return url.removeprefix("sqlite://") or ":memory:"
 
 

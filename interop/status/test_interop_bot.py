@@ -199,7 +199,7 @@ def test_a_killed_bot_repeats_no_answer_and_misses_no_question(
             anyio.run(converse, bot, nodes, Random(seed))
         finally:
             bot.end(signal.SIGKILL)
-        queries = network.node.told("store_query")
+        queries = network.node.emitted("store_query")
     assert any(query["found"] for query in queries), "the bot read nothing from Store"
     events = bot.events()
     assert events["bot_started"] == 1 + KILLS and events["bot_stopped"] == 1

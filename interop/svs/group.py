@@ -111,7 +111,7 @@ class Group:
             for member in self.members.values():
                 tasks.start_soon(one, member)
 
-    async def settled(self, *names: str, since: int = 0, timeout_s: float = 40) -> None:
+    async def converged(self, *names: str, since: int = 0, timeout_s: float = 40) -> None:
         """Wait until these members (or all) have all that these others published.
 
         Raises:

@@ -94,7 +94,7 @@ class Story:
         """Each message once, after all that its sender knew."""
         for person in self.people.values():
             place = {content: number for number, content in enumerate(person.heard)}
-            assert len(place) == len(person.heard), f"{person.name} was told something twice"
+            assert len(place) == len(person.heard), f"{person.name} emitted a message twice"
             for content, causes in self.causes.items():
                 late = [cause for cause in causes if place[cause] > place[content]]
                 assert not late, f"{person.name}: {content[:30]!r} before {late[0][:30]!r}"

@@ -40,20 +40,20 @@ async def _scenario(program: Path, naming: NamingScheme, is_signed: bool) -> Non
     async with running_group(program, naming, is_signed) as (group, between):
         started = time.monotonic()
         await group.publish(-(-PUBLICATIONS // 6))
-        await group.settled()
+        await group.converged()
         took = time.monotonic() - started
         print(f"{naming}: {len(group.published)} publications at all six in {took:.1f} s")
 
         between.close()  # ours lose the forwarder, and with it each other
         await group.publish(5)
-        await group.settled(*THEIRS)
+        await group.converged(*THEIRS)
         lost = 0
         with anyio.fail_after(10):
             while not lost:
                 lost += sum(isinstance(event, ForwarderLost) for event in group.our_events())
                 await anyio.sleep(0.02)
         between.open()
-        await group.settled()
+        await group.converged()
         group.check_once_and_in_order()
 
         # One after the other: SvsALO fetches nothing of a node's new life while there is too much
@@ -63,9 +63,9 @@ async def _scenario(program: Path, naming: NamingScheme, is_signed: bool) -> Non
             again = len(group.published)
             await group.join(name)
             await group.publish(5)
-            await group.settled(since=again)
+            await group.converged(since=again)
         # What those published who never left can all be had, by those who came back too.
-        await group.settled("/py/1", "/py/2", "/py/3", "/go/1", "/go/3")
+        await group.converged("/py/1", "/py/2", "/py/3", "/go/1", "/go/3")
         group.check_once_and_in_order()
         assert not [event for event in group.our_events() if isinstance(event, PacketRefused)]
 
@@ -90,7 +90,7 @@ def test_who_has_not_the_groups_key_is_not_heard(program: Path, naming: NamingSc
         async with running_group(program, naming, is_signed=True) as (group, _):
             await group.join("/mallory")
             await group.publish(3)
-            await group.settled(*OURS, *THEIRS)
+            await group.converged(*OURS, *THEIRS)
             await group.leave("/mallory")
             assert any(isinstance(event, PacketRefused) for event in group.our_events())
             for member in group.members.values():

@@ -30,14 +30,14 @@ def attack(stage: Stage) -> None:
     nothing, and poisons clocks. js-waku's fate is recorded, ours go on."""
     stage.open_all()
     stage.speak(20)
-    stage.settle()
+    stage.converge()
     mallory = stage.network.program_behind_gateway(WHO, Path(hostile.__file__))
     _claim_all(stage, mallory)
     for data in _garbage():
         _publish(mallory, data)
     _publish(mallory, _message("of nothing", history=[HistoryEntry("00" * 32)]))
     stage.speak(10)
-    stage.settle()
+    stage.converge()
     stage.attack_begins()
     _publish(mallory, _message("poison", lamport=POISON))
     stage.eventually(
@@ -48,11 +48,11 @@ def attack(stage: Stage) -> None:
     stage.forgotten |= {
         e["message_id"] for peer in stage.peers for e in log_of(peer) if _is_hers(e)
     }
-    stage.settle()
+    stage.converge()
     for peer in stage.ours:
         assert not any(_is_hers(e) and e["message_id"] == "poison" for e in peer.log())
         stage.speak(1, peer)
-    stage.settle()
+    stage.converge()
     stage.notes += [_fate(stage, peer) for peer in stage.js]
 
 
@@ -111,7 +111,7 @@ def _publish(mallory: Container, data: bytes) -> None:
 
 
 def _has_refused_poison(peer: Peer) -> bool:
-    return any(e["reason"] == "lamport_too_far_ahead" for e in peer.told("message_rejected"))
+    return any(e["reason"] == "lamport_too_far_ahead" for e in peer.emitted("message_rejected"))
 
 
 def _is_hers(entry: Event) -> bool:

@@ -151,7 +151,7 @@ class EmbeddedNode(Container):
 
     def address_of(self, transport: Literal["tcp", "ws"]) -> str:
         """Its multiaddress, the same in all its lives."""
-        addresses = [str(event["address"]) for event in self.told("reached_at")]
+        addresses = [str(event["address"]) for event in self.emitted("reached_at")]
         return next(a for a in addresses if ("/ws/" in a) == (transport == "ws"))
 
 

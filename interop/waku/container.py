@@ -145,7 +145,7 @@ class Container:
             raise ValueError(f"{self.name} refuses {op}: {answer['reason']}")
         return answer
 
-    def told(self, event: str) -> list[Event]:
+    def emitted(self, event: str) -> list[Event]:
         """All events of that name."""
         return [each for each in self.events if each["event"] == event]
 
@@ -173,7 +173,7 @@ class Container:
     def wait_ready(self) -> None:
         """Wait for this life's first word."""
         self.wait_until(
-            lambda: len(self.told("ready")) >= self.lives, START_TIMEOUT_S, "being ready"
+            lambda: len(self.emitted("ready")) >= self.lives, START_TIMEOUT_S, "being ready"
         )
 
     def parse(self, line: bytes) -> Event | None:

@@ -24,7 +24,7 @@ class Missed:
     """When js-waku's present life was ready."""
     lives: int
     has_store: bool
-    was_told: bool
+    was_emitted: bool
     """js-waku emitted it on arrival, as it does before it looks at it."""
     waits: bool
     """It is in js-waku's incoming buffer, and what it depends on is not there."""
@@ -68,7 +68,7 @@ ONE_REQUEST: Final = Defect(
     "a missing message is asked for once: a request or an answer that is lost is the end of it",
     "`repair/buffers.ts` of @waku/sds",
     "one_repair_request.mjs",
-    lambda missed: not missed.has_store and not missed.was_told,
+    lambda missed: not missed.has_store and not missed.was_emitted,
 )
 WRONG_HINT: Final = Defect(
     "js-wrong-hint",
@@ -81,7 +81,7 @@ WRONG_HINT: Final = Defect(
         and missed.sender_kind == "js"
         and missed.is_sought
         and missed.request in ("lost", "answered")
-        and not missed.was_told
+        and not missed.was_emitted
         and not missed.waits
     ),
 )

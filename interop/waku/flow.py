@@ -103,10 +103,10 @@ def flow(
     wait_until_under_way(0)
     used_s = _cpu_s(containers)
 
-    told_at_ms = arrivals.at_ms
-    took_ms = max(told_at_ms.values()) - min(sent_at_ms.values())
+    emitted_at_ms = arrivals.at_ms
+    took_ms = max(emitted_at_ms.values()) - min(sent_at_ms.values())
     return Flow(
-        [told_at_ms[payload] - at_ms for payload, at_ms in sent_at_ms.items()],
+        [emitted_at_ms[payload] - at_ms for payload, at_ms in sent_at_ms.items()],
         1000 * len(payloads) / took_ms,
         {name: used_s[name] - used_before_s[name] for name in containers},
     )

@@ -49,7 +49,7 @@ class Matrix:
         self.results: dict[str, Future[tuple[Verdict, float]]] = {}
         for cell in chosen:
             self.results[cell.name] = self._players.submit(self._play, cell)
-            self.results[cell.name].add_done_callback(partial(_tell, cell.name))
+            self.results[cell.name].add_done_callback(partial(_print_result, cell.name))
 
     def _play(self, cell: Cell[Stage]) -> tuple[Verdict, float]:
         if self._played is None:
@@ -68,7 +68,7 @@ class Matrix:
         self._players.shutdown(cancel_futures=True)
 
 
-def _tell(name: str, result: Future[tuple[Verdict, float]]) -> None:
+def _print_result(name: str, result: Future[tuple[Verdict, float]]) -> None:
     """One line as soon as a cell ends: the tests ask for them in order."""
     if result.cancelled() or (error := result.exception()) is not None:
         print(f"\n{name}: {'not played' if result.cancelled() else repr(error)[:500]}")

@@ -13,7 +13,7 @@ DESCRIBED: Final = 3
 
 
 def missed_by(
-    stage: Stage, peer: JsPeer, state: JsState, message_id: str, *, was_told: bool
+    stage: Stage, peer: JsPeer, state: JsState, message_id: str, *, was_emitted: bool
 ) -> Missed:
     """What `peer` went through with a message that it has not got."""
     sender = _sender(stage, message_id)
@@ -23,7 +23,7 @@ def missed_by(
         began_at=stage.began_at[peer.name],
         lives=peer.lives,
         has_store=stage.network.has_store,
-        was_told=was_told,
+        was_emitted=was_emitted,
         waits=message_id in state.waiting,
         is_sought=message_id in state.sought,
         request=_request(stage, peer, message_id),
@@ -66,13 +66,13 @@ def _request(stage: Stage, peer: JsPeer, message_id: str) -> Request:
     reached = any(
         event["sender_id"] == peer.name and message_id in event["message_ids"]
         for other in stage.ours
-        for event in other.told("repair_request_received")
+        for event in other.emitted("repair_request_received")
     )
     return "ignored" if reached else "lost"
 
 
 def _was_broadcast_after(at_ms: int, peer: Peer, event: str, message_id: str) -> bool:
-    return any(e["message_id"] == message_id and e["at_ms"] >= at_ms for e in peer.told(event))
+    return any(e["message_id"] == message_id and e["at_ms"] >= at_ms for e in peer.emitted(event))
 
 
 def _sender(stage: Stage, message_id: str) -> Peer:

@@ -84,7 +84,7 @@ class Peer(Container):
 
     def received(self) -> list[bytes]:
         """Payloads that it emitted, each as often as it did."""
-        return [b64decode(event["payload"]) for event in self.told("message_received")]
+        return [b64decode(event["payload"]) for event in self.emitted("message_received")]
 
     def holds(self, payloads: set[bytes]) -> bool:
         """Whether it emitted all of these."""
@@ -92,12 +92,14 @@ class Peer(Container):
 
     def acknowledged(self) -> set[str]:
         """Ids of own messages whose acknowledgement it emitted."""
-        return {event["message_id"] for event in self.told("message_acknowledged")}
+        return {event["message_id"] for event in self.emitted("message_acknowledged")}
 
     def cause(self) -> str:
         """Its last output, for a failure report."""
-        told = [event for event in self.events if "ref" not in event]  # no answers: logs are long
-        return f"{self.name}: {told[-3:]} | {list(self.errors)[-3:]}"
+        emitted = [
+            event for event in self.events if "ref" not in event
+        ]  # no answers: logs are long
+        return f"{self.name}: {emitted[-3:]} | {list(self.errors)[-3:]}"
 
 
 class OurPeer(Peer):
@@ -129,8 +131,8 @@ class JsPeer(Peer):
 
     def state(self) -> JsState:
         """What it lacks now."""
-        told = self.command("statistics")
-        return JsState(*(frozenset(told[name]) for name in JsState.__slots__))
+        statistics = self.command("statistics")
+        return JsState(*(frozenset(statistics[name]) for name in JsState.__slots__))
 
     def queries(self) -> int:
         """How often Store has answered its question for messages by hash."""
@@ -138,13 +140,13 @@ class JsPeer(Peer):
 
     def requested_at_ms(self, message_id: str) -> int | None:
         """When its first repair request for a message went out, or should have."""
-        requests = self.told("repair_requested")
+        requests = self.emitted("repair_requested")
         return next((e["at_ms"] for e in requests if message_id in e["message_ids"]), None)
 
     def cause(self) -> str:
         """What it did to get what it lacks, too."""
         by_hash, by_time = self._store_queries("hash"), self._store_queries("time")
-        requests, unsent = self.told("repair_requested"), self.told("push_failed")
+        requests, unsent = self.emitted("repair_requested"), self.emitted("push_failed")
         last = [(e["asked"], e["found"], e.get("reason", "")) for e in by_hash[-3:]]
         return (
             f"{super().cause()} | Store by hash: {len(by_hash)} queries, "
@@ -159,7 +161,7 @@ class JsPeer(Peer):
         return sum(event["found"] for event in self._store_queries("hash"))
 
     def _store_queries(self, by: str) -> list[Event]:
-        return [event for event in self.told("store_queried") if event["by"] == by]
+        return [event for event in self.emitted("store_queried") if event["by"] == by]
 
 
 def digest(entries: list[Event]) -> str:

@@ -57,7 +57,7 @@ def echo(to: str, count: int, interval_s: float) -> dict[str, Any]:
         listener.start()
         for number in range(count):
             sent[number] = monotonic()
-            with suppress(PermissionError):  # a cut of what goes out is told to who sends
+            with suppress(PermissionError):  # a sender gets an error for a cut of outgoing traffic
                 link.sendto(b"%d" % number, (to, PORT))
             sleep(interval_s)
         listener.join(WAIT_S)

@@ -29,7 +29,7 @@ def conversation(stage: Stage) -> None:
     """200 messages each way; each side sees by its own events that the other has them."""
     stage.open_all()
     stage.speak(200 * 2 // len(stage.peers))
-    stage.settle(300)
+    stage.converge(300)
     stage.acknowledged_by_all()
 
 
@@ -40,7 +40,7 @@ def ours_recovers_from_store(stage: Stage) -> None:
     misser = stage.ours[0]
     stage.speak(200, *stage.others(misser))
     stage.speak(5, misser)
-    stage.settle()
+    stage.converge()
     assert misser.statistics()["dropped_incoming"] > 200 * SHARE / 2
     assert misser.statistics()["transport"]["retrieved"] > 0
     if stage.cell.node == "store":
@@ -61,7 +61,7 @@ def js_recovers_from_store(stage: Stage) -> None:
         assert misser.command("statistics")["dropped_incoming"] > 0
         misser.command("stop_dropping")
     stage.speak(3, *stage.ours)
-    stage.settle()
+    stage.converge()
     if stage.cell.node == "store":
         assert sum(e["found"] for e in _store_queries(stage, "hash", js=True)) > 0
     assert all(misser.found_in_store() for misser in stage.js)
@@ -76,8 +76,8 @@ def js_recovers_by_repair(stage: Stage) -> None:
         assert misser.command("statistics")["dropped_incoming"] > 0
         misser.command("stop_dropping")
     stage.speak(3, *stage.ours, pace_s=2)
-    stage.settle(300, js_patience_s=REPAIR_PATIENCE_S)
-    assert any(peer.told("repair_sent") for peer in stage.ours)
+    stage.converge(300, js_patience_s=REPAIR_PATIENCE_S)
+    assert any(peer.emitted("repair_sent") for peer in stage.ours)
     for misser in stage.js:
         repaired = len(misser.log()) - len(misser.accepted)
         stage.notes.append(f"{misser.name} holds {repaired} of {len(stage.accepted)} messages")
@@ -92,20 +92,20 @@ def late_joiner(stage: Stage) -> None:
     stage.open_all()
     stage.speak(5, first)
     stage.speak(5)
-    stage.settle(300, js_patience_s=REPAIR_PATIENCE_S)
+    stage.converge(300, js_patience_s=REPAIR_PATIENCE_S)
 
 
 def partition(stage: Stage) -> None:
     """The second one is cut off for 60 s in which both sides go on; then the logs are equal."""
     stage.open_all()
     stage.speak(10)
-    stage.settle()
+    stage.converge()
     stage.second.link.faults.cut()
     stage.speak(20)
     sleep(PARTITION_S)
     stage.second.link.faults.heal()
     stage.speak(5)
-    stage.settle(300)
+    stage.converge(300)
 
 
 def node_is_killed(stage: Stage) -> None:
@@ -118,7 +118,7 @@ def node_is_killed(stage: Stage) -> None:
         sleep(5)
         stage.network.node.restart()
         stage.speak(10)
-        stage.settle(240)
+        stage.converge(240)
 
 
 def we_are_killed(stage: Stage) -> None:
@@ -132,7 +132,7 @@ def we_are_killed(stage: Stage) -> None:
         stage.speak(20, *stage.others(ours))
         stage.restart(ours)
         stage.speak(5)
-    stage.settle()
+    stage.converge()
     assert ours.lives == 3
 
 
@@ -140,13 +140,13 @@ def js_is_restarted(stage: Stage) -> None:
     """js-waku is killed and comes back without memory; the others go on meanwhile."""
     stage.open_all()
     stage.speak(20)
-    stage.settle()
+    stage.converge()
     js = stage.js[0]
     js.kill()
     stage.speak(20, *stage.others(js))
     stage.restart(js)
     stage.speak(20)
-    stage.settle()
+    stage.converge()
 
 
 def bursts(stage: Stage) -> None:
@@ -163,7 +163,7 @@ def bursts(stage: Stage) -> None:
         sleep(20)
     paced.join()
     assert len(stage.accepted) >= 1_000 - bursts_of_each * len(stage.ours)
-    stage.settle(900, js_patience_s=REPAIR_PATIENCE_S)
+    stage.converge(900, js_patience_s=REPAIR_PATIENCE_S)
 
 
 def size_limits(stage: Stage) -> None:
@@ -178,7 +178,7 @@ def size_limits(stage: Stage) -> None:
         _send_longest(stage, speaker)
     for js in stage.js:
         stage.send(js, b"\x02" * 90_000 + js.name.encode())
-    stage.settle()
+    stage.converge()
     for js in stage.js:
         for size in (TOO_LONG, 1_500_000):
             stage.forgotten.add(stage.send(js, b"\x03" * size))
@@ -187,7 +187,7 @@ def size_limits(stage: Stage) -> None:
     for js in stage.js:
         _gives_up(js, stage.forgotten & set(js.accepted))
     stage.speak(5)
-    stage.settle()
+    stage.converge()
     for js in stage.js:
         stage.notes.append(
             f"{js.name} gave an error for 1.5 MB, and none for 200 kB, which the node refused"
@@ -201,7 +201,7 @@ def _gives_up(js: JsPeer, message_ids: set[str]) -> None:
     attempts = SIZE_RETRIES + 1
 
     def tried() -> bool:
-        sent = Counter(event["message_id"] for event in js.told("sending_message"))
+        sent = Counter(event["message_id"] for event in js.emitted("sending_message"))
         return all(sent[message_id] >= attempts for message_id in message_ids)
 
     js.wait_until(tried, GUARD_S, f"{attempts} attempts to send what is too long")
@@ -234,8 +234,8 @@ def _send_longest(stage: Stage, speaker: OurPeer) -> None:
 
 
 def _store_queries(stage: Stage, way: str, *, js: bool) -> list[dict[str, int]]:
-    told = stage.network.node.told("store_query")
-    return [event for event in told if event["by"] == way and event["js"] is js]
+    emitted = stage.network.node.emitted("store_query")
+    return [event for event in emitted if event["by"] == way and event["js"] is js]
 
 
 def _found_by_us(stage: Stage, way: str) -> int:

@@ -142,7 +142,9 @@ class Stage:
         oldest = sorted(message_ids, key=lambda i: self.accepted_at[i])[:NAMED]
         return ", ".join(f"{i[:8]} {self.accepted[i][:40]!r}" for i in oldest)
 
-    def settle(self, js_within_s: float = JS_LATE_S, js_patience_s: float = JS_PATIENCE_S) -> None:
+    def converge(
+        self, js_within_s: float = JS_LATE_S, js_patience_s: float = JS_PATIENCE_S
+    ) -> None:
         """Wait until ours have all, and js-waku has all or stands still.
 
         No time decides over ours: a slow one is waited for until the guard.

@@ -28,7 +28,7 @@ def test_messages_of_both_kinds_arrive_and_are_measured(bench: Bench) -> None:
     assert "| js → ours (light) | 13 |" in lines
 
 
-def test_several_rounds_are_told_as_one() -> None:
+def test_several_rounds_become_one() -> None:
     rounds = [Flow([10, 30], 5, {"node": 1}), Flow([20, 40], 9, {"node": 2})]
     together = Flow.of_all([*rounds, Flow([50], 6, {"node": 2})])
     assert together.messages == 5

@@ -69,9 +69,9 @@ def test_a_run_that_is_ended_leaves_nothing(
 def test_without_an_engine_one_line_says_what_to_do(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(engine, "answers", lambda address: False)
     monkeypatch.setattr(engine, "may_start", lambda: False)
-    with pytest.raises(engine.EngineUnavailable, match="only root can start one") as told:
+    with pytest.raises(engine.EngineUnavailable, match="only root can start one") as refused:
         engine.ensure()
-    assert "\n" not in str(told.value)
+    assert "\n" not in str(refused.value)
 
 
 def test_the_networks_of_the_bench_lead_nowhere(bench: Bench, client: docker.DockerClient) -> None:

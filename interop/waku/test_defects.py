@@ -28,9 +28,9 @@ def reproduction(lines: str) -> dict[str, Any]:
 
 @pytest.mark.parametrize("program", ALONE)
 def test_a_defect_is_there(bench: Bench, program: str) -> None:
-    told = reproduction(bench.output("js", f"defects/{program}"))
-    print(f"{program}: expected {told['expected']}, got {told['got']}")
-    assert told["reproduced"]
+    result = reproduction(bench.output("js", f"defects/{program}"))
+    print(f"{program}: expected {result['expected']}, got {result['got']}")
+    assert result["reproduced"]
 
 
 def test_a_node_that_opens_a_stream_a_message_is_heard_a_hundred_times(bench: Bench) -> None:
@@ -40,8 +40,8 @@ def test_a_node_that_opens_a_stream_a_message_is_heard_a_hundred_times(bench: Be
         alice = network.ours("alice", service="relay")
         for number in range(150):
             alice.send(b"message %d" % number)
-        told = program.wait_for(lambda e: e["event"] == "reproduction", 90, "reproduction")
-        assert told["reproduced"], told
+        result = program.wait_for(lambda e: e["event"] == "reproduction", 90, "reproduction")
+        assert result["reproduced"], result
 
 
 def test_each_named_defect_has_its_reproduction() -> None:

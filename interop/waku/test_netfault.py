@@ -101,7 +101,7 @@ def test_a_cut_is_of_one_peer(here: Container, there: Container) -> None:
     assert came_to(here, there) == "silence"
 
 
-def test_a_refusal_is_told_at_once(here: Container, there: Container) -> None:
+def test_a_refusal_comes_at_once(here: Container, there: Container) -> None:
     here.faults.refuse(there.address)
     assert came_to(here, there) == "refused"
 

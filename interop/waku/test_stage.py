@@ -47,14 +47,14 @@ def test_one_of_ours_that_is_slow_is_waited_for(time: Time) -> None:
     slow = LateOurs("ours", {"a": MESSAGES["a"]}, [])
     time.then[time.now_s + SLOW_S] = lambda: slow.gets("b")
     began_s = time.now_s
-    stage(slow, js()).settle()
+    stage(slow, js()).converge()
     assert SLOW_S <= time.now_s - began_s < SLOW_S + 10
 
 
 def test_one_of_ours_that_never_gets_it_fails_by_the_guard(time: Time) -> None:
     began_s = time.now_s
     with pytest.raises(TimeoutError, match=r"ours lacks 1 messages: b b'from js'"):
-        stage(ours({"a": MESSAGES["a"]}), js()).settle()
+        stage(ours({"a": MESSAGES["a"]}), js()).converge()
     assert time.now_s - began_s > GUARD_S
 
 
@@ -81,5 +81,5 @@ def test_a_late_js_waku_is_not_waited_for_without_end(
     asking = Asking("js", log, [])
     asking.waits += waits
     began_s = time.now_s
-    stage(ours(), asking, *may_miss).settle()
+    stage(ours(), asking, *may_miss).converge()
     assert takes_s < time.now_s - began_s < takes_s + 10

@@ -37,13 +37,13 @@ def no_waiting(monkeypatch: pytest.MonkeyPatch) -> None:
 class Written:
     """A participant without a program."""
 
-    def __init__(self, name: str, log: dict[str, bytes], told: list[str]) -> None:
+    def __init__(self, name: str, log: dict[str, bytes], emitted: list[str]) -> None:
         self.name, self.lives = name, 1
         self.accepted: dict[str, bytes] = {}
         self._entries = [entry(i, payload) for i, payload in sorted(log.items())]
         self.events = [
             entry(i, MESSAGES[i]) | {"event": "message_received", "redelivered": False}
-            for i in told
+            for i in emitted
         ]
         self.errors: deque[str] = deque()
         self.waits: list[str] = []
@@ -83,12 +83,12 @@ def stage(ours: WrittenOurs, js: WrittenJs, *may_miss: Defect) -> Stage:
     return made
 
 
-def ours(log: dict[str, bytes] = MESSAGES, told: tuple[str, ...] = ("b",)) -> WrittenOurs:
-    return WrittenOurs("ours", log, list(told))
+def ours(log: dict[str, bytes] = MESSAGES, emitted: tuple[str, ...] = ("b",)) -> WrittenOurs:
+    return WrittenOurs("ours", log, list(emitted))
 
 
-def js(log: dict[str, bytes] = MESSAGES, told: tuple[str, ...] = ("a",)) -> WrittenJs:
-    return WrittenJs("js", log, list(told))
+def js(log: dict[str, bytes] = MESSAGES, emitted: tuple[str, ...] = ("a",)) -> WrittenJs:
+    return WrittenJs("js", log, list(emitted))
 
 
 def test_all_have_all() -> None:
@@ -98,20 +98,20 @@ def test_all_have_all() -> None:
 
 
 @pytest.mark.parametrize(
-    ("log", "told", "complaint"),
+    ("log", "emitted", "complaint"),
     [
         ({"a": MESSAGES["a"]}, (), "ours misses 1 of 2 accepted messages: b b'from js'"),
-        (MESSAGES | {"c": b"?"}, ("b",), "ours holds 1 messages that nobody was given"),
+        (MESSAGES | {"c": b"?"}, ("b",), "ours holds 1 messages that were not accepted"),
         (MESSAGES | {"b": b"changed"}, ("b",), "changed contents"),
-        (MESSAGES, (), "ours was not told of b"),
-        (MESSAGES, ("b", "b"), "ours was told twice, without a warning, of b"),
+        (MESSAGES, (), "ours did not emit b"),
+        (MESSAGES, ("b", "b"), "ours emitted twice as new: b"),
     ],
 )
 def test_what_is_wrong_with_ours_fails(
-    log: dict[str, bytes], told: tuple[str, ...], complaint: str
+    log: dict[str, bytes], emitted: tuple[str, ...], complaint: str
 ) -> None:
     with pytest.raises(AssertionError, match=complaint):
-        judge(stage(ours(log, told), js()))
+        judge(stage(ours(log, emitted), js()))
 
 
 def test_what_js_misses_must_be_explained_by_a_defect_that_the_scenario_allows_for() -> None:

@@ -59,7 +59,7 @@ def _judge_payloads(stage: Stage) -> Verdict:
     accepted = stage.accepted
     for peer in stage.ours:
         others = [payload for i, payload in accepted.items() if i not in peer.accepted]
-        assert Counter(peer.received()) == Counter(others), f"{peer.name} was told other payloads"
+        assert Counter(peer.received()) == Counter(others), f"{peer.name} emitted other payloads"
     digests = {str(peer.command("log")["digest"]) for peer in stage.ours}
     assert len(digests) == 1, "logs differ"
     return Verdict(stage.cell.name, len(accepted), digests.pop(), notes=tuple(stage.notes))
@@ -75,45 +75,45 @@ def _check_ours(stage: Stage, peer: OurPeer, accepted: dict[str, bytes]) -> str:
     assert not lost, (
         f"{peer.name} misses {len(lost)} of {len(accepted)} accepted messages: {stage.names(lost)}"
     )
-    assert not foreign, f"{peer.name} holds {len(foreign)} messages that nobody was given"
+    assert not foreign, f"{peer.name} holds {len(foreign)} messages that were not accepted"
     assert dict(log) == accepted, f"{peer.name} holds changed contents"
     assert answer["digest"] == digest(answer["entries"])
-    _check_told(stage, peer, set(accepted) - set(peer.accepted))
+    _check_emitted(stage, peer, set(accepted) - set(peer.accepted))
     return str(answer["digest"])
 
 
-def _check_told(stage: Stage, peer: OurPeer, others: set[str]) -> None:
+def _check_emitted(stage: Stage, peer: OurPeer, others: set[str]) -> None:
     """Each was emitted once. A participant that was killed between noting that and emitting it
     emits it again, as redelivered."""
-    for _ in range(LOOKS):  # a message is told once it is on disk, later than it is in the log
-        events = peer.told("message_received")
-        told = [event for event in events if event["message_id"] not in stage.forgotten]
-        new = Counter(event["message_id"] for event in told if not event["redelivered"])
-        again = {event["message_id"] for event in told if event["redelivered"]}
-        untold = others - set(new) - (again if peer.lives > 1 else set())
-        if not untold:
+    for _ in range(LOOKS):  # a message is emitted once it is on disk, later than it is in the log
+        events = peer.emitted("message_received")
+        emitted = [event for event in events if event["message_id"] not in stage.forgotten]
+        new = Counter(event["message_id"] for event in emitted if not event["redelivered"])
+        again = {event["message_id"] for event in emitted if event["redelivered"]}
+        missing = others - set(new) - (again if peer.lives > 1 else set())
+        if not missing:
             break
         sleep(POLL_S)
     twice = {message_id for message_id, count in new.items() if count > 1}
     foreign = (set(new) | again) - others
-    assert not twice, f"{peer.name} was told twice, without a warning, of {stage.names(twice)}"
-    assert not untold, f"{peer.name} was not told of {stage.names(untold)}"
-    assert not foreign, f"{peer.name} was told of {len(foreign)} messages that nobody was given"
+    assert not twice, f"{peer.name} emitted twice as new: {stage.names(twice)}"
+    assert not missing, f"{peer.name} did not emit {stage.names(missing)}"
+    assert not foreign, f"{peer.name} emitted {len(foreign)} messages that were not accepted"
 
 
 def _check_js(
     stage: Stage, peer: JsPeer, accepted: dict[str, bytes]
 ) -> tuple[Counter[str], str | None]:
     """What is there is right; what is not there is explained."""
-    entries, state, told = _standing(peer, accepted)
+    entries, state, emitted = _standing(peer, accepted)
     log = {e["message_id"]: b64decode(e["payload"]) for e in entries}
     foreign = set(log) - set(accepted) - stage.forgotten
-    assert not foreign, f"{peer.name} holds {len(foreign)} messages that nobody was given"
+    assert not foreign, f"{peer.name} holds {len(foreign)} messages that were not accepted"
     wrong = [i for i, payload in log.items() if accepted.get(i, payload) != payload]
     assert not wrong, f"{peer.name} holds changed contents"
     allowed = [*stage.cell.scenario.js_may_miss, ONE_REQUEST, WAITS_FOR_EVER]
     missed = {
-        i: missed_by(stage, peer, state, i, was_told=accepted[i] in told)
+        i: missed_by(stage, peer, state, i, was_emitted=accepted[i] in emitted)
         for i in set(accepted) - set(log)
     }
     defects = {i: explanation(each, allowed) for i, each in missed.items()}

@@ -129,8 +129,8 @@ def node(
     token: Annotated[
         str | None,
         typer.Option(
-            help="Answer only who sends it: clients write http://:TOKEN@host:port. Better given as "
-            "RELIABLE_CHANNEL_NODE_TOKEN, which other users of the machine cannot see.",
+            help="Answer only clients that send it: they write http://:TOKEN@host:port. Better "
+            "given as RELIABLE_CHANNEL_NODE_TOKEN, which other users of the machine cannot see.",
         ),
     ] = None,
     admin: Annotated[

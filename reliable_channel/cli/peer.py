@@ -116,7 +116,7 @@ async def _perform(
             _say("confirmed", ref=ref, message_id=message_id)
         case "cut_off":
             if not isinstance(command["value"], bool):
-                raise ValueError(f"value is {command['value']!r}; allowed are true and false")
+                raise ValueError(f"`value` must be true or false (got {command['value']!r})")
             channel.cut_off(command["value"])
             _say("accepted", ref=ref)
         case other:

@@ -96,5 +96,5 @@ async def outcome(channel: "ReliableChannel", request: "Request", wait_s: float)
                     return Outcome(ExitCode.FAILED, "failed", reason)
     if not is_dispatched:
         return Outcome(ExitCode.NO_NODE, "not-sent", "no node took the message in time")
-    late = f"nobody acknowledged the message within {wait_s:g} s; a longer --wait may help"
+    late = f"no participant acknowledged the message within {wait_s:g} s; a longer --wait may help"
     return Outcome(ExitCode.FAILED, "not-acknowledged", late)

@@ -46,9 +46,9 @@ class NimBloomForm:
         try:
             raw = parsed(nim_sds_pb2.BloomFilter, field)
         except DecodeError as error:
-            raise BloomFilterError(f"it is no filter of nim-sds: {error}") from error
+            raise BloomFilterError(f"it is not a filter of nim-sds: {error}") from error
         if len(raw.ListFields()) < len(raw.DESCRIPTOR.fields):
-            raise BloomFilterError("it is no filter of nim-sds: a field is absent")
+            raise BloomFilterError("it is not a filter of nim-sds: a field is absent")
         layout = BloomLayout(raw.bit_count, raw.hash_count, self)
         if not (
             0 < layout.bit_count

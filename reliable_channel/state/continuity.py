@@ -88,8 +88,8 @@ class Continuity:
         )
         if changed.rowcount != 1:
             raise StateInUse(
-                f"{self._path} was written by somebody else meanwhile; a state has one owner at a "
-                "time: stop the other one, then start again"
+                f"{self._path} was written by another process meanwhile; a state has one owner at "
+                "a time: stop the other one, then start again"
             )
 
     def committed(self) -> None:

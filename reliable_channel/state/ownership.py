@@ -89,7 +89,7 @@ class Ownership:
     def _in_use(self) -> StateInUse:
         return StateInUse(
             f"{self._path} is in use; a state has one owner at a time: stop the other process or "
-            "close the other channel, or give this one a state of its own"
+            "close the other channel, or give this one a separate state"
         )
 
 

@@ -44,7 +44,7 @@ class SqliteStateStore:
 
     def __init__(self, path: Path, *, durability: Durability = "process") -> None:
         if durability not in get_args(Durability):
-            raise ValueError(f"durability is {durability!r}; allowed are 'process' and 'power'")
+            raise ValueError(f"`durability` must be 'process' or 'power' (got {durability!r})")
         # SQLite puts the WAL beside what a symbolic link leads to; so do we with all else.
         self.path = Path(os.path.realpath(path))
         self._wal = Path(f"{self.path}-wal")

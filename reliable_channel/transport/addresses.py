@@ -46,7 +46,7 @@ def checked_addresses(node: str | Sequence[str] | None) -> tuple[str, ...]:
     if isinstance(node, str) or not isinstance(node, Sequence):
         node = (node,)
     if not node:
-        raise ValueError("node is an empty list; allowed is at least one address, or None")
+        raise ValueError("`node` must be at least one address, or None (got an empty list)")
     peers = [url for url in node if isinstance(url, str) and url.startswith(_PEERS)]
     together = LIBP2P + ",".join(dict.fromkeys(peers))
     return tuple(dict.fromkeys(together if url in peers else checked_address(url) for url in node))

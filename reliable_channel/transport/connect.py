@@ -118,7 +118,7 @@ async def embedded_transport(settings: WakuSettings, stack: AsyncExitStack) -> "
 
     _log.warning(
         "channel on %s has no `node`: it meets other channels of this process that have none, and "
-        "nobody outside hears it; give the address of a node, such as http://127.0.0.1:8645",
+        "no other process reads it; give the address of a node, such as http://127.0.0.1:8645",
         settings.content_topic,
     )
     node = await stack.enter_async_context(shared_node(settings))

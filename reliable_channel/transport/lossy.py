@@ -28,7 +28,7 @@ class LossyTransport:
 
     def __init__(self, inner: Transport, *, drop_incoming: float, seed: int) -> None:
         if not 0 <= drop_incoming <= 1:
-            raise ValueError(f"drop_incoming is {drop_incoming}; allowed is a share from 0 to 1")
+            raise ValueError(f"`drop_incoming` must be a share from 0 to 1 (got {drop_incoming})")
         self._inner = inner
         self._drop_incoming = drop_incoming
         self._random = Random(seed)

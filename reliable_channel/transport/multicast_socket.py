@@ -37,7 +37,7 @@ class Group:
         Raises:
             ValueError: it is not of that form.
         """
-        wrong = ValueError(f"node is {url!r}; allowed is {ALLOWED}")
+        wrong = ValueError(f"`node` must be {ALLOWED} (got {url!r})")
         try:
             parts = urlsplit(url)
             values = dict(parse_qsl(parts.query, keep_blank_values=True))

@@ -78,7 +78,7 @@ class PoolTransport:
         if not transports:
             raise ValueError("transports is empty; a pool has at least one node")
         if redundancy < 1:
-            raise ValueError(f"redundancy is {redundancy}; allowed is a number of at least 1")
+            raise ValueError(f"`redundancy` must be a number of at least 1 (got {redundancy})")
         self._nodes = [
             Node(str(getattr(transport, "url", "") or f"node {number}"), transport, self._notify)
             for number, transport in enumerate(transports)

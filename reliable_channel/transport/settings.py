@@ -43,9 +43,7 @@ class WakuSettings:
 
     def __post_init__(self) -> None:
         if self.service not in ("auto", "relay", "light"):
-            raise ValueError(
-                f"service is {self.service!r}; allowed are 'auto', 'relay' and 'light'"
-            )
+            raise ValueError(f"`service` must be 'auto', 'relay' or 'light' (got {self.service!r})")
 
     @property
     def shard(self) -> str:

@@ -50,7 +50,12 @@ class Away(LossyTransport):
     ("is_away", "wait_s", "code", "words"),
     [
         (False, 0, ExitCode.DONE, ""),
-        (False, 60, ExitCode.FAILED, "nobody acknowledged the message within 60 s; a longer"),
+        (
+            False,
+            60,
+            ExitCode.FAILED,
+            "no participant acknowledged the message within 60 s; a longer",
+        ),
         (True, 60, ExitCode.NO_NODE, "no node took the message in time"),
         (True, 0, ExitCode.NO_NODE, "no node took the message in time"),
     ],

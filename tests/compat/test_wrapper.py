@@ -102,10 +102,10 @@ def test_every_option_is_described(nodes: Nodes) -> None:
     [
         ({"shoeSize": 43}, "Unrecognized configuration option(s) found: shoeSize"),
         ({"mode": "Fringe"}, "invalid mode: 'Fringe' (expected 'Core' or 'Edge')"),
-        ({"relay": 1}, "relay is 1; allowed is a bool"),
-        ({"tcpPort": True}, "tcpPort is True; allowed is a int"),
+        ({"relay": 1}, "`relay` must be a bool (got 1)"),
+        ({"tcpPort": True}, "`tcpPort` must be a int (got True)"),
         ({"tcpPort": 65000, "portsShift": 600}, "tcpPort with portsShift is 65600"),
-        ({"storeMessageDbUrl": "postgres://db"}, "allowed is sqlite://path"),
+        ({"storeMessageDbUrl": "postgres://db"}, "must be sqlite://path"),
         ({"channelOptions": {"retries": 1}}, "unexpected keyword argument"),
         ({"channelOptions": {"retry_interval_ms": 0}}, "`retry_interval_ms` must be at least 1"),
     ],

@@ -1,4 +1,4 @@
-"""Pages and docstrings keep to the words of docs/glossary.md.
+"""Pages, docstrings, errors and help texts keep to the words of docs/glossary.md.
 
 All pages are read, and the docstrings of `FOLDERS`: packages, and the programs that measure them.
 """
@@ -75,6 +75,16 @@ def docstrings(module: str) -> Iterator[str]:
                     yield re.sub(r"`[^`]*`", "", str(one.value.value))
 
 
+def strings(module: str) -> Iterator[str]:
+    """What a module may show: its string literals of more than one word that are no docstrings."""
+    tree = ast.parse((ROOT / module).read_text())
+    silent = {id(node.value) for node in ast.walk(tree) if isinstance(node, ast.Expr)}
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Constant) and isinstance(node.value, str):
+            if id(node) not in silent and " " in node.value:
+                yield re.sub(r"`[^`]*`|/who\b", "", node.value)
+
+
 def found(text: str) -> list[str]:
     """The banned words of a text, each with what to write."""
     return [
@@ -92,6 +102,12 @@ def test_a_page_keeps_to_the_words(page: str) -> None:
 @pytest.mark.parametrize("module", MODULES)
 def test_the_docstrings_of_a_module_keep_to_the_words(module: str) -> None:
     assert [word for text in docstrings(module) for word in found(text)] == []
+
+
+@pytest.mark.parametrize("module", MODULES)
+def test_errors_help_and_logs_keep_to_the_words(module: str) -> None:
+    if not Path(module).name.startswith("test_"):
+        assert [word for text in strings(module) for word in found(text)] == []
 
 
 def test_a_banned_word_is_found() -> None:

@@ -324,5 +324,5 @@ def test_a_payload_can_be_sent_again_after_it_expired() -> None:
 
 @pytest.mark.parametrize("name", ["max_buffered_bytes", "reconstruction_timeout_ms"])
 def test_limits_are_checked(name: str) -> None:
-    with pytest.raises(ValueError, match=f"{name} is 0; allowed is at least 1"):
+    with pytest.raises(ValueError, match=rf"`{name}` must be at least 1 \(got 0\)"):
         ReassemblyLimits(**{name: 0})

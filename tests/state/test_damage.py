@@ -316,7 +316,7 @@ def test_another_writer_is_noticed_where_no_lock_kept_it_away(tmp_path: Path) ->
     store.open(ALICE)
     with closing(sqlite3.connect(path)) as other, other:
         other.execute("UPDATE state_file SET value = value + 1 WHERE name = 'commits'")
-    with pytest.raises(StateInUse, match="written by somebody else"):
+    with pytest.raises(StateInUse, match="written by another process"):
         store.write(step(1))
     store.close()
 

@@ -80,7 +80,7 @@ def test_several_addresses_make_a_pool_and_each_counts_once() -> None:
 
 
 def test_a_list_of_addresses_has_one_at_least_and_nothing_else() -> None:
-    with pytest.raises(ValueError, match=r"^node is an empty list"):
+    with pytest.raises(ValueError, match=r"^`node` must be at least one address"):
         checked_addresses([])
     with pytest.raises(ValueError, match=r"^`node` must be an http.* \(got 'b'\)"):
         checked_addresses(["http://a", "b"])

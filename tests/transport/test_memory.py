@@ -118,7 +118,7 @@ async def test_who_is_cut_off_neither_hears_nor_is_heard_and_does_not_know() -> 
 
 @pytest.mark.parametrize("wrong", [-0.1, 1.1, float("nan")])
 def test_a_share_outside_0_to_1_is_refused(wrong: float) -> None:
-    with pytest.raises(ValueError, match="allowed is a share from 0 to 1"):
+    with pytest.raises(ValueError, match="must be a share from 0 to 1"):
         LossyTransport(MemoryNetwork().transport(), drop_incoming=wrong, seed=0)
 
 

@@ -92,7 +92,7 @@ def test_a_url_names_a_group(url: str) -> None:
     ).split(),
 )
 def test_a_url_that_names_none_is_refused_with_what_is_allowed(rest: str) -> None:
-    with pytest.raises(ValueError, match=r"allowed is udp\+multicast://group:port, such as"):
+    with pytest.raises(ValueError, match=r"must be udp\+multicast://group:port, such as"):
         ReliableChannel(f"udp+multicast://{rest}", channel_id="general", sender_id="alice")
 
 

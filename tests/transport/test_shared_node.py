@@ -24,7 +24,7 @@ async def test_two_channels_of_a_process_meet_and_the_log_warns_for_each(
 ) -> None:
     async with channel("alice"), channel("bob"):
         assert [record.levelno for record in caplog.records] == [logging.WARNING] * 2
-        assert "nobody outside hears it; give the address of a node" in caplog.text
+        assert "no other process reads it; give the address of a node" in caplog.text
 
 
 @pytest.mark.anyio

@@ -155,7 +155,7 @@ class TreeWalk:
         if text is None:
             raise InvalidInput("no text here has the hash that is its name")
         if len(text) > MAX_TEXT:
-            raise InvalidInput(f"a text of {len(text)} characters; allowed are {MAX_TEXT}")
+            raise InvalidInput(f"a text of {len(text)} characters; at most {MAX_TEXT}")
         if text.startswith(BRANCH):
             for child in filter(None, text[len(BRANCH) :].split(",")):
                 self._ask(_Wanted(wanted.tree, _hash(child), wanted.of_links))

@@ -88,7 +88,7 @@ class NodeRecord:
             InvalidInput: not a record, or its signature is wrong.
         """
         if len(data) > MAX_RECORD_BYTES:
-            raise InvalidInput(f"a record of {len(data)} bytes; allowed are {MAX_RECORD_BYTES}")
+            raise InvalidInput(f"a record of {len(data)} bytes; at most {MAX_RECORD_BYTES}")
         sequence, pairs = _verified(data)
         peer_id = public_key(pairs[b"secp256k1"]).peer_id
         cluster_id, shards = _shards(pairs)

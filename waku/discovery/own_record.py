@@ -40,7 +40,7 @@ def signed_record(
     content = b"".join(items)
     record = list_of(_string(sign(key, list_of(content))) + content)
     if len(record) > MAX_RECORD_BYTES:
-        raise InvalidInput(f"a record of {len(record)} bytes; allowed are {MAX_RECORD_BYTES}")
+        raise InvalidInput(f"a record of {len(record)} bytes; at most {MAX_RECORD_BYTES}")
     return PREFIX + base64.urlsafe_b64encode(record).rstrip(b"=").decode()
 
 

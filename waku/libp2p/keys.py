@@ -165,7 +165,7 @@ class PublicKey:
             raise InvalidInput(f"an unusable {self.type.name} key: {error}") from error
         if isinstance(key, rsa.RSAPublicKey) and not MIN_RSA_BITS <= key.key_size <= MAX_RSA_BITS:
             raise InvalidInput(
-                f"an RSA key of {key.key_size} bits; allowed are {MIN_RSA_BITS} to {MAX_RSA_BITS}"
+                f"an RSA key of {key.key_size} bits; must be {MIN_RSA_BITS} to {MAX_RSA_BITS}"
             )
         return key
 
@@ -290,7 +290,7 @@ def _encode_key(type: KeyType, data: bytes) -> bytes:
 
 def _parse_key(encoded: bytes) -> tuple[KeyType, bytes]:
     if len(encoded) > MAX_KEY_BYTES:
-        raise InvalidInput(f"a key of {len(encoded)} bytes; allowed are {MAX_KEY_BYTES}")
+        raise InvalidInput(f"a key of {len(encoded)} bytes; at most {MAX_KEY_BYTES}")
     if len(encoded) < 4 or encoded[0] != _TYPE_FIELD or encoded[2] != _DATA_FIELD:
         raise InvalidInput("not a key of libp2p: type and data are expected, in this order")
     try:

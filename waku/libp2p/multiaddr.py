@@ -242,7 +242,7 @@ def _normal(name: str, value: str, text: str) -> str:
 
 def _bounded(parts: list[tuple[str, str]]) -> tuple[tuple[str, str], ...]:
     if not 0 < len(parts) <= MAX_PARTS:
-        raise InvalidInput(f"a multiaddress of {len(parts)} parts; allowed are 1 to {MAX_PARTS}")
+        raise InvalidInput(f"a multiaddress of {len(parts)} parts; must be 1 to {MAX_PARTS}")
     return tuple(parts)
 
 

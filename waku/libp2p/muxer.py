@@ -250,7 +250,7 @@ class Muxer(ABC):
             )
         if stream.unconsumed > limits.stream_buffer_bytes:
             self.reset(stream_id)
-            reason = f"nobody read it: `stream_buffer_bytes` is {limits.stream_buffer_bytes}"
+            reason = f"it was not read: `stream_buffer_bytes` is {limits.stream_buffer_bytes}"
             self._events.append(StreamReset(stream_id, reason))
             return
         self._events.append(Received(stream_id, data))

@@ -217,7 +217,7 @@ ROUTES: Final = (
         "Join nodes",
         "admin",
         body="TopicList",
-        failures={400: "not an address, or nobody answers there"},
+        failures={400: "not an address, or no node answers there"},
     ),
     Route("GET", f"{_PEERS}/connected", peers, "List the connected nodes", "admin", answer="Peers"),
     Route(

@@ -78,7 +78,7 @@ ROUTES: Final = (
             429: "the service node has had too many requests",
             500: "no shard, or a message that is too large or has a long `meta`",
             503: "no service node, no answer in time, or the message cannot be stored",
-            505: "nobody takes messages of the topic, or the service node is away",
+            505: "no peer takes messages of the topic, or the service node is away",
         },
         failure="PushAnswer",
     ),

@@ -182,7 +182,7 @@ QUERY: Final[dict[str, _Schema]] = {
     "maxBytes": {**_INTEGER, "description": "the longest answer that the asking node takes"},
     "pageSize": {**_INTEGER, "description": "default 20, at most 100"},
     "peerAddr": {**_TEXT, "description": "multiaddress of the node to ask"},
-    "peerId": {**_TEXT, "description": "who asks"},
+    "peerId": {**_TEXT, "description": "id of the client"},
     "pubsubTopic": _TEXT,
     "startTime": {**_TIMESTAMP, "description": "nanoseconds since 1970, inclusive"},
     "waitMs": {**_INTEGER, "description": "how long to hold the question, at most 20 s"},
@@ -199,9 +199,9 @@ ANY_FAILURES: Final = {
 
 _INTRODUCTION: Final = f"""\
 The REST API of nwaku, served by an embedded node. Topics in a path are percent-encoded. Reading \
-messages takes them out. With the header `{CLIENT_ID_HEADER}` a client has subscriptions and \
-unread messages of its own; without it, all share one set, as with nwaku. Whatever is not listed \
-here is 404 with an empty text."""
+messages takes them out. With the header `{CLIENT_ID_HEADER}` a client has separate \
+subscriptions and unread messages; without it, all share one set, as with nwaku. A path that is \
+not listed here is 404 with an empty text."""
 
 
 def document(routes: Iterable[Route], version: str) -> dict[str, Any]:

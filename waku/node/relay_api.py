@@ -168,7 +168,7 @@ def _is_static_shard(topic: str) -> bool:
 
 
 _UNDECODABLE: Final = "the body is not what is expected"
-_NOT_STORED: Final = "the message cannot be stored, and so went to nobody"
+_NOT_STORED: Final = "the message cannot be stored, and was not sent"
 _SUBSCRIPTIONS: Final = "/relay/v1/subscriptions"
 _MESSAGES: Final = "/relay/v1/messages/{pubsubTopic}"
 _AUTO_SUBSCRIPTIONS: Final = "/relay/v1/auto/subscriptions"

@@ -194,7 +194,7 @@ def decode_store_answer(data: bytes) -> tuple[Answer, StorePage]:
         return answer, StorePage(())
     if len(message.messages) > MAX_PAGE_ENTRIES:
         raise InvalidInput(
-            f"a page of {len(message.messages)} messages; allowed are {MAX_PAGE_ENTRIES}"
+            f"a page of {len(message.messages)} messages; at most {MAX_PAGE_ENTRIES}"
         )
     entries = tuple(map(_entry, message.messages))
     # go-waku and js-waku leave an absent cursor out, others write it empty.

@@ -283,7 +283,7 @@ def _refuse_rln(cluster_id: int, network: Network | None) -> None:
     if has_rln:
         raise ValueError(
             f"cluster {cluster_id} has RLN: relay needs a proof for each message, which this "
-            "package cannot make; use LightClient, or a `network` of your own whose `rln` is false"
+            "package cannot make; use LightClient, or another `network`, whose `rln` is false"
         )
 
 

@@ -17,7 +17,7 @@ def messages() -> DataFrame:
     return decoded.select("message_hash", "content_topic", "timestamp_ns", "message.*")
 
 
-@dp.materialized_view(comment="Who says how much.")
+@dp.materialized_view(comment="Messages of each participant.")
 def senders() -> DataFrame:
     said = spark.read.table("messages").where("kind = 'content'")
     return said.groupBy("channel_id", "sender_id").agg(

@@ -135,13 +135,13 @@ def acknowledged_and_lost(facts: DataFrame) -> DataFrame:
     theirs = table(facts, "Delivery").select(
         "channel_id", "message_id", F.col("participant_id").alias("holder")
     )
-    told = table(facts, "Acknowledgement").where("acknowledged_ms is not null").alias("told")
+    ours = table(facts, "Acknowledgement").where("acknowledged_ms is not null").alias("ours")
     mine = F.expr(
-        "told.channel_id = theirs.channel_id and told.message_id = theirs.message_id "
-        "and told.participant_id != theirs.holder"
+        "ours.channel_id = theirs.channel_id and ours.message_id = theirs.message_id "
+        "and ours.participant_id != theirs.holder"
     )
     return (
-        told.join(theirs.alias("theirs"), mine, "left_anti")
+        ours.join(theirs.alias("theirs"), mine, "left_anti")
         .join(without_journal(facts), "channel_id", "left_anti")
         .withColumn("at_ms", F.col("acknowledged_ms"))
         .transform(lambda found: _findings(found, Audit.ACKNOWLEDGEMENTS, F.lit(NOBODY_HAS_IT)))

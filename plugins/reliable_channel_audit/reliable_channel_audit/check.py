@@ -85,4 +85,4 @@ def check(
 
 def nobody(path: Path) -> SetAside:
     """A file that does not say whose it is."""
-    return SetAside(str(path), "no journal_opened: nobody knows whose it is", 0, 0)
+    return SetAside(str(path), "no journal_opened: its participant is unknown", 0, 0)

@@ -45,8 +45,8 @@ def decoded(
         ValueError: no such `encryption_order`.
     """
     if encryption_order not in ENCRYPTION_ORDERS:
-        allowed = " and ".join(map(repr, ENCRYPTION_ORDERS))
-        raise ValueError(f"encryption_order is {encryption_order!r}; allowed are {allowed}")
+        allowed = " or ".join(map(repr, ENCRYPTION_ORDERS))
+        raise ValueError(f"`encryption_order` must be {allowed} (got {encryption_order!r})")
     inside = encryption_order == "encrypt-then-sds"
     schema = StructType([*frame.schema.fields, StructField("message", MESSAGE)])
 

@@ -31,7 +31,7 @@ class Audit(Enum):
 
 
 PROMISES: Final = {
-    Audit.DELIVERY: "every message was delivered to everybody who was there",
+    Audit.DELIVERY: "every message was delivered to all participants that were there",
     Audit.ARRIVED: "logs have what arrived",
     Audit.RECEIVED: "applications received each message once, whole and in order",
     Audit.EXACTLY_ONCE: "each message entered a log once",
@@ -39,12 +39,12 @@ PROMISES: Final = {
     Audit.LOG_ORDER: "each log is in order of Lamport timestamp and id",
     Audit.EQUAL_LOGS: "all logs have one order",
     Audit.IDS: "an id stands for one message, which its sender sent",
-    Audit.REFERENCES: "messages refer to messages that somebody has",
-    Audit.ACKNOWLEDGEMENTS: "messages are acknowledged if, and only if, somebody has them",
+    Audit.REFERENCES: "messages refer to messages that a participant has",
+    Audit.ACKNOWLEDGEMENTS: "messages are acknowledged if, and only if, others have them",
     Audit.REPAIR: "repair ends: it rests, and gives up",
     Audit.CLOCK: "clocks go forward, and agree",
-    Audit.JOURNALS: "nobody was there twice at a time",
-    Audit.MEMBERS: "nobody sent what no honest member sends",
+    Audit.JOURNALS: "no participant was there twice at a time",
+    Audit.MEMBERS: "no member misbehaved",
     Audit.BLOOM_FILTERS: "bloom filters have what their sender had of late",
 }
 """What each audit says where it finds nothing."""
@@ -107,7 +107,7 @@ class Finding(NamedTuple):
     detail: str
 
 
-NOBODY_HAS_IT: Final = "acknowledged, and nobody else has it"
+NOBODY_HAS_IT: Final = "acknowledged, and no other participant has it"
 _SEVERITIES: Final = (
     (),
     (Audit.DELIVERY, Audit.IDS, Audit.RECEIVED),

@@ -177,7 +177,7 @@ def lived(channel_id: str, participant_id: str, paths: Sequence[str]) -> Iterato
 def lines_of(channel_id: str, participant_id: str, path: str) -> Iterator[tuple[int, Line]]:
     """The numbered lines of one journal; lines without participant, of another one or of another
     version are set aside."""
-    why = "before journal_opened: nobody knows whose it is"
+    why = "before journal_opened: its participant is unknown"
     unpacker = Unpacker()
     for number, text in numbered_texts(Path(path)):
         line = text if isinstance(text, Line) else line_of(text, unpacker)

@@ -59,7 +59,7 @@ class Names:
 
     def known_as(self, sender_id: str) -> str:
         """The name, quoted; or what it is counted as."""
-        name = f"{sender_id!r:.80}" if sender_id else "somebody without a name"
+        name = f"{sender_id!r:.80}" if sender_id else "a participant without a name"
         if name not in self._known and len(self._known) >= MAX_SENDERS:
             return OTHERS
         self._known.add(name)

@@ -348,7 +348,7 @@ class Replay:
             if proofs and None not in proofs:
                 since_ms = max(filter(None, proofs), default=0)
                 if since_ms + self._settle_ms <= self._until_ms:
-                    detail = "others have it, and no acknowledgement was told"
+                    detail = "others have it, and no acknowledgement was emitted"
                     yield self._finding(Audit.ACKNOWLEDGEMENTS, request_id, since_ms, detail)
 
     def _told_without_proof(self) -> Iterator[Finding]:

@@ -74,8 +74,8 @@ FIGURES: Final = (
     Figure("bloom_filters", "Bloom filters", figures.bloom_filters),
     Figure("lamport", "Lamport timestamps", figures.lamport_drift),
     Figure("clocks", "Clocks", figures.clocks),
-    Figure("members", "Members who misbehave", figures.members),
-    Figure("late_joiners", "Who came later", figures.late_joiners),
+    Figure("members", "Members that misbehave", figures.members),
+    Figure("late_joiners", "Late participants", figures.late_joiners),
 )
 
 
@@ -197,8 +197,8 @@ def _dag(said: DataFrame, directory: Path, begin_ms: int, end_ms: int) -> str:
     if drawn:
         about += (
             f" The picture has the last {len(drawn)} messages of {drawn[0].channel_id!r:.80} in "
-            "the chosen time, each in its sender's lane, in log order; a ring is around what "
-            "nobody shown refers to. References that others imply are left out."
+            "the chosen time, each in its sender's lane, in log order; a ring is around a "
+            "message without a shown reference to it. References that others imply are left out."
         )
     first = [tuple(row.values()) for row in shape.slice(0, MAX_ROWS).to_pylist()]
     picture = draw_dag(drawn) if drawn else "<p>Nothing was said in the chosen time.</p>"

@@ -26,7 +26,7 @@ def make_encryption(url: str, channel_id: str) -> Encryption:
     algorithm = next(name for name in CIPHERS if name == parts.scheme)
     path = Path(unquote(parts.path[1:]))
     if parts.netloc or parts.query or path == Path():
-        raise ValueError(f"encryption is {url!r}; allowed is {ALLOWED}")
+        raise ValueError(f"`encryption` must be {ALLOWED} (got {url!r})")
     try:
         lines = path.read_text().split("\n")
     except (OSError, UnicodeDecodeError) as error:

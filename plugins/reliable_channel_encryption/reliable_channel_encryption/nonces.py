@@ -42,7 +42,8 @@ class NonceLedger:
         """
         if self.drawn >= max_messages:
             raise KeyExhausted(
-                f"this key sealed {self.drawn:,} messages and may seal no more: rotate to a new one"
+                f"this key encrypted {self.drawn:,} messages and may encrypt no more: rotate to a "
+                "new one"
             )
         nonce = random(NONCE_BYTES)
         if len(nonce) != NONCE_BYTES:
@@ -50,7 +51,7 @@ class NonceLedger:
                 f"the random source gave {len(nonce)} bytes for a nonce of {NONCE_BYTES}"
             )
         if nonce in self._recent:
-            raise NonceRefused("the random source repeated a nonce: nothing is sealed with it")
+            raise NonceRefused("the random source repeated a nonce: nothing is encrypted with it")
         self._remember(nonce)
         self.drawn += 1
         return nonce

@@ -71,7 +71,7 @@ class SymmetricEncryption:
         if algorithm not in CIPHERS:
             raise ValueError(f"algorithm is {algorithm!r}; there are {', '.join(CIPHERS)}")
         if not 1 <= max_messages <= MAX_MESSAGES:
-            raise ValueError(f"max_messages is {max_messages}; allowed is 1 to {MAX_MESSAGES}")
+            raise ValueError(f"`max_messages` must be 1 to {MAX_MESSAGES} (got {max_messages})")
         self.algorithm: Final = algorithm
         self._random = random
         self._context = context
@@ -123,7 +123,7 @@ class SymmetricEncryption:
                 header[PREFIX_BYTES:], payload[HEADER_BYTES:], header + self._context
             )
         except InvalidTag:
-            raise DecryptionFailed("tampered with, or sealed in another context") from None
+            raise DecryptionFailed("tampered with, or encrypted in another context") from None
 
     def __repr__(self) -> str:
         return f"SymmetricEncryption({self._keys!r}, algorithm={self.algorithm!r})"

@@ -45,8 +45,8 @@ async def test_it_seals_with_the_first_key_and_opens_with_any(keys: Path, algori
 @pytest.mark.parametrize(
     ("url", "text"),
     [
-        ("aes-256-gcm:", "allowed is aes-256-gcm:///relative/path"),
-        ("aes-256-gcm://keys.txt", "allowed is aes-256-gcm:///relative/path"),
+        ("aes-256-gcm:", "must be aes-256-gcm:///relative/path"),
+        ("aes-256-gcm://keys.txt", "must be aes-256-gcm:///relative/path"),
         ("aes-256-gcm:///absent.txt", r"cannot be read: .*absent\.txt"),
         ("aes-256-gcm:////dev/null", "a file without keys"),
     ],

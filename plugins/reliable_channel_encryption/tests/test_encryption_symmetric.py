@@ -236,7 +236,7 @@ async def test_an_exhausted_key_seals_no_more_but_opens_until_it_is_rotated() ->
 
 @pytest.mark.parametrize("max_messages", [0, -1, 2**32 + 1])
 async def test_a_limit_above_that_of_the_algorithm_is_refused(max_messages: int) -> None:
-    with pytest.raises(ValueError, match="max_messages is"):
+    with pytest.raises(ValueError, match="`max_messages` must be"):
         SymmetricEncryption(Keyring(Secret(KEY)), max_messages=max_messages)
 
 

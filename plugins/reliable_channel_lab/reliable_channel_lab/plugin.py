@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 COMMANDS: Final = {
     "simulate": "Run groups of real cores over a simulated network that breaks, and check "
     "every promise.",
-    "sweep": "Run simulations for each combination of settings, options and seeds, and tell "
+    "sweep": "Run simulations for each combination of settings, options and seeds, and print "
     "their digest.",
 }
 """Their names, and the first paragraph of their help."""

@@ -96,7 +96,10 @@ MISSING: Final = Metric(
 )
 LOST: Final = Metric("reliable_channel.lost", "gauge", "{message}", "Messages that are lost.")
 UNACKNOWLEDGED: Final = Metric(
-    "reliable_channel.unacknowledged", "gauge", "{message}", "Own messages that nobody may have."
+    "reliable_channel.unacknowledged",
+    "gauge",
+    "{message}",
+    "Own messages that no participant may have.",
 )
 WAITING: Final = Metric(
     "reliable_channel.waiting", "gauge", "{message}", "Messages that no node has taken yet."

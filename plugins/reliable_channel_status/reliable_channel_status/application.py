@@ -62,7 +62,7 @@ def unwrap(data: bytes) -> SignedPayload | Ignored | Refused:
     payload_type = PayloadType(message.type)
     signer = recover(message.payload, message.signature)
     if signer is None:
-        detail = f"{payload_type.name}: its signature of {len(message.signature)} bytes is nobody's"
+        detail = f"{payload_type.name}: its signature of {len(message.signature)} bytes is invalid"
         return Refused(RefusalReason.BAD_SIGNATURE, detail)
     if payload_type in IGNORED:
         return Ignored(payload_type, signer, message_id(signer, data))

@@ -23,7 +23,7 @@ def key(
         bool,
         typer.Option("--passphrase", help=f"ask for one, or take it from {PASSPHRASE_VARIABLE}"),
     ] = False,
-    show: Annotated[bool, typer.Option("--show", help="make none; tell the public key")] = False,
+    show: Annotated[bool, typer.Option("--show", help="make none; print the public key")] = False,
 ) -> None:
     """Make a bot's key in a file that only you may read, and print its public key.
 

@@ -51,7 +51,7 @@ class ConversationLimits:
     def __post_init__(self) -> None:
         for limit in fields(self):
             if (value := getattr(self, limit.name)) < 1:
-                raise ValueError(f"{limit.name} is {value}; allowed is at least 1")
+                raise ValueError(f"`{limit.name}` must be at least 1 (got {value})")
 
 
 @dataclass(frozen=True, slots=True)

@@ -144,7 +144,7 @@ def unpack(plain: bytes) -> Opened:
             raise MalformedEnvelope(f"{len(plain)} bytes cannot hold a signature")
         signer = recover(body, signature)
         if signer is None:
-            raise MalformedEnvelope("its signature is nobody's")
+            raise MalformedEnvelope("its signature is invalid")
     start = 1 + (flags & _SIZE_MASK)
     end = start + int.from_bytes(body[1:start], "little")
     if len(body) < end:

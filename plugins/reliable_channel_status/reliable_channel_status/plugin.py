@@ -8,8 +8,8 @@ if TYPE_CHECKING:
     import typer
 
 COMMANDS: Final = {
-    "key": "Make a bot's key in a file that only you may read, and tell its public key.",
-    "new": "Write a bot to start from, with a test and a key, and tell its public key.",
+    "key": "Make a bot's key in a file that only you may read, and print its public key.",
+    "new": "Write a bot to start from, with a test and a key, and print its public key.",
 }
 """Their names, and the first paragraph of their help."""
 

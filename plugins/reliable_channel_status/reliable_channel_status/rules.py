@@ -153,7 +153,7 @@ def _text(text: str) -> str | None:
     if not text.strip():
         return "text is empty"
     if len(text) > MAX_TEXT_LENGTH:
-        return f"text has {len(text)} characters; allowed are {MAX_TEXT_LENGTH}"
+        return f"text has {len(text)} characters; at most {MAX_TEXT_LENGTH}"
     return None
 
 

@@ -82,7 +82,7 @@ def why(text: str, bot: StatusBot | None = None, before: int = 0) -> str:
             "x" * 5000,
             (
                 "the message was refused as invalid: "
-                "ChatMessage: text has 5000 characters; allowed are 4096"
+                "ChatMessage: text has 5000 characters; at most 4096"
             ),
         ),
     ],

@@ -218,7 +218,7 @@ def test_everything_is_bounded_and_the_oldest_goes() -> None:
 
 
 def test_a_limit_below_1_is_refused() -> None:
-    with pytest.raises(ValueError, match="waiting is 0; allowed is at least 1"):
+    with pytest.raises(ValueError, match=r"`waiting` must be at least 1 \(got 0\)"):
         ConversationLimits(waiting=0)
 
 

@@ -77,7 +77,7 @@ def test_what_is_right(payload: Payload) -> None:
         ),
         (said(timestamp=0), "timestamp is 0"),
         (said(" \n"), "text is empty"),
-        (said("x" * 4097), "text has 4097 characters; allowed are 4096"),
+        (said("x" * 4097), "text has 4097 characters; at most 4096"),
         (replace(EDIT, text=""), "text is empty"),
         (said(content_type=ContentType.UNKNOWN_CONTENT_TYPE), "content_type is UNKNOWN"),
         (said(content_type=ContentType.SYSTEM_MESSAGE_GAP), "content_type is SYSTEM"),

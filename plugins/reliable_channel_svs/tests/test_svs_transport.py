@@ -121,7 +121,7 @@ def test_a_url_says_where_the_group_is_and_who_we_are() -> None:
     ],
 )
 def test_a_url_that_is_none_is_refused(url: str) -> None:
-    with pytest.raises(ValueError, match=r"allowed is ndn://host:6363/group|belong together"):
+    with pytest.raises(ValueError, match=r"must be ndn://host:6363/group|belong together"):
         ReliableChannel(url, channel_id="general", sender_id="alice", plugins=[plugin])
 
 
@@ -135,7 +135,7 @@ SEED = "11" * 32
         (None, f"/k {SEED}", "cannot be read"),
         ("", f"/k {SEED}", "holds 0 keys"),
         (f"/k {SEED}\n/l {SEED}", f"/k {SEED}", "holds 2 keys"),
-        (f"/k {SEED}\n", f"\n/k {SEED}\n/l {SEED[1:]}", "line 3 of .*: allowed is"),
+        (f"/k {SEED}\n", f"\n/k {SEED}\n/l {SEED[1:]}", "line 3 of .*: must be"),
         (f"/k {SEED}", f"/k {SEED[2:]}", "line 1 of"),
         (f"/k {SEED}", SEED, "line 1 of"),
         (f"k {SEED}", f"/k {SEED}", "line 1 of"),

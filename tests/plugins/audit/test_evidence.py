@@ -49,7 +49,7 @@ def test_the_worst_come_first_each_message_once(tmp_path: Path) -> None:
     shown = evidence(group, check([tmp_path]).findings, 10)
     assert [each.severity for each in shown] == [0, 1, 4]
     assert shown[0].path == str(paths[2])
-    assert shown[0].finding.detail == "acknowledged, and nobody else has it"
+    assert shown[0].finding.detail == "acknowledged, and no other participant has it"
     ((where, lines), *_) = shown[0].around.items()
     assert where == f"{paths[2]}:{shown[0].line}"
     assert [line.split(":")[0] for line in lines] == [str(shown[0].line + n) for n in range(-2, 3)]

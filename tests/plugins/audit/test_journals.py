@@ -128,7 +128,7 @@ def test_sessions_of_another_version_are_counted(tmp_path: Path) -> None:
     verdict = check([path])
     assert verdict.lives == 1
     assert aside(verdict) == [
-        ("before journal_opened: nobody knows whose it is", 1, 1),
+        ("before journal_opened: its participant is unknown", 1, 1),
         ("version 'sds-journal/1'; this reads sds-journal/3", 2, 2),
     ]
 
@@ -143,7 +143,7 @@ def test_sessions_of_another_participant_are_counted(tmp_path: Path) -> None:
 def test_a_file_of_nobody_is_counted(tmp_path: Path) -> None:
     write_group(tmp_path, participants=1, messages=1)
     (tmp_path / "poem.jsonl").write_text("Es war, als hätt der Himmel\n")
-    assert aside(check([tmp_path])) == [("no journal_opened: nobody knows whose it is", 0, 0)]
+    assert aside(check([tmp_path])) == [("no journal_opened: its participant is unknown", 0, 0)]
 
 
 def test_journals_of_the_version_before_say_the_same(tmp_path: Path) -> None:

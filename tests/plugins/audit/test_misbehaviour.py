@@ -24,7 +24,7 @@ def test_deeds_are_counted_by_name() -> None:
         deeds.add(refused(name), None, at_ms)
     assert [(deed.sender, deed.at_ms, deed.times) for deed in deeds] == [
         ("'mallory'", 0, 2),
-        ("somebody without a name", 1, 1),
+        ("a participant without a name", 1, 1),
     ]
 
 

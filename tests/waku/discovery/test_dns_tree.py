@@ -65,7 +65,7 @@ def test_a_changed_text_costs_its_branch_alone() -> None:
         ("hello", "neither a branch"),
         ("enrtree://AAAA@x.example", "neither a branch"),
         ("enr:AAAA", "one list"),
-        ("enrtree-branch:" + "A" * 3_000, "allowed are 2048"),
+        ("enrtree-branch:" + "A" * 3_000, "at most 2048"),
     ],
 )
 def test_nonsense_that_the_owner_signed_is_named(text: str, reason: str) -> None:

@@ -114,7 +114,7 @@ def test_an_own_record_is_read_as_it_was_written() -> None:
 def test_a_record_that_would_be_too_long() -> None:
     key = PrivateKey(KeyType.SECP256K1, bytes(31) + b"\x05")
     many = [Multiaddr.parse(f"/dns4/node-{n}.example/tcp/443/wss") for n in range(9)]
-    with pytest.raises(InvalidInput, match="allowed are 300"):
+    with pytest.raises(InvalidInput, match="at most 300"):
         signed_record(key, many, capabilities=Capability(0), cluster_id=1, shards=(0,), sequence=1)
     with pytest.raises(InvalidInput, match="Ed25519 key signs messages"):
         signed_record(

@@ -68,7 +68,7 @@ def test_a_bad_page_is_refused() -> None:
         return pb.StoreQueryResponse(status_code=200, **fields).SerializeToString()  # type: ignore[arg-type]
 
     entry = pb.WakuMessageKeyValue(message_hash=HASH)
-    with pytest.raises(InvalidInput, match=r"a page of 101 messages; allowed are 100"):
+    with pytest.raises(InvalidInput, match=r"a page of 101 messages; at most 100"):
         codec.decode_store_answer(answer(messages=[entry] * (MAX_PAGE_ENTRIES + 1)))
     with pytest.raises(InvalidInput, match=r"32 bytes \(got 3\)"):
         codec.decode_store_answer(answer(messages=[pb.WakuMessageKeyValue(message_hash=b"abc")]))

@@ -37,8 +37,7 @@ class IdentityFile:
             self._lock.acquire()
         except Timeout:
             raise CannotListen(
-                f"another node uses the identity {path}; give this one a file of its own "
-                "(--identity)"
+                f"another node uses the identity {path}; give this one another file (--identity)"
             ) from None
         except OSError as error:
             raise CannotListen(f"the identity {path} cannot be used: {error.strerror}") from error

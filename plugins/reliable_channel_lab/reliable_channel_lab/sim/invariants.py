@@ -158,7 +158,7 @@ class Watch(Observer[SdsProtocol]):
         for entry in entries:
             record = self._ledger.get(entry.message_id, entry.content)
             if record is None:
-                self._violated("nothing is made up", entry.message_id, "nobody ever sent it")
+                self._violated("nothing is made up", entry.message_id, "it was never sent")
             self._learn(record, len(self.window))
             if record.sender_id != self.name:
                 record.holders |= 1 << self.number
@@ -332,7 +332,7 @@ class Watch(Observer[SdsProtocol]):
                     event.reason,
                 )
                 self._lost.add(event.message_id)
-                return f"misses for good {event.message_id}"
+                return f"misses permanently {event.message_id}"
             case _:
                 return None
 
@@ -366,7 +366,7 @@ class Watch(Observer[SdsProtocol]):
         self._require(message_id not in known, "exactly once", message_id, "it is delivered again")
         record = self._ledger.get(message_id, event.content)
         if record is None:
-            self._violated("nothing is made up", message_id, "nobody ever sent it")
+            self._violated("nothing is made up", message_id, "it was never sent")
         # Who knows what the sender knew has all that the message depends on: mostly, and for less.
         if self.knowledge != record.sender_knew and not record.dependencies <= known:
             # What is given up must have been told before.
@@ -404,8 +404,8 @@ class Watch(Observer[SdsProtocol]):
                 if other is not self
             ):
                 continue
-            detail = f"by {event.acknowledged_by}, and nobody ever received it"
-            self._violated("acknowledged means that somebody has it", message_id, detail)
+            detail = f"by {event.acknowledged_by}, and no participant ever received it"
+            self._violated("acknowledged means that a participant has it", message_id, detail)
 
     def _check_heads(self, message: Message, heads: set[str]) -> None:
         """A message refers to all messages without a reference, and to the newest two."""
@@ -458,7 +458,7 @@ class Watch(Observer[SdsProtocol]):
         entries = list(core.log)
         if [entry.message_id for entry in entries] != self.window:
             detail = f"{len(entries)} entries, {len(self.window)} in the window"
-            self._violated("positions tell the log", "", detail)
+            self._violated("positions match the log", "", detail)
         self._limits.check_sizes()
         keys = [(entry.lamport_timestamp, entry.message_id) for entry in entries]
         self._require(keys == sorted(keys), "the log is ordered", "", "it is not")

@@ -155,7 +155,7 @@ class Results:
 
     def _ends(self, first_id: str, fate: str) -> None:
         if first_id not in self._requests:
-            self._fail(FATE, first_id, f"{fate}, and nobody was told that it is a request")
+            self._fail(FATE, first_id, f"{fate}, and no event says that it is a request")
         if first_id in self._fates:
             self._fail(FATE, first_id, f"{fate} after {self._fates[first_id]}")
         self._fates[first_id] = fate

@@ -47,7 +47,7 @@ class Target:
             ValueError: it is none.
         """
         if (found := re.fullmatch(r"(\w+) (>=|<=) ([-+.\de]+)", text)) is None:
-            raise ValueError(f"{text!r} is no target; allowed is MEASURE >= NUMBER, or <=")
+            raise ValueError(f"{text!r} is not a target; write MEASURE >= NUMBER, or <=")
         measure, comparison, bound = found.groups()
         return cls(measure, comparison, float(bound))
 

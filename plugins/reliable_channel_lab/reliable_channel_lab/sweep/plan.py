@@ -69,7 +69,7 @@ def read_plan(path: Path) -> Plan:
     try:
         return _plan(tomllib.loads(path.read_text(encoding="utf-8")))
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise ValueError(f"{path}: it is no TOML: {error}") from None
+        raise ValueError(f"{path}: it is not TOML: {error}") from None
     except ValueError as error:
         raise ValueError(f"{path}: {error}") from None
 
@@ -96,11 +96,13 @@ def _experiment(name: str, table: Mapping[str, Any]) -> Experiment:
     given = dict(table)
     kind = given.pop("run", "group")
     if kind not in KINDS:
-        raise ValueError(f"{where}.run is {kind!r}; allowed are {', '.join(map(repr, KINDS))}")
+        raise ValueError(f"`{where}.run` must be {' or '.join(map(repr, KINDS))} (got {kind!r})")
     count, first = given.pop("seeds", 1), given.pop("first_seed", 1)
     for key, value in (("seeds", count), ("first_seed", first)):
         if not isinstance(value, int) or isinstance(value, bool) or value < 1:
-            raise ValueError(f"{where}.{key} is {value!r}; allowed is a whole number of at least 1")
+            raise ValueError(
+                f"`{where}.{key}` must be a whole number of at least 1 (got {value!r})"
+            )
     if "seed" in given:
         raise ValueError(f"{where}.seed is given; say how many with seeds, from first_seed on")
     grid = {key: list(_values(f"{where}.{key}", value)) for key, value in given.items()}
@@ -108,7 +110,7 @@ def _experiment(name: str, table: Mapping[str, Any]) -> Experiment:
     for values in grid.values():
         size *= len(values)
     if size > MAX_RUNS:
-        raise ValueError(f"{where} has {size} runs; allowed are at most {MAX_RUNS}")
+        raise ValueError(f"{where} has {size} runs; at most {MAX_RUNS}")
     experiment = Experiment(name, KINDS[kind], grid, range(first, first + count))
     try:
         _ = experiment.runs  # so that a mistake is named before anything runs
@@ -123,7 +125,7 @@ def _values(where: str, value: object) -> Iterable[object]:
         raise ValueError(f"{where} is an empty list; name at least one value")
     for one in values:
         if isinstance(one, (dict, list)):
-            raise ValueError(f"{where} holds {one!r}; allowed are numbers, words, true and false")
+            raise ValueError(f"`{where}` must be numbers, words, true or false (got {one!r})")
     if len({repr(one) for one in values}) < len(values):
         raise ValueError(f"{where} names a value twice")
     return values
@@ -132,7 +134,7 @@ def _values(where: str, value: object) -> Iterable[object]:
 def _only(table: Mapping[str, Any], where: str, allowed: Iterable[str]) -> None:
     for key in table:
         if key not in allowed:
-            raise ValueError(f"{where}{key} is not known; allowed are {', '.join(allowed)}")
+            raise ValueError(f"{where}{key} is not known; known are {', '.join(allowed)}")
 
 
 def _table(parent: Mapping[str, Any], where: str, key: str) -> Mapping[str, Any]:

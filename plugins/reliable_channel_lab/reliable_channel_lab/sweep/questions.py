@@ -139,7 +139,7 @@ class _Reader:
         self._known(f"{where}.y", given.get("y"), self.measures)
         for key in ("x_scale", "y_scale"):
             if given.get(key, "log") not in ("linear", "log"):
-                raise ValueError(f"{where}.{key} is {given[key]!r}; allowed are 'linear' and 'log'")
+                raise ValueError(f"`{where}.{key}` must be 'linear' or 'log' (got {given[key]!r})")
         return Plot(**{**given, "where": self._conditions(where, table)})
 
     def best(self, table: Mapping[str, Any]) -> BestOf:
@@ -167,7 +167,9 @@ class _Reader:
 
     def _known(self, where: str, name: object, allowed: set[str]) -> None:
         if name not in allowed:
-            raise ValueError(f"{where} is {name!r}; allowed are {', '.join(sorted(allowed))}")
+            raise ValueError(
+                f"`{where}` must be one of {', '.join(sorted(allowed))} (got {name!r})"
+            )
 
 
 def _are_numbers(values: Sequence[Any]) -> bool:
@@ -177,7 +179,7 @@ def _are_numbers(values: Sequence[Any]) -> bool:
 def _only(table: Mapping[str, Any], where: str, allowed: Sequence[str]) -> None:
     for key in table:
         if key not in allowed:
-            raise ValueError(f"{where}.{key} is not known; allowed are {', '.join(allowed)}")
+            raise ValueError(f"{where}.{key} is not known; known are {', '.join(allowed)}")
 
 
 def _text(table: Mapping[str, Any], where: str, key: str) -> str:

@@ -49,7 +49,7 @@ def read_results(directory: Path) -> dict[str, Record]:
                 record = json.loads(line)
                 known = found.setdefault(record["id"], record)
             except (ValueError, TypeError, KeyError):
-                raise ValueError(f"{path}:{number}: it is no record; remove the file") from None
+                raise ValueError(f"{path}:{number}: it is not a record; remove the file") from None
             if known != record:
                 raise ValueError(
                     f"{path}:{number}: run {record['id']} has another record elsewhere in "

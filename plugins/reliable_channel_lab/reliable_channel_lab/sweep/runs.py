@@ -142,7 +142,7 @@ def at_least(run: Run, **least: int) -> None:
     """
     for name, bound in least.items():
         if (value := getattr(run, name)) < bound:
-            raise ValueError(f"{name} is {value}; allowed is a whole number of at least {bound}")
+            raise ValueError(f"{name} must be a whole number of at least {bound} (got {value})")
 
 
 def is_share(run: Run, name: str) -> None:
@@ -152,7 +152,7 @@ def is_share(run: Run, name: str) -> None:
         ValueError: it is none.
     """
     if not 0 <= (value := getattr(run, name)) < 1:
-        raise ValueError(f"{name} is {value}; allowed is a share from 0 to below 1")
+        raise ValueError(f"{name} must be a share from 0 to below 1 (got {value})")
 
 
 def _checked(name: str, value: object, wanted: Any) -> Any:
@@ -160,10 +160,10 @@ def _checked(name: str, value: object, wanted: Any) -> Any:
         if value in get_args(wanted):
             return value
         raise ValueError(
-            f"{name} is {value!r}; allowed are {', '.join(map(repr, get_args(wanted)))}"
+            f"{name} must be {' or '.join(map(repr, get_args(wanted)))} (got {value!r})"
         )
     if isinstance(value, bool) or not isinstance(value, (int, float)):
-        raise ValueError(f"{name} is {value!r}; allowed is a number")
+        raise ValueError(f"{name} must be a number (got {value!r})")
     if wanted is int and not isinstance(value, int):
-        raise ValueError(f"{name} is {value!r}; allowed is a whole number")
+        raise ValueError(f"{name} must be a whole number (got {value!r})")
     return wanted(value)  # 0 and 0.0 are one setting with one id

@@ -160,7 +160,7 @@ def _from_peer(received: Received) -> Received:
 
 
 def _direct(received: Received) -> Refused:
-    detail = f"{type(received.payload).__name__}: it was sealed for the bot alone"
+    detail = f"{type(received.payload).__name__}: it was encrypted for the bot alone"
     return Refused(
         RefusalReason.DIRECT_MESSAGE_NOT_SUPPORTED, detail, received.signer, received.message_id
     )

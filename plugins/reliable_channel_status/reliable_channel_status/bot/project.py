@@ -34,7 +34,7 @@ async def ping(message: ChatMessage) -> str:
 
 @bot.command("thank")
 async def thank(message: Message, user: PublicKey, *, what: str = "everything") -> str:
-    """Thanks somebody, and counts."""
+    """Thanks a user, and counts."""
     thanks = (bot.note(user.hex) or 0) + 1
     bot.keep(user.hex, thanks)
     return f"Thank you, {{bot.name_of(user)}}, for {{what}}! ({{thanks}})"
@@ -72,7 +72,7 @@ README: Final = """# {name}
 
 `reliable-channel node --cluster-id 16 --num-shards 65` is a node to try it with.
 
-`bot.key` is who the bot is, `bot.db` what it remembers: keep both, and show the first to nobody.
+`bot.key` is the identity of the bot, `bot.db` its memory: keep both, and the first one secret.
 """
 
 IGNORED: Final = "bot.key\nbot.db*\n"

@@ -170,7 +170,7 @@ class Receiver:
         reference = self._state.reference(place)
         self._state.counters.lost += 1
         timeout_ms = self._state.options.timeout_for_lost_messages_ms
-        reason = f"nobody had it for {timeout_ms} ms"
+        reason = f"no participant had it for {timeout_ms} ms"
         self._state.emit(MessageLost(reference.message_id, reference.sender_id, None, reason))
         for message in self._state.streams.give_up(place):
             self._deliver(message, None)

@@ -60,11 +60,11 @@ class GroupUrl:
             )
             Address.parse(forwarder)
         except ValueError as error:
-            raise ValueError(f"node is {url!r} ({error}); allowed is {ALLOWED}") from None
+            raise ValueError(f"`node` must be {ALLOWED} (got {url!r}: {error})") from None
         if values or parts.fragment or (parts.netloc and forwarder != f"tcp://{parts.netloc}"):
-            raise ValueError(f"node is {url!r}; allowed is {ALLOWED}")
+            raise ValueError(f"`node` must be {ALLOWED} (got {url!r})")
         if len(pairs) != len(dict(pairs)):
-            raise ValueError(f"node is {url!r}, which says something twice; allowed is {ALLOWED}")
+            raise ValueError(f"`node` must be {ALLOWED}, each part once (got {url!r})")
         if (found.key is None) != (found.trust is None):
             raise ValueError(f"node is {url!r}; key= and trust= belong together")
         return found
@@ -118,7 +118,7 @@ def _read_keys(path: Path) -> dict[Name, bytes]:
         if not line.strip():
             continue
         # The line itself is not shown: it may be a secret.
-        wrong = ValueError(f"line {number} of {path}: allowed is a key's name and 64 hex digits")
+        wrong = ValueError(f"line {number} of {path}: must be a key's name and 64 hex digits")
         try:
             name, digits = line.split()
             keys[Name.parse(name)] = key = bytes.fromhex(digits)

@@ -38,7 +38,9 @@ def test_a_broken_promise_is_the_exit_status(tmp_path: Path) -> None:
     result = run(tmp_path)
     assert result.exit_code == 1
     lines = result.output.splitlines()
-    broken = "every message was delivered to everybody who was there: 1 times, first at p001: "
+    broken = (
+        "every message was delivered to all participants that were there: 1 times, first at p001: "
+    )
     assert lines[1].startswith(f"BROKEN  {broken}{message_id[:10]}… never delivered; sent by p")
     aside = lines[lines.index("1 promises were broken") - 1]
     assert aside.startswith("set aside: 1 lines of 1 files; most of them: not JSON: torn")

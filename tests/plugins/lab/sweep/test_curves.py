@@ -48,7 +48,7 @@ def test_where_nothing_reaches_the_target_nothing_is_best() -> None:
 
 @pytest.mark.parametrize("text", ["share", "share > 1", "share >= many", ">= 1", "a b >= 1"])
 def test_what_is_no_target_is_refused(text: str) -> None:
-    with pytest.raises(ValueError, match="is no target"):
+    with pytest.raises(ValueError, match="is not a target"):
         Target.parse(text)
 
 

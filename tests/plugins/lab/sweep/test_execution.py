@@ -75,7 +75,7 @@ def test_two_records_of_one_run_that_differ_are_noticed(tmp_path: Path) -> None:
 
 def test_a_damaged_file_is_named(tmp_path: Path) -> None:
     (tmp_path / "0.jsonl").write_text('{"id": "1"}\n{"id": \n')
-    with pytest.raises(ValueError, match=r"0\.jsonl:2: it is no record"):
+    with pytest.raises(ValueError, match=r"0\.jsonl:2: it is not a record"):
         read_results(tmp_path)
 
 
