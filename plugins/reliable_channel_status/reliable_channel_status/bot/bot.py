@@ -26,6 +26,7 @@ from reliable_channel import ReliableChannelError
 from reliable_channel.spi import MemoryStateStore, SqliteStateStore, StateError, StateStore
 
 from ..chats import Community
+from ..direct.groups import Group, MembershipEventType
 from ..key_file import PASSPHRASE_VARIABLE, read_key
 from ..keys import PublicKey
 from ..outcomes import MessageId
@@ -201,6 +202,16 @@ class StatusBot:
         or ends the contact."""
         return self._on("contact_change", function)
 
+    def on_group_message(self, function: Function) -> Function:
+        """Call a function with each message of others in a private group: a `Message`, or a
+        `ChatMessage`."""
+        return self._on("group_message", function)
+
+    def on_group_change(self, function: Function) -> Function:
+        """Call a function with a `GroupChange` when a member publishes what changed in a private
+        group, such as that the bot was added or removed."""
+        return self._on("group_change", function)
+
     def on_payload(self, function: Function) -> Function:
         """Call a function with each `Received` of any type, the bot's own too, such as an
         archiver needs them."""
@@ -294,6 +305,64 @@ class StatusBot:
             OutboxFull: the node has been away for too long.
         """
         self._now().remove_contact(_key(user))
+
+    @property
+    def groups(self) -> tuple[Group, ...]:
+        """The private groups that the bot is in; `channel(group.chat_id)` writes in one.
+
+        Raises:
+            NotRunning: before `run`.
+            ValueError: the bot has no function for direct messages or groups.
+        """
+        return self._now().private_groups.current
+
+    async def create_group(self, name: str, members: Iterable[str | PublicKey]) -> Group:
+        """Create a private group and add users.
+
+        Raises:
+            NotRunning: before `run`.
+            ValueError: no name, no public key, too many members, or the bot has no function for
+                direct messages or groups.
+            OutboxFull: the node has been away for too long.
+        """
+        return self._now().private_groups.create(name, [_key(one) for one in members])
+
+    async def change_group(
+        self,
+        chat_id: str,
+        *,
+        add: Iterable[str | PublicKey] = (),
+        remove: str | PublicKey | None = None,
+        name: str | None = None,
+    ) -> Group:
+        """Add users to a private group, remove one, or give it another name; for admins.
+
+        Raises:
+            NotRunning: before `run`.
+            ValueError: the bot is not in the group or not an admin, or no public key.
+            OutboxFull: the node has been away for too long.
+        """
+        groups, added = self._now().private_groups, [_key(one) for one in add]
+        if added:
+            groups.change(chat_id, MembershipEventType.MEMBERS_ADDED, members=added)
+        if remove is not None:
+            removed = MembershipEventType.MEMBER_REMOVED
+            groups.change(chat_id, removed, members=[_key(remove)])
+        if name is not None:
+            groups.change(chat_id, MembershipEventType.NAME_CHANGED, name=name)
+        return groups.of(chat_id)
+
+    async def leave_group(self, chat_id: str) -> None:
+        """Be in a private group no more.
+
+        Raises:
+            NotRunning: before `run`.
+            ValueError: the bot is not in the group.
+            OutboxFull: the node has been away for too long.
+        """
+        session = self._now()
+        removed = MembershipEventType.MEMBER_REMOVED
+        session.private_groups.change(chat_id, removed, members=[session.public_key])
 
     def standing(self, community: str | Community) -> Standing:
         """Where the bot stands in a community, such as `member` or `requested`.

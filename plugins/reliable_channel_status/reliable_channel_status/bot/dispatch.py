@@ -15,7 +15,7 @@ from reliable_channel.spi import StateError
 
 from ..chats import Community
 from ..community_payloads import CommunityRequestToJoin
-from ..enums import ContentType, Reaction
+from ..enums import ContentType, MessageType, Reaction
 from ..mentioning import mention, mentions
 from ..outcomes import MessageId, Received
 from ..payloads import (
@@ -24,6 +24,7 @@ from ..payloads import (
     ChatPayload,
     EditMessage,
     EmojiReaction,
+    MembershipUpdateMessage,
     RetractContactRequest,
 )
 from .commands import UsageError, help_text, split
@@ -34,6 +35,7 @@ from .happenings import (
     ContactChange,
     ContactRequest,
     Edit,
+    GroupChange,
     Happening,
     JoinRequest,
     MembershipChange,
@@ -140,6 +142,12 @@ class Dispatcher:
                     "contact_change",
                     lambda turn: ContactChange(received=received, turn=turn),
                 )
+            case MembershipUpdateMessage(chat_id=chat_id) if self._session.groups is not None:
+                group = self._session.groups.of(chat_id)
+                calls += self._of(
+                    "group_change",
+                    lambda turn: GroupChange(received=received, turn=turn, group=group),
+                )
             case CommunityRequestToJoin() if heard.taken is not None:
                 calls += self._of(
                     "join_request",
@@ -178,7 +186,10 @@ class Dispatcher:
                     text=text,
                 ),
             )
-        calls = [] if room.peer else self._of("message", make)
+        is_group = room.message_type is MessageType.PRIVATE_GROUP
+        calls = self._of("group_message" if is_group else "message", make)
+        if room.peer is not None:
+            calls = []
         is_by_people = payload.content_type in _SAID_BY_PEOPLE
         asked = self._asked(after.text) if is_by_people else None
         mentioned = self._of("mention", make) if is_by_people and self._is_me(after.text) else []

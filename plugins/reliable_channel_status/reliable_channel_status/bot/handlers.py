@@ -12,6 +12,7 @@ from .happenings import (
     ContactChange,
     ContactRequest,
     Edit,
+    GroupChange,
     JoinRequest,
     MembershipChange,
     Message,
@@ -41,8 +42,16 @@ Kind: TypeAlias = Literal[
     "direct_message",
     "contact_request",
     "contact_change",
+    "group_message",
+    "group_change",
 ]
-DIRECT: Final[tuple[Kind, ...]] = ("direct_message", "contact_request", "contact_change")
+DIRECT: Final[tuple[Kind, ...]] = (
+    "direct_message",
+    "contact_request",
+    "contact_change",
+    "group_message",
+    "group_change",
+)
 """Kinds that are of direct messages: a bot with a function for one reads and answers them."""
 GIVEN: Final[dict[Kind, tuple[type, ...]]] = {
     "message": MESSAGE_FORMS,
@@ -58,6 +67,8 @@ GIVEN: Final[dict[Kind, tuple[type, ...]]] = {
     "direct_message": MESSAGE_FORMS,
     "contact_request": (ContactRequest,),
     "contact_change": (ContactChange,),
+    "group_message": MESSAGE_FORMS,
+    "group_change": (GroupChange,),
 }
 """What handlers of each kind of event are given."""
 

@@ -8,6 +8,7 @@ from typing import Final, Protocol
 
 from ..chats import Community
 from ..conversation import MessageState
+from ..direct.groups import Group
 from ..enums import Reaction
 from ..keys import PublicKey
 from ..mentioning import mentions
@@ -39,6 +40,13 @@ class Voice(Protocol):
 
     def accept_contact(self, peer: PublicKey, request_id: MessageId, once: str) -> None:
         """Accept a contact request."""
+
+    @property
+    def public_key(self) -> PublicKey:
+        """The bot's key."""
+
+    def join_group(self, chat_id: str) -> None:
+        """Announce in a group that the bot joined."""
 
     def is_contact(self, user: PublicKey) -> bool:
         """Whether a user and the bot are contacts."""
@@ -230,6 +238,28 @@ class ContactChange(Happening):
     def is_contact(self) -> bool:
         """Whether the author and the bot are contacts now."""
         return self.turn.session.is_contact(self.author)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GroupChange(Happening):
+    """The members, the admins or the name of a private group may have changed."""
+
+    group: Group
+    """The group as it is now: `members`, `admins`, `joined`, `name`."""
+
+    @property
+    def is_member(self) -> bool:
+        """Whether the bot is in the group."""
+        return self.turn.session.public_key in self.group.members
+
+    async def join(self) -> None:
+        """Announce to the members that the bot joined. It reads the group without that, too.
+
+        Raises:
+            ValueError: the bot is not in the group.
+            OutboxFull: the node has been away for too long.
+        """
+        self.turn.session.join_group(self.group.chat_id)
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,7 +15,7 @@ from ..conversation import Applied, Conversation
 from ..enums import MessageType
 from ..keys import PrivateKey
 from ..outcomes import Ignored, Received, RefusalReason, Refused
-from ..payloads import ChatPayload
+from ..payloads import ChatPayload, MembershipUpdateMessage
 from ..pipeline import Opener, read_again
 from ..rules import review
 from ..sds import SdsArrival
@@ -81,7 +81,7 @@ class Inbox:
                 elif isinstance(outcome, Ignored):
                     self._session.watch.count("ignored", outcome.payload_type.name)
                 elif outcome.is_direct:
-                    received.append(_from_peer(outcome))
+                    received += self._from_peer(outcome)
                 elif outcome.is_private and isinstance(outcome.payload, ChatPayload):
                     # Nobody else hears it, so that it must not count as said in its chat.
                     self._refused(_direct(outcome))
@@ -97,6 +97,25 @@ class Inbox:
             for refused in self._opener.on_deadline(now_ms):
                 self._refused(refused)
         return self.apply(received, is_live=is_live)
+
+    def _from_peer(self, received: Received) -> list[Received]:
+        """A direct message as what it is here: in the chat with its author, or in a group."""
+        payload = received.payload
+        if isinstance(payload, MembershipUpdateMessage) and self._session.groups is not None:
+            outcome = self._session.groups.observe(received, payload)
+            if isinstance(outcome, Refused):
+                self._refused(outcome)
+                return []
+            return [outcome]
+        is_in_group = isinstance(payload, ChatPayload) and (
+            payload.message_type is MessageType.PRIVATE_GROUP
+        )
+        if is_in_group and self._session.groups is not None:
+            refused = self._session.groups.forbids(received)
+            if refused is not None:
+                self._refused(refused)
+                return []
+        return [_from_peer(received)]
 
     def apply(self, received: Iterable[Received], *, is_live: bool) -> list[Heard]:
         """What some payloads change, in the same order."""

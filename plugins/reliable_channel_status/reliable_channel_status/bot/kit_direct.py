@@ -9,10 +9,17 @@ from ..application import wrap
 from ..chats import partitioned_topic
 from ..direct.correspondence import Correspondence, DirectPayload
 from ..direct.datasync import DataSync, DataSyncPayload
-from ..enums import Reaction
+from ..direct.groups import Group
+from ..enums import MessageType, Reaction
 from ..keys import PrivateKey, PublicKey
 from ..outcomes import MessageId, Received
-from ..payloads import AcceptContactRequest, ChatMessage, Payload, RetractContactRequest
+from ..payloads import (
+    AcceptContactRequest,
+    ChatMessage,
+    MembershipUpdateMessage,
+    Payload,
+    RetractContactRequest,
+)
 from ..pipeline import NS_PER_MS, Opener, Outcome, Sealer
 from . import sayings
 from .rooms import direct_room
@@ -126,6 +133,23 @@ class KitDirect:
         self.publish(DataSyncPayload(messages=(one.message,)).encode())
         return signed.message_id
 
+    def in_group(self, group: Group, text: str) -> MessageId:
+        """Write in a private group, to the bot's copy of it."""
+        now_ms = self._kit.now_ms()
+        message = ChatMessage(
+            clock=self._kit.next_clock(),
+            timestamp=now_ms,
+            text=text,
+            chat_id=group.chat_id,
+            message_type=MessageType.PRIVATE_GROUP,
+            display_name=self._name,
+        )
+        return self.sends(_update(group, message))
+
+    def shows(self, group: Group) -> MessageId:
+        """Send the bot the events of a group."""
+        return self.sends(_update(group, None))
+
     def repeat(self) -> None:
         """Send again what is due."""
         again, _ = self.datasync.take_due(self._kit.now_ms())
@@ -170,3 +194,8 @@ class KitDirect:
         if payload.datasync.messages:
             ids = tuple(one.id for one in payload.datasync.messages)
             self._acks.append(DataSyncPayload(acks=ids))
+
+
+def _update(group: Group, message: ChatMessage | None) -> MembershipUpdateMessage:
+    events = tuple(event.data for event in group.events)
+    return MembershipUpdateMessage(chat_id=group.chat_id, events=events, message=message)

@@ -39,6 +39,8 @@ class Rooms:
         self._whole: dict[Community, Derivation] = {}
         self._topics: dict[Topic, None] = {}
         self.communities: dict[Community, None] = {}
+        self.groups: dict[str, Room] = {}
+        """The private groups that the bot is in, while it runs."""
         self.has_direct = False
         """Whether the bot reads and writes direct messages."""
 
@@ -85,7 +87,7 @@ class Rooms:
 
     def find(self, chat_id: str) -> Room | None:
         """The chat of an id, or None if the bot is not there."""
-        if room := self._rooms.get(chat_id):
+        if room := self._rooms.get(chat_id) or self.groups.get(chat_id):
             return room
         if self.has_direct and (peer := _peer(chat_id)) is not None:
             return direct_room(peer)

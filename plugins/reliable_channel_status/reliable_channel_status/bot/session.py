@@ -18,17 +18,27 @@ from ..community_payloads import (
     CommunityRequestToLeave,
 )
 from ..control_node import NotControlNode
+from ..direct.groups import MembershipEventType
+from ..enums import MessageType
 from ..keys import PrivateKey, PublicKey
 from ..membership import join_request
 from ..mentioning import mention, mentions
 from ..outcomes import MessageId, Received, SignedPayload
-from ..payloads import AcceptContactRequest, ChatMessage, ChatPayload, RetractContactRequest
+from ..payloads import (
+    AcceptContactRequest,
+    ChatMessage,
+    ChatPayload,
+    EmojiReaction,
+    MembershipUpdateMessage,
+    RetractContactRequest,
+)
 from ..pipeline import Outgoing, Sealer
 from ..recent import Recent
 from ..rules import invalid
 from .control_memory import ControlMemory
 from .described import Described
 from .direct import Contact, ContactState, DirectDesk
+from .groups import Groups
 from .link import NS_PER_MS, Node
 from .loops import LoopGuard, Pair
 from .membership import Memberships
@@ -96,6 +106,7 @@ class Session:
             self.request_to_join if options.request_membership else None,
         )
         self.direct: DirectDesk | None = None
+        self.groups: Groups | None = None
         if rooms.has_direct:
             self.direct = DirectDesk(
                 self._key,
@@ -106,6 +117,7 @@ class Session:
                 lambda message_id: self._acknowledged.renew(message_id, None),
                 options.direct_encryption,
             )
+            self.groups = Groups(self._key, self.memory, rooms, self.now_ms, self._to_members)
         self.described = Described(rooms, self.public_key)
         self._control_memory: ControlMemory | None = None
         self.owned: OwnedCommunity | None = None
@@ -130,6 +142,8 @@ class Session:
         now_ms = self.now_ms()
         payload = self._payload(room, make, now_ms)
         self.memory.keep_clock(room.chat_id)
+        if room.message_type is MessageType.PRIVATE_GROUP:
+            return self._say_in_group(room, payload, once)
         if room.peer is not None:
             return self._send(once, self._desk.seal(wrap(payload, self._key), room.peer))
         if room.community is None or self._options.reliability == "plain":
@@ -184,6 +198,48 @@ class Session:
         """Close what this run opened."""
         if self._control_memory is not None:
             self._control_memory.close()
+
+    # -- groups -----------------------------------------------------------------------------------
+
+    def _say_in_group(self, room: Room, payload: ChatPayload, once: str) -> MessageId:
+        """Send a message to each member; its id is the same for all."""
+        groups = self.private_groups
+        said: ChatPayload | MembershipUpdateMessage = payload
+        if isinstance(payload, ChatMessage | EmojiReaction):
+            said = groups.carrying(room, payload)
+        signed = wrap(said, self._key)
+        others = list(enumerate(groups.others(room.chat_id)))
+        for number, member in reversed(others):  # `once` itself last: then all have it
+            self._send(once if not number else f"{once} {number}", self._desk.seal(signed, member))
+        return signed.message_id
+
+    def _to_members(
+        self, update: MembershipUpdateMessage, members: Iterable[PublicKey], once: str
+    ) -> None:
+        signed = wrap(update, self._key)
+        for member in members:
+            self._send(f"{once} {member.hex}", self._desk.seal(signed, member))
+
+    def join_group(self, chat_id: str) -> None:
+        """Announce in a group that the bot joined, unless they know.
+
+        Raises:
+            ValueError: the bot is not in the group.
+            OutboxFull: too much waits for the node.
+        """
+        if self.public_key not in self.private_groups.of(chat_id).joined:
+            self.private_groups.change(chat_id, MembershipEventType.MEMBER_JOINED)
+
+    @property
+    def private_groups(self) -> Groups:
+        """The bot's groups.
+
+        Raises:
+            ValueError: the bot has no function for direct messages.
+        """
+        if self.groups is None:
+            raise ValueError("the bot has no function for direct messages or groups")
+        return self.groups
 
     # -- contacts ---------------------------------------------------------------------------------
 

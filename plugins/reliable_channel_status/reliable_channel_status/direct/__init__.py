@@ -19,16 +19,21 @@ from .datasync import (
     read_datasync,
 )
 from .dh import decrypt_dh, encrypt_dh
+from .groups import BadGroup, Group, MembershipEvent, MembershipEventType, read_event, sign_event
 from .ratchet import Ratchet, RatchetError, RatchetHeader, RatchetState
 from .sessions import MemorySessionStore, Sessions, SessionStore
 
 __all__ = [
+    "BadGroup",
     "Bundle",
     "Correspondence",
     "DataSync",
     "DataSyncMessage",
     "DataSyncPayload",
     "DirectPayload",
+    "Group",
+    "MembershipEvent",
+    "MembershipEventType",
     "MemorySessionStore",
     "MessageKeyId",
     "Pending",
@@ -44,7 +49,9 @@ __all__ = [
     "group_of",
     "read_bundle",
     "read_datasync",
+    "read_event",
     "secret_of_initiator",
     "secret_of_responder",
     "sign_bundle",
+    "sign_event",
 ]

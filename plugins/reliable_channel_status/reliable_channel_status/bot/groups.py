@@ -1,0 +1,204 @@
+"""The private groups of a bot: what its members say and do, and what the bot does in them."""
+
+import json
+from collections.abc import Callable, Iterable
+from dataclasses import replace
+from typing import Final, TypeAlias
+from uuid import uuid4
+
+from reliable_channel.spi import Table
+
+from ..direct.groups import (
+    BadGroup,
+    Group,
+    MembershipEvent,
+    MembershipEventType,
+    read_event,
+    sign_event,
+)
+from ..enums import MessageType
+from ..keys import PrivateKey, PublicKey
+from ..outcomes import Received, RefusalReason, Refused
+from ..payloads import ChatMessage, ChatPayload, EmojiReaction, MembershipUpdateMessage
+from ..rules import MAX_CLOCK_AHEAD_MS
+from ..topics import Topic
+from .memory import BotMemory
+from .rooms import Room, Rooms
+
+MAX_GROUPS: Final = 1_000
+"""Groups that are remembered; beyond it invitations are refused."""
+_GROUPS: Final = Table("direct_groups", (("chat_id", "TEXT"), ("events", "TEXT")))
+Send: TypeAlias = Callable[[MembershipUpdateMessage, Iterable[PublicKey], str], None]
+
+
+class Groups:
+    """The groups of a bot, on disk.
+
+    Args:
+        key: the bot's.
+        memory: keeps the events.
+        rooms: get a room for each group that the bot is in.
+        now_ms: the time.
+        send: sends an update to some users, once.
+    """
+
+    def __init__(
+        self,
+        key: PrivateKey,
+        memory: BotMemory,
+        rooms: Rooms,
+        now_ms: Callable[[], int],
+        send: Send,
+    ) -> None:
+        self._key = key
+        self._own = key.public_key
+        self._memory = memory
+        self._rooms = rooms
+        self._now_ms = now_ms
+        self._send = send
+        self._groups: dict[str, Group] = {}
+        for chat_id, events in memory.rows(_GROUPS):
+            read = [read_event(chat_id, bytes.fromhex(event)) for event in json.loads(events)]
+            self._know(Group.of(chat_id, read))
+
+    def of(self, chat_id: str) -> Group:
+        """A group.
+
+        Raises:
+            ValueError: the bot was never in such a group.
+        """
+        if chat_id not in self._groups:
+            raise ValueError(f"the bot is not in a group {chat_id[:150]!r}")
+        return self._groups[chat_id]
+
+    @property
+    def current(self) -> tuple[Group, ...]:
+        """The groups that the bot is in."""
+        return tuple(one for one in self._groups.values() if self._own in one.members)
+
+    def observe(self, received: Received, update: MembershipUpdateMessage) -> Received | Refused:
+        """Apply an update; return what it carries as if it had come without it, or the update."""
+        before = self._groups.get(update.chat_id)
+        try:
+            group = self._updated(update, before)
+        except BadGroup as error:
+            return _refused(received, RefusalReason.BAD_GROUP, str(error))
+        if before is None and self._own not in group.ever_members:
+            return _refused(received, RefusalReason.UNKNOWN_GROUP, "the bot was never a member")
+        if before is None and len(self._groups) >= MAX_GROUPS:
+            return _refused(received, RefusalReason.UNKNOWN_GROUP, f"{MAX_GROUPS} groups are known")
+        if received.signer not in group.ever_members:
+            return _refused(received, RefusalReason.NOT_ALLOWED, "not a member of the group")
+        if before is None or len(group.events) > len(before.events):
+            self._keep(group)
+        carried = update.message or update.emoji_reaction
+        if carried is None:
+            return received
+        if received.signer not in group.members or self._own not in group.members:
+            return _refused(received, RefusalReason.NOT_ALLOWED, "not a member of the group")
+        is_its = carried.chat_id == group.chat_id
+        if not is_its or carried.message_type is not MessageType.PRIVATE_GROUP:
+            return _refused(received, RefusalReason.WRONG_CHAT, f"for {carried.chat_id[:150]!r}")
+        return replace(received, signed=replace(received.signed, payload=carried))
+
+    def forbids(self, received: Received) -> Refused | None:
+        """Why a payload that came without the group's events is not taken, or None."""
+        payload = received.payload
+        assert isinstance(payload, ChatPayload)
+        group = self._groups.get(payload.chat_id)
+        if group is None:
+            detail = f"{payload.chat_id[:150]!r}"
+            return _refused(received, RefusalReason.UNKNOWN_GROUP, detail)
+        if received.signer not in group.members or self._own not in group.members:
+            return _refused(received, RefusalReason.NOT_ALLOWED, "not a member of the group")
+        return None
+
+    def _updated(self, update: MembershipUpdateMessage, before: Group | None) -> Group:
+        events = [read_event(update.chat_id, data) for data in update.events]
+        latest_ms = self._now_ms() + MAX_CLOCK_AHEAD_MS
+        if any(event.clock > latest_ms for event in events):
+            raise BadGroup("an event of the future")
+        if before is None:
+            return Group.of(update.chat_id, events)
+        known = {event.data for event in before.events}
+        if all(event.data in known for event in events):
+            return before
+        return Group.of(update.chat_id, (*before.events, *events))
+
+    # -- what the bot does ------------------------------------------------------------------------
+
+    def create(self, name: str, members: Iterable[PublicKey]) -> Group:
+        """Create a group and let users in.
+
+        Raises:
+            ValueError: too many members, or no name.
+        """
+        if not name:
+            raise ValueError("a group has a name")
+        chat_id, clock = f"{uuid4()}-{self._own.hex}", self._now_ms()
+        created = MembershipEventType.CHAT_CREATED
+        events = [sign_event(self._key, chat_id, created, clock, name=name)]
+        if others := [one for one in dict.fromkeys(members) if one != self._own]:
+            added = MembershipEventType.MEMBERS_ADDED
+            events.append(sign_event(self._key, chat_id, added, clock + 1, members=others))
+        group = Group.of(chat_id, events)
+        self._publish(group, group.members)
+        return group
+
+    def change(
+        self,
+        chat_id: str,
+        event_type: MembershipEventType,
+        *,
+        members: Iterable[PublicKey] = (),
+        name: str = "",
+    ) -> Group:
+        """Write an event and send it to the members, those that it removes too.
+
+        Raises:
+            ValueError: the bot is not in the group, or may not do this.
+        """
+        before = self.of(chat_id)
+        clock = max(self._now_ms(), before.clock + 1)
+        event = sign_event(self._key, chat_id, event_type, clock, members=members, name=name)
+        group = Group.of(chat_id, (*before.events, event))
+        self._publish(group, before.members | group.members)
+        return group
+
+    def _publish(self, group: Group, members: Iterable[PublicKey]) -> None:
+        self._keep(group)
+        update = MembershipUpdateMessage(chat_id=group.chat_id, events=_data(group.events))
+        others = [one for one in members if one != self._own]
+        self._send(update, others, f"group {group.chat_id} {group.clock} {len(group.events)}")
+
+    def carrying(self, room: Room, payload: ChatMessage | EmojiReaction) -> MembershipUpdateMessage:
+        """A message of the group with its events, as clients send it."""
+        events = _data(self.of(room.chat_id).events)
+        if isinstance(payload, ChatMessage):
+            return MembershipUpdateMessage(chat_id=room.chat_id, events=events, message=payload)
+        return MembershipUpdateMessage(chat_id=room.chat_id, events=events, emoji_reaction=payload)
+
+    def others(self, chat_id: str) -> list[PublicKey]:
+        """The members beside the bot, in a fixed order."""
+        return sorted(self.of(chat_id).members - {self._own}, key=lambda key: key.compressed)
+
+    def _keep(self, group: Group) -> None:
+        self._know(group)
+        events = json.dumps([event.data.hex() for event in group.events])
+        self._memory.put(_GROUPS, group.chat_id, events)
+        self._memory.write()
+
+    def _know(self, group: Group) -> None:
+        self._groups[group.chat_id] = group
+        self._rooms.groups.pop(group.chat_id, None)
+        if self._own in group.members:
+            room = Room(group.chat_id, Topic(group.chat_id), MessageType.PRIVATE_GROUP)
+            self._rooms.groups[group.chat_id] = room
+
+
+def _data(events: Iterable[MembershipEvent]) -> tuple[bytes, ...]:
+    return tuple(event.data for event in events)
+
+
+def _refused(received: Received, reason: RefusalReason, detail: str) -> Refused:
+    return Refused(reason, detail, received.signer, received.message_id)
