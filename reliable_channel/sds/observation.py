@@ -5,6 +5,7 @@ clock that is set can move it beyond.
 """
 
 from collections import OrderedDict, deque
+from itertools import pairwise
 from math import sqrt
 from statistics import median
 from typing import Final
@@ -28,8 +29,8 @@ UNPROVEN: Final = 4
 ROUND_TRIPS: Final = 16
 PLAUSIBLE_SHARE: Final = 0.75
 """Of a round trip: a one-way delay above it means that clocks disagree."""
-OUTLIER_MS: Final = 30_000
-"""A delay this far from the others is one of another clock, or of Store."""
+CLOCKS_APART_MS: Final = 3_000
+"""Delays with nothing between them for so long are of clocks that disagree, or of Store."""
 REMEMBERED: Final = 2_000
 """Senders and messages that are remembered."""
 CROWDED: Final = 8
@@ -48,23 +49,13 @@ class Delays:
         self.scale_ms: float = PRIOR_SCALE_MS
         self._samples: deque[int] = deque(maxlen=SAMPLES)
         self._round_trips: deque[int] = deque(maxlen=ROUND_TRIPS)
-        self._outliers: deque[int] = deque(maxlen=MEASURE_EVERY)
         self._since = 0
 
     def add(self, delay_ms: int) -> None:
         """A message came so long after the time its sender stamped it with, by both clocks."""
-        samples = self._samples
-        if samples and abs(delay_ms - samples[-1]) > OUTLIER_MS:
-            # Another clock, Store, or from now on: the own clock was set.
-            self._outliers.append(delay_ms)
-            if len(self._outliers) < MEASURE_EVERY:
-                return
-            samples.clear()
-            samples.extend(self._outliers)
-        self._outliers.clear()
-        samples.append(delay_ms)
+        self._samples.append(delay_ms)
         self._since += 1
-        if self._since >= MEASURE_EVERY or len(samples) < MEASURE_EVERY:
+        if self._since >= MEASURE_EVERY or len(self._samples) < MEASURE_EVERY:
             self._measure()
 
     def add_round_trip(self, took_ms: int) -> None:
@@ -74,21 +65,38 @@ class Delays:
 
     def _measure(self) -> None:
         self._since = 0
-        middle = median(self._samples)
-        deviation = median(abs(sample - middle) for sample in self._samples)
         trips = sorted(self._round_trips)
         trip_ms = trips[len(trips) // 4] if trips else None
         max_ms = SCALE_BOUNDS_MS[1] if trip_ms is None else PLAUSIBLE_SHARE * trip_ms
+        samples = self._of_one_clock(max_ms)
+        middle = median(samples)
+        deviation = median(abs(sample - middle) for sample in samples)
         if not 0 <= middle <= max_ms:
             # The clocks disagree. Delays that vary as much as these start near nothing.
             middle = 2 * deviation if trip_ms is None else trip_ms / 2
         measured = middle + 2 * deviation
-        count = len(self._samples)
+        count = len(samples)
         mixed = (measured * count + PRIOR_SCALE_MS * PRIOR_WEIGHT) / (count + PRIOR_WEIGHT)
         if count >= SAMPLES // 2:
             mixed = measured
         min_ms, max_scale_ms = SCALE_BOUNDS_MS
         self.scale_ms = min(max(mixed, min_ms), max_scale_ms)
+
+    def _of_one_clock(self, max_ms: float) -> list[int]:
+        """The delays of senders whose clocks agree with each other, and with the own one if some
+        do; what came from Store or was stamped by another clock is far from them."""
+        ordered = sorted(self._samples)
+        groups = [ordered[:1]]
+        for before, after in pairwise(ordered):
+            if after - before > CLOCKS_APART_MS:
+                groups.append([])
+            groups[-1].append(after)
+        plausible = [
+            group
+            for group in groups
+            if len(group) >= MEASURE_EVERY and 0 <= median(group) <= max_ms
+        ]
+        return max(plausible or groups, key=len)
 
 
 class Losses:

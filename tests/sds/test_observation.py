@@ -47,6 +47,23 @@ def test_a_clock_that_is_set_is_followed() -> None:
     assert delays.scale_ms == pytest.approx(300, rel=0.4)
 
 
+def test_of_clocks_that_disagree_those_that_agree_with_the_own_one_count() -> None:
+    for own_ms in (-600_000, 0, 600_000):
+        random, delays = Random(7), Delays()
+        for _ in range(300):
+            offset_ms = random.choice((-600_000, 0, 600_000)) - own_ms
+            delays.add(random.randint(20, 300) + offset_ms)
+            delays.add_round_trip(random.randint(400, 1_000))
+        assert delays.scale_ms == pytest.approx(300, rel=0.25)
+
+
+def test_clocks_that_are_off_by_some_seconds_change_little() -> None:
+    random, delays = Random(7), Delays()
+    for _ in range(300):
+        delays.add(random.randint(20, 300) + random.choice((-4_000, 0, 4_000)))
+    assert delays.scale_ms == pytest.approx(300, rel=0.25)
+
+
 def message(number: int, sender_id: str = "ada") -> tuple[Message, int]:
     at_ns, content = 1_000_000_000 + number, f"{number}".encode()
     message_id = reliable_channel_id(sender_id, at_ns, content)
