@@ -19,7 +19,7 @@ BUILT: Final = ROOT / "build" / "interop"
 REQUIREMENTS: Final = ROOT / "requirements" / "interop.txt"
 OLDEST_MINOR: Final = 24
 """Of Go 1: what the modules of the peers ask for."""
-TIMEOUT_S: Final = 600
+TIMEOUT_S: Final = 1_800
 
 
 class GoUnavailable(RuntimeError):

@@ -38,9 +38,12 @@ from .peers import (
 from .reaper import LABEL, Reaper, run_id, sweep
 
 NodeKind = Literal["store", "stock", "embedded", "python"]
-Service = Literal["relay", "light", "native"]
+Service = Literal["relay", "light", "native", "leaf"]
 """How ours reach the service node: through a gateway's REST API, by relay or by light push and
-filter; or `native`, our own libp2p client, without a gateway. js-waku is always native."""
+filter; `native`, our own libp2p client, without a gateway; or `leaf`, through an embedded node with
+`--relay-peer`, whose relay leaf joins the service node's mesh. js-waku is always native."""
+LEAF_SHARDS: Final = "42:0,1,2,3,4,5,6,7"
+"""Of a network with leaves: cluster 1 has RLN, and they refuse it."""
 EMBEDDED: Final = ("embedded", "python")
 """Kinds of which ours need no gateway."""
 
@@ -173,6 +176,7 @@ class BenchNetwork:
         self.kind = kind
         self._forgets = forgets
         self._shards = [] if shards is None else ["-shards", shards]
+        self._cluster = [] if shards is None else ["--cluster-id", shards.partition(":")[0]]
         self._numbers = count(2)
         self._stack = ExitStack()
 
@@ -207,11 +211,14 @@ class BenchNetwork:
         **options: Any,
     ) -> OurPeer:
         """One of ours, with its gateway, started."""
-        flags = ["--service", service, "--drop-incoming", str(drop_incoming), "--seed", "1"]
+        flags = ["--drop-incoming", str(drop_incoming), "--seed", "1", *self._cluster]
+        flags += [] if service in ("native", "leaf") else ["--service", service]
         gateway: Container | None = None
         if service == "native":
-            flags = flags[2:]
             node = self.node_address("tcp")
+        elif service == "leaf":
+            gateway = self.leaf(name)
+            node = f"http://{gateway.address}:{REST_PORT}"
         elif self.kind in EMBEDDED:
             node = f"http://{self.node.address}:{REST_PORT}"
         else:
@@ -228,7 +235,7 @@ class BenchNetwork:
         self, name: str, *, topic: str = TOPIC, drop_incoming: float = 0, **options: Any
     ) -> JsPeer:
         """One of js-waku, started; always by light push and filter."""
-        flags = ["--drop-incoming", str(drop_incoming)]
+        flags = ["--drop-incoming", str(drop_incoming), *self._cluster]
         flags += ["--stock"] if self.kind == "stock" else []
         flags += ["--unchanged"] if self.kind == "python" else []
         options = {**(JS_STOCK if self.kind == "stock" else JS_QUICK), **options}
@@ -264,6 +271,13 @@ class BenchNetwork:
         if self.kind == "stock":
             arguments += ["-filter-cache", str(STOCK_FILTER_CACHE)]
         return self._add(Container, "node", arguments, f"{name}'s gateway", address)
+
+    def leaf(self, name: str) -> Container:
+        """A participant's own node of ours, started: its relay leaf joins the service node."""
+        address = self._next_address()
+        arguments = ["node", "--host", address, "--port", str(REST_PORT), *self._cluster]
+        arguments += ["--relay-peer", self.node_address("tcp")]
+        return self._add(EmbeddedNode, "ours", arguments, f"{name}'s leaf", address)
 
     def node_address(self, transport: Literal["tcp", "ws"]) -> str:
         """The service node's multiaddress."""

@@ -30,6 +30,7 @@ class Scenario(Generic[StageT]):
     title: str
     play: Callable[[StageT], None]
     nodes: Sequence[NodeKind] = get_args(NodeKind)
+    services: Sequence[Service] = get_args(Service)
     peers: Sequence[Peers] = get_args(Peers)
     js_may_miss: Sequence[Defect] = ()
     node_forgets: bool = False
@@ -61,15 +62,22 @@ class Cell(Generic[StageT]):
 
     @property
     def makes_sense(self) -> bool:
-        """js-waku and our native client speak libp2p: `python` is `embedded` that listens; the
-        scenario has the rest."""
+        """js-waku and our native client speak libp2p: `python` is `embedded` that listens. A leaf
+        needs a node that relays, on another cluster than a stock node's. The scenario has the
+        rest."""
         if self.node == "embedded" and self.service == "native":
+            return False
+        if self.service == "leaf" and self.node != "store":
             return False
         if (self.node == "embedded" and self.peers != "ours-ours") or (
             self.node == "python" and self.peers == "ours-ours"
         ):
             return False
-        return self.node in self.scenario.nodes and self.peers in self.scenario.peers
+        return (
+            self.node in self.scenario.nodes
+            and self.service in self.scenario.services
+            and self.peers in self.scenario.peers
+        )
 
 
 def all_cells(scenarios: Sequence[Scenario[StageT]]) -> Iterator[Cell[StageT]]:
@@ -89,6 +97,8 @@ COVERING: Final = (
     "1-ours-ours-embedded-relay",
     "1-ours-js-python-light",
     "1-ours-js-store-native",
+    "1-two-of-each-store-leaf",
+    "5-ours-js-store-leaf",
     "2-ours-ours-store-light",
     "2-js-ours-store-relay",
     "3a-ours-js-store-light",

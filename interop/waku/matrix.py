@@ -5,7 +5,7 @@ from functools import partial
 from time import monotonic
 from typing import Final
 
-from .bench import Bench
+from .bench import LEAF_SHARDS, Bench
 from .cells import COVERING, Cell, all_cells
 from .played import Played
 from .scenarios import SCENARIOS
@@ -30,7 +30,9 @@ def play(bench: Bench, cell: Cell[Stage]) -> tuple[Verdict, float]:
         TimeoutError: something did not come about.
     """
     began = monotonic()
-    with bench.network(cell.node, forgets=cell.scenario.node_forgets) as network:
+    shards = LEAF_SHARDS if cell.service == "leaf" else None
+    forgets = cell.scenario.node_forgets
+    with bench.network(cell.node, forgets=forgets, shards=shards) as network:
         stage = Stage(cell, network)
         cell.scenario.play(stage)
         verdict = judge(stage)

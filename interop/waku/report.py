@@ -23,12 +23,39 @@ SERVICES: Final[dict[Service, str]] = {
     "relay": "relay",
     "light": "light push + filter",
     "native": "our libp2p client",
+    "leaf": "our relay leaf",
 }
 
 
 def write_table(page: Path, results: Mapping[str, Future[tuple[Verdict, float]]]) -> None:
-    """Put the results between the page's markers."""
-    write_between(page, BEGIN, END, _lines(results))
+    """Put the results between the page's markers; rows of cells that were not played stay."""
+    _, _, rest = page.read_text().partition(BEGIN)
+    before = _Before(rest.partition(END)[0].splitlines())
+    write_between(page, BEGIN, END, _lines(results, before))
+
+
+class _Before:
+    """Rows and notes that the page has, by their scenario's heading."""
+
+    def __init__(self, lines: Iterable[str]) -> None:
+        self._rows: dict[tuple[str, ...], str] = {}
+        self._notes: dict[str, list[str]] = {}
+        heading = ""
+        for line in lines:
+            if line.startswith("**") and line.endswith("**"):
+                heading = line
+            elif line.startswith(("| passes", "| **fails**")):
+                self._rows[heading, *line.split(" | ")[1:4]] = line
+            elif line.startswith("* "):
+                self._notes.setdefault(heading, []).append(line)
+
+    def row(self, heading: str, cell: Cell[Any]) -> str | None:
+        """The row of a cell."""
+        return self._rows.get((heading, *_axes(cell)))
+
+    def notes(self, heading: str) -> list[str]:
+        """What was noted of a scenario's cells."""
+        return self._notes.get(heading, [])
 
 
 def write_between(page: Path, begin: str, end: str, lines: Iterable[str]) -> None:
@@ -44,24 +71,33 @@ def write_between(page: Path, begin: str, end: str, lines: Iterable[str]) -> Non
     page.write_text("\n".join([before + begin, "", *lines, "", end]) + after)
 
 
-def _lines(results: Mapping[str, Future[tuple[Verdict, float]]]) -> list[str]:
-    done = [name for name, result in results.items() if not result.exception()]
-    now = datetime.now(UTC).date()
+def _lines(results: Mapping[str, Future[tuple[Verdict, float]]], before: _Before) -> list[str]:
     known = {cell.name: cell for cell in cells(full=True)}
-    lines = [
-        f"{len(done)} of {len(results)} cells passed, {now}; there are {len(known)} in all.",
-    ]
+    every, lines = [], []
     for scenario in SCENARIOS:
-        rows = [_row(known[n], results[n]) for n in results if known[n].scenario is scenario]
+        heading = f"**{scenario.number}. {scenario.title}**"
+        of_it = [cell for cell in known.values() if cell.scenario is scenario]
+        played = [cell for cell in of_it if cell.name in results]
+        found = [
+            _row(cell, results[cell.name]) if cell in played else before.row(heading, cell)
+            for cell in of_it
+        ]
+        rows = [row for row in found if row is not None]
         if rows:
-            lines += ["", f"**{scenario.number}. {scenario.title}**", "", *HEAD, *rows]
-            passed = [n for n in done if known[n].scenario is scenario]
-            lines += _notes((known[n], results[n].result()[0].notes) for n in passed)
-    return lines
+            lines += ["", heading, "", *HEAD, *rows]
+            passed = [cell for cell in played if not results[cell.name].exception()]
+            new = _notes((cell, results[cell.name].result()[0].notes) for cell in passed)
+            notes = dict.fromkeys([*before.notes(heading), *new])
+            lines += ["", *notes] if notes else []
+        every += rows
+    done = sum(row.startswith("| passes") for row in every)
+    now = datetime.now(UTC).date()
+    first = f"{done} of {len(every)} cells passed, the last {len(results)} of them played on {now}"
+    return [f"{first}; there are {len(known)} in all.", *lines]
 
 
 def _row(cell: Cell[Any], result: Future[tuple[Verdict, float]]) -> str:
-    axes = [_peers(cell), cell.node, SERVICES[cell.service]]
+    axes = _axes(cell)
     if (error := result.exception()) is not None:
         return joined(["**fails**", *axes, "", "", "", f"{type(error).__name__}"])
     verdict, took_s = result.result()
@@ -70,6 +106,10 @@ def _row(cell: Cell[Any], result: Future[tuple[Verdict, float]]) -> str:
     numbers = [str(verdict.accepted), f"{took_s:.0f}", f"`{verdict.digest[:8]}`"]
     passes = f"passes, failed before: {verdict.failures}" if verdict.failures else "passes"
     return joined([passes, *axes, *numbers, missed or nothing])
+
+
+def _axes(cell: Cell[Any]) -> tuple[str, str, str]:
+    return _peers(cell), cell.node, SERVICES[cell.service]
 
 
 def _peers(cell: Cell[Any]) -> str:
@@ -83,11 +123,10 @@ def _notes(noted: Iterable[tuple[Cell[Any], tuple[str, ...]]]) -> list[str]:
         if notes:
             place = f"{cell.node} by {SERVICES[cell.service]}"
             places.setdefault((_peers(cell), notes), []).append(place)
-    lines = [
+    return [
         f"* {peers}, {', '.join(where)}: {'; '.join(notes)}."
         for (peers, notes), where in places.items()
     ]
-    return ["", *lines] if lines else []
 
 
 def joined(fields: Iterable[str]) -> str:

@@ -30,7 +30,7 @@ def test_a_row_a_cell_and_what_was_noted_once(tmp_path: Path) -> None:
     write_table(page, {name: ended(name) for name in (*NOTED, "7-js-ours-store-light")})
     lines = page.read_text().splitlines()
     assert (lines[0], lines[-1], "old" in lines) == ("before", "after", False)
-    assert lines[3].startswith("2 of 3 cells passed, ")
+    assert lines[3].startswith("2 of 3 cells passed, the last 3 of them played on ")
     rest = "| 9 | 12 | `01234567` | 2 (js-late-join) |"
     assert [line for line in lines if line.startswith(("| passes", "| **fails", "* "))] == [
         f"| passes | ours ↔ js | stock | relay {rest}",
@@ -38,6 +38,21 @@ def test_a_row_a_cell_and_what_was_noted_once(tmp_path: Path) -> None:
         "* ours ↔ js, stock by relay, stock by light push + filter: js-2 holds 9 of 9 messages.",
         "| **fails** | js ↔ ours | store | light push + filter |  |  |  | TimeoutError |",
     ]
+
+
+def test_rows_of_cells_that_were_not_played_stay(tmp_path: Path) -> None:
+    page = tmp_path / "page.md"
+    page.write_text(f"{BEGIN}\n{END}")
+    write_table(page, {name: ended(name) for name in (NOTED[0], "7-js-ours-store-light")})
+    first = page.read_text().splitlines()
+    assert first[2].startswith("1 of 2 cells passed, the last 2 ")
+    write_table(page, {NOTED[1]: ended(NOTED[1])})
+    lines = page.read_text().splitlines()
+    assert lines[2].startswith("2 of 3 cells passed, the last 1 ")
+    kept = [line for line in first if line.startswith(("| passes", "| **fails", "* "))]
+    assert set(kept) < set(lines)
+    (added,) = {line for line in lines if line.startswith("| passes")} - set(kept)
+    assert added.startswith("| passes, failed before: 3 |")
 
 
 def test_every_cell_has_a_name_of_its_own() -> None:

@@ -385,7 +385,8 @@ class Connection:
             # One stream's bad negotiation does not end the connection (T3).
             self._drop(stream_id, str(error))
             return False
-        self.send(stream_id, side.data_to_send())
+        if answer := side.data_to_send():
+            self.send(stream_id, answer)
         rest = side.rest if side.protocol is not None else b""
         self.consumed(stream_id, len(data) - len(rest))
         if side.protocol is not None:

@@ -9,6 +9,7 @@ Two objects without I/O, one a side: `receive` takes bytes, `data_to_send` gives
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import lru_cache
 from typing import Final
 
 from . import varint
@@ -21,6 +22,7 @@ MULTISTREAM: Final = "/multistream/1.0.0"
 _NOT_AVAILABLE: Final = "na"
 
 
+@lru_cache(maxsize=64)
 def line(text: str) -> bytes:
     """A line: its length, the text, a newline."""
     return varint.prefixed(text.encode() + b"\n")

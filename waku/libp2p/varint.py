@@ -35,9 +35,12 @@ def decode(data: bytes | bytearray | memoryview, offset: int = 0) -> tuple[int, 
     Raises:
         InvalidInput: longer than nine bytes, or not the shortest form.
     """
+    size = len(data)
+    if offset < size and (value := data[offset]) < _MORE:
+        return value, offset + 1
     value = 0
     for count in range(MAX_BYTES):
-        if offset + count >= len(data):
+        if offset + count >= size:
             return None
         byte = data[offset + count]
         value |= (byte & 0x7F) << (7 * count)

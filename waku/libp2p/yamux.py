@@ -73,7 +73,8 @@ class Yamux(Muxer):
         stream = self._stream_of(stream_id, flags)
         if stream is not None and length:
             self._data(stream_id, stream, bytes(memoryview(self._received)[begin:end]))
-        self._closing_flags(stream_id, flags)
+        if flags:
+            self._closing_flags(stream_id, flags)
         return end
 
     def _control(self, kind: int, flags: int, stream_id: int, length: int) -> None:

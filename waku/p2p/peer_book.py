@@ -180,8 +180,10 @@ class PeerBook:
         """Note a dial that failed, or a peer that does not fit."""
         entry.is_connected = entry.is_dialling = False
         entry.failure = error
-        rest_ms = min(FIRST_REST_MS << min(entry.failures, 16), LONGEST_REST_MS)
-        if isinstance(error, WrongNetwork | EndpointMissing):
+        # A node that has just started may listen before it serves: asked again soon, ever later.
+        longest_ms = MISFIT_REST_MS if isinstance(error, EndpointMissing) else LONGEST_REST_MS
+        rest_ms = min(FIRST_REST_MS << min(entry.failures, 16), longest_ms)
+        if isinstance(error, WrongNetwork):
             rest_ms = MISFIT_REST_MS
         entry.rest_until_ms = now_ms + rest_ms
         entry.failures += 1

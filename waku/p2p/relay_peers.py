@@ -154,7 +154,7 @@ class RelayPeers:
             begun_ms, pause_ms = now_ms(), candidate.rest_ms
             try:
                 await self._serve(await self._reach(candidate))
-            except (WrongNetwork, EndpointMissing) as error:
+            except WrongNetwork as error:
                 reason, pause_ms = str(error), MISFIT_REST_MS
             except (Libp2pError, WakuError) as error:
                 reason = str(error)

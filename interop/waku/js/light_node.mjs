@@ -2,7 +2,7 @@
 import { yamux } from "@chainsafe/libp2p-yamux";
 import { createLightNode, Protocols } from "@waku/sdk";
 
-export const NETWORK = { clusterId: 1, numShardsInCluster: 8 };
+const SHARDS = 8;
 const PEER_WAIT_MS = 30_000;
 const CLOSE_STREAMS_MS = 100;
 
@@ -11,11 +11,14 @@ const CLOSE_STREAMS_MS = 100;
  * js-waku works only by five changes on its side; without the third it falls silent beside ours, too,
  * when the node was away. `unchanged` is js-waku as it is published.
  */
-export async function lightNode(address, { stock = false, unchanged = false, closeStreams = stock } = {}) {
+export async function lightNode(
+  address,
+  { stock = false, unchanged = false, closeStreams = stock, clusterId = 1 } = {}
+) {
   const libp2p = { filterMultiaddrs: false, hideWebSocketInfo: true };
   if (stock) libp2p.streamMuxers = [yamux()]; // (1) go-waku has no mplex, js-waku nothing else
   const node = await createLightNode({
-    networkConfig: NETWORK,
+    networkConfig: { clusterId, numShardsInCluster: SHARDS },
     bootstrapPeers: [address],
     defaultBootstrap: false,
     numPeersToUse: 1,
@@ -42,7 +45,7 @@ function assumeAllShards(node) {
   service.savePeerShardInfo = (id, info) =>
     save(id, info.shards?.length ? info : {
       clusterId: info.clusterId,
-      shards: [...Array(NETWORK.numShardsInCluster).keys()]
+      shards: [...Array(SHARDS).keys()]
     });
 }
 

@@ -1,7 +1,8 @@
 // A js-waku ReliableChannel driven by JSON lines, as `reliable-channel peer` is (docs/peer.md).
 //
 //   node peer.mjs --node MULTIADDR --channel-id ID --sender-id ID --content-topic TOPIC
-//                 [--options JSON] [--stock | --unchanged] [--drop-incoming SHARE --seed N]
+//                 [--options JSON] [--stock | --unchanged] [--cluster-id N]
+//                 [--drop-incoming SHARE --seed N]
 //
 // js-waku is used as its documentation has it: node, peers, channel. What it would not survive or
 // say otherwise is told as events: `unhandled_rejection` is what would have ended the process.
@@ -20,6 +21,7 @@ const { values: flags } = parseArgs({
     options: { type: "string", default: "{}" },
     stock: { type: "boolean", default: false },
     unchanged: { type: "boolean", default: false },
+    "cluster-id": { type: "string", default: "1" },
     "drop-incoming": { type: "string", default: "0" },
     seed: { type: "string", default: "1" }
   }
@@ -62,7 +64,9 @@ function dropIncoming(node, seed) {
 
 let dropped = 0;
 let share = Number(flags["drop-incoming"]);
-const node = await lightNode(flags.node, { stock: flags.stock, unchanged: flags.unchanged });
+const node = await lightNode(flags.node, {
+  stock: flags.stock, unchanged: flags.unchanged, clusterId: Number(flags["cluster-id"])
+});
 dropIncoming(node, Number(flags.seed));
 watchNode(node, say);
 

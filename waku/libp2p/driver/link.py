@@ -53,6 +53,30 @@ def now_ms() -> int:
     return int(anyio.current_time() * 1000)
 
 
+class Signal:
+    """Wakes one task, again and again; anyio's events, of which each serves once, cost more."""
+
+    def __init__(self) -> None:
+        self._is_set = False
+        self._event: anyio.Event | None = None
+
+    def set(self) -> None:
+        """Wake the task, now or when it waits."""
+        self._is_set = True
+        if self._event is not None:
+            self._event.set()
+
+    async def wait(self) -> None:
+        """Return at the next `set`, or at once where one came since."""
+        if not self._is_set:
+            self._event = anyio.Event()
+            try:
+                await self._event.wait()
+            finally:
+                self._event = None
+        self._is_set = False
+
+
 class Link:
     """A connection that lives; `run` is its task."""
 
@@ -75,8 +99,9 @@ class Link:
         self._streams: dict[int, Stream | Inlet] = {}
         self._tasks: TaskGroup | None = None
         self._ready = anyio.Event()
-        self._wake = anyio.Event()
-        self._written = anyio.Event()
+        self._wake = Signal()
+        self._written: anyio.Event | None = None
+        """Set after the next write; None while no task waits for it."""
         self._sooner = anyio.Event()
         self._next_look_ms = 0
 
@@ -129,6 +154,8 @@ class Link:
             ConnectionClosed: the connection is over.
         """
         self._raise_failure()
+        if self._written is None:
+            self._written = anyio.Event()
         written = self._written
         self._wake.set()
         await written.wait()
@@ -192,11 +219,13 @@ class Link:
         self._wake.set()  # the handshake
         while True:
             await self._wake.wait()
-            self._wake = anyio.Event()
-            written, self._written = self._written, anyio.Event()
-            if data := self._framing.send(self.connection.data_to_send()):
-                await self._pipe.send(data)
-            written.set()
+            written, self._written = self._written, None
+            try:
+                if data := self._framing.send(self.connection.data_to_send()):
+                    await self._pipe.send(data)
+            finally:
+                if written is not None:
+                    written.set()
 
     async def _watch_deadlines(self) -> None:
         while True:
@@ -273,4 +302,5 @@ class Link:
             stream.fail(ConnectionClosed(str(self.failure)))
         self._streams.clear()
         self._ready.set()
-        self._written.set()
+        if self._written is not None:
+            self._written.set()

@@ -128,26 +128,21 @@ class NoiseSession:
             HandshakeFailed: the peer is another one than expected, or broke the protocol.
             PeerViolation: a message fails authentication.
         """
-        self._received += data
-        out = bytearray()
-        start = 0
-        while (message := self._message_at(start)) is not None:
-            start += _LENGTH.size + len(message)
+        buffer = self._received
+        buffer += data
+        out = []
+        start, size = 0, len(buffer)
+        while (begin := start + _LENGTH.size) <= size:
+            end = begin + _LENGTH.unpack_from(buffer, start)[0]
+            if end > size:
+                break
+            message, start = bytes(memoryview(buffer)[begin:end]), end
             if self._ciphers is not None:
-                out += self._ciphers[1].decrypt(message)
+                out.append(self._ciphers[1].decrypt(message))
             else:
                 self._read_handshake(message)
-        del self._received[:start]
-        return bytes(out)
-
-    def _message_at(self, start: int) -> bytes | None:
-        if len(self._received) - start < _LENGTH.size:
-            return None
-        (length,) = _LENGTH.unpack_from(self._received, start)
-        begin = start + _LENGTH.size
-        if len(self._received) - begin < length:
-            return None
-        return bytes(memoryview(self._received)[begin : begin + length])
+        del buffer[:start]
+        return b"".join(out)
 
     def encrypt(self, plaintext: bytes) -> bytes:
         """Encrypt for the peer, in as many messages as needed."""
