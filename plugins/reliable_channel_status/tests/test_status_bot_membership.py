@@ -18,12 +18,16 @@ from reliable_channel_status import (
     CommunityMember,
     CommunityRequestToJoin,
     CommunityRequestToJoinResponse,
+    CommunityTokenPermission,
     Opener,
     PrivateKey,
     PublicKey,
     Received,
     Sealer,
     SignedPayload,
+    TokenCriteria,
+    TokenPermissionType,
+    TokenType,
     ethereum_address,
     join_request,
     partitioned_topic,
@@ -33,9 +37,11 @@ from reliable_channel_status import (
 )
 from reliable_channel_status.bot import (
     BotOptions,
+    CannotJoin,
     KitOwner,
     MembershipChange,
     Message,
+    NotAMember,
     StatusBot,
     StatusTestKit,
 )
@@ -367,3 +373,64 @@ def test_the_request_goes_out_on_both_shards_for_the_owner_alone(
         assert outcome.payload.display_name == "tea bot"
         ids.add(outcome.message_id)
     assert len(ids) == 1, "the same request"
+
+
+def token_gate() -> CommunityTokenPermission:
+    """Members need ten and a half SNT."""
+    snt = TokenCriteria(
+        type=TokenType.ERC20, symbol="SNT", decimals=18, amount_in_wei="10500000000000000000"
+    )
+    kind = TokenPermissionType.BECOME_MEMBER
+    return CommunityTokenPermission(id="gate", type=kind, token_criteria=(snt,))
+
+
+def test_a_community_that_wants_tokens_is_not_asked_and_the_permission_is_named() -> None:
+    member, why = Member(), []
+
+    @member.bot.on_not_a_member
+    async def note(change: MembershipChange) -> None:
+        why.append(change.why)
+
+    with StatusTestKit(member.bot) as kit:
+        owner = kit.owner(OWNER, token_permissions=[token_gate()])
+        owner.publishes()
+        kit.wait(2)
+        assert why == ["tokens are needed: BECOME_MEMBER (10.5 SNT)"]
+        assert (owner.members, owner.refused) == ({}, [])
+        assert member.bot.standing(COMMUNITY) == "closed"
+        with pytest.raises(CannotJoin, match=r"tokens are needed: BECOME_MEMBER \(10\.5 SNT\)"):
+            kit.run(member.bot.request_to_join(COMMUNITY))
+        owner.lets_in(kit.public_key)  # such as by airdrop
+        assert member.bot.standing(COMMUNITY) == "member"
+
+
+def test_who_is_not_a_member_does_not_speak_into_the_void() -> None:
+    member = Member()
+    with StatusTestKit(member.bot) as kit:
+        owner = kit.owner(OWNER, access=Access.MANUAL_ACCEPT)
+        alice = kit.user("Alice")
+        owner.members[alice.public_key] = None
+        owner.publishes()
+        kit.wait(2)
+        alice.says("!ping")
+        with pytest.raises(NotAMember, match=r"not a member of 0x\w+ \(requested\)"):
+            kit.run(member.bot.channel(GENERAL).send("hello"))
+        assert kit.said() == [] and owner.refused == []
+        assert sum(n for (name, _), n in member.bot.watch.counts.items() if name == "not_said") == 1
+        owner.lets_in(kit.public_key)
+        assert alice.asks("!ping") == "pong"
+
+
+def test_a_bot_that_needs_its_membership_ends_with_what_is_wrong() -> None:
+    member = Member(needs_membership=True)
+    with (
+        pytest.raises(NotAMember, match=r"\(rejected\)"),
+        StatusTestKit(member.bot) as kit,
+    ):
+        owner = kit.owner(OWNER, access=Access.MANUAL_ACCEPT)
+        owner.publishes()
+        kit.wait(2)
+        assert member.bot.standing(COMMUNITY) == "requested"
+        owner.rejects(kit.public_key)
+        kit.wait(70)
+    assert member.told == ["not_a_member", "rejected"]

@@ -17,7 +17,7 @@ from .kit_client import KitClient
 from .kit_owner import KitOwner
 from .limits import RateLimit
 from .loops import LoopLimits
-from .membership import Standing
+from .membership import CannotJoin, NotAMember, Standing
 from .memory import BotMemory, OutboxFull
 from .metrics import MetricsUnavailable
 from .options import BotOptions, Reliability
@@ -31,6 +31,7 @@ __all__ = [
     "BotMemory",
     "BotOptions",
     "BotTexts",
+    "CannotJoin",
     "Channel",
     "ContactChange",
     "ContactRequest",
@@ -45,6 +46,7 @@ __all__ = [
     "MembershipChange",
     "Message",
     "MetricsUnavailable",
+    "NotAMember",
     "NotRunning",
     "OutboxFull",
     "OwnedCommunity",

@@ -380,8 +380,11 @@ class StatusBot:
             NotRunning: before `run`.
             ValueError: it is not a community of the bot's.
             OutboxFull: the node has been away for too long.
+            CannotJoin: no request would help; the text names what the bot lacks, such as tokens.
         """
-        self._now().request_to_join(self._own(community))
+        session, own = self._now(), self._own(community)
+        session.memberships.check_open(own)
+        session.request_to_join(own)
 
     async def leave(self, community: str | Community) -> None:
         """Leave a community. The bot does not ask to join again, not even after a restart, until
@@ -502,6 +505,7 @@ class StatusBot:
 
         Raises:
             StateError: what must not be forgotten cannot be written.
+            NotAMember: with `BotOptions(needs_membership=True)`, a community will not take the bot.
         """
         if surroundings.community_key is not None:
             own = Community(surroundings.community_key.public_key)
@@ -516,6 +520,8 @@ class StatusBot:
             self._running = Running(self._session, surroundings, self.handlers, self.options)
             with served(self.watch, self.options.metrics_port):
                 await self._running.run()
+            if self._running.given_up is not None:
+                raise self._running.given_up
         except ExceptionGroup as group:
             if (error := _first_state_error(group)) is None:
                 raise

@@ -47,6 +47,7 @@ from .inbox import Heard, Inbox
 from .isolation import Call, Isolation
 from .limits import Buckets
 from .loops import Pair
+from .membership import NotAMember
 from .options import BotOptions
 from .session import Session
 
@@ -248,7 +249,12 @@ class Dispatcher:
         community = Community(received.signer)
         return self._of(
             heard.membership,
-            lambda turn: MembershipChange(received=received, turn=turn, community=community),
+            lambda turn: MembershipChange(
+                received=received,
+                turn=turn,
+                community=community,
+                why=self._session.memberships.why(community),
+            ),
         )
 
     def _of(self, kind: Kind, make: Callable[[Turn], Happening]) -> list[Call]:
@@ -303,7 +309,7 @@ class Dispatcher:
         given = message if command.first is Message else message.payload
         try:
             result = await command.handler(given, *positional, **named)
-        except StateError:
+        except (StateError, NotAMember):
             raise
         except Exception:
             await message.reply(texts.render("failed", command=f"{prefix}{name}"))

@@ -212,6 +212,8 @@ class MembershipChange(Happening):
     the owner's description or answer."""
 
     community: Community
+    why: str = ""
+    """Why no request would help, such as the tokens that members need; empty if one may."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -9,6 +9,7 @@ import anyio
 from reliable_channel.spi import StateError
 
 from .happenings import CURRENT_TURN, Turn
+from .membership import NotAMember
 from .watching import Watch
 
 Call: TypeAlias = tuple[str, Callable[[Turn], Awaitable[Any]]]
@@ -44,6 +45,9 @@ class Isolation:
                 await call(turn)
             except StateError:
                 raise  # a bot that cannot remember would repeat itself
+            except NotAMember as error:
+                watch.count("not_said", name)
+                watch.log("not_said", logging.WARNING, handler=name, why=str(error))
             except Exception as error:  # whatever it is, it is the author's
                 watch.count("handlers_failed", name)
                 watch.log(

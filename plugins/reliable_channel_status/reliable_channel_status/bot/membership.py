@@ -9,23 +9,39 @@ from collections.abc import Callable, Iterable
 from dataclasses import asdict, dataclass
 from typing import Final, Literal, TypeAlias
 
+from reliable_channel.errors import ReliableChannelError
+
 from ..chats import Community
 from ..community_payloads import CommunityDescription, CommunityRequestToJoinResponse
+from ..community_rules import why_closed
 from ..keys import PublicKey
 from ..outcomes import Received
 from .memory import BotMemory, OutboxFull
 from .watching import Watch
 
 Standing: TypeAlias = Literal[
-    "unknown", "not_a_member", "requested", "member", "rejected", "kicked", "left"
+    "unknown", "not_a_member", "requested", "member", "rejected", "kicked", "left", "closed"
 ]
-"""Where a bot stands: `unknown` until a description is read, `requested` until it is answered."""
+"""Where a bot stands: `unknown` until a description is read, `requested` until it is answered,
+`closed` where no request would help, such as where members need tokens."""
 
 Change: TypeAlias = Literal["joined", "rejected", "kicked", "not_a_member"]
 """What a payload changed."""
 
 REQUEST_AGAIN_MS: Final = 7 * 86_400_000
 """Owners' clients forget a request after a week."""
+
+
+_CAN_SPEAK: Final = ("unknown", "member")
+_FINAL: Final = ("rejected", "kicked", "closed")
+
+
+class NotAMember(ReliableChannelError, RuntimeError):
+    """The bot is not a member of a community: clients would drop what it says there."""
+
+
+class CannotJoin(NotAMember):
+    """No request would help: the text names the permission that the bot lacks."""
 
 
 @dataclass(slots=True)
@@ -36,6 +52,8 @@ class _Place:
     """Of the description that counts."""
     standing: Standing = "unknown"
     requested_ms: int = 0
+    why: str = ""
+    """Why it is closed to the bot."""
 
 
 class Memberships:
@@ -59,6 +77,7 @@ class Memberships:
         now_ms: Callable[[], int],
         request: Callable[[Community], None] | None,
     ) -> None:
+        self._public_key = public_key
         self._me = public_key.hex
         self._memory = memory
         self._watch = watch
@@ -76,6 +95,45 @@ class Memberships:
         """
         return self._places[community].standing
 
+    def why(self, community: Community) -> str:
+        """Why a community is closed to the bot, or an empty text."""
+        place = self._places.get(community)
+        return "" if place is None else place.why
+
+    def check(self, community: Community | None) -> None:
+        """See that clients show what the bot says in a community, as far as that is known.
+
+        Raises:
+            NotAMember: they do not.
+        """
+        place = None if community is None else self._places.get(community)
+        if community is not None and place is not None and place.standing not in _CAN_SPEAK:
+            raise self._outside(community, place)
+
+    def check_open(self, community: Community) -> None:
+        """See that a request to join could be accepted.
+
+        Raises:
+            CannotJoin: it could not.
+        """
+        if (place := self._places[community]).standing == "closed":
+            raise self._outside(community, place)
+
+    @property
+    def given_up(self) -> NotAMember | None:
+        """That a community rejected, kicked or cannot take the bot; None while there is hope."""
+        places = self._places.items()
+        given_up = ((one, place) for one, place in places if place.standing in _FINAL)
+        return next((self._outside(one, place) for one, place in given_up), None)
+
+    def _outside(self, community: Community, place: _Place) -> NotAMember:
+        if place.standing == "closed":
+            return CannotJoin(f"the bot cannot join {community}: {place.why}")
+        return NotAMember(
+            f"the bot is not a member of {community} ({place.standing}), whose clients drop what "
+            "it says; wait for on_joined, or ask the owner"
+        )
+
     @property
     def undescribed(self) -> tuple[Community, ...]:
         """The communities of which no description was read yet, in this life or an earlier one."""
@@ -90,6 +148,7 @@ class Memberships:
             return None
         if isinstance(payload, CommunityDescription) and payload.clock > place.clock:
             place.clock = payload.clock
+            place.why = why_closed(payload, self._public_key) or ""
             change = self._described(community, place, is_member=self._me in payload.members)
         elif isinstance(payload, CommunityRequestToJoinResponse):
             if not payload.accepted and received.is_private and place.standing == "requested":
@@ -97,7 +156,7 @@ class Memberships:
         if change is not None:
             level = logging.INFO if change == "joined" else logging.WARNING
             self._watch.count("membership_changes", change)
-            self._watch.log(change, level, community=community.id)
+            self._watch.log(change, level, community=community.id, why=place.why)
         return change
 
     def owns(self, community: Community, description: CommunityDescription) -> None:
@@ -133,7 +192,10 @@ class Memberships:
         if before == "member":
             place.standing = "kicked"
             return "kicked"
-        if before in ("unknown", "not_a_member"):
+        if place.why:
+            place.standing = "kicked" if before == "kicked" else "closed"
+            return None if before in ("kicked", "closed") else "not_a_member"
+        if before in ("unknown", "not_a_member", "closed"):
             place.standing = "not_a_member"
             self._ask(community)
             return "not_a_member" if before == "unknown" else None

@@ -19,7 +19,13 @@ DirectEncryption: TypeAlias = Literal["dh", "ratchet"]
 FOR_USERS: Final = RateLimit(10, 10_000)
 """A command a second, without end."""
 FOR_CHANNELS: Final = RateLimit(20, 10_000)
-_MAY_BE_0: Final = ("metrics_port", "confirm_ms", "request_membership", "waku_version")
+_MAY_BE_0: Final = (
+    "metrics_port",
+    "confirm_ms",
+    "request_membership",
+    "needs_membership",
+    "waku_version",
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -52,6 +58,9 @@ class BotOptions:
     request_membership: bool = True
     """Whether the bot asks to be let into a community whose description does not list it: clients
     drop what others than members write."""
+    needs_membership: bool = False
+    """Whether `run` ends with `NotAMember` (exit status 1) once a community has rejected or kicked
+    the bot, or cannot take it. Otherwise the bot goes on."""
     history_ms: int = 86_400_000
     """How far back Store is asked at the start, so that edits, answers and pins of older messages
     are understood. What was said before the bot's first start is not answered."""

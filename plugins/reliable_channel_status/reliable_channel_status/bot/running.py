@@ -22,6 +22,7 @@ from .happenings import Turn
 from .inbox import Heard, Inbox
 from .isolation import Isolation
 from .link import NS_PER_MS, Fetched, Link
+from .membership import NotAMember
 from .memory import Said
 from .options import BotOptions
 from .owned import TICK_S, OwnedCommunity
@@ -78,6 +79,8 @@ class Running:
         self._asked_ms = 0
         self._history_due_ms: int | None = 0
         """When to ask Store, or None where nothing is known to be missing."""
+        self.given_up: NotAMember | None = None
+        """Why the run ended by itself."""
         self.started = anyio.Event()
         """Set once the node is there and the history read, as far as Store has it."""
 
@@ -156,6 +159,10 @@ class Running:
             else:
                 self.started.set()
                 wait_s = MIN_WAIT_S
+                if self._options.needs_membership and self.given_up is None:
+                    self.given_up = self._session.memberships.given_up
+                    if self.given_up is not None:
+                        self.stop()
                 # At most a quarter of the cache should fill from one look to the next.
                 patience = max(0.0, 1 - 4 * self._link.fill)
                 await self._pause(max(MIN_PAUSE_S, patience * self._options.poll_ms / 1000))

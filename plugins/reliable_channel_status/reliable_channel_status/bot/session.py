@@ -41,7 +41,7 @@ from .direct import Contact, ContactState, DirectDesk
 from .groups import Groups
 from .link import NS_PER_MS, Node
 from .loops import LoopGuard, Pair
-from .membership import Memberships
+from .membership import Memberships, NotAMember
 from .memory import BotMemory, OutboxFull, Said
 from .options import BotOptions
 from .owned import OwnedCommunity
@@ -136,9 +136,11 @@ class Session:
         Raises:
             ValueError: the payload is none that clients take.
             OutboxFull: too much waits for the node.
+            NotAMember: clients would drop it, as the bot is not a member of the community.
         """
         if (before := self.memory.said(once)) is not None:
             return before
+        self.memberships.check(room.community)
         now_ms = self.now_ms()
         payload = self._payload(room, make, now_ms)
         self.memory.keep_clock(room.chat_id)
@@ -390,7 +392,7 @@ class Session:
         )
         try:
             self.say(room, message(room, text), f"loop {chat_id} {user.hex} {self.now_ms()}")
-        except (OutboxFull, ValueError) as error:
+        except (OutboxFull, ValueError, NotAMember) as error:
             self.watch.log("loop_not_announced", logging.WARNING, why=str(error))
 
     def may_answer(self, pair: Pair) -> bool:
