@@ -234,7 +234,7 @@ def kicked(user: PublicKey) -> Edit:
     def edit(before: CommunityDescription) -> CommunityDescription:
         member = _find(before.members, user.hex, "member")
         if Role.ROLE_OWNER in member.roles:
-            raise ValueError("the owner stays a member: nobody else could delete and pin")
+            raise ValueError("the owner stays a member: no other member could delete and pin")
         chats = {
             uuid: replace(chat, members=_without(chat.members, user.hex))
             for uuid, chat in before.chats.items()

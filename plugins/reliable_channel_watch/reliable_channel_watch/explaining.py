@@ -14,7 +14,7 @@ LATE_MS: Final = 1_000
 """A step that takes longer is a reason."""
 WAITED_MS: Final = 100
 """A message that arrived and waited longer for others was parked."""
-MOST_WAITED_FOR: Final = 3
+MAX_WAITED_FOR: Final = 3
 _WORDS: Final = {
     "content": "sent",
     "retry": "sent again: not acknowledged in time",
@@ -181,7 +181,7 @@ def _waited_for(view: View, message: Message, lane: int, since_ms: int, until_ms
     names = [
         f"{gap.message_id[:8]}{f' of {gap.sender_id}' if gap.sender_id else ''}"
         f"{' (lost)' if gap.is_lost else ''}"
-        for gap in missing[:MOST_WAITED_FOR]
+        for gap in missing[:MAX_WAITED_FOR]
     ]
     more = len(missing) - len(names)
     return (", ".join(names) or "messages that it refers to") + (

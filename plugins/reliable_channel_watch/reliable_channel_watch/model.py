@@ -13,7 +13,7 @@ from typing import Final
 
 from .values import (
     LAMPS,
-    MOST_DISPATCHES,
+    MAX_DISPATCHES,
     Dispatch,
     Gap,
     Lamp,
@@ -114,7 +114,7 @@ class View:
         """A participant's message went to the network, or somebody's through it as a repair."""
         self._lane(participant, at_ms)
         message = self._by_id.get(message_id)
-        if message is not None and len(message.dispatches) < MOST_DISPATCHES:
+        if message is not None and len(message.dispatches) < MAX_DISPATCHES:
             message.dispatches.append(Dispatch(at_ms, kind))
             self.changed_messages.add(message.number)
 
@@ -198,7 +198,7 @@ class View:
         lane = self._lane(participant, at_ms)
         for message_id in message_ids:
             gap = self._open_gaps.get((-1 if lane is None else lane, message_id))
-            if gap is not None and len(gap.asked_ms) < MOST_DISPATCHES:
+            if gap is not None and len(gap.asked_ms) < MAX_DISPATCHES:
                 gap.asked_ms.append(at_ms)
                 self.changed_gaps.add(gap.number)
 

@@ -13,7 +13,7 @@ EXACT: Final = 8
 """Up to so many holders of a message, each one's time is kept; beyond, one in `STEP` times as
 many."""
 STEP: Final = 1.5
-MOST_DISPATCHES: Final = 32
+MAX_DISPATCHES: Final = 32
 """Of one message: a message that is repaired without end has more."""
 
 

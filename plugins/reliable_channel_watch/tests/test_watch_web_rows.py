@@ -5,7 +5,7 @@ from typing import Any
 
 from reliable_channel_watch.model import View
 from reliable_channel_watch.values import Lamp
-from reliable_channel_watch.web.rows import MOST_ROWS, Rows
+from reliable_channel_watch.web.rows import MAX_ROWS, Rows
 
 
 def taken(rows: Rows) -> dict[str, Any]:
@@ -32,11 +32,11 @@ def test_nothing_is_sent_before_something_is_known() -> None:
 
 def test_a_large_view_comes_in_pieces() -> None:
     view = View()
-    for number in range(MOST_ROWS + 10):
+    for number in range(MAX_ROWS + 10):
         view.entered_log("alice", f"{number}", "alice", number)
     rows = Rows(view)
     first, second = taken(rows), taken(rows)
-    assert len(first["messages"]) == MOST_ROWS and first["more"]
+    assert len(first["messages"]) == MAX_ROWS and first["more"]
     assert len(second["messages"]) == 10 and not second["more"]
     assert rows.take() is None
 

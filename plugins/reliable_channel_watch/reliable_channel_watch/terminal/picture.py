@@ -28,9 +28,9 @@ MISSING: Final = ("░", "red")
 LOST: Final = ("▓", "red")
 AFTER: Final = "cyan"
 BEFORE: Final = "magenta"
-MOST_LAMPS: Final = 5
+MAX_LAMPS: Final = 5
 """Rows."""
-MOST_GAPS: Final = 4
+MAX_GAPS: Final = 4
 """Rows."""
 
 
@@ -186,10 +186,10 @@ def lamps(view: View, at_ms: int) -> Text:
         row.append("; ".join(printable(state[1]) for state in states if state and not state[0]))
         rows.append((-bad, view.name(lane), row))
     rows.sort(key=lambda each: each[:2])
-    shown = [row for _, _, row in rows[:MOST_LAMPS]]
-    if len(rows) > MOST_LAMPS:
-        working = sum(not bad for bad, _, _ in rows[MOST_LAMPS:])
-        shown.append(Text(f"and {len(rows) - MOST_LAMPS} more, {working} without a fault", "dim"))
+    shown = [row for _, _, row in rows[:MAX_LAMPS]]
+    if len(rows) > MAX_LAMPS:
+        working = sum(not bad for bad, _, _ in rows[MAX_LAMPS:])
+        shown.append(Text(f"and {len(rows) - MAX_LAMPS} more, {working} without a fault", "dim"))
     return Text("\n").join(shown)
 
 
@@ -206,10 +206,10 @@ def missing(view: View, at_ms: int) -> Text:
             f", since {clock(gap.since_ms)} {printable(gap.message_id[:8])}; asked are: ",
             printable(gap.asked(at_ms)),
         )
-        for lane, (gap, count) in list(oldest.items())[:MOST_GAPS]
+        for lane, (gap, count) in list(oldest.items())[:MAX_GAPS]
     ]
-    if len(oldest) > MOST_GAPS:
-        rows.append(Text(f"and {len(oldest) - MOST_GAPS} more participants", "dim"))
+    if len(oldest) > MAX_GAPS:
+        rows.append(Text(f"and {len(oldest) - MAX_GAPS} more participants", "dim"))
     return Text("\n", no_wrap=True, overflow="ellipsis").join(rows)
 
 

@@ -10,7 +10,7 @@ from typing import Any, Final
 from ..model import View
 from ..values import LAMPS, Gap, Message
 
-MOST_ROWS: Final = 4_000
+MAX_ROWS: Final = 4_000
 """Of one kind in one piece; the rest follows in the next."""
 
 
@@ -115,7 +115,7 @@ class Rows:
 
 
 def _some(waiting: dict[int, None]) -> list[int]:
-    found = list(islice(waiting, MOST_ROWS))
+    found = list(islice(waiting, MAX_ROWS))
     for each in found:
         del waiting[each]
     return found
