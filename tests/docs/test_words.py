@@ -43,6 +43,7 @@ FOLDERS = (
     "plugins/reliable_channel_signing/reliable_channel_signing",
     "plugins/reliable_channel_status/reliable_channel_status",
     "plugins/reliable_channel_svs/reliable_channel_svs",
+    "plugins/reliable_channel_watch",
     "release",
     "reliable_channel",
     "waku",

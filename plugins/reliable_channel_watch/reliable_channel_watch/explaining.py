@@ -1,4 +1,4 @@
-"""One message: its history, who has it, and why it is late, in words.
+"""One message: its history, the participants that have it, and why it is late, in words.
 
 The words name participants. A face prints them as text only.
 """

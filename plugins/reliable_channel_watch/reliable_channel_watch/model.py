@@ -111,7 +111,7 @@ class View:
             self._hold(message, lane, at_ms)
 
     def went_out(self, participant: str, message_id: str, kind: str, at_ms: int) -> None:
-        """A participant's message went to the network, or somebody's through it as a repair."""
+        """A participant's message went to the network, or through it as a repair of another's."""
         self._lane(participant, at_ms)
         message = self._by_id.get(message_id)
         if message is not None and len(message.dispatches) < MAX_DISPATCHES:
@@ -239,7 +239,7 @@ class View:
         is_on: bool,
         why: str = "",
     ) -> None:
-        """A service of a participant's node works, or does not; None is who looks on."""
+        """A service of a participant's node works, or does not; None is the observer."""
         self._at(at_ms)
         lane = ONLOOKER if participant is None else self._lane(participant, at_ms)
         if lane is None:

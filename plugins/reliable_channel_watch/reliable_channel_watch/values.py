@@ -138,12 +138,12 @@ class Gap:
     """When the participant asked the others for it."""
 
     def asked(self, at_ms: int) -> str:
-        """Who is asked for it at that time, in words; names are those of participants."""
+        """Where it is requested at that time, in words; names are those of participants."""
         store = "Store, by its hint" if self.hint is not None else "Store, by time"
         times = bisect_right(self.asked_ms, at_ms)
         if not times:
             return f"{store}; the others are not asked yet"
-        first = f", of whom {self.sender_id} answers first" if self.sender_id else ""
+        first = f"; {self.sender_id} answers first" if self.sender_id else ""
         often = "once" if times == 1 else f"{times} times"
         return f"{store}; all others, {often}{first}"
 

@@ -90,8 +90,7 @@ def test_what_is_not_there_has_a_reason() -> None:
     whys = {each.participant: each.why for each in found.delays}
     assert whys == {
         "absent": "it did not arrive, and nothing that arrived refers to it",
-        "asking": "missing; asked are: Store, by its hint; all others, once, "
-        "of whom alice answers first",
+        "asking": "missing; asked are: Store, by its hint; all others, once; alice answers first",
         "gave up": "declared lost",
         "parked": "it arrived, and waits for messages that it refers to",
     }

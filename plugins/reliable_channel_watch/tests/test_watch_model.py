@@ -97,7 +97,7 @@ def test_a_gap_lasts_until_the_message_comes_or_is_lost_and_says_who_is_asked() 
     view.asked_others("bob", ["m", "unknown"], 20)
     view.asked_others("bob", ["m"], 30)
     assert first.asked(15) == "Store, by its hint; the others are not asked yet"
-    assert first.asked(25) == "Store, by its hint; all others, once, of whom alice answers first"
+    assert first.asked(25) == "Store, by its hint; all others, once; alice answers first"
     assert "2 times" in first.asked(30)
     assert second.asked(30).startswith("Store, by time")
     view.entered_log("bob", "m", "alice", 40)

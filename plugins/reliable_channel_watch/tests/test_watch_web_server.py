@@ -1,4 +1,4 @@
-"""The web server: what it answers, and whom it refuses."""
+"""The web server: what it answers, and what it refuses."""
 
 import json
 from collections.abc import AsyncIterator

@@ -194,7 +194,7 @@ def lamps(view: View, at_ms: int) -> Text:
 
 
 def missing(view: View, at_ms: int) -> Text:
-    """What participants lack at a time, and who is asked: of each one, the oldest gap."""
+    """What participants lack at a time, and where they ask: of each one, the oldest gap."""
     oldest: dict[int, tuple[Gap, int]] = {}
     for gap in view.gaps.values():
         if gap.since_ms <= at_ms and (gap.until_ms is None or gap.until_ms > at_ms):
@@ -233,7 +233,7 @@ def slider(view: View, at_ms: int, columns: int) -> Text:
 
 
 def detail(explanation: Explanation) -> Text:
-    """A message: id, hint, who has it, why it is late, and its history."""
+    """A message: id, hint, its holders, why it is late, and its history."""
     text = Text()
 
     def row(name: str, value: str) -> None:

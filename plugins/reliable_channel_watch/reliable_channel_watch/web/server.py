@@ -1,9 +1,9 @@
 """A small web server for one person on this machine.
 
 It listens on 127.0.0.1 alone. Its paths begin with a secret, so that other users of the machine do
-not find it; requests for another host are refused, so that no page of the web reaches it under a
-name of its own (DNS rebinding); no answer allows another origin. The page is static, and loads
-nothing from elsewhere.
+not find it; requests for another host are refused, so that no page of the web reaches it under
+another name (DNS rebinding); no answer allows another origin. The page is static, and loads nothing
+from elsewhere.
 """
 
 import json

@@ -139,7 +139,7 @@ function showMissing(time) {
     const times = asked.filter((each) => each <= time).length;
     const store = hint ? "Store, by its hint" : "Store, by time";
     const others = times
-      ? `all others, ${times === 1 ? "once" : `${times} times`}${sender === null ? "" : `, of whom ${sender} answers first`}`
+      ? `all others, ${times === 1 ? "once" : `${times} times`}${sender === null ? "" : `; ${sender} answers first`}`
       : "the others are not asked yet";
     const row = made("div", "", "gap");
     row.append(made("b", `${table.lanes[lane]} misses ${count}`),
