@@ -14,10 +14,13 @@ ROOT = Path(__file__).parents[3]
 PAGE = ROOT / "docs" / "status.md"
 BOTS = ROOT / "docs" / "status-bots.md"
 COMMUNITIES = ROOT / "docs" / "status-communities.md"
+DIRECT = ROOT / "docs" / "status-direct.md"
 README = Path(__file__).parents[1] / "README.md"
 
 
-@pytest.mark.parametrize("page", [PAGE, BOTS, COMMUNITIES, README], ids=lambda page: page.name)
+@pytest.mark.parametrize(
+    "page", [PAGE, BOTS, COMMUNITIES, DIRECT, README], ids=lambda page: page.name
+)
 def test_the_snippets_run(page: Path) -> None:
     names: dict[str, Any] = {}
     snippets = re.findall(r"```python\n(.*?)```", page.read_text(), re.DOTALL)
