@@ -158,6 +158,26 @@ async def test_what_waits_hears_of_the_end() -> None:
             await stream.send(b"more")
 
 
+async def test_a_sender_hears_of_the_end_while_its_bytes_are_written() -> None:
+    """A socket that takes nothing more, and a connection that is given up meanwhile."""
+
+    async def takes_nothing(item: bytes) -> None:
+        await anyio.sleep_forever()
+
+    async with joined({"/echo/1": echo}) as both, both.link.open(["/echo/1"]) as stream:
+        await stream.send_message(b"hello")
+        both.link._pipe.send = takes_nothing  # type: ignore[method-assign]
+        async with anyio.create_task_group() as tasks:
+
+            async def send() -> None:
+                with pytest.raises(ConnectionClosed), anyio.fail_after(60):
+                    await stream.send_message(b"more")
+
+            tasks.start_soon(send)
+            await anyio.sleep(1)
+            both.link.close()
+
+
 async def test_a_sender_that_is_cancelled_breaks_nothing() -> None:
     """The writer alone touches the socket: no half frame is left behind."""
 
