@@ -2,7 +2,6 @@
 first message."""
 
 from dataclasses import replace
-from difflib import get_close_matches
 from pathlib import Path
 from typing import Any, Final
 
@@ -63,6 +62,8 @@ def checked_options(preset: PresetName, options: object, values: OptionValues) -
     """
     for name in values:
         if name not in OPTION_NAMES:
+            from difflib import get_close_matches
+
             close = get_close_matches(name, OPTION_NAMES, 1)
             advice = f"; did you mean `{close[0]}`?" if close else ""
             raise TypeError(f"there is no argument or option `{name}`{advice}")

@@ -15,7 +15,6 @@ import anyio
 from anyio.from_thread import BlockingPortal, BlockingPortalProvider, start_blocking_portal
 
 from .channel import ReliableChannel, Request
-from .config import with_config
 from .encryption import Encryption
 from .engine.rate_limit import Budget
 from .engine.statistics import ChannelStatistics
@@ -99,6 +98,8 @@ class BlockingReliableChannel:
         Raises:
             ValueError, TypeError, PluginError, OSError: as `ReliableChannel.from_config`.
         """
+        from .config import with_config
+
         return cls(**with_config(file, arguments))
 
     def open(self) -> None:

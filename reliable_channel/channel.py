@@ -22,7 +22,6 @@ from .arguments import (
     checked_state,
     checked_transport,
 )
-from .config import with_config
 from .encryption import Encryption
 from .engine.rate_limit import Budget
 from .engine.statistics import ChannelStatistics
@@ -44,7 +43,6 @@ from .runtime import (
     BudgetFile,
     EventReader,
     Follower,
-    Journal,
     Observers,
     OpenState,
     Runtime,
@@ -212,6 +210,8 @@ class ReliableChannel:
                 the file.
             OSError: the file cannot be read.
         """
+        from .config import with_config
+
         return cls(**with_config(file, arguments))
 
     def _made_options(self, options: ChannelOptions) -> ChannelOptions:
@@ -242,6 +242,8 @@ class ReliableChannel:
         async with AsyncExitStack() as stack:
             journal = None
             if self._journal_path is not None:
+                from .runtime.journal import Journal
+
                 journal = stack.enter_context(
                     Journal(
                         self._journal_path,

@@ -4,14 +4,16 @@ import os
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
-from importlib.metadata import EntryPoint, entry_points, version
 from itertools import pairwise
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from .builtin_plugin import BuiltIn
 from .errors import PluginError
 from .hooks import PROJECT
 from .registry import Registry
+
+if TYPE_CHECKING:
+    from importlib.metadata import EntryPoint
 
 SELECTION: Final = "RELIABLE_CHANNEL_PLUGINS"
 """Names of the installed plugins to load, with commas. Empty or `none`: none. Not set: all."""
@@ -89,6 +91,8 @@ def registry_with(plugins: Sequence[object]) -> Registry:
 
 def installed() -> Iterator[InstalledPlugin]:
     """All plugins, with those that are left out or broken."""
+    from importlib.metadata import version
+
     registry = _built_in()
     yield _described(registry, BUILT_IN, "reliable-channel", version("reliable-channel"))
     names = _selection()
@@ -118,7 +122,9 @@ def _built_in() -> Registry:
     return registry
 
 
-def _all() -> list[EntryPoint]:
+def _all() -> "list[EntryPoint]":
+    from importlib.metadata import entry_points  # brings a parser of mail
+
     return sorted(entry_points(group=PROJECT), key=lambda entry: entry.name)
 
 
@@ -130,13 +136,16 @@ def _selection() -> frozenset[str] | None:
     return frozenset(name.strip() for name in selection.split(",")) - {"", "none"}
 
 
-def _selected() -> list[EntryPoint]:
+def _selected() -> "list[EntryPoint]":
     """The installed plugins to load.
 
     Raises:
         PluginError: one is selected but not installed, or two have one name.
     """
-    found, names = _all(), _selection()
+    names = _selection()
+    if names is not None and not names:
+        return []
+    found = _all()
     if names is not None:
         if absent := sorted(names - {entry.name for entry in found}):
             raise PluginError(
@@ -153,7 +162,7 @@ def _selected() -> list[EntryPoint]:
     return found
 
 
-def _load(registry: Registry, entry: EntryPoint) -> None:
+def _load(registry: Registry, entry: "EntryPoint") -> None:
     try:
         plugin = entry.load()
     except Exception as error:
@@ -164,5 +173,5 @@ def _load(registry: Registry, entry: EntryPoint) -> None:
     registry.add(plugin, entry.name)
 
 
-def _distribution(entry: EntryPoint) -> tuple[str, str]:
+def _distribution(entry: "EntryPoint") -> tuple[str, str]:
     return ("unknown", "") if entry.dist is None else (entry.dist.name, entry.dist.version)

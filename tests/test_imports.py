@@ -9,12 +9,20 @@ HEAVY = {
     "Crypto",
     "click",
     "cryptography",
+    "decimal",
+    "difflib",
     "filelock",
+    "gzip",
     "http",
     "httpx",
+    "importlib.metadata",
     "pyspark",
     "reliable_channel.cli",
+    "reliable_channel.config",
     "reliable_channel.hub",
+    "reliable_channel.runtime.journal",
+    "reliable_channel.sds.reconciliation",
+    "reliable_channel.sds.tuner",
     "reliable_channel.transport.multicast",
     "reliable_channel.transport.waku",
     "rich",
@@ -28,6 +36,7 @@ HEAVY = {
     "waku.node",
     "websockets",
 }
+FINDING_PLUGINS = {"importlib.metadata"}
 OPEN = """
 import anyio
 from reliable_channel import ReliableChannel
@@ -83,4 +92,4 @@ def test_loading_a_plugin_loads_nothing_of_what_it_provides(plugin: str) -> None
 
 
 def test_opening_a_channel_with_all_plugins_installed_loads_as_little() -> None:
-    assert loaded(OPEN, ",".join(PLUGINS)) & HEAVY == set()
+    assert loaded(OPEN, ",".join(PLUGINS)) & HEAVY <= FINDING_PLUGINS

@@ -3,7 +3,6 @@
 from .budget_file import BudgetFile
 from .event_stream import EventReader
 from .follower import Follower
-from .journal import Journal
 from .observers import Observers
 from .runtime import Runtime
 from .stages import chain, content_chain
@@ -14,7 +13,6 @@ __all__ = [
     "BudgetFile",
     "EventReader",
     "Follower",
-    "Journal",
     "Observers",
     "OpenState",
     "Runtime",

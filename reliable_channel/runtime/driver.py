@@ -1,7 +1,7 @@
 """The one owner of an engine: ends its steps, emits what is due, and keeps its time."""
 
 from collections.abc import Callable, Sequence
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 import anyio
 
@@ -15,9 +15,11 @@ from ..sync_core import Arrival
 from ..transport.base import Envelope, Received, Source
 from .event_log import EventLog
 from .event_stream import EventStream
-from .journal import Journal
 from .observers import Observers
 from .sync_status import SyncStatusWatch
+
+if TYPE_CHECKING:
+    from .journal import Journal
 
 
 class Driver:
@@ -30,7 +32,7 @@ class Driver:
         stream: EventStream,
         now_ns: Callable[[], int],
         *,
-        journal: Journal | None,
+        journal: "Journal | None",
         observers: Observers | None,
         log: EventLog,
     ) -> None:

@@ -53,8 +53,8 @@ class EventStream:
         self._limit = limit
         self._backlog = backlog
         self._fell_behind = fell_behind
-        self._buffer: deque[tuple[Event, Place]] = deque()
-        """The newest events, each with the place after it."""
+        self._buffer: deque[tuple[Event, Place, int]] = deque()
+        """The newest events, each with the place after it and the bytes of its content."""
         self._buffer_bytes = 0
         self._start = Place()
         """Of the buffer's first event."""
@@ -69,8 +69,9 @@ class EventStream:
     def emit(self, event: Event) -> None:
         """Add an event for every reader."""
         self._end = Place(self._end.events + 1, self._end.lasting + isinstance(event, LASTING))
-        self._buffer.append((event, self._end))
-        self._buffer_bytes += content_bytes(event)
+        size = content_bytes(event)
+        self._buffer.append((event, self._end, size))
+        self._buffer_bytes += size
         if self._is_over_limit():
             self._trim()
             while self._is_over_limit():
@@ -118,7 +119,7 @@ class EventStream:
             await anyio.lowlevel.checkpoint()  # a long way to catch up, perhaps from disk
             if (event := self._from_backlog(reader)) is not None:
                 return event
-        event, reader.place = self._buffer[reader.place.events - self._start.events]
+        event, reader.place, _ = self._buffer[reader.place.events - self._start.events]
         self._claim(reader)
         return event
 
@@ -184,8 +185,8 @@ class EventStream:
             self._take_oldest()
 
     def _take_oldest(self) -> Event:
-        event, self._start = self._buffer.popleft()
-        self._buffer_bytes -= content_bytes(event)
+        event, self._start, size = self._buffer.popleft()
+        self._buffer_bytes -= size
         return event
 
     def _shelve_oldest(self) -> None:

@@ -4,7 +4,7 @@ audits and for curiosity."""
 import gzip
 import json
 import shutil
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from contextlib import suppress
 from hashlib import sha256
 from itertools import count
@@ -16,7 +16,7 @@ from typing import Final, Self, TextIO
 
 from ..engine.logged import Logged
 from ..events import Event, record
-from ..sds.log_entry import LogEntry
+from ..sds.log import MessageLog
 from ..transport.base import Envelope, Received
 from .journal_packing import Packer
 
@@ -103,9 +103,9 @@ class Journal:
         self._evicted = logged.evicted
         self._logged(logged, at_ms)
 
-    def restored(self, entries: Iterable[LogEntry], at_ms: int) -> None:
+    def restored(self, log: MessageLog, at_ms: int) -> None:
         """Note what is in the log after a restart."""
-        for entry in entries:
+        for entry in log.last(RENOTED):
             row = entry.message_id, entry.sender_id, entry.lamport_timestamp, 0, 0, entry.content
             self._logged(Logged(*row), at_ms, outcome="restored")
 

@@ -83,7 +83,11 @@ class Publisher:
 
     async def _more(self) -> None:
         """Wait for another message, or for the next epoch."""
-        driver, now_ms = self._driver, self._driver.now_ms()
+        driver = self._driver
+        if self._engine.limit is None:
+            await driver.to_send.wait()
+            return
+        now_ms = driver.now_ms()
         if (goes_at_ms := self._engine.sends_at_ms(now_ms)) is None:
             await driver.to_send.wait()
             return

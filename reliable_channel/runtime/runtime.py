@@ -5,7 +5,7 @@ from copy import copy
 from dataclasses import asdict
 from random import Random
 from time import monotonic_ns, time_ns
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import anyio
 from anyio.abc import TaskGroup
@@ -34,7 +34,6 @@ from .event_log import EventLog
 from .event_stream import EventReader, EventStream
 from .follower import Follower
 from .health import Health, watch_nodes
-from .journal import RENOTED, Journal
 from .listener import Intake, Listener
 from .observers import Observers
 from .publisher import CONCURRENCY, Publisher
@@ -42,6 +41,9 @@ from .stages import ContentStages, Stages
 from .state_writer import OpenState, StateWriter
 from .store_client import StoreClient
 from .wiring import Wiring
+
+if TYPE_CHECKING:
+    from .journal import Journal
 
 DAMAGE: Final = (ArithmeticError, AssertionError, LookupError, TypeError, ValueError)
 """What rows raise that a disk changed in a way that SQLite cannot notice."""
@@ -62,7 +64,7 @@ class Runtime:
         sender_id: str,
         make_core: Callable[[CoreContext], SyncCore],
         options: ChannelOptions,
-        journal: Journal | None,
+        journal: "Journal | None",
         now_ns: Callable[[], int],
         random: Random,
         stages: Stages,
@@ -365,7 +367,7 @@ class Runtime:
             options=asdict(self.options),
         )
         if goes_on:
-            self._journal.restored(log.last(RENOTED), now_ms)
+            self._journal.restored(log, now_ms)
 
     def _confirm(self, event: Event) -> None:
         if self.engine.confirm(event):

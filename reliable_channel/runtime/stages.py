@@ -10,8 +10,7 @@ that lacks the key can still acknowledge and repair (`ContentStages`).
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
-from typing import Final, Protocol
+from typing import Final, NamedTuple, Protocol
 
 import anyio
 
@@ -20,8 +19,7 @@ from ..errors import EncryptionFailed
 from .driver import Driver
 
 
-@dataclass(frozen=True, slots=True)
-class Parcel:
+class Parcel(NamedTuple):
     """What a Waku message carries of ours."""
 
     payload: bytes
@@ -66,7 +64,7 @@ class Sealing:
             StageFailed: the encryption raised something.
         """
         try:
-            return replace(parcel, payload=await self._encryption.encrypt(parcel.payload))
+            return parcel._replace(payload=await self._encryption.encrypt(parcel.payload))
         except Exception as error:  # given code: whatever it raises is this message's failure
             raise StageFailed(f"encryption failed: {error!r}") from error
 
@@ -77,7 +75,7 @@ class Sealing:
             Foreign: it does not open.
         """
         try:
-            return replace(parcel, payload=await self._encryption.decrypt(parcel.payload))
+            return parcel._replace(payload=await self._encryption.decrypt(parcel.payload))
         except DecryptionFailed as error:
             raise Foreign(str(error)) from error
 
@@ -91,7 +89,7 @@ class Marking:
 
     async def outward(self, parcel: Parcel) -> Parcel:
         """Attach the marker."""
-        return replace(parcel, meta=self._marker)
+        return parcel._replace(meta=self._marker)
 
     async def inward(self, parcel: Parcel) -> Parcel:
         """Check the marker.

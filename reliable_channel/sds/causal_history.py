@@ -50,7 +50,7 @@ class CausalTail:
         starts, count = self._starts, min(self._size, len(self._log))
         oldest = len(self._ids) - count
         within_limit = bisect_left(starts, starts[-1] - self._limit_bytes)
-        return bytes(self._bytes[starts[max(oldest, within_limit)] :])
+        return bytes(memoryview(self._bytes)[starts[max(oldest, within_limit)] :])
 
     def common(self, data: bytes, start: int, end_of_first: int) -> tuple[Sequence[str], int]:
         """The ids of those encoded entries from `start` on that stand here in the same order, and

@@ -7,14 +7,16 @@ of the sync status; which messages differ, and how to get them, is not found out
 
 from collections import OrderedDict, deque
 from dataclasses import dataclass
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from .events import LogAgrees, LogDiffers
 from .joining import Joining
 from .log import MessageLog
 from .log_root import SECOND_MS, LogRoot
 from .message import Message
-from .reconciliation import Reconciliation
+
+if TYPE_CHECKING:
+    from .reconciliation import Reconciliation
 
 STABLE_MS: Final = 300_000
 """Messages that entered the log later are not compared: as long as missing ones are waited for."""
@@ -49,7 +51,7 @@ class LogComparison:
         joining: Joining,
         *,
         stable_ms: int = STABLE_MS,
-        reconciliation: Reconciliation | None = None,
+        reconciliation: "Reconciliation | None" = None,
     ) -> None:
         self.stable_ms = stable_ms
         """Messages that entered the log later are not part of own roots."""

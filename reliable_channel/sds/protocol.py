@@ -11,7 +11,7 @@ Source: LIP 109 (SDS) and the SDS-R implementation guide; section names in comme
 from collections import deque
 from collections.abc import Collection, Iterator, Sequence
 from copy import copy
-from typing import Final, TypeVar
+from typing import TYPE_CHECKING, Final, TypeVar
 
 from .archive import NO_ARCHIVE, LogArchive
 from .changes import CHANNEL, NO_RECORDER, Changes, Recorder, Tables
@@ -33,7 +33,9 @@ from .signing import Signing
 from .state import ChannelState
 from .statistics import SdsStatistics
 from .sync import Heard, Random, SyncTimer, make_schedule
-from .tuner import Tuner
+
+if TYPE_CHECKING:
+    from .tuner import Tuner
 
 __all__ = ["Arrival", "Outcome", "SdsProtocol"]
 
@@ -77,11 +79,8 @@ class SdsProtocol:
     ) -> None:
         self.options = options = options or profile.options
         self.profile = profile
-        self._tuner: Tuner | None = None
-        if options.self_tuning:
-            self._tuner = Tuner(
-                options, profile.repair_timers, random, has_filters=profile.refers_to_syncs
-            )
+        self._tuner = _tuner(options, profile, random) if options.self_tuning else None
+        if self._tuner is not None:
             timer: SyncTimer = self._tuner.sync_timer
         else:
             schedule = make_schedule(options.sync_schedule, options.sync_min_interval_ms, random)
@@ -220,7 +219,7 @@ class SdsProtocol:
             self._references.due_ms,
             self.outgoing_buffer.next_deadline_ms(),
             self.repair_responses.next_deadline_ms(),
-            *self._tuned_deadlines(),
+            *(() if self._tuner is None else self._tuned_deadlines(self._tuner)),
         ):
             if due_ms is not None and (first_ms is None or due_ms < first_ms):
                 first_ms = due_ms
@@ -277,18 +276,16 @@ class SdsProtocol:
             return not self._tuner.gives_up(entry.message_id, now_ms)
         return entry.attempts <= self.options.max_retry_attempts
 
-    def _sweep_copies(self, tuner: Tuner, now_ms: int) -> None:
+    def _sweep_copies(self, tuner: "Tuner", now_ms: int) -> None:
         """Broadcast own messages again, acknowledged or not."""
         for message_id in tuner.take_copies(now_ms):
             if data := self._state.held(message_id):
                 self._state.broadcast(OutgoingKind.REPAIR, message_id, data, is_spare=True)
 
-    def _tuned_deadlines(self) -> Sequence[int | None]:
-        if self._tuner is None:
-            return ()
+    def _tuned_deadlines(self, tuner: "Tuner") -> Sequence[int | None]:
         reconciliation = self._state.reconciliation
         return (
-            self._tuner.next_copy_ms(),
+            tuner.next_copy_ms(),
             None if reconciliation is None else reconciliation.next_deadline_ms(),
         )
 
@@ -414,6 +411,12 @@ class SdsProtocol:
             bloom_filter_rollovers=self.bloom_filter.rollovers,
             participants=len(self.participants),
         )
+
+
+def _tuner(options: SdsOptions, profile: WireProfile, random: Random) -> "Tuner":
+    from .tuner import Tuner  # most channels do without
+
+    return Tuner(options, profile.repair_timers, random, has_filters=profile.refers_to_syncs)
 
 
 def _drain(queue: deque[_T]) -> Iterator[_T]:

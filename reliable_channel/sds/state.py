@@ -1,7 +1,7 @@
 """All that one participant knows of a channel, and what it has to say about it."""
 
 from collections import deque
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from . import states
 from .acknowledgements import AcknowledgementReview, Participants
@@ -21,14 +21,16 @@ from .message import HistoryEntry
 from .options import SdsOptions
 from .outgoing import OutgoingBuffer
 from .profile import WireProfile
-from .reconciliation import Reconciliation
 from .repair import IncomingRepairBuffer, OutgoingRepairBuffer
 from .repair_cache import RepairCache
 from .states import Event, Moved, unchecked
 from .states_of import StatesOf, TransitionCheck
 from .statistics import SdsCounters
 from .sync import SyncTimer
-from .tuner import Tuner
+
+if TYPE_CHECKING:
+    from .reconciliation import Reconciliation
+    from .tuner import Tuner
 
 REFERABLE_SYNCS: Final = 10_000
 """Sync messages that are remembered for references to them; nim-sds keeps 1000 messages."""
@@ -52,7 +54,7 @@ class ChannelState:
         now_ms: int,
         recorder: Recorder = NO_RECORDER,
         archive: LogArchive = NO_ARCHIVE,
-        tuner: Tuner | None = None,
+        tuner: "Tuner | None" = None,
     ) -> None:
         limits = options.limits
         self.channel_id = channel_id
@@ -97,13 +99,10 @@ class ChannelState:
         timers = profile.repair_timers if tuner is None else tuner.timers
         repair = options.repair
         self.joining = Joining(limits.missing_entries, recorder, self._moved)
-        self.reconciliation: Reconciliation | None = None
+        self.reconciliation = (
+            None if tuner is None or profile.refers_to_syncs else self._reconciling(tuner)
+        )
         """Where the channel tunes itself, and its dialect has fields for it."""
-        if tuner is not None and not profile.refers_to_syncs:
-            self.log.sums.max_seconds = RECONCILED_SECONDS
-            self.reconciliation = Reconciliation(
-                sender_id, self.log, tuner.observations, tuner.random, self.held
-            )
         self.comparison = LogComparison(
             *(self.log, self.joining),
             stable_ms=STABLE_MS if self.reconciliation is None else SOON_STABLE_MS,
@@ -133,6 +132,12 @@ class ChannelState:
 
     def _moved(self, message_id: str, event: Event) -> None:
         self.moved(message_id, event)
+
+    def _reconciling(self, tuner: "Tuner") -> "Reconciliation":
+        from .reconciliation import Reconciliation  # most channels do without
+
+        self.log.sums.max_seconds = RECONCILED_SECONDS
+        return Reconciliation(self.sender_id, self.log, tuner.observations, tuner.random, self.held)
 
     def emit(self, event: SdsEvent) -> None:
         """Queue an event for the owner."""

@@ -16,7 +16,6 @@ import typer
 from typer.testing import CliRunner
 
 from reliable_channel import Event, MessageReceived, ReliableChannel, guarded_transport
-from reliable_channel import plugins as registry
 from reliable_channel.cli.main import COMMANDS, command_line
 from reliable_channel.encryption import EncryptionPair
 from reliable_channel.errors import PluginError
@@ -530,7 +529,7 @@ _plugins: dict[str, object] = {
 
 def install(monkeypatch: pytest.MonkeyPatch, *names: str, selection: str | None) -> None:
     found = [Found(name, name, PROJECT) for name in names]
-    monkeypatch.setattr(registry, "entry_points", lambda group: found)
+    monkeypatch.setattr("importlib.metadata.entry_points", lambda group: found)
     if selection is None:
         monkeypatch.delenv("RELIABLE_CHANNEL_PLUGINS", raising=False)
     else:

@@ -12,7 +12,7 @@ import pytest
 
 from reliable_channel import MessageReceived, MessageSent, repair_policies
 from reliable_channel.events import record
-from reliable_channel.runtime import Journal
+from reliable_channel.runtime.journal import Journal
 from reliable_channel.sds.wire import SpecCodec
 from reliable_channel.transport import MemoryNetwork
 from tests.channel.world import EPOCH_NS, QUICK, listening, make_channel

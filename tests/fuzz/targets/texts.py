@@ -20,7 +20,8 @@ from reliable_channel import ReliableChannel, Request, SdsError
 from reliable_channel.arguments import checked_name
 from reliable_channel.cli import peer
 from reliable_channel.engine.rate_limit import Spent
-from reliable_channel.runtime import BudgetFile, Journal
+from reliable_channel.runtime import BudgetFile
+from reliable_channel.runtime.journal import Journal
 from reliable_channel.runtime.journal_packing import Packer, Unpacker
 from reliable_channel.runtime.runtime import DAMAGE
 from reliable_channel.state import SqliteStateStore, StateError
