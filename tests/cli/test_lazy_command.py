@@ -17,7 +17,7 @@ PLUGINS = {
     "reliable_channel_status": "reliable_channel_status.commands",
 }
 ALL = [(name, f"reliable_channel.cli.{name}", text) for name, text in COMMANDS.items()] + [
-    (name, module.format(name), text)
+    (name, module.format(name.replace("-", "_")), text)
     for package, module in PLUGINS.items()
     for name, text in import_module(f"{package}.plugin").COMMANDS.items()
 ]
