@@ -12,7 +12,8 @@ if TYPE_CHECKING:
 COMMANDS: Final = {
     "check": "Say whether a channel kept its promises, from journals of its participants.",
     "audit": "Say whether a channel kept its promises, and write a report of how it did.",
-    "group-reliability": "Measure delivery rate, latency, holes and repairs, by scenario.",
+    "group-reliability": "Measure delivery rate, latency, holes and repairs, by scenario and "
+    "implementation.",
 }
 """Their names, and the first paragraph of their help."""
 
