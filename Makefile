@@ -120,6 +120,9 @@ bench-native: $(READY) ## light clients and channels over libp2p and over REST, 
 bench-churn: $(READY) ## light clients come and go for ten minutes (ARGS="--seconds 3600"): a service node keeps no descriptor and no memory
 	@$(BIN)/python -m bench.churn $(ARGS)
 
+bench-watch: $(READY) ## frame times of the page of `watch` in headless Chromium: 1,000 participants, 100,000 messages
+	@$(BIN)/python -m bench.watch $(ARGS)
+
 crash: $(READY) ## kill participants and node under load, 200 times; nothing may be lost (ARGS="--kills 20 --seed 5")
 	@$(BIN)/python -m tests.crash $(ARGS)
 

@@ -385,21 +385,18 @@ class View:
 
     def _has_all(self, lane: int, known: Iterable[Message], at_ms: int) -> None:
         """Mark what a participant has: what it referred to, and what that refers to."""
-        waiting, steps = list(known), self.limits.steps
-        while waiting:
-            message = waiting.pop()
-            if self._hold(message, lane, at_ms) and steps:
-                for number in message.parents:
-                    parent = self.messages.get(number)
-                    if parent is not None:
-                        waiting.append(parent)
-                        steps -= 1
+        bit, steps, messages = 1 << lane, self.limits.steps, self.messages
+        while known:
+            fresh = [each for each in known if not each.holders & bit and each.lane != lane]
+            for message in fresh:
+                self._hold(message, lane, at_ms)
+            numbers = {number for each in fresh for number in each.parents}
+            before = [messages[number] for number in numbers if number in messages]
+            known, steps = before[:steps], steps - len(before[:steps])
 
-    def _hold(self, message: Message, lane: int, at_ms: int) -> bool:
-        if not message.hold(lane, at_ms, len(self.lanes) - 1):
-            return False
-        self.changed_messages.add(message.number)
-        return True
+    def _hold(self, message: Message, lane: int, at_ms: int) -> None:
+        if message.hold(lane, at_ms, len(self.lanes) - 1):
+            self.changed_messages.add(message.number)
 
     def _close_gap(self, lane: int, message_id: str, at_ms: int, *, is_lost: bool) -> None:
         gap = self._open_gaps.pop((lane, message_id), None)

@@ -91,7 +91,7 @@ class Message:
     failure: str = ""
 
     def hold(self, lane: int, at_ms: int, others: int) -> bool:
-        """Note that a participant has it; False where that is nothing new."""
+        """Note that a participant has it; whether a time was kept of it."""
         if lane == self.lane or self.holders >> lane & 1:
             return False
         self.holders |= 1 << lane
@@ -101,7 +101,8 @@ class Message:
             # Clocks differ: what came later in the reading is not earlier here.
             previous = self.reached[-2] if self.reached else self.at_ms
             self.reached.extend((max(at_ms, previous), self.count))
-        return True
+            return True
+        return False
 
     def held_at(self, at_ms: int) -> int:
         """How many others are known to have had it."""

@@ -141,7 +141,7 @@ export class Picture {
   constructor(canvas, table) {
     this.canvas = canvas;
     this.table = table;
-    this.context = canvas.getContext("2d", { alpha: false });
+    this.context = canvas.getContext("2d", { alpha: false, willReadFrequently: true });
     this.start = 0;      // the window in time
     this.span = 20_000;
     this.top = 0;        // the first lane, and how high one is
