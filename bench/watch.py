@@ -78,7 +78,7 @@ class Group:
         self._sent += 1
 
     def _miss(self, message_id: str, sender: str, at_ms: int) -> None:
-        """Somebody misses it for a minute, in `GAPS` of `MESSAGES` cases."""
+        """A participant misses it for a minute, in `GAPS` of `MESSAGES` cases."""
         if self._random.random() < GAPS / MESSAGES:
             loser = self._random.choice(self._names)
             self.view.is_missing(loser, message_id, at_ms + 500, sender=sender, hint=bytes(32))

@@ -21,7 +21,7 @@ try {
   // Back in time: what was missing then is named, and the first message is explained.
   for (let i = 0; i < 4; i++) await page.click("#in");
   let missing = "";
-  for (let place = 0; place <= 10_000 && !missing.includes("asked are"); place += 100) {
+  for (let place = 0; place <= 10_000 && !missing.includes("asked are"); place += 200) {
     await page.fill("#time", String(place));
     await page.waitForTimeout(300); // the text beside the picture is written four times a second
     missing = await page.evaluate(() => document.getElementById("missing").innerText);
