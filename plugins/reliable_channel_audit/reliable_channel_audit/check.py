@@ -46,6 +46,15 @@ def check(
         for fact in facts_of(participant, settle_ms=settle_ms):
             facts[type(fact)].append(fact)
         progress(participant)
+    verdict = judge(facts, participants=len(group), settle_ms=settle_ms)
+    verdict.set_aside = sorted([nobody(path) for path in nobodys] + facts[SetAside])
+    return verdict
+
+
+def judge(
+    facts: defaultdict[type, list[Any]], *, participants: int, settle_ms: int = SETTLE_MS
+) -> Verdict:
+    """Judge facts, by kind, of so many participants."""
     lives, deliveries = facts[Life], facts[Delivery]
     offsets = clock_offsets(own_lags(facts[Lag], facts[Dispatch]))
     false = not_sent(lives, deliveries, offsets)
@@ -68,7 +77,7 @@ def check(
         ]
     )
     return Verdict(
-        participants=len(group),
+        participants=participants,
         lives=len(lives),
         logs=len({(life.channel_id, life.log_digest) for life in lives}),
         messages=len({(each.channel_id, each.message_id) for each in deliveries}),
@@ -79,7 +88,6 @@ def check(
         without_journal=unheard,
         broken=broken,
         findings=first,
-        set_aside=sorted([nobody(path) for path in nobodys] + facts[SetAside]),
     )
 
 

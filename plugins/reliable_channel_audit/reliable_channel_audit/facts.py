@@ -16,7 +16,7 @@ from reliable_channel.sds.options import Limits
 
 from .bloom_filters import Bloom, BloomReview
 from .findings import SETTLE_MS, Finding, Heard, Judged, Orphan
-from .journals import Participant, lived
+from .journals import Noted, Participant, lived
 from .lines import SET_ASIDE, WIRE_IN, WIRE_OUT, Line
 from .misbehaviour import Deed
 from .reception import TAKEN
@@ -157,27 +157,48 @@ def facts_of(participant: Participant, *, settle_ms: int = SETTLE_MS) -> Iterato
     whose = participant.channel_id, participant.participant_id
     aside: defaultdict[tuple[str, str], list[int]] = defaultdict(list)
     for life, noted in groupby(lived(*whose, participant.paths), key=lambda noted: noted.life):
-        replay, gathering = Replay(*whose, life, settle_ms=settle_ms), _Life((*whose, life))
-        blooms = 0
+        gathering = Gathering((*whose, life), settle_ms=settle_ms)
         for each in noted:
-            if each.line.event == SET_ASIDE:
-                aside[each.path, each.line.record or ""].append(each.number)
-            elif each.line.event in _WIRE and each.line.payload is None:
-                aside[each.path, BYTES_LOST].append(each.number)
-            message = message_in(each.line)
-            replay.add(each, message)
-            for fact in gathering.add(each.line, message):
-                blooms += isinstance(fact, Bloom) and fact.had > 0
-                yield fact
+            if reason := unread(each.line):
+                aside[each.path, reason].append(each.number)
+            yield from gathering.add(each, message_in(each.line))
+        yield from gathering.end()
+    for (path, reason), numbers in aside.items():
+        yield SetAside(path, reason, len(numbers), min(numbers))
+
+
+class Gathering:
+    """Takes the lines of one life in order, and gives facts."""
+
+    def __init__(self, whose: tuple[str, str, int], *, settle_ms: int = SETTLE_MS) -> None:
+        self.replay = Replay(*whose, settle_ms=settle_ms)
+        self._life = _Life(whose)
+        self._blooms = 0
+
+    def add(self, noted: Noted, message: Message | None) -> Iterator[Fact]:
+        """Take a line; give the facts that need no other line."""
+        self.replay.add(noted, message)
+        for fact in self._life.add(noted.line, message):
+            self._blooms += isinstance(fact, Bloom) and fact.had > 0
+            yield fact
+
+    def end(self) -> Iterator[Fact]:
+        """What is known if this was the last line; more may follow."""
+        replay = self.replay
         if replay.has_begun:
             yield replay.life()
             yield from replay.findings()
-            yield from replay.judged(blooms)
+            yield from replay.judged(self._blooms)
             yield from replay.heard()
             yield from replay.orphans()
-            yield from gathering.end(replay)
-    for (path, reason), numbers in aside.items():
-        yield SetAside(path, reason, len(numbers), min(numbers))
+            yield from self._life.end(replay)
+
+
+def unread(line: Line) -> str:
+    """Why a line, or the message in it, could not be read; empty where it was."""
+    if line.event == SET_ASIDE:
+        return line.record or ""
+    return BYTES_LOST if line.event in _WIRE and line.payload is None else ""
 
 
 def message_in(line: Line) -> Message | None:

@@ -157,33 +157,60 @@ def lived(channel_id: str, participant_id: str, paths: Sequence[str]) -> Iterato
     A life ends where the participant starts again without its state, and where a second journal
     says that it was there twice at a time.
     """
-    life, last_ms, before = -1, 0, ""
+    lives = Lives()
     for path in paths:
-        is_first = True
         for number, line in lines_of(channel_id, participant_id, path):
-            if line.event == OPENED and is_first and before and _follows(line, before):
+            yield lives.noted(path, number, line)
+
+
+class Lives:
+    """Counts the lives of one participant, line by line."""
+
+    def __init__(self) -> None:
+        self._life = -1
+        self._last_ms = 0
+        self._path = self._before = ""
+        self._is_first = True
+
+    def noted(self, path: str, number: int, line: Line) -> Noted:
+        """The line, with its place and its life."""
+        if path != self._path:
+            self._before, self._path, self._is_first = Path(self._path).name, path, True
+        if line.event == OPENED and self._is_first and self._before:
+            if _follows(line, self._before):
                 line = line._replace(event=CONTINUED)
-                is_first = False
-            if line.event == OPENED:
-                overlaps = is_first and (line.at_ms or 0) < last_ms
-                life += life < 0 or overlaps or wanted_from_ms(line) is not None
-                is_first = False
-            if line.event != SET_ASIDE:
-                last_ms = max(last_ms, line.at_ms or 0)
-            yield Noted(path, number, max(life, 0), line)
-        before = Path(path).name
+                self._is_first = False
+        if line.event == OPENED:
+            overlaps = self._is_first and (line.at_ms or 0) < self._last_ms
+            self._life += self._life < 0 or overlaps or wanted_from_ms(line) is not None
+            self._is_first = False
+        if line.event != SET_ASIDE:
+            self._last_ms = max(self._last_ms, line.at_ms or 0)
+        return Noted(path, number, max(self._life, 0), line)
 
 
 def lines_of(channel_id: str, participant_id: str, path: str) -> Iterator[tuple[int, Line]]:
     """The numbered lines of one journal; lines without participant, of another one or of another
     version are set aside."""
-    why = "before journal_opened: its participant is unknown"
-    unpacker = Unpacker()
+    reading = Reading(channel_id, participant_id)
     for number, text in numbered_texts(Path(path)):
-        line = text if isinstance(text, Line) else line_of(text, unpacker)
+        yield number, reading.line(text)
+
+
+class Reading:
+    """Reads the lines of one journal in order."""
+
+    def __init__(self, channel_id: str, participant_id: str) -> None:
+        self._whose = channel_id, participant_id
+        self._why = "before journal_opened: its participant is unknown"
+        self._unpacker = Unpacker()
+
+    def line(self, text: bytes | Line) -> Line:
+        """The next one."""
+        line = text if isinstance(text, Line) else line_of(text, self._unpacker)
         if line.event == OPENED:
-            why = _why_not(line, channel_id, participant_id)
-        yield number, line if not why or line.event == SET_ASIDE else set_aside(why)
+            self._why = _why_not(line, *self._whose)
+        return line if not self._why or line.event == SET_ASIDE else set_aside(self._why)
 
 
 def wanted_from_ms(opened: Line) -> int | None:

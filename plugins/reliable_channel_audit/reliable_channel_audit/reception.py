@@ -79,24 +79,24 @@ class Reception:
             case "message_forged":
                 self._waiting.pop(line.message_id or "", None)
             case event if event == OPENED:
-                self._excuse_last()
+                self._waiting = self._without_last()
                 self._is_open = True
             case event if event == CLOSED:
                 self._is_open = False
         self._last_ms = at_ms
 
     def remarks(self) -> Iterator[Remark]:
-        """What was found."""
-        self._excuse_last()
+        """What was found so far; more lines may follow."""
         yield from self._found
         if self.is_damaged:
             return
+        waiting = self._without_last()
         for message_id, at_ms in self._not_arrived.items():
             yield Audit.ARRIVED, message_id, at_ms, "in the log, and it never arrived"
         for message_id, copy in self._unlogged.items():
             if self.is_plain:
                 yield Audit.RECEIVED, message_id, copy.at_ms, "received, and not in the log"
-        for message_id, copy in self._waiting.items():
+        for message_id, copy in waiting.items():
             if self.is_plain:
                 detail = "in the log, and the application did not receive it"
                 yield Audit.RECEIVED, message_id, copy.at_ms, detail
@@ -182,15 +182,16 @@ class Reception:
                 detail = f"received before {reference}, to which it refers"
                 self._found.append((Audit.RECEIVED, copy.message_id, received.at_ms, detail))
 
-    def _excuse_last(self) -> None:
-        """A killed process may have logged in its last step what it did not emit any more."""
-        if self._is_open:
-            self._waiting = {
-                message_id: copy
-                for message_id, copy in self._waiting.items()
-                if copy.at_ms < self._last_ms
-            }
-        self._is_open = False
+    def _without_last(self) -> dict[str, _Copy]:
+        """What waits; a killed process may have logged in its last step what it did not emit any
+        more."""
+        if not self._is_open:
+            return self._waiting
+        return {
+            message_id: copy
+            for message_id, copy in self._waiting.items()
+            if copy.at_ms < self._last_ms
+        }
 
 
 def _copy(message: Message, at_ms: int) -> _Copy:
