@@ -174,6 +174,11 @@ class BloomReview:
         self._count = self._faults = 0
         self._first_fault: tuple[str, int, str] | None = None
 
+    def begin(self, opened: Line, lamport_timestamp: int) -> None:
+        """Begin in the middle of a session, after a message of this Lamport timestamp."""
+        self._opened(opened)
+        self._last_lamport = lamport_timestamp
+
     def add(self, line: Line, message: Message | None) -> Iterator[Bloom]:
         """Take a line, and the message that it carries."""
         message_id, at_ms = line.message_id or "", line.at_ms or 0

@@ -52,11 +52,15 @@ def check(
 
 
 def judge(
-    facts: defaultdict[type, list[Any]], *, participants: int, settle_ms: int = SETTLE_MS
+    facts: defaultdict[type, list[Any]],
+    *,
+    participants: int,
+    settle_ms: int = SETTLE_MS,
+    earlier_lags: Iterable[Lag] = (),
 ) -> Verdict:
-    """Judge facts, by kind, of so many participants."""
+    """Judge facts, by kind, of so many participants; `own_lags` of before show more of clocks."""
     lives, deliveries = facts[Life], facts[Delivery]
-    offsets = clock_offsets(own_lags(facts[Lag], facts[Dispatch]))
+    offsets = clock_offsets([*own_lags(facts[Lag], facts[Dispatch]), *earlier_lags])
     false = not_sent(lives, deliveries, offsets)
     absent = undelivered(lives, deliveries, facts[Outcome], false, offsets, settle_ms)
     unheard = without_journal(lives, facts[Heard])

@@ -182,6 +182,10 @@ class Gathering:
             self._blooms += isinstance(fact, Bloom) and fact.had > 0
             yield fact
 
+    def begin_filters(self, opened: Line, lamport_timestamp: int) -> None:
+        """Know nothing of bloom filters of before, and look at those of later messages alone."""
+        self._life.begin_filters(opened, lamport_timestamp)
+
     def end(self) -> Iterator[Fact]:
         """What is known if this was the last line; more may follow."""
         replay = self.replay
@@ -252,6 +256,11 @@ class _Life:
                 yield Outcome(*self._whose, message_id, is_failure=False)
             case "send_failed" | "delivery_failed":
                 yield Outcome(*self._whose, message_id, is_failure=True)
+
+    def begin_filters(self, opened: Line, lamport_timestamp: int) -> None:
+        """Look at the bloom filters of messages after this one alone."""
+        self._bloom_filters = BloomReview(self._whose)
+        self._bloom_filters.begin(opened, lamport_timestamp)
 
     def end(self, replay: Replay) -> Iterator[Fact]:
         """What is known in the end."""

@@ -135,6 +135,15 @@ def _family(path: Path) -> tuple[str, int]:
     return str(path.with_name(part["stem"] + part["suffix"])), int(part["number"])
 
 
+def family_of(path: Path) -> str:
+    """The path of the journal that a file is a part of, or that it is."""
+    return _family(Path(str(path).removesuffix(path.suffix)) if _is_packed(path) else path)[0]
+
+
+def _is_packed(path: Path) -> bool:
+    return path.suffix in PACKED and _PART.fullmatch(path.name) is None
+
+
 def _parts_of(path: Path) -> Iterator[Path]:
     """The earlier parts of a journal that was named alone."""
     for each in path.parent.glob(f"{glob.escape(path.stem)}.*"):

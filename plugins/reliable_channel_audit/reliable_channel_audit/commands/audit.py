@@ -4,16 +4,22 @@ import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from time import time_ns
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from rich.status import Status
 
-from reliable_channel.cli.console import err, out
+from reliable_channel import program
+from reliable_channel.cli.console import err, out, say
+from reliable_channel.terminal_text import printable
 
 from ..findings import SETTLE_MS
 from ..journals import journal_files
+from ..live_audit.alarms import PATIENCE_MS
+from ..live_audit.judge import WINDOW
 from ..promises import unknowns
 from ..session import session
 from ..verdict import Verdict
@@ -54,13 +60,48 @@ def audit(
         int | None, typer.Option(min=1, help="Tasks that read; one for 64 MiB by default.")
     ] = None,
     verbose: Annotated[bool, typer.Option(help="Let Spark and Java say all they have to.")] = False,
+    live: Annotated[
+        bool, typer.Option("--live", help="Judge journals while they grow, in this process.")
+    ] = False,
+    patience_s: Annotated[
+        float, typer.Option(min=1, help="Live: seconds until what is open is an alarm.")
+    ] = PATIENCE_MS / 1000,
+    every_s: Annotated[
+        float, typer.Option(min=0.1, help="Live: seconds between two looks at the journals.")
+    ] = 2.0,
+    window: Annotated[
+        int, typer.Option(min=100, help="Live: messages that are judged together.")
+    ] = WINDOW,
+    listen: Annotated[
+        str | None, typer.Option(metavar="HOST:PORT", help="Live: serve /metrics for Prometheus.")
+    ] = None,
+    webhook: Annotated[
+        str | None, typer.Option(metavar="URL", help="Live: POST each report as JSON.")
+    ] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Live: print reports as JSON.")] = False,
 ) -> None:
     """Say whether a channel kept its promises, and write a report of how it did.
 
     Gives the answer of `check`, for any number of journals. The exit status is 1 where a promise
     was broken, and 5 where none was and it is not known of all of them. Needs Java 17 or 21 and
     `pip install 'reliable-channel-audit[spark]'`.
+
+    With `--live` it needs neither: it follows the journals, prints each broken promise and alarm
+    once, and keeps them in `reports.jsonl` in the directory of `--out`, until it is stopped.
     """
+    if live:
+        _live(
+            paths,
+            report,
+            settle_ms=settle_ms,
+            patience_s=patience_s,
+            every_s=every_s,
+            window=window,
+            listen=listen,
+            webhook=webhook,
+            as_json=as_json,
+        )
+        return
     begin_ms, end_ms = time_window(dag)
     given = settings(conf)
     paths = [path.resolve() for path in paths]  # workers run in directories of their own
@@ -89,6 +130,54 @@ def audit(
     tell(found)
     out.print(f"report: {page.resolve().as_uri()}", soft_wrap=True, highlight=False)
     raise typer.Exit(exit_status(found))
+
+
+def _live(
+    paths: list[Path],
+    directory: Path,
+    *,
+    settle_ms: int,
+    patience_s: float,
+    every_s: float,
+    window: int,
+    listen: str | None,
+    webhook: str | None,
+    as_json: bool,
+) -> None:
+    """Judge until the program is stopped."""
+    from ..live_audit import service
+    from ..live_audit.judge import LiveJudge
+    from ..live_audit.reports import Reports
+
+    where = service.address(listen) if listen is not None else None
+    reports = Reports(directory)
+    judge = LiveJudge(
+        [path.resolve() for path in paths],
+        reports,
+        settle_ms=settle_ms,
+        patience_ms=round(patience_s * 1000),
+        window=window,
+    )
+    text = service.as_json if as_json else service.as_text
+
+    def show(each: dict[str, Any]) -> None:
+        say(printable(text(each)))
+        out.file.flush()
+
+    run = partial(
+        service.run,
+        judge,
+        now_ms=lambda: time_ns() // 1_000_000,
+        show=show,
+        every_s=every_s,
+        listen=where,
+        webhook_url=webhook,
+    )
+    try:
+        program.run(run)
+    finally:
+        judge.close()
+        reports.close()
 
 
 def time_window(text: str) -> tuple[int, int]:

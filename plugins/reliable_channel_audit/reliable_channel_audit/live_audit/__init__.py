@@ -1,0 +1,1 @@
+"""Journals judged while they grow: `reliable-channel audit --live`."""

@@ -1,0 +1,203 @@
+"""A stretch of a channel's life that is judged together; one stretch follows the other.
+
+A judgement needs the messages that belong together, and a channel has no end. So after some
+messages a new generation begins where all participants are, with the end of their logs, as after a
+restart; the old one goes on beside it until all that began in it is due. A message is judged by the
+generation in which it was seen first, which has its whole life. So there are never more than two,
+and nothing is kept of older ones but ids.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator
+from typing import Any, Final
+
+from reliable_channel.sds.message import Message
+
+from ..check import judge
+from ..clocks import clock_offsets, own_lags
+from ..facts import Dispatch, Gathering, Lag, Outcome
+from ..findings import Finding
+from ..journals import Noted, settings
+from ..lines import LOGGED, OPENED, Line
+from ..log_order import Landed
+from ..verdict import Verdict
+
+CARRIED: Final = 2_000
+"""So much of the end of a log goes along: messages refer to the newest 200."""
+LINES_A_MESSAGE: Final = 20
+"""Of so many lines a generation counts one message more, so that quiet channels move on as well."""
+_KEPT: Final = (Dispatch, Finding, Outcome)
+Whose = tuple[str, str, int]
+"""Channel, participant and life."""
+
+
+class Generation:
+    """Takes lines and judges them at any time."""
+
+    def __init__(self, settle_ms: int) -> None:
+        self._settle_ms = settle_ms
+        self._lives: dict[Whose, _Life] = {}
+        self._facts: defaultdict[type, list[Any]] = defaultdict(list)
+        self._ids: set[str] = set()
+        self._older: set[str] = set()
+        """Messages that an earlier generation saw first."""
+        self._lines = 0
+        self._lags: list[Lag] = []
+        self._earlier_lags: list[Lag] = []
+        """Of the generation before: how far clocks are apart is known from the beginning."""
+        self._verdict: Verdict | None = None
+        """The last one, while no line has come since."""
+        self.ahead_ms: dict[tuple[str, str], int] = {}
+        """By how much clocks are certainly ahead, as the last verdict has it."""
+
+    @property
+    def size(self) -> int:
+        """How much there is in it, in messages."""
+        own = len(self._ids) - CARRIED if self._older else len(self._ids)
+        return max(own, 0) + self._lines // LINES_A_MESSAGE
+
+    def add(self, whose: Whose, noted: Noted, message: Message | None) -> None:
+        """Take a line of a participant, and the message that it carries."""
+        self._lines += 1
+        self._verdict = None
+        self._ids.update(_about(noted.line, message))
+        life = self._lives.get(whose)
+        if life is None:
+            life = self._lives[whose] = _Life(whose, self._settle_ms)
+        line = life.adapted(noted.line, self._older)
+        if line is not None:
+            self._keep(life.gathering.add(noted._replace(line=line), message))
+
+    def verdict(self) -> Verdict:
+        """What is found so far of the messages that are this generation's."""
+        if self._verdict is not None:
+            return self._verdict
+        facts = defaultdict(list, {kind: list(each) for kind, each in self._facts.items()})
+        for life in self._lives.values():
+            for fact in life.gathering.end():
+                facts[type(fact)].append(fact)
+        participants = len({whose[:2] for whose in self._lives})
+        verdict = judge(
+            facts,
+            participants=participants,
+            settle_ms=self._settle_ms,
+            earlier_lags=self._earlier_lags,
+        )
+        verdict.findings = [each for each in verdict.findings if each.message_id not in self._older]
+        verdict.broken = dict(Counter(each.audit for each in verdict.findings))
+        self._lags = own_lags(facts[Lag], facts[Dispatch])
+        offsets = clock_offsets([*self._lags, *self._earlier_lags])
+        self.ahead_ms = {whose: each.certain_ms for whose, each in offsets.items()}
+        self._verdict = verdict
+        return verdict
+
+    def next(self) -> Generation:
+        """The generation that begins here."""
+        after = Generation(self._settle_ms)
+        after._older = self._ids | {each for each in self._older if each in self._ids}
+        self.verdict()
+        after._earlier_lags, after.ahead_ms = self._lags, self.ahead_ms
+        newest: dict[tuple[str, str], int] = {}
+        for whose in self._lives:
+            newest[whose[:2]] = max(whose[2], newest.get(whose[:2], 0))
+        cuts = self._cuts()
+        for whose, life in self._lives.items():
+            if newest[whose[:2]] == whose[2] and life.gathering.replay.has_begun:
+                own = after._lives[whose] = _Life(whose, self._settle_ms)
+                after._keep(own.begin(life, cuts[whose[0]]))
+        return after
+
+    def _cuts(self) -> dict[str, tuple[int, str]]:
+        """By channel the key after which messages go along: of the shortest end of any log."""
+        cuts: dict[str, tuple[int, str]] = {}
+        for whose, life in self._lives.items():
+            log = life.gathering.replay.log
+            key = log[-CARRIED].key if len(log) > CARRIED else (-1, "")
+            cuts[whose[0]] = max(key, cuts.get(whose[0], key))
+        return cuts
+
+    def _keep(self, facts: Iterable[object]) -> None:
+        for fact in facts:
+            if isinstance(fact, _KEPT):
+                self._facts[type(fact)].append(fact)
+
+
+class _Life:
+    """One log of a participant, in the generation's own count of positions."""
+
+    def __init__(self, whose: Whose, settle_ms: int) -> None:
+        self.gathering = Gathering(whose, settle_ms=settle_ms)
+        self.opened: Line | None = None
+        self._path = ""
+        self._at_ms = 0
+        self._dropped = 0
+        """Entries of the participant's log below those that went along."""
+        self._cut: tuple[int, str] = (-1, "")
+
+    def begin(self, before: _Life, cut: tuple[int, str]) -> Iterator[object]:
+        """Start with the end of the log of the generation before."""
+        log = before.gathering.replay.log
+        along = [each for each in log if each.key > cut]
+        self._cut, self._dropped = cut, before._dropped + len(log) - len(along)
+        self.opened, self._path, self._at_ms = before.opened, before._path, before._at_ms
+        header = settings(before.opened) if before.opened is not None else {}
+        header |= {"wanted_from_ms": None, "log_length": len(along), "at_ms": self._at_ms}
+        opened = Line(
+            OPENED, self._at_ms, sender_id=str(header.get("sender_id")), record=json.dumps(header)
+        )
+        yield from self.gathering.add(Noted(self._path, 0, 0, opened), None)
+        for each in along:
+            yield from self.gathering.add(Noted(self._path, 0, 0, self._restored(each)), None)
+        # No filter was made anew here: what came before may stand in it or not.
+        self.gathering.begin_filters(
+            opened, max((each.lamport_timestamp for each in along), default=0)
+        )
+
+    def adapted(self, line: Line, older: set[str]) -> Line | None:
+        """The line with positions as they count here; None where it is about what did not go
+        along."""
+        self._at_ms = max(self._at_ms, line.at_ms or 0)
+        if line.event == OPENED:
+            self.opened = line
+            return self._adapted_opened(line)
+        if line.event != LOGGED:
+            return line
+        if (line.lamport_timestamp or 0, line.message_id or "") > self._cut:
+            return line._replace(position=(line.position or 0) - self._dropped)
+        older.add(line.message_id or "")
+        self._dropped += line.outcome != "restored"
+        return None
+
+    def _adapted_opened(self, line: Line) -> Line:
+        """A session begins: its log is of so many entries, most of which did not go along."""
+        header = settings(line)
+        length, known = header.get("log_length"), len(self.gathering.replay.log)
+        if not self._dropped or not isinstance(length, int):
+            return line
+        self._dropped = max(0, length - known)
+        header["log_length"] = min(length, known)
+        return line._replace(record=json.dumps(header))
+
+    def _restored(self, entry: Landed) -> Line:
+        return Line(
+            LOGGED,
+            self._at_ms,
+            entry.message_id,
+            entry.sender_id,
+            outcome="restored",
+            lamport_timestamp=entry.lamport_timestamp,
+            position=0,
+            evicted=0,
+            content_sha256=entry.content_sha256,
+        )
+
+
+def _about(line: Line, message: Message | None) -> Iterator[str]:
+    if message is not None:
+        yield message.message_id
+    if line.message_id is not None:
+        yield line.message_id
+    yield from line.message_ids or ()

@@ -1,0 +1,186 @@
+"""The live audit as a program: it looks every few seconds, serves metrics and calls a webhook."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from functools import partial
+from typing import Any, Final
+from urllib.parse import urlsplit
+
+import anyio
+import httpx
+from anyio import to_thread
+
+from reliable_channel.health_server import serve_health
+
+from ..findings import Audit
+from .alarms import MISSING, SILENT, UNACKNOWLEDGED
+from .judge import LiveJudge
+from .reports import Reports
+
+RETRY_S: Final = 5.0
+"""So long after a webhook refused a report it is tried again; twice as long each time."""
+MOST_RETRY_S: Final = 300.0
+TIMEOUT_S: Final = 10.0
+_PREFIX: Final = "reliable_channel_audit_"
+_ESCAPES: Final = str.maketrans({"\\": r"\\", '"': r"\"", "\n": r"\n"})
+
+
+class Webhook:
+    """Posts reports in order, each until it is taken: at least once, with an `id` to know it by."""
+
+    def __init__(self, url: str, reports: Reports, client: httpx.AsyncClient) -> None:
+        self._url, self._reports, self._client = url, reports, client
+        self.failures = 0
+        """Attempts that failed, in all."""
+
+    async def send(self) -> bool:
+        """Post what is unsent; False where the receiver took something not."""
+        for end, report in self._reports.unsent():
+            try:
+                answer = await self._client.post(self._url, json={"id": str(end), **report})
+                answer.raise_for_status()
+            except httpx.HTTPError:
+                self.failures += 1
+                return False
+            self._reports.sent(end)
+        return True
+
+
+async def run(
+    judge: LiveJudge,
+    *,
+    now_ms: Callable[[], int],
+    show: Callable[[dict[str, Any]], None],
+    every_s: float,
+    listen: tuple[str, int] | None = None,
+    webhook_url: str | None = None,
+    task_status: anyio.abc.TaskStatus[int] = anyio.TASK_STATUS_IGNORED,
+) -> None:
+    """Judge until it is cancelled. `show` is given every report; metrics are at `/metrics` of
+    `listen`, whose port is given to `task_status`.
+
+    Raises:
+        OSError: the port or a directory cannot be used.
+    """
+    async with httpx.AsyncClient(timeout=TIMEOUT_S) as client, anyio.create_task_group() as tasks:
+        webhook = None
+        if webhook_url is not None:
+            webhook = Webhook(webhook_url, judge.reports, client)
+            tasks.start_soon(_send, webhook, every_s)
+        port = 0
+        if listen is not None:
+            pages = {"/metrics": partial(metrics, judge, webhook, now_ms)}
+            serve = partial(serve_health, host=listen[0], port=listen[1], pages=pages)
+            port = await tasks.start(serve)
+        task_status.started(port)
+        while True:
+            for report in await to_thread.run_sync(judge.step, now_ms()):
+                show(report)
+            await anyio.sleep(every_s)
+
+
+async def _send(webhook: Webhook, every_s: float) -> None:
+    wait_s = RETRY_S
+    while True:
+        took_all = await webhook.send()
+        await anyio.sleep(every_s if took_all else wait_s)
+        wait_s = RETRY_S if took_all else min(2 * wait_s, MOST_RETRY_S)
+
+
+def metrics(judge: LiveJudge, webhook: Webhook | None, now_ms: Callable[[], int]) -> str:
+    """The page for Prometheus."""
+    counts = dict(judge.reports.counts)
+    pages = [
+        _family(
+            "findings_total",
+            "counter",
+            "Broken promises that were reported, by audit.",
+            [({"audit": audit.value}, counts.get(audit.value, 0)) for audit in Audit],
+        ),
+        _family(
+            "alarms",
+            "gauge",
+            "Alarms that last, by kind.",
+            [
+                ({"alarm": kind}, sum(key[2] == kind for key in list(judge.reports.raised)))
+                for kind in (UNACKNOWLEDGED, MISSING, SILENT)
+            ],
+        ),
+    ]
+    watched = list(judge.watched.values())
+    single = {
+        "participants": ("gauge", "Participants that have a journal.", len(watched)),
+        "unacknowledged_messages": (
+            "gauge",
+            "Own messages that wait for an acknowledgement.",
+            sum(len(each.unacknowledged) for each in watched),
+        ),
+        "missing_messages": (
+            "gauge",
+            "Messages that participants know by reference alone.",
+            sum(len(each.missing) for each in watched),
+        ),
+        "without_journal": (
+            "gauge",
+            "Participants that were heard and have no journal.",
+            len(judge.verdict.without_journal),
+        ),
+        "lines_total": ("counter", "Lines of journals that were read.", judge.lines),
+        "unreadable_lines_total": ("counter", "Lines that were set aside.", judge.set_aside),
+        "judgement_seconds": ("gauge", "Duration of the last judgement.", judge.judged_s),
+        "lag_seconds": (
+            "gauge",
+            "Age of the newest line that was read.",
+            max(0, now_ms() - judge.newest_ms) / 1000 if judge.newest_ms else 0,
+        ),
+        "webhook_failures_total": (
+            "counter",
+            "Reports that the webhook did not take.",
+            webhook.failures if webhook else 0,
+        ),
+    }
+    pages += [
+        _family(name, kind, text, [({}, value)]) for name, (kind, text, value) in single.items()
+    ]
+    return "".join(pages)
+
+
+def _family(name: str, kind: str, text: str, samples: list[tuple[dict[str, str], float]]) -> str:
+    lines = [f"# HELP {_PREFIX}{name} {text}", f"# TYPE {_PREFIX}{name} {kind}"]
+    for labels, value in samples:
+        pairs = ",".join(f'{key}="{each.translate(_ESCAPES)}"' for key, each in labels.items())
+        shown = f"{{{pairs}}}" if pairs else ""
+        lines.append(f"{_PREFIX}{name}{shown} {value}")
+    return "\n".join(lines) + "\n"
+
+
+def address(text: str) -> tuple[str, int]:
+    """Host and port of `HOST:PORT`.
+
+    Raises:
+        ValueError: it is not one.
+    """
+    parts = urlsplit(f"//{text}")
+    if parts.hostname is None or parts.port is None:
+        raise ValueError(f"{text!r} must be HOST:PORT, as 127.0.0.1:9464")
+    return parts.hostname, parts.port
+
+
+def as_text(report: dict[str, Any]) -> str:
+    """A report as a line for people."""
+    whose = f"{report['participant_id']} in {report['channel_id']}"
+    if report["kind"] == "finding":
+        about = f" {report['message_id'][:10]}" if report["message_id"] else ""
+        return f"BROKEN  {report['audit']} at {whose}:{about} {report['detail']}"
+    if report["kind"] == "resolved":
+        return f"ended   {report['alarm']} at {whose}"
+    number = f" {report['messages']} messages, the oldest" if report["messages"] else ""
+    about = f" {report['message_id'][:10]}" if report["message_id"] else ""
+    return f"ALARM   {report['alarm']} at {whose}:{number}{about} since {report['since_ms']}"
+
+
+def as_json(report: dict[str, Any]) -> str:
+    """A report as a line for programs."""
+    return json.dumps(report)

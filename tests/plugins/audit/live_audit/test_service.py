@@ -1,0 +1,107 @@
+"""The program around the judge, as Prometheus, a webhook and an operator meet it."""
+
+from __future__ import annotations
+
+import json
+from functools import partial
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from queue import Queue
+from threading import Thread
+from typing import Any
+
+import anyio
+import anyio.lowlevel
+import httpx
+import pytest
+
+from reliable_channel_audit.findings import SETTLE_MS
+from reliable_channel_audit.live_audit.service import Webhook, address, as_text, metrics, run
+
+from ..generated import EPOCH_MS, write_group
+from ..planted import plant
+from .growing import live
+
+
+class Receiver(BaseHTTPRequestHandler):
+    """Takes reports; refuses the first."""
+
+    def do_POST(self) -> None:
+        body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+        refused = self.server.refusals.pop() if self.server.refusals else False  # type: ignore[attr-defined]
+        self.send_response(503 if refused else 200)
+        self.end_headers()
+        if not refused:
+            self.server.taken.put(body)  # type: ignore[attr-defined]
+
+    def log_message(self, *_: Any) -> None:
+        pass
+
+
+@pytest.fixture
+def receiver() -> Any:
+    server: Any = ThreadingHTTPServer(("127.0.0.1", 0), Receiver)
+    server.taken, server.refusals = Queue(), [True]
+    thread = Thread(target=server.serve_forever)
+    thread.start()
+    yield server
+    server.shutdown()
+    thread.join()
+    server.server_close()
+
+
+def test_reports_reach_a_webhook_that_was_away_and_metrics_count_them(
+    tmp_path: Path, receiver: Any
+) -> None:
+    paths = write_group(tmp_path / "journals", seed=1)
+    ((_, _, message_id),) = plant("missing", paths[1], 1)
+    clock = iter(range(EPOCH_MS + 200_000, EPOCH_MS + 10_000_000, SETTLE_MS))
+    shown: list[dict[str, Any]] = []
+    url = f"http://127.0.0.1:{receiver.server_port}/reports"
+
+    async def main() -> None:
+        async with anyio.create_task_group() as tasks:
+            port = await tasks.start(
+                partial(
+                    run,
+                    judge,
+                    now_ms=lambda: next(clock),
+                    show=shown.append,
+                    every_s=0.01,
+                    listen=("127.0.0.1", 0),
+                )
+            )
+            async with httpx.AsyncClient() as client:
+                while not shown:
+                    await anyio.lowlevel.checkpoint()
+                page = (await client.get(f"http://127.0.0.1:{port}/metrics")).text
+                assert 'reliable_channel_audit_findings_total{audit="delivery"} 1' in page
+                webhook = Webhook(url, judge.reports, client)
+                assert not await webhook.send()
+                assert await webhook.send()
+                assert await webhook.send()
+            tasks.cancel_scope.cancel()
+
+    with live(tmp_path, tmp_path / "journals") as judge:
+        anyio.run(main)
+        assert "webhook_failures_total 0" in metrics(judge, None, lambda: 0)
+    assert [each["message_id"] for each in shown] == [message_id]
+    assert receiver.taken.get_nowait()["message_id"] == message_id
+    assert receiver.taken.empty()
+
+
+def test_addresses() -> None:
+    assert address("127.0.0.1:9464") == ("127.0.0.1", 9464)
+    assert address("[::1]:9464") == ("::1", 9464)
+    with pytest.raises(ValueError, match="HOST:PORT"):
+        address("9464")
+
+
+def test_a_report_as_a_line() -> None:
+    whose = {"channel_id": "general", "participant_id": "alice"}
+    finding = {"kind": "finding", "audit": "delivery", "message_id": "ab" * 32, "detail": "never"}
+    assert as_text(finding | whose) == "BROKEN  delivery at alice in general: ababababab never"
+    alarm = {"kind": "raised", "alarm": "silent", "messages": 0, "message_id": "", "since_ms": 5}
+    assert as_text(alarm | whose) == "ALARM   silent at alice in general: since 5"
+    ended = {"kind": "resolved", "alarm": "silent"}
+    assert as_text(ended | whose) == "ended   silent at alice in general"
