@@ -29,7 +29,7 @@ ENOUGH_TRIES: Final = 3
 """Outcomes after which `adaptive` believes that a way does not help."""
 PROMPT_ASK_MS: Final = 2_500
 """How long `prompt` gives a Store that helps before it asks others."""
-PROMPT_MOST_MS: Final = 10_000
+PROMPT_MAX_MS: Final = 10_000
 """The longest wait of `prompt` between two looks."""
 
 Look = Literal["hint", "time", "hint-then-time"]
@@ -210,10 +210,10 @@ def prompt(missing: Missing) -> RepairStep:
     """
     store, looks, interval_ms = missing.store, missing.looks, missing.interval_ms
     _, look = _steady_look(missing)
-    wait_ms = min(interval_ms << min(looks, 32), max(interval_ms, PROMPT_MOST_MS))
+    wait_ms = min(interval_ms << min(looks, 32), max(interval_ms, PROMPT_MAX_MS))
     look_at_ms = (missing.since_ms if missing.looked_ms is None else missing.looked_ms) + wait_ms
     if store.failures:
-        pause_ms = min(interval_ms << min(store.failures, 32), PROMPT_MOST_MS)
+        pause_ms = min(interval_ms << min(store.failures, 32), PROMPT_MAX_MS)
         look_at_ms = max(look_at_ms, store.failed_ms + pause_ms)
     helps = store.by_hint.helps or store.by_time.helps
     if store.exists and helps and not store.failures:

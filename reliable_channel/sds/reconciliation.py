@@ -52,7 +52,7 @@ MANY: Final = 16
 """A difference of so many messages is not one of messages underway."""
 AGAIN_SCALES: Final = 6
 """Of D: how long after a question the next one for the same range goes."""
-AGAIN_MOST_MS: Final = 30_000
+AGAIN_MAX_MS: Final = 30_000
 YIELDS: Final = 20
 """Bundles of others that a participant waits for before its answer."""
 PERSISTS: Final = 2
@@ -187,7 +187,7 @@ class Reconciliation:
             return
         self._plan_range(root.start, root.end, now_ms, at_once=True)
         question.attempts += 1
-        again_ms = min(AGAIN_SCALES * self._scale_ms * question.attempts, AGAIN_MOST_MS)
+        again_ms = min(AGAIN_SCALES * self._scale_ms * question.attempts, AGAIN_MAX_MS)
         question.due_ms = now_ms + again_ms + self._draw_ms()
 
     def _give_way(self, sender_id: str, now_ms: int) -> None:

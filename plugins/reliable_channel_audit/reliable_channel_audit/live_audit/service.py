@@ -21,7 +21,7 @@ from .reports import Reports
 
 RETRY_S: Final = 5.0
 """So long after a webhook refused a report it is tried again; twice as long each time."""
-MOST_RETRY_S: Final = 300.0
+MAX_RETRY_S: Final = 300.0
 TIMEOUT_S: Final = 10.0
 _PREFIX: Final = "reliable_channel_audit_"
 _ESCAPES: Final = str.maketrans({"\\": r"\\", '"': r"\"", "\n": r"\n"})
@@ -86,7 +86,7 @@ async def _send(webhook: Webhook, every_s: float) -> None:
     while True:
         took_all = await webhook.send()
         await anyio.sleep(every_s if took_all else wait_s)
-        wait_s = RETRY_S if took_all else min(2 * wait_s, MOST_RETRY_S)
+        wait_s = RETRY_S if took_all else min(2 * wait_s, MAX_RETRY_S)
 
 
 def metrics(judge: LiveJudge, webhook: Webhook | None, now_ms: Callable[[], int]) -> str:

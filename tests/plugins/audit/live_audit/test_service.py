@@ -3,6 +3,10 @@
 from __future__ import annotations
 
 import json
+import os
+import signal
+import subprocess
+import sys
 from functools import partial
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
@@ -105,3 +109,25 @@ def test_a_report_as_a_line() -> None:
     assert as_text(alarm | whose) == "ALARM   silent at alice in general: since 5"
     ended = {"kind": "resolved", "alarm": "silent"}
     assert as_text(ended | whose) == "ended   silent at alice in general"
+
+
+def test_a_finding_is_reported_once_by_processes_that_are_killed(tmp_path: Path) -> None:
+    paths = write_group(tmp_path / "journals", seed=1)
+    out = tmp_path / "out"
+    program = Path(sys.executable).with_name("reliable-channel")
+    command = [str(program), "audit", str(tmp_path / "journals"), "--live", "--out", str(out)]
+    command += ["--json", "--every-s", "0.1", "--settle-ms", "0"]
+    environment = os.environ | {"RELIABLE_CHANNEL_PLUGINS": "audit"}
+    planted: list[str] = []
+    for path, ends_by in zip(
+        paths[1:], (signal.SIGKILL, signal.SIGKILL, signal.SIGTERM), strict=False
+    ):
+        ((_, _, message_id),) = plant("missing", path, 1)
+        planted.append(message_id)
+        with subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, text=True) as live:
+            assert live.stdout is not None
+            assert json.loads(live.stdout.readline())["message_id"] == message_id
+            live.send_signal(ends_by)
+            assert live.stdout.read() == ""
+    lines = (out / "reports.jsonl").read_text().splitlines()
+    assert [json.loads(line)["message_id"] for line in lines] == planted
