@@ -16,8 +16,8 @@ from .timers import Timers
 ASK_WITHIN_MS: Final = 1_000
 """A missing message is asked for within this time; most draws are late, so that one asks first."""
 ASK_AGAIN_MS: Final = 2_000
-"""Pause after the first question; it doubles up to `ASK_AGAIN_MOST_MS`."""
-ASK_AGAIN_MOST_MS: Final = 60_000
+"""Pause after the first question; it doubles up to `ASK_AGAIN_MAX_MS`."""
+ASK_AGAIN_MAX_MS: Final = 60_000
 ANSWER_WITHIN_MS: Final = 1_000
 """Others than the sender answer within this time."""
 REST_MS: Final = 1_000
@@ -129,7 +129,7 @@ class Recovery:
 
     def _ask_later(self, place: PublicationName, missing: _Missing, now_ms: int) -> None:
         self._questions.set(place, now_ms + missing.pause_ms + self._within(ASK_WITHIN_MS))
-        missing.pause_ms = min(2 * missing.pause_ms, ASK_AGAIN_MOST_MS)
+        missing.pause_ms = min(2 * missing.pause_ms, ASK_AGAIN_MAX_MS)
 
     def _within(self, period_ms: int) -> int:
         return round(suppression_timeout_ms(period_ms, self._random()))
