@@ -81,8 +81,8 @@ def test_what_is_not_whole_says_why() -> None:
     ]
     incomplete = (1, 3, "incomplete: of 3 segments 2 are missing, 1, 2")
     mismatch = (
-        "count_mismatch: data segment 0 of 2 data and 0 parity: 3 data and 0 parity were told "
-        "before"
+        "count_mismatch: data segment 0 of 2 data and 0 parity: 3 data and 0 parity in earlier "
+        "segments"
     )
     assert why(first, of_two) == [(1, 2, mismatch), incomplete]
 
