@@ -97,18 +97,17 @@ class Inbox:
 
     def _gap_in(self, received: list[MessagingMessage]) -> str:
         """Why messages may be missing: later nodes number them; of others a full cache says it."""
-        expected, is_numbered = self._last_sequence, False
-        for one in received:
-            if one.sequence is None:
-                continue
-            is_numbered = True
-            if expected is not None and one.sequence != expected + 1:
-                reason = f"the node dropped messages before number {one.sequence}"
-                self._last_sequence = received[-1].sequence
-                return reason
-            self._last_sequence = expected = one.sequence
-        if not is_numbered and len(received) >= CACHE_CAPACITY:
-            return f"the node held {len(received)} messages, and keeps at most {NODE_CAPACITY}"
+        numbers = [one.sequence for one in received if one.sequence is not None]
+        if not numbers:
+            if len(received) >= CACHE_CAPACITY:
+                return f"the node held {len(received)} messages, and keeps at most {NODE_CAPACITY}"
+            return ""
+        last, self._last_sequence = self._last_sequence, numbers[-1]
+        expected = numbers[0] if last is None else last + 1
+        for number in numbers:
+            if number != expected:
+                return f"the node dropped messages before number {number}"
+            expected += 1
         return ""
 
 
