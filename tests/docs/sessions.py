@@ -26,7 +26,7 @@ import pexpect
 
 ROOT: Final = Path(__file__).parents[2]
 PROMPT: Final = "\x1eready\x1e"
-PORTS: Final = ("8645", "8646", "8000", "5007", "9090")
+PORTS: Final = ("8645", "8646", "8000", "8080", "5007", "9090")
 """Ports that pages use; each run has others in their place."""
 
 

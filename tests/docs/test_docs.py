@@ -1,5 +1,6 @@
 """The pages say what the code says."""
 
+import ast
 import inspect
 import re
 from dataclasses import fields
@@ -9,7 +10,7 @@ from typing import get_args
 
 import pytest
 
-from docs import choosing, conformance, generate, message_states, migration
+from docs import cells, choosing, conformance, generate, message_states, migration
 from reliable_channel import ChannelOptions, Event, ReliableChannel
 from reliable_channel_lab.commands.comparison_plots import plots
 
@@ -44,7 +45,8 @@ def test_links_lead_somewhere(page: Path) -> None:
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
 def test_python_snippets_compile(page: Path) -> None:
     for snippet in re.findall(r"```python\n(.*?)```", page.read_text(), re.DOTALL):
-        compile(snippet, page.name, "exec")
+        flags = ast.PyCF_ALLOW_TOP_LEVEL_AWAIT if page == cells.PAGE else 0
+        compile(snippet, page.name, "exec", flags)
 
 
 def test_the_table_of_names_has_every_event_and_only_names_that_exist() -> None:
