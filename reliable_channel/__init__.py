@@ -25,6 +25,7 @@ if TYPE_CHECKING:
         MessageSent,
         SendFailed,
     )
+    from .explanation import Explanation
     from .hub import ChannelHub
     from .options import ChannelOptions
     from .program import run
@@ -41,6 +42,7 @@ _HOME_OF: Final = {
     "DeliveryFailed": "events",
     "Event": "events",
     "EventReader": "runtime",
+    "Explanation": "explanation",
     "Follower": "runtime",
     "LogEntry": "sds.log_entry",
     "MessageAcknowledged": "events",
@@ -67,6 +69,7 @@ __all__ = [
     "DeliveryFailed",
     "Event",
     "EventReader",
+    "Explanation",
     "Follower",
     "LogEntry",
     "MessageAcknowledged",

@@ -20,6 +20,7 @@ from .engine.rate_limit import Budget
 from .engine.statistics import ChannelStatistics
 from .errors import ChannelClosed
 from .events import Event
+from .explanation import Explanation
 from .health import ChannelHealth
 from .options import ChannelOptions, OptionValues, PresetName
 from .runtime import EventReader, Follower, SyncStatus
@@ -188,6 +189,10 @@ class BlockingReliableChannel:
     def confirm(self, event: Event) -> None:
         """Say that an event was handled, as `ReliableChannel.confirm`."""
         self._opened().call(self._channel.confirm, event)
+
+    def explain(self, message_id: str) -> Explanation:
+        """What became of a message, and why it was late, as `ReliableChannel.explain`."""
+        return self._opened().call(self._channel.explain, message_id)
 
     def explain_budget(self) -> Budget:
         """What the rate limit lets out, what waits, and when that goes."""

@@ -27,6 +27,7 @@ from .engine.rate_limit import Budget
 from .engine.statistics import ChannelStatistics
 from .errors import ChannelClosed, ChannelUnavailable
 from .events import Event
+from .explanation import Explanation
 from .health import ChannelHealth
 from .options import ChannelOptions, OptionValues, PresetName
 from .plugins import registry_with
@@ -417,6 +418,22 @@ class ReliableChannel:
             ChannelClosed: the channel is not open.
         """
         await self._opened().confirm(event)
+
+    def explain(self, message_id: str) -> Explanation:
+        """Return what became of a message, and why it was late; never raises for the id.
+
+            explained = channel.explain(event.message_id)  # of a MessageReceived
+            if (explained.late_ms or 0) > 5_000:
+                print(explained.sentence)
+
+        That is when the message was noticed as missing and through which message, the repair
+        requests and Store queries for it, and how it arrived. The newest 1,000 messages are
+        remembered, since the channel was opened.
+
+        Raises:
+            ChannelClosed: the channel was never opened.
+        """
+        return self._used().explain(message_id)
 
     def explain_budget(self) -> Budget:
         """The state of the rate limit: what is left, what waits, and until when."""

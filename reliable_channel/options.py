@@ -38,6 +38,7 @@ from .sds.declared import (
     whole_number,
     word,
 )
+from .sds.ids import reliable_channel_id
 from .sds.options import (
     DAY_MS,
     Limits,
@@ -360,6 +361,13 @@ class ChannelOptions:
         if self.encryption_order == "profile":
             return self.profile.encryption_order == "encrypt-then-sds"
         return self.encryption_order == "encrypt-then-sds"
+
+    @property
+    def proves_copies(self) -> bool:
+        """Whether ids are those of LIP 173, which show which copy of a message arrived."""
+        given = self.id_function
+        function = self.profile.id_function if given is None else given
+        return function in ("lip-173", reliable_channel_id)
 
     @property
     def asks_store(self) -> bool:

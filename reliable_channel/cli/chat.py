@@ -30,7 +30,7 @@ from ..program import run
 from ..terminal_text import printable, printable_name
 from .channel_flags import ChannelArguments, with_channel_flags
 from .console import out, terminal_restored
-from .own_messages import OwnMessages
+from .own_messages import EXPLAINED, OwnMessages
 from .personal import personal_channel
 from .screen import Screen
 
@@ -41,11 +41,14 @@ COLOURS = ("cyan", "magenta", "green", "yellow", "blue", "red")
 PROMPT = "> "
 EARLIER = 10
 """Messages of an earlier session that are shown at the start."""
+LATE_MS: Final = 1_000
+"""`/why` explains the last messages of others that took longer."""
 HEARD: Final = 1_000
 """Participants whose last sign is remembered; the one not heard for longest is forgotten."""
 HELP: Final = (
     "/who  participants, and when each was heard last",
     "/why  what happened to your last messages, and what does not work",
+    "/why NAME  how the last message of a participant came, and why it was late",
     "/quit leaves, as Ctrl-D does; //text sends a text that begins with /",
 )
 PENDING, TICK, CROSS = ("·", "dim"), ("✓", "green"), ("✗", "red")
@@ -97,6 +100,8 @@ class Conversation:
         self._channel = channel
         self._own = OwnMessages()
         self._heard_ms: dict[str, int] = {}
+        self._newest: dict[str, MessageReceived] = {}
+        """By the participants in `_heard_ms`."""
 
     def begin(self) -> None:
         """Show where we are, the participants, and the end of the history."""
@@ -167,6 +172,9 @@ class Conversation:
         if isinstance(event, MessageReceived | EphemeralReceived | SyncReceived):
             is_new = event.sender_id not in self._heard_ms
             self._heard(event.sender_id, _now_ms())
+            if isinstance(event, MessageReceived):
+                self._newest.pop(event.sender_id, None)
+                self._newest[event.sender_id] = event
             if is_new and event.sender_id != self._channel.sender_id and self.screen.is_terminal:
                 self.screen.show(Text(f"{printable_name(event.sender_id)} is here", "dim"))
         elif isinstance(event, MessageSent):
@@ -197,17 +205,43 @@ class Conversation:
         elif command == "/why":
             for text in self._own.why(self._channel.health(), _now_ms()):
                 show(Text(printable(text), "dim"))
+            self._explain_late()
+        elif command.startswith("/why "):
+            self._explain(command.removeprefix("/why").strip())
         else:
             if command != "/help":
                 show(Text(f"{printable(command)} is not a command", "red"))
             for text in HELP:
                 show(Text(text, "dim"))
 
+    def _explain_late(self) -> None:
+        """Show why the last messages of others were late."""
+        for event in list(self._newest.values())[-EXPLAINED:]:
+            explained = self._channel.explain(event.message_id)
+            if (explained.late_ms or 0) >= LATE_MS:
+                name = printable_name(event.sender_id)
+                why = f"{name}, “{_text(event.content)}”: {printable(explained.sentence)}"
+                self.screen.show(Text(why, "dim"))
+
+    def _explain(self, name: str) -> None:
+        """Show how the last message of a participant came, step by step."""
+        event = self._newest.get(name)
+        if event is None:
+            self.screen.show(Text(f"{printable(name)} has sent nothing yet", "dim"))
+            return
+        explained = self._channel.explain(event.message_id)
+        lines = [f"“{_text(event.content)}”: {printable(explained.sentence)}"]
+        lines += (f"{_exact(at_ms)} {printable(what)}" for at_ms, what in explained.steps)
+        for line in lines:
+            self.screen.show(Text(line, "dim"))
+
     def _heard(self, sender_id: str, at_ms: int) -> None:
         self._heard_ms.pop(sender_id, None)
         self._heard_ms[sender_id] = at_ms
         if len(self._heard_ms) > HEARD:
-            del self._heard_ms[next(iter(self._heard_ms))]
+            forgotten = next(iter(self._heard_ms))
+            del self._heard_ms[forgotten]
+            self._newest.pop(forgotten, None)
 
     def _others(self) -> list[str]:
         """Other participants, the one heard last first."""
@@ -245,6 +279,13 @@ def _clock(at_ms: int) -> str:
         return time.strftime("%H:%M", time.localtime(at_ms / 1000))
     except (OverflowError, ValueError, OSError):  # a Lamport timestamp can be any number
         return "--:--"
+
+
+def _exact(at_ms: int) -> str:
+    try:
+        return f"{time.strftime('%H:%M:%S', time.localtime(at_ms / 1000))}.{at_ms % 1000:03}"
+    except (OverflowError, ValueError, OSError):
+        return "--:--:--"
 
 
 def _now_ms() -> int:

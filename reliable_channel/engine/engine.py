@@ -22,6 +22,7 @@ from ..events import (
     StateRolledBack,
     UnconfirmedDropped,
 )
+from ..explanation import Explanation
 from ..options import ChannelOptions
 from ..repair_policies import RepairPolicy
 from ..sds.changes import CHANNEL, NO_CHANGES, NO_RECORDER, Changes, Recorder, Tables, Value
@@ -43,6 +44,7 @@ from .segments import segmentation_of
 from .statistics import TransportCounters
 from .steps import Step, UnwrittenSteps
 from .store_queries import StoreQueries
+from .trails import Trails
 from .translation import Sealed, Translation
 from .unconfirmed import UNCONFIRMED, Unconfirmed
 
@@ -62,6 +64,7 @@ HANDLED_HASHES: Final = 20_000
 """Hashes that are remembered, so that a message that Store gives again costs a look-up."""
 _FINAL: Final = frozenset({Outcome.DELIVERED, Outcome.DUPLICATE, Outcome.OWN, Outcome.UNWANTED})
 """Outcomes that do not change; a parked message may be evicted and come again."""
+_NEW: Final = (Outcome.DELIVERED, Outcome.PARKED)
 _REFUSED_FOREVER: Final = frozenset(
     {
         RejectionReason.MALFORMED,
@@ -98,6 +101,7 @@ class Engine:
 
     Args:
         core: the sync protocol, made with the same `recorder`.
+        participant_id: this participant's `sender_id`.
         archive: the log on disk, overlaid with what is not written yet; None without state.
         opens_contents: contents are encrypted inside SDS; see `sealed`.
         notes_log: emit a `Logged` for each message that enters the log.
@@ -110,6 +114,7 @@ class Engine:
         options: ChannelOptions,
         policy: RepairPolicy,
         *,
+        participant_id: str,
         now_ms: int,
         random: RandomSource,
         has_store: bool,
@@ -126,6 +131,7 @@ class Engine:
         self._random = random
         self._recorder = recorder
         self._notes_log = notes_log
+        self._trails = Trails(participant_id, proves_copies=options.proves_copies)
         self._refuses_unwritten = options.on_state_failure == "raise"
         self._can_withdraw = self._refuses_unwritten and isinstance(core, Withdrawing)
         self.unwritten: Final = (
@@ -154,7 +160,7 @@ class Engine:
             retrieve_frequency_ms=options.retrieve_frequency_ms,
             has_store=has_store,
         )
-        self.queries: Final = StoreQueries(core, self._repairs)
+        self.queries: Final = StoreQueries(core, self._repairs, self._trails)
         """What to ask Store for; hand `receive` what it gives."""
         self.confirmation: Final = Confirmation(
             interval_ms=options.confirm_interval_ms if has_store else 0, now_ms=now_ms
@@ -248,6 +254,7 @@ class Engine:
         for segment in segments:
             message_id = self.core.send(segment, now_ns // 1_000_000, timestamp_ns=now_ns)
             message_ids.append(message_id)
+            self._trails.accepted(message_id, now_ns // 1_000_000)
             if self._notes_log:
                 logged += self._logged_own(message_id, message_ids[0])
         request_id = str(UUID(int=self._random.getrandbits(128), version=4))
@@ -277,6 +284,7 @@ class Engine:
         pending = [message_id for message_id in message_ids if message_id in self._requests]
         for message_id in pending:
             self._cancelled.add(message_id)
+            self._trails.refused(message_id, CANCELLED)
             self.core.abandon(message_id)
             self._events += self._translation.refused(message_id, CANCELLED)
         return bool(pending)
@@ -306,6 +314,12 @@ class Engine:
         )
         if arrival.outcome in _FINAL or arrival.reason in _REFUSED_FOREVER:
             self._handled.add(message_hash)
+        if arrival.outcome in _NEW:
+            self._trails.arrived(
+                *(arrival.message_id, timestamp_ns, now_ms),
+                from_store=from_store,
+                is_parked=arrival.outcome is Outcome.PARKED,
+            )
         self._count(arrival, from_store=from_store)
         self._repairs.received(arrival, len(data), now_ms, from_store=from_store)
         return arrival
@@ -394,6 +408,7 @@ class Engine:
         self.counters.published += 1
         outgoing = item.outgoing
         self.confirmation.dispatched(outgoing, message_hash, timestamp_ns)
+        self._trails.dispatched(outgoing, now_ms)
         if outgoing.kind in _SENT_TWICE:
             self.core.dispatched(outgoing.message_id, now_ms, message_hash)
             self._events += self._requests.sent(outgoing.message_id, message_hash)
@@ -410,6 +425,7 @@ class Engine:
     def refused(self, outgoing: Outgoing, reason: str) -> None:
         """A message will never go out."""
         if outgoing.kind in _SENT_TWICE:
+            self._trails.refused(outgoing.message_id, reason)
             self.core.abandon(outgoing.message_id)
             self._events += self._translation.refused(outgoing.message_id, reason)
 
@@ -418,6 +434,10 @@ class Engine:
         statistics = self.core.statistics()
         statistics.counters.own_echoes += self._echoes
         return statistics
+
+    def explain(self, message_id: str, now_ms: int) -> Explanation:
+        """What became of a message, and why it was late."""
+        return self._trails.explain(message_id, self.core.log.get(message_id), now_ms)
 
     def explain_budget(self, now_ms: int) -> Budget:
         """What the rate limit lets out, what waits, and when that goes."""
@@ -446,7 +466,10 @@ class Engine:
         written."""
         core, events = self.core, self._events
         self._repairs.step(now_ms)
+        notes = self._trails.notes
         for event in core.events():
+            if (note := notes.get(type(event))) is not None:
+                note(event, now_ms)
             if isinstance(event, RepairRequested):
                 self._repairs.saw(event, now_ms)
             elif self._notes_log and isinstance(event, MessageReceived):
@@ -511,6 +534,7 @@ class Engine:
         assert isinstance(self.core, Withdrawing)
         for message_id in accepted.message_ids:
             self.core.withdraw(message_id)
+            self._trails.withdrawn(message_id)
         accepted.failure = _refusal(failure)
 
     def _is_obsolete(self, outgoing: Outgoing) -> bool:
@@ -552,7 +576,7 @@ class Engine:
             )
 
     def _count(self, arrival: Arrival, *, from_store: bool) -> None:
-        counters, new = self.counters, arrival.outcome in (Outcome.DELIVERED, Outcome.PARKED)
+        counters, new = self.counters, arrival.outcome in _NEW
         if from_store:
             counters.received_from_store += 1
             counters.retrieved += new

@@ -10,9 +10,11 @@ from collections.abc import Generator, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final
 
+from ..explanation import StoreSearch
 from ..sds.shares import in_turn
 from ..sync_core import SyncCore
 from .repairs import RepairPlan, Repairs
+from .trails import Trails
 
 SKEW_MS: Final = 30_000
 """What other participants' clocks may differ: Store orders by the sender's time."""
@@ -54,11 +56,12 @@ Queries = Generator[Query, None, None]
 class StoreQueries:
     """What one participant has to ask Store; reads its core and never changes it."""
 
-    def __init__(self, core: SyncCore, repairs: Repairs) -> None:
+    def __init__(self, core: SyncCore, repairs: Repairs, trails: Trails) -> None:
         self.tick_ms = min(TICK_MS, repairs.retrieve_frequency_ms)
         """While something is missing, a round is due this often."""
         self._core = core
         self._repairs = repairs
+        self._trails = trails
         self._now_ms = 0
         """The time of the last call."""
         self._round: Iterator[Queries] | None = None
@@ -159,18 +162,42 @@ class StoreQueries:
 
     def _ask(self, query: Query, plans: Sequence[RepairPlan] = ()) -> Queries:
         """Ask, and have it learned from."""
-        repairs, began_ms = self._repairs, self._now_ms
+        repairs, began_ms, by_time = self._repairs, self._now_ms, isinstance(query, ByTime)
         read_before = repairs.bytes_from_store
         try:
             yield query
         except GeneratorExit:
+            self._note(plans, None, began_ms, by_time=by_time)
             repairs.store_failed(plans, self._now_ms)
             raise
-        took_ms, by_time = self._now_ms - began_ms, isinstance(query, ByTime)
+        took_ms = self._now_ms - began_ms
         if by_time:
             self._rests_until_ms = self._now_ms + min(REST * took_ms, MAX_REST_MS)
         left, cost_bytes = self._still_missing(plans), repairs.bytes_from_store - read_before
+        self._note(plans, left, began_ms, by_time=by_time)
         repairs.store_answered(plans, left, took_ms, cost_bytes, self._now_ms, by_time=by_time)
+
+    def _note(
+        self,
+        plans: Sequence[RepairPlan],
+        left: Sequence[RepairPlan] | None,
+        began_ms: int,
+        *,
+        by_time: bool,
+    ) -> None:
+        """Note for `explain` what Store was asked for; `left` is None where it failed."""
+        remaining = {plan.message_id for plan in left or ()}
+        for plan in plans:
+            outcome = "not found" if plan.message_id in remaining else "found"
+            self._trails.searched(
+                plan.message_id,
+                StoreSearch(
+                    self._now_ms,
+                    "time" if by_time else "hint",
+                    self._now_ms - began_ms,
+                    "failed" if left is None else outcome,
+                ),
+            )
 
 
 def _usable_hint(plan: RepairPlan) -> bytes | None:

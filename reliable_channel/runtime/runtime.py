@@ -16,6 +16,7 @@ from ..engine.requests import Accepted
 from ..engine.segments import segmentation_of
 from ..engine.statistics import ChannelStatistics
 from ..events import Event, ReaderFellBehind
+from ..explanation import Explanation
 from ..health import ChannelHealth
 from ..options import ChannelOptions
 from ..policies import Policies
@@ -112,6 +113,7 @@ class Runtime:
             core,
             options,
             policies.repair,
+            participant_id=sender_id,
             now_ms=now_ms,
             random=random,
             has_store=self._asks_store,
@@ -305,6 +307,10 @@ class Runtime:
         payload."""
         log = self.engine.core.log
         return [self._whole(entry) for entry in (log if last is None else log.last(last))]
+
+    def explain(self, message_id: str) -> Explanation:
+        """What became of a message, and why it was late."""
+        return self.engine.explain(message_id, self._driver.now_ms())
 
     def explain_budget(self) -> Budget:
         """What the rate limit lets out, what waits, and when that goes."""

@@ -142,6 +142,10 @@ class MessageMissing:
 
     wire_name: ClassVar[str] = "message_missing"
     missing: tuple[HistoryEntry, ...]
+    carrier_id: str = ""
+    """The message that refers to them."""
+    referrer_id: str = ""
+    """The sender of that message."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -283,6 +287,19 @@ class RepairSent:
 
 
 @dataclass(frozen=True, slots=True)
+class MessageReconciled:
+    """Another participant broadcast a message to repair a difference of logs, and it is new here.
+
+    The message is delivered as any other (`MessageReceived`).
+    """
+
+    wire_name: ClassVar[str] = "message_reconciled"
+    message_id: str
+    sender_id: str
+    """The participant that broadcast it; it may have another author."""
+
+
+@dataclass(frozen=True, slots=True)
 class LogDiffers:
     """Another participant's log differs from this one permanently.
 
@@ -329,6 +346,7 @@ SdsEvent = (
     | RepairRequestReceived
     | RepairBudgetReached
     | RepairSent
+    | MessageReconciled
     | LogDiffers
     | LogAgrees
 )

@@ -79,7 +79,7 @@ class References:
             self._moved(waiting, Event.REFERENCE_QUEUED)
             self._plan(now_ms)
         if news:
-            self._state.emit(MessageMissing(tuple(news)))
+            self._state.emit(MessageMissing(tuple(news), message.message_id, referrer_id))
         self._delivery.plan_sweep(now_ms)
         return unmet
 
@@ -196,7 +196,7 @@ class References:
             news.append(entry)
             state.want(entry, now_ms, batch.referrer_id)
         if news:
-            state.emit(MessageMissing(tuple(news)))
+            state.emit(MessageMissing(tuple(news), batch.carrier_id, batch.referrer_id))
 
     def _deliver(self, ready: Iterable[ParkedMessage]) -> None:
         buffer = self._state.incoming_buffer

@@ -295,7 +295,7 @@ class SdsProtocol:
         for _ in range(1 if self.log.is_archived else OPENED):
             if not reconciliation.inbox:
                 break
-            arrival = self._receiver.receive_bundled(reconciliation.open(), now_ms)
+            arrival = self._receiver.receive_bundled(*reconciliation.open(), now_ms)
             if (entry := self.log.get(arrival.message_id)) is not None:
                 reconciliation.came(entry.key)
         for said in reconciliation.take(now_ms):

@@ -8,6 +8,7 @@ from .events import (
     EphemeralReceived,
     MessageAcknowledged,
     MessageForged,
+    MessageReconciled,
     MessageRejected,
     RejectionReason,
     SyncReceived,
@@ -112,14 +113,17 @@ class Receiver:
         arrived = ParkedMessage(message, data, retrieval_hint, now_ms, set())
         return self._receive_reliable(arrived, profile, now_ms, sent_at_ns)
 
-    def receive_bundled(self, data: bytes, now_ms: int) -> Arrival:
-        """Take a message of a bundle, as if it came by itself; a bundle in a bundle is not
-        looked at."""
+    def receive_bundled(self, data: bytes, sender_id: str, now_ms: int) -> Arrival:
+        """Take a message of a bundle that `sender_id` sent, as if it came by itself; a bundle in a
+        bundle is not looked at."""
         self._is_in_bundle = True
         try:
-            return self.receive(data, now_ms, None, None)
+            arrival = self.receive(data, now_ms, None, None)
         finally:
             self._is_in_bundle = False
+        if arrival.outcome in (Outcome.DELIVERED, Outcome.PARKED):
+            self._state.emit(MessageReconciled(arrival.message_id, sender_id))
+        return arrival
 
     def _dialect_of(self, data: bytes) -> WireProfile | None:
         for profile in self._listen_to:

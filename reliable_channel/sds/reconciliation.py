@@ -103,9 +103,9 @@ class Reconciliation:
         self._answers = False
         """Whether the first bundle of an answer is out."""
         self._yielded = 0
-        self.inbox: deque[bytes] = deque()
-        """Messages of bundles that came. The owner takes each in a separate step, since an
-        archive knows only what earlier steps changed."""
+        self.inbox: deque[tuple[bytes, str]] = deque()
+        """Messages of bundles that came, and the participants that sent these. The owner takes each
+        in a separate step, since an archive knows only what earlier steps changed."""
         self._inbox_bytes = self._inbox_ms = 0
         self._descriptions = Bucket(DESCRIPTIONS, DESCRIPTIONS_EVERY_MS)
         self._bundles = Bucket(BUNDLES, BUNDLES_EVERY_MS)
@@ -144,15 +144,15 @@ class Reconciliation:
         if said.bundle:
             self._give_way(sender_id, now_ms)
         if sum(map(len, said.bundle)) + self._inbox_bytes <= INBOX_BYTES:
-            self.inbox.extend(said.bundle)
+            self.inbox.extend((data, sender_id) for data in said.bundle)
             self._inbox_bytes += sum(map(len, said.bundle))
             self._inbox_ms = now_ms
 
-    def open(self) -> bytes:
-        """Take a message out of the bundles that came."""
-        data = self.inbox.popleft()
+    def open(self) -> tuple[bytes, str]:
+        """Take a message out of the bundles that came, and the participant that sent the bundle."""
+        data, sender_id = self.inbox.popleft()
         self._inbox_bytes -= len(data)
-        return data
+        return data, sender_id
 
     def came(self, key: LogKey) -> None:
         """Another participant broadcasts this message in a bundle, so that it need not be done

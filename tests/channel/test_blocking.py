@@ -106,7 +106,8 @@ def test_open_and_close_without_with() -> None:
     channel = BlockingReliableChannel("memory://hand", channel_id="script", sender_id="alice")
     channel.open()
     channel.open()
-    channel.send(b"one")
+    request = channel.send(b"one")
+    assert channel.explain(request.message_id).is_own
     assert channel.sync_status.received == 0
     assert not channel.explain_budget().enabled
     assert next(channel.sync_status_changes()) == channel.sync_status

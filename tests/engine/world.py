@@ -51,6 +51,7 @@ class Peer:
             core,
             options,
             both,
+            participant_id=name,
             now_ms=self.now_ms,
             random=random,
             has_store=True,

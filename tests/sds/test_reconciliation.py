@@ -74,7 +74,7 @@ class Group:
     def hear(self, member: Member, number: int, said: Reconciling) -> None:
         member.it.hear(said, f"p{number}", 0, self.now_ms)
         while member.it.inbox:
-            number = int(member.it.open().rstrip(b".")[1:])
+            number = int(member.it.open()[0].rstrip(b".")[1:])
             member.add(number)
             member.it.came((number * 1_000, f"m{number}"))
 

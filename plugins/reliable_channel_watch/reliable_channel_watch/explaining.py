@@ -7,14 +7,11 @@ from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from typing import Final, NamedTuple
 
+from reliable_channel.explanation import LATE_MS, SHORT_ID, Explanation, RequestSeen, Way
+
 from .model import WHOLE_CHANNEL, Reception, View
 from .values import Lamp, Message
 
-LATE_MS: Final = 1_000
-"""A step that takes longer is a reason."""
-WAITED_MS: Final = 100
-"""A message that arrived and waited longer for others was parked."""
-MAX_WAITED_FOR: Final = 3
 _WORDS: Final = {
     "content": "sent",
     "retry": "sent again: not acknowledged in time",
@@ -22,11 +19,7 @@ _WORDS: Final = {
     "seen": "passed on the wire",
     "again": "passed again: a retry or a repair",
 }
-_CAME: Final = {
-    "live": "it arrived",
-    "repair": "it did not arrive at first; a participant sent it again",
-    "store": "it did not arrive; Store had it",
-}
+_CAME: Final = {"store": Way.STORE, "reconciliation": Way.RECONCILIATION}
 
 
 class Step(NamedTuple):
@@ -47,8 +40,8 @@ class Delay(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Explanation:
-    """What is to be said of a message."""
+class MessageView:
+    """What is to be shown of a message."""
 
     number: int
     message_id: str
@@ -74,10 +67,10 @@ class Explanation:
         return asdict(self) | {"delays": delays}
 
 
-def explain(view: View, message: Message) -> Explanation:
+def explain(view: View, message: Message) -> MessageView:
     """What the view knows of a message."""
     has, has_not = view.holders(message)
-    return Explanation(
+    return MessageView(
         message.number,
         message.message_id,
         view.lanes[message.lane].name,
@@ -145,15 +138,33 @@ def _delays(view: View, message: Message) -> Iterator[Delay]:
 
 
 def _why_late(view: View, message: Message, lane: int, reception: Reception) -> str:
-    why = [_at_sender(view, message)]
     sent_ms = message.at_ms if message.sent_ms is None else message.sent_ms
     arrived_ms, logged_ms = reception.arrived_ms, reception.logged_ms
-    if arrived_ms is not None and arrived_ms - sent_ms >= LATE_MS:
-        after = _seconds(arrived_ms - sent_ms)
-        why.append(f"{_CAME.get(reception.source, 'it arrived')} after {after}")
-    if arrived_ms is not None and logged_ms is not None and logged_ms - arrived_ms >= WAITED_MS:
-        others = _waited_for(view, message, lane, arrived_ms, logged_ms)
-        why.append(f"it waited {_seconds(logged_ms - arrived_ms)} for {others}")
+    name = view.lanes[lane].name
+    gap = next((gap for gap in view.gaps_of(message.message_id) if gap.lane == lane), None)
+    asked_ms = [] if gap is None else gap.asked_ms
+    way = _CAME.get(reception.source, Way.LIVE)
+    if reception.source == "repair":
+        way = Way.REPAIR if asked_ms else Way.EXTRA_COPY
+    waited_for: tuple[str, ...] = ()
+    if arrived_ms is not None and logged_ms is not None:
+        waited_for = tuple(_waited_for(view, message, lane, arrived_ms, logged_ms))
+    explanation = Explanation(
+        message_id=message.message_id,
+        participant_id=name,
+        at_ms=view.last_ms,
+        sender_id=view.lanes[message.lane].name,
+        sent_ms=sent_ms,
+        noticed_ms=None if gap is None else gap.since_ms,
+        noticed_from="" if gap is None else gap.referrer,
+        requests=tuple(RequestSeen(at_ms, name) for at_ms in asked_ms),
+        arrived_ms=arrived_ms,
+        way=way,
+        waited_for=waited_for,
+        logged_ms=logged_ms,
+        in_log=True,
+    )
+    why = (_at_sender(view, message), explanation.sentence)
     return "; ".join(each for each in why if each)
 
 
@@ -166,8 +177,10 @@ def _at_sender(view: View, message: Message) -> str:
     return f"{waited}, which could not send: {send[1]}" if send and not send[0] else waited
 
 
-def _waited_for(view: View, message: Message, lane: int, since_ms: int, until_ms: int) -> str:
-    """The messages that were missing meanwhile; the wait ended with one of them."""
+def _waited_for(
+    view: View, message: Message, lane: int, since_ms: int, until_ms: int
+) -> Iterator[str]:
+    """The messages that were missing meanwhile; the wait ended with the first one."""
     missing = [
         gap
         for gap in view.gaps.values()
@@ -178,15 +191,9 @@ def _waited_for(view: View, message: Message, lane: int, since_ms: int, until_ms
         and since_ms < gap.until_ms <= until_ms
     ]
     missing.sort(key=lambda gap: -(gap.until_ms or 0))
-    names = [
-        f"{gap.message_id[:8]}{f' of {gap.sender_id}' if gap.sender_id else ''}"
-        f"{' (lost)' if gap.is_lost else ''}"
-        for gap in missing[:MAX_WAITED_FOR]
-    ]
-    more = len(missing) - len(names)
-    return (", ".join(names) or "messages that it refers to") + (
-        f" and {more} more" if more else ""
-    )
+    for gap in missing:
+        sender = f" of {gap.sender_id}" if gap.sender_id else ""
+        yield f"{gap.message_id[:SHORT_ID]}{sender}{' (lost)' if gap.is_lost else ''}"
 
 
 def _why_absent(view: View, message: Message, lane: int, reception: Reception | None) -> str:

@@ -41,7 +41,7 @@ class Reception:
 
     arrived_ms: int | None = None
     source: str = ""
-    """`live`, `store`, or `repair` where another participant sent it again."""
+    """`live`, `store`, `repair` where a participant sent it again, or `reconciliation`."""
     parked: bool = False
     """It waited for others that it refers to."""
     logged_ms: int | None = None
@@ -179,8 +179,9 @@ class View:
         *,
         sender: str | None,
         hint: bytes | None,
+        referrer: str = "",
     ) -> None:
-        """A participant knows of a message by reference alone."""
+        """A participant knows of a message by reference alone, in a message of `referrer`."""
         lane = self._lane(participant, at_ms)
         if lane is None or (lane, message_id) in self._open_gaps:
             return
@@ -189,6 +190,7 @@ class View:
             self._open_gaps.pop((old.lane, old.message_id), None)
         name = None if sender is None else sender[: self.limits.name_characters]
         gap = Gap(self._next_gap, lane, message_id, name, at_ms, hint)
+        gap.referrer = referrer[: self.limits.name_characters]
         self._next_gap += 1
         self.gaps[gap.number] = self._open_gaps[lane, message_id] = gap
         self.changed_gaps.add(gap.number)

@@ -36,6 +36,7 @@ READ: Final = {
     "delivery_failed",
     "message_acknowledged",
     "message_missing",
+    "message_reconciled",
     "node_health_changed",
     "send_failed",
     "transport_degraded",
@@ -117,7 +118,11 @@ def _note_event(
                     at_ms,
                     sender=each.get("sender_id"),
                     hint=None if hint is None else bytes.fromhex(hint),
+                    referrer=str(values.get("referrer_id", "")),
                 )
+        case "message_reconciled":
+            message_id = values["message_id"]
+            view.came_in(participant, message_id, "reconciliation", at_ms, parked=False)
         case "message_acknowledged":
             by, how = str(values.get("acknowledged_by", "")), str(values["source"])
             view.was_acknowledged(participant, values["message_id"], at_ms, by=by, how=how)

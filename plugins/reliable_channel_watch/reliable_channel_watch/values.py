@@ -137,6 +137,8 @@ class Gap:
     is_lost: bool = False
     asked_ms: list[int] = field(default_factory=list)
     """When the participant asked the others for it."""
+    referrer: str = ""
+    """The sender of the message that refers to it."""
 
     def asked(self, at_ms: int) -> str:
         """Where it is requested at that time, in words; names are those of participants."""

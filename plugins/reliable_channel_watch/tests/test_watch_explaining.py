@@ -7,7 +7,7 @@ import pytest
 from watch_world import view_of
 
 from pytest_reliable_channel.channels import Channels
-from reliable_channel_watch.explaining import Explanation, explain
+from reliable_channel_watch.explaining import MessageView, explain
 from reliable_channel_watch.model import View
 
 pytestmark = pytest.mark.anyio
@@ -18,7 +18,7 @@ def anyio_backend(virtual_time: tuple[str, dict[str, Any]]) -> tuple[str, dict[s
     return virtual_time
 
 
-def explained(view: View, number: int) -> Explanation:
+def explained(view: View, number: int) -> MessageView:
     return explain(view, list(view.messages.values())[number])
 
 
@@ -44,7 +44,10 @@ async def test_a_message_that_waited_for_another_one_names_it(
     assert missed.before == [(1, arrives.message_id, "alice")]
     delay = missed.delays[0]
     assert delay.participant == "bob" and (delay.delay_ms or 0) >= 3_000
-    assert delay.why == "it did not arrive; Store had it after 4.0 s"
+    assert delay.why == (
+        "it did not arrive; it was noticed as missing after 3.0 s, through a message of alice; "
+        "Store had it after 4.0 s"
+    )
     parked = arrives.delays[0]
     assert f"for {missed.message_id[:8]} of alice" in parked.why or (parked.delay_ms or 0) < 1_000
     words = [step.what for step in missed.history]

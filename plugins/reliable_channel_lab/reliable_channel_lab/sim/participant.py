@@ -120,6 +120,7 @@ class Participant(Generic[C]):
             core,
             world.options,
             world.policy,
+            participant_id=self.name,
             now_ms=now_ms,
             random=Random(f"{names} engine"),
             has_store=world.store is not None,

@@ -10,7 +10,7 @@ from rich.text import Text
 
 from reliable_channel.terminal_text import printable, printable_name
 
-from ..explaining import Explanation
+from ..explaining import MessageView
 from ..model import PLAUSIBLE_MS, View
 from ..values import LAMPS, Gap, Message, Stage
 
@@ -232,7 +232,7 @@ def slider(view: View, at_ms: int, columns: int) -> Text:
     return text
 
 
-def detail(explanation: Explanation) -> Text:
+def detail(explanation: MessageView) -> Text:
     """A message: id, hint, its holders, why it is late, and its history."""
     text = Text()
 

@@ -1,0 +1,252 @@
+"""What became of the newest messages, for `explain`: a note for each, more where one was missing.
+
+A message without any trouble costs two entries of a table. Nothing here decides anything.
+"""
+
+from collections import OrderedDict
+from collections.abc import Callable
+from typing import Any, Final, NamedTuple
+
+from ..explanation import SHORT_ID, Dispatch, Explanation, RequestSeen, StoreSearch, Way
+from ..sds.events import (
+    DeliveryFailed,
+    MessageAcknowledged,
+    MessageLost,
+    MessageMissing,
+    MessageReceived,
+    MessageReconciled,
+    Outgoing,
+    RepairRequested,
+    RepairRequestReceived,
+)
+from ..sds.ids import js_waku_id, reliable_channel_id
+from ..sds.log_entry import LogEntry
+
+MAX_EXPLAINED: Final = 1_000
+"""Messages that arrived, and as many that were missing or own; the oldest are forgotten."""
+MAX_NOTED: Final = 16
+"""Requests, searches and dispatches that are noted of one message."""
+
+
+class _Arrival(NamedTuple):
+    at_ms: int
+    sent_at_ns: int
+    """Of the copy that came."""
+    from_store: bool
+
+
+class _Trail:
+    """What is known of a message that was missing, parked, reconciled or own."""
+
+    __slots__ = (
+        "acknowledged_by",
+        "acknowledged_ms",
+        "answered_by",
+        "dispatches",
+        "failure",
+        "logged_ms",
+        "lost_ms",
+        "noticed_from",
+        "noticed_ms",
+        "noticed_through",
+        "reconciled_ms",
+        "requests",
+        "searches",
+        "sent_ms",
+        "waited_for",
+    )
+
+    def __init__(self) -> None:
+        self.sent_ms: int | None = None
+        self.noticed_ms: int | None = None
+        self.noticed_through = self.noticed_from = self.answered_by = ""
+        self.acknowledged_by = self.failure = ""
+        # No lists: most messages have one dispatch, and nothing of the rest.
+        self.requests: tuple[RequestSeen, ...] = ()
+        self.searches: tuple[StoreSearch, ...] = ()
+        self.dispatches: tuple[Dispatch, ...] = ()
+        self.waited_for: tuple[str, ...] = ()
+        self.reconciled_ms: int | None = None
+        self.logged_ms: int | None = None
+        self.lost_ms: int | None = None
+        self.acknowledged_ms: int | None = None
+
+
+class Trails:
+    """Notes of one participant.
+
+    Args:
+        proves_copies: ids are those of LIP 173, which show which copy of a message came.
+    """
+
+    def __init__(self, participant_id: str, *, proves_copies: bool) -> None:
+        self._participant_id = participant_id
+        self._proves_copies = proves_copies
+        self._arrivals: OrderedDict[str, _Arrival] = OrderedDict()
+        self._trails: OrderedDict[str, _Trail] = OrderedDict()
+        self.notes: Final[dict[type, Callable[[Any, int], None]]] = {
+            MessageMissing: self._missing,
+            RepairRequested: self._requested,
+            RepairRequestReceived: self._request_heard,
+            MessageReconciled: self._reconciled,
+            MessageReceived: self._received,
+            MessageLost: self._lost,
+            MessageAcknowledged: self._acknowledged,
+            DeliveryFailed: self._failed,
+        }
+        """What takes note of an event of the core, by its type."""
+
+    # -- what happens ------------------------------------------------------------------------------
+
+    def arrived(
+        self, message_id: str, sent_at_ns: int, now_ms: int, *, from_store: bool, is_parked: bool
+    ) -> None:
+        """A message of another participant came for the first time."""
+        arrivals = self._arrivals
+        arrivals[message_id] = _Arrival(now_ms, sent_at_ns, from_store)
+        if len(arrivals) > MAX_EXPLAINED:
+            arrivals.popitem(last=False)
+        if is_parked:
+            self._trail(message_id)
+
+    def accepted(self, message_id: str, now_ms: int) -> None:
+        """An own message was accepted."""
+        self._trail(message_id).sent_ms = now_ms
+
+    def dispatched(self, outgoing: Outgoing, now_ms: int) -> None:
+        """The transport took a message; those of others are not noted."""
+        trail = self._trails.get(outgoing.message_id)
+        if trail is None or trail.sent_ms is None or len(trail.dispatches) >= MAX_NOTED:
+            return
+        kind = "copy" if outgoing.is_spare else outgoing.kind.value
+        trail.dispatches += (Dispatch(now_ms, kind),)
+
+    def refused(self, message_id: str, reason: str) -> None:
+        """An own message will not go out."""
+        self._trail(message_id).failure = reason
+
+    def withdrawn(self, message_id: str) -> None:
+        """An own message was taken back before it went out."""
+        self._trails.pop(message_id, None)
+
+    def searched(self, message_id: str, search: StoreSearch) -> None:
+        """Store was queried for a message."""
+        trail = self._trail(message_id)
+        if len(trail.searches) < MAX_NOTED:
+            trail.searches += (search,)
+
+    def _missing(self, event: MessageMissing, now_ms: int) -> None:
+        for entry in event.missing:
+            trail = self._trail(entry.message_id)
+            if trail.noticed_ms is None:
+                trail.noticed_ms = now_ms
+                trail.noticed_through = event.carrier_id
+                trail.noticed_from = event.referrer_id
+        if (carrier := self._trails.get(event.carrier_id)) is not None:
+            room = MAX_NOTED - len(carrier.waited_for)
+            carrier.waited_for += tuple(entry.message_id for entry in event.missing[:room])
+
+    def _requested(self, event: RepairRequested, now_ms: int) -> None:
+        self._note_requests(event.message_ids, self._participant_id, now_ms)
+
+    def _request_heard(self, event: RepairRequestReceived, now_ms: int) -> None:
+        self._note_requests(event.message_ids, event.sender_id, now_ms)
+
+    def _note_requests(
+        self, message_ids: tuple[str, ...], participant_id: str, now_ms: int
+    ) -> None:
+        for message_id in message_ids[:MAX_NOTED]:
+            if message_id in self._arrivals:
+                continue
+            trail = self._trails.get(message_id)
+            if trail is None and participant_id == self._participant_id:
+                trail = self._trail(message_id)
+            if trail is not None and len(trail.requests) < MAX_NOTED:
+                trail.requests += (RequestSeen(now_ms, participant_id),)
+
+    def _reconciled(self, event: MessageReconciled, now_ms: int) -> None:
+        trail = self._trail(event.message_id)
+        trail.reconciled_ms, trail.answered_by = now_ms, event.sender_id
+
+    def _received(self, event: MessageReceived, now_ms: int) -> None:
+        if (trail := self._trails.get(event.message_id)) is not None:
+            trail.logged_ms = now_ms
+
+    def _lost(self, event: MessageLost, now_ms: int) -> None:
+        self._trail(event.message_id).lost_ms = now_ms
+
+    def _acknowledged(self, event: MessageAcknowledged, now_ms: int) -> None:
+        trail = self._trail(event.message_id)
+        trail.acknowledged_ms, trail.acknowledged_by = now_ms, event.acknowledged_by
+
+    def _failed(self, event: DeliveryFailed, now_ms: int) -> None:
+        self._trail(event.message_id).failure = event.reason
+
+    def _trail(self, message_id: str) -> _Trail:
+        trails = self._trails
+        if (trail := trails.get(message_id)) is None:
+            trail = trails[message_id] = _Trail()
+            if len(trails) > MAX_EXPLAINED:
+                trails.popitem(last=False)
+        return trail
+
+    # -- what is asked -----------------------------------------------------------------------------
+
+    def explain(self, message_id: str, entry: LogEntry | None, now_ms: int) -> Explanation:
+        """What is known of a message; `entry` is the one of the log, if it is there."""
+        trail, arrival = self._trails.get(message_id) or _Trail(), self._arrivals.get(message_id)
+        arrived_ms = trail.reconciled_ms if arrival is None else arrival.at_ms
+        way = None if arrived_ms is None else self._way(message_id, entry, arrival, trail)
+        logged_ms = trail.logged_ms
+        if logged_ms is None and entry is not None and trail.sent_ms is None:
+            logged_ms = arrived_ms
+        sent_ms = trail.sent_ms
+        if sent_ms is None and way is Way.FIRST_COPY and arrival is not None:
+            sent_ms = arrival.sent_at_ns // 1_000_000
+        if sent_ms is None and entry is not None and arrived_ms is not None:
+            sent_ms = min(entry.lamport_timestamp, arrived_ms)  # it may run ahead of the time
+        return Explanation(
+            message_id=message_id,
+            participant_id=self._participant_id,
+            at_ms=now_ms,
+            sender_id=self._sender(entry, trail),
+            sent_ms=sent_ms,
+            noticed_ms=trail.noticed_ms,
+            noticed_through=trail.noticed_through,
+            noticed_from=trail.noticed_from,
+            requests=trail.requests,
+            searches=trail.searches,
+            arrived_ms=arrived_ms,
+            way=way,
+            answered_by=trail.answered_by,
+            waited_for=tuple(message_id[:SHORT_ID] for message_id in trail.waited_for),
+            logged_ms=logged_ms,
+            lost_ms=trail.lost_ms,
+            dispatches=trail.dispatches,
+            acknowledged_ms=trail.acknowledged_ms,
+            acknowledged_by=trail.acknowledged_by,
+            failure=trail.failure,
+            in_log=entry is not None,
+        )
+
+    def _sender(self, entry: LogEntry | None, trail: _Trail) -> str | None:
+        if entry is not None:
+            return entry.sender_id
+        return None if trail.sent_ms is None else self._participant_id
+
+    def _way(
+        self, message_id: str, entry: LogEntry | None, arrival: _Arrival | None, trail: _Trail
+    ) -> Way:
+        if arrival is None:
+            return Way.RECONCILIATION
+        if arrival.from_store:
+            return Way.STORE
+        proves = self._proves_copies and entry is not None
+        if proves and entry is not None:
+            made = reliable_channel_id(entry.sender_id, arrival.sent_at_ns, entry.content)
+            if made == message_id:
+                return Way.FIRST_COPY
+            proves = js_waku_id(entry.sender_id, 0, entry.content) != message_id
+        if trail.requests:
+            return Way.REPAIR
+        return Way.EXTRA_COPY if proves else Way.LIVE
