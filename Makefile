@@ -56,8 +56,9 @@ lint: $(READY) ## ruff, the arrows of the design, and that the tests mirror the 
 types: $(READY) ## mypy --strict
 	@$(BIN)/mypy
 
-sim: $(READY) ## 300 simulated groups in virtual time, each seed with faults of its own
+sim: $(READY) ## 300 simulated groups in virtual time, each seed with faults of its own; then 60 of which a majority heals
 	@$(BIN)/reliable-channel simulate --seeds 300 --first-seed 1 $(ARGS)
+	@$(BIN)/reliable-channel simulate --seeds 60 --first-seed 1 --liveness $(ARGS)
 
 conformance: $(READY) ## the model, then the kit with our peer and with stock js-waku (which needs node and npm); build/conformance
 	@$(BIN)/python -m reliable_channel_conformance.model

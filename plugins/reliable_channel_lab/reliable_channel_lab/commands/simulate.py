@@ -4,12 +4,12 @@ import shlex
 import signal
 import threading
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
 from itertools import count
 from pathlib import Path
 from types import FrameType
-from typing import Annotated, Any, TypeVar
+from typing import Annotated, Any, Final, TypeVar
 
 import typer
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
@@ -18,10 +18,18 @@ from reliable_channel.cli.console import err, say
 
 from ..sim import Result, Scenario, Simulation, big_group, cores, draw_scenario, run_all, shrink
 from ..sim.disk_faults import draw_disk_faults
+from ..sim.liveness import draw_liveness
 from ..sim.self_tuning import draw_self_tuning
 from ..sim.sometimes import SITUATIONS, never
 
 _Item = TypeVar("_Item")
+
+_DRAWINGS: Final = {
+    "--disk-faults": draw_disk_faults,
+    "--auto": draw_self_tuning,
+    "--liveness": draw_liveness,
+}
+"""What a seed draws instead of `draw_scenario`."""
 
 
 def register(app: typer.Typer) -> None:
@@ -72,6 +80,13 @@ def simulate(
             help="Let all or some participants tune themselves; with --compare: the preset auto.",
         ),
     ] = False,
+    liveness: Annotated[
+        bool,
+        typer.Option(
+            "--liveness",
+            help="Heal a majority alone, and demand that it makes progress within a bound.",
+        ),
+    ] = False,
     full: Annotated[
         bool, typer.Option("--full", help="With --compare: all losses, up to 1,000 participants.")
     ] = False,
@@ -91,6 +106,10 @@ def simulate(
     """
     if (full or presets or as_json or out_dir is not None) and not comparing:
         raise ValueError("--full, --presets, --json and --out go with --compare")
+    drawings = {"--disk-faults": disk_faults, "--auto": self_tuning, "--liveness": liveness}
+    drawing = [flag for flag, is_given in drawings.items() if is_given]
+    if len(drawing) > 1:
+        raise ValueError(f"{' and '.join(drawing)} draw different scenarios: give one of them")
     stop = threading.Event()
     _on_signals(signal.default_int_handler)  # whoever ends a soak has its report
     if comparing:
@@ -112,9 +131,7 @@ def simulate(
         results: Iterable[Result] = [_run_one(_read(scenario), trace)]
         total: int | None = 1
     else:
-        chosen: Callable[[int], Scenario] = draw_disk_faults if disk_faults else draw_scenario
-        if self_tuning:
-            chosen = draw_self_tuning
+        chosen: Callable[[int], Scenario] = _DRAWINGS.get("".join(drawing), draw_scenario)
         if participants is not None:
             chosen = partial(big_group, participants=participants, messages=messages)
         total = None if forever else seeds or (100 if participants is None else 1)
@@ -123,7 +140,7 @@ def simulate(
         results = _run_seeds(chosen, numbers, workers, stop, show=trace)
     command = None
     if scenario is None:
-        command = _command(participants, messages, disk_faults) + " --auto" * self_tuning
+        command = _command(participants, messages, drawing)
     report = _Report(shrinking=shrinking, digests=digests, command=command)
     try:
         for result in _with_progress(results, total):
@@ -247,6 +264,6 @@ def _read(scenario: str) -> Scenario:
     return Scenario.from_json(text)
 
 
-def _command(participants: int | None, messages: int, disk_faults: bool) -> str:
+def _command(participants: int | None, messages: int, drawing: Sequence[str]) -> str:
     size = f" --participants {participants} --messages {messages}" if participants else ""
-    return f"reliable-channel simulate{size}{' --disk-faults' * disk_faults}"
+    return " ".join((f"reliable-channel simulate{size}", *drawing))

@@ -30,6 +30,7 @@ from .budget import Spending
 from .filters import FilterJudge
 from .ledger import InvariantViolated, Ledger, Record
 from .limits import Limits
+from .participant import Participant
 from .payloads import Arrivals, Payload, Payloads
 from .redelivery import Redelivery
 from .results import Results
@@ -488,3 +489,9 @@ class Watch(Observer[SdsProtocol]):
 
     def _violated(self, invariant: str, message_id: str, detail: str) -> NoReturn:
         raise InvariantViolated(invariant, self.name, self._ledger.now_ms(), message_id, detail)
+
+
+class Watched(Participant[SdsProtocol]):
+    """A participant that is looked at."""
+
+    watch: Watch

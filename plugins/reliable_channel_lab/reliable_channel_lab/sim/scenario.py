@@ -12,6 +12,8 @@ from typing import Any, ClassVar, Final, Literal, get_args
 
 PUBLISH_MS: Final = 5
 """How long a node without a rate limit takes to accept a message."""
+FOREVER_MS: Final = 10**12
+"""`until_ms` of a fault that never heals: outside the majority alone (`liveness.py`)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -273,10 +275,12 @@ class Scenario:
     one light push a second. It holds for the whole run."""
     settle_within_ms: int = 3_600_000
     """How long after the faults all logs must be equal and nothing pending."""
+    majority: tuple[int, ...] = ()
+    """Participants that heal, where not all do: they alone must make progress."""
 
     @property
     def faults_end_ms(self) -> int:
-        """From when on the network stays good and all participants are there."""
+        """From when on the network stays good and all participants, or a majority, are there."""
         times = [write.at_ms for write in self.writes]
         times += [_end_ms(fault) for fault in self.faults]
         return max(times, default=0)
@@ -299,7 +303,7 @@ class Scenario:
                     values[name] = _part(kind, values[name])
             values["writes"] = tuple(Write(*pair) for pair in values.get("writes", ()))
             values["faults"] = tuple(map(_fault, values.get("faults", ())))
-            for name in ("durable", "self_tuning"):
+            for name in ("durable", "self_tuning", "majority"):
                 values[name] = tuple(values.get(name, ()))
             return cls(**values)
         except (TypeError, KeyError, AttributeError) as error:
@@ -317,7 +321,9 @@ _PARTS: Final = {
 def _end_ms(fault: Fault) -> int:
     if isinstance(fault, Hostile):
         return fault.at_ms + 1_000 * fault.count
-    return fault.at_ms if isinstance(fault, ClockJump | Join | Leave) else fault.until_ms
+    if isinstance(fault, ClockJump | Join | Leave) or fault.until_ms == FOREVER_MS:
+        return fault.at_ms
+    return fault.until_ms
 
 
 def _part(kind: type[Any], values: dict[str, Any]) -> Any:
@@ -354,7 +360,9 @@ def _without_defaults(scenario: Scenario) -> dict[str, Any]:
                 if getattr(part, f.name) != getattr(kind(), f.name)
             ]
             plain[name] = _plain(changed)
-    for name in ("commit_ms", "durable", "self_tuning", "publish_ms", "settle_within_ms"):
+    for name in (
+        *("commit_ms", "durable", "self_tuning", "publish_ms", "settle_within_ms", "majority"),
+    ):
         if (value := getattr(scenario, name)) != Scenario.__dataclass_fields__[name].default:
             plain[name] = value
     return plain

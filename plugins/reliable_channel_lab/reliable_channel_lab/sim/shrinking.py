@@ -106,6 +106,7 @@ def _without_participant(scenario: Scenario, who: int) -> Scenario:
         ),
         faults=tuple(faults),
         durable=tuple(renumbered(n) for n in scenario.durable if n != who),
+        majority=tuple(renumbered(n) for n in scenario.majority if n != who),
     )
 
 

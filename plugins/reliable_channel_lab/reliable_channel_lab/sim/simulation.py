@@ -13,10 +13,10 @@ from reliable_channel.sds import Limits, RepairOptions, SdsOptions, SdsProtocol
 from reliable_channel.sds.bloom import BloomParameters
 
 from .hostile import Attacker
-from .invariants import Watch
+from .invariants import Watch, Watched
 from .ledger import InvariantViolated, Ledger
+from .liveness import Majority
 from .network import Network
-from .participant import Participant
 from .payloads import Payloads
 from .planning import Planner
 from .scenario import Conditions, Habits, Hostile, Parameters, Scenario, StoreConditions
@@ -78,10 +78,6 @@ class Result:
     """The situations of `sometimes.SITUATIONS` that it came to."""
 
 
-class _Watched(Participant[SdsProtocol]):
-    watch: Watch
-
-
 class Simulation:
     """A group, its network and its Store."""
 
@@ -123,7 +119,7 @@ class Simulation:
         for watch in self.watches:
             watch.introduce(self.watches)
         self.participants = [
-            _Watched(w.number, w.name, world, seed, w, is_durable=w.number in scenario.durable)
+            Watched(w.number, w.name, world, seed, w, is_durable=w.number in scenario.durable)
             for w in self.watches
         ]
         self.network.stations += self.participants
@@ -147,9 +143,13 @@ class Simulation:
         try:
             self._plan()
             self._play_faults()
-            settled_after_ms = self._settle()
-            self.check()
-            self._check_end()
+            if self.scenario.majority:
+                majority = Majority(self.scenario, self.participants, self.timeline, self.ledger)
+                settled_after_ms = majority.demand_progress(self.check)
+            else:
+                settled_after_ms = self._settle()
+                self.check()
+                self._check_end()
         except InvariantViolated as broken:
             violation = Violation(*broken.args)
         except Exception:
@@ -302,7 +302,7 @@ class Simulation:
     def check(self) -> None:
         """Compare whole logs: of each participant with its events, and of those that know the same
         with each other."""
-        seen: dict[tuple[int, int], _Watched] = {}
+        seen: dict[tuple[int, int], Watched] = {}
         for participant in self._present():
             watch, core = participant.watch, participant.core
             assert core is not None
@@ -365,7 +365,7 @@ class Simulation:
                 raise InvariantViolated(AGREED, mistaken[0], self.ledger.now_ms(), "", detail)
             self._run(LOOK_EVERY_MS)
 
-    def _present(self) -> list[_Watched]:
+    def _present(self) -> list[Watched]:
         return [participant for participant in self.participants if participant.core is not None]
 
     def _differences(self) -> str:

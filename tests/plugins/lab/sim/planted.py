@@ -14,6 +14,7 @@ from unittest.mock import patch
 
 from reliable_channel.engine.engine import Engine
 from reliable_channel.engine.rate_limit import RateLimit
+from reliable_channel.engine.repairs import RepairPlan, Repairs
 from reliable_channel.engine.requests import Idempotency, Requests
 from reliable_channel.engine.segments import Segments
 from reliable_channel.engine.unconfirmed import Unconfirmed
@@ -27,6 +28,7 @@ from reliable_channel.sds.outgoing import OutgoingBuffer, OutgoingEntry
 from reliable_channel.sds.receiving import Receiver
 from reliable_channel.sds.repair import SPEC_TIMERS, repair_hash
 from reliable_channel_lab.sim import Scenario, Simulation, draw_scenario
+from reliable_channel_lab.sim.liveness import draw_liveness
 from reliable_channel_lab.sim.self_tuning import draw_self_tuning
 
 
@@ -196,6 +198,20 @@ def heads_forgotten() -> AbstractContextManager[Any]:
     return patch.object(Heads, "restore", lambda self, rows, waits_for: None)
 
 
+def others_wait_for_store() -> AbstractContextManager[Any]:
+    """While Store does not answer, other participants are not asked either."""
+    decide = Repairs._decide
+
+    def waiting(self: Repairs, plan: RepairPlan, now_ms: int) -> None:
+        decide(self, plan, now_ms)
+        if self._store.failures:
+            plan.step = replace(plan.step, ask_at_ms=None)
+            if plan.is_held:
+                self._hold(plan)
+
+    return patch.object(Repairs, "_decide", waiting)
+
+
 PLANTS: dict[str, Callable[[], AbstractContextManager[Any]]] = {
     plant.__name__: plant
     for plant in (
@@ -217,11 +233,14 @@ PLANTS: dict[str, Callable[[], AbstractContextManager[Any]]] = {
         retries_do_not_yield,
         stored_once_looked,
         heads_forgotten,
+        others_wait_for_store,
     )
 }
 
 
 OF_SELF_TUNING = {heads_forgotten.__name__}
+OF_LIVENESS = {others_wait_for_store.__name__}
+"""Defects that a group in which all heals does not show."""
 TIGHT_BUDGET = 30
 """Messages an epoch: few enough that a restart in an epoch that is nearly spent is no rarity."""
 
@@ -230,6 +249,8 @@ def drawn(name: str, seed: int) -> Scenario:
     """The scenario that a defect is looked for with."""
     if name in OF_SELF_TUNING:
         return draw_self_tuning(seed)
+    if name in OF_LIVENESS:
+        return draw_liveness(seed)
     scenario = draw_scenario(seed)
     if name == budget_forgotten.__name__:
         return replace(scenario, habits=replace(scenario.habits, budget=TIGHT_BUDGET))
