@@ -28,7 +28,7 @@ __all__ = [
 
 PREFIX: Final = "RELIABLE_CHANNEL_"
 FILE_VARIABLE: Final = "RELIABLE_CHANNEL_CONFIG"
-TABLES: Final = ("channel", "node")
+TABLES: Final = ("bot", "channel", "node")
 _TEXTS: Final = (
     "channel_id",
     "encryption",
@@ -90,8 +90,12 @@ def settings(
     names: Collection[str],
     file: str | Path | None = None,
     environment: Mapping[str, str] = os.environ,
+    *,
+    has_tables: bool = False,
 ) -> dict[str, Any]:
     """Return one table of the file; nothing if no file is named.
+
+    With `has_tables`, tables in it can have any name.
 
     Raises:
         ValueError, OSError: as `channel_settings`.
@@ -109,7 +113,8 @@ def settings(
     values = tables.get(table, {})
     if not isinstance(values, dict):
         raise ValueError(f"`{table}` in {file} must be a table: write [{table}]")
-    _check_names(file, f"a name in [{table}]", values, names)
+    plain = [name for name, one in values.items() if not (has_tables and isinstance(one, dict))]
+    _check_names(file, f"a name in [{table}]", plain, names)
     return values
 
 

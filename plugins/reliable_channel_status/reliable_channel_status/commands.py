@@ -1,10 +1,15 @@
 """The commands `reliable-channel bot …`."""
 
 import os
+import signal
+import sys
 from pathlib import Path
 from typing import Annotated
 
 import typer
+
+from reliable_channel.config import FILE_VARIABLE
+from reliable_channel.spi import StateError
 
 from .chats import Community
 from .key_file import PASSPHRASE_VARIABLE, KeyFileError, needs_passphrase, read_key, write_key
@@ -15,6 +20,7 @@ def register(app: typer.Typer) -> None:
     """Add the commands."""
     app.command()(key)
     app.command()(new)
+    app.command()(run)
 
 
 def key(
@@ -63,6 +69,41 @@ def new(
         typer.echo(f"error: {error}", err=True)
         raise typer.Exit(2) from None
     typer.echo(public_key.hex)
+
+
+def run(
+    target: Annotated[
+        str, typer.Argument(help="bot.py, bot.py:name or package.module:name; the name is bot")
+    ] = "bot.py",
+    reload: Annotated[
+        bool, typer.Option("--reload", help="start it again whenever its files change")
+    ] = False,
+    config: Annotated[
+        Path | None, typer.Option(help="a TOML file with a table [bot], for StatusBot.configured")
+    ] = None,
+) -> None:
+    """Run the bot of a file or module, and with --reload again after each change.
+
+    A change with an error of syntax is reported, and the bot runs on.
+    """
+    from .bot.membership import NotAMember
+    from .bot.reloading import CannotRun, Reloader, folder_of, load_bot
+
+    if config is not None:
+        os.environ[FILE_VARIABLE] = str(config.resolve())
+    try:
+        if not reload:
+            load_bot(target).run()
+            return
+        again = [sys.executable, "-m", "reliable_channel", "bot", "run", target]
+        reloader = Reloader(again, folder_of(target), lambda line: typer.echo(line, err=True))
+        for number in (signal.SIGINT, signal.SIGTERM):
+            signal.signal(number, lambda *_: reloader.stop())
+        status = reloader.run()
+    except (CannotRun, KeyFileError, StateError, NotAMember) as error:
+        typer.echo(f"error: {error}", err=True)
+        raise typer.Exit(1 if isinstance(error, NotAMember) else 2) from None
+    raise typer.Exit(status)
 
 
 def _passphrase(*, is_new: bool) -> str:

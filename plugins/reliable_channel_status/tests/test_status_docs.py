@@ -1,6 +1,8 @@
 """The snippets of the pages about Status, and of the README, run one after the other."""
 
+import os
 import re
+from collections.abc import Iterator
 from pathlib import Path
 from pkgutil import iter_modules
 from typing import Any
@@ -15,11 +17,21 @@ PAGE = ROOT / "docs" / "status.md"
 BOTS = ROOT / "docs" / "status-bots.md"
 COMMUNITIES = ROOT / "docs" / "status-communities.md"
 DIRECT = ROOT / "docs" / "status-direct.md"
+FRAMEWORK = ROOT / "docs" / "status-framework.md"
 README = Path(__file__).parents[1] / "README.md"
 
 
+@pytest.fixture(autouse=True)
+def _environment() -> Iterator[None]:
+    """What a snippet sets is unset after it."""
+    before = dict(os.environ)
+    yield
+    os.environ.clear()
+    os.environ.update(before)
+
+
 @pytest.mark.parametrize(
-    "page", [PAGE, BOTS, COMMUNITIES, DIRECT, README], ids=lambda page: page.name
+    "page", [PAGE, BOTS, COMMUNITIES, DIRECT, FRAMEWORK, README], ids=lambda page: page.name
 )
 def test_the_snippets_run(page: Path) -> None:
     names: dict[str, Any] = {}

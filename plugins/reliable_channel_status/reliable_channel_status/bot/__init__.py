@@ -1,7 +1,19 @@
 """Bots in Status communities and public chats: `StatusBot`, and what its functions are given."""
 
-from .bot import NotRunning, StatusBot
-from .commands import UsageError
+from .bot import StatusBot
+from .checks import (
+    Check,
+    NotAllowed,
+    any_of,
+    by_contact,
+    by_member,
+    by_moderator,
+    in_channels,
+    in_direct,
+)
+from .converters import Between, Converter, UsageError
+from .dialogues import Question, Talk
+from .failures import Failure
 from .happenings import (
     Channel,
     ContactChange,
@@ -15,27 +27,36 @@ from .happenings import (
 )
 from .kit_client import KitClient
 from .kit_owner import KitOwner
-from .limits import RateLimit
+from .languages import Phrases
+from .limits import Cooldown, RateLimit
 from .loops import LoopLimits
 from .membership import CannotJoin, NotAMember, Standing
 from .memory import BotMemory, OutboxFull
 from .metrics import MetricsUnavailable
 from .options import BotOptions, Reliability
 from .owned import OwnedCommunity
+from .router import CommandGroup, NotRunning, Router
 from .session import Surroundings
+from .settings import read_settings
 from .testkit import KitUser, StatusTestKit
 from .texts import BotTexts
 from .watching import JsonLines
 
 __all__ = [
+    "Between",
     "BotMemory",
     "BotOptions",
     "BotTexts",
     "CannotJoin",
     "Channel",
+    "Check",
+    "CommandGroup",
     "ContactChange",
     "ContactRequest",
+    "Converter",
+    "Cooldown",
     "Edit",
+    "Failure",
     "GroupChange",
     "JoinRequest",
     "JsonLines",
@@ -47,15 +68,27 @@ __all__ = [
     "Message",
     "MetricsUnavailable",
     "NotAMember",
+    "NotAllowed",
     "NotRunning",
     "OutboxFull",
     "OwnedCommunity",
+    "Phrases",
+    "Question",
     "RateLimit",
     "ReactionChange",
     "Reliability",
+    "Router",
     "Standing",
     "StatusBot",
     "StatusTestKit",
     "Surroundings",
+    "Talk",
     "UsageError",
+    "any_of",
+    "by_contact",
+    "by_member",
+    "by_moderator",
+    "in_channels",
+    "in_direct",
+    "read_settings",
 ]

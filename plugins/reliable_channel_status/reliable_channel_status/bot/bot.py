@@ -15,14 +15,14 @@ import os
 import signal
 import ssl
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Sequence
+from collections.abc import AsyncIterator, Iterable, Sequence
+from dataclasses import replace
 from pathlib import Path
-from typing import Any, Final, TypeVar
+from typing import Any, Final
 from uuid import uuid4
 
 import anyio
 
-from reliable_channel import ReliableChannelError
 from reliable_channel.spi import MemoryStateStore, SqliteStateStore, StateError, StateStore
 
 from ..chats import Community
@@ -30,7 +30,7 @@ from ..direct.groups import Group, MembershipEventType
 from ..key_file import PASSPHRASE_VARIABLE, read_key
 from ..keys import PublicKey
 from ..outcomes import MessageId
-from .handlers import DIRECT, Allow, Handlers, Job, Kind
+from .handlers import DIRECT, Kind
 from .happenings import CURRENT_TURN, Channel, Turn
 from .membership import Standing
 from .memory import BotMemory
@@ -38,21 +38,17 @@ from .metrics import served
 from .options import BotOptions
 from .owned import OwnedCommunity
 from .rooms import Rooms
+from .router import Function, NotRunning, Router
 from .running import Running
 from .session import Session, Surroundings
+from .settings import bot_settings
 from .watching import Watch, write_to_stderr
 from .way import Way
 
 BESIDE_THE_KEY: Final = "beside the key"
 
-Function = TypeVar("Function", bound=Callable[..., Awaitable[Any]])
 
-
-class NotRunning(ReliableChannelError, RuntimeError):
-    """The bot can speak only while it runs."""
-
-
-class StatusBot:
+class StatusBot(Router):
     """A bot in Status communities and public chats.
 
     Args:
@@ -92,6 +88,7 @@ class StatusBot:
         network: str | None = None,
         ssl_context: ssl.SSLContext | None = None,
     ) -> None:
+        super().__init__()
         self.options = options or BotOptions()
         self.watch = Watch()
         """Counts, and what is logged."""
@@ -105,12 +102,32 @@ class StatusBot:
         )
         self.rooms = Rooms()
         """Where the bot is."""
-        self.handlers = Handlers()
-        """Its functions."""
         self._session: Session | None = None
         self._running: Running | None = None
         if community is not None:
             self.join(community, channels)
+
+    @classmethod
+    def configured(
+        cls,
+        file: str | Path | None = None,
+        *,
+        options: BotOptions | None = None,
+        **arguments: Any,
+    ) -> "StatusBot":
+        """A bot with arguments and options from a TOML file and the environment, see `settings`.
+
+        Args:
+            file: with a table `[bot]`; None for the file that `RELIABLE_CHANNEL_CONFIG` names.
+            options: for those that neither file nor environment give.
+            arguments: of `StatusBot`; they override file and environment.
+
+        Raises:
+            ValueError: as `StatusBot`, a value of the wrong kind, or an unknown name in the file.
+            OSError: the file cannot be read.
+        """
+        given, chosen = bot_settings(file)
+        return cls(options=replace(options or BotOptions(), **chosen), **{**given, **arguments})
 
     # -- where ------------------------------------------------------------------------------------
 
@@ -134,113 +151,24 @@ class StatusBot:
 
     # -- what to do -------------------------------------------------------------------------------
 
-    def command(self, name: str, *, allow: Allow = None) -> Callable[[Function], Function]:
-        """Call a function when a user writes `!name`; its return value is the answer.
+    @property
+    def bot(self) -> "StatusBot":
+        """The bot itself."""
+        return self
 
-        The first parameter is annotated `ChatMessage` or `Message`. The others are read from the
-        text by their annotations: str, int, float, bool, PublicKey, Enum, Literal, any of them
-        `| None`; a parameter after `*` takes the rest of the text.
-
-        Raises:
-            ValueError, TypeError: when the function is declared, if it cannot be called so.
-        """
-
-        def declare(function: Function) -> Function:
-            self.handlers.add_command(name, function, allow)
-            return function
-
-        return declare
-
-    def on_message(self, function: Function) -> Function:
-        """Call a function with each message of others: a `Message`, or a `ChatMessage`."""
-        return self._on("message", function)
-
-    def on_mention(self, function: Function) -> Function:
-        """Call a function with each message that mentions the bot and calls no command."""
-        return self._on("mention", function)
-
-    def on_edit(self, function: Function) -> Function:
-        """Call a function with each `Edit`."""
-        return self._on("edit", function)
-
-    def on_reaction(self, function: Function) -> Function:
-        """Call a function with each `ReactionChange`."""
-        return self._on("reaction", function)
-
-    def on_join_request(self, function: Function) -> Function:
-        """Call a function with each `JoinRequest`; needs `community_key_file`."""
-        return self._on("join_request", function)
-
-    def on_joined(self, function: Function) -> Function:
-        """Call a function with a `MembershipChange` when the bot has become a member."""
-        return self._on("joined", function)
-
-    def on_rejected(self, function: Function) -> Function:
-        """Call a function with a `MembershipChange` when the owner does not let the bot in."""
-        return self._on("rejected", function)
-
-    def on_kicked(self, function: Function) -> Function:
-        """Call a function with a `MembershipChange` when the bot is no longer a member."""
-        return self._on("kicked", function)
-
-    def on_not_a_member(self, function: Function) -> Function:
-        """Call a function with a `MembershipChange` when a community is found not to list the bot:
-        its clients drop what the bot says."""
-        return self._on("not_a_member", function)
-
-    def on_direct_message(self, function: Function) -> Function:
-        """Call a function with each message that a user writes to the bot alone, and that calls
-        no command: a `Message`, or a `ChatMessage`. Anybody may write."""
-        return self._on("direct_message", function)
-
-    def on_contact_request(self, function: Function) -> Function:
-        """Call a function with each `ContactRequest`."""
-        return self._on("contact_request", function)
-
-    def on_contact_change(self, function: Function) -> Function:
-        """Call a function with a `ContactChange` when a user accepts the bot's contact request,
-        or ends the contact."""
-        return self._on("contact_change", function)
-
-    def on_group_message(self, function: Function) -> Function:
-        """Call a function with each message of others in a private group: a `Message`, or a
-        `ChatMessage`."""
-        return self._on("group_message", function)
-
-    def on_group_change(self, function: Function) -> Function:
-        """Call a function with a `GroupChange` when a member publishes what changed in a private
-        group, such as that the bot was added or removed."""
-        return self._on("group_change", function)
-
-    def on_payload(self, function: Function) -> Function:
-        """Call a function with each `Received` of any type, the bot's own too, such as an
-        archiver needs them."""
-        return self._on("payload", function)
-
-    def task(self, function: Function) -> Function:
-        """Run a function once, from when the bot has read the history until it ends."""
-        self.handlers.jobs.append(Job(function.__qualname__, function, None))
-        return function
-
-    def every(self, *, seconds: float) -> Callable[[Function], Function]:
-        """Run a function at the start and then always so long after it ended.
+    def include(self, router: Router) -> None:
+        """Take over all functions of a router, which takes no further ones then. Its error handlers
+        are asked before the bot's.
 
         Raises:
-            ValueError: not a positive time.
+            ValueError: a name is taken, or it was included before.
         """
-        if seconds <= 0:
-            raise ValueError(f"{seconds} seconds are no interval")
-
-        def declare(function: Function) -> Function:
-            self.handlers.jobs.append(Job(function.__qualname__, function, seconds))
-            return function
-
-        return declare
+        super().include(router)
+        self.rooms.has_direct |= any(kind in DIRECT for kind in self.handlers.events)
 
     def _on(self, kind: Kind, function: Function) -> Function:
-        self.handlers.add_event(kind, function)
         self.rooms.has_direct |= kind in DIRECT
-        return function
+        return super()._on(kind, function)
 
     # -- while it runs ----------------------------------------------------------------------------
 

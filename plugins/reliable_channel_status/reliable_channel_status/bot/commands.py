@@ -6,56 +6,18 @@ is called as `!remind 5 tea is ready`. The first parameter is given; `*` makes t
 rest of the text as it stands, `*names: str` takes any number of words.
 """
 
-import enum
 import inspect
-import math
 import shlex
-import types
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Final, Literal, TypeAlias, Union, get_args, get_origin, get_type_hints
+from typing import Any, Final, Literal, TypeAlias, get_type_hints
 
-from ..keys import PublicKey
+from .converters import Reads, UsageError, converter, quoted
 from .texts import ENGLISH, BotTexts
 
 Handler: TypeAlias = Callable[..., Awaitable[Any]]
-Convert: TypeAlias = Callable[[str], Any]
 
 MAX_WORDS: Final = 200
-SHOWN: Final = 50
-"""Maximum length of a quotation in an answer, in characters."""
-_YES: Final = ("yes", "true", "on", "1")
-_NO: Final = ("no", "false", "off", "0")
-
-
-class UsageError(ValueError):
-    """A text does not fit a command.
-
-    Args:
-        problem: the name of a text of `BotTexts`.
-        given: what that text is filled in with.
-    """
-
-    def __init__(self, problem: str, **given: Any) -> None:
-        super().__init__(ENGLISH.render(problem, **given))
-        self.problem = problem
-        self.given = given
-
-    def text(self, texts: BotTexts) -> str:
-        """What is wrong, in a bot's own words."""
-        return texts.render(self.problem, **self.given)
-
-
-@dataclass(frozen=True, slots=True)
-class Reads:
-    """How a word becomes a value."""
-
-    convert: Convert
-    meaning: str
-    """The name of the text for what it takes; empty where `choices` are named."""
-    problem: str
-    """The name of the text for a word that it cannot read."""
-    choices: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,7 +95,7 @@ class Command:
                 word, text = _word(text)
                 positional.append(_value(parameter, word))
         if text.strip():
-            raise UsageError("too_much", got=_got(text.strip()))
+            raise UsageError("too_much", got=quoted(text.strip()))
         return positional, named
 
 
@@ -145,7 +107,9 @@ def signature(handler: Handler) -> tuple[dict[str, Any], list[inspect.Parameter]
     """
     if not inspect.iscoroutinefunction(handler):
         raise TypeError(f"{_called(handler)} must be an async function: async def …")
-    return get_type_hints(handler), list(inspect.signature(handler).parameters.values())
+    return get_type_hints(handler, include_extras=True), list(
+        inspect.signature(handler).parameters.values()
+    )
 
 
 def split(text: str, prefix: str) -> tuple[str, str] | None:
@@ -163,9 +127,13 @@ def help_text(
 ) -> str:
     """What all commands do in a line each, or how one is used."""
     if name:
-        command = commands.get(name.removeprefix(prefix).lower())
+        name = " ".join(name.removeprefix(prefix).lower().split())
+        members = {full: one for full, one in commands.items() if full.startswith(f"{name} ")}
+        if members:  # it is a group
+            return "\n".join(_line(command, prefix, texts) for command in members.values())
+        command = commands.get(name)
         if command is None:
-            return texts.render("no_such_command", got=_got(name), prefix=prefix)
+            return texts.render("no_such_command", got=quoted(name), prefix=prefix)
         about = inspect.getdoc(command.handler)
         return "\n".join(filter(None, [command.usage(prefix, texts), about]))
     if not commands:
@@ -178,11 +146,6 @@ def _line(command: Command, prefix: str, texts: BotTexts) -> str:
     return texts.render("command_line", usage=usage, about=about) if about else usage
 
 
-def _got(text: str) -> str:
-    """A user's text, quoted and not longer than a line."""
-    return repr(text[:SHOWN])
-
-
 def _parameter(handler: Handler, parameter: inspect.Parameter, annotation: Any) -> Parameter:
     kind: Literal["one", "many", "rest"] = "one"
     if parameter.kind is inspect.Parameter.VAR_POSITIONAL:
@@ -191,69 +154,14 @@ def _parameter(handler: Handler, parameter: inspect.Parameter, annotation: Any) 
         kind = "rest"
     elif parameter.kind is inspect.Parameter.VAR_KEYWORD:
         raise TypeError(f"{_called(handler)}: **{parameter.name} cannot be read from a text")
-    found = _converter(annotation)
+    found = converter(annotation)
     if found is None:
         raise TypeError(
             f"{_called(handler)}: {parameter.name} is annotated as {annotation!r}; a text becomes "
-            "str, int, float, bool, PublicKey, an Enum, a Literal, or one of these or None"
+            "str, int, float, bool, timedelta, date, PublicKey, an Enum, a Literal, one of these "
+            "or None, or Annotated with a Converter"
         )
     return Parameter(parameter.name, found, parameter.default, kind)
-
-
-def _converter(annotation: Any) -> Reads | None:
-    if get_origin(annotation) in (Union, types.UnionType):  # `int | None = None`
-        members = [a for a in get_args(annotation) if a is not type(None)]
-        return _converter(members[0]) if len(members) == 1 else None
-    if get_origin(annotation) is Literal:
-        choices = {str(choice).lower(): choice for choice in get_args(annotation)}
-        return _choice(choices)
-    if isinstance(annotation, type) and issubclass(annotation, enum.Enum):
-        return _choice({member.name.lower(): member for member in annotation})
-    return _SIMPLE.get(annotation)
-
-
-def _choice(choices: Mapping[str, Any]) -> Reads:
-    return Reads(lambda word: choices[word.lower()], "", "not_a_choice", tuple(choices))
-
-
-def _yes_or_no(word: str) -> bool:
-    if word.lower() in _YES:
-        return True
-    if word.lower() in _NO:
-        return False
-    raise ValueError(word)
-
-
-def _number(word: str) -> float:
-    number = float(word)
-    if not math.isfinite(number):
-        raise ValueError(word)
-    return number
-
-
-def _whole_number(word: str) -> int:
-    try:
-        return int(word)
-    except ValueError:
-        _number(word)
-        raise _NotWhole(word) from None
-
-
-class _NotWhole(ValueError):
-    """A number, and not a whole one."""
-
-
-def _user(word: str) -> PublicKey:
-    return PublicKey.parse(word.removeprefix("@"))
-
-
-_SIMPLE: Final[dict[Any, Reads]] = {
-    str: Reads(str, "text", "missing"),
-    int: Reads(_whole_number, "number", "not_a_number"),
-    float: Reads(_number, "number", "not_a_number"),
-    bool: Reads(_yes_or_no, "", "not_yes_or_no", ("yes", "no")),
-    PublicKey: Reads(_user, "user", "not_a_user"),
-}
 
 
 def _value(parameter: Parameter, word: str) -> Any:
@@ -261,15 +169,7 @@ def _value(parameter: Parameter, word: str) -> Any:
         if parameter.default is inspect.Parameter.empty:
             raise UsageError("missing", parameter=parameter.name)
         return parameter.default
-    reads = parameter.reads
-    try:
-        return reads.convert(word)
-    except (ValueError, KeyError) as error:
-        problem = "not_a_whole_number" if isinstance(error, _NotWhole) else reads.problem
-        given = {"parameter": parameter.name, "got": _got(word)}
-        if reads.problem == "not_a_choice":
-            given["choices"] = ", ".join(reads.choices)
-        raise UsageError(problem, **given) from None
+    return parameter.reads.value(parameter.name, word)
 
 
 def _word(text: str) -> tuple[str, str]:

@@ -57,6 +57,11 @@ class Described:
             return True
         return latest is not None and is_privileged(latest, user)
 
+    def lists(self, user: PublicKey, community: Community) -> bool:
+        """Whether a user is a member, by the latest description."""
+        latest = self._latest.get(community)
+        return latest is not None and user.hex in latest.members
+
     def judge(self, received: Received) -> Refused | None:
         """Why clients drop what a user said, or None."""
         payload = received.payload

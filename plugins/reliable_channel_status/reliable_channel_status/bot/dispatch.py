@@ -11,12 +11,10 @@ from typing import Final
 import anyio
 from anyio.abc import TaskGroup
 
-from reliable_channel.spi import StateError
-
 from ..chats import Community
 from ..community_payloads import CommunityRequestToJoin
-from ..enums import ContentType, MessageType, Reaction
-from ..mentioning import mention, mentions
+from ..enums import ContentType, MessageType
+from ..mentioning import mentions
 from ..outcomes import MessageId, Received
 from ..payloads import (
     AcceptContactRequest,
@@ -27,11 +25,10 @@ from ..payloads import (
     MembershipUpdateMessage,
     RetractContactRequest,
 )
-from .commands import UsageError, help_text, split
+from .calling import Caller
 from .direct import is_contact_request
-from .handlers import BotCommand, EventHandler, Handlers, Kind
+from .handlers import EventHandler, Handlers, Kind
 from .happenings import (
-    AboutMessage,
     ContactChange,
     ContactRequest,
     Edit,
@@ -47,11 +44,11 @@ from .inbox import Heard, Inbox
 from .isolation import Call, Isolation
 from .limits import Buckets
 from .loops import Pair
-from .membership import NotAMember
 from .options import BotOptions
 from .session import Session
 
-HELP: Final = "help"
+ANSWER: Final = "answer"
+"""The name of the call that takes a message as an answer to a question."""
 NOT_ANSWERED: Final = "not answered"
 """Stands for the functions of a call that was beyond a limit."""
 _SAID_BY_PEOPLE: Final = (ContentType.TEXT_PLAIN, ContentType.EMOJI, ContentType.IMAGE)
@@ -75,6 +72,7 @@ class Dispatcher:
         self._options = options
         self._of_users = Buckets(options.user_limit)
         self._of_channels = Buckets(options.channel_limit)
+        self._caller = Caller(session, handlers, options)
         self._slots = anyio.Semaphore(options.handlers_at_once)
         self._pending: dict[bytes, int] = {}
 
@@ -113,9 +111,11 @@ class Dispatcher:
                 turn = Turn(self._session, f"{fingerprint.hex()} {name}", _pair(heard))
                 await self._isolation.run(name, call, turn)
             self._keep_membership(heard)
+            self._caller.keep(fingerprint)
             self._session.memory.handled(fingerprint, heard.clock_ms)
             self._session.settled(heard.received)
         finally:
+            self._caller.drop(fingerprint)
             del self._pending[fingerprint]
             self._slots.release()
 
@@ -128,7 +128,7 @@ class Dispatcher:
     def _calls(self, heard: Heard) -> list[Call]:
         received, payload = heard.received, heard.received.payload
         calls: list[Call] = [
-            (each.name, partial(_tell, each, received))
+            (each.name, partial(self._tell_payload, each, received))
             for each in self._handlers.events.get("payload", ())
         ]
         if received.signer == self._session.public_key:
@@ -192,20 +192,34 @@ class Dispatcher:
         if room.peer is not None:
             calls = []
         is_by_people = payload.content_type in _SAID_BY_PEOPLE
-        asked = self._asked(after.text) if is_by_people else None
+        asked = self._caller.asked(after.text) if is_by_people else None
         mentioned = self._of("mention", make) if is_by_people and self._is_me(after.text) else []
         if room.peer is not None:
             # Whoever writes to the bot alone means it; a command is not told twice.
             mentioned = [] if asked else self._of("direct_message", make)
-        is_allowed = bool(asked or mentioned) and self._within_limits(pair, heard)
+        is_answer = is_by_people and asked is None and self._caller.is_talking(pair)
+        is_for_me = bool(asked or mentioned or is_answer)
+        is_allowed = is_for_me and self._within_limits(pair, heard)
         if asked is not None and is_allowed:  # and so no round of a loop
-            name, command, rest = asked
-            return [*calls, (name, lambda turn: self._command(make(turn), name, command, rest))]
+            at_ms = self._time_of(heard)
+            return [*calls, (asked[0], lambda turn: self._caller.command(make(turn), asked, at_ms))]
         if heard.is_live:  # what comes from Store was not said in reaction to anything of now
             self._session.heard(pair, room)
+        if is_answer and is_allowed:
+            return [*calls, (ANSWER, lambda turn: self._answer(make(turn), mentioned))]
         if is_allowed:
             return calls + mentioned
-        return [*calls, (NOT_ANSWERED, _nothing)] if asked or mentioned else calls
+        return [*calls, (NOT_ANSWERED, _nothing)] if is_for_me else calls
+
+    async def _answer(self, message: Message, mentioned: list[Call]) -> None:
+        """Take a message as an answer to a question; else as a mention, if it is one."""
+
+        async def otherwise() -> None:
+            for name, call in mentioned:
+                turn = Turn(self._session, f"{message.turn.name} {name}", message.turn.answers)
+                await self._isolation.run(name, call, turn)
+
+        await self._caller.answer(message, otherwise)
 
     def _is_me(self, text: str) -> bool:
         return self._session.public_key in mentions(text)
@@ -259,69 +273,28 @@ class Dispatcher:
 
     def _of(self, kind: Kind, make: Callable[[Turn], Happening]) -> list[Call]:
         handlers = self._handlers.events.get(kind, ())
-        return [(each.name, partial(_tell_and_answer, each, make)) for each in handlers]
+        return [(each.name, partial(self._tell, each, make)) for each in handlers]
 
-    # -- commands ---------------------------------------------------------------------------------
+    async def _tell_payload(self, each: EventHandler, received: Received, turn: Turn) -> None:
+        await self._caller.tell(each, Happening(received=received, turn=turn))
 
-    def _asked(self, text: str) -> tuple[str, BotCommand | None, str] | None:
-        """The name of the command that a text calls, the command, and what follows."""
-        called = split(text, self._options.prefix)
-        me = mention(self._session.public_key)
-        if called is None and text.startswith(me):
-            called = split(text[len(me) :].lstrip(" ,:"), "")
-        if called is None:
-            return None
-        name, rest = called
-        command = self._handlers.commands.get(name)
-        return None if command is None and name != HELP else (name, command, rest)
+    async def _tell(
+        self, each: EventHandler, make: Callable[[Turn], Happening], turn: Turn
+    ) -> None:
+        await self._caller.tell(each, make(turn))
+
+    def _time_of(self, heard: Heard) -> int:
+        """When something was asked: slow questions while the bot was away are not many at once."""
+        return self._session.now_ms() if heard.is_live else heard.clock_ms
 
     def _within_limits(self, pair: Pair, heard: Heard) -> bool:
         chat_id, user = pair
-        # Who asked slowly while the bot was away did not ask often.
-        now_ms = self._session.now_ms() if heard.is_live else heard.clock_ms
+        now_ms = self._time_of(heard)
         if self._of_users.take(user, now_ms) and self._of_channels.take(chat_id, now_ms):
             return True
         self._session.watch.count("rate_limited")
         self._session.watch.log("rate_limited", chat=chat_id, user=user.hex)
         return False
-
-    async def _command(
-        self, message: Message, name: str, asked: BotCommand | None, rest: str
-    ) -> None:
-        message.turn.answers = None  # answers to commands are no rounds of a loop
-        prefix, texts = self._options.prefix, self._options.texts
-        if asked is None:
-            commands = self._handlers.commands.values()
-            allowed = {c.command.name: c.command for c in commands if self._may(c, message)}
-            await message.reply(help_text(allowed, prefix, rest.strip(), texts))
-            return
-        if not self._may(asked, message):
-            self._session.watch.count("not_permitted", name)
-            await message.reply(texts.render("not_permitted", command=f"{prefix}{name}"))
-            return
-        command = asked.command
-        try:
-            positional, named = command.read(rest)
-        except UsageError as error:
-            usage = command.usage(prefix, texts)
-            await message.reply(texts.render("usage", problem=error.text(texts), usage=usage))
-            return
-        given = message if command.first is Message else message.payload
-        try:
-            result = await command.handler(given, *positional, **named)
-        except (StateError, NotAMember):
-            raise
-        except Exception:
-            await message.reply(texts.render("failed", command=f"{prefix}{name}"))
-            raise
-        await _answer(message, result)
-
-    def _may(self, asked: BotCommand, message: Message) -> bool:
-        if asked.allow is None:
-            return True
-        if asked.allow == "moderators":
-            return self._session.is_privileged(message.author, message.room.chat_id)
-        return asked.allow(message.author)
 
 
 def _pair(heard: Heard) -> Pair | None:
@@ -332,28 +305,3 @@ def _pair(heard: Heard) -> Pair | None:
 
 async def _nothing(turn: Turn) -> None:
     """So that what was refused counts as handled, and is not answered after a restart."""
-
-
-async def _tell(each: EventHandler, received: Received, turn: Turn) -> None:
-    await each.handler(received)
-
-
-async def _tell_and_answer(
-    each: EventHandler, make: Callable[[Turn], Happening], turn: Turn
-) -> None:
-    happening = make(turn)
-    given = happening.received.payload if each.wants_payload else happening
-    await _answer(happening, await each.handler(given))
-
-
-async def _answer(happening: Happening, result: object) -> None:
-    """Say what a function returned."""
-    match result:
-        case None:
-            return
-        case str() if isinstance(happening, AboutMessage):
-            await happening.reply(result)
-        case Reaction() if isinstance(happening, AboutMessage):
-            await happening.react(result)
-        case _:
-            raise TypeError(f"it returned {result!r}; return a text, a Reaction or nothing")

@@ -1,13 +1,15 @@
 """What a bot's author wrote: which function is called for what."""
 
-from collections.abc import Awaitable, Callable, Iterable
-from dataclasses import dataclass, field
-from typing import Any, Final, Literal, TypeAlias
+from collections.abc import Awaitable, Callable, Iterable, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, Final, Literal, TypeAlias, TypeVar
 
 from ..keys import PublicKey
 from ..outcomes import Received
 from ..payloads import ChatMessage
+from .checks import Check
 from .commands import Command, Handler, signature
+from .failures import ErrorHandler
 from .happenings import (
     ContactChange,
     ContactRequest,
@@ -18,6 +20,7 @@ from .happenings import (
     Message,
     ReactionChange,
 )
+from .limits import Buckets, Cooldown
 
 Allow: TypeAlias = (
     Literal["moderators"] | Iterable[PublicKey | str] | Callable[[PublicKey], bool] | None
@@ -73,12 +76,21 @@ GIVEN: Final[dict[Kind, tuple[type, ...]]] = {
 """What handlers of each kind of event are given."""
 
 
+ErrorChain: TypeAlias = tuple[Sequence[ErrorHandler], ...]
+"""Error handlers of a router, then those of the bot; others may be added to each later."""
+
+
 @dataclass(frozen=True, slots=True)
 class BotCommand:
-    """A command, and the users that may call it."""
+    """A command, the users that may call it, and how often."""
 
     command: Command
     allow: Literal["moderators"] | Callable[[PublicKey], bool] | None
+    checks: tuple[Check, ...] = ()
+    cooldown: Cooldown | None = None
+    buckets: Buckets | None = None
+    """Calls that the cooldown counted."""
+    error_handlers: ErrorChain = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,6 +101,15 @@ class EventHandler:
     handler: Handler
     wants_payload: bool
     """Whether it asks for the bare `ChatMessage`."""
+    error_handlers: ErrorChain = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """A function that takes an answer to a question."""
+
+    command: Command
+    error_handlers: ErrorChain = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,30 +119,76 @@ class Job:
     name: str
     run: Callable[[], Awaitable[Any]]
     every_s: float | None
+    error_handlers: ErrorChain = ()
+
+
+Registered = TypeVar("Registered", BotCommand, EventHandler, Step, Job)
 
 
 @dataclass(slots=True)
 class Handlers:
-    """All of a bot's functions."""
+    """All functions of a bot or a router."""
 
     commands: dict[str, BotCommand] = field(default_factory=dict)
+    """By name, which is two words in a group."""
+    groups: dict[str, str] = field(default_factory=dict)
+    """What groups of commands are for, by name."""
     events: dict[Kind, list[EventHandler]] = field(default_factory=dict)
+    steps: dict[str, Step] = field(default_factory=dict)
     jobs: list[Job] = field(default_factory=list)
+    error_handlers: list[ErrorHandler] = field(default_factory=list)
+    is_included: bool = False
+    """Whether they belong to another's now, so that nothing can be added."""
 
-    def add_command(self, name: str, handler: Handler, allow: Allow) -> None:
+    def add_command(
+        self,
+        name: str,
+        handler: Handler,
+        allow: Allow,
+        checks: Iterable[Check] = (),
+        cooldown: Cooldown | None = None,
+        *,
+        group: str = "",
+    ) -> None:
         """Add a command.
 
         Raises:
             ValueError: the name is taken, or not one word.
             TypeError: the function's parameters cannot be read from a text.
         """
-        name = name.lower()
-        if not name or name.split() != [name]:
-            raise ValueError(f"a command's name is one word, not {name!r}")
-        if name in self.commands:
-            raise ValueError(f"there are two commands {name!r}")
+        name = _word(name)
+        if group:
+            name = f"{group} {name}"
+        self._check_free(name)
         command = Command.of(name, handler, MESSAGE_FORMS)
-        self.commands[name] = BotCommand(command, _allowed(allow))
+        buckets = None if cooldown is None else Buckets(cooldown.limit)
+        self.commands[name] = BotCommand(
+            command, _allowed(allow), tuple(checks), cooldown, buckets, (self.error_handlers,)
+        )
+
+    def add_group(self, name: str, about: str) -> str:
+        """Add a group of commands; return its name.
+
+        Raises:
+            ValueError: the name is taken, or not one word.
+        """
+        name = _word(name)
+        self._check_free(name)
+        self.groups[name] = about
+        return name
+
+    def add_step(self, handler: Handler, first: type) -> None:
+        """Add a function for answers to questions.
+
+        Raises:
+            ValueError: there is one of this name; a question that waits names its function.
+            TypeError: the function's parameters cannot be read from a text.
+        """
+        self._check_open()
+        name = handler.__qualname__
+        if name in self.steps:
+            raise ValueError(f"there are two steps {name!r}")
+        self.steps[name] = Step(Command.of(name, handler, (first,)), (self.error_handlers,))
 
     def add_event(self, kind: Kind, handler: Handler) -> None:
         """Add a function for a kind of event.
@@ -129,18 +196,96 @@ class Handlers:
         Raises:
             TypeError: it is not `async`, or takes something else.
         """
+        self._check_open()
         hints, parameters = signature(handler)
-        name = f"{handler.__module__}.{handler.__qualname__}"
         asked = hints.get(parameters[0].name) if parameters else None
         given = GIVEN[kind]
+        name = f"{handler.__module__}.{handler.__qualname__}"
         if len(parameters) != 1 or (asked is not None and asked not in given):
             kinds = " or ".join(each.__name__ for each in given)
             raise TypeError(f"{name} takes one argument, a {kinds}")
-        asks_payload = asked is ChatMessage
+        event = EventHandler(name, handler, asked is ChatMessage, (self.error_handlers,))
+        self._put_event(kind, event)
+
+    def add_job(self, function: Callable[[], Awaitable[Any]], every_s: float | None) -> None:
+        """Add a function that runs beside the events."""
+        self._check_open()
+        name = getattr(function, "__qualname__", repr(function))
+        self.jobs.append(Job(name, function, every_s, (self.error_handlers,)))
+
+    def include(self, other: "Handlers", checks: tuple[Check, ...]) -> None:
+        """Take over all functions of others; these can be given no more then.
+
+        Args:
+            other: functions of a router.
+            checks: of the router, for each of its commands.
+
+        Raises:
+            ValueError: a name is taken, or they were included before.
+        """
+        self._check_open()
+        other._check_open()
+        for name, about in other.groups.items():
+            self._check_free(name)
+            self.groups[name] = about
+        for name, one in other.commands.items():
+            self._check_free(name)
+            self.commands[name] = self._own(replace(one, checks=(*checks, *one.checks)))
+        for name, step in other.steps.items():
+            if name in self.steps:
+                raise ValueError(f"there are two steps {name!r}")
+            self.steps[name] = self._own(step)
+        for kind, handlers in other.events.items():
+            for event in handlers:
+                self._put_event(kind, self._own(event))
+        self.jobs += map(self._own, other.jobs)
+        other.is_included = True
+
+    def _own(self, one: Registered) -> Registered:
+        """The same, with these error handlers after its router's."""
+        return replace(one, error_handlers=(*one.error_handlers, self.error_handlers))
+
+    def find(self, name: str, rest: str) -> tuple[str, BotCommand | None, str] | None:
+        """The command that a name and what follows it call, its full name, and the arguments.
+
+        None in the place of the command stands for help about a group; None for no such name.
+        """
+        if name in self.groups:
+            first, *more = rest.split(maxsplit=1)[:2] or [""]
+            full = f"{name} {first.lower()}"
+            if full in self.commands:
+                return full, self.commands[full], "".join(more)
+            return name, None, f"{name} {first}"
+        command = self.commands.get(name)
+        return None if command is None else (name, command, rest)
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Of all commands and groups."""
+        return (*(name for name in self.commands if " " not in name), *self.groups)
+
+    def _check_open(self) -> None:
+        if self.is_included:
+            raise ValueError("a router was included already; add functions before include()")
+
+    def _check_free(self, name: str) -> None:
+        self._check_open()
+        if name in self.commands or name in self.groups:
+            raise ValueError(f"there are two commands {name!r}")
+
+    def _put_event(self, kind: Kind, event: EventHandler) -> None:
+        name = event.name
         names = {each.name for handlers in self.events.values() for each in handlers}
         while name in names:  # what they say is told apart by their names
             name += "'"
-        self.events.setdefault(kind, []).append(EventHandler(name, handler, asks_payload))
+        self.events.setdefault(kind, []).append(replace(event, name=name))
+
+
+def _word(name: str) -> str:
+    name = name.lower()
+    if not name or name.split() != [name]:
+        raise ValueError(f"a command's name is one word, not {name!r}")
+    return name
 
 
 def _allowed(allow: Allow) -> Literal["moderators"] | Callable[[PublicKey], bool] | None:

@@ -54,6 +54,12 @@ class Voice(Protocol):
     def is_privileged(self, user: PublicKey, chat_id: str) -> bool:
         """Whether a user may delete messages of others, and pin."""
 
+    def is_member(self, user: PublicKey, chat_id: str) -> bool:
+        """Whether a user is a member of a chat's community; elsewhere, of one of the bot's."""
+
+    def language_of(self, user: PublicKey) -> str:
+        """The language of a user."""
+
     def name_of(self, user: PublicKey) -> str:
         """The latest name of a user; else the start of the key."""
 
@@ -99,6 +105,11 @@ class Happening:
         """What the author calls itself, which anybody may; else the start of its key."""
         return self.turn.session.name_of(self.author)
 
+    @property
+    def language(self) -> str:
+        """The language of the author: what it chose with `!language`, else the bot's."""
+        return self.turn.session.language_of(self.author)
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class InRoom(Happening):
@@ -127,6 +138,16 @@ class AboutMessage(InRoom):
     def by_moderator(self) -> bool:
         """Whether the author may moderate here."""
         return self.turn.session.is_privileged(self.author, self.room.chat_id)
+
+    @property
+    def by_member(self) -> bool:
+        """Whether the author is a member of this community; elsewhere, of one of the bot's."""
+        return self.turn.session.is_member(self.author, self.room.chat_id)
+
+    @property
+    def by_contact(self) -> bool:
+        """Whether the author is a contact of the bot."""
+        return self.turn.session.is_contact(self.author)
 
     async def reply(self, text: str = "", *, image: bytes | None = None) -> MessageId:
         """Answer the message, so that clients show both together.

@@ -2,7 +2,8 @@
 
 from collections.abc import Hashable
 from dataclasses import dataclass
-from typing import Final
+from math import ceil
+from typing import Final, Literal, TypeAlias, get_args
 
 from ..recent import Recent
 
@@ -26,6 +27,33 @@ class RateLimit:
             raise ValueError(f"{self.calls} calls in {self.per_ms} ms is no limit")
 
 
+CooldownKey: TypeAlias = Literal["user", "channel", "all"]
+
+
+@dataclass(frozen=True, slots=True)
+class Cooldown:
+    """How often one command can be used: `calls` in `per_s` seconds by each user, in each channel,
+    or by all users together.
+
+    Raises:
+        ValueError: fewer than one call, no time, or `by` is none of them.
+    """
+
+    calls: int
+    per_s: float
+    by: CooldownKey = "user"
+
+    def __post_init__(self) -> None:
+        if self.by not in get_args(CooldownKey):
+            raise ValueError(f"`by` must be one of {get_args(CooldownKey)} (got {self.by!r})")
+        RateLimit(self.calls, round(self.per_s * 1000))
+
+    @property
+    def limit(self) -> RateLimit:
+        """The same as a limit."""
+        return RateLimit(self.calls, round(self.per_s * 1000))
+
+
 class Buckets:
     """A limit that holds for each key by itself, such as a user."""
 
@@ -42,3 +70,10 @@ class Buckets:
         is_allowed = left >= 1
         self._buckets.renew(key, (left - is_allowed, now_ms))
         return is_allowed
+
+    def wait_ms(self, key: Hashable, now_ms: int) -> int:
+        """After how long one more call is within the limit; 0 if it is now."""
+        calls, per_ms = self._limit.calls, self._limit.per_ms
+        left, since_ms = self._buckets.get(key, (float(calls), now_ms))
+        left = min(calls, left + max(0, now_ms - since_ms) * calls / per_ms)
+        return max(0, ceil((1 - left) * per_ms / calls))

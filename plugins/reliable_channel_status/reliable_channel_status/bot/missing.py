@@ -7,8 +7,9 @@ from typing import Final
 from ..keys import PublicKey
 from ..mentioning import mentions
 from ..payloads import ChatMessage, Payload
+from .calling import HELP
 from .commands import split
-from .dispatch import HELP, NOT_ANSWERED
+from .dispatch import NOT_ANSWERED
 from .handlers import Handlers
 from .options import BotOptions
 from .watching import Logged
@@ -73,8 +74,8 @@ def _instead(said: Sequence[Payload]) -> str:
 def _not_called(text: str, bot: PublicKey, handlers: Handlers, prefix: str) -> str:
     """Why no function was called."""
     called = split(text, prefix)
-    if called is not None and called[0] not in (*handlers.commands, HELP):
-        known = ", ".join(f"{prefix}{name}" for name in (*handlers.commands, HELP))
+    if called is not None and called[0] not in (*handlers.names, HELP):
+        known = ", ".join(f"{prefix}{name}" for name in (*handlers.names, HELP))
         return f"there is no command {prefix}{called[0]}; the bot has {known}"
     if called is None and "message" not in handlers.events:
         is_mention = bot in mentions(text)

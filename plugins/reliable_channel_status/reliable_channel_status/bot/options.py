@@ -1,5 +1,6 @@
 """How a bot behaves, with defaults that suit one of a community."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Final, Literal, TypeAlias, get_args
@@ -72,6 +73,11 @@ class BotOptions:
     """When the bot stops answering a user that answers it without end."""
     texts: BotTexts = ENGLISH
     """What the bot says of itself to users, such as how a command is used."""
+    language: str = "en"
+    """The name of the language of `texts`, for users that chose none."""
+    languages: Mapping[str, BotTexts] = field(default_factory=dict)
+    """The texts in further languages, by name, such as `de`. With one or more, users choose with
+    `!language`."""
     handler_timeout_ms: int = 30_000
     handlers_at_once: int = 32
     direct_encryption: DirectEncryption = "dh"
@@ -107,6 +113,11 @@ class BotOptions:
             )
         if self.journals is not None and self.reliability != "sds":
             raise ValueError("journals are of SDS channels; give reliability='sds' as well")
+        for name in (self.language, *self.languages):
+            if name.split() != [name] or name != name.lower():
+                raise ValueError(f"a language must be one word in small letters (got {name!r})")
+        if self.language in self.languages:
+            raise ValueError(f"`languages` must not have {self.language!r}: `texts` is of it")
         if self.reliability == "sds" and self.derivation != "universal":
             raise ValueError(
                 "with reliability='sds' the derivation is 'universal': a channel has one topic"

@@ -3,6 +3,7 @@
 import logging
 from collections.abc import Sequence
 from contextlib import aclosing
+from functools import partial
 from typing import Final
 from uuid import uuid4
 
@@ -17,6 +18,7 @@ from .communities import Communities
 from .confirming import Confirmer
 from .direct import DirectDesk
 from .dispatch import Dispatcher
+from .failures import Failures
 from .handlers import Handlers, Job
 from .happenings import Turn
 from .inbox import Heard, Inbox
@@ -64,6 +66,7 @@ class Running:
             topics += [community.requests_topic for community in session.rooms.communities]
         self._inbox = Inbox(session, topics, keys)
         self._isolation = Isolation(session.watch, options.handler_timeout_ms)
+        self._failures = Failures(session.watch)
         self._dispatcher = Dispatcher(session, self._inbox, handlers, options, self._isolation)
         shards = [str(shard) for shard in (options.shard, *options.also_listen)]
         self._link = Link(surroundings.client, shards, self._inbox.content_topics)
@@ -317,10 +320,11 @@ class Running:
     async def _do(self, job: Job) -> None:
         """Do a job once for all, or again and again; one that fails is done again in its time."""
         await self.started.wait()
+        call = partial(self._failures.guard, job.name, job.error_handlers, None, job.run)
         while True:
             turn = Turn(self._session, f"{job.name} {uuid4()}")
             is_repeated = job.every_s is not None
-            await self._isolation.run(job.name, lambda _: job.run(), turn, limited=is_repeated)
+            await self._isolation.run(job.name, lambda _: call(), turn, limited=is_repeated)
             if job.every_s is None:
                 return
             await anyio.sleep(job.every_s)

@@ -39,6 +39,7 @@ from .control_memory import ControlMemory
 from .described import Described
 from .direct import Contact, ContactState, DirectDesk
 from .groups import Groups
+from .languages import Languages
 from .link import NS_PER_MS, Node
 from .loops import LoopGuard, Pair
 from .membership import Memberships, NotAMember
@@ -97,6 +98,10 @@ class Session:
         self._guard = LoopGuard(options.loops)
         self._withheld: Recent[MessageId, None] = Recent(REMEMBERED_SENT)
         self._moderators = frozenset(moderators)
+        self.languages = Languages(
+            self.memory, options.language, {options.language: options.texts, **options.languages}
+        )
+        """What users chose, and the bot's own texts in it."""
         self.memberships = Memberships(
             self.public_key,
             rooms.communities,
@@ -255,7 +260,9 @@ class Session:
 
     def is_contact(self, user: PublicKey) -> bool:
         """Whether a user and the bot are contacts."""
-        return self._desk.contacts.of(user).state is ContactState.CONTACT
+        if self.direct is None:
+            return False
+        return self.direct.contacts.of(user).state is ContactState.CONTACT
 
     def contacts(self) -> tuple[PublicKey, ...]:
         """The bot's contacts."""
@@ -384,7 +391,7 @@ class Session:
         limits = self._options.loops
         self.watch.count("loops_stopped")
         self.watch.log("loop_stopped", logging.WARNING, chat=chat_id, user=user.hex)
-        text = self._options.texts.render(
+        text = self.languages.texts(user).render(
             "loop_stopped",
             user=self.name_of(user),
             minutes=-(-limits.silence_ms // 60_000),
@@ -427,6 +434,19 @@ class Session:
             return True
         room = self.rooms.find(chat_id)
         return room is not None and self.described.leads(user, room.community)
+
+    def is_member(self, user: PublicKey, chat_id: str) -> bool:
+        """Whether a user is a member of a chat's community; elsewhere, of one of the bot's."""
+        room = self.rooms.find(chat_id)
+        own = None if room is None else room.community
+        return any(
+            self.described.lists(user, community)
+            for community in ([own] if own is not None else self.rooms.communities)
+        )
+
+    def language_of(self, user: PublicKey) -> str:
+        """The language of a user."""
+        return self.languages.of(user)
 
     def settled(self, received: Received) -> None:
         """Acknowledge a direct message: it is handled, or there is nothing to do."""

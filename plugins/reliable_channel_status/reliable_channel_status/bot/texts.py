@@ -24,6 +24,14 @@ class BotTexts:
     """Given: parameter, got."""
     not_a_choice: str = "`{parameter}` must be one of {choices} (got {got})"
     """Given: parameter, choices, got."""
+    not_a_duration: str = "`{parameter}` must be a duration such as 10m or 2h30m (got {got})"
+    """Given: parameter, got."""
+    not_a_date: str = "`{parameter}` must be a date such as 2026-12-31 (got {got})"
+    """Given: parameter, got."""
+    out_of_range: str = "`{parameter}` must be between {low} and {high} (got {got})"
+    """Given: parameter, low, high, got."""
+    not_valid: str = "`{parameter}` {rule} (got {got})"
+    """A `Converter` cannot read it. Given: parameter, rule, got."""
     too_much: str = "I do not understand {got} at the end"
     """More words than the command takes. Given: got."""
     too_many_words: str = "A command can have {limit} words (got {count})"
@@ -37,6 +45,10 @@ class BotTexts:
     """The same. Given: nothing."""
     user: str = "@user"
     """The same. Given: nothing."""
+    duration: str = "duration"
+    """The same. Given: nothing."""
+    date: str = "date"
+    """The same. Given: nothing."""
     command_line: str = "{usage} — {about}"
     """A line of `help`. Given: usage, about."""
     no_commands: str = "There are no commands."
@@ -45,6 +57,25 @@ class BotTexts:
     """Given: got, prefix."""
     not_permitted: str = "You may not use {command}."
     """Given: command."""
+    cooldown: str = "{command} can be used again in {seconds} s."
+    """Given: command, seconds."""
+    answer_again: str = "{problem}. Please answer again, or write {cancel}."
+    """An answer to a question of a dialogue does not fit. Given: problem, cancel."""
+    step_failed: str = "That failed. You can answer again, or write {cancel}."
+    """Given: cancel."""
+    question_forgotten: str = "I do not know any more what I asked you. Please begin again."
+    """An answer to a question of a dialogue that this version of the bot does not have. Given:
+    nothing."""
+    cancelled: str = "Cancelled."
+    """Answers `cancel`. Given: nothing."""
+    nothing_to_cancel: str = "There is nothing to cancel."
+    """Given: nothing."""
+    cancel_about: str = "Ends what I asked you about."
+    """What `help` says of `cancel`. Given: nothing."""
+    language_chosen: str = "I will write to you in: {language}"
+    """Answers `language`, in the language that was chosen. Given: language."""
+    language_about: str = "Chooses the language that I write to you."
+    """What `help` says of `language`. Given: nothing."""
     failed: str = "{command} failed."
     """Given: command."""
     loop_stopped: str = (
@@ -70,12 +101,20 @@ GIVEN: Final[dict[str, tuple[str, ...]]] = {
     "not_yes_or_no": ("parameter", "got"),
     "not_a_user": ("parameter", "got"),
     "not_a_choice": ("parameter", "choices", "got"),
+    "not_a_duration": ("parameter", "got"),
+    "not_a_date": ("parameter", "got"),
+    "out_of_range": ("parameter", "low", "high", "got"),
+    "not_valid": ("parameter", "rule", "got"),
     "too_much": ("got",),
     "too_many_words": ("limit", "count"),
     "usage": ("problem", "usage"),
     "command_line": ("usage", "about"),
     "no_such_command": ("got", "prefix"),
     "not_permitted": ("command",),
+    "cooldown": ("command", "seconds"),
+    "language_chosen": ("language",),
+    "answer_again": ("problem", "cancel"),
+    "step_failed": ("cancel",),
     "failed": ("command",),
     "loop_stopped": ("user", "minutes", "rounds"),
 }

@@ -1,0 +1,123 @@
+"""Conversations of several steps with one user in one chat, which outlive a restart.
+
+A function returns a `Question` with the function that takes the answer (`@bot.step`). What is kept
+is the name of that function and the data, so nothing runs and nothing waits in between.
+"""
+
+import json
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+from reliable_channel.spi import Table
+
+from ..recent import Recent
+from .happenings import Message
+from .loops import Pair
+from .memory import BotMemory
+
+MAX_DIALOGUES: Final = 10_000
+"""Questions that wait for an answer; then the oldest goes."""
+MAX_DATA_BYTES: Final = 10_000
+"""Size of a dialogue's data, as JSON."""
+_DIALOGUES: Final = Table(
+    "bot_dialogues",
+    (("pair", "TEXT"), ("step", "TEXT"), ("data", "TEXT"), ("expires_ms", "INTEGER")),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """Return it to ask the author of a message something. The next thing that the author writes in
+    this chat, unless it calls a command, is the answer.
+
+    Raises:
+        ValueError: the data is more than 10,000 bytes of JSON, or there is no time to answer.
+        TypeError: JSON cannot hold the data.
+    """
+
+    text: str
+    then: Callable[..., Awaitable[Any]]
+    """The function that takes the answer; declared with `@bot.step`."""
+    data: Mapping[str, Any] = field(default_factory=dict)
+    """What that function needs to know, beside what the dialogue knows already."""
+    expires_s: float = 3600.0
+    """How long the answer may take."""
+
+    def __post_init__(self) -> None:
+        if not self.expires_s > 0:
+            raise ValueError(f"`expires_s` must be positive (got {self.expires_s})")
+        _json(self.data)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Talk(Message):
+    """An answer to a question."""
+
+    data: Mapping[str, Any]
+    """What the questions of this dialogue said is needed."""
+
+
+@dataclass(frozen=True, slots=True)
+class Dialogue:
+    """A question that waits for its answer."""
+
+    step: str
+    data: Mapping[str, Any]
+    expires_ms: int
+
+
+class Dialogues:
+    """The questions that wait, in memory and in the bot's state.
+
+    A change is written together with that the event was handled, so that a crash neither asks twice
+    nor takes one answer for two questions.
+    """
+
+    def __init__(self, memory: BotMemory) -> None:
+        self._memory = memory
+        rows = sorted(memory.rows(_DIALOGUES), key=lambda row: row[3])
+        self._open: Recent[str, Dialogue] = Recent(MAX_DIALOGUES + 1)
+        for pair, step, data, expires_ms in rows:
+            self._open[pair] = Dialogue(step, json.loads(data), expires_ms)
+
+    def of(self, pair: Pair, now_ms: int) -> Dialogue | None:
+        """The dialogue with a user in a chat, if one waits for an answer."""
+        found = self._open.get(_key(pair))
+        return found if found is not None and now_ms < found.expires_ms else None
+
+    def put(self, pair: Pair, dialogue: Dialogue | None) -> None:
+        """Have a dialogue wait, or end it; kept with the next `BotMemory.write`."""
+        key = _key(pair)
+        if dialogue is None:
+            if self._open.pop(key, None) is not None:
+                self._memory.erase(_DIALOGUES, key)
+            return
+        self._open.renew(key, dialogue)
+        self._memory.put(_DIALOGUES, key, dialogue.step, _json(dialogue.data), dialogue.expires_ms)
+        if len(self._open) > MAX_DIALOGUES:
+            oldest, _ = self._open.popitem(last=False)
+            self._memory.erase(_DIALOGUES, oldest)
+
+
+def after(question: Question, before: Mapping[str, Any], now_ms: int) -> Dialogue:
+    """The dialogue that a question goes on with.
+
+    Raises:
+        ValueError: its data has become too much.
+    """
+    data = {**before, **question.data}
+    _json(data)
+    return Dialogue(question.then.__qualname__, data, now_ms + round(question.expires_s * 1000))
+
+
+def _json(data: Mapping[str, Any]) -> str:
+    text = json.dumps(dict(data))
+    if len(text.encode()) > MAX_DATA_BYTES:
+        raise ValueError(f"a dialogue's data must be at most {MAX_DATA_BYTES:,} bytes of JSON")
+    return text
+
+
+def _key(pair: Pair) -> str:
+    chat_id, user = pair
+    return f"{chat_id} {user.hex}"

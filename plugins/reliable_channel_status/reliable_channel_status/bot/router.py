@@ -1,0 +1,251 @@
+"""`Router`: functions of a bot, declared in a separate module and included in a bot.
+
+router = Router(checks=[by_member])
+
+@router.command("ping")
+async def ping(message: Message) -> str:
+    return "pong"
+
+bot.include(router)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Iterable
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from reliable_channel import ReliableChannelError
+
+from .checks import Check
+from .dialogues import Talk
+from .failures import ErrorHandler
+from .handlers import Allow, Handlers, Kind
+from .limits import Cooldown
+
+if TYPE_CHECKING:
+    from .bot import StatusBot
+
+Function = TypeVar("Function", bound=Callable[..., Awaitable[Any]])
+OnError = TypeVar("OnError", bound=ErrorHandler)
+
+
+class NotRunning(ReliableChannelError, RuntimeError):
+    """The bot can speak only while it runs."""
+
+
+class Router:
+    """Functions for commands, events, answers and tasks.
+
+    Args:
+        checks: conditions for each of its commands, beside those of the command.
+    """
+
+    def __init__(self, *, checks: Iterable[Check] = ()) -> None:
+        self.handlers = Handlers()
+        """Its functions."""
+        self._checks = tuple(checks)
+        self._included_in: Router | None = None
+
+    @property
+    def bot(self) -> StatusBot:
+        """The bot that includes this router.
+
+        Raises:
+            NotRunning: none does.
+        """
+        if self._included_in is None:
+            raise NotRunning("no bot includes this router; call bot.include(router)")
+        return self._included_in.bot
+
+    def include(self, router: Router) -> None:
+        """Take over all functions of a router, which takes no further ones then. Its error handlers
+        are asked before these.
+
+        Raises:
+            ValueError: a name is taken, or it was included before.
+        """
+        self.handlers.include(router.handlers, router._checks)
+        router._included_in = self
+
+    # -- commands ---------------------------------------------------------------------------------
+
+    def command(
+        self,
+        name: str,
+        *,
+        allow: Allow = None,
+        checks: Iterable[Check] = (),
+        cooldown: Cooldown | None = None,
+    ) -> Callable[[Function], Function]:
+        """Call a function when a user writes `!name`; its return value is the answer.
+
+        The first parameter is annotated `ChatMessage` or `Message`. The others are read from the
+        text by their annotations: str, int, float, bool, timedelta, date, PublicKey, Enum, Literal,
+        any of them `| None` or `Annotated` with a `Between` or `Converter`; a parameter after `*`
+        takes the rest of the text.
+
+        Args:
+            name: one word.
+            allow: users that may call it: "moderators", public keys, or a function of a key.
+            checks: further conditions, see `checks.Check`.
+            cooldown: how often it can be used. A call that is not understood does not count.
+
+        Raises:
+            ValueError, TypeError: when the function is declared, if it cannot be called so.
+        """
+
+        def declare(function: Function) -> Function:
+            self.handlers.add_command(name, function, allow, checks, cooldown)
+            return function
+
+        return declare
+
+    def command_group(
+        self, name: str, about: str = "", *, checks: Iterable[Check] = ()
+    ) -> CommandGroup:
+        """Commands of two words, such as `!queue add`; `!queue` lists them.
+
+        Args:
+            name: the first word.
+            about: what they are for, in `!help`.
+            checks: conditions for each of them, beside those of the command.
+
+        Raises:
+            ValueError: the name is taken, or not one word.
+        """
+        return CommandGroup(self.handlers, self.handlers.add_group(name, about), tuple(checks))
+
+    def step(self, function: Function) -> Function:
+        """Call a function with a `Talk` and what it reads from an answer; see `Question`."""
+        self.handlers.add_step(function, Talk)
+        return function
+
+    # -- events -----------------------------------------------------------------------------------
+
+    def on_error(self, function: OnError) -> OnError:
+        """Call a function with a `Failure` when another raises. The text that it returns is the
+        answer to the user; error handlers are asked in order until one returns a text."""
+        self.handlers.error_handlers.append(function)
+        return function
+
+    def on_message(self, function: Function) -> Function:
+        """Call a function with each message of others: a `Message`, or a `ChatMessage`."""
+        return self._on("message", function)
+
+    def on_mention(self, function: Function) -> Function:
+        """Call a function with each message that mentions the bot and calls no command."""
+        return self._on("mention", function)
+
+    def on_edit(self, function: Function) -> Function:
+        """Call a function with each `Edit`."""
+        return self._on("edit", function)
+
+    def on_reaction(self, function: Function) -> Function:
+        """Call a function with each `ReactionChange`."""
+        return self._on("reaction", function)
+
+    def on_join_request(self, function: Function) -> Function:
+        """Call a function with each `JoinRequest`; needs `community_key_file`."""
+        return self._on("join_request", function)
+
+    def on_joined(self, function: Function) -> Function:
+        """Call a function with a `MembershipChange` when the bot has become a member."""
+        return self._on("joined", function)
+
+    def on_rejected(self, function: Function) -> Function:
+        """Call a function with a `MembershipChange` when the owner does not let the bot in."""
+        return self._on("rejected", function)
+
+    def on_kicked(self, function: Function) -> Function:
+        """Call a function with a `MembershipChange` when the bot is no longer a member."""
+        return self._on("kicked", function)
+
+    def on_not_a_member(self, function: Function) -> Function:
+        """Call a function with a `MembershipChange` when a community is found not to list the bot:
+        its clients drop what the bot says."""
+        return self._on("not_a_member", function)
+
+    def on_direct_message(self, function: Function) -> Function:
+        """Call a function with each message that a user writes to the bot alone, and that calls
+        no command: a `Message`, or a `ChatMessage`. Anybody may write."""
+        return self._on("direct_message", function)
+
+    def on_contact_request(self, function: Function) -> Function:
+        """Call a function with each `ContactRequest`."""
+        return self._on("contact_request", function)
+
+    def on_contact_change(self, function: Function) -> Function:
+        """Call a function with a `ContactChange` when a user accepts the bot's contact request,
+        or ends the contact."""
+        return self._on("contact_change", function)
+
+    def on_group_message(self, function: Function) -> Function:
+        """Call a function with each message of others in a private group: a `Message`, or a
+        `ChatMessage`."""
+        return self._on("group_message", function)
+
+    def on_group_change(self, function: Function) -> Function:
+        """Call a function with a `GroupChange` when a member publishes what changed in a private
+        group, such as that the bot was added or removed."""
+        return self._on("group_change", function)
+
+    def on_payload(self, function: Function) -> Function:
+        """Call a function with each `Received` of any type, the bot's own too, such as an
+        archiver needs them."""
+        return self._on("payload", function)
+
+    # -- tasks ------------------------------------------------------------------------------------
+
+    def task(self, function: Function) -> Function:
+        """Run a function once, from when the bot has read the history until it ends."""
+        self.handlers.add_job(function, None)
+        return function
+
+    def every(self, *, seconds: float) -> Callable[[Function], Function]:
+        """Run a function at the start and then always so long after it ended.
+
+        Raises:
+            ValueError: not a positive time.
+        """
+        if seconds <= 0:
+            raise ValueError(f"{seconds} seconds are no interval")
+
+        def declare(function: Function) -> Function:
+            self.handlers.add_job(function, seconds)
+            return function
+
+        return declare
+
+    def _on(self, kind: Kind, function: Function) -> Function:
+        self.handlers.add_event(kind, function)
+        return function
+
+
+class CommandGroup:
+    """Commands that begin with the same word: `Router.command_group`."""
+
+    def __init__(self, handlers: Handlers, name: str, checks: tuple[Check, ...]) -> None:
+        self._handlers = handlers
+        self._name = name
+        self._checks = checks
+
+    def command(
+        self,
+        name: str,
+        *,
+        allow: Allow = None,
+        checks: Iterable[Check] = (),
+        cooldown: Cooldown | None = None,
+    ) -> Callable[[Function], Function]:
+        """Call a function when a user writes the group's word and this one, as `Router.command`.
+
+        Raises:
+            ValueError, TypeError: as `Router.command`.
+        """
+
+        def declare(function: Function) -> Function:
+            every = (*self._checks, *checks)
+            self._handlers.add_command(name, function, allow, every, cooldown, group=self._name)
+            return function
+
+        return declare
