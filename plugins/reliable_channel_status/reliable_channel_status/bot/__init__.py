@@ -1,5 +1,6 @@
 """Bots in Status communities and public chats: `StatusBot`, and what its functions are given."""
 
+from .actions import BotActions, NotRunning
 from .bot import StatusBot
 from .checks import (
     Check,
@@ -35,7 +36,7 @@ from .memory import BotMemory, OutboxFull
 from .metrics import MetricsUnavailable
 from .options import BotOptions, Reliability
 from .owned import OwnedCommunity
-from .router import CommandGroup, NotRunning, Router
+from .router import CommandGroup, Router
 from .session import Surroundings
 from .settings import read_settings
 from .testkit import KitUser, StatusTestKit
@@ -44,6 +45,7 @@ from .watching import JsonLines
 
 __all__ = [
     "Between",
+    "BotActions",
     "BotMemory",
     "BotOptions",
     "BotTexts",

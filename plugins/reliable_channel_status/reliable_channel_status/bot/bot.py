@@ -19,26 +19,20 @@ from collections.abc import AsyncIterator, Iterable, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final
-from uuid import uuid4
 
 import anyio
 
 from reliable_channel.spi import MemoryStateStore, SqliteStateStore, StateError, StateStore
 
 from ..chats import Community
-from ..direct.groups import Group, MembershipEventType
 from ..key_file import PASSPHRASE_VARIABLE, read_key
 from ..keys import PublicKey
-from ..outcomes import MessageId
+from .actions import BotActions
 from .handlers import DIRECT, Kind
-from .happenings import CURRENT_TURN, Channel, Turn
-from .membership import Standing
 from .memory import BotMemory
 from .metrics import served
 from .options import BotOptions
-from .owned import OwnedCommunity
-from .rooms import Rooms
-from .router import Function, NotRunning, Router
+from .router import Function, Router
 from .running import Running
 from .session import Session, Surroundings
 from .settings import bot_settings
@@ -48,7 +42,7 @@ from .way import Way
 BESIDE_THE_KEY: Final = "beside the key"
 
 
-class StatusBot(Router):
+class StatusBot(Router, BotActions):
     """A bot in Status communities and public chats.
 
     Args:
@@ -88,7 +82,8 @@ class StatusBot(Router):
         network: str | None = None,
         ssl_context: ssl.SSLContext | None = None,
     ) -> None:
-        super().__init__()
+        Router.__init__(self)
+        BotActions.__init__(self)
         self.options = options or BotOptions()
         self.watch = Watch()
         """Counts, and what is logged."""
@@ -100,9 +95,6 @@ class StatusBot(Router):
         self._moderators = tuple(
             key if isinstance(key, PublicKey) else PublicKey.parse(key) for key in moderators
         )
-        self.rooms = Rooms()
-        """Where the bot is."""
-        self._session: Session | None = None
         self._running: Running | None = None
         if community is not None:
             self.join(community, channels)
@@ -170,223 +162,10 @@ class StatusBot(Router):
         self.rooms.has_direct |= kind in DIRECT
         return super()._on(kind, function)
 
-    # -- while it runs ----------------------------------------------------------------------------
-
-    @property
-    def public_key(self) -> PublicKey:
-        """The bot's public key.
-
-        Raises:
-            NotRunning: before `run`.
-        """
-        return self._now().public_key
-
-    def channel(self, name: str) -> Channel:
-        """A chat to write in: by id, a channel's uuid, or a public chat's name.
-
-        Raises:
-            NotRunning: before `run`.
-            ValueError: the bot is not there, or several communities have such a channel.
-        """
-        session = self._now()
-        turn = CURRENT_TURN.get(None)
-        if turn is None or turn.session is not session:  # in a program with tasks of its own
-            turn = Turn(session, f"elsewhere {uuid4()}")
-        return Channel(session.rooms.named(name), turn)
-
-    def direct(self, user: str | PublicKey) -> Channel:
-        """The one-to-one chat with a user. There is no forward secrecy: a private key that
-        leaks, however late, opens all that its owner was sent.
-
-        Raises:
-            NotRunning: before `run`.
-            ValueError: no public key, or the bot has no function for direct messages.
-        """
-        return self.channel(_key(user).hex)
-
-    @property
-    def contacts(self) -> tuple[PublicKey, ...]:
-        """The users that are contacts of the bot.
-
-        Raises:
-            NotRunning: before `run`.
-            ValueError: the bot has no function for direct messages.
-        """
-        return self._now().contacts()
-
-    async def request_contact(self, user: str | PublicKey, text: str) -> MessageId:
-        """Ask a user to be a contact; clients show the text with the request.
-
-        Raises:
-            NotRunning: before `run`.
-            ValueError: no public key, no text, or the bot has no function for direct messages.
-            OutboxFull: the node has been away for too long.
-        """
-        return self._now().request_contact(_key(user), text)
-
-    async def remove_contact(self, user: str | PublicKey) -> None:
-        """End a contact, or take a request back.
-
-        Raises:
-            NotRunning: before `run`.
-            ValueError: no public key, or the bot has no function for direct messages.
-            OutboxFull: the node has been away for too long.
-        """
-        self._now().remove_contact(_key(user))
-
-    @property
-    def groups(self) -> tuple[Group, ...]:
-        """The private groups that the bot is in; `channel(group.chat_id)` writes in one.
-
-        Raises:
-            NotRunning: before `run`.
-            ValueError: the bot has no function for direct messages or groups.
-        """
-        return self._now().private_groups.current
-
-    async def create_group(self, name: str, members: Iterable[str | PublicKey]) -> Group:
-        """Create a private group and add users.
-
-        Raises:
-            NotRunning: before `run`.
-            ValueError: no name, no public key, too many members, or the bot has no function for
-                direct messages or groups.
-            OutboxFull: the node has been away for too long.
-        """
-        return self._now().private_groups.create(name, [_key(one) for one in members])
-
-    async def change_group(
-        self,
-        chat_id: str,
-        *,
-        add: Iterable[str | PublicKey] = (),
-        remove: str | PublicKey | None = None,
-        name: str | None = None,
-    ) -> Group:
-        """Add users to a private group, remove one, or give it another name; for admins.
-
-        Raises:
-            NotRunning: before `run`.
-            ValueError: the bot is not in the group or not an admin, or no public key.
-            OutboxFull: the node has been away for too long.
-        """
-        groups, added = self._now().private_groups, [_key(one) for one in add]
-        if added:
-            groups.change(chat_id, MembershipEventType.MEMBERS_ADDED, members=added)
-        if remove is not None:
-            removed = MembershipEventType.MEMBER_REMOVED
-            groups.change(chat_id, removed, members=[_key(remove)])
-        if name is not None:
-            groups.change(chat_id, MembershipEventType.NAME_CHANGED, name=name)
-        return groups.of(chat_id)
-
-    async def leave_group(self, chat_id: str) -> None:
-        """Be in a private group no more.
-
-        Raises:
-            NotRunning: before `run`.
-            ValueError: the bot is not in the group.
-            OutboxFull: the node has been away for too long.
-        """
-        session = self._now()
-        removed = MembershipEventType.MEMBER_REMOVED
-        session.private_groups.change(chat_id, removed, members=[session.public_key])
-
-    def standing(self, community: str | Community) -> Standing:
-        """Where the bot stands in a community, such as `member` or `requested`.
-
-        Raises:
-            NotRunning: before `run`.
-            ValueError: it is not a community of the bot's.
-        """
-        return self._now().memberships.standing(self._own(community))
-
-    async def request_to_join(self, community: str | Community) -> None:
-        """Ask again to be let in, such as after being rejected or having left.
-
-        Raises:
-            NotRunning: before `run`.
-            ValueError: it is not a community of the bot's.
-            OutboxFull: the node has been away for too long.
-            CannotJoin: no request would help; the text names what the bot lacks, such as tokens.
-        """
-        session, own = self._now(), self._own(community)
-        session.memberships.check_open(own)
-        session.request_to_join(own)
-
-    async def leave(self, community: str | Community) -> None:
-        """Leave a community. The bot does not ask to join again, not even after a restart, until
-        `request_to_join`.
-
-        Raises:
-            NotRunning: before `run`.
-            ValueError: it is not a community of the bot's.
-            OutboxFull: the node has been away for too long.
-        """
-        self._now().leave(self._own(community))
-
-    def _own(self, community: str | Community) -> Community:
-        if isinstance(community, str):
-            community = Community.parse(community)
-        if community not in self.rooms.communities:
-            raise ValueError(f"the bot is not in {community}; call join() before it runs")
-        return community
-
-    @property
-    def owned(self) -> OwnedCommunity:
-        """The community that the bot runs: that of `community_key_file`.
-
-        Raises:
-            NotRunning: before `run`.
-            ValueError: the bot has no community's key.
-        """
-        if (owned := self._now().owned) is None:
-            raise ValueError("the bot has no community's key; give community_key_file=")
-        return owned
-
-    def name_of(self, user: PublicKey) -> str:
-        """The latest name of a user; else the start of the key.
-
-        Raises:
-            NotRunning: before `run`.
-        """
-        return self._now().name_of(user)
-
-    def is_acknowledged(self, message_id: MessageId) -> bool:
-        """Whether another user is known to have a message of the bot's from this run: one to one,
-        and in communities with `BotOptions(reliability="sds")`. Plain chat has no acknowledgements.
-
-        Raises:
-            NotRunning: before `run`.
-        """
-        return self._now().is_acknowledged(message_id)
-
-    def note(self, name: str) -> Any:
-        """What `keep` keeps under a name, or None.
-
-        Raises:
-            NotRunning: before `run`.
-        """
-        return self._now().memory.note(name)
-
-    def keep(self, name: str, value: Any) -> None:
-        """Keep anything that JSON can hold over a restart; None deletes it.
-
-        Raises:
-            NotRunning: before `run`.
-            TypeError: JSON cannot hold it.
-        """
-        self._now().memory.keep(name, value)
-
     @property
     def is_busy(self) -> bool:
         """Whether the bot runs and one of its functions has not ended yet."""
         return self._running is not None and self._running.is_busy
-
-    def _now(self) -> Session:
-        if self._session is None:
-            raise NotRunning("the bot is not running; do this in a handler, a task or a schedule")
-        return self._session
 
     # -- running ----------------------------------------------------------------------------------
 
@@ -496,7 +275,3 @@ def _first_state_error(group: ExceptionGroup) -> StateError | None:
 
 def _now_ms() -> int:
     return time.time_ns() // 1_000_000
-
-
-def _key(user: str | PublicKey) -> PublicKey:
-    return user if isinstance(user, PublicKey) else PublicKey.parse(user)

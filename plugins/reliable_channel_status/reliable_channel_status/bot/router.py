@@ -12,25 +12,17 @@ bot.include(router)
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Iterable
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, TypeVar
 
-from reliable_channel import ReliableChannelError
-
+from .actions import BotActions, NotRunning
 from .checks import Check
 from .dialogues import Talk
 from .failures import ErrorHandler
 from .handlers import Allow, Handlers, Kind
 from .limits import Cooldown
 
-if TYPE_CHECKING:
-    from .bot import StatusBot
-
 Function = TypeVar("Function", bound=Callable[..., Awaitable[Any]])
 OnError = TypeVar("OnError", bound=ErrorHandler)
-
-
-class NotRunning(ReliableChannelError, RuntimeError):
-    """The bot can speak only while it runs."""
 
 
 class Router:
@@ -44,18 +36,18 @@ class Router:
         self.handlers = Handlers()
         """Its functions."""
         self._checks = tuple(checks)
-        self._included_in: Router | None = None
+        self._bot: Callable[[], BotActions] | None = None
 
     @property
-    def bot(self) -> StatusBot:
+    def bot(self) -> BotActions:
         """The bot that includes this router.
 
         Raises:
             NotRunning: none does.
         """
-        if self._included_in is None:
+        if self._bot is None:
             raise NotRunning("no bot includes this router; call bot.include(router)")
-        return self._included_in.bot
+        return self._bot()
 
     def include(self, router: Router) -> None:
         """Take over all functions of a router, which takes no further ones then. Its error handlers
@@ -65,7 +57,7 @@ class Router:
             ValueError: a name is taken, or it was included before.
         """
         self.handlers.include(router.handlers, router._checks)
-        router._included_in = self
+        router._bot = lambda: self.bot
 
     # -- commands ---------------------------------------------------------------------------------
 

@@ -1,0 +1,253 @@
+"""What a bot can do while it runs: write, keep notes, meet contacts, change groups, join and leave."""
+
+from collections.abc import Iterable
+from typing import Any
+from uuid import uuid4
+
+from reliable_channel import ReliableChannelError
+
+from ..chats import Community
+from ..direct.groups import Group, MembershipEventType
+from ..keys import PublicKey
+from ..outcomes import MessageId
+from .happenings import CURRENT_TURN, Channel, Turn
+from .membership import Standing
+from .owned import OwnedCommunity
+from .rooms import Rooms
+from .session import Session
+
+
+class NotRunning(ReliableChannelError, RuntimeError):
+    """The bot can speak only while it runs."""
+
+
+class BotActions:
+    """A bot, as its functions use it."""
+
+    def __init__(self) -> None:
+        self.rooms = Rooms()
+        """Where the bot is."""
+        self._session: Session | None = None
+
+    def now_ms(self) -> int:
+        """The time by the bot's clock, in milliseconds since 1970; virtual in `StatusTestKit`.
+
+        Raises:
+            NotRunning: before `run`.
+        """
+        return self._now().now_ms()
+
+    @property
+    def public_key(self) -> PublicKey:
+        """The bot's public key.
+
+        Raises:
+            NotRunning: before `run`.
+        """
+        return self._now().public_key
+
+    def channel(self, name: str) -> Channel:
+        """A chat to write in: by id, a channel's uuid, or a public chat's name.
+
+        Raises:
+            NotRunning: before `run`.
+            ValueError: the bot is not there, or several communities have such a channel.
+        """
+        session = self._now()
+        turn = CURRENT_TURN.get(None)
+        if turn is None or turn.session is not session:  # in a program with tasks of its own
+            turn = Turn(session, f"elsewhere {uuid4()}")
+        return Channel(session.rooms.named(name), turn)
+
+    def direct(self, user: str | PublicKey) -> Channel:
+        """The one-to-one chat with a user. There is no forward secrecy: a private key that
+        leaks, however late, opens all that its owner was sent.
+
+        Raises:
+            NotRunning: before `run`.
+            ValueError: no public key, or the bot has no function for direct messages.
+        """
+        return self.channel(_key(user).hex)
+
+    @property
+    def contacts(self) -> tuple[PublicKey, ...]:
+        """The users that are contacts of the bot.
+
+        Raises:
+            NotRunning: before `run`.
+            ValueError: the bot has no function for direct messages.
+        """
+        return self._now().contacts()
+
+    async def request_contact(self, user: str | PublicKey, text: str) -> MessageId:
+        """Ask a user to be a contact; clients show the text with the request.
+
+        Raises:
+            NotRunning: before `run`.
+            ValueError: no public key, no text, or the bot has no function for direct messages.
+            OutboxFull: the node has been away for too long.
+        """
+        return self._now().request_contact(_key(user), text)
+
+    async def remove_contact(self, user: str | PublicKey) -> None:
+        """End a contact, or take a request back.
+
+        Raises:
+            NotRunning: before `run`.
+            ValueError: no public key, or the bot has no function for direct messages.
+            OutboxFull: the node has been away for too long.
+        """
+        self._now().remove_contact(_key(user))
+
+    @property
+    def groups(self) -> tuple[Group, ...]:
+        """The private groups that the bot is in; `channel(group.chat_id)` writes in one.
+
+        Raises:
+            NotRunning: before `run`.
+            ValueError: the bot has no function for direct messages or groups.
+        """
+        return self._now().private_groups.current
+
+    async def create_group(self, name: str, members: Iterable[str | PublicKey]) -> Group:
+        """Create a private group and add users.
+
+        Raises:
+            NotRunning: before `run`.
+            ValueError: no name, no public key, too many members, or the bot has no function for
+                direct messages or groups.
+            OutboxFull: the node has been away for too long.
+        """
+        return self._now().private_groups.create(name, [_key(one) for one in members])
+
+    async def change_group(
+        self,
+        chat_id: str,
+        *,
+        add: Iterable[str | PublicKey] = (),
+        remove: str | PublicKey | None = None,
+        name: str | None = None,
+    ) -> Group:
+        """Add users to a private group, remove one, or give it another name; for admins.
+
+        Raises:
+            NotRunning: before `run`.
+            ValueError: the bot is not in the group or not an admin, or no public key.
+            OutboxFull: the node has been away for too long.
+        """
+        groups, added = self._now().private_groups, [_key(one) for one in add]
+        if added:
+            groups.change(chat_id, MembershipEventType.MEMBERS_ADDED, members=added)
+        if remove is not None:
+            removed = MembershipEventType.MEMBER_REMOVED
+            groups.change(chat_id, removed, members=[_key(remove)])
+        if name is not None:
+            groups.change(chat_id, MembershipEventType.NAME_CHANGED, name=name)
+        return groups.of(chat_id)
+
+    async def leave_group(self, chat_id: str) -> None:
+        """Be in a private group no more.
+
+        Raises:
+            NotRunning: before `run`.
+            ValueError: the bot is not in the group.
+            OutboxFull: the node has been away for too long.
+        """
+        session = self._now()
+        removed = MembershipEventType.MEMBER_REMOVED
+        session.private_groups.change(chat_id, removed, members=[session.public_key])
+
+    def standing(self, community: str | Community) -> Standing:
+        """Where the bot stands in a community, such as `member` or `requested`.
+
+        Raises:
+            NotRunning: before `run`.
+            ValueError: it is not a community of the bot's.
+        """
+        return self._now().memberships.standing(self._own(community))
+
+    async def request_to_join(self, community: str | Community) -> None:
+        """Ask again to be let in, such as after being rejected or having left.
+
+        Raises:
+            NotRunning: before `run`.
+            ValueError: it is not a community of the bot's.
+            OutboxFull: the node has been away for too long.
+            CannotJoin: no request would help; the text names what the bot lacks, such as tokens.
+        """
+        session, own = self._now(), self._own(community)
+        session.memberships.check_open(own)
+        session.request_to_join(own)
+
+    async def leave(self, community: str | Community) -> None:
+        """Leave a community. The bot does not ask to join again, not even after a restart, until
+        `request_to_join`.
+
+        Raises:
+            NotRunning: before `run`.
+            ValueError: it is not a community of the bot's.
+            OutboxFull: the node has been away for too long.
+        """
+        self._now().leave(self._own(community))
+
+    def _own(self, community: str | Community) -> Community:
+        if isinstance(community, str):
+            community = Community.parse(community)
+        if community not in self.rooms.communities:
+            raise ValueError(f"the bot is not in {community}; call join() before it runs")
+        return community
+
+    @property
+    def owned(self) -> OwnedCommunity:
+        """The community that the bot runs: that of `community_key_file`.
+
+        Raises:
+            NotRunning: before `run`.
+            ValueError: the bot has no community's key.
+        """
+        if (owned := self._now().owned) is None:
+            raise ValueError("the bot has no community's key; give community_key_file=")
+        return owned
+
+    def name_of(self, user: PublicKey) -> str:
+        """The latest name of a user; else the start of the key.
+
+        Raises:
+            NotRunning: before `run`.
+        """
+        return self._now().name_of(user)
+
+    def is_acknowledged(self, message_id: MessageId) -> bool:
+        """Whether another user is known to have a message of the bot's from this run: one to one,
+        and in communities with `BotOptions(reliability="sds")`. Plain chat has no acknowledgements.
+
+        Raises:
+            NotRunning: before `run`.
+        """
+        return self._now().is_acknowledged(message_id)
+
+    def note(self, name: str) -> Any:
+        """What `keep` keeps under a name, or None.
+
+        Raises:
+            NotRunning: before `run`.
+        """
+        return self._now().memory.note(name)
+
+    def keep(self, name: str, value: Any) -> None:
+        """Keep anything that JSON can hold over a restart; None deletes it.
+
+        Raises:
+            NotRunning: before `run`.
+            TypeError: JSON cannot hold it.
+        """
+        self._now().memory.keep(name, value)
+
+    def _now(self) -> Session:
+        if self._session is None:
+            raise NotRunning("the bot is not running; do this in a handler, a task or a schedule")
+        return self._session
+
+
+def _key(user: str | PublicKey) -> PublicKey:
+    return user if isinstance(user, PublicKey) else PublicKey.parse(user)
