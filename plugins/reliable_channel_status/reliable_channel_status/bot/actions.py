@@ -1,4 +1,4 @@
-"""What a bot can do while it runs: write, keep notes, meet contacts, change groups, join and leave."""
+"""What a bot can do while it runs: write, keep notes, contacts and groups, join and leave."""
 
 from collections.abc import Iterable
 from typing import Any
