@@ -39,6 +39,7 @@ FOLDERS = (
     "plugins/reliable_channel_encryption/reliable_channel_encryption",
     "plugins/reliable_channel_lab",
     "plugins/reliable_channel_metrics",
+    "plugins/reliable_channel_moderation/reliable_channel_moderation",
     "plugins/reliable_channel_mvds/reliable_channel_mvds",
     "plugins/reliable_channel_signing/reliable_channel_signing",
     "plugins/reliable_channel_status/reliable_channel_status",

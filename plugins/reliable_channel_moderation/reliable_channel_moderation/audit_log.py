@@ -1,0 +1,138 @@
+"""The audit log: a line of JSON for each action, each with the hash of the line before.
+
+A line that is changed, removed or put in between breaks the chain; a line that a crash cut off is
+dropped when the file is opened. The file is renamed when it is full, and the chain goes on.
+"""
+
+import json
+import os
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass
+from hashlib import sha256
+from pathlib import Path
+from typing import Any, Final
+
+MAX_FILE_BYTES: Final = 10_000_000
+"""A file is renamed to `NAME.1` then, which replaces an older one."""
+MAX_TEXT: Final = 500
+START: Final = "0" * 64
+_FIELDS: Final = ("at_ms", "case", "action", "by", "user", "why", "before")
+
+
+class LogBroken(ValueError):
+    """A line of the log does not follow the one before."""
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """One action."""
+
+    at_ms: int
+    case: int
+    """0 where there is none."""
+    action: str
+    by: str
+    """The public key of the moderator, or `bot`."""
+    user: str
+    why: str
+    before: str
+    """SHA-256 of the line before, in hexadecimal digits."""
+
+
+class AuditLog:
+    """A log that this process writes.
+
+    Raises:
+        LogBroken: the last line is none of a log.
+        OSError: it cannot be written.
+    """
+
+    def __init__(self, file: Path, *, max_bytes: int = MAX_FILE_BYTES) -> None:
+        self._file = file
+        self._max_bytes = max_bytes
+        _cut_off(file)
+        lines = _lines(file)
+        if not lines and (rotated := _rotated(file)).exists():
+            lines = _lines(rotated)
+        self._hash = START
+        self._last: tuple[int, str, str] | None = None
+        for line in lines[-1:]:
+            entry = _entry(line, 0)
+            self._hash, self._last = _digest(line), (entry.case, entry.action, entry.by)
+
+    def add(
+        self, at_ms: int, action: str, *, case: int = 0, by: str = "bot", user: str = "", why: str
+    ) -> None:
+        """Write an action; it is on disk when this returns. An action of a case that is the last
+        line already, as after a crash, is not written again.
+
+        Raises:
+            OSError: it cannot be written.
+        """
+        if case and self._last == (case, action, by):
+            return
+        entry = Entry(at_ms, case, action, by, user, why[:MAX_TEXT], self._hash)
+        line = json.dumps(asdict(entry), separators=(",", ":")).encode()
+        is_new = not self._file.exists()
+        with self._file.open("ab") as file:
+            if is_new:
+                os.fchmod(file.fileno(), 0o600)
+            file.write(line + b"\n")
+            file.flush()
+            os.fsync(file.fileno())
+            is_full = file.tell() >= self._max_bytes
+        if is_full:
+            self._file.replace(_rotated(self._file))
+        self._hash, self._last = _digest(line), (case, action, by)
+
+    def last(self, count: int) -> list[Entry]:
+        """The last actions, the latest last."""
+        return [_entry(line, 0) for line in _lines(self._file)[-count:]]
+
+
+def read_log(file: Path, *, is_first: bool = True) -> Iterator[Entry]:
+    """The actions of a log, each checked with the one before.
+
+    Args:
+        file: of the log.
+        is_first: whether its first line must be the first of all; not so after a rename.
+
+    Raises:
+        LogBroken: a line was changed, removed or put in between.
+        OSError: it cannot be read.
+    """
+    before = START if is_first else None
+    for number, line in enumerate(_lines(file), 1):
+        entry = _entry(line, number)
+        if before is not None and entry.before != before:
+            raise LogBroken(f"{file}, line {number}: it does not follow the line before")
+        yield entry
+        before = _digest(line)
+
+
+def _entry(line: bytes, number: int) -> Entry:
+    try:
+        found: dict[str, Any] = json.loads(line)
+        return Entry(**{name: found[name] for name in _FIELDS})
+    except (ValueError, KeyError, TypeError) as error:
+        raise LogBroken(f"line {number}: it is not an action of a log: {error}") from error
+
+
+def _digest(line: bytes) -> str:
+    return sha256(line).hexdigest()
+
+
+def _lines(file: Path) -> list[bytes]:
+    return file.read_bytes().splitlines() if file.exists() else []
+
+
+def _rotated(file: Path) -> Path:
+    return file.with_name(f"{file.name}.1")
+
+
+def _cut_off(file: Path) -> None:
+    """Remove a last line without its end."""
+    if not file.exists() or not (data := file.read_bytes()) or data.endswith(b"\n"):
+        return
+    with file.open("r+b") as opened:
+        opened.truncate(data.rfind(b"\n") + 1)

@@ -1,0 +1,40 @@
+"""The command `reliable-channel moderation-log`."""
+
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from .audit_log import LogBroken, read_log
+
+
+def register(app: typer.Typer) -> None:
+    """Add the command."""
+    app.command("moderation-log")(moderation_log)
+
+
+def moderation_log(
+    file: Annotated[Path, typer.Argument(help="the log, such as moderation.jsonl")],
+    renamed: Annotated[
+        bool, typer.Option("--renamed", help="an earlier file was renamed: other lines came before")
+    ] = False,
+) -> None:
+    """Check an audit log of the moderation of a Status bot, and print its actions.
+
+    The exit status is 1 if a line was changed, removed or put in between. Lines removed at the end
+    show by the number of the last case alone.
+    """
+    try:
+        for entry in read_log(file, is_first=not renamed):
+            time = datetime.fromtimestamp(entry.at_ms / 1000, UTC).isoformat(timespec="seconds")
+            case = f" case {entry.case}" if entry.case else ""
+            typer.echo(
+                f"{time} {entry.action}{case} {entry.user[:12]} by {entry.by[:12]} {entry.why!r}"
+            )
+    except LogBroken as error:
+        typer.echo(f"error: {error}", err=True)
+        raise typer.Exit(1) from None
+    except OSError as error:
+        typer.echo(f"error: {error}", err=True)
+        raise typer.Exit(2) from None

@@ -1,0 +1,18 @@
+"""What reliable-channel finds through the entry point `moderation`: a command for the audit log."""
+
+from typing import TYPE_CHECKING, Final
+
+from reliable_channel.spi import hookimpl
+
+if TYPE_CHECKING:
+    import typer
+
+SUMMARY: Final = "Check an audit log of the moderation of a Status bot, and print its actions."
+
+
+@hookimpl
+def register_commands(app: "typer.Typer") -> None:
+    """Add `reliable-channel moderation-log`."""
+    from reliable_channel.spi import lazy_command
+
+    lazy_command(app, "moderation-log", f"{__package__}.commands", SUMMARY)

@@ -1,0 +1,161 @@
+"""Cases and the standing of users, in the bot's state: they outlive a restart.
+
+The last 10,000 cases are kept, and of users those that one of them is about.
+"""
+
+from collections.abc import Callable
+from dataclasses import asdict, dataclass, replace
+from typing import Any, Final, Protocol
+
+from .policy import Policy
+
+MAX_CASES: Final = 10_000
+MAX_MUTED: Final = 1_000
+"""Users that are muted at a time; then the first that was muted is not any more."""
+MAX_TEXT: Final = 500
+_PREFIX: Final = "moderation"
+
+
+class Notes(Protocol):
+    """A bot's notes: `BotActions`."""
+
+    def note(self, name: str) -> Any:
+        """What is kept under a name, or None."""
+
+    def keep(self, name: str, value: Any) -> None:
+        """Keep something; None deletes it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Case:
+    """A message that broke a rule, or what a moderator did."""
+
+    number: int
+    at_ms: int
+    user: str
+    """Public key."""
+    message_id: str
+    chat: str
+    rule: str
+    why: str
+    points: int
+    action: str
+    """`report`, `delete`, `mute`, `kick` or `ban`."""
+    state: str = "open"
+    """`open`, `appealed`, `upheld` or `pardoned`."""
+    appeal: str = ""
+    """What the user wrote."""
+
+
+class Record:
+    """The cases of one bot.
+
+    Args:
+        notes: the bot.
+        policy: when which consequence follows.
+    """
+
+    def __init__(self, notes: Callable[[], Notes], policy: Policy) -> None:
+        self._notes = notes
+        self._policy = policy
+
+    def case(self, number: int) -> Case | None:
+        """A case by its number, if it is kept."""
+        found = self._note(f"case {number}")
+        return None if found is None else Case(**found)
+
+    def about(self, message_id: str) -> Case | None:
+        """The case of a message, if there is one."""
+        number = self._note(f"message {message_id}")
+        return None if number is None else self.case(number)
+
+    @property
+    def last(self) -> int:
+        """The number of the last case."""
+        return int(self._note("last") or 0)
+
+    def open(
+        self,
+        *,
+        at_ms: int,
+        user: str,
+        message_id: str,
+        chat: str,
+        rule: str,
+        why: str,
+        points: int,
+        is_reported: bool,
+    ) -> Case:
+        """A new case, and with it the consequence of the user's points."""
+        number, standing = self.last + 1, self._standing(user)
+        is_old = at_ms - standing.get("at_ms", 0) > self._policy.forget_s * 1000
+        sum_points = points + (0 if is_old else standing.get("points", 0))
+        action = "report" if is_reported else self._action(sum_points)
+        case = Case(number, at_ms, user, message_id, chat, rule, why[:MAX_TEXT], points, action)
+        self._keep(f"user {user}", {"points": sum_points, "at_ms": at_ms, "case": number})
+        self._keep(f"case {number}", asdict(case))
+        if message_id:
+            self._keep(f"message {message_id}", number)
+        self._keep("last", number)
+        self._forget(number - MAX_CASES)
+        return case
+
+    def appeal(self, case: Case, text: str) -> Case:
+        """The case, with what the user has to say."""
+        return self._change(replace(case, state="appealed", appeal=text[:MAX_TEXT]))
+
+    def decide(self, case: Case, *, is_pardoned: bool) -> Case:
+        """The case, decided; a pardon takes its points away."""
+        if is_pardoned and case.state != "pardoned":
+            standing = self._standing(case.user)
+            points = max(0, standing.get("points", 0) - case.points)
+            self._keep(f"user {case.user}", {**standing, "points": points})
+        return self._change(replace(case, state="pardoned" if is_pardoned else "upheld"))
+
+    def points(self, user: str) -> int:
+        """The points of a user."""
+        return int(self._standing(user).get("points", 0))
+
+    # -- muted ------------------------------------------------------------------------------------
+
+    def mute(self, user: str, until_ms: int) -> None:
+        """Mute a user until a time; 0 ends it."""
+        muted = {key: at for key, at in self.muted.items() if key != user}
+        if until_ms:
+            muted[user] = until_ms
+        self._keep("muted", dict(list(muted.items())[-MAX_MUTED:]))
+
+    @property
+    def muted(self) -> dict[str, int]:
+        """The users that are muted, and until when."""
+        return self._note("muted") or {}
+
+    # -- inside -----------------------------------------------------------------------------------
+
+    def _action(self, points: int) -> str:
+        policy = self._policy
+        steps = ((policy.ban_at, "ban"), (policy.kick_at, "kick"), (policy.mute_at, "mute"))
+        return next((action for at, action in steps if points >= at), "delete")
+
+    def _change(self, case: Case) -> Case:
+        self._keep(f"case {case.number}", asdict(case))
+        return case
+
+    def _forget(self, number: int) -> None:
+        case = self.case(number)
+        if case is None:
+            return
+        if case.message_id:
+            self._keep(f"message {case.message_id}", None)
+        if self._standing(case.user).get("case") == number:
+            self._keep(f"user {case.user}", None)
+        self._keep(f"case {number}", None)
+
+    def _standing(self, user: str) -> dict[str, int]:
+        return self._note(f"user {user}") or {}
+
+    def _note(self, name: str) -> Any:
+        return self._notes().note(f"{_PREFIX} {name}")
+
+    def _keep(self, name: str, value: Any) -> None:
+        self._notes().keep(f"{_PREFIX} {name}", value)
