@@ -18,6 +18,7 @@ BOTS = ROOT / "docs" / "status-bots.md"
 COMMUNITIES = ROOT / "docs" / "status-communities.md"
 DIRECT = ROOT / "docs" / "status-direct.md"
 FRAMEWORK = ROOT / "docs" / "status-framework.md"
+IRC = ROOT / "docs" / "how-to" / "irc.md"
 README = Path(__file__).parents[1] / "README.md"
 
 
@@ -31,10 +32,10 @@ def _environment() -> Iterator[None]:
 
 
 @pytest.mark.parametrize(
-    "page", [PAGE, BOTS, COMMUNITIES, DIRECT, FRAMEWORK, README], ids=lambda page: page.name
+    "page", [PAGE, BOTS, COMMUNITIES, DIRECT, FRAMEWORK, IRC, README], ids=lambda page: page.name
 )
 def test_the_snippets_run(page: Path) -> None:
-    names: dict[str, Any] = {}
+    names: dict[str, Any] = {"__name__": "a page"}
     snippets = re.findall(r"```python\n(.*?)```", page.read_text(), re.DOTALL)
     assert snippets
     for snippet in snippets:
