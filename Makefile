@@ -168,6 +168,9 @@ site: $(SITE_READY) ## the documentation as a site in build/site: it loads nothi
 dist: $(RELEASE_READY) ## wheels and sdists of all packages in dist/, and tried in bare environments (PYTHONS="python3.12 python3.13")
 	@PYTHONS="$(PYTHONS)" $(BIN)/python -m release $(ARGS)
 
+stranger: $(RELEASE_READY) ## the pages of a newcomer in a bare environment, from the wheels: install, tutorial, bot, breaking it; with times
+	@$(BIN)/python -m release.stranger $(ARGS)
+
 clean: ## remove what was built
 	rm -rf $(VENV) build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis
 

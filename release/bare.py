@@ -32,6 +32,15 @@ class Bare:
     def python(self) -> str:
         return str(self.place / "venv" / "bin" / "python")
 
+    def pip(self, dist: Path) -> dict[str, str]:
+        """Environment variables with which a plain `pip install` does what `install` does."""
+        inherited = {name: text for name, text in os.environ.items() if name.startswith("PIP_")}
+        links = [inherited.pop("PIP_FIND_LINKS", ""), str(dist)]
+        settings = {"PIP_FIND_LINKS": " ".join(filter(None, links)), "PIP_QUIET": "1"}
+        if self._constraints:
+            settings["PIP_CONSTRAINT"] = self._constraints[1]
+        return inherited | settings | {"PIP_DISABLE_PIP_VERSION_CHECK": "1"}
+
     def install(self, *wanted: str, dist: Path) -> None:
         """Install distributions by name, our own from `dist`."""
         pip = (self.python, "-m", "pip", "install", *_QUIET, "--find-links", str(dist))

@@ -79,7 +79,7 @@ def check(file: File, as_json: AsJson = False) -> None:
     raise typer.Exit(ExitCode.FAILED if problems else ExitCode.DONE)
 
 
-def export(file: File) -> None:
+def export(file: File, as_json: AsJson = True) -> None:
     """Print the messages of a file as JSON lines, in the order of the log."""
     from ..state.files import export as messages
 
@@ -116,17 +116,22 @@ def prune(
 def backup(
     file: File,
     copy: Annotated[Path, typer.Argument(help="The copy; must not exist.", metavar="COPY")],
+    as_json: AsJson = False,
 ) -> None:
     """Copy a file, also while a channel has it open."""
     from ..state.files import backup as copy_file
 
     copy_file(file, copy)
-    say(f"{copy} is a copy of {file}")
+    if as_json:
+        typer.echo(json.dumps({"path": str(file), "copy": str(copy)}))
+    else:
+        say(f"{copy} is a copy of {file}")
 
 
 def restore(
     copy: Annotated[Path, typer.Argument(help="A copy.", metavar="COPY")],
     file: File,
+    as_json: AsJson = False,
 ) -> None:
     """Put a copy in the place of a file; the earlier file stays beside it.
 
@@ -136,6 +141,10 @@ def restore(
     from ..state.files import restore as restore_file
 
     earlier = restore_file(copy, file)
+    if as_json:
+        found = {"path": str(file), "copy": str(copy), "earlier": earlier and str(earlier)}
+        typer.echo(json.dumps(found))
+        return
     say(f"{file} is restored" + (f"; the earlier file is {earlier}" if earlier else ""))
 
 

@@ -1,5 +1,6 @@
 """The demo: that it ends well, and that it names one reason where it does not."""
 
+import json
 import os
 import signal
 import subprocess
@@ -32,6 +33,15 @@ def test_it_ends_with_equal_logs(tmp_path: Path) -> None:
     assert "All 5 logs are equal" in result.stdout
     assert "What to try next" in result.stdout
     assert len(list(tmp_path.glob("*.jsonl"))) == 5
+
+
+@pytest.mark.slow
+def test_the_outcome_is_a_json_line() -> None:
+    result = _demo("--messages", "3", "--seed", "1", "--timeout", FOR_EVER, "--json")
+    (outcome,) = map(json.loads, result.stdout.splitlines())
+    assert outcome["equal"] and outcome["messages"] == 15
+    assert [each["sent"] for each in outcome["participants"]] == 5 * [3]
+    assert len({each["digest"] for each in outcome["participants"]}) == 1
 
 
 def test_too_little_time_to_start_is_one_reason() -> None:

@@ -8,11 +8,17 @@ import pytest
 from typer.testing import CliRunner
 
 from reliable_channel.cli.lazy_command import loaded_command
-from reliable_channel.cli.main import command_line
+from reliable_channel.cli.main import STATE_COMMANDS, command_line
 
 from .test_lazy_command import ALL
 
 COLUMNS = 80
+WITHOUT_JSON = {
+    "chat": "for people; `listen` and `send` are for programs",
+    "peer": "prints nothing but JSON lines",
+}
+PRINTING = [(name, module) for name, module, _ in ALL if name not in WITHOUT_JSON]
+PRINTING += [(name, "reliable_channel.cli.state") for name in STATE_COMMANDS]
 PEOPLE = ("chat", "listen", "send")
 BESIDE = {"--help", "--help-all", "--json", "--log-level", "--verbose"}
 """Flags that every command has, beside those of a channel."""
@@ -70,3 +76,9 @@ def test_people_see_some_eight_flags(name: str) -> None:
     }
     assert 7 <= len(flags - BESIDE) <= 10, flags
     assert len(help_texts(name, f"reliable_channel.cli.{name}")[0].splitlines()) < 40
+
+
+@pytest.mark.parametrize(("name", "module"), PRINTING, ids=[name for name, _ in PRINTING])
+def test_a_command_that_prints_data_can_print_json(name: str, module: str) -> None:
+    flags = {flag for one in loaded_command(name, module).params for flag in one.opts}
+    assert "--json" in flags

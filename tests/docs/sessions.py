@@ -17,9 +17,11 @@ import signal
 import socket
 import subprocess
 import sys
+from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
+from types import MappingProxyType
 from typing import Final, NamedTuple, Self
 
 import pexpect
@@ -28,6 +30,8 @@ ROOT: Final = Path(__file__).parents[2]
 PROMPT: Final = "\x1eready\x1e"
 PORTS: Final = ("8645", "8646", "8000", "8080", "5007", "9090")
 """Ports that pages use; each run has others in their place."""
+BARE_PATH: Final = ("/usr/local/bin", "/usr/bin", "/bin")
+"""Where a page finds `curl` and the like, beside the programs of a bare environment."""
 
 
 _COMMAND: Final = """#!/bin/sh
@@ -178,21 +182,36 @@ def _heed_keys() -> None:
 
 
 class Session:
-    """One page in a folder and with ports of its own."""
+    """One page in a folder and with ports of its own.
 
-    def __init__(self, folder: Path) -> None:
+    `programs` is the folder with `python` and `pip` of the environment that the page uses, with
+    `settings` as environment variables; without it, that of this Python, where pip installs
+    nothing.
+    """
+
+    def __init__(
+        self,
+        folder: Path,
+        *,
+        programs: Path | None = None,
+        settings: Mapping[str, str] = MappingProxyType({}),
+    ) -> None:
         self._folder = folder
         self._terminals: dict[str, Terminal] = {}
         self._ports = {port: str(_free_port()) for port in PORTS}
-        programs = folder / ".programs"
-        programs.mkdir(exist_ok=True)
-        shutil.copy(Path(__file__).with_name("pip_stand_in.py"), programs / "pip")
-        (programs / "pip").chmod(0o755)
-        command = programs / "reliable-channel"
-        command.write_text(_COMMAND.format(command=Path(sys.executable).with_name(command.name)))
+        own = folder / ".programs"
+        own.mkdir(exist_ok=True)
+        path = [str(own), str(programs), *BARE_PATH]
+        if programs is None:
+            programs = Path(sys.executable).parent
+            shutil.copy(Path(__file__).with_name("pip_stand_in.py"), own / "pip")
+            (own / "pip").chmod(0o755)
+            path = [str(own), str(programs), os.environ["PATH"]]
+        command = own / "reliable-channel"
+        command.write_text(_COMMAND.format(command=programs / command.name))
         command.chmod(0o755)
-        path = [str(programs), str(Path(sys.executable).parent), os.environ["PATH"]]
         self._environment = {
+            **settings,
             "PATH": os.pathsep.join(path),
             "HOME": str(folder),
             "LANG": "C.UTF-8",
@@ -210,13 +229,25 @@ class Session:
         Raises:
             Mismatch: The page shows something else than what happens.
         """
-        for block in blocks(page):
+        self.play(page)
+        self.finish()
+
+    def play(self, text: str) -> None:
+        """Run the blocks of a part of the page; its terminals stay for the next part.
+
+        Raises:
+            Mismatch: as `run`.
+        """
+        for block in blocks(text):
             if block.language == "console":
                 self._console(block)
             elif block.title:
                 file = self._folder / block.title
                 file.parent.mkdir(parents=True, exist_ok=True)
                 file.write_text(self._with_ports(block.text))
+
+    def finish(self) -> None:
+        """Interrupt what is still running, and close all terminals."""
         for terminal in self._terminals.values():
             terminal.press("C")
         for terminal in self._terminals.values():

@@ -173,6 +173,11 @@ async def test_the_commands_print_json(path: Path, capsys: pytest.CaptureFixture
     assert (found["sender_id"], found["messages"]) == ("alice", 1)
     assert run("check", str(path), "--json") == [{"path": str(path), "problems": []}]
     assert [one["sender_id"] for one in run("export", str(path))] == ["alice"]
+    assert run("export", str(path), "--json") == run("export", str(path))
+    copy = str(path.parent / "copy")
+    assert run("backup", str(path), copy, "--json") == [{"path": str(path), "copy": copy}]
+    (restored,) = run("restore", copy, str(path), "--json")
+    assert restored["path"] == str(path) and "before-restore" in restored["earlier"]
     assert run("prune", str(path), "--older-than", "0d", "--json")[0]["evicted"] == 1
     with pytest.raises(ValueError, match="days or hours"):
         loaded_command("prune", "reliable_channel.cli.state").main(

@@ -1,5 +1,6 @@
 """The commands `reliable-channel bot …`."""
 
+import json
 import os
 import signal
 import sys
@@ -14,6 +15,8 @@ from reliable_channel.spi import StateError
 from .chats import Community
 from .key_file import PASSPHRASE_VARIABLE, KeyFileError, needs_passphrase, read_key, write_key
 from .keys import PrivateKey
+
+AsJson = Annotated[bool, typer.Option("--json", help="Print a JSON line.")]
 
 
 def register(app: typer.Typer) -> None:
@@ -30,6 +33,7 @@ def key(
         typer.Option("--passphrase", help=f"ask for one, or take it from {PASSPHRASE_VARIABLE}"),
     ] = False,
     show: Annotated[bool, typer.Option("--show", help="make none; print the public key")] = False,
+    as_json: AsJson = False,
 ) -> None:
     """Make a bot's key in a file that only you may read, and print its public key.
 
@@ -45,7 +49,7 @@ def key(
     except (KeyFileError, OSError) as error:
         typer.echo(f"error: {error}", err=True)
         raise typer.Exit(2) from None
-    typer.echo(found.public_key.hex)
+    _print(found.public_key.hex, file, as_json)
 
 
 def new(
@@ -58,6 +62,7 @@ def new(
         bool,
         typer.Option("--passphrase", help=f"ask for one, or take it from {PASSPHRASE_VARIABLE}"),
     ] = False,
+    as_json: AsJson = False,
 ) -> None:
     """Write a bot to start from, with a test and a key, and print its public key."""
     from .bot.project import write_project  # the rest of the package is loaded already
@@ -68,7 +73,11 @@ def new(
     except (ValueError, OSError) as error:
         typer.echo(f"error: {error}", err=True)
         raise typer.Exit(2) from None
-    typer.echo(public_key.hex)
+    _print(public_key.hex, folder, as_json)
+
+
+def _print(public_key: str, path: Path, as_json: bool) -> None:
+    typer.echo(json.dumps({"public_key": public_key, "path": str(path)}) if as_json else public_key)
 
 
 def run(

@@ -1,5 +1,6 @@
 """The demo: start, talk while the network loses, wait until all logs are equal, report."""
 
+import json
 import os
 import sys
 from collections.abc import Callable, Coroutine
@@ -11,13 +12,14 @@ from typing import Annotated, Any, Final
 
 import anyio
 import typer
+from rich.console import Console
 from rich.live import Live
 
 from ...program import run
 from ..console import fail, leaves, out
 from ..exit_codes import ExitCode
 from .processes import DemoError, PeerProcess, node_address, started
-from .view import NEXT, progress, summary
+from .view import NEXT, figures_of, progress, summary
 
 NAMES: Final = ("alice", "bob", "carol", "dave", "erin")
 LONER: Final = "erin"
@@ -63,10 +65,13 @@ def demo(
         Path | None, typer.Option(help="Directory for the participants' journals.")
     ] = None,
     timeout: Annotated[float, typer.Option(help="Seconds until the demo gives up.")] = 55,
+    as_json: Annotated[
+        bool, typer.Option("--json", help="Print the outcome as one JSON line, and no progress.")
+    ] = False,
 ) -> None:
     """Watch five processes agree on one log though the network loses 30 % and cuts one off."""
     seed = randbelow(1_000_000) if seed is None else seed
-    story = Story(messages, loss, seed, journals)
+    story = Story(messages, loss, seed, journals, as_json=as_json)
     is_over = False
     try:
         is_over = run(story.run, timeout) or False
@@ -76,6 +81,8 @@ def demo(
         raise typer.Exit(ExitCode.FAILED) from None
     if not is_over:
         raise typer.Exit(ExitCode.TERMINATED)
+    if as_json:
+        return
     program = sys.argv[0] if os.sep in sys.argv[0] else "reliable-channel"
     program = "reliable-channel" if program.endswith("__main__.py") else os.path.relpath(program)
     out.print(NEXT.format(program=program, seed=seed), soft_wrap=True)
@@ -84,7 +91,10 @@ def demo(
 class Story:
     """One run of the demo."""
 
-    def __init__(self, messages: int, loss: float, seed: int, journals: Path | None) -> None:
+    def __init__(
+        self, messages: int, loss: float, seed: int, journals: Path | None, *, as_json: bool
+    ) -> None:
+        self._as_json = as_json
         self._messages = messages
         self._loss = loss
         self._seed = seed
@@ -102,7 +112,8 @@ class Story:
         total = self._messages * len(NAMES)
         began_s = anyio.current_time()
         async with AsyncExitStack() as stack, anyio.create_task_group() as tasks:
-            with Live(console=out, refresh_per_second=8) as live:
+            shown = Console(quiet=True) if self._as_json else out
+            with Live(console=shown, refresh_per_second=8) as live:
                 tasks.start_soon(self._draw, live, total)
                 with anyio.move_on_after(timeout_s):
                     await self._start(stack, tasks)
@@ -204,14 +215,29 @@ class Story:
             await self._each(PeerProcess.refresh)
         if waiting.cancelled_caught:
             raise DemoError(f"the participants do not answer within {ANSWER_TIMEOUT_S} s")
-        out.print()
-        out.print(summary(self._peers))
+        if self._as_json:
+            self._print_json(total, took_s)
+        else:
+            out.print()
+            out.print(summary(self._peers))
         if not self._equal(total):
             raise DemoError(self._difference(total, took_s))
+        if self._as_json:
+            return
         out.print(
             f"[bold green]All {len(NAMES)} logs are equal[/]: {total} messages in one order, "
             f"after {took_s:.1f} s (seed {self._seed})\n  sha256 {self._peers[0].digest}\n"
         )
+
+    def _print_json(self, total: int, took_s: float) -> None:
+        outcome = {
+            "equal": self._equal(total),
+            "messages": total,
+            "took_s": round(took_s, 1),
+            "seed": self._seed,
+            "participants": [figures_of(peer) for peer in self._peers],
+        }
+        typer.echo(json.dumps(outcome))
 
     def _difference(self, total: int, took_s: float) -> str:
         """Why the logs are not equal."""

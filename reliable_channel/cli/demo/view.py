@@ -1,6 +1,7 @@
 """What the demo shows: progress while it runs, and a table at the end."""
 
 from collections.abc import Sequence
+from typing import Any
 
 from rich.box import SIMPLE_HEAD
 from rich.console import Group, RenderableType
@@ -46,17 +47,24 @@ def summary(peers: Sequence[PeerProcess]) -> Table:
     table.add_column("sha256\nof the log", no_wrap=True)
     same = len({peer.digest for peer in peers}) == 1
     for peer in peers:
-        transport, counters = peer.statistics["transport"], peer.statistics["sds"]["counters"]
-        table.add_row(
-            peer.name,
-            str(peer.sent),
-            str(peer.statistics["dropped_incoming"]),
-            str(transport["retrieved"]),
-            str(transport["repaired"]),
-            str(counters["duplicates"] + transport["repeated"]),
-            Text(peer.digest[:12] + "…", style="green" if same else "red"),
-        )
+        *figures, digest = figures_of(peer).values()
+        style = "green" if same else "red"
+        table.add_row(*map(str, figures), Text(f"{digest:.12}…", style=style))
     return table
+
+
+def figures_of(peer: PeerProcess) -> dict[str, Any]:
+    """What happened to a participant; the digest of its log comes last."""
+    transport, counters = peer.statistics["transport"], peer.statistics["sds"]["counters"]
+    return {
+        "name": peer.name,
+        "sent": peer.sent,
+        "lost": peer.statistics["dropped_incoming"],
+        "retrieved": transport["retrieved"],
+        "repaired": transport["repaired"],
+        "duplicates": counters["duplicates"] + transport["repeated"],
+        "digest": peer.digest,
+    }
 
 
 NEXT = """[bold]What to try next[/]

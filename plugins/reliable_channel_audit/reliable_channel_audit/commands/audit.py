@@ -1,5 +1,6 @@
 """`reliable-channel audit`: what happened in a channel, on Spark, with a report."""
 
+import json
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -78,7 +79,9 @@ def audit(
     webhook: Annotated[
         str | None, typer.Option(metavar="URL", help="Live: POST each report as JSON.")
     ] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Live: print reports as JSON.")] = False,
+    as_json: Annotated[
+        bool, typer.Option("--json", help="Print the verdict, or live each report, as JSON.")
+    ] = False,
 ) -> None:
     """Say whether a channel kept its promises, and write a report of how it did.
 
@@ -107,7 +110,7 @@ def audit(
     paths = [path.resolve() for path in paths]  # workers run in directories of their own
     if not journal_files(paths, may_be_none=True):  # known before a minute's start
         found = Verdict(unknown=unknowns([], [], []))
-        tell(found)
+        _print(found, None, as_json)
         raise typer.Exit(exit_status(found))
     with Status("starting Spark", console=err) as status:
         spark = session(master, remote=remote, settings=given, verbose=verbose)
@@ -127,9 +130,18 @@ def audit(
                 progress=status.update,
             )
         spark.stop()
-    tell(found)
-    out.print(f"report: {page.resolve().as_uri()}", soft_wrap=True, highlight=False)
+    _print(found, page, as_json)
     raise typer.Exit(exit_status(found))
+
+
+def _print(found: "Verdict", page: Path | None, as_json: bool) -> None:
+    if as_json:
+        values = json.loads(found.to_json()) | {"report": page and str(page.resolve())}
+        typer.echo(json.dumps(values))
+        return
+    tell(found)
+    if page is not None:
+        out.print(f"report: {page.resolve().as_uri()}", soft_wrap=True, highlight=False)
 
 
 def _live(

@@ -1,5 +1,6 @@
 """`reliable-channel conformance`: a table of rules, kept or broken by a program."""
 
+import json
 import sys
 from fnmatch import fnmatch
 from pathlib import Path
@@ -44,6 +45,9 @@ def conformance(
     out: Annotated[
         Path, typer.Option(help="Folder for the table, and for the trace of each row.")
     ] = Path("build/conformance"),
+    as_json: Annotated[
+        bool, typer.Option("--json", help="Print a JSON line for each row.")
+    ] = False,
 ) -> None:
     """Run a program that speaks the JSON lines of docs/peer.md against the rules of SDS and SDS-R.
 
@@ -56,18 +60,24 @@ def conformance(
         raise ValueError(f"`--row` must be one of {names} (got {patterns})")
     setting = Setting(peer, wire_profile(wire), beats)
     out.mkdir(parents=True, exist_ok=True)
-    outcomes = anyio.run(_run, setting, rows, out)
+    outcomes = anyio.run(_run, setting, rows, out, as_json)
     (out / "table.md").write_text(markdown(peer, outcomes))
+    broken = any(each.breaks_a_rule for each in outcomes)
+    if as_json:
+        raise typer.Exit(1 if broken else 0)
     counts = {result: sum(each.result is result for each in outcomes) for result in Result}
     say(", ".join(f"{count} {result}" for result, count in counts.items() if count))
     say(f"table and traces: {out}")
-    raise typer.Exit(1 if any(each.breaks_a_rule for each in outcomes) else 0)
+    raise typer.Exit(1 if broken else 0)
 
 
-async def _run(setting: Setting, rows: list[Row], out: Path) -> list[Outcome]:
+async def _run(setting: Setting, rows: list[Row], out: Path, as_json: bool) -> list[Outcome]:
     outcomes = []
     async for outcome in run(setting, rows, out):
         outcomes.append(outcome)
+        if as_json:
+            typer.echo(json.dumps(outcome.record()))
+            continue
         line = f"{outcome.result:<15} {outcome.row.level:<9} {outcome.row.name}"
         say(f"{line}: {outcome.seen}" if outcome.seen else line)
     return outcomes

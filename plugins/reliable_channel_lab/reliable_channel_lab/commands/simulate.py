@@ -1,5 +1,6 @@
 """`reliable-channel simulate`: whole groups in virtual time, and what they broke."""
 
+import json
 import shlex
 import signal
 import threading
@@ -94,7 +95,7 @@ def simulate(
         bool, typer.Option("--presets", help="With --compare: the presets of options.")
     ] = False,
     as_json: Annotated[
-        bool, typer.Option("--json", help="With --compare: a JSON line for each run.")
+        bool, typer.Option("--json", help="A JSON line for each seed or run.")
     ] = False,
     out_dir: Annotated[
         Path | None, typer.Option("--out", help="With --compare: where to write CSV and plots.")
@@ -104,8 +105,10 @@ def simulate(
 
     Ends with `N passed, M failed`; the exit status is 1 where a promise was broken.
     """
-    if (full or presets or as_json or out_dir is not None) and not comparing:
-        raise ValueError("--full, --presets, --json and --out go with --compare")
+    if (full or presets or out_dir is not None) and not comparing:
+        raise ValueError("--full, --presets and --out go with --compare")
+    if trace and as_json:
+        raise ValueError("--trace prints lines for people; it does not go with --json")
     drawings = {"--disk-faults": disk_faults, "--auto": self_tuning, "--liveness": liveness}
     drawing = [flag for flag, is_given in drawings.items() if is_given]
     if len(drawing) > 1:
@@ -141,7 +144,8 @@ def simulate(
     command = None
     if scenario is None:
         command = _command(participants, messages, drawing)
-    report = _Report(shrinking=shrinking, digests=digests, command=command)
+    kind = _JsonReport if as_json else _Report
+    report = kind(shrinking=shrinking, digests=digests, command=command)
     try:
         for result in _with_progress(results, total):
             report.add(result)
@@ -193,17 +197,21 @@ class _Report:
         self._digests = digests
         self._command = command
 
-    def add(self, result: Result) -> None:
+    def count(self, result: Result) -> None:
         """Count a run."""
+        self.passed += result.violation is None
+        self.failed += result.violation is not None
         self._steps += result.steps
         self._reached |= result.reached
         self._slowest_ms = max(self._slowest_ms, result.settled_after_ms)
+
+    def add(self, result: Result) -> None:
+        """Count a run, and print what is to be known of it."""
+        self.count(result)
         if self._digests:
             say(f"seed {result.scenario.seed}: {result.digest}")
         if result.violation is None:
-            self.passed += 1
             return
-        self.failed += 1
         say(f"seed {result.scenario.seed}: {result.violation}")
         say(f"  {self._repeats(result.scenario)}")
         if self._shrinking:
@@ -233,6 +241,28 @@ class _Report:
         if missed:
             say(f"never: {', '.join(missed)}")
         say(f"{self.passed} passed, {self.failed} failed")
+
+
+class _JsonReport(_Report):
+    """The same as JSON: a line for each seed."""
+
+    def add(self, result: Result) -> None:
+        """Count a run and print it."""
+        self.count(result)
+        violation = result.violation
+        line = {
+            "seed": result.scenario.seed,
+            "kept": violation is None,
+            "violation": violation and str(violation),
+            "digest": result.digest,
+            "steps": result.steps,
+            "equal_after_ms": result.settled_after_ms,
+            "repeat": self._repeats(result.scenario),
+        }
+        typer.echo(json.dumps(line))
+
+    def end(self) -> None:
+        """Nothing: the lines have everything."""
 
 
 def _with_progress(

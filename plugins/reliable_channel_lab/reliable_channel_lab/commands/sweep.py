@@ -1,5 +1,6 @@
 """`reliable-channel sweep`: seeded simulations by the hundred, and the curves they give."""
 
+import json
 import shlex
 import signal
 import threading
@@ -47,6 +48,9 @@ def sweep(
     master: Annotated[str | None, typer.Option(help=MASTER_HELP)] = None,
     remote: Annotated[str | None, typer.Option(envvar="SPARK_REMOTE", help=REMOTE_HELP)] = None,
     conf: Conf = None,
+    as_json: Annotated[
+        bool, typer.Option("--json", help="Print the outcome as one JSON line.")
+    ] = False,
 ) -> None:
     """Run simulations for each combination of settings, options and seeds, and print their digest.
 
@@ -77,7 +81,17 @@ def sweep(
         raise typer.Exit(130)
     if page is not None:
         _write_page(plan, dict(records), page, file)
-        say(f"answers in {page}")
+        if not as_json:
+            say(f"answers in {page}")
+    if as_json:
+        outcome = {
+            "runs": len(records),
+            "results": str(directory),
+            "digest": digest(records),
+            "page": page and str(page),
+        }
+        typer.echo(json.dumps(outcome))
+        return
     say(f"{len(records)} runs in {directory}, digest {digest(records)}")
 
 

@@ -21,6 +21,12 @@ def test_a_row_is_run_and_leaves_its_trace(tmp_path: Path) -> None:
     assert (row["level"], row["result"]) == ("required", "passed")
 
 
+def test_a_row_is_a_json_line(tmp_path: Path) -> None:
+    done = _run("--row", ROW, "--out", str(tmp_path), "--json")
+    (row,) = map(json.loads, done.stdout.splitlines())
+    assert row == json.loads((tmp_path / ROW / "row.json").read_text())
+
+
 def test_a_required_rule_that_is_broken_is_an_exit_status(tmp_path: Path) -> None:
     broken = f"{sys.executable} -m tests.plugins.conformance.kit.broken_peer {ROW} peer"
     done = _run("--peer", broken, "--row", ROW, "--out", str(tmp_path))

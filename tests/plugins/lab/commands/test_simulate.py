@@ -1,5 +1,6 @@
 """`reliable-channel simulate` as a person or a script meets it."""
 
+import json
 import os
 import signal
 import subprocess
@@ -38,6 +39,17 @@ def test_what_fails_says_how_to_repeat_it_in_small_and_ends_with_status_1() -> N
     small = Scenario.from_json(lines[3].split("'")[1])
     assert len(small.writes) + len(small.faults) < 4
     assert simulate("--scenario", small.to_json(), "--no-shrink")[0] == 1
+
+
+def test_a_seed_is_a_json_line() -> None:
+    status, lines = simulate("--seeds", "2", "--first-seed", "7", "--json")
+    found = [json.loads(line) for line in lines]
+    assert status == 0 and sorted(each["seed"] for each in found) == [7, 8]
+    assert all(each["kept"] and each["violation"] is None for each in found)
+    status, lines = simulate("--scenario", IMPATIENT.to_json(), "--json")
+    (broken,) = map(json.loads, lines)
+    assert status == 1 and "in the end all logs are equal" in broken["violation"]
+    assert simulate("--seeds", "1", "--trace", "--json")[0] == 2
 
 
 def test_one_seed_can_be_read_along() -> None:
