@@ -16,7 +16,7 @@ from typing import Final, NamedTuple
 
 from release.bare import Bare
 from release.building import ROOT, build_all
-from tests.docs.sessions import Mismatch, Session
+from tests.docs.sessions import Mismatch, Session, blocks
 
 PAGES: Final = (
     "start/install.md",
@@ -38,10 +38,10 @@ class Step(NamedTuple):
 def sections(page: str) -> list[tuple[str, str]]:
     """Heading and text of each section of a page that has something to run."""
     found = []
-    for part in re.split(r"(?m)^#{1,2} (?=\S)(?![^\n]*\n?```)", page)[1:]:
+    for part in re.split(r"(?m)^## ", page):
         heading, _, text = part.partition("\n")
-        if "```console" in text:
-            found.append((heading.strip(), text))
+        if any(block.language == "console" or block.title for block in blocks(text)):
+            found.append((heading.removeprefix("# "), text))
     return found
 
 

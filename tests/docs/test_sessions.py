@@ -4,6 +4,8 @@ from pathlib import Path
 
 import pytest
 
+from release import stranger
+
 from .sessions import Mismatch, Session, blocks
 
 DOCS = Path(__file__).parents[2] / "docs"
@@ -65,3 +67,19 @@ def test_blocks_may_be_indented() -> None:
         "a.py",
         "if x:\n    pass\n",
     )
+
+
+def test_the_pages_of_the_strangers_hour_have_steps() -> None:
+    for name in stranger.PAGES:
+        steps = stranger.sections((DOCS / name).read_text())
+        assert steps and all(heading and "```" in text for heading, text in steps)
+    assert stranger.sections("# A page\n```text\nx\n```\n## Do\n" + shown("$ true")) == [
+        ("Do", shown("$ true"))
+    ]
+
+
+def test_the_times_of_steps_are_a_table(tmp_path: Path) -> None:
+    with Session(tmp_path) as session:
+        steps = list(stranger.follow(session, "start/install.md"))
+    assert [step.heading for step in steps] == ["Install"]
+    assert "| start/install.md | Install | " in stranger.table(steps)
