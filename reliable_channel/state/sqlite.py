@@ -234,8 +234,7 @@ class SqliteStateStore:
         if changes.trimmed_below is not None:
             lamport_timestamp, message_id = changes.trimmed_below
             connection.execute(
-                "DELETE FROM log WHERE lamport_timestamp < ?1 "
-                "OR (lamport_timestamp = ?1 AND message_id < ?2)",
+                "DELETE FROM log WHERE (lamport_timestamp, message_id) < (?, ?)",
                 (lamport_timestamp, message_id),
             )
         by_table = _by_table(changes)

@@ -56,11 +56,14 @@ def examine_plugins(findings: Findings) -> None:
     except PluginError as error:
         findings.add("problem", "plugins", "plugins", str(error), "see `reliable-channel plugins`")
         return
+    left_out = [one.name for one in found if one.problem.startswith("left out")]
+    if left_out:
+        text = f"left out by RELIABLE_CHANNEL_PLUGINS: {', '.join(left_out)}"
+        findings.add("note", "plugins", "plugins", text)
     for plugin in found:
-        if plugin.problem:
-            is_chosen = plugin.problem.startswith("left out")
+        if plugin.problem and plugin.name not in left_out:
             findings.add(
-                "note" if is_chosen else "problem",
+                "problem",
                 "plugins",
                 plugin.name,
                 plugin.problem,

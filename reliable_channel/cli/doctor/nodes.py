@@ -40,7 +40,7 @@ async def examine_nodes(
     findings: Findings, urls: Sequence[str], settings: WakuSettings, *, publish: bool, wait_s: float
 ) -> None:
     """Examine nodes by their REST API; with `publish` also with a message on the topic."""
-    answering = [url for url in urls if await _examine_node(findings, url, settings)]
+    answering = [url for url in urls if await examine_node(findings, url, settings)]
     if publish:
         for url in answering:
             await _round_trip(findings, url, answering, settings, wait_s)
@@ -48,7 +48,7 @@ async def examine_nodes(
         await _compare_stores(findings, answering, settings)
 
 
-async def _examine_node(findings: Findings, url: str, settings: WakuSettings) -> bool:
+async def examine_node(findings: Findings, url: str, settings: WakuSettings) -> bool:
     """Examine one node; return whether it answers as a Waku node."""
     async with WakuClient(url, retries=None) as client:
         began_s = time.perf_counter()
@@ -58,9 +58,9 @@ async def _examine_node(findings: Findings, url: str, settings: WakuSettings) ->
             version = await client.version()
         except WakuError as error:
             text, advice = _unusable(error)
-            findings.add("problem", "node.reachable", _shown(url), text, advice)
+            findings.add("problem", "node.reachable", shown(url), text, advice)
             return False
-        findings.add("ok", "node.reachable", _shown(url), f"version {version}, {took_ms:.0f} ms")
+        findings.add("ok", "node.reachable", shown(url), f"version {version}, {took_ms:.0f} ms")
         await _examine_health(findings, url, client)
         await _examine_peers(findings, url, client)
         await _examine_cluster(findings, url, client, settings)
@@ -102,13 +102,13 @@ async def _examine_health(findings: Findings, url: str, client: WakuClient) -> N
     except EndpointMissing:
         return
     except WakuError as error:
-        findings.add("warning", "node.health", _shown(url), str(error), "look into its log")
+        findings.add("warning", "node.health", shown(url), str(error), "look into its log")
         return
     works = [one.protocol for one in health.protocols if one.status.upper() == "READY"]
     findings.add(
         "ok",
         "node.protocols",
-        _shown(url),
+        shown(url),
         f"ready: {', '.join(one for one in works if one in PROTOCOLS) or 'none'}",
     )
     for one in health.protocols:
@@ -117,7 +117,7 @@ async def _examine_health(findings: Findings, url: str, client: WakuClient) -> N
         findings.add(
             "warning",
             "node.health",
-            _shown(url),
+            shown(url),
             f"{one.protocol} is {one.status}{f': {one.desc}' if one.desc else ''}",
             "give it time, peers or disk space, as its log says",
         )
@@ -130,18 +130,18 @@ async def _examine_peers(findings: Findings, url: str, client: WakuClient) -> No
         findings.add(
             "note",
             "node.peers",
-            _shown(url),
+            shown(url),
             "it does not report its peers",
             "nwaku does with --rest-admin=true",
         )
         return
     if peers:
-        findings.add("ok", "node.peers", _shown(url), f"{len(peers)} connected")
+        findings.add("ok", "node.peers", shown(url), f"{len(peers)} connected")
     else:
         findings.add(
             "warning",
             "node.peers",
-            _shown(url),
+            shown(url),
             "no peer is connected: its messages reach no other node",
             "fine for one node by itself; else join it to others (--join, --staticnode)",
         )
@@ -166,7 +166,7 @@ async def _examine_cluster(
         findings.add(
             "warning",
             "node.shard",
-            _shown(url),
+            shown(url),
             f"it follows shards {sorted(record.shards)}, and the channel uses shard {ours.shard}",
             "start it with that --shard, or choose another content topic",
         )
@@ -176,7 +176,7 @@ def _wrong_cluster(findings: Findings, url: str, theirs: int, ours: int) -> None
     findings.add(
         "problem",
         "node.cluster",
-        _shown(url),
+        shown(url),
         f"it is in cluster {theirs}, and the channel in cluster {ours}",
         f"give -o cluster_id={theirs}, or the --network that fits",
     )
@@ -197,13 +197,13 @@ async def _examine_store(
         findings.add(
             "warning",
             "node.store",
-            _shown(url),
+            shown(url),
             "it has no Store, and finds none",
             "messages that were missed come from peers only; add a node with Store",
         )
         return
     except WakuError as error:
-        findings.add("warning", "node.store", _shown(url), f"Store does not work: {error}")
+        findings.add("warning", "node.store", shown(url), f"Store does not work: {error}")
         return
     stamps = [one.message.timestamp for one in page.entries if one.message is not None]
     ahead_s = (max((stamp or 0 for stamp in stamps), default=0) - time.time_ns()) / 1e9
@@ -215,7 +215,7 @@ async def _examine_store(
             f"Store has a message stamped {ahead_s:.0f} s in the future",
             "set this machine's clock (NTP), or that of the participant that sent it",
         )
-    findings.add("ok", "node.store", _shown(url), f"answers; {len(stamps)} messages on a page")
+    findings.add("ok", "node.store", shown(url), f"answers; {len(stamps)} messages on a page")
 
 
 async def _round_trip(
@@ -238,7 +238,7 @@ async def _round_trip(
         began_s = time.perf_counter()
         await sender.publish(envelope)
         took_ms = 1000 * (time.perf_counter() - began_s)
-        findings.add("ok", "publish", _shown(url), f"a node took a message in {took_ms:.0f} ms")
+        findings.add("ok", "publish", shown(url), f"a node took a message in {took_ms:.0f} ms")
         for reader in readers:
             await _arrives(findings, url, reader, envelope, began_s, wait_s)
         await _is_stored(findings, sender, envelope, wait_s)
@@ -246,7 +246,7 @@ async def _round_trip(
         findings.add(
             "problem",
             "publish",
-            _shown((opened or [sender])[-1].url),
+            shown((opened or [sender])[-1].url),
             f"cannot be used to send and receive: {error}",
             "the node needs relay, or filter and light push with a service node; and the cluster "
             "and shards of the channel",
@@ -269,14 +269,14 @@ async def _arrives(
             batch = await reader.receive()
             if any(one.payload == envelope.payload for one in batch.messages):
                 took_ms = 1000 * (time.perf_counter() - began_s)
-                where = f"{_shown(url)} → {_shown(reader.url)}"
+                where = f"{shown(url)} → {shown(reader.url)}"
                 findings.add("ok", "round_trip", where, f"{took_ms:.0f} ms")
                 return
     same = reader.url == url
     findings.add(
         "problem",
         "round_trip",
-        f"{_shown(url)} → {_shown(reader.url)}",
+        f"{shown(url)} → {shown(reader.url)}",
         f"the message did not arrive within {wait_s:g} s",
         "the node does not serve its own clients: it needs relay or a filter service node"
         if same
@@ -296,7 +296,7 @@ async def _is_stored(
                 return  # reported as node.store
             if found:
                 took_ms = 1000 * (time.perf_counter() - began_s)
-                where = _shown(sender.url)
+                where = shown(sender.url)
                 findings.add("ok", "store.archives", where, f"stored after {took_ms:.0f} ms")
                 return
             await anyio.sleep(0.2)
@@ -309,7 +309,7 @@ async def _is_stored(
         findings.add(
             "problem",
             "node.shard",
-            _shown(sender.url),
+            shown(sender.url),
             f"it maps the content topic to {theirs}, and the channel to {ours}",
             "give the network's number of shards: -o num_shards=…",
         )
@@ -317,7 +317,7 @@ async def _is_stored(
     findings.add(
         "problem",
         "store.archives",
-        _shown(sender.url),
+        shown(sender.url),
         f"a message that was published is not in Store after {wait_s:g} s",
         f"compare the clocks of this machine and of the node (more than {CLOCK_S:g} s apart, and "
         "Store refuses the message), then cluster and shards, then the node's disk",
@@ -365,7 +365,7 @@ async def _compare_stores(findings: Findings, urls: Sequence[str], settings: Wak
             findings.add(
                 "warning",
                 "store.agrees",
-                _shown(url),
+                shown(url),
                 f"its Store lacks {lacking} of {len(everything)} messages that others have",
                 "it was away, or is not connected to them; channels ask the other Stores too",
             )
@@ -374,7 +374,7 @@ async def _compare_stores(findings: Findings, urls: Sequence[str], settings: Wak
         findings.add("ok", "store.agrees", "all nodes", text)
 
 
-def _shown(url: str) -> str:
+def shown(url: str) -> str:
     """An address without its token."""
     scheme, _, rest = url.partition("://")
     return f"{scheme}://{rest.rpartition('@')[2]}"

@@ -1,7 +1,7 @@
 """Real nodes on real ports, each as broken as a test wants it."""
 
 import time
-from collections.abc import Iterator
+from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager
 from functools import partial
 from typing import Any
@@ -53,8 +53,12 @@ class Nodes:
         """What the doctor finds."""
         findings = Findings()
         call = partial(examine_nodes, publish=publish, wait_s=wait_s)
-        self._portal.call(call, findings, urls, settings)
+        self.run(call, findings, urls, settings)
         return findings.found
+
+    def run(self, examine: Callable[..., Awaitable[None]], *arguments: object) -> None:
+        """Call something in the event loop of the nodes."""
+        self._portal.call(examine, *arguments)
 
     def close(self) -> None:
         for served in self._started:

@@ -53,3 +53,9 @@ def test_service_peers_that_do_not_answer() -> None:
 def test_a_group_without_a_node_opens() -> None:
     done = doctor("--node", "memory://doctor")
     assert done.returncode == 0 and "the channel opens" in done.stdout
+
+
+def test_plugins_that_were_left_out_are_one_note() -> None:
+    done = doctor("--node", "memory://doctor", RELIABLE_CHANNEL_PLUGINS="none")
+    (note,) = [line for line in done.stdout.splitlines() if "left out" in line]
+    assert note.startswith("· plugins: left out by RELIABLE_CHANNEL_PLUGINS: ")
