@@ -16,6 +16,7 @@ COLUMNS = 80
 WITHOUT_JSON = {
     "chat": "for people; `listen` and `send` are for programs",
     "peer": "prints nothing but JSON lines",
+    "run": "a bot: it logs, and prints nothing",
 }
 PRINTING = [(name, module) for name, module, _ in ALL if name not in WITHOUT_JSON]
 PRINTING += [(name, "reliable_channel.cli.state") for name in STATE_COMMANDS]

@@ -25,7 +25,16 @@ from waku.node import (
     store_api,
 )
 from waku.node.access import Access
-from waku.node.http import HTML, NOT_FOUND, Answer, Request, Router, ServedNode, parse_query
+from waku.node.http import (
+    HTML,
+    NOT_FOUND,
+    Answer,
+    Request,
+    Route,
+    Router,
+    ServedNode,
+    parse_query,
+)
 
 __all__ = ["App", "NodeApp", "Receive", "Scope", "Send"]
 
@@ -64,6 +73,7 @@ class NodeApp:
         self._options = options
         routes = (
             *debug_api.ROUTES,
+            *((debug_api.METRICS_ROUTE,) if options.behave_as is None else ()),
             *(relay_api.ROUTES if options.relay else ()),
             *lightpush_api.ROUTES,
             *(messaging_api.ROUTES if options.messaging else ()),
@@ -101,25 +111,38 @@ class NodeApp:
     async def _answer(self, scope: Scope, headers: dict[bytes, bytes], receive: Receive) -> Answer:
         raw_path = scope["raw_path"].decode("latin-1")
         found = self.router.find(scope["method"], raw_path)
-        if found is None:
-            return NOT_FOUND
-        route, path_values = found
+        route, path_values = found or (None, ())
+        body, answer = await self._answer_by(route, path_values, scope, headers, receive)
+        self._node.metrics.answered(route, len(body), answer)
+        return answer
+
+    async def _answer_by(
+        self,
+        route: Route | None,
+        path_values: tuple[str, ...],
+        scope: Scope,
+        headers: dict[bytes, bytes],
+        receive: Receive,
+    ) -> tuple[bytes, Answer]:
+        """The body that was read, and the answer."""
+        if route is None:
+            return b"", NOT_FOUND
         body: bytes | None = None
         with anyio.move_on_after(self._options.request_timeout_s):
             try:
                 body = await _read_body(receive, self._options.body_limit_bytes)
             except BodyTooLarge:
-                return _TOO_LARGE
+                return b"", _TOO_LARGE
             except Disconnected:
-                return _TOO_SLOW  # nobody reads it
+                return b"", _TOO_SLOW  # no client reads it
         if body is None:
-            return _TOO_SLOW
+            return b"", _TOO_SLOW
         content_type = headers.get(b"content-type")
         if body and content_type is None:
-            return _NO_CONTENT_TYPE
+            return body, _NO_CONTENT_TYPE
         client_id = headers.get(_CLIENT_ID, b"").decode("latin-1") or None
         if client_id is not None and len(client_id) > MAX_CLIENT_ID_CHARACTERS:
-            return _BAD_CLIENT_ID
+            return body, _BAD_CLIENT_ID
         raw_query = scope["query_string"]
         request = Request(
             path_values,
@@ -129,7 +152,7 @@ class NodeApp:
             client_id,
             scope.get("client"),
         )
-        return await route.handler(self._node, request)
+        return body, await route.handler(self._node, request)
 
 
 async def _read_body(receive: Receive, limit: int) -> bytes:

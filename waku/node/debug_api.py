@@ -5,8 +5,9 @@ from __future__ import annotations
 from typing import Final
 
 from waku.node.http import Answer, Request, Route, ServedNode
+from waku.node.metrics import metrics
 
-__all__ = ["ROUTES"]
+__all__ = ["METRICS_ROUTE", "ROUTES"]
 
 _READY: Final = ("READY", None)
 _NOT_MOUNTED: Final = ("NOT_MOUNTED", None)
@@ -115,3 +116,5 @@ ROUTES: Final = (
     ),
     Route("GET", "/health", health, "Return the health of the node", "node", answer="Health"),
 )
+METRICS_ROUTE: Final = Route("GET", "/metrics", metrics, "Return figures for Prometheus", "node")
+"""Where nwaku has a separate port."""

@@ -16,6 +16,7 @@ from waku.node.clients import Clients
 from waku.node.identity import NodeAddress
 from waku.node.mesh import PeerInfo
 from waku.node.messaging import Messaging
+from waku.node.metrics import Metrics
 from waku.node.peer_host import PeerHost
 
 __all__ = [
@@ -83,6 +84,10 @@ class ServedNode(PeerHost, Protocol):
     @property
     def clients(self) -> Clients:
         """Those that read from it."""
+
+    @property
+    def metrics(self) -> Metrics:
+        """What it has counted."""
 
     @property
     def messaging(self) -> Messaging:

@@ -26,6 +26,7 @@ from waku.node.identity import NodeAddress, new_peer_id
 from waku.node.local_services import LocalServices
 from waku.node.mesh import MAX_TOPICS, Mesh, PeerInfo
 from waku.node.messaging import Messaging
+from waku.node.metrics import Metrics
 from waku.node.options import NodeOptions
 from waku.node.protocols import RELAY, protocols_of
 from waku.node.relay_behaviours import RELAYS
@@ -93,6 +94,8 @@ class EmbeddedNode:
         options = self.options
         self.listener: Final = None if listen is None else _listener(self, listen)
         """Its face to libp2p peers; None where it has none."""
+        self.metrics: Final = Metrics()
+        """What it has counted, for `GET /metrics`."""
         self.peer_id: Final = self._peer_id()
         relay = RELAYS[options.behave_as]
         self.listen_addresses = options.listen_addresses
@@ -333,6 +336,7 @@ class EmbeddedNode:
         self.archive.trim(before_ns=before_ns)
 
     def _deliver(self, envelope: Envelope) -> None:
+        self.metrics.messages += 1
         if self.relay.takes(envelope.pubsub_topic):
             self.relay.deliver(envelope)
             self.filter.deliver(envelope)

@@ -16,6 +16,7 @@ from reliable_channel.events import (
     SendingMessage,
 )
 from reliable_channel_metrics import METRICS, prometheus_text
+from waku.node.metrics import METRICS as NODE_METRICS
 
 BOARD = json.loads(files("reliable_channel_metrics").joinpath("grafana.json").read_text())
 PAGE = Path(__file__).parents[3] / "docs" / "operations.md"
@@ -49,6 +50,11 @@ def test_every_metric_is_on_the_page() -> None:
 def test_the_board_asks_for_series_and_labels_that_are_exported() -> None:
     series = exported()
     queries = [target["expr"] for panel in BOARD["panels"] for target in panel["targets"]]
+    of_nodes = [query for query in queries if "waku_" in query]
+    assert of_nodes
+    for query in of_nodes:
+        assert set(re.findall(r"\bwaku_\w+", query)) <= set(NODE_METRICS), query
+    queries = [query for query in queries if query not in of_nodes]
     queries += [one["query"] for one in BOARD["templating"]["list"] if one["type"] == "query"]
     asked = set()
     for query in queries:

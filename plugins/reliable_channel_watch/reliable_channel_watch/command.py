@@ -1,11 +1,13 @@
 """`reliable-channel watch`: a channel, live or from journals, in the terminal or as a web page."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Coroutine, Sequence
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Final
+from urllib.parse import urlsplit
 
 import anyio
+import anyio.abc
 import typer
 
 from reliable_channel.cli.channel_flags import DEFAULT_NODE, ChannelArguments
@@ -18,6 +20,9 @@ if TYPE_CHECKING:
     from .feeds import Feed
 
 MINUTE_S: Final = 60
+LOCAL: Final = ("127.0.0.1", "localhost", "::1")
+Beside = Callable[..., Coroutine[Any, Any, None]]
+"""Serves a node; called with `started`."""
 
 
 def register(app: typer.Typer) -> None:
@@ -57,6 +62,10 @@ def watch(
     ] = 10,
     web: Annotated[bool, typer.Option("--web", help="Serve a web page to this machine.")] = False,
     port: Annotated[int, typer.Option(min=0, max=65535, help="Of the page; 0 for a free one.")] = 0,
+    with_node: Annotated[
+        bool,
+        typer.Option("--with-node", help="With --web: run the node itself, too, at its address."),
+    ] = False,
     config: Annotated[
         Path | None, typer.Option(metavar="FILE", help="A TOML file with a table [channel].")
     ] = None,
@@ -76,11 +85,14 @@ def watch(
         "content_topic": content_topic,
         "sender_id": sender_id,
     }
+    if with_node and (paths or not web):
+        raise ValueError("--with-node goes with --web, and with --sniff or --sender-id")
+    beside = _node_beside(node or [DEFAULT_NODE]) if with_node else None
     feed = _feed(paths or (), sniff, history * MINUTE_S, flags, config, option or ())
     if web:
         from reliable_channel.program import run
 
-        run(_serve, feed, port)
+        run(_serve, feed, port, beside)
     else:
         _show(feed)
 
@@ -143,16 +155,43 @@ def _options(texts: Sequence[str]) -> dict[str, Any]:
     return found
 
 
-async def _serve(feed: "Feed", port: int) -> None:
-    """Serve the page until a signal comes."""
+def _node_beside(urls: Sequence[str]) -> "Beside":
+    """A node at the address of the one that is watched.
+
+    Raises:
+        ValueError: it is not an address of this machine.
+    """
+    from waku.node import serve
+
+    found = urlsplit(urls[0])
+    if len(urls) != 1 or found.scheme != "http" or found.hostname not in LOCAL or not found.port:
+        raise ValueError(
+            "with --with-node, `--node` must be one address of this machine, such as "
+            f"{DEFAULT_NODE} (got {', '.join(urls)})"
+        )
+    return partial(serve, host=found.hostname, port=found.port)
+
+
+async def _serve(feed: "Feed", port: int, beside: "Beside | None") -> None:
+    """Serve the page, and a node beside it, until a signal comes."""
     from .model import View
     from .web.server import WatchServer
 
     view = View()
     async with anyio.create_task_group() as tasks:
         url = await tasks.start(WatchServer(view).run, port)
+        if beside is not None:
+            await tasks.start(_run_node, beside, tasks.cancel_scope)
         say(f"open {url}")
         tasks.start_soon(feed, view)
+
+
+async def _run_node(
+    beside: "Beside", everything: anyio.CancelScope, *, task_status: anyio.abc.TaskStatus[None]
+) -> None:
+    """Run a node until a signal ends it, and then everything."""
+    await beside(started=lambda _: task_status.started())
+    everything.cancel()
 
 
 def _show(feed: "Feed") -> None:

@@ -137,14 +137,16 @@ class Sniffer:
 
     async def listen(self, view: View) -> None:
         """Show what passes until cancelled; first what Store has of the last `history_s`."""
-        await self._transport.open()
-        try:
-            if self._history_s and has_store(self._transport):
-                await self._fetch(view)
-            while True:
-                await self._receive(view)
-        finally:
-            with anyio.CancelScope(shield=True):
+        # Around the scopes that `open` enters and `aclose` leaves, which must nest.
+        with anyio.CancelScope() as scope:
+            await self._transport.open()
+            try:
+                if self._history_s and has_store(self._transport):
+                    await self._fetch(view)
+                while True:
+                    await self._receive(view)
+            finally:
+                scope.shield = True
                 await self._transport.aclose()
 
     async def _receive(self, view: View) -> None:

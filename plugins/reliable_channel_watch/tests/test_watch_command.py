@@ -1,6 +1,7 @@
 """`reliable-channel watch` as a person types it."""
 
 import os
+import socket
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -14,6 +15,7 @@ import pytest
 from watch_world import talk
 
 from pytest_reliable_channel.channels import Channels
+from reliable_channel import BlockingReliableChannel
 from reliable_channel_watch.command import _feed
 
 
@@ -48,6 +50,22 @@ def test_the_page_of_journals_is_served_until_sigterm(
     assert process.returncode == 0
 
 
+def test_a_node_and_the_page_of_what_passes_it_are_one_process() -> None:
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        node = f"http://127.0.0.1:{taken.getsockname()[1]}"
+    arguments = ("--sniff", "--channel-id", "ops", "--node", node, "--web", "--with-node")
+    with running(*arguments) as process:
+        assert process.stdout is not None
+        url = process.stdout.readline().removeprefix("open ").strip()
+        assert httpx.get(f"{node}/health").is_success
+        with BlockingReliableChannel(node, channel_id="ops", sender_id="alice") as alice:
+            alice.send(b"hello")
+            with httpx.stream("GET", f"{url}events", timeout=None) as response:
+                assert any("alice" in line for line in response.iter_lines())
+    assert process.returncode == 0
+
+
 @pytest.mark.parametrize(
     ("arguments", "problem"),
     [
@@ -55,6 +73,8 @@ def test_the_page_of_journals_is_served_until_sigterm(
         (["--sniff"], "--sniff needs"),
         (["nowhere", "--sniff"], "give one of"),
         (["nowhere"], "nowhere is not there"),
+        (["--sniff", "--channel-id", "x", "--with-node"], "goes with --web"),
+        (["--sniff", "--web", "--with-node", "--node", "http://10.0.0.1:1"], "of this machine"),
         (["--sniff", "--channel-id", "x", "-o", "oops"], "NAME=VALUE"),
         (["--sniff", "--channel-id", "x", "-o", "clustre_id=1"], "cluster_id"),
         (["--sniff", "--channel-id", "x", "--node", "gopher://x"], "gopher"),
