@@ -20,6 +20,7 @@ from waku.node import (
     lightpush_api,
     mesh_api,
     messaging_api,
+    metrics_api,
     openapi,
     relay_api,
     store_api,
@@ -73,7 +74,7 @@ class NodeApp:
         self._options = options
         routes = (
             *debug_api.ROUTES,
-            *((debug_api.METRICS_ROUTE,) if options.behave_as is None else ()),
+            *(metrics_api.ROUTES if options.behave_as is None else ()),
             *(relay_api.ROUTES if options.relay else ()),
             *lightpush_api.ROUTES,
             *(messaging_api.ROUTES if options.messaging else ()),
@@ -113,7 +114,10 @@ class NodeApp:
         found = self.router.find(scope["method"], raw_path)
         route, path_values = found or (None, ())
         body, answer = await self._answer_by(route, path_values, scope, headers, receive)
-        self._node.metrics.answered(route, len(body), answer)
+        method, path = ("", "other") if route is None else (route.method, route.path)
+        self._node.metrics.answered(
+            method, path, answer.status, request_bytes=len(body), answer_bytes=len(answer.body)
+        )
         return answer
 
     async def _answer_by(

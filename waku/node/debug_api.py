@@ -5,9 +5,8 @@ from __future__ import annotations
 from typing import Final
 
 from waku.node.http import Answer, Request, Route, ServedNode
-from waku.node.metrics import metrics
 
-__all__ = ["METRICS_ROUTE", "ROUTES"]
+__all__ = ["ROUTES"]
 
 _READY: Final = ("READY", None)
 _NOT_MOUNTED: Final = ("NOT_MOUNTED", None)
@@ -116,5 +115,3 @@ ROUTES: Final = (
     ),
     Route("GET", "/health", health, "Return the health of the node", "node", answer="Health"),
 )
-METRICS_ROUTE: Final = Route("GET", "/metrics", metrics, "Return figures for Prometheus", "node")
-"""Where nwaku has a separate port."""

@@ -1,4 +1,4 @@
-"""`GET /metrics`: the figures of a node, in the text format that Prometheus reads.
+"""What a node counts, and the text format in which Prometheus reads it.
 
 Where nwaku has a metric of the same meaning (on its port for metrics, 8008), it has nwaku's name
 and labels. Counting is one dictionary entry a request.
@@ -7,16 +7,10 @@ and labels. Counting is one dictionary entry a request.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator
-from typing import TYPE_CHECKING, Final
+from collections.abc import Iterable
+from typing import Final
 
-if TYPE_CHECKING:
-    from waku.node.http import Answer, Request, Route, ServedNode
-
-__all__ = ["METRICS", "Metrics", "metrics"]
-
-CONTENT_TYPE: Final = "text/plain; version=0.0.4; charset=utf-8"
-RELAY: Final = "/vac/waku/relay/2.0.0"
+__all__ = ["METRICS", "Metrics", "Sample", "prometheus_text"]
 
 METRICS: Final = {
     "waku_version": ("gauge", "Version of the node."),
@@ -45,40 +39,17 @@ class Metrics:
         self.requests: Counter[tuple[str, str, int]] = Counter()
         self.bytes: Counter[str] = Counter()
 
-    def answered(self, route: Route | None, request_bytes: int, answer: Answer) -> None:
-        """Count a request; those without a route are counted together."""
-        method, path = ("", "other") if route is None else (route.method, route.path)
-        self.requests[method, path, answer.status] += 1
+    def answered(
+        self, method: str, route: str, status: int, *, request_bytes: int, answer_bytes: int
+    ) -> None:
+        """Count a request. `route` is that of the API, not the path, whose values have no end."""
+        self.requests[method, route, status] += 1
         self.bytes["in"] += request_bytes
-        self.bytes["out"] += len(answer.body)
+        self.bytes["out"] += answer_bytes
 
 
-async def metrics(node: ServedNode, request: Request) -> Answer:
-    """GET /metrics."""
-    from waku.node.http import Answer
-
-    return Answer(200, _text(_samples(node)).encode(), CONTENT_TYPE)
-
-
-def _samples(node: ServedNode) -> Iterator[Sample]:
-    counted = node.metrics
-    yield "waku_version", {"version": node.agent}, 1
-    yield "waku_node_messages_total", {"type": "relay"}, counted.messages
-    yield "waku_connected_peers", {"protocol": RELAY}, len(node.relay_peers())
-    yield "waku_filter_subscriptions", {}, len(node.filter.criteria_by_peer())
-    if (archive := node.archive) is not None:
-        yield "waku_archive_messages", {"type": "stored"}, len(archive)
-        yield "waku_archive_size_bytes", {}, archive.size_bytes
-        yield "waku_archive_ready", {}, archive.problem is None
-    for direction in ("in", "out"):
-        labels = {"service": "rest", "direction": direction}
-        yield "waku_service_network_bytes_total", labels, counted.bytes[direction]
-    for (method, path, status), count in counted.requests.items():
-        labels = {"method": method, "route": path, "status": str(status)}
-        yield "waku_rest_requests_total", labels, count
-
-
-def _text(samples: Iterable[Sample]) -> str:
+def prometheus_text(samples: Iterable[Sample]) -> str:
+    """Samples as a page; those of one metric come together."""
     lines, described = [], ""
     for name, labels, value in samples:
         if name != described:
