@@ -10,7 +10,7 @@ from typing import Final
 
 from .bloom import BloomForm, BloomLayout, BloomParameters, Probes, contains
 from .bloom_hash import HashPair
-from .changes import NO_RECORDER, Recorder, Row, Table, Value
+from .changes import NO_RECORDER, Recorder, Row, Table
 from .retries import RetryPolicy, Unacknowledged, fixed
 
 OUTGOING: Final = Table("outgoing_messages", (("message_id", "TEXT"), ("data", "BLOB")))
@@ -186,7 +186,7 @@ class OutgoingBuffer:
         messages: Iterable[Row],
         progress: Iterable[Row],
         now_ms: int,
-        cached: Mapping[Value, Value] = MappingProxyType({}),
+        cached: Mapping[str, bytes] = MappingProxyType({}),
     ) -> None:
         """Begin with the messages from before a restart; `cached` has bytes by message id.
 
@@ -196,8 +196,8 @@ class OutgoingBuffer:
         steps = {row[0]: row[1:] for row in progress}
         for message_id, data in messages:
             attempts, due_ms, acks = steps.get(message_id, (0, None, "[]"))
-            data = data or cached[message_id]
             assert isinstance(message_id, str) and isinstance(data, bytes)
+            data = data or cached[message_id]
             assert isinstance(attempts, int) and isinstance(acks, str)
             entry = OutgoingEntry(message_id, data, attempts, set(json.loads(acks)))
             self.entries[message_id] = entry

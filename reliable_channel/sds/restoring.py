@@ -14,6 +14,7 @@ from .events import OutgoingKind
 from .heads import HEADS
 from .incoming import LOST, MISSING, PARKED, ParkedMessage
 from .joining import HISTORIC, PRESUMED
+from .kept_messages import DIFFERENCES, REPAIR_CACHE
 from .log import EVICTED
 from .log_entry import LogEntry
 from .log_root import LOG_SUMS
@@ -21,7 +22,6 @@ from .options import SdsOptions
 from .outgoing import OUTGOING, OUTGOING_PROGRESS, OutgoingEntry
 from .profile import WireProfile
 from .repair import REPAIR_REQUESTS, REPAIR_RESPONSES
-from .repair_cache import REPAIR_CACHE
 from .state import REFERABLE, ChannelState
 from .states_of import TransitionCheck
 from .unseen import UNSEEN
@@ -29,6 +29,7 @@ from .wire import CodecError
 
 TABLES: Final[tuple[Table, ...]] = (
     CHANNEL,
+    DIFFERENCES,
     EVICTED,
     HEADS,
     LOG_BLOCKS,
@@ -71,9 +72,9 @@ def restore(
     state.clock.value = max(state.clock.value, _number(values.get("clock")))
     state.log.restore_from(tables, newest)
     state.participants.restore(rows(PARTICIPANTS))
-    cached = {message_id: data for message_id, _, data in rows(REPAIR_CACHE)}
+    cached = state.repair_cache.restore(rows(REPAIR_CACHE), rows(DIFFERENCES))
     state.outgoing_buffer.restore(rows(OUTGOING), rows(OUTGOING_PROGRESS), now_ms, cached)
-    state.repair_cache.restore(rows(REPAIR_CACHE))
+    state.repair_cache.fill(cached)
     state.repair_requests.restore(rows(REPAIR_REQUESTS))
     state.repair_responses.restore(rows(REPAIR_RESPONSES))
     state.referable_syncs.restore(rows(REFERABLE))

@@ -1,5 +1,6 @@
 """Sending (LIP 109, Send Message, Periodic Sync Message and Ephemeral Messages)."""
 
+from .differences import Assembled
 from .errors import (
     ContentTooLong,
     EmptyContent,
@@ -52,10 +53,11 @@ class Sender:
                 f"message id {message_id!r} belongs to an earlier message; ids must be unique"
             )
         lamport = state.clock.tick(now_ms)
-        data = self._assemble(message_id, lamport, content, now_ms)
+        own = self._assemble(message_id, lamport, content, now_ms)
+        data = own.data
         entry = LogEntry(message_id, state.sender_id, lamport, content)
         # Durable whatever the others' are: its sender is the first to be asked for it.
-        is_cached = state.repair_cache.add(message_id, data, durably=True)
+        is_cached = state.repair_cache.add(message_id, data, durably=True, own=own)
         state.outgoing_buffer.add(message_id, data, is_cached=is_cached)
         if state.options.behaviour.log_own_message == "on_send":
             self._log_own(entry)
@@ -75,7 +77,7 @@ class Sender:
         if not (len(state.log) or has_request or state.options.behaviour.sync_without_history):
             return False
         message_id = message_id or f"sync-{int(self._random() * 2**53):014x}"
-        data = self._assemble(message_id, lamport, None, now_ms)
+        data = self._assemble(message_id, lamport, None, now_ms).data
         if (profile := state.profile).refers_to_syncs:
             state.referable_syncs.add(message_id)
             state.moved(message_id, Event.SENT)
@@ -149,7 +151,9 @@ class Sender:
         self._state.broadcast(OutgoingKind.RETRY, message_id, entry.data)
         self._state.counters.retries += 1
 
-    def _assemble(self, message_id: str, lamport: int, content: bytes | None, now_ms: int) -> bytes:
+    def _assemble(
+        self, message_id: str, lamport: int, content: bytes | None, now_ms: int
+    ) -> Assembled:
         state = self._state
         requests = state.repair_requests.due(now_ms) if state.options.repair.enabled else []
         is_sync, has_filter = content is None, True
@@ -159,12 +163,13 @@ class Sender:
             has_filter = state.tuner.wants_filter(now_ms)
         if state.heads is not None:
             state.heads.is_long = has_filter
+        bloom_filter = bytes(state.bloom_filter) if has_filter else None
         message = Message(
             state.sender_id,
             message_id,
             state.channel_id,
             lamport,
-            bloom_filter=bytes(state.bloom_filter) if has_filter else None,
+            bloom_filter=bloom_filter,
             repair_request=requests,
             content=content,
             log_root=self._root(now_ms) if is_sync else None,
@@ -181,7 +186,7 @@ class Sender:
             state.repair_requests.asked(asked, now_ms)
             state.emit(RepairRequested(asked, message_id))
             state.counters.repairs_requested += len(asked)
-        return data
+        return Assembled(data, history, bloom_filter or b"")
 
     def _root(self, now_ms: int) -> LogRoot | None:
         state = self._state

@@ -1,14 +1,16 @@
 """Whether a state file is what its owner left behind.
 
-A file counts its transactions. The count also stands beside it, in `<path>.commits`, which is
-written after each transaction and outlives the process as the file does. A file that counts fewer
-was set back: by a copy that was restored, a write-ahead log (WAL) that was deleted or cut short,
-or a power failure. Without the count beside it, a file that was not closed and has no WAL was
-copied, or lost its WAL.
+A file counts its transactions: each has a row in the change log (`change_log.py`), and `state_file`
+has the number of the last one whose rows were moved. The count also stands beside the file, in
+`<path>.commits`, which is written after each transaction and outlives the process as the file does.
+A file that counts fewer was set back: by a copy that was restored, a write-ahead log (WAL) that was
+deleted or cut short, or a power failure. Without the count beside it, a file that was not closed
+and has no WAL was copied, or lost its WAL.
 """
 
 import os
 import sqlite3
+from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,6 +18,7 @@ from secrets import token_hex
 from zlib import crc32
 
 from ..sds.changes import Value
+from . import change_log
 from .base import RolledBack
 from .errors import StateInUse, StateUnavailable
 from .ownership import PRIVATE_FILE, inode_of
@@ -45,6 +48,8 @@ class Continuity:
         self._beside = Path(f"{path}.commits")
         self._descriptor: int | None = None
         self._count = _Count("", 0)
+        self._noted = self._to_note = 0
+        """The count that stands in `state_file`, and the one that stands there after a commit."""
 
     def begin(
         self, connection: sqlite3.Connection, *, is_new: bool, had_wal: bool
@@ -53,7 +58,7 @@ class Continuity:
         found = values(connection, self._path)
         beside = self._read()
         if "file_id" in found:
-            self._count = _Count(str(found["file_id"]), int(found["commits"] or 0))
+            self._count = _Count(str(found["file_id"]), noted_commits(found))
             lacks = self._lacks(beside, left_open=not found["closed"] and not had_wal)
         else:
             self._count = _Count(token_hex(8), 0)
@@ -65,6 +70,7 @@ class Continuity:
             ("closed", 0),
         ):
             put(connection, name, value)
+        self._noted = self._count.commits
         self.count(connection)
         connection.execute("COMMIT")
         # From now on the file itself says that it is open, whatever becomes of its WAL.
@@ -75,18 +81,40 @@ class Continuity:
         self.committed()
         return lacks
 
-    def count(self, connection: sqlite3.Connection) -> None:
-        """Count the transaction that is under way.
+    def append(self, connection: sqlite3.Connection, packed: bytes) -> None:
+        """Count the transaction that is under way by the rows that it appends to the change log.
 
         Raises:
             StateInUse: another process wrote since the last one.
         """
-        before, now = self._count.commits, self._count.commits + 1
-        changed = connection.execute(
-            f"UPDATE {TABLE} SET value = ?, row_checksum = ? WHERE name = 'commits' AND value = ?",
-            (now, checksum(TABLE, ("commits", now)), before),
+        now = self._count.commits + 1
+        self._to_note = self._noted
+        self._check(
+            connection.execute(
+                f"INSERT OR IGNORE INTO {change_log.TABLE} SELECT ?, ?, ? "
+                f"FROM {TABLE} WHERE name = 'commits' AND value = ?",
+                (now, packed, checksum(change_log.TABLE, (now, packed)), self._noted),
+            )
         )
-        if changed.rowcount != 1:
+
+    def count(self, connection: sqlite3.Connection) -> None:
+        """Count the transaction that is under way, which leaves nothing in the change log.
+
+        Raises:
+            StateInUse: another process wrote since the last one.
+        """
+        now = self._count.commits + 1
+        self._to_note = now
+        self._check(
+            connection.execute(
+                f"UPDATE {TABLE} SET value = ?, row_checksum = ? "
+                "WHERE name = 'commits' AND value = ?",
+                (now, checksum(TABLE, ("commits", now)), self._noted),
+            )
+        )
+
+    def _check(self, counted: sqlite3.Cursor) -> None:
+        if counted.rowcount != 1:
             raise StateInUse(
                 f"{self._path} was written by another process meanwhile; a state has one owner at "
                 "a time: stop the other one, then start again"
@@ -94,18 +122,16 @@ class Continuity:
 
     def committed(self) -> None:
         """The transaction that was counted is written."""
+        self._noted = self._to_note
         self._count = _Count(self._count.file_id, self._count.commits + 1)
         if self._descriptor is not None:
             with suppress(OSError):
                 os.pwrite(self._descriptor, self._count.line, 0)
 
     def end(self, connection: sqlite3.Connection) -> None:
-        """Note that the file is closed as it should be."""
-        connection.execute("BEGIN IMMEDIATE")
+        """Note that the file is closed as it should be, in a transaction that moves all rows."""
         put(connection, "closed", 1)
         self.count(connection)
-        connection.execute("COMMIT")
-        self.committed()
 
     def close(self) -> None:
         """Stop counting; twice does nothing."""
@@ -118,7 +144,8 @@ class Continuity:
         found, beside = values(connection, self._path), self._read()
         if "file_id" not in found:
             return ""
-        self._count = _Count(str(found["file_id"]), int(found["commits"] or 0))
+        commits = change_log.ChangeLog().read(connection, self._path, noted_commits(found))
+        self._count = _Count(str(found["file_id"]), commits)
         has_wal = Path(f"{self._path}-wal").exists()
         lacks = self._lacks(beside, left_open=not found["closed"] and not has_wal)
         return lacks.reason if lacks else ""
@@ -190,6 +217,11 @@ def values(connection: sqlite3.Connection, path: Path) -> dict[Value, Value]:
     """
     rows = connection.execute(f"SELECT * FROM {TABLE}").fetchall()
     return {name: value for name, value in verified(path, TABLE, rows)}  # noqa: C416 - for mypy
+
+
+def noted_commits(found: Mapping[Value, Value]) -> int:
+    """How many transactions a file had been through when rows were last moved."""
+    return int(found.get("commits") or 0)
 
 
 def put(connection: sqlite3.Connection, name: str, value: Value) -> None:

@@ -20,6 +20,7 @@ from ..sds.changes import Recorder
 from ..sds.log import MessageLog
 from . import continuity, schema
 from .base import Identity
+from .change_log import ChangeLog
 from .errors import StateCorrupt, StateError, StateInUse, StateUnavailable, StateVersionTooNew
 from .ownership import PRIVATE_FILE, Ownership
 from .rows import CHECKSUM, verified
@@ -63,8 +64,9 @@ def summary(path: Path) -> StateSummary:
     in_use = is_in_use(path)
     with _reading(path) as connection:
         identity = _identity(connection, path)
-        counted = schema.version(connection) == len(schema.MIGRATIONS)
-        noted = continuity.values(connection, path) if counted else {}
+        log, writes = ChangeLog(), 0
+        if schema.version(connection) == len(schema.MIGRATIONS):
+            writes = _read_changes(log, connection, path)
         beside = [Path(f"{path}{end}") for end in BESIDE[:1]]
         sizes = [file.stat().st_size for file in (path, *beside) if file.exists()]
         return StateSummary(
@@ -74,10 +76,10 @@ def summary(path: Path) -> StateSummary:
             wire_profile=identity.wire_profile,
             version=schema.version(connection),
             size_bytes=sum(sizes),
-            messages=_count(connection, "log"),
-            unacknowledged=_count(connection, "outgoing_messages"),
-            unconfirmed=_count(connection, "unconfirmed"),
-            writes=int(noted.get("commits") or 0),
+            messages=int(connection.execute("SELECT COUNT(*) FROM log").fetchone()[0]),
+            unacknowledged=_count(connection, log, "outgoing_messages"),
+            unconfirmed=_count(connection, log, "unconfirmed"),
+            writes=writes,
             in_use=in_use,
             modified_at_ms=path.stat().st_mtime_ns // 1_000_000,
         )
@@ -110,6 +112,7 @@ def _damage(path: Path) -> list[str]:
                 return problems  # an earlier version: its rows have no checksums
             for _ in schema.small_tables(connection, path):
                 pass
+            _read_changes(ChangeLog(), connection, path)
             log = connection.execute(f"SELECT {ENTRY_COLUMNS}, {CHECKSUM} FROM log")
             for _ in verified(path, "log", log):
                 pass
@@ -293,8 +296,12 @@ def _identity_if_readable(connection: sqlite3.Connection, path: Path) -> Identit
         return None
 
 
-def _count(connection: sqlite3.Connection, table: str) -> int:
+def _read_changes(log: ChangeLog, connection: sqlite3.Connection, path: Path) -> int:
+    """Read the change log; return how many transactions the file has been through."""
+    noted = continuity.noted_commits(continuity.values(connection, path))
+    return log.read(connection, path, noted)
+
+
+def _count(connection: sqlite3.Connection, log: ChangeLog, table: str) -> int:
     tables = connection.execute("SELECT 1 FROM sqlite_schema WHERE name = ?", (table,)).fetchone()
-    if tables is None:
-        return 0
-    return int(connection.execute(f"SELECT COUNT(*) FROM {table}").fetchone()[0])
+    return 0 if tables is None else log.count(connection, table)

@@ -12,7 +12,7 @@ from typing import Final
 
 from ..sds.changes import Recorder, Row, Table
 from ..sds.log_root import LOG_SUMS, SECOND_MS, LogSums
-from . import continuity
+from . import change_log, continuity
 from .errors import StateCorrupt
 from .rows import CHECKSUM, checksum, damaged, verified
 
@@ -20,7 +20,7 @@ APPLICATION_ID: Final = 0x53445331
 """`SDS1` in the header of the file: distinguishes it from other SQLite files."""
 ENTRY_COLUMNS: Final = "message_id, sender_id, lamport_timestamp, content, retrieval_hint"
 """What the checksum of a log entry covers."""
-_NOT_SMALL: Final = ("identity", "log", continuity.TABLE)
+_NOT_SMALL: Final = ("identity", "log", change_log.TABLE, continuity.TABLE)
 """The tables that are not small ones of the core or the runtime."""
 SUMMED_SECONDS: Final = 50_000
 """Seconds with messages that a log of an earlier version gets sums of."""
@@ -98,6 +98,7 @@ MIGRATIONS: Final[tuple[Callable[[sqlite3.Connection], None], ...]] = (
     _create,
     _add_checksums,
     _sum_log,
+    change_log.create,
 )
 """Each takes a file from the version of its place here to the next; none is ever changed."""
 
@@ -155,7 +156,7 @@ def check_whole(connection: sqlite3.Connection, path: Path) -> None:
     (page_bytes,) = connection.execute("PRAGMA page_size").fetchone()
     checks = ["PRAGMA integrity_check(1)"]
     if pages * page_bytes > WHOLE_CHECK_BYTES:
-        names = [*_small_table_names(connection), continuity.TABLE]
+        names = [*_small_table_names(connection), change_log.TABLE, continuity.TABLE]
         checks = [f"PRAGMA integrity_check('{name}')" for name in names]
     for check in checks:
         (found,) = connection.execute(check).fetchone()

@@ -1,7 +1,8 @@
 """State in an SQLite file: WAL, one writing connection in the writer's thread, and one for reading
 the log in the channel's (`sqlite_archive.py`).
 
-What the file is checked for, and against: `schema.py` (tables), `rows.py` (checksums),
+Rows of small tables are appended to one table first (`change_log.py`); the log has its entries at
+once. What the file is checked for, and against: `schema.py` (tables), `rows.py` (checksums),
 `continuity.py` (whether anything is missing), `ownership.py` (which process uses it).
 """
 
@@ -13,11 +14,12 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Final, Literal, get_args
 
-from ..sds.changes import Changes, Row, Table, Value
+from ..sds.changes import Changes, Row
 from ..sds.log_entry import LogEntry
 from ..sds.options import LOG_WINDOW_ENTRIES
-from . import schema
+from . import continuity, schema
 from .base import Identity, Saved
+from .change_log import ChangeLog, by_table, pack, put_rows
 from .continuity import Continuity, check_in_place
 from .errors import StateError, StateMismatch, StateUnavailable, StateVersionTooNew
 from .ownership import Ownership, inode_of
@@ -51,6 +53,7 @@ class SqliteStateStore:
         self._durability: Durability = durability
         self._ownership = Ownership(self.path)
         self._continuity = Continuity(self.path)
+        self._change_log = ChangeLog()
         self._connection: sqlite3.Connection | None = None
         self._wal_inode: tuple[int, int] | None = None
         self._tables: set[str] = set()
@@ -80,17 +83,29 @@ class SqliteStateStore:
         """
         with self._errors():
             connection = self._in_place()
-            try:
-                connection.execute("BEGIN IMMEDIATE")
-                created = self._write(connection, changes)
-                self._continuity.count(connection)
-                connection.execute("COMMIT")
-            except BaseException:
-                if connection.in_transaction:
-                    connection.execute("ROLLBACK")
-                raise
-        self._tables |= created
+            rows = by_table(changes.rows)
+            packed = pack(rows)
+            created = {table for table, _ in changes.rows if table.name not in self._tables}
+            is_appended = not created and self._change_log.has_room(packed)
+            with _transaction(connection):
+                self._write_log(connection, changes)
+                if is_appended:
+                    put_rows(connection, packed.large)
+                    self._continuity.append(connection, packed.data)
+                else:
+                    for table in created:
+                        schema.create_small_table(connection, table)
+                    if created:
+                        schema.seal(connection)
+                    self._change_log.move(connection)
+                    put_rows(connection, rows)
+                    self._continuity.count(connection)
+        self._tables |= {table.name for table in created}
         self._continuity.committed()
+        if is_appended:
+            self._change_log.appended(packed)
+        else:
+            self._change_log.clear()
 
     def archive(self) -> "SqliteArchive":
         """The log for reading."""
@@ -102,7 +117,10 @@ class SqliteStateStore:
             # A disk that fails now: the next start finds the file as after a crash.
             with suppress(sqlite3.Error, StateError):
                 check_in_place(self.path, self._ownership.inode)
-                self._continuity.end(self._connection)
+                with _transaction(self._connection):
+                    self._change_log.move(self._connection)
+                    self._continuity.end(self._connection)
+                self._continuity.committed()
         self._release()
 
     def _release(self) -> None:
@@ -125,6 +143,7 @@ class SqliteStateStore:
         connection.execute("PRAGMA journal_mode = WAL").fetchone()
         schema.migrate(connection)
         self._check_identity(connection, identity)
+        self._move_rows(connection)
         tables, newest = self._load(connection)
         rolled_back = self._continuity.begin(connection, is_new=is_new, had_wal=had_wal)
         self._wal_inode = inode_of(self._wal)
@@ -167,6 +186,16 @@ class SqliteStateStore:
                 if theirs != mine
             )
             raise StateMismatch(f"{self.path} belongs to {differ}; give another path")
+
+    def _move_rows(self, connection: sqlite3.Connection) -> None:
+        """Move what the last owner of the file did not move any more."""
+        noted = continuity.noted_commits(continuity.values(connection, self.path))
+        commits = self._change_log.read(connection, self.path, noted)
+        if commits > noted:
+            with _transaction(connection):
+                self._change_log.move(connection)
+                continuity.put(connection, "commits", commits)
+            self._change_log.clear()
 
     def _load(self, connection: sqlite3.Connection) -> tuple[dict[str, list[Row]], list[LogEntry]]:
         tables = dict(schema.small_tables(connection, self.path))
@@ -216,8 +245,7 @@ class SqliteStateStore:
         except OSError as error:
             raise StateUnavailable(f"{self.path} cannot be used: {error}") from error
 
-    def _write(self, connection: sqlite3.Connection, changes: Changes) -> set[str]:
-        """Write, and return the names of tables that were not there before."""
+    def _write_log(self, connection: sqlite3.Connection, changes: Changes) -> None:
         if changes.removed:
             connection.executemany(
                 "DELETE FROM log WHERE id_hash = ? AND message_id = ?",
@@ -237,15 +265,6 @@ class SqliteStateStore:
                 "DELETE FROM log WHERE (lamport_timestamp, message_id) < (?, ?)",
                 (lamport_timestamp, message_id),
             )
-        by_table = _by_table(changes)
-        created = {table.name for table in by_table} - self._tables
-        for table, (put, deleted) in by_table.items():
-            if table.name in created:
-                schema.create_small_table(connection, table)
-            _write_rows(connection, table, put, deleted)
-        if created:
-            schema.seal(connection)
-        return created
 
     def _write_hint(self, connection: sqlite3.Connection, message_id: str, hint: bytes) -> None:
         """Give an entry its retrieval hint, and the checksum that it has with that."""
@@ -263,29 +282,16 @@ class SqliteStateStore:
             )
 
 
-def _write_rows(
-    connection: sqlite3.Connection, table: Table, put: list[Row], deleted: list[tuple[Value]]
-) -> None:
-    if put:
-        places = ", ".join("?" * (len(table.columns) + 1))
-        connection.executemany(
-            f"INSERT OR REPLACE INTO {table.name} VALUES ({places})",
-            [(*row, checksum(table.name, row)) for row in put],
-        )
-    if deleted:
-        key = table.columns[0][0]
-        connection.executemany(f"DELETE FROM {table.name} WHERE {key} = ?", deleted)
-
-
-def _by_table(changes: Changes) -> dict[Table, tuple[list[Row], list[tuple[Value]]]]:
-    found: dict[Table, tuple[list[Row], list[tuple[Value]]]] = {}
-    for (table, key), row in changes.rows.items():
-        put, deleted = found.setdefault(table, ([], []))
-        if row is None:
-            deleted.append((key,))
-        else:
-            put.append(row)
-    return found
+@contextmanager
+def _transaction(connection: sqlite3.Connection) -> Iterator[None]:
+    try:
+        connection.execute("BEGIN IMMEDIATE")
+        yield
+        connection.execute("COMMIT")
+    except BaseException:
+        if connection.in_transaction:
+            connection.execute("ROLLBACK")
+        raise
 
 
 __all__ = ["Durability", "SqliteStateStore"]

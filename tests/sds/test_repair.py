@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from reliable_channel.sds import HistoryEntry, RepairOptions
 from reliable_channel.sds.changes import Recorder
 from reliable_channel.sds.events import RepairRequested, RepairRequestReceived
+from reliable_channel.sds.kept_messages import REPAIR_CACHE
 from reliable_channel.sds.repair import (
     MAX_REST,
     IncomingRepairBuffer,
@@ -22,7 +23,7 @@ from reliable_channel.sds.repair import (
     t_req,
     t_resp,
 )
-from reliable_channel.sds.repair_cache import REPAIR_CACHE, RepairCache
+from reliable_channel.sds.repair_cache import RepairCache
 
 from .world import (
     MINUTE,
@@ -376,7 +377,7 @@ def test_the_cache_keeps_the_newest_bytes() -> None:
 def test_only_what_was_written_of_the_cache_is_deleted() -> None:
     recorder = Recorder()
     cache = RepairCache(8, recorder)
-    cache.restore([("kept", 1, b"1234")])
+    cache.fill(cache.restore([("kept", 1, b"1234")], []))
     cache.add("own", b"1234", durably=True)
     for name in ("others", "more", "most"):
         cache.add(name, b"1234")

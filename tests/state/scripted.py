@@ -20,7 +20,7 @@ from typing import Any
 
 from reliable_channel.sds import Limits, RepairOptions, SdsProtocol
 from reliable_channel.sds.changes import Recorder
-from reliable_channel.state import ArchiveOverlay, Identity, SqliteStateStore
+from reliable_channel.state import ArchiveOverlay, Identity, SqliteStateStore, change_log
 from tests.sds.test_restoring import remembered
 from tests.sds.world import CHANNEL, NOW_MS, SECOND, forge, options, participant, send
 
@@ -111,6 +111,7 @@ def reopened(path: Path) -> dict[str, Any]:
 
 
 def main(directory: Path) -> None:
+    change_log.MAX_WRITES = 4  # type: ignore[misc]  # so that rows are moved in between
     statements: list[str] = []
     Run(directory / "whole.db", statements.append).script()
     left_behind = states_after_each_step(directory / "states.db")

@@ -173,7 +173,9 @@ def test_the_small_tables_are_strict(tmp_path: Path) -> None:
     assert store._connection is not None
     tables = store._connection.execute("PRAGMA table_list").fetchall()
     strict = {row[1]: bool(row[5]) for row in tables if not row[1].startswith("sqlite_")}
-    assert strict == dict.fromkeys(("identity", "log", "log_sums", "notes", "state_file"), True)
+    assert strict == dict.fromkeys(
+        ("change_log", "identity", "log", "log_sums", "notes", "state_file"), True
+    )
     store.close()
 
 

@@ -1,0 +1,139 @@
+"""A message as the difference from the one that its sender sent before.
+
+Of the 40 kB that a message has by default the one before has nearly all: its causal history loses
+entries at its start and gets some at its end, and its bloom filter gets some more bits. What is
+left is some 500 bytes.
+
+A difference is a sequence of pieces: `=`, a length and these bytes; `@`, start and length of a
+piece of the base; `^`, the same with some bytes changed: how many, then place and value of each.
+Numbers have 4 bytes.
+"""
+
+from collections.abc import Iterator
+from typing import Final, NamedTuple
+
+_NUMBER_BYTES: Final = 4
+_BLOCK_BYTES: Final = 256
+"""Bytes of two filters that are compared at a time."""
+_ANCHOR_BYTES: Final = 64
+"""Bytes that a piece is looked for by: shorter than an entry of a causal history."""
+
+
+class Assembled(NamedTuple):
+    """A message, and the parts of it that resemble those of the one before."""
+
+    data: bytes
+    history: bytes
+    bloom_filter: bytes
+
+
+class Base(NamedTuple):
+    """A message that the next one may be a difference from."""
+
+    data: bytes
+    history: tuple[int, int]
+    """Where it starts and ends, as the filter."""
+    bloom_filter: tuple[int, int]
+
+
+def base_of(message: Assembled) -> Base | None:
+    """A message as a base, or None where its parts are not found in it."""
+    data, history, words = message
+    start = data.find(history[:_ANCHOR_BYTES])
+    end = start + len(history)
+    filter_start = data.find(words[:_ANCHOR_BYTES], end)
+    if start < 0 or filter_start < 0:
+        return None
+    if not (data.startswith(history, start) and data.startswith(words, filter_start)):
+        return None
+    return Base(data, (start, end), (filter_start, filter_start + len(words)))
+
+
+def difference(base: Base, message: Base) -> bytes | None:
+    """A message as a difference, or None where it is none to speak of."""
+    data, (base_start, base_end), (start, end) = message.data, base.history, message.history
+    filter_start, filter_end = message.bloom_filter
+    old = base.data.find(data[start : start + _ANCHOR_BYTES], base_start, base_end)
+    same = _common(base.data[old:base_end], data[start:end]) if old >= 0 else 0
+    found = b"".join(
+        (
+            _literal(data[:start]),
+            b"@%b%b" % (_number(max(old, 0)), _number(same)),
+            _literal(data[start + same : filter_start]),
+            _changed(base.data, base.bloom_filter[0], data[filter_start:filter_end]),
+            _literal(data[filter_end:]),
+        )
+    )
+    # A restart broadcasts these bytes again: they must be the very same.
+    is_worth_it = len(found) < len(data) // 4
+    return found if is_worth_it and restored(base.data, found) == data else None
+
+
+def restored(base: bytes, difference: bytes) -> bytes:
+    """The message, from its base and the difference."""
+    return b"".join(_pieces(base, difference))
+
+
+def _pieces(base: bytes, difference: bytes) -> Iterator[bytes]:
+    at = 0
+
+    def number() -> int:
+        nonlocal at
+        at += _NUMBER_BYTES
+        return int.from_bytes(difference[at - _NUMBER_BYTES : at])
+
+    while at < len(difference):
+        kind = difference[at : at + 1]
+        at += 1
+        if kind == b"=":
+            length = number()
+            yield difference[at : at + length]
+            at += length
+            continue
+        start, length = number(), number()
+        if kind == b"@":
+            yield base[start : start + length]
+            continue
+        piece = bytearray(base[start : start + length])
+        for _ in range(number()):
+            place = number()
+            piece[place] = difference[at]
+            at += 1
+        yield bytes(piece)
+
+
+def _common(one: bytes, other: bytes) -> int:
+    """How many bytes both begin with."""
+    least, most = 0, min(len(one), len(other))
+    if one[:most] == other[:most]:
+        return most
+    while least < most:
+        middle = (least + most + 1) // 2
+        if one[least:middle] == other[least:middle]:
+            least = middle
+        else:
+            most = middle - 1
+    return least
+
+
+def _changed(base: bytes, start: int, words: bytes) -> bytes:
+    """A filter as the one of the base with some bytes changed."""
+    changed: list[bytes] = []
+    for block in range(0, len(words), _BLOCK_BYTES):
+        new = words[block : block + _BLOCK_BYTES]
+        old = base[start + block : start + block + len(new)]
+        if old != new:
+            bits = int.from_bytes(old, "little") ^ int.from_bytes(new, "little")
+            while bits:
+                place = ((bits & -bits).bit_length() - 1) // 8
+                changed.append(b"%b%c" % (_number(block + place), new[place]))
+                bits &= -256 << 8 * place
+    return b"".join((b"^", _number(start), _number(len(words)), _number(len(changed)), *changed))
+
+
+def _literal(data: bytes) -> bytes:
+    return b"=%b%b" % (_number(len(data)), data)
+
+
+def _number(value: int) -> bytes:
+    return value.to_bytes(_NUMBER_BYTES)

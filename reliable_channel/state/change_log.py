@@ -1,0 +1,190 @@
+"""Rows of the small tables as they are written: a transaction appends its rows as one, and those of
+many transactions are moved into their tables together.
+
+Most rows are deleted again soon, as those of messages that are acknowledged and of events that are
+confirmed: few ever reach their table. And a transaction writes one page here in place of one page
+or two for each table.
+"""
+
+import sqlite3
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Final, NamedTuple
+
+from ..sds.changes import Row, Table, Value
+from .rows import CHECKSUM, checksum, damaged, verified
+
+TABLE: Final = "change_log"
+MAX_WRITES: Final = 500
+"""Transactions whose rows wait here."""
+MAX_BYTES: Final = 512 * 1024
+"""Of their rows: what a start after a crash has to move, and what memory holds until then."""
+LARGE_BYTES: Final = 8 * 1024
+"""A longer row, such as a whole message, goes to its table at once: it is not written twice."""
+_INTEGER_BYTES: Final = 8
+_LENGTH_BYTES: Final = 4
+
+Rows = dict[str, dict[Value, Row | None]]
+"""By the name of the table and the key; None where the row was deleted."""
+
+
+class Packed(NamedTuple):
+    """What a transaction appends, and its rows."""
+
+    data: bytes
+    small: Rows
+    large: Rows
+    """Those that go to their tables."""
+
+
+class ChangeLog:
+    """The rows of one file that were appended and are not moved yet, the newest of each key."""
+
+    def __init__(self) -> None:
+        self._rows: Rows = {}
+        self._writes = self._size_bytes = 0
+
+    def has_room(self, packed: Packed) -> bool:
+        """Whether the rows of another transaction may wait here."""
+        return self._writes < MAX_WRITES and self._size_bytes + len(packed.data) <= MAX_BYTES
+
+    def appended(self, packed: Packed) -> None:
+        """The rows of a transaction were written here, large ones to their tables."""
+        self._writes += 1
+        self._size_bytes += len(packed.data)
+        for table, changed in packed.small.items():
+            self._rows.setdefault(table, {}).update(changed)
+        for table, keys in packed.large.items():
+            for key in keys:
+                self._rows.get(table, {}).pop(key, None)
+
+    def move(self, connection: sqlite3.Connection) -> None:
+        """Move all rows into their tables, in a transaction; when it is committed, `clear`."""
+        if self._writes:
+            put_rows(connection, self._rows)
+            connection.execute(f"DELETE FROM {TABLE}")
+
+    def clear(self) -> None:
+        """The rows were moved."""
+        self._rows = {}
+        self._writes = self._size_bytes = 0
+
+    def read(self, connection: sqlite3.Connection, path: Path, moved: int) -> int:
+        """Take what a file has here, whose tables have the rows of the first `moved` transactions;
+        return how many transactions there were.
+
+        Raises:
+            StateCorrupt: a row is damaged, or missing.
+        """
+        self.clear()
+        rows = connection.execute(f"SELECT * FROM {TABLE} ORDER BY number")
+        for number, packed in verified(path, TABLE, rows):
+            assert isinstance(packed, bytes)
+            moved += 1
+            if number != moved:
+                raise damaged(path, f"row {moved} of {TABLE!r} is missing")
+            self.appended(unpack(packed))
+        return moved
+
+    def count(self, connection: sqlite3.Connection, table: str) -> int:
+        """How many rows a table has with those that are to be moved there."""
+        keys = {key for (key, *_) in connection.execute(f"SELECT * FROM {table}")}
+        for key, row in self._rows.get(table, {}).items():
+            (keys.discard if row is None else keys.add)(key)
+        return len(keys)
+
+
+def create(connection: sqlite3.Connection) -> None:
+    """Make the table."""
+    connection.execute(
+        f"CREATE TABLE {TABLE} (number INTEGER PRIMARY KEY, rows BLOB NOT NULL, "
+        f"{CHECKSUM} INTEGER NOT NULL) STRICT"
+    )
+
+
+def by_table(changed: Mapping[tuple[Table, Value], Row | None]) -> Rows:
+    """Rows by table as a step has them."""
+    rows: Rows = {}
+    for (table, key), row in changed.items():
+        rows.setdefault(table.name, {})[key] = row
+    return rows
+
+
+def put_rows(connection: sqlite3.Connection, rows: Rows) -> None:
+    """Write rows into their tables, which are there."""
+    for table, changed in rows.items():
+        columns = [name for _, name, *_ in connection.execute(f"PRAGMA table_info({table})")]
+        connection.executemany(
+            f"DELETE FROM {table} WHERE {columns[0]} = ?",
+            [(key,) for key, row in changed.items() if row is None],
+        )
+        connection.executemany(
+            f"INSERT OR REPLACE INTO {table} VALUES ({', '.join('?' * len(columns))})",
+            [(*row, checksum(table, row)) for row in changed.values() if row is not None],
+        )
+
+
+def pack(rows: Rows) -> Packed:
+    """The rows of a transaction as bytes: `+` and a row, `-` and the key of a row that was deleted,
+    `=` and the key of one that stands in its table.
+
+    Raises:
+        OverflowError: a number that a column cannot have.
+    """
+    parts: list[bytes] = []
+    small: Rows = {}
+    large: Rows = {}
+    for table, changed in rows.items():
+        name = _packed(table)
+        for key, row in changed.items():
+            values = b"".join(map(_packed, (key,) if row is None else row))
+            if row is not None and len(values) > LARGE_BYTES:
+                large.setdefault(table, {})[key] = row
+                parts += (b"=\1", name, _packed(key))
+            else:
+                small.setdefault(table, {})[key] = row
+                parts += (b"-\1" if row is None else b"+%c" % len(row), name, values)
+    return Packed(b"".join(parts), small, large)
+
+
+def unpack(data: bytes) -> Packed:
+    """What `pack` made of the rows; of large rows, their keys alone."""
+    small: Rows = {}
+    large: Rows = {}
+    at = 0
+    while at < len(data):
+        kind, count = data[at : at + 1], data[at + 1]
+        table, at = _unpacked(data, at + 2)
+        assert isinstance(table, str)
+        values: list[Value] = []
+        for _ in range(count):
+            value, at = _unpacked(data, at)
+            values.append(value)
+        row = tuple(values) if kind == b"+" else None
+        (large if kind == b"=" else small).setdefault(table, {})[values[0]] = row
+    return Packed(data, small, large)
+
+
+def _packed(value: Value) -> bytes:
+    if isinstance(value, str):
+        data = value.encode()
+        return b"s%b%b" % (len(data).to_bytes(_LENGTH_BYTES), data)
+    if isinstance(value, int):
+        return b"i%b" % value.to_bytes(_INTEGER_BYTES, signed=True)
+    if value is None:
+        return b"n"
+    return b"b%b%b" % (len(value).to_bytes(_LENGTH_BYTES), value)
+
+
+def _unpacked(packed: bytes, at: int) -> tuple[Value, int]:
+    """The value at `at`, and where it ends."""
+    kind, start = packed[at : at + 1], at + 1
+    if kind == b"n":
+        return None, start
+    if kind == b"i":
+        end = start + _INTEGER_BYTES
+        return int.from_bytes(packed[start:end], signed=True), end
+    begin = start + _LENGTH_BYTES
+    end = begin + int.from_bytes(packed[start:begin])
+    data = packed[begin:end]
+    return (data.decode() if kind == b"s" else data), end
