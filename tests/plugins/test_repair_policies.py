@@ -26,8 +26,8 @@ from reliable_channel.repair_policies import (
     RepairStep,
     StoreState,
 )
+from reliable_channel.sds.kept_messages import REPAIR_CACHE
 from reliable_channel.sds.message import HistoryEntry
-from reliable_channel.sds.repair_cache import REPAIR_CACHE
 from reliable_channel.state import Identity, MemoryStateStore
 from reliable_channel.transport import MemoryNetwork
 from reliable_channel_lab.sim import Simulation, draw_scenario
