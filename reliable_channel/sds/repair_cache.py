@@ -50,7 +50,7 @@ class RepairCache:
         return True
 
     def discard(self, message_id: str) -> None:
-        """Let go of a message that nobody is to get."""
+        """Delete a message, beyond a restart as well."""
         self._let_go(message_id)
         self._kept.remove(message_id, self._messages)
 
