@@ -23,6 +23,7 @@ if TYPE_CHECKING:
         CommunityCategory,
         CommunityChat,
         CommunityDescription,
+        CommunityEncryptionKeysRequest,
         CommunityMember,
         CommunityPermissions,
         CommunityRequestToJoin,
@@ -69,6 +70,7 @@ if TYPE_CHECKING:
         seal_ecies,
         seal_symmetric,
     )
+    from .group_keys import GroupKeys, NoGroupKey
     from .invite_links import InviteData, InviteLink
     from .key_file import KeyFileError, needs_passphrase, read_key, write_key
     from .keys import PrivateKey, PublicKey, SymmetricKey, keccak256, recover
@@ -137,6 +139,7 @@ else:
                 "CommunityCategory",
                 "CommunityChat",
                 "CommunityDescription",
+                "CommunityEncryptionKeysRequest",
                 "CommunityMember",
                 "CommunityPermissions",
                 "CommunityRequestToJoin",
@@ -192,6 +195,10 @@ else:
                 "open_symmetric",
                 "seal_ecies",
                 "seal_symmetric",
+            ),
+            "group_keys": (
+                "GroupKeys",
+                "NoGroupKey",
             ),
             "invite_links": (
                 "InviteData",
@@ -312,6 +319,7 @@ __all__ = [
     "CommunityCategory",
     "CommunityChat",
     "CommunityDescription",
+    "CommunityEncryptionKeysRequest",
     "CommunityMember",
     "CommunityPermissions",
     "CommunityProfile",
@@ -330,6 +338,7 @@ __all__ = [
     "EditMessage",
     "EmojiReaction",
     "EnvelopeError",
+    "GroupKeys",
     "IdentityImage",
     "Ignored",
     "ImageFormat",
@@ -344,6 +353,7 @@ __all__ = [
     "MessageId",
     "MessageState",
     "MessageType",
+    "NoGroupKey",
     "NotControlNode",
     "NotForThisKey",
     "Opened",

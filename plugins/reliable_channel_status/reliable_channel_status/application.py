@@ -20,6 +20,7 @@ WITHOUT_PROTOCOL_LAYER: Final = frozenset(
         PayloadType.COMMUNITY_REQUEST_TO_JOIN,
         PayloadType.COMMUNITY_REQUEST_TO_JOIN_RESPONSE,
         PayloadType.COMMUNITY_REQUEST_TO_LEAVE,
+        PayloadType.COMMUNITY_ENCRYPTION_KEYS_REQUEST,
     }
 )
 """What status-go sends without a `ProtocolMessage` around it (`SkipEncryptionLayer`)."""
@@ -108,13 +109,23 @@ def from_protocol(data: bytes) -> bytes | Refused:
     if message.public_message:
         return message.public_message
     if message.encrypted_message:
-        return _encrypted(message)
+        return _beside_a_key(message) or _encrypted(message)
     return data
+
+
+def _beside_a_key(message: status_pb2.ProtocolMessage) -> bytes:
+    """What comes in the clear with a new group key, such as a description; empty if nothing does.
+    Number 0 in the header of a group says so."""
+    one = message.encrypted_message.get("none")
+    if one is None or not one.HasField("hr_header") or one.hr_header.seq_no:
+        return b""
+    is_for_device = one.HasField("dh_header") or one.HasField("dr_header")
+    return b"" if is_for_device else one.payload
 
 
 def _encrypted(message: status_pb2.ProtocolMessage) -> Refused:
     """Name what only some can read: messages of one to one, or those for members with a key."""
-    if any(one.hash_ratchet_header for one in message.encrypted_message.values()):
+    if any(one.HasField("hr_header") for one in message.encrypted_message.values()):
         return Refused(RefusalReason.ENCRYPTED, "only members with the group key can read it")
     return Refused(
         RefusalReason.DIRECT_MESSAGE_NOT_SUPPORTED,

@@ -5,6 +5,7 @@ result (`community_rules.why_invalid`). Limits are those of status-go's requests
 """
 
 from collections.abc import Callable, Mapping
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, replace
 from typing import Final, TypeAlias, TypeVar
 
@@ -17,9 +18,10 @@ from .community_payloads import (
     CommunityDescription,
     CommunityMember,
     CommunityPermissions,
+    CommunityTokenPermission,
     IdentityImage,
 )
-from .enums import Access, ChannelRole, Role
+from .enums import Access, ChannelRole, Role, TokenPermissionType
 from .images import image_format
 from .keys import PublicKey
 
@@ -215,6 +217,66 @@ def without_category(category: str) -> Edit:
             for uuid, chat in before.chats.items()
         }
         return replace(before, chats=chats, categories=_without(before.categories, category))
+
+    return edit
+
+
+# -- encryption -----------------------------------------------------------------------------------
+
+
+def encrypted(permission_id: str, *, is_encrypted: bool = True) -> Edit:
+    """Encrypt the community, or have it in the clear again. To clients a community is encrypted if
+    a permission lets members in; this one has no criteria, so that the owner decides alone."""
+
+    def edit(before: CommunityDescription) -> CommunityDescription:
+        kept = {
+            name: one
+            for name, one in before.token_permissions.items()
+            if one.token_criteria or not one.type.lets_members_in
+        }
+        if is_encrypted:
+            kept[permission_id] = CommunityTokenPermission(
+                id=permission_id, type=TokenPermissionType.BECOME_MEMBER
+            )
+        return replace(before, token_permissions=kept)
+
+    return edit
+
+
+def private(
+    channel: str, chat_id: str, members: AbstractSet[PublicKey], permission_id: str
+) -> Edit:
+    """Let some members alone into a channel, which gets a key for itself."""
+
+    def edit(before: CommunityDescription) -> CommunityDescription:
+        chat = _find(before.chats, channel, "channel")
+        listed = {one.hex: _find(before.members, one.hex, "member") for one in members}
+        gates = before.token_permissions
+        if not any(chat_id in one.chat_ids for one in gates.values()):
+            gate = CommunityTokenPermission(
+                id=permission_id,
+                type=TokenPermissionType.CAN_VIEW_AND_POST_CHANNEL,
+                chat_ids=(chat_id,),
+            )
+            gates = {**gates, permission_id: gate}
+        chats = {**before.chats, channel: replace(chat, members=listed)}
+        return replace(before, chats=chats, token_permissions=gates)
+
+    return edit
+
+
+def public(channel: str, chat_id: str) -> Edit:
+    """Let all members into a channel."""
+
+    def edit(before: CommunityDescription) -> CommunityDescription:
+        chat = _find(before.chats, channel, "channel")
+        gates = {
+            name: one
+            for name, one in before.token_permissions.items()
+            if chat_id not in one.chat_ids
+        }
+        chats = {**before.chats, channel: replace(chat, members={})}
+        return replace(before, chats=chats, token_permissions=gates)
 
     return edit
 

@@ -220,6 +220,16 @@ class CommunityRequestToLeave:
     community_id: bytes
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CommunityEncryptionKeysRequest:
+    """A member asks the control node for group keys."""
+
+    community_id: bytes
+    """The compressed public key."""
+    chat_ids: tuple[str, ...] = ()
+    """Uuids of the channels whose keys are lacking; none for those of all."""
+
+
 def _decimal(digits: str, decimals: int) -> str:
     """A number of smallest units as people write it: 1500 of 3 decimals is 1.5."""
     whole, part = digits[:-decimals] if decimals else digits, digits[-decimals:] if decimals else ""

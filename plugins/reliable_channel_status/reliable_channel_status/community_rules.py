@@ -113,8 +113,8 @@ def why_closed(description: CommunityDescription, user: PublicKey) -> str | None
     ):
         return f"access is {permissions.access.name}"
     gates = [p for p in description.token_permissions.values() if p.type.lets_members_in]
-    if not gates:
-        return None
+    if not gates or not all(permission.token_criteria for permission in gates):
+        return None  # without criteria a permission only says that the community is encrypted
     return "tokens are needed: " + _listed(str(permission) for permission in gates)
 
 

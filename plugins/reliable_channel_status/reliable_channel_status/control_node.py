@@ -171,9 +171,11 @@ class ControlNode:
         """
         if self.newer is None:
             raise NotControlNode(f"no description of another control node of {self.community}")
-        if self.newer.token_permissions or self.newer.private_data:
+        permissions = self.newer.token_permissions.values()
+        if any(one.token_criteria for one in permissions) or self.newer.private_data:
             raise NotControlNode(
-                f"{self.community} wants tokens or is encrypted: balances are not looked up here"
+                f"{self.community} wants tokens, and balances are not looked up here, or is "
+                "encrypted with keys that are not here"
             )
         description = self._publishable(with_owner(owner)(self.newer), now_ms)
         self.newer = None

@@ -34,7 +34,14 @@ class RefusalReason(Enum):
     SEGMENTS_DROPPED = "segments_dropped"
     """Others of its segments did not come in time, or there was no room."""
     ENCRYPTED = "encrypted"
-    """Only members with the group key can read it."""
+    """Only members with the group key can read it, and it is not kept until that comes: of another
+    community, or too large, or by an `Opener` without `groups=`."""
+    WAITS_FOR_KEY = "waits_for_key"
+    """It is encrypted for a group, and is kept until the key comes."""
+    UNKNOWN_KEY_GROUP = "unknown_key_group"
+    """A key of a group that the receiver is not in, or of too many groups."""
+    BAD_GROUP_KEY = "bad_group_key"
+    """Something that is sent as a group key and is none."""
     DIRECT_MESSAGE_NOT_SUPPORTED = "direct_message_not_supported"
     """A one-to-one or group message, or a contact request, by an `Opener` without `direct=`."""
     NOT_FOR_THIS_DEVICE = "not_for_this_device"
@@ -149,6 +156,8 @@ class Received:
     """The key of its ratchet session, to be deleted once it is handled."""
     is_direct: bool = False
     """Whether it came inside an encrypted message of 53/WAKU2-X3DH."""
+    waiting_id: bytes | None = None
+    """What it waited as for a group key, to be forgotten once it is handled."""
 
     @property
     def payload(self) -> Payload:

@@ -9,6 +9,7 @@ from typing import TypeAlias
 
 from .community_payloads import (
     CommunityDescription,
+    CommunityEncryptionKeysRequest,
     CommunityRequestToJoin,
     CommunityRequestToJoinResponse,
     CommunityRequestToLeave,
@@ -262,5 +263,6 @@ Payload: TypeAlias = (
     | CommunityRequestToJoin
     | CommunityRequestToJoinResponse
     | CommunityRequestToLeave
+    | CommunityEncryptionKeysRequest
 )
 """What an `ApplicationMetadataMessage` carries, of the types that are read here."""

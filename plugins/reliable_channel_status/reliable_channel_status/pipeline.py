@@ -25,6 +25,7 @@ from waku import WakuMessage
 
 from .application import from_protocol, in_protocol, to_protocol, unwrap, wrap
 from .chats import carries
+from .community_payloads import CommunityRequestToJoinResponse
 from .direct.correspondence import DirectPayload
 from .enums import MessageType, StatusType
 from .envelope import (
@@ -37,6 +38,7 @@ from .envelope import (
     seal_ecies,
     seal_symmetric,
 )
+from .group_keys import WaitingMessage
 from .keys import PrivateKey, PublicKey
 from .outcomes import Ignored, MessageId, Received, RefusalReason, Refused, SignedPayload
 from .payloads import (
@@ -51,6 +53,7 @@ from .payloads import (
 )
 from .sds import SdsArrival, read_sds, what_is_forged
 from .segments import STATUS_SEGMENTATION
+from .status_pb2 import HRKeys
 from .topics import Topic
 
 WakuVersion: TypeAlias = Literal[0, 1]
@@ -225,6 +228,32 @@ class DirectLayer(Protocol):
         """Open a `ProtocolMessage`; None if nothing in it is encrypted for devices."""
 
 
+class GroupLayer(Protocol):
+    """What opens messages for groups: `GroupKeys`."""
+
+    def open(
+        self,
+        data: bytes,
+        topic_id: str,
+        timestamp_ms: int,
+        signer: PublicKey | None,
+        is_ephemeral: bool,
+    ) -> bytes | Refused | None:
+        """Open a `ProtocolMessage`; None if it is not for a group."""
+
+    def learn(self, group_id: bytes, raw: HRKeys, sender: PublicKey) -> Refused | None:
+        """Take the keys of a group that a user sent."""
+
+    def describe(self, received: Received) -> Received | Refused:
+        """A description in the clear, as far as the keys are here."""
+
+    def take_ready(self) -> list[WaitingMessage]:
+        """What waited for a key that has come."""
+
+    def done(self, waiting_id: bytes) -> None:
+        """Forget what waited."""
+
+
 Outcome: TypeAlias = Received | Ignored | Refused
 """What becomes of a payload that arrives."""
 
@@ -254,6 +283,8 @@ class Opener:
         direct: opens direct messages; without it they are refused.
         on_direct: called with the envelope's signer and what was decrypted, before `receive`
             returns the signed payloads in it.
+        groups: opens messages for groups, and takes their keys; without it they are refused. What
+            comes before its key follows in `waited`.
     """
 
     def __init__(
@@ -266,8 +297,10 @@ class Opener:
         on_sds: Callable[[SdsArrival], None] | None = None,
         direct: DirectLayer | None = None,
         on_direct: Callable[[PublicKey, DirectPayload], None] | None = None,
+        groups: GroupLayer | None = None,
     ) -> None:
         self._direct = direct
+        self._groups = groups
         self._on_direct = on_direct
         self._topics: dict[str, list[Topic]] = {}
         self._private_keys = tuple(private_keys)
@@ -306,6 +339,24 @@ class Opener:
         `now_ms` must not go back."""
         return list(self._received(message, now_ms))
 
+    def waited(self) -> list[Outcome]:
+        """Read what waited for group keys that have come since the last call. Call it after
+        `receive`, and at the start; `GroupKeys.done` forgets what was handled."""
+        if self._groups is None:
+            return []
+        outcomes: list[Outcome] = []
+        for one in self._groups.take_ready():
+            arrival = _Arrival(
+                Topic(one.topic_id), one.timestamp_ms, one.signer, False, one.is_ephemeral
+            )
+            for outcome in self._read(one.data, arrival):
+                if isinstance(outcome, Received):
+                    outcome = replace(outcome, waiting_id=one.id)
+                elif getattr(outcome, "reason", None) is not RefusalReason.WAITS_FOR_KEY:
+                    self._groups.done(one.id)
+                outcomes.append(outcome)
+        return outcomes
+
     def next_deadline_ms(self) -> int | None:
         """When to call `on_deadline`, or None while no segment waits for another."""
         return self._reassembler.next_deadline_ms()
@@ -338,15 +389,25 @@ class Opener:
         if isinstance(opened, Refused):
             yield opened
         elif opened is None:
-            yield from self._read_public(plain, arrival)
+            yield from map(self._described, self._read_shared(plain, arrival))
         else:
-            yield from self._read_direct(opened, arrival)
+            yield from map(self._described, self._read_direct(opened, arrival))
+
+    def _described(self, outcome: Outcome) -> Outcome:
+        """A description in the clear."""
+        if self._groups is None or not isinstance(outcome, Received):
+            return outcome
+        return self._groups.describe(outcome)
 
     def _read_direct(self, opened: DirectPayload, arrival: _Arrival) -> Iterator[Outcome]:
         assert self._direct is not None and arrival.signer is not None  # it was opened
         if self._on_direct is not None:
             self._on_direct(arrival.signer, opened)
         yield from opened.refused
+        if opened.group_keys is not None and self._groups is not None:
+            refused = self._groups.learn(opened.group_id, opened.group_keys, arrival.signer)
+            if refused is not None:
+                yield refused
         arrival = replace(arrival, is_private=True, is_direct=True)
         for body, datasync_id in opened.bodies:
             outcome = _read(body, arrival)
@@ -355,6 +416,24 @@ class Opener:
             if isinstance(outcome, Received):
                 outcome = replace(outcome, datasync_id=datasync_id, ratchet_key=opened.ratchet_key)
             yield outcome
+
+    def _read_shared(self, plain: bytes, arrival: _Arrival) -> Iterator[Outcome]:
+        """What is for all that have the topic's key, or for the members of a group."""
+        opened = None
+        if self._groups is not None:
+            opened = self._groups.open(
+                plain,
+                arrival.topic.id,
+                arrival.timestamp_ms,
+                arrival.signer,
+                arrival.is_ephemeral,
+            )
+        if isinstance(opened, Refused):
+            yield opened
+        elif opened is None:
+            yield from self._read_public(plain, arrival)
+        elif opened:
+            yield _read(opened, arrival)
 
     def _read_public(self, plain: bytes, arrival: _Arrival) -> Iterator[Outcome]:
         data = from_protocol(plain)
@@ -457,6 +536,8 @@ def _meant_for(receiver: PublicKey, received: Received) -> Received | Refused:
     chat, so that a receiver can pass a message on as if its author had sent it.
     """
     payload, reason = received.payload, None
+    if isinstance(payload, CommunityRequestToJoinResponse):
+        return received  # the community's key signs it, and its owner's envelope may carry keys
     if received.signer != received.envelope_signer:
         reason, detail = RefusalReason.FORGED_DIRECT, "another than its author encrypted it"
     elif isinstance(payload, MembershipUpdateMessage):

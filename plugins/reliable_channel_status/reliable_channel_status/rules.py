@@ -7,6 +7,7 @@ from typing import Final
 
 from .community_payloads import (
     CommunityDescription,
+    CommunityEncryptionKeysRequest,
     CommunityRequestToJoin,
     CommunityRequestToJoinResponse,
     CommunityRequestToLeave,
@@ -108,6 +109,8 @@ def invalid(payload: Payload) -> str | None:
     if isinstance(payload, MembershipUpdateMessage):
         # Its clocks are in its events, which are signed one by one (`direct.groups`).
         return None if payload.chat_id else "chat_id is empty"
+    if isinstance(payload, CommunityEncryptionKeysRequest):
+        return _community_id(payload.community_id)
     if not payload.clock:
         return "clock is 0"
     match payload:
@@ -126,12 +129,17 @@ def invalid(payload: Payload) -> str | None:
         case (
             CommunityRequestToJoin() | CommunityRequestToJoinResponse() | CommunityRequestToLeave()
         ):
-            if len(payload.community_id) != COMPRESSED_BYTES:
-                return f"community_id has {len(payload.community_id)} bytes, not {COMPRESSED_BYTES}"
+            return _community_id(payload.community_id)
         case AcceptContactRequest():
             return None if payload.id else "id is empty"
         case CommunityDescription() | ContactUpdate() | RetractContactRequest():
             pass
+    return None
+
+
+def _community_id(community_id: bytes) -> str | None:
+    if len(community_id) != COMPRESSED_BYTES:
+        return f"community_id has {len(community_id)} bytes, not {COMPRESSED_BYTES}"
     return None
 
 

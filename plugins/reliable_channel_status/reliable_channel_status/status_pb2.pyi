@@ -261,15 +261,16 @@ class EncryptedMessageProtocol(_message.Message):
     DR_HEADER_FIELD_NUMBER: _builtins.int
     PAYLOAD_FIELD_NUMBER: _builtins.int
     DH_HEADER_FIELD_NUMBER: _builtins.int
-    HASH_RATCHET_HEADER_FIELD_NUMBER: _builtins.int
+    HR_HEADER_FIELD_NUMBER: _builtins.int
     payload: _builtins.bytes
-    hash_ratchet_header: _builtins.bytes
     @_builtins.property
     def x3dh_header(self) -> Global___X3DHHeader: ...
     @_builtins.property
     def dr_header(self) -> Global___DRHeader: ...
     @_builtins.property
     def dh_header(self) -> Global___DHHeader: ...
+    @_builtins.property
+    def hr_header(self) -> Global___HRHeader: ...
     def __init__(
         self,
         *,
@@ -277,15 +278,141 @@ class EncryptedMessageProtocol(_message.Message):
         dr_header: Global___DRHeader | None = ...,
         payload: _builtins.bytes = ...,
         dh_header: Global___DHHeader | None = ...,
-        hash_ratchet_header: _builtins.bytes = ...,
+        hr_header: Global___HRHeader | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["dh_header", b"dh_header", "dr_header", b"dr_header", "x3dh_header", b"x3dh_header"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["dh_header", b"dh_header", "dr_header", b"dr_header", "hr_header", b"hr_header", "x3dh_header", b"x3dh_header"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["dh_header", b"dh_header", "dr_header", b"dr_header", "hash_ratchet_header", b"hash_ratchet_header", "payload", b"payload", "x3dh_header", b"x3dh_header"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["dh_header", b"dh_header", "dr_header", b"dr_header", "hr_header", b"hr_header", "payload", b"payload", "x3dh_header", b"x3dh_header"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
 Global___EncryptedMessageProtocol: _TypeAlias = EncryptedMessageProtocol  # noqa: Y015
+
+@_typing.final
+class HRHeader(_message.Message):
+    """Keys of groups, as in status-go's protocol/encryption/protocol_message.proto."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    DEPRECATED_KEY_ID_FIELD_NUMBER: _builtins.int
+    SEQ_NO_FIELD_NUMBER: _builtins.int
+    GROUP_ID_FIELD_NUMBER: _builtins.int
+    KEY_ID_FIELD_NUMBER: _builtins.int
+    KEYS_FIELD_NUMBER: _builtins.int
+    deprecated_key_id: _builtins.int
+    seq_no: _builtins.int
+    group_id: _builtins.bytes
+    key_id: _builtins.bytes
+    @_builtins.property
+    def keys(self) -> Global___HRKeys: ...
+    def __init__(
+        self,
+        *,
+        deprecated_key_id: _builtins.int = ...,
+        seq_no: _builtins.int = ...,
+        group_id: _builtins.bytes = ...,
+        key_id: _builtins.bytes = ...,
+        keys: Global___HRKeys | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["keys", b"keys"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["deprecated_key_id", b"deprecated_key_id", "group_id", b"group_id", "key_id", b"key_id", "keys", b"keys", "seq_no", b"seq_no"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___HRHeader: _TypeAlias = HRHeader  # noqa: Y015
+
+@_typing.final
+class HRKeys(_message.Message):
+    DESCRIPTOR: _descriptor.Descriptor
+
+    KEYS_FIELD_NUMBER: _builtins.int
+    REKEY_GROUP_FIELD_NUMBER: _builtins.int
+    @_builtins.property
+    def keys(self) -> _containers.RepeatedCompositeFieldContainer[Global___HRKey]: ...
+    @_builtins.property
+    def rekey_group(self) -> Global___RekeyGroup: ...
+    def __init__(
+        self,
+        *,
+        keys: _abc.Iterable[Global___HRKey] | None = ...,
+        rekey_group: Global___RekeyGroup | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["rekey_group", b"rekey_group"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["keys", b"keys", "rekey_group", b"rekey_group"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___HRKeys: _TypeAlias = HRKeys  # noqa: Y015
+
+@_typing.final
+class HRKey(_message.Message):
+    DESCRIPTOR: _descriptor.Descriptor
+
+    DEPRECATED_KEY_ID_FIELD_NUMBER: _builtins.int
+    KEY_FIELD_NUMBER: _builtins.int
+    TIMESTAMP_FIELD_NUMBER: _builtins.int
+    deprecated_key_id: _builtins.int
+    key: _builtins.bytes
+    timestamp: _builtins.int
+    def __init__(
+        self,
+        *,
+        deprecated_key_id: _builtins.int = ...,
+        key: _builtins.bytes = ...,
+        timestamp: _builtins.int = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["deprecated_key_id", b"deprecated_key_id", "key", b"key", "timestamp", b"timestamp"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___HRKey: _TypeAlias = HRKey  # noqa: Y015
+
+@_typing.final
+class RekeyGroup(_message.Message):
+    DESCRIPTOR: _descriptor.Descriptor
+
+    @_typing.final
+    class KeysEntry(_message.Message):
+        DESCRIPTOR: _descriptor.Descriptor
+
+        KEY_FIELD_NUMBER: _builtins.int
+        VALUE_FIELD_NUMBER: _builtins.int
+        key: _builtins.int
+        value: _builtins.bytes
+        def __init__(
+            self,
+            *,
+            key: _builtins.int = ...,
+            value: _builtins.bytes = ...,
+        ) -> None: ...
+        _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+        def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+        _ClearFieldArgType: _TypeAlias = _typing.Literal["key", b"key", "value", b"value"]  # noqa: Y015
+        def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+        def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+    TIMESTAMP_FIELD_NUMBER: _builtins.int
+    KEYS_FIELD_NUMBER: _builtins.int
+    timestamp: _builtins.int
+    @_builtins.property
+    def keys(self) -> _containers.ScalarMap[_builtins.int, _builtins.bytes]: ...
+    def __init__(
+        self,
+        *,
+        timestamp: _builtins.int = ...,
+        keys: _abc.Mapping[_builtins.int, _builtins.bytes] | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["keys", b"keys", "timestamp", b"timestamp"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___RekeyGroup: _TypeAlias = RekeyGroup  # noqa: Y015
 
 @_typing.final
 class DataSyncPayload(_message.Message):
@@ -1664,6 +1791,29 @@ class CommunityRequestToJoinResponse(_message.Message):
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
 Global___CommunityRequestToJoinResponse: _TypeAlias = CommunityRequestToJoinResponse  # noqa: Y015
+
+@_typing.final
+class CommunityEncryptionKeysRequest(_message.Message):
+    DESCRIPTOR: _descriptor.Descriptor
+
+    COMMUNITY_ID_FIELD_NUMBER: _builtins.int
+    CHAT_IDS_FIELD_NUMBER: _builtins.int
+    community_id: _builtins.bytes
+    @_builtins.property
+    def chat_ids(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]: ...
+    def __init__(
+        self,
+        *,
+        community_id: _builtins.bytes = ...,
+        chat_ids: _abc.Iterable[_builtins.str] | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["chat_ids", b"chat_ids", "community_id", b"community_id"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___CommunityEncryptionKeysRequest: _TypeAlias = CommunityEncryptionKeysRequest  # noqa: Y015
 
 @_typing.final
 class CommunityRequestToLeave(_message.Message):

@@ -17,6 +17,7 @@ from google.protobuf.unknown_fields import UnknownFieldSet
 from . import status_pb2
 from .community_payloads import (
     CommunityDescription,
+    CommunityEncryptionKeysRequest,
     CommunityRequestToJoin,
     CommunityRequestToJoinResponse,
     CommunityRequestToLeave,
@@ -51,6 +52,7 @@ PAYLOADS: Final[dict[PayloadType, type[Payload]]] = {
     PayloadType.COMMUNITY_REQUEST_TO_JOIN: CommunityRequestToJoin,
     PayloadType.COMMUNITY_REQUEST_TO_JOIN_RESPONSE: CommunityRequestToJoinResponse,
     PayloadType.COMMUNITY_REQUEST_TO_LEAVE: CommunityRequestToLeave,
+    PayloadType.COMMUNITY_ENCRYPTION_KEYS_REQUEST: CommunityEncryptionKeysRequest,
 }
 TYPES: Final[dict[type[Payload], PayloadType]] = {kind: name for name, kind in PAYLOADS.items()}
 

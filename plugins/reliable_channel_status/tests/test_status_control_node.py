@@ -311,7 +311,7 @@ def test_a_community_with_tokens_is_not_taken_over() -> None:
         node.change(kicked(USER), NOW_MS)
     gate = {"1": CommunityTokenPermission(id="1")}
     node.observe(replace(of(founded()), token_permissions=gate))
-    with pytest.raises(NotControlNode, match="wants tokens or is encrypted"):
+    with pytest.raises(NotControlNode, match="wants tokens"):
         node.take_over(BOT, NOW_MS)
     with pytest.raises(NotControlNode, match="exists already"):
         node.found(MANUAL, BOT, NOW_MS)

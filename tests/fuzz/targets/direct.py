@@ -1,10 +1,12 @@
-"""Direct messages of Status: bundles, MVDS payloads, ratchet sessions, and membership events."""
+"""Encrypted messages of Status: bundles, MVDS payloads, ratchet sessions, and group keys."""
 
 from collections.abc import Iterator
 from random import Random
 from typing import Final
 
-from reliable_channel_status import PrivateKey, Refused, status_pb2
+from google.protobuf.message import DecodeError
+
+from reliable_channel_status import Community, GroupKeys, PrivateKey, Refused, status_pb2
 from reliable_channel_status.direct import (
     Correspondence,
     DataSync,
@@ -17,7 +19,10 @@ from reliable_channel_status.direct import (
     read_bundle,
     read_datasync,
 )
+from reliable_channel_status.direct.dh import ANY_DEVICE
 from reliable_channel_status.direct.ratchet import MAX_KEYS
+from reliable_channel_status.group_keys import MAX_WAITING, TABLES
+from reliable_channel_status.hash_ratchet import MAX_SEQ_NO, seal_for_members, write_keys
 from reliable_channel_status.outcomes import MessageId
 
 from ..target import Target, joined, records
@@ -25,6 +30,8 @@ from ..target import Target, joined, records
 NOW_MS: Final = 1_700_000_000_000
 ALICE: Final = PrivateKey(b"a" * 32)
 BOB: Final = PrivateKey(b"b" * 32)
+MALLORY: Final = PrivateKey(b"m" * 32).public_key
+COMMUNITY: Final = Community(PrivateKey(b"o" * 32).public_key)
 
 
 class Device:
@@ -92,7 +99,8 @@ def _datasync(data: bytes) -> None:
     one, _ = datasync.send(ALICE.public_key, MessageId("0x1"), b"hello", NOW_MS)
     assert datasync.receive(BOB.public_key, payload) == []
     delivered = datasync.receive(ALICE.public_key, payload)
-    assert (delivered == [one]) == (one.message.id in payload.acks)
+    acknowledged = [other.message for other in delivered]  # a request made it due before
+    assert (acknowledged == [one.message]) == (one.message.id in payload.acks)
 
 
 def _datasyncs() -> Iterator[bytes]:
@@ -102,7 +110,62 @@ def _datasyncs() -> Iterator[bytes]:
     yield DataSyncPayload(acks=(message.id,), requests=(bytes(32),)).encode()
 
 
+def _member() -> tuple[GroupKeys, MemorySessionStore, list[bytes]]:
+    """Bob's group keys after Alice gave him one, and what she writes next."""
+    group, stores = COMMUNITY.public_key.compressed, [MemorySessionStore(TABLES) for _ in "ab"]
+    alice, bob = (
+        GroupKeys(
+            key,
+            [COMMUNITY],
+            store,
+            is_owner=lambda user, _: user == ALICE.public_key,
+            random=Random(key.reveal()).randbytes,
+        )
+        for key, store in zip((ALICE, BOB), stores, strict=True)
+    )
+    key = alice.generate(group, NOW_MS)
+    bob.learn(group, write_keys([key]), ALICE.public_key)
+    message = status_pb2.ProtocolMessage()  # the same key for all members
+    one = message.encrypted_message[ANY_DEVICE]
+    one.payload, one.hr_header.group_id = b"4", group
+    rekey = seal_for_members(key, ALICE, [BOB.public_key], random=Random(1).randbytes)
+    one.hr_header.keys.rekey_group.CopyFrom(rekey)
+    written = [alice.encrypt(group, b"%d" % n) for n in range(4)]
+    alice.generate(group, NOW_MS)
+    return bob, stores[1], [*written, message.SerializeToString(), alice.encrypt(group, b"5")]
+
+
+def _group(data: bytes) -> None:
+    """Only what Alice wrote opens; strangers' keys are not written with; stores are bounded."""
+    bob, store, messages = _member()
+    before = bob.current(COMMUNITY.public_key.compressed)
+    for record in records(data):
+        if 1_000 < seq_no_of(record) <= MAX_SEQ_NO:
+            continue  # half a second of hashing, once for a key
+        opened = bob.open(record, COMMUNITY.id, NOW_MS, MALLORY, False)
+        is_beside_a_key = isinstance(opened, bytes) and not seq_no_of(record)
+        assert (
+            is_beside_a_key
+            or opened in (None, b"0", b"1", b"2", b"3", b"4")
+            or isinstance(opened, Refused)
+        )
+        assert len(store.tables["group_waiting"]) <= MAX_WAITING
+    assert bob.current(COMMUNITY.public_key.compressed) == before
+    assert bob.open(messages[3], COMMUNITY.id, NOW_MS, ALICE.public_key, False) == b"3"
+
+
+def seq_no_of(record: bytes) -> int:
+    """The number of a message; 0 of one that brings a key, beside which is what is in the clear."""
+    message = status_pb2.ProtocolMessage()
+    try:
+        message.ParseFromString(record)
+    except DecodeError:
+        return 0
+    return message.encrypted_message[ANY_DEVICE].hr_header.seq_no
+
+
 TARGETS: Final = (
+    Target("status_group", _group, lambda: [joined(_member()[2])]),
     Target("status_direct", _direct, lambda: [joined(talk()[1])]),
     Target("status_bundle", _bundle, _bundles),
     Target("status_datasync", _datasync, _datasyncs),

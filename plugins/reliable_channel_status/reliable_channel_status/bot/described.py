@@ -8,8 +8,10 @@ from collections.abc import Iterable
 from typing import Final
 
 from ..chats import Community
+from ..community_encryption import is_hidden
 from ..community_payloads import CommunityDescription
 from ..community_rules import is_privileged, why_not_heard
+from ..enums import Role
 from ..keys import PublicKey
 from ..outcomes import Received, RefusalReason, Refused
 from ..payloads import ChatPayload
@@ -39,11 +41,16 @@ class Described:
         return self._latest.get(community)
 
     def learn(self, community: Community, description: CommunityDescription) -> bool:
-        """Take note of a description that the community's key signed; False for an older one."""
+        """Take note of a description that the community's key signed; False for an older one. One
+        of the same clock counts again: it may show more, as another key has come."""
         latest = self._latest.get(community)
         if community not in self._rooms.communities:
             return False
-        if latest is not None and description.clock <= latest.clock:
+        if is_hidden(description):
+            return False  # of its members nothing is known
+        if latest is not None and description.clock < latest.clock:
+            return False
+        if description == latest:
             return False
         self._latest[community] = description
         return True
@@ -61,6 +68,12 @@ class Described:
         """Whether a user is a member, by the latest description."""
         latest = self._latest.get(community)
         return latest is not None and user.hex in latest.members
+
+    def owns(self, user: PublicKey, community: Community) -> bool:
+        """Whether a user is an owner of a community, as its description lists it."""
+        latest = self._latest.get(community)
+        member = None if latest is None else latest.members.get(user.hex)
+        return member is not None and Role.ROLE_OWNER in member.roles
 
     def judge(self, received: Received) -> Refused | None:
         """Why clients drop what a user said, or None."""

@@ -59,7 +59,6 @@ _CONTACTS: Final = Table(
 )
 
 
-_SESSIONS: Final = {name: Table(name, (("name", "TEXT"), ("value", "BLOB"))) for name in TABLES}
 _DEVICE: Final = Table("direct_device", (("name", "TEXT"), ("value", "TEXT")))
 
 
@@ -170,7 +169,7 @@ class DirectDesk:
     ) -> None:
         sessions = None
         if encryption == "ratchet":
-            sessions = Sessions(key, _installation_id(memory), _Kept(memory))
+            sessions = Sessions(key, _installation_id(memory), Kept(memory, TABLES))
         self.correspondence = Correspondence(key, sessions=sessions, now_ms=now_ms)
         self._renegotiated: Recent[PublicKey, int] = Recent(CONTACTS)
         self.contacts = Contacts(memory)
@@ -308,20 +307,33 @@ class DirectDesk:
         )
 
 
-class _Kept:
-    """Sessions in the bot's memory; the caller writes it."""
+class Kept:
+    """Tables of sessions or group keys in the bot's memory; the caller writes it."""
 
-    def __init__(self, memory: BotMemory) -> None:
+    def __init__(self, memory: BotMemory, tables: Iterable[str]) -> None:
         self._memory = memory
+        self._is_changed = False
+        self._tables = {name: Table(name, (("name", "TEXT"), ("value", "BLOB"))) for name in tables}
 
     def rows(self, table: str) -> Iterable[tuple[str, bytes]]:
-        return ((name, value) for name, value in self._memory.rows(_SESSIONS[table]))
+        """All rows."""
+        return ((name, value) for name, value in self._memory.rows(self._tables[table]))
 
     def put(self, table: str, key: str, value: bytes) -> None:
-        self._memory.put(_SESSIONS[table], key, value)
+        """Put or replace a row."""
+        self._is_changed = True
+        self._memory.put(self._tables[table], key, value)
 
     def delete(self, table: str, key: str) -> None:
-        self._memory.erase(_SESSIONS[table], key)
+        """Delete a row, if it is there."""
+        self._is_changed = True
+        self._memory.erase(self._tables[table], key)
+
+    def write(self) -> None:
+        """Have the memory written, if something changed."""
+        if self._is_changed:
+            self._is_changed = False
+            self._memory.write()
 
 
 def _installation_id(memory: BotMemory) -> str:

@@ -94,7 +94,10 @@ class Dispatcher:
             self._session.settled(heard.received)
             return
         calls = self._of_membership(heard)  # of which old descriptions tell as well
-        if heard.clock_ms >= memory.answers_since_ms:
+        since_ms = memory.answers_since_ms
+        if heard.received.waiting_id is not None:  # its key came late, and it is handled once
+            since_ms = memory.born_ms
+        if heard.clock_ms >= since_ms:
             calls += self._calls(heard)
         if not calls:
             self._keep_membership(heard)

@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from ..chats import Community
 from ..community_payloads import (
     CommunityDescription,
+    CommunityEncryptionKeysRequest,
     CommunityRequestToJoin,
     CommunityRequestToJoinResponse,
     CommunityRequestToLeave,
@@ -16,7 +17,7 @@ from ..enums import MessageType
 from ..keys import PrivateKey
 from ..outcomes import Ignored, Received, RefusalReason, Refused
 from ..payloads import ChatPayload, MembershipUpdateMessage
-from ..pipeline import Opener, read_again
+from ..pipeline import Opener, Outcome, read_again
 from ..rules import review
 from ..sds import SdsArrival
 from ..topics import Topic
@@ -58,8 +59,9 @@ class Inbox:
             topics,
             private_keys=private_keys,
             on_sds=self._sds.append,
-            direct=None if desk is None else desk.correspondence,
+            direct=session.correspondence,
             on_direct=None if desk is None else desk.heard,
+            groups=session.group_keys,
         )
         self.on_sds: Callable[[SdsArrival, bytes], None] = lambda sds, message_hash: None
         """Given each SDS message with the hash of the Waku message that brought it."""
@@ -76,27 +78,51 @@ class Inbox:
         received: list[Received] = []
         for one in messages:
             for outcome in self._opener.receive(one.message, now_ms):
-                if isinstance(outcome, Refused):
-                    self._refused(outcome)
-                elif isinstance(outcome, Ignored):
-                    self._session.watch.count("ignored", outcome.payload_type.name)
-                elif outcome.is_direct:
-                    received += self._from_peer(outcome)
-                elif outcome.is_private and isinstance(outcome.payload, ChatPayload):
-                    # Nobody else hears it, so that it must not count as said in its chat.
-                    self._refused(_direct(outcome))
-                else:
-                    received += [outcome, *_enclosed(outcome)]
+                received += self._opened(outcome)
             for sds in self._sds:
                 self.on_sds(sds, one.message_hash)
             self._sds.clear()
-        if self._session.direct is not None:
-            self._session.direct.looked()
+        for outcome in self._opener.waited():
+            received += self._opened(outcome)
+        self._session.looked()
         due_ms = self._opener.next_deadline_ms()
         if due_ms is not None and due_ms <= now_ms:
             for refused in self._opener.on_deadline(now_ms):
                 self._refused(refused)
         return self.apply(received, is_live=is_live)
+
+    def _opened(self, outcome: Outcome) -> list[Received]:
+        """What is to be applied of something that was opened."""
+        if isinstance(outcome, Refused):
+            self._refused(outcome)
+        elif isinstance(outcome, Ignored):
+            self._session.watch.count("ignored", outcome.payload_type.name)
+        elif isinstance(outcome.payload, CommunityRequestToJoinResponse):
+            return [outcome, *self._enclosed(outcome, outcome.payload)]
+        elif outcome.is_direct and self._session.direct is not None:
+            return self._from_peer(outcome)
+        elif outcome.is_direct or (
+            # Nobody else hears it, so that it must not count as said in its chat.
+            outcome.is_private and isinstance(outcome.payload, ChatPayload)
+        ):
+            self._refused(_direct(outcome))
+        else:
+            return [outcome]
+        return []
+
+    def _enclosed(
+        self, received: Received, answer: CommunityRequestToJoinResponse
+    ) -> list[Received]:
+        """The description that an owner's answer brings, so that no member has to wait for it."""
+        topic = Community(received.signer).description_topic
+        outcome = read_again(answer.community_description_protocol_message, topic)
+        if not isinstance(outcome, Received) or outcome.signer != received.signer:
+            return []
+        described = self._session.group_keys.describe(outcome)
+        if isinstance(described, Refused):
+            self._refused(described)
+            return []
+        return [described]
 
     def _from_peer(self, received: Received) -> list[Received]:
         """A direct message as what it is here: in the chat with its author, or in a group."""
@@ -137,14 +163,21 @@ class Inbox:
     def _apply(self, received: Received, now_ms: int, is_live: bool) -> Heard | None:
         if refused := review(received, now_ms) or self._session.described.judge(received):
             self._refused(refused)
+            self._forget(received)
             return None
+        if isinstance(received.payload, CommunityEncryptionKeysRequest):
+            if self._session.owned is not None:
+                self._session.owned.take(received)
+            return None  # it has no clock: the next one is the same
         outcome = self.conversation.apply(received, now_ms)
         if isinstance(outcome, Refused):
             self._refused(outcome)
             if outcome.reason is RefusalReason.REPEATED:
                 self._session.settled(received)
+            self._forget(received)
             return None
         if not isinstance(outcome, Applied):
+            self._forget(received)
             return None  # an edit of what is not here: it counts when that comes
         for refused in outcome.refused:
             self._refused(refused)
@@ -156,6 +189,11 @@ class Inbox:
         self._session.learn(received)
         membership = self._session.memberships.observe(received)
         return Heard(received, outcome, clock_ms(received), is_live, membership, taken)
+
+    def _forget(self, received: Received) -> None:
+        """What waited for a key comes to nothing."""
+        if received.waiting_id is not None:
+            self._session.group_keys.done(received.waiting_id)
 
     def _refused(self, refused: Refused) -> None:
         self._session.watch.count("refused", refused.reason.value)
@@ -183,17 +221,6 @@ def _direct(received: Received) -> Refused:
     return Refused(
         RefusalReason.DIRECT_MESSAGE_NOT_SUPPORTED, detail, received.signer, received.message_id
     )
-
-
-def _enclosed(received: Received) -> list[Received]:
-    """The description that an owner's answer brings, so that no member has to wait for it."""
-    payload = received.payload
-    if not isinstance(payload, CommunityRequestToJoinResponse):
-        return []
-    topic = Community(received.signer).description_topic
-    outcome = read_again(payload.community_description_protocol_message, topic)
-    is_owners = isinstance(outcome, Received) and outcome.signer == received.signer
-    return [outcome] if isinstance(outcome, Received) and is_owners else []
 
 
 def clock_ms(received: Received) -> int:

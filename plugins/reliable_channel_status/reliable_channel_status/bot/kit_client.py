@@ -7,7 +7,7 @@ from typing import Final, Protocol
 
 from waku import PubsubTopic, WakuMessage
 
-from ..chats import Community
+from ..chats import Community, partitioned_topic
 from ..community_payloads import CommunityDescription
 from ..community_rules import (
     CANNOT_DELETE,
@@ -18,7 +18,10 @@ from ..community_rules import (
     why_not_heard,
 )
 from ..conversation import Applied, Conversation
-from ..keys import PublicKey
+from ..direct.correspondence import Correspondence
+from ..direct.sessions import MemorySessionStore
+from ..group_keys import TABLES, GroupKeys
+from ..keys import PrivateKey, PublicKey
 from ..outcomes import MessageId, Received, RefusalReason, Refused
 from ..payloads import ChatMessage, ChatPayload
 from ..pipeline import Opener, WakuVersion
@@ -53,6 +56,8 @@ class KitClient:
         topics: those on which members write.
         shards: where it listens; clients before 2.40 to 64 too, those from 2.42 on to 32 alone.
         versions: of Waku messages that it reads: 1 alone in 2024, 0 and 1 from 2.38 on.
+        key: of the member: it takes group keys, and reads encrypted channels. None reads along
+            without keys.
     """
 
     def __init__(
@@ -63,6 +68,7 @@ class KitClient:
         *,
         shards: Sequence[PubsubTopic],
         versions: Sequence[WakuVersion | None] = (1,),
+        key: PrivateKey | None = None,
     ) -> None:
         self.community = community
         self.refused: list[str] = []
@@ -71,8 +77,10 @@ class KitClient:
         self._kit = kit
         self._shards = {str(shard) for shard in shards}
         self._versions = tuple(versions)
-        self._opener = Opener(topics)
-        self._seen: set[MessageId] = set()
+        self.group_keys: GroupKeys | None = None
+        """What the member may read."""
+        self._opener = Opener(topics) if key is None else self._member(key, topics)
+        self._seen: set[bytes] = set()
         self._conversation = Conversation(
             is_privileged=lambda user, _: self._is_privileged(user), members_may_pin=True
         )
@@ -107,16 +115,30 @@ class KitClient:
         if message.version not in self._versions:
             self.refused.append(NO_SIGNATURE)
             return
-        for outcome in self._opener.receive(message, self._kit.now_ms()):
+        opened = self._opener.receive(message, self._kit.now_ms())
+        for outcome in (*opened, *self._opener.waited()):
             if isinstance(outcome, Received):
                 self.receive(outcome)
+                if self.group_keys is not None and outcome.waiting_id is not None:
+                    self.group_keys.done(outcome.waiting_id)
             elif isinstance(outcome, Refused) and outcome.reason is not RefusalReason.NOT_FOR_US:
                 self.refused.append(outcome.reason.value)
 
+    def _member(self, key: PrivateKey, topics: Sequence[Topic]) -> Opener:
+        self.group_keys = GroupKeys(
+            key, [self.community], MemorySessionStore(TABLES), is_owner=lambda *_: True
+        )
+        return Opener(
+            [*topics, partitioned_topic(key.public_key)],
+            private_keys=[key],
+            direct=Correspondence(key),
+            groups=self.group_keys,
+        )
+
     def receive(self, received: Received) -> None:
         """Take a payload that was opened, once."""
-        if received.message_id not in self._seen:
-            self._seen.add(received.message_id)
+        if received.signed.fingerprint not in self._seen:
+            self._seen.add(received.signed.fingerprint)
             self._take(received)
 
     def _take(self, received: Received) -> None:

@@ -7,8 +7,10 @@ from typing import Final
 
 from waku import PubsubTopic, WakuMessage
 
+from ..application import wrap
 from ..chats import Community, partitioned_topic
 from ..community_edits import CommunityProfile, described, with_channel
+from ..community_encryption import hide
 from ..community_payloads import (
     CommunityDescription,
     CommunityMember,
@@ -18,11 +20,17 @@ from ..community_payloads import (
     CommunityTokenPermission,
 )
 from ..control_node import MAX_PENDING, REQUEST_LIFE_S
-from ..enums import Access
+from ..direct.correspondence import Correspondence
+from ..direct.dh import ANY_DEVICE
+from ..direct.sessions import MemorySessionStore
+from ..enums import Access, Role, TokenPermissionType
+from ..group_keys import TABLES, GroupKeys
+from ..hash_ratchet import seal_for_members, write_keys
 from ..keys import PrivateKey, PublicKey
 from ..membership import why_refused
-from ..outcomes import Received
-from ..pipeline import Opener, Sealer
+from ..outcomes import Received, SignedPayload
+from ..pipeline import NS_PER_MS, Opener, Sealer
+from ..status_pb2 import ProtocolMessage
 from ..topics import Topic
 from .kit_client import KitClient, Network
 
@@ -44,6 +52,8 @@ class KitOwner(KitClient):
         access: whether all are let in at once.
         shards: where the client listens; those before 2.40 to 64, those from 2.42 on to 32 alone.
         token_permissions: what its description asks of members.
+        identity: the owner's own key. With it the community is encrypted, and the owner's client
+            publishes and sends keys as status-go does: from this key, not from the community's.
     """
 
     def __init__(
@@ -56,6 +66,7 @@ class KitOwner(KitClient):
         access: Access,
         shards: Sequence[PubsubTopic],
         token_permissions: Sequence[CommunityTokenPermission] = (),
+        identity: PrivateKey | None = None,
     ) -> None:
         community = Community(key.public_key)
         super().__init__(kit, community, topics, shards=shards)
@@ -68,10 +79,26 @@ class KitOwner(KitClient):
         self._access = access
         self._channels = tuple(channels)
         self._token_permissions = {one.id: one for one in token_permissions}
-        self._sealer = Sealer(key)
+        self._key = key
+        self._identity = identity
+        self._sealer = Sealer(identity or key)
+        self.own_keys = GroupKeys(
+            key, [community], MemorySessionStore(TABLES), is_owner=lambda *_: False
+        )
+        """Group keys that this owner made."""
+        if identity is not None:
+            gate = CommunityTokenPermission(id="all", type=TokenPermissionType.BECOME_MEMBER)
+            self._token_permissions["all"] = gate
+            self.rekeys()
         self._clock = 1
-        self._opener = Opener([*topics, community.requests_topic], private_keys=[key])
+        self._opener = Opener(
+            [*topics, community.requests_topic], private_keys=[key], groups=self.own_keys
+        )
         self._requested: dict[PublicKey, int] = {}
+
+    def rekeys(self) -> None:
+        """Make a new key for the members; `publishes` gives it to them."""
+        self.own_keys.generate(self.community.public_key.compressed, self._kit.now_ms())
 
     @property
     def description(self) -> CommunityDescription:
@@ -80,7 +107,7 @@ class KitOwner(KitClient):
         description = described(profile)(
             CommunityDescription(
                 clock=self._clock,
-                members={user.hex: CommunityMember() for user in self.members},
+                members=self._members,
                 ban_list=tuple(user.hex for user in self.banned),
                 id=self.community.id,
                 token_permissions=self._token_permissions,
@@ -90,15 +117,40 @@ class KitOwner(KitClient):
             description = with_channel(channel, f"channel {number}")(description)
         return description
 
+    @property
+    def _members(self) -> dict[str, CommunityMember]:
+        listed = {user.hex: CommunityMember() for user in self.members}
+        if self._identity is not None:
+            owner = CommunityMember(roles=(Role.ROLE_OWNER,))
+            listed[self._identity.public_key.hex] = owner
+        return listed
+
     def publishes(self) -> CommunityDescription:
         """Publish the description as it is now."""
         self._clock = self._kit.next_clock()
-        description = self.description
-        sealed = self._sealer.seal(
-            description, self.community.description_topic, self._kit.now_ms()
-        )
-        self._kit.publish(sealed.messages[0])
+        description, topic = self.description, self.community.description_topic
+        signed = self._signed(description)
+        plain = signed.data
+        if self._identity is not None:  # inside a message that brings the key for all members
+            group = self.community.public_key.compressed
+            current = self.own_keys.current(group)
+            assert current is not None
+            message = ProtocolMessage()
+            encrypted = message.encrypted_message[ANY_DEVICE]
+            encrypted.payload = plain
+            encrypted.hr_header.group_id = group
+            encrypted.hr_header.keys.rekey_group.CopyFrom(
+                seal_for_members(current, self._identity, self.members)
+            )
+            plain = message.SerializeToString()
+        for sealed in self._sealer.seal_protocol(plain, topic, self._kit.now_ms() * NS_PER_MS):
+            self._kit.publish(sealed)
         return description
+
+    def _signed(self, description: CommunityDescription) -> SignedPayload:
+        if self._identity is not None:
+            description = hide(description, self.community, self.own_keys.encrypt_part)
+        return wrap(description, self._key)
 
     def lets_in(self, user: PublicKey) -> None:
         """Publish a description that lists a user, and send the answer that carries it."""
@@ -113,6 +165,8 @@ class KitOwner(KitClient):
     def removes(self, user: PublicKey) -> None:
         """Publish a description that lists a user no more."""
         self.members.pop(user, None)
+        if self._identity is not None:
+            self.rekeys()
         self.publishes()
 
     def hear(self, message: WakuMessage, shard: str) -> None:
@@ -153,13 +207,25 @@ class KitOwner(KitClient):
         description = b""
         if accepted:
             self._clock = self._kit.next_clock()
-            topic = self.community.description_topic
-            description = self._sealer.seal(self.description, topic, now_ms).signed.data
+            description = self._signed(self.description).data
         response = CommunityRequestToJoinResponse(
             clock=self._kit.next_clock(),
             accepted=accepted,
             community_id=self.community.public_key.compressed,
             community_description_protocol_message=description,
         )
-        sealed = self._sealer.seal(response, partitioned_topic(user), now_ms, receiver=user)
-        self._kit.publish(sealed.messages[0])
+        plain, topic = wrap(response, self._key).data, partitioned_topic(user)
+        if self._identity is not None and accepted:
+            plain = self._with_keys(plain, user)
+        for sealed in self._sealer.seal_protocol(plain, topic, now_ms * NS_PER_MS, receiver=user):
+            self._kit.publish(sealed)
+
+    def _with_keys(self, plain: bytes, user: PublicKey) -> bytes:
+        """An answer that brings the community's keys in its header, as status-go sends it."""
+        assert self._identity is not None
+        group = self.community.public_key.compressed
+        message = ProtocolMessage.FromString(Correspondence(self._identity).encrypt(plain, user))
+        for encrypted in message.encrypted_message.values():
+            encrypted.hr_header.group_id = group
+            encrypted.hr_header.keys.CopyFrom(write_keys(self.own_keys.keys_of(group)))
+        return message.SerializeToString()

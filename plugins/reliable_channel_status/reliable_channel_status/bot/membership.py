@@ -12,6 +12,7 @@ from typing import Final, Literal, TypeAlias
 from reliable_channel.errors import ReliableChannelError
 
 from ..chats import Community
+from ..community_encryption import is_hidden
 from ..community_payloads import CommunityDescription, CommunityRequestToJoinResponse
 from ..community_rules import why_closed
 from ..keys import PublicKey
@@ -52,6 +53,8 @@ class _Place:
     """Of the description that counts."""
     standing: Standing = "unknown"
     requested_ms: int = 0
+    is_hidden: bool = False
+    """Whether the members could not be read: their key is lacking."""
     why: str = ""
     """Why it is closed to the bot."""
 
@@ -146,8 +149,9 @@ class Memberships:
         change: Change | None = None
         if place is None:
             return None
-        if isinstance(payload, CommunityDescription) and payload.clock > place.clock:
+        if isinstance(payload, CommunityDescription) and _is_news(payload, place):
             place.clock = payload.clock
+            place.is_hidden = is_hidden(payload)
             place.why = why_closed(payload, self._public_key) or ""
             change = self._described(community, place, is_member=self._me in payload.members)
         elif isinstance(payload, CommunityRequestToJoinResponse):
@@ -212,6 +216,12 @@ class Memberships:
             self._watch.log(
                 "not_requested", logging.WARNING, community=community.id, why=str(error)
             )
+
+
+def _is_news(description: CommunityDescription, place: _Place) -> bool:
+    """Whether it is newer than what counts, or the same with the members that were hidden."""
+    is_shown = place.is_hidden and not is_hidden(description)
+    return description.clock > place.clock or (is_shown and description.clock == place.clock)
 
 
 def _name(community: Community) -> str:

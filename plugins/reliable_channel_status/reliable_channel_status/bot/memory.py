@@ -113,6 +113,11 @@ class BotMemory:
         return self._times["heard"]
 
     @property
+    def born_ms(self) -> int:
+        """When the bot began."""
+        return self._times["born"]
+
+    @property
     def answers_since_ms(self) -> int:
         """What has a lower clock was here before, or before the bot was, and is not answered."""
         return max(self._times["born"], self._times.get("forgot", 0), self.heard_ms - LATE_MS)

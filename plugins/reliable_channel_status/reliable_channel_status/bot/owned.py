@@ -5,7 +5,7 @@ changes of one function in one description, and every day again.
 """
 
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Final, Literal
 from uuid import uuid4
 
@@ -18,8 +18,11 @@ from ..community_edits import (
     Edit,
     banned,
     described,
+    encrypted,
     kicked,
     muted,
+    private,
+    public,
     unbanned,
     with_category,
     with_channel,
@@ -27,19 +30,22 @@ from ..community_edits import (
     without_category,
     without_channel,
 )
+from ..community_encryption import is_hidden
 from ..community_payloads import (
     CommunityDescription,
+    CommunityEncryptionKeysRequest,
     CommunityRequestToJoin,
     CommunityRequestToLeave,
 )
-from ..control_node import ControlNode, RefusedRequest, Request, Superseded
+from ..control_node import ControlNode, JoinRefusal, RefusedRequest, Request, Superseded
 from ..enums import Role
 from ..invite_links import InviteLink
 from ..keys import PrivateKey, PublicKey
 from ..outcomes import Received
-from ..pipeline import Outgoing, Sealer
+from ..pipeline import NS_PER_MS, Outgoing, Sealer
 from .control_memory import ControlMemory
 from .memory import OutboxFull
+from .owned_keys import OwnedKeys
 from .watching import Watch
 
 ADVERTISE_MS: Final = 86_400_000
@@ -63,6 +69,7 @@ class OwnedCommunity:
         sealer: signs and encrypts for the community.
         send: keeps and publishes what is encrypted, once for a name; on all shards or on the first.
         changed: is given each description that counts from now on.
+        keys: of the community's encrypted groups.
         watch: logs what happens.
         now_ms: milliseconds since 1970.
     """
@@ -75,10 +82,12 @@ class OwnedCommunity:
         sealer: Sealer,
         send: Callable[[str, Outgoing, bool], None],
         changed: Callable[[CommunityDescription], None],
+        keys: OwnedKeys,
         watch: Watch,
         now_ms: Callable[[], int],
     ) -> None:
         self._memory = memory
+        self._keys = keys
         self._key = key
         self._owner = owner
         self._sealer = sealer
@@ -194,6 +203,38 @@ class OwnedCommunity:
         """
         self._change(without_category(category))
 
+    async def encrypt(self, *, is_encrypted: bool = True) -> None:
+        """Encrypt the community for its members, or have it in the clear again.
+
+        Members, channels and what is said there are readable for members alone from the next
+        description on; what was published before stays as it is.
+
+        Raises:
+            NotControlNode: the community is not run here.
+            StateError: it cannot be written.
+        """
+        self._change(encrypted(str(uuid4()), is_encrypted=is_encrypted))
+
+    async def make_private(self, channel: str, members: Iterable[PublicKey]) -> None:
+        """Let some members alone read and write a channel; the bot is always one of them. Give
+        other members to let others in and out.
+
+        Raises:
+            NotControlNode: the community is not run here.
+            ValueError: no such channel, or not a member.
+            StateError: it cannot be written.
+        """
+        chosen = frozenset([*members, self._owner])
+        self._change(private(channel, self.community.channel_id(channel), chosen, str(uuid4())))
+
+    async def make_public(self, channel: str) -> None:
+        """Let all members read and write a channel that was private.
+
+        Raises:
+            NotControlNode, ValueError, StateError: as `make_private`.
+        """
+        self._change(public(channel, self.community.channel_id(channel)))
+
     # -- who is in it -----------------------------------------------------------------------------
 
     async def accept(self, *users: PublicKey) -> None:
@@ -287,7 +328,8 @@ class OwnedCommunity:
         control node first: the newer description counts.
 
         Raises:
-            NotControlNode: no description from elsewhere was heard, or it has tokens or encryption.
+            NotControlNode: no description from elsewhere was heard, or it wants tokens, or is
+                encrypted with keys that are not here.
             StateError: it cannot be written.
         """
         self._adopt(self._node.take_over(self._owner, self._now_ms()))
@@ -302,6 +344,9 @@ class OwnedCommunity:
             self._observe(payload)
             return None
         if not received.is_private:
+            return None
+        if isinstance(payload, CommunityEncryptionKeysRequest):
+            self._asked_for_keys(received.signer)
             return None
         if isinstance(payload, CommunityRequestToLeave):
             left = self._node.leave(payload, received.signer, now_ms)
@@ -333,11 +378,12 @@ class OwnedCommunity:
         description = node.description
         assert description is not None  # it is active
         is_new = description.clock > self._memory.published_clock
-        if not is_new and now_ms < self._memory.published_ms + ADVERTISE_MS:
-            if not any(node.unanswered()):
-                return
+        is_late = now_ms >= self._memory.published_ms + ADVERTISE_MS
         try:
-            self._publish(description, now_ms)
+            if self._keys.is_due(description, now_ms):
+                is_new |= self._keys.distribute(description, now_ms)
+            if is_new or is_late or any(node.unanswered()):
+                self._publish(description, now_ms)
         except OutboxFull as error:  # the next tick is another chance
             self._watch.log("publish_failed", logging.WARNING, why=str(error))
 
@@ -348,8 +394,13 @@ class OwnedCommunity:
         return node.is_active and node.lets_in_by_itself and bool(node.pending)
 
     def _publish(self, description: CommunityDescription, now_ms: int) -> None:
-        signed = wrap(description, self._key)
-        sealed = self._sealer.seal_signed(signed, self.community.description_topic, now_ms)
+        topic = self.community.description_topic
+        signed = wrap(self._keys.hide(description), self._key)
+        if (with_key := self._keys.with_key(description, signed)) is None:
+            sealed = self._sealer.seal_signed(signed, topic, now_ms)
+        else:
+            messages = self._sealer.seal_protocol(with_key, topic, now_ms * NS_PER_MS)
+            sealed = Outgoing(signed, messages)
         self._send(f"description {description.clock} {now_ms}", sealed, False)
         for request in self._node.unanswered():
             topic = partitioned_topic(request.user)
@@ -360,7 +411,18 @@ class OwnedCommunity:
         self._memory.save()
         self._memory.published(description.clock, now_ms)
 
+    def _asked_for_keys(self, user: PublicKey) -> None:
+        """Send a member keys again."""
+        description = self._node.description
+        if not self._node.is_active or description is None or user.hex not in description.members:
+            self._watch.count("requests_refused", JoinRefusal.INVALID.value)
+        elif self._keys.asked(user, self._now_ms()):
+            self.news.set()
+
     def _observe(self, description: CommunityDescription) -> None:
+        own = self._node.description
+        if own is not None and is_hidden(description) and description.clock <= own.clock:
+            return  # the own one, after the bot's state was lost: its keys are gone
         was_active = self._node.is_active
         seen = self._node.observe(description)
         if seen is Superseded.NEWER:

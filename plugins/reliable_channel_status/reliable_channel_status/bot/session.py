@@ -11,16 +11,22 @@ from reliable_channel.spi import MemoryStateStore, StateStore
 from waku import WakuClient, WakuMessage
 
 from ..application import unwrap, wrap
-from ..chats import Community
+from ..chats import Community, partitioned_topic
+from ..community_encryption import group_of_chat
 from ..community_payloads import (
     CommunityDescription,
+    CommunityEncryptionKeysRequest,
     CommunityRequestToJoin,
     CommunityRequestToLeave,
 )
 from ..control_node import NotControlNode
+from ..direct.correspondence import Correspondence
 from ..direct.groups import MembershipEventType
 from ..enums import MessageType
-from ..keys import PrivateKey, PublicKey
+from ..group_keys import TABLES as GROUP_TABLES
+from ..group_keys import GroupKeys
+from ..hash_ratchet import GroupKey, write_keys
+from ..keys import PrivateKey, PublicKey, keccak256
 from ..membership import join_request
 from ..mentioning import mention, mentions
 from ..outcomes import MessageId, Received, SignedPayload
@@ -37,7 +43,7 @@ from ..recent import Recent
 from ..rules import invalid
 from .control_memory import ControlMemory
 from .described import Described
-from .direct import Contact, ContactState, DirectDesk
+from .direct import Contact, ContactState, DirectDesk, Kept
 from .groups import Groups
 from .languages import Languages
 from .link import NS_PER_MS, Node
@@ -46,10 +52,14 @@ from .membership import Memberships, NotAMember
 from .memory import BotMemory, OutboxFull, Said
 from .options import BotOptions
 from .owned import OwnedCommunity
+from .owned_keys import HOLDERS, OwnedKeys
 from .rooms import Room, Rooms, direct_room
 from .sayings import Make, contact_request, message
 from .watching import Watch
 
+ASK_KEYS_MS: Final = 300_000
+"""After which the control node is asked for a key that something waits for, and asked again; as
+often as status-go asks."""
 REMEMBERED_NAMES: Final = 10_000
 REMEMBERED_SENT: Final = 20_000
 
@@ -102,6 +112,7 @@ class Session:
             self.memory, options.language, {options.language: options.texts, **options.languages}
         )
         """What users chose, and the bot's own texts in it."""
+        self.described = Described(rooms, self.public_key)
         self.memberships = Memberships(
             self.public_key,
             rooms.communities,
@@ -110,6 +121,15 @@ class Session:
             self.now_ms,
             self.request_to_join if options.request_membership else None,
         )
+        self._kept_keys = Kept(self.memory, GROUP_TABLES)
+        self.group_keys = GroupKeys(
+            self._key,
+            rooms.communities,
+            self._kept_keys,
+            is_owner=lambda user, community: self.described.owns(user, community),
+        )
+        """Of encrypted communities and channels."""
+        self._asked_keys: dict[Community, int] = {}
         self.direct: DirectDesk | None = None
         self.groups: Groups | None = None
         if rooms.has_direct:
@@ -123,7 +143,11 @@ class Session:
                 options.direct_encryption,
             )
             self.groups = Groups(self._key, self.memory, rooms, self.now_ms, self._to_members)
-        self.described = Described(rooms, self.public_key)
+        self.correspondence = (
+            Correspondence(self._key) if self.direct is None else self.direct.correspondence
+        )
+        """Opens what is encrypted for the bot; without functions for direct messages, group keys
+        alone."""
         self._control_memory: ControlMemory | None = None
         self.owned: OwnedCommunity | None = None
         """The community that the bot runs, if it has one's key."""
@@ -142,6 +166,7 @@ class Session:
             ValueError: the payload is none that clients take.
             OutboxFull: too much waits for the node.
             NotAMember: clients would drop it, as the bot is not a member of the community.
+            NoGroupKey: the channel is encrypted, and its key has not come.
         """
         if (before := self.memory.said(once)) is not None:
             return before
@@ -153,11 +178,50 @@ class Session:
             return self._say_in_group(room, payload, once)
         if room.peer is not None:
             return self._send(once, self._desk.seal(wrap(payload, self._key), room.peer))
+        if room.community is not None and (group := self._group_of(room)) is not None:
+            signed = wrap(payload, self._key)
+            data, timestamp_ns = self.group_keys.encrypt(group, signed.data), now_ms * NS_PER_MS
+            messages = self._sealer.seal_protocol(data, room.topic, timestamp_ns)
+            return self._send(once, Outgoing(signed, messages))
         if room.community is None or self._options.reliability == "plain":
             return self._send(once, self._sealer.seal(payload, room.topic, now_ms))
         signed = wrap(payload, self._key)
         carried = WakuMessage(signed.data, room.topic.content_topic, timestamp=now_ms * NS_PER_MS)
         return self._send(once, Outgoing(signed, (carried,)), room.community.id)
+
+    def _group_of(self, room: Room) -> bytes | None:
+        """The group for which a channel is encrypted; None for one in the clear. Without a
+        description, as after a restart, it is encrypted if there is a key for it."""
+        assert room.community is not None
+        description = self.described.of(room.community)
+        if description is not None:
+            return group_of_chat(description, room.community, room.chat_id)
+        groups = room.chat_id.encode(), room.community.public_key.compressed
+        return next((group for group in groups if self.group_keys.current(group)), None)
+
+    def looked(self) -> None:
+        """Take note that messages were opened: keep what they brought, and ask for what they
+        lack."""
+        self._kept_keys.write()
+        self._ask_for_keys()
+        if self.direct is not None:
+            self.direct.looked()
+
+    def _ask_for_keys(self) -> None:
+        """Ask the control nodes for keys that something waits for."""
+        for community in self.group_keys.lacking:
+            now_ms = self.now_ms()
+            due_ms = self._asked_keys.setdefault(community, now_ms) + ASK_KEYS_MS
+            if now_ms < due_ms or self.memberships.standing(community) != "member":
+                continue
+            self._asked_keys[community] = now_ms
+            request = CommunityEncryptionKeysRequest(community_id=community.public_key.compressed)
+            try:
+                self._to_owner(community, request)
+            except OutboxFull as error:  # the next look is another chance
+                self.watch.log("keys_not_requested", logging.WARNING, why=str(error))
+            else:
+                self.watch.count("keys_requested")
 
     def _payload(self, room: Room, make: Make, now_ms: int) -> ChatPayload:
         payload = make(self.memory.clock(room.chat_id).next(now_ms), now_ms)
@@ -187,6 +251,13 @@ class Session:
             Sealer(key, waku_version=self._options.waku_version),
             self._send_for_community,
             lambda description: self._own_changed(Community(key.public_key), description),
+            OwnedKeys(
+                self.group_keys,
+                key,
+                self.public_key,
+                Kept(self.memory, [HOLDERS]),
+                self._send_keys,
+            ),
             self.watch,
             self.now_ms,
         )
@@ -196,6 +267,20 @@ class Session:
         shards = (self._options.shard, *(self._options.also_listen if is_everywhere else ()))
         for shard in dict.fromkeys(shards):
             self._send(f"{once} on {shard}", outgoing, str(shard))
+
+    def _send_keys(
+        self, once: str, user: PublicKey, group_id: bytes, keys: tuple[GroupKey, ...]
+    ) -> None:
+        """Send keys of a group to a member, encrypted for its devices."""
+        data = self.correspondence.encrypt_keys(group_id, write_keys(keys), user)
+        timestamp_ns = self.now_ms() * NS_PER_MS
+        messages = self._sealer.seal_protocol(
+            data, partitioned_topic(user), timestamp_ns, receiver=user
+        )
+        message_id = MessageId(f"0x{keccak256(data).hex()}")
+        self.memory.say(once, message_id, str(self._options.shard), messages)
+        self.has_mail.set()
+        self.watch.count("keys_sent")
 
     def _own_changed(self, community: Community, description: CommunityDescription) -> None:
         self.described.learn(community, description)
@@ -340,7 +425,9 @@ class Session:
         self.memberships.left(community)
 
     def _to_owner(
-        self, community: Community, payload: CommunityRequestToJoin | CommunityRequestToLeave
+        self,
+        community: Community,
+        payload: CommunityRequestToJoin | CommunityRequestToLeave | CommunityEncryptionKeysRequest,
     ) -> None:
         """Send something to the owner on each shard: which one the owner listens to is unknown."""
         self.memberships.standing(community)
@@ -348,7 +435,7 @@ class Session:
         owner, topic = community.public_key, community.requests_topic
         for shard in dict.fromkeys((self._options.shard, *self._options.also_listen)):
             outgoing = self._sealer.seal_signed(signed, topic, now_ms, receiver=owner)
-            self._send(f"{signed.message_id} on {shard}", outgoing, str(shard))
+            self._send(f"{signed.message_id} {now_ms} on {shard}", outgoing, str(shard))
 
     def without_sds(self, said: Said) -> tuple[WakuMessage, ...]:
         """Encrypt a message for an SDS channel to go without it."""
@@ -449,7 +536,11 @@ class Session:
         return self.languages.of(user)
 
     def settled(self, received: Received) -> None:
-        """Acknowledge a direct message: it is handled, or there is nothing to do."""
+        """Acknowledge a direct message, and forget what waited: it is handled, or there is nothing
+        to do."""
+        if received.waiting_id is not None:
+            self.group_keys.done(received.waiting_id)
+            self.memory.write()
         if self.direct is not None and received.is_direct:
             self.direct.settled(received)
 

@@ -273,6 +273,7 @@ class StatusTestKit:
         access: Access = Access.AUTO_ACCEPT,
         shards: Sequence[PubsubTopic] = (DEFAULT_SHARD, NON_PROTECTED_SHARD),
         token_permissions: Sequence[CommunityTokenPermission] = (),
+        identity: PrivateKey | None = None,
     ) -> KitOwner:
         """The owner of a community: has its key, and accepts and refuses members as clients do."""
         community = Community(key.public_key)
@@ -285,6 +286,7 @@ class StatusTestKit:
             access=access,
             shards=shards,
             token_permissions=token_permissions,
+            identity=identity,
         )
         self._clients.append(owner)
         return owner
@@ -295,9 +297,12 @@ class StatusTestKit:
         *,
         shards: Sequence[PubsubTopic] = (DEFAULT_SHARD, NON_PROTECTED_SHARD),
         versions: Sequence[WakuVersion | None] = (1,),
+        key: PrivateKey | None = None,
     ) -> KitClient:
-        """The client of a member, which shows and refuses what it reads as real clients do."""
-        client = KitClient(self, community, self.bot.rooms.topics, shards=shards, versions=versions)
+        """The client of a member, which shows and refuses what it reads as real clients do; with
+        the member's key it reads encrypted channels, too."""
+        topics = self.bot.rooms.topics
+        client = KitClient(self, community, topics, shards=shards, versions=versions, key=key)
         for message in self.relayed:  # as it would fetch them from Store
             client.hear(message, self._shard)
         self._clients.append(client)

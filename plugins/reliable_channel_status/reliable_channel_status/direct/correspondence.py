@@ -35,6 +35,10 @@ class DirectPayload:
     """What opened it in a session; `Correspondence.confirm` deletes it."""
     refused: tuple[Refused, ...] = ()
     """Bundles that came with it and are not taken."""
+    group_id: bytes = b""
+    """The group that keys are for."""
+    group_keys: status_pb2.HRKeys | None = None
+    """Keys of a group, for a member."""
 
 
 class Correspondence:
@@ -95,7 +99,7 @@ class Correspondence:
         if not parsed(message, data) or not message.encrypted_message or message.public_message:
             return None
         for_devices = message.encrypted_message
-        if any(one.hash_ratchet_header for one in for_devices.values()):
+        if all(_is_for_group(one) for one in for_devices.values()):
             return None
         if sender is None:
             return Refused(RefusalReason.UNSIGNED_ENVELOPE, "a direct message without a sender")
@@ -121,7 +125,19 @@ class Correspondence:
             if isinstance(decrypted, Refused):
                 return decrypted
             plain = decrypted
-        return replace(_read(plain), ratchet_key=key_id, refused=refused)
+        return replace(_opened(encrypted, plain), ratchet_key=key_id, refused=refused)
+
+    def encrypt_keys(self, group_id: bytes, keys: status_pb2.HRKeys, peer: PublicKey) -> bytes:
+        """The `ProtocolMessage` that carries keys of a group to all devices of a member.
+
+        DIVERGES: status-go writes the keys into the header as well, where only the envelope
+        protects them. It reads what only the encrypted payload has (its older form).
+        """
+        message = status_pb2.ProtocolMessage()
+        message.ParseFromString(self.encrypt(keys.SerializeToString(), peer))
+        for encrypted in message.encrypted_message.values():
+            encrypted.hr_header.group_id = group_id
+        return message.SerializeToString()
 
     def confirm(self, key_id: MessageKeyId) -> None:
         """Delete the key of a message that is handled."""
@@ -149,6 +165,28 @@ class Correspondence:
             detail = "AES-GCM: another key, or changed bytes"
             return Refused(RefusalReason.BAD_CIPHERTEXT, detail, sender)
         return plain
+
+
+def _is_for_group(encrypted: status_pb2.EncryptedMessageProtocol) -> bool:
+    """Whether only a group's key opens it, or it brings such a key for all members."""
+    has_device = encrypted.HasField("dh_header") or encrypted.HasField("dr_header")
+    return encrypted.HasField("hr_header") and not has_device
+
+
+def _opened(encrypted: status_pb2.EncryptedMessageProtocol, plain: bytes) -> DirectPayload:
+    """What a message holds; number 0 in the header of a group says that it brings keys."""
+    header = encrypted.hr_header
+    if not encrypted.HasField("hr_header") or header.seq_no:
+        return _read(plain)
+    if header.HasField("keys"):
+        keys, body = header.keys, plain
+        if status_pb2.HRKeys(keys=keys.keys).SerializeToString() == plain:
+            body = b""
+        return replace(_read(body), group_id=header.group_id, group_keys=keys)
+    keys = status_pb2.HRKeys()
+    if not parsed(keys, plain):
+        keys.Clear()
+    return DirectPayload((), group_id=header.group_id, group_keys=keys)
 
 
 def _read(plain: bytes) -> DirectPayload:

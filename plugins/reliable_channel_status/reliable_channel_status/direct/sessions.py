@@ -65,8 +65,8 @@ class SessionStore(Protocol):
 class MemorySessionStore:
     """A store that ends with the process."""
 
-    def __init__(self) -> None:
-        self.tables: dict[str, dict[str, bytes]] = {name: {} for name in TABLES}
+    def __init__(self, tables: Iterable[str] = TABLES) -> None:
+        self.tables: dict[str, dict[str, bytes]] = {name: {} for name in tables}
 
     def rows(self, table: str) -> Iterable[tuple[str, bytes]]:
         """All rows."""
