@@ -1,8 +1,7 @@
 """Keys of secp256k1 and of AES; private ones do not appear in `repr`.
 
-Signatures are recoverable ones of libsecp256k1 (`coincurve`), since Status names an author only by
-a signature; the rest is OpenSSL's (`cryptography`), whose Diffie-Hellman takes the same time for
-every key.
+Points, Diffie-Hellman and the recoverable signatures by which Status names an author are those of
+libsecp256k1 (`coincurve`).
 """
 
 import secrets
@@ -12,7 +11,8 @@ from typing import Final, NoReturn, Self
 
 import coincurve
 from Crypto.Hash import keccak
-from cryptography.hazmat.primitives.asymmetric import ec
+
+from .diffie_hellman import shared_x
 
 KEY_BYTES: Final = 32
 COMPRESSED_BYTES: Final = 33
@@ -20,7 +20,6 @@ UNCOMPRESSED_BYTES: Final = 65
 SIGNATURE_BYTES: Final = 65
 """r, s and v: v is 0 or 1, or 27 or 28 as the specification has it."""
 
-_CURVE: Final = ec.SECP256K1()
 _V_OFFSET: Final = 27
 
 _MULTIBASE: Final = "zQ3"
@@ -136,7 +135,7 @@ class PrivateKey:
         ValueError: other than 32 bytes, or no number between 1 and the curve's order.
     """
 
-    __slots__ = ("_exchange", "_signing", "public_key")
+    __slots__ = ("_signing", "public_key")
 
     public_key: PublicKey
     """The public key, by which others know this one."""
@@ -149,7 +148,6 @@ class PrivateKey:
             self._signing = coincurve.PrivateKey(key)
         except ValueError:
             raise ValueError("a private key lies between 1 and the order of secp256k1") from None
-        self._exchange = ec.derive_private_key(int.from_bytes(key), _CURVE)
         self.public_key = PublicKey(self._signing.public_key.format(compressed=False))
 
     @classmethod
@@ -185,8 +183,7 @@ class PrivateKey:
 
     def shared_secret(self, public_key: PublicKey) -> bytes:
         """The x coordinate of the point that both keys share: 32 bytes, to be put through a KDF."""
-        peer = ec.EllipticCurvePublicKey.from_encoded_point(_CURVE, public_key.uncompressed)
-        return self._exchange.exchange(ec.ECDH(), peer)
+        return shared_x(self._signing.secret, public_key.uncompressed)
 
     def __repr__(self) -> str:
         return f"PrivateKey(of {self.public_key!r})"

@@ -309,7 +309,7 @@ def test_a_community_with_tokens_is_not_taken_over() -> None:
         node.take_over(BOT, NOW_MS)
     with pytest.raises(NotControlNode, match="not founded here"):
         node.change(kicked(USER), NOW_MS)
-    gate = {"1": CommunityTokenPermission(id="1")}
+    gate = {"1": CommunityTokenPermission(id="1", token_criteria=(TokenCriteria(),))}
     node.observe(replace(of(founded()), token_permissions=gate))
     with pytest.raises(NotControlNode, match="wants tokens"):
         node.take_over(BOT, NOW_MS)
