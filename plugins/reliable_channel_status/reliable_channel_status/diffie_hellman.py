@@ -13,7 +13,7 @@ import coincurve
 
 X_BYTES: Final = 32
 Exchange: TypeAlias = Callable[[bytes, bytes], bytes]
-"""From a private key and a public one, uncompressed, to the x coordinate of the point they share."""
+"""From a private and an uncompressed public key to the x coordinate of their shared point."""
 
 
 def by_openssl(private: bytes, public: bytes) -> bytes:

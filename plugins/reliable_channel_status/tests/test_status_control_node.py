@@ -25,6 +25,7 @@ from reliable_channel_status import (
     RefusedRequest,
     Request,
     Role,
+    TokenCriteria,
     decode_payload,
     encode_payload,
     join_request,
