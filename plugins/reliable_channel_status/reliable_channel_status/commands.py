@@ -7,6 +7,7 @@ import sys
 from pathlib import Path
 from typing import Annotated
 
+import anyio
 import typer
 
 from reliable_channel.config import FILE_VARIABLE
@@ -24,6 +25,7 @@ def register(app: typer.Typer) -> None:
     app.command()(key)
     app.command()(new)
     app.command()(run)
+    app.command()(doctor)
 
 
 def key(
@@ -113,6 +115,42 @@ def run(
         typer.echo(f"error: {error}", err=True)
         raise typer.Exit(1 if isinstance(error, NotAMember) else 2) from None
     raise typer.Exit(status)
+
+
+def doctor(
+    target: Annotated[
+        str, typer.Argument(help="bot.py, bot.py:name or package.module:name; the name is bot")
+    ] = "bot.py",
+    config: Annotated[
+        Path | None, typer.Option(help="a TOML file with a table [bot], for StatusBot.configured")
+    ] = None,
+) -> None:
+    """Say in which communities a bot is a member: clients drop what others write.
+
+    The bot may run meanwhile. The exit status is 0 if it is a member of all, 1 if it is not of one,
+    3 if the node or its Store does not answer, and 5 if Store has no description of one.
+    """
+    from waku.errors import WakuError
+
+    from .bot.examining import Place
+    from .bot.reloading import CannotRun, load_bot
+
+    if config is not None:
+        os.environ[FILE_VARIABLE] = str(config.resolve())
+    try:
+        findings = anyio.run(load_bot(target).examine)
+    except (CannotRun, KeyFileError) as error:
+        typer.echo(f"error: {error}", err=True)
+        raise typer.Exit(2) from None
+    except WakuError as error:
+        typer.echo(f"error: the node does not answer: {error}", err=True)
+        raise typer.Exit(3) from None
+    for finding in findings:
+        typer.echo(finding)
+    places = {finding.place for finding in findings}
+    if places & {Place.NOT_A_MEMBER, Place.CLOSED}:
+        raise typer.Exit(1)
+    raise typer.Exit(5 if Place.UNKNOWN in places else 0)
 
 
 def _passphrase(*, is_new: bool) -> str:

@@ -7,6 +7,7 @@ time, OpenSSL computes the same.
 """
 
 from collections.abc import Callable
+from importlib import import_module
 from typing import Any, Final, TypeAlias
 
 import coincurve
@@ -28,19 +29,17 @@ def by_openssl(private: bytes, public: bytes) -> bytes:
 def by_libsecp256k1() -> Exchange | None:
     """What computes it with libsecp256k1, or None where that cannot be used."""
     try:
-        from coincurve._libsecp256k1 import ffi, lib
-        from coincurve.context import GLOBAL_CONTEXT
-
+        binding = import_module("coincurve._libsecp256k1")
+        context = import_module("coincurve.context").GLOBAL_CONTEXT
+        ffi, compute = binding.ffi, binding.lib.secp256k1_ecdh
         copied = ffi.callback(_SIGNATURE, _copier(ffi))
-        compute = lib.secp256k1_ecdh
     except (ImportError, AttributeError, MemoryError, OSError):
         return None
 
     def exchange(private: bytes, public: bytes) -> bytes:
         output = ffi.new("unsigned char[]", X_BYTES)
         point = coincurve.PublicKey(public).public_key
-        context = GLOBAL_CONTEXT.ctx
-        if not compute(context, output, point, private, copied, ffi.NULL):
+        if not compute(context.ctx, output, point, private, copied, ffi.NULL):
             raise ValueError("no key: it is not between 1 and the order of secp256k1")
         return bytes(ffi.buffer(output, X_BYTES))
 

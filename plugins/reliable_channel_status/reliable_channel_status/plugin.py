@@ -11,6 +11,7 @@ COMMANDS: Final = {
     "key": "Make a bot's key in a file that only you may read, and print its public key.",
     "new": "Write a bot to start from, with a test and a key, and print its public key.",
     "run": "Run the bot of a file or module, and with --reload again after each change.",
+    "doctor": "Say in which communities a bot is a member: clients drop what others write.",
 }
 """Their names, and the first paragraph of their help."""
 

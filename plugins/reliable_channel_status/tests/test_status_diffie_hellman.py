@@ -1,6 +1,7 @@
 """Both ways to compute a shared point give the same, and each end gets what the other gets."""
 
-import coincurve._libsecp256k1
+from importlib import import_module
+
 import pytest
 
 from reliable_channel_status import PrivateKey
@@ -32,5 +33,5 @@ def test_without_the_binding_openssl_is_used(monkeypatch: pytest.MonkeyPatch) ->
         def callback(self, signature: str, function: object) -> object:
             raise MemoryError("writable and executable memory is forbidden")
 
-    monkeypatch.setattr(coincurve._libsecp256k1, "ffi", Forbidding())
+    monkeypatch.setattr(import_module("coincurve._libsecp256k1"), "ffi", Forbidding())
     assert by_libsecp256k1() is None

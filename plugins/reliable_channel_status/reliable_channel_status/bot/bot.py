@@ -28,6 +28,7 @@ from ..chats import Community
 from ..key_file import PASSPHRASE_VARIABLE, read_key
 from ..keys import PublicKey
 from .actions import BotActions
+from .examining import Finding, examine
 from .handlers import DIRECT, Kind
 from .memory import BotMemory
 from .metrics import served
@@ -166,6 +167,19 @@ class StatusBot(Router, BotActions):
     def is_busy(self) -> bool:
         """Whether the bot runs and one of its functions has not ended yet."""
         return self._running is not None and self._running.is_busy
+
+    async def examine(self) -> list[Finding]:
+        """Where the bot stands in its communities, as Store's descriptions say. The bot need not
+        run, and may.
+
+        Raises:
+            KeyFileError: no key, or not this passphrase.
+            WakuError: the node is away, or no Store answers.
+        """
+        key = read_key(self._key_file, os.environ.get(PASSPHRASE_VARIABLE))
+        shards = [str(one) for one in (self.options.shard, *self.options.also_listen)]
+        async with self._way.opened() as (client, _):
+            return await examine(client, key, self.rooms.communities, shards, _now_ms())
 
     # -- running ----------------------------------------------------------------------------------
 
