@@ -1,7 +1,7 @@
 """The payloads of communities, field by field as in status-go's protobuf.
 
-Members are keyed by their uncompressed public key (`PublicKey.hex`), channels by their uuid. Of
-tokens' metadata and members' lists of encrypted channels nothing is read.
+Members are keyed by their uncompressed public key (`PublicKey.hex`), channels by their uuid.
+Metadata of tokens and lists of an encrypted channel's members are kept and not read (`unknown`).
 """
 
 from collections.abc import Mapping
@@ -14,6 +14,15 @@ _AMOUNT_DIGITS = 80
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Extensible:
+    """A part of a description, which newer clients may extend."""
+
+    unknown: bytes = field(default=b"", repr=False)
+    """Encoded fields that are not read here. They are written again as they are, so that a control
+    node keeps what another one published."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Shard:
     """A static shard (51/WAKU2-RELAY-SHARDING)."""
 
@@ -22,7 +31,7 @@ class Shard:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class CommunityMember:
+class CommunityMember(Extensible):
     """What a member may do."""
 
     roles: tuple[Role, ...] = ()
@@ -31,7 +40,7 @@ class CommunityMember:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class CommunityPermissions:
+class CommunityPermissions(Extensible):
     """Users that may join."""
 
     access: Access = Access.UNKNOWN_ACCESS
@@ -40,7 +49,7 @@ class CommunityPermissions:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class IdentityImage:
+class IdentityImage(Extensible):
     """A picture of a community or of a user."""
 
     payload: bytes = b""
@@ -50,7 +59,7 @@ class IdentityImage:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ChatIdentity:
+class ChatIdentity(Extensible):
     """What a community or a channel shows of itself."""
 
     clock: int = 0
@@ -66,7 +75,7 @@ class ChatIdentity:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class CommunityChat:
+class CommunityChat(Extensible):
     """A channel."""
 
     members: Mapping[str, CommunityMember] = field(default_factory=dict)
@@ -79,7 +88,7 @@ class CommunityChat:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class CommunityCategory:
+class CommunityCategory(Extensible):
     """A heading over channels."""
 
     category_id: str
@@ -88,21 +97,21 @@ class CommunityCategory:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class CommunityAdminSettings:
+class CommunityAdminSettings(Extensible):
     """What members may do like admins."""
 
     pin_message_all_members_enabled: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class CommunityBanInfo:
+class CommunityBanInfo(Extensible):
     """How a member was banned."""
 
     delete_all_messages: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class TokenCriteria:
+class TokenCriteria(Extensible):
     """Tokens of which a user must own an amount."""
 
     contract_addresses: Mapping[int, str] = field(default_factory=dict)
@@ -127,7 +136,7 @@ class TokenCriteria:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class CommunityTokenPermission:
+class CommunityTokenPermission(Extensible):
     """What owners of some tokens may do; of the criteria all must be met."""
 
     id: str = ""
@@ -143,7 +152,7 @@ class CommunityTokenPermission:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class CommunityDescription:
+class CommunityDescription(Extensible):
     """A community as its owner describes it; the description with the highest clock counts."""
 
     clock: int

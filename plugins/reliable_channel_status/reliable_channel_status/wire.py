@@ -54,6 +54,8 @@ PAYLOADS: Final[dict[PayloadType, type[Payload]]] = {
     PayloadType.COMMUNITY_REQUEST_TO_LEAVE: CommunityRequestToLeave,
     PayloadType.COMMUNITY_ENCRYPTION_KEYS_REQUEST: CommunityEncryptionKeysRequest,
 }
+UNKNOWN: Final = "unknown"
+"""The field of a dataclass for what is not in its message (`Extensible`)."""
 TYPES: Final[dict[type[Payload], PayloadType]] = {kind: name for name, kind in PAYLOADS.items()}
 
 
@@ -101,6 +103,9 @@ def _fill(message: Any, value: Any) -> None:
         content, name = getattr(value, field.name), field.name
         if content is None:
             continue
+        if name == UNKNOWN:
+            message.MergeFromString(content)
+            continue
         if is_dataclass(content):
             _fill(getattr(message, name), content)
         elif isinstance(content, Mapping):
@@ -123,10 +128,25 @@ def _read(kind: Any, message: Any) -> Any:
     return kind(**{name: read(message, name) for name, read in _readers(kind)})
 
 
+def _unknown_of(message: Any, _: str) -> bytes:
+    """The encoded fields of a message, without those inside others, that are not in `status.proto`."""
+    if not len(UnknownFieldSet(message)):
+        return b""
+    rest = type(message)()
+    rest.CopyFrom(message)
+    for known in message.DESCRIPTOR.fields:
+        rest.ClearField(known.name)
+    encoded: bytes = rest.SerializeToString()
+    return encoded
+
+
 @cache
 def _readers(kind: Any) -> list[tuple[str, Callable[[Any, str], Any]]]:
     """How each field of a dataclass is taken out of its message."""
-    return [(name, _reader(hint)) for name, hint in get_type_hints(kind).items()]
+    return [
+        (name, _unknown_of if name == UNKNOWN else _reader(hint))
+        for name, hint in get_type_hints(kind).items()
+    ]
 
 
 def _reader(hint: Any) -> Callable[[Any, str], Any]:

@@ -304,6 +304,19 @@ def test_the_same_clock_with_another_content_is_another_control_node() -> None:
     assert not runs(node)
 
 
+def test_what_another_control_node_published_is_kept_when_it_is_not_known_here() -> None:
+    foreign = bytes([0x80, 0x7D, 7])  # field 2000
+    theirs = decode_payload(
+        PayloadType.COMMUNITY_DESCRIPTION, encode_payload(of(founded())) + foreign
+    )
+    assert isinstance(theirs, CommunityDescription) and theirs.unknown == foreign
+    node = ControlNode(OWNER)
+    node.observe(theirs)
+    node.take_over(USER, NOW_MS + 1)
+    after = node.change(with_category("c", "Drinks"), NOW_MS + 2)
+    assert encode_payload(after).count(foreign) == 1
+
+
 def test_a_community_with_tokens_is_not_taken_over() -> None:
     node = ControlNode(OWNER)
     with pytest.raises(NotControlNode, match="no description of another"):

@@ -1,6 +1,6 @@
 """Payloads and their bytes."""
 
-from dataclasses import fields, is_dataclass
+from dataclasses import fields, is_dataclass, replace
 from enum import IntEnum
 from types import UnionType
 from typing import Any, get_args, get_origin, get_type_hints
@@ -31,8 +31,10 @@ from reliable_channel_status import (
     encode_payload,
     status_pb2,
 )
-from reliable_channel_status.wire import TYPES
+from reliable_channel_status.wire import TYPES, UNKNOWN
 
+FOREIGN = bytes([0x80, 0x7D, 7])
+"""Field 2000 with the number 7, which no message has."""
 TEXTS = st.text(st.characters(exclude_categories=["Cs"]), max_size=8)
 NUMBERS = {"position": st.integers(-(2**31), 2**31 - 1), "pack": st.integers(-5, 5)}
 LONG = {"clock", "timestamp", "duration_ms", "archive_magnetlink_clock"}
@@ -40,6 +42,8 @@ LONG = {"clock", "timestamp", "duration_ms", "archive_magnetlink_clock"}
 
 def values(hint: Any, name: str) -> st.SearchStrategy[Any]:
     """Anything that a field may hold."""
+    if name == UNKNOWN:
+        return st.sampled_from([b"", FOREIGN])
     if isinstance(hint, UnionType):
         return st.none() | values(get_args(hint)[0], name)
     if get_origin(hint) is tuple:
@@ -150,7 +154,8 @@ def test_what_cannot_be_written_is_told() -> None:
 def test_every_dataclass_has_the_fields_of_its_message() -> None:
     for kind in PAYLOADS.values():
         message = getattr(status_pb2, kind.__name__).DESCRIPTOR
-        assert {field.name for field in fields(kind)} == {field.name for field in message.fields}
+        names = {field.name for field in fields(kind)} - {UNKNOWN}
+        assert names == {field.name for field in message.fields}
 
 
 def test_a_key_in_a_payload_is_not_shown() -> None:
@@ -164,3 +169,20 @@ def test_enumerations_refuse_what_is_no_number() -> None:
     with pytest.raises(ValueError, match="'text' is not a valid MessageType"):
         MessageType("text")  # type: ignore[arg-type]
     assert CommunityDescription(clock=NOW_MS).members == {}
+
+
+def test_fields_that_are_not_known_are_written_again() -> None:
+    raw = status_pb2.CommunityDescription(clock=5)
+    raw.members["0x1"].MergeFromString(FOREIGN)
+    raw.chats["c"].identity.MergeFromString(FOREIGN)
+    raw.chats["c"].position = 3
+    data = raw.SerializeToString() + FOREIGN
+    description = decode_payload(PayloadType.COMMUNITY_DESCRIPTION, data)
+    assert isinstance(description, CommunityDescription)
+    assert description.unknown == description.members["0x1"].unknown == FOREIGN
+    later = encode_payload(replace(description, clock=6, intro_message="edited"))
+    again = decode_payload(PayloadType.COMMUNITY_DESCRIPTION, later)
+    assert again == replace(description, clock=6, intro_message="edited")
+    identity = description.chats["c"].identity
+    assert identity is not None and identity.unknown == FOREIGN
+    assert later.count(FOREIGN) == 3
