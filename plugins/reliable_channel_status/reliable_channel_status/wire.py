@@ -129,7 +129,7 @@ def _read(kind: Any, message: Any) -> Any:
 
 
 def _unknown_of(message: Any, _: str) -> bytes:
-    """The encoded fields of a message, without those inside others, that are not in `status.proto`."""
+    """The encoded fields of a message that are not in `status.proto`, beside those inside parts."""
     if not len(UnknownFieldSet(message)):
         return b""
     rest = type(message)()
