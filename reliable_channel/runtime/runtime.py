@@ -343,7 +343,9 @@ class Runtime:
         if unread > self.options.event_buffer_limit:
             warnings.append(f"a reader of events() is {unread} events behind")
         if status.different_from:
-            warnings.append(f"the log differs from that of {', '.join(status.different_from)}")
+            lost = ", and no participant can repair that" if status.repair_failed else ""
+            names = ", ".join(status.different_from)
+            warnings.append(f"the log differs from that of {names}{lost}")
         return ChannelHealth(
             channel_id=self._channel_id,
             sender_id=self._sender_id,

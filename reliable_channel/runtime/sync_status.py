@@ -31,6 +31,9 @@ class SyncStatus:
     """Messages that were given up and have not come since."""
     different_from: tuple[str, ...] = ()
     """Participants whose logs differ and stay so, 16 at most."""
+    repair_failed: bool = False
+    """With `preset="auto"`: no participant that is heard has the messages any more. The next try is
+    after ten minutes, later ones after up to six hours."""
 
 
 class SyncStatusWatch:
@@ -56,6 +59,7 @@ class SyncStatusWatch:
             missing=progress.missing,
             lost=progress.lost,
             different_from=progress.different_from,
+            repair_failed=progress.repair_failed,
         )
 
     @property

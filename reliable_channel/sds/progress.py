@@ -15,3 +15,5 @@ class Progress:
     """Messages that were given up and have not come since."""
     different_from: tuple[str, ...] = ()
     """Participants whose logs differ from the own one, and stay so."""
+    repair_failed: bool = False
+    """Whether no participant could repair that."""

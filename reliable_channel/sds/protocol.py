@@ -86,7 +86,9 @@ class SdsProtocol:
             schedule = make_schedule(options.sync_schedule, options.sync_min_interval_ms, random)
             timer = SyncTimer(schedule)
         self._state = state = ChannelState(
-            channel_id, sender_id, options, profile, timer, now_ms, recorder, archive, self._tuner
+            *(channel_id, sender_id, options, profile, timer, now_ms, recorder, archive),
+            self._tuner,
+            rebuilds=signing is None and not require_signatures,
         )
         self._sender = Sender(state, id_function or profile.id_function, random, signing)
         self._delivery = Delivery(state)
@@ -385,12 +387,13 @@ class SdsProtocol:
 
     def progress(self) -> Progress:
         """How much of what it knows of it has."""
-        buffer = self.incoming_buffer
+        buffer, reconciliation = self.incoming_buffer, self._state.reconciliation
         return Progress(
             received=self.counters.delivered,
             missing=len(buffer.missing) + len(buffer.unseen) + len(buffer.parked),
             lost=len(buffer.lost),
             different_from=self._state.comparison.different_from,
+            repair_failed=reconciliation is not None and reconciliation.has_failed,
         )
 
     def statistics(self) -> SdsStatistics:

@@ -156,7 +156,8 @@ class Receiver:
             too_much := excess(message, unknown, state.log, state.options.limits)
         ):
             return self._reject(RejectionReason.EXCESSIVE_REFERENCES, too_much, message)
-        if message.sender_id != state.sender_id:
+        # What it says beside its content is over, and where it is rebuilt its author never said it.
+        if message.sender_id != state.sender_id and not self._is_in_bundle:
             self._review(message, profile, now_ms)
             if state.tuner is not None:
                 state.tuner.heard(message, sent_at_ns, now_ms, len(state.participants))

@@ -58,6 +58,9 @@ YIELDS: Final = 20
 PERSISTS: Final = 2
 """Differing roots after which a small difference is asked about."""
 ATTEMPTS: Final = 12
+REST_MS: Final = 600_000
+"""How long no question goes after so many without success; doubled each time."""
+MAX_REST_MS: Final = 6 * 3_600_000
 
 
 @dataclass(slots=True)
@@ -68,6 +71,20 @@ class _Question:
     seen: int = 1
     attempts: int = 0
     due_ms: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class _Failed:
+    """A difference that no participant could repair."""
+
+    difference: int
+    """By how many messages the logs differed in number."""
+    times: int
+    until_ms: int
+
+    def rests(self, difference: int, now_ms: int) -> bool:
+        """Whether it is not asked about; a difference that grew much is another one."""
+        return now_ms < self.until_ms and difference < self.difference + MANY
 
 
 @dataclass(slots=True)
@@ -87,14 +104,17 @@ class Reconciliation:
         log: MessageLog,
         observations: Observations,
         random: Random,
-        held: Callable[[str], bytes | None],
+        held: Callable[[str, str | None], bytes | None],
     ) -> None:
         self._own_id = own_id
         self._log = log
         self._observations = observations
         self._random = random
         self._held = held
+        """A message as it is to be broadcast, made anew after the message of the second id where
+        its bytes are gone."""
         self._question: _Question | None = None
+        self._failed: _Failed | None = None
         self._plan = _Plan()
         self._lacking: OrderedDict[LogKey, None] = OrderedDict()
         """What another participant lacks, to be broadcast from here."""
@@ -103,6 +123,8 @@ class Reconciliation:
         self._answers = False
         """Whether the first bundle of an answer is out."""
         self._yielded = 0
+        self._sent_last: str | None = None
+        """The message that was broadcast last in this answer."""
         self.inbox: deque[tuple[bytes, str]] = deque()
         """Messages of bundles that came, and the participants that sent these. The owner takes each
         in a separate step, since an archive knows only what earlier steps changed."""
@@ -117,20 +139,27 @@ class Reconciliation:
     def differs(self, root: LogRoot, here: LogRoot, now_ms: int) -> None:
         """The root of another participant is not that of the own log: ask at once where much is
         different, else if it stays so."""
-        question = self._question
+        question, difference = self._question, abs(root.count - here.count)
+        if self._failed is not None and self._failed.rests(difference, now_ms):
+            return
         if question is None:
             question = self._question = _Question(root)
         else:
             question.seen += 1
             if root.count != question.root.count or root.end > question.root.end:
                 question.root = root
-        is_plain = abs(root.count - here.count) >= MANY
+        is_plain = difference >= MANY
         if question.due_ms is None and (is_plain or question.seen >= PERSISTS):
             question.due_ms = now_ms + self._draw_ms()
 
     def agrees(self) -> None:
         """The root of another participant is that of the own log."""
-        self._question = None
+        self._question = self._failed = None
+
+    @property
+    def has_failed(self) -> bool:
+        """Whether no participant answered so far, and it will be a while until the next try."""
+        return self._failed is not None
 
     def hear(self, said: Reconciling, sender_id: str, start: int, now_ms: int) -> None:
         """Take another participant's description of parts of its log, or notice what it
@@ -184,11 +213,20 @@ class Reconciliation:
         root = question.root
         if self._is_equal(root) or question.attempts >= ATTEMPTS:
             self._question = None
+            if not self._is_equal(root):
+                self._give_up(root, now_ms)
             return
         self._plan_range(root.start, root.end, now_ms, at_once=True)
         question.attempts += 1
         again_ms = min(AGAIN_SCALES * self._scale_ms * question.attempts, AGAIN_MAX_MS)
         question.due_ms = now_ms + again_ms + self._draw_ms()
+
+    def _give_up(self, root: LogRoot, now_ms: int) -> None:
+        """Rest, since no participant that hears this one has what is missing any more."""
+        here = self._log.sums.root(root.start, root.end)
+        times = 1 if self._failed is None else self._failed.times + 1
+        rest_ms = min(REST_MS << min(times - 1, 16), MAX_REST_MS)
+        self._failed = _Failed(abs(root.count - here.count), times, now_ms + rest_ms)
 
     def _give_way(self, sender_id: str, now_ms: int) -> None:
         """Another participant answers: give it time, and do not ask again meanwhile.
@@ -229,7 +267,7 @@ class Reconciliation:
             self._is_described(listed.start, listed.end)
         if self._lacking and self._bundle_ms is None:
             self._limit_bytes = FIRST_BUNDLE_BYTES
-            self._answers, self._yielded = False, 0
+            self._answers, self._yielded, self._sent_last = False, 0, None
             self._bundle_ms = now_ms + self._draw_ms()
 
     def _is_described(self, start: int, end: int) -> None:
@@ -273,11 +311,12 @@ class Reconciliation:
         bundle, size_bytes = list[bytes](), 0
         while self._lacking:
             key = next(iter(self._lacking))
-            data = self._held(key[1])
+            data = self._held(key[1], self._sent_last)
             if data is not None and bundle and size_bytes + len(data) > self._limit_bytes:
                 break
             del self._lacking[key]
             if data is not None:
+                self._sent_last = key[1]
                 bundle.append(data)
                 size_bytes += len(data)
         if not bundle:

@@ -17,7 +17,7 @@ from .incoming import IncomingBuffer, MissingEntry
 from .joining import Joining
 from .log import MessageLog
 from .log_entry import LogEntry
-from .message import HistoryEntry
+from .message import HistoryEntry, Message
 from .options import SdsOptions
 from .outgoing import OutgoingBuffer
 from .profile import WireProfile
@@ -55,6 +55,8 @@ class ChannelState:
         recorder: Recorder = NO_RECORDER,
         archive: LogArchive = NO_ARCHIVE,
         tuner: "Tuner | None" = None,
+        *,
+        rebuilds: bool = False,
     ) -> None:
         limits = options.limits
         self.channel_id = channel_id
@@ -64,6 +66,7 @@ class ChannelState:
         self.sync_timer = sync_timer
         self.tuner = tuner
         """Where the channel tunes itself."""
+        self._rebuilds = rebuilds
         self.clock = profile.clock(now_ms)
         self.recorder = recorder
         self.log = MessageLog(
@@ -137,7 +140,9 @@ class ChannelState:
         from .reconciliation import Reconciliation  # most channels do without
 
         self.log.sums.max_seconds = RECONCILED_SECONDS
-        return Reconciliation(self.sender_id, self.log, tuner.observations, tuner.random, self.held)
+        return Reconciliation(
+            *(self.sender_id, self.log, tuner.observations, tuner.random), self._held_or_rebuilt
+        )
 
     def emit(self, event: SdsEvent) -> None:
         """Queue an event for the owner."""
@@ -181,3 +186,25 @@ class ChannelState:
         """A message as it was on the wire, where it is still held: what others ask for."""
         own = self.outgoing_buffer.entries.get(message_id)
         return own.data if own else self.repair_cache.get(message_id)
+
+    def _held_or_rebuilt(self, message_id: str, after: str | None) -> bytes | None:
+        """The same, or what the log has of it, which lacks signature and causal history.
+
+        Its dependency is the message that reconciliation broadcast `after`: what is rebuilt arrives
+        in the order of the log.
+        """
+        if (data := self.held(message_id)) is not None or not self._rebuilds:
+            return data
+        if (entry := self.log.get(message_id)) is None:
+            return None
+        before = None if after is None else self.log.get(after)
+        history = () if before is None else (_referring(before),)
+        lamport, content = entry.lamport_timestamp, entry.content
+        message = Message(
+            *(entry.sender_id, message_id, self.channel_id, lamport, history), content=content
+        )
+        return self.profile.codec.encode(message)
+
+
+def _referring(entry: LogEntry) -> HistoryEntry:
+    return HistoryEntry(entry.message_id, entry.retrieval_hint, entry.sender_id)

@@ -6,7 +6,9 @@ import anyio
 import trio
 from trio.testing import MockClock
 
-from reliable_channel.events import LogAgrees, LogDiffers
+from reliable_channel import ChannelOptions
+from reliable_channel.events import LogAgrees, LogDiffers, MessageReceived, MessageReconciled
+from reliable_channel.explanation import Way
 from reliable_channel.transport import MemoryNetwork
 
 from .world import QUICK, listening, make_channel
@@ -50,3 +52,41 @@ async def _both_notice() -> None:
         assert (noticed.sender_id, noticed.count_here, noticed.count_there) == ("alice", 1, 4)
         assert len(told_alice.of(LogDiffers)) == 1
         assert told_alice.of(LogAgrees) == told_bob.of(LogAgrees) == []
+
+
+FORGETFUL = ChannelOptions.of_preset(
+    "auto", retrieval_strategy="sds-r-only", repair_cache_bytes=2_000, history="all"
+)
+"""Tunes itself; keeps the bytes of some five messages."""
+MESSAGES = 100
+
+
+def test_what_is_older_than_the_repair_cache_is_repaired_from_the_log() -> None:
+    trio.run(_repaired_from_the_log, clock=MockClock(autojump_threshold=0))
+
+
+async def _repaired_from_the_log() -> None:
+    network = MemoryNetwork()
+    alice, bob, carol = (
+        make_channel(network.transport(), name, options=FORGETFUL, drop_incoming=0)
+        for name in ("alice", "bob", "carol")
+    )
+    async with listening(alice), listening(bob) as told_bob, listening(carol):
+        await alice.send(b"first")
+        await anyio.sleep(60)
+        bob.cut_off(True)
+        for n in range(MESSAGES):
+            await (alice, carol)[n % 2].send(b"%d" % n)
+            await anyio.sleep(2)
+        await anyio.sleep(60)
+        bob.cut_off(False)
+        await anyio.sleep(10 * 60)
+        assert {alice.log_digest(), bob.log_digest(), carol.log_digest()} == {alice.log_digest()}
+        assert bob.sync_status.state == "synced" and not bob.sync_status.repair_failed
+        received = [event.content for event in told_bob.of(MessageReceived)]
+        assert received == [b"first", *(b"%d" % n for n in range(MESSAGES))]
+        reconciled = told_bob.of(MessageReconciled)
+        assert len(reconciled) > MESSAGES // 2
+        explained = bob.explain(reconciled[0].message_id)
+        assert explained.way is Way.RECONCILIATION
+        assert explained.answered_by in ("alice", "carol")

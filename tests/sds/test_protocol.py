@@ -356,7 +356,7 @@ def test_missing_references_are_told_once_with_hint_and_sender() -> None:
     with_hint, without = HistoryEntry("u", b"hint", "x"), HistoryEntry("v")
     bob.receive(forge("m1", after=[with_hint, without]), NOW_MS)
     bob.receive(forge("m2", after=[with_hint, without, "m1"]), NOW_MS + 5)
-    assert events(bob, MessageMissing) == [MessageMissing((with_hint, without))]
+    assert events(bob, MessageMissing) == [MessageMissing((with_hint, without), "m1", "mallory")]
     assert [m.entry for m in bob.missing()] == [with_hint, without]
     assert {m.since_ms for m in bob.missing()} == {NOW_MS}
     assert bob.sweep_incoming(NOW_MS + 10) == [with_hint, without]

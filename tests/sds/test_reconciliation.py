@@ -27,7 +27,7 @@ class Member:
         for number in numbers:
             self.add(number)
 
-    def held(self, message_id: str) -> bytes:
+    def held(self, message_id: str, after: str | None) -> bytes:
         return message_id.encode().ljust(400, b".")
 
     def add(self, number: int) -> None:
@@ -149,6 +149,26 @@ def test_a_question_that_nobody_answers_ends() -> None:
     assert member.it.next_deadline_ms() is None
 
 
+def test_a_difference_that_nobody_can_repair_is_asked_about_ever_less() -> None:
+    group = Group(range(10))
+    member, asked = group.members[0], list[int]()
+    for hour in range(1, 13):
+        while group.now_ms < hour * 3_600_000:
+            member.it.differs(LogRoot(0, END, 12, bytes(16)), member.root(), group.now_ms)
+            group.now_ms += 30_000
+            due_ms = member.it.next_deadline_ms()
+            if due_ms is not None and due_ms <= group.now_ms:
+                group.sent += member.it.take(group.now_ms)
+        asked.append(len(group.sent))
+        group.sent.clear()
+    assert asked[0] > 12 > sum(asked[6:]) / 3
+    assert member.it.has_failed
+    member.it.differs(LogRoot(0, END, 50, bytes(16)), member.root(), group.now_ms)
+    assert member.it.next_deadline_ms() is not None  # much more is missing: another difference
+    member.it.agrees()
+    assert not member.it.has_failed
+
+
 def test_ranges_from_before_what_is_wanted_are_not_looked_at() -> None:
     member = Member("p0", range(100), 1)
     said = Reconciling((LogRoot(0, 50, 1, bytes(16)),), (ListedIds(0, 50, b""),))
@@ -168,7 +188,7 @@ def test_a_hostile_member_makes_others_work_within_a_budget(said: Reconciling) -
         for _ in range(10):
             member.it.hear(said, "other", 0, second * 1_000)
         assert len(member.it._plan.ranges) <= MAX_RANGES
-        assert sum(map(len, member.it.inbox)) <= 8 * 1024 * 1024
+        assert sum(len(data) for data, _ in member.it.inbox) <= 8 * 1024 * 1024
         member.it.inbox.clear()
         member.it._inbox_bytes = 0
         for now_ms in range(second * 1_000, second * 1_000 + 1_000, 100):
