@@ -164,6 +164,7 @@ class ReliableChannel:
         )
         if given.network is not None:
             self._settings, entry = on_network(given.network, self._settings)
+            self.options = given = given.on_network(self._settings.max_message_bytes)
             node = entry if node is None and transport is None else node
         self._settings.shard  # noqa: B018 - a malformed topic fails here, not at the first message
         self._nodes = checked_addresses(node)

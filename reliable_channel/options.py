@@ -41,6 +41,8 @@ from .sds.declared import (
 from .sds.ids import reliable_channel_id
 from .sds.options import (
     DAY_MS,
+    ENVELOPE_BYTES,
+    MAX_MESSAGE_BYTES,
     Limits,
     RepairOptions,
     SdsOptions,
@@ -87,6 +89,10 @@ class FamilyInt(int):
 
 class FamilyFloat(float):
     """The same for a float."""
+
+
+class NetworkInt(int):
+    """A default that a channel replaces where `network` names a network with another limit."""
 
 
 def of_core(kind: type[Any], name: str, *, by_family: bool = False, **different: Any) -> Any:
@@ -193,7 +199,10 @@ class ChannelOptions:
     self_tuning: bool = of_core(SdsOptions, "self_tuning")
     max_lamport_ahead_ms: int = of_core(SdsOptions, "max_lamport_ahead_ms", by_family=True)
     max_message_bytes: int = of_core(
-        SdsOptions, "max_message_bytes", problem=whole_number(512, 1024 * 1024)
+        SdsOptions,
+        "max_message_bytes",
+        default=NetworkInt(MAX_MESSAGE_BYTES),
+        problem=whole_number(512, 1024 * 1024),
     )
     log_limit: int = of_core(Limits, "log_entries")
     log_limit_bytes: int = of_core(Limits, "log_bytes")
@@ -227,8 +236,9 @@ class ChannelOptions:
     """What a given encryption encrypts: whole SDS messages (`sds-then-encrypt`), their contents
     alone (`encrypt-then-sds`), or as the `profile` has it (both of them whole messages, as
     published). Must be equal for all participants."""
-    segment_size_bytes: int = number(102_400, "bytes", 1)
-    """Maximum size of an encoded segment."""
+    segment_size_bytes: int = number(NetworkInt(102_400), "bytes", 1)
+    """Maximum size of an encoded segment; two thirds of what a Waku message takes, for the
+    `network` that is named."""
     max_payload_bytes: int = number(16 * 1024 * 1024, "bytes", 1)
     """Maximum size of a payload that is cut into segments."""
     segment_reconstruction_timeout_ms: int = number(600_000, "ms", 1)
@@ -325,6 +335,18 @@ class ChannelOptions:
             *others, last = map(repr, PRESETS)
             raise ValueError(f"`preset` must be {', '.join(others)} or {last} (got {preset!r})")
         return replace(cls(**PRESETS[preset]), **values)
+
+    def on_network(self, max_waku_message_bytes: int) -> Self:
+        """The same on a network with this limit of an encoded Waku message; what was given stays.
+
+        A KiB counts as 1,000 bytes: stock nodes drop messages between the two (docs/interop.md).
+        """
+        of_network: dict[str, Any] = {
+            "max_message_bytes": max_waku_message_bytes * 1_000 // 1_024 - ENVELOPE_BYTES,
+            "segment_size_bytes": max_waku_message_bytes * 2 // 3,
+        }
+        names = [name for name in of_network if isinstance(getattr(self, name), NetworkInt)]
+        return replace(self, **{name: of_network[name] for name in names})
 
     def _family(self) -> SdsOptions | None:
         """The options of the dialect's family; None for the name of one that a plugin registers,

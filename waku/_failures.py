@@ -16,10 +16,10 @@ from waku import errors
 from waku._request import Request
 from waku.errors import WakuError
 
-__all__ = ["by_words", "from_answer", "from_text"]
+__all__ = ["MAX_MESSAGE_BYTES", "by_words", "from_answer", "from_text"]
 
 MAX_MESSAGE_BYTES: Final = 150 * 1024
-"""The limit of both nodes unless configured, on the encoded message."""
+"""The limit of both nodes on the encoded message, where no network and no option names another."""
 
 ErrorClass: TypeAlias = Callable[..., WakuError]
 
@@ -84,19 +84,27 @@ _UNKNOWN_PATH: Final = frozenset({"", "404 page not found"})
 _INNER_STATUS: Final = re.compile(r"([45][0-9]{2}) - ")
 
 
-def from_answer(request: Request, status: int, body: bytes) -> WakuError:
-    """Return the error for an HTTP answer that is not a success."""
-    return from_text(request, status, _said(body))
+def from_answer(
+    request: Request, status: int, body: bytes, *, max_message_bytes: int = MAX_MESSAGE_BYTES
+) -> WakuError:
+    """Return the error for an HTTP answer that is not a success.
+
+    A silent refusal of a message beyond `max_message_bytes` is taken for one of its size.
+    """
+    return from_text(request, status, _said(body), max_message_bytes=max_message_bytes)
 
 
-def from_text(request: Request, status: int, text: str) -> WakuError:
+def from_text(
+    request: Request, status: int, text: str, *, max_message_bytes: int = MAX_MESSAGE_BYTES
+) -> WakuError:
     """Return the error for a status and the node's own words.
 
     The status may be that of a protocol, carried inside an HTTP answer.
     """
     if inner := _INNER_STATUS.match(text):  # go-waku wraps a store peer's refusal into a 500
         status = int(inner[1])
-    return _class_for(request, status, text)(request.name, status=status, detail=text)
+    kind = _class_for(request, status, text, max_message_bytes)
+    return kind(request.name, status=status, detail=text)
 
 
 def by_words(said: str) -> ErrorClass | None:
@@ -107,7 +115,7 @@ def by_words(said: str) -> ErrorClass | None:
     return None
 
 
-def _class_for(request: Request, status: int, text: str) -> ErrorClass:
+def _class_for(request: Request, status: int, text: str, max_message_bytes: int) -> ErrorClass:
     said = text.lower()
     # A store peer's refusal has status 300 or 400 inside an answer.
     if "cursor" in request.params and "cursor" in said and status != 404:
@@ -119,7 +127,7 @@ def _class_for(request: Request, status: int, text: str) -> ErrorClass:
     if (error := by_words(said)) is not None:
         return error
     if status == 500 and not text:
-        return _silent_failure(request)
+        return _silent_failure(request, max_message_bytes)
     if status in _BY_STATUS:
         return _BY_STATUS[status]
     return errors.BadRequest if 400 <= status < 500 else errors.NodeFailure
@@ -137,11 +145,11 @@ def _missing(request: Request, text: str) -> ErrorClass:
     return errors.NotSubscribed if silent else errors.EndpointMissing
 
 
-def _silent_failure(request: Request) -> ErrorClass:
+def _silent_failure(request: Request, max_message_bytes: int) -> ErrorClass:
     """Guess what go-waku's empty 500 stands for: it has two reasons and gives neither."""
     match request.call, request.body:
         case "relay_publish", {"payload": str(payload)}:
-            too_large = len(payload) * 3 // 4 > MAX_MESSAGE_BYTES
+            too_large = len(payload) * 3 // 4 > max_message_bytes
             return errors.MessageTooLarge if too_large else errors.NotSubscribed
         case "relay_unsubscribe", _:
             return errors.NotSubscribed

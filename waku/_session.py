@@ -71,11 +71,13 @@ class Session:
         timeout_s: float,
         retries: RetryPolicy | None,
         max_answer_bytes: int,
+        max_message_bytes: int = _failures.MAX_MESSAGE_BYTES,
     ) -> None:
         self._http = http
         self._timeout_s = timeout_s
         self._retries = retries or RetryPolicy(attempts=1)
         self._max_answer_bytes = max_answer_bytes
+        self._max_message_bytes = max_message_bytes
         self._closed = False
         self.flavour: Flavour | None = None
         """Known once the node was asked (`Api.flavour`)."""
@@ -142,7 +144,9 @@ class Session:
             raise BadRequest(request.name, detail=_describe(error)) from error
         _log.debug("%s %s: status %d", request.method, request.path, response.status_code)
         if not response.is_success:
-            raise _failures.from_answer(request, response.status_code, body)
+            raise _failures.from_answer(
+                request, response.status_code, body, max_message_bytes=self._max_message_bytes
+            )
         return Answer(request, response.status_code, body)
 
     async def _bounded_body(self, request: Request, response: httpx.Response) -> bytes:

@@ -28,6 +28,7 @@ from waku._api.node import NodeApi
 from waku._api.relay import RelayApi
 from waku._api.store import StoreApi
 from waku._api.store_v1 import StoreV1Api
+from waku._failures import MAX_MESSAGE_BYTES
 from waku._session import RetryPolicy, Session
 from waku.models import Rejected
 
@@ -39,6 +40,8 @@ CLIENT_ID_HEADER: Final = "Waku-Client-Id"
 DEFAULT_RETRIES: Final = RetryPolicy()
 MAX_ANSWER_BYTES: Final = 64 * 1024 * 1024
 """A page of 100 messages of 150 KiB is 20 MB in base64; a relay cache of go-waku can be more."""
+MESSAGES_PER_ANSWER: Final = 150
+"""Of the greatest size, in base64 and with their other fields: what a page of Store may take."""
 
 _log = logging.getLogger("waku")
 
@@ -57,7 +60,10 @@ class WakuClient(
         transport: httpx transport to use and close, for tests or a proxy. The environment's proxy
             settings are not followed: a node is nearly always local.
         headers: sent with every request, for a reverse proxy that wants a token.
-        max_answer_bytes: a longer answer is refused.
+        max_answer_bytes: a longer answer is refused; None is 64 MiB, or what a page of Store may
+            take where `max_message_bytes` needs more.
+        max_message_bytes: the network's limit of an encoded message (`Network.max_message_bytes`);
+            a node's refusal without a text is then understood as one of size.
         client_id: what `Waku-Client-Id` says; random by default.
         on_rejected: called with each item of a message list that could not be read; logged by
             default. It must not raise: the rest of the list would be lost.
@@ -74,12 +80,15 @@ class WakuClient(
         retries: RetryPolicy | None = DEFAULT_RETRIES,
         transport: httpx.AsyncBaseTransport | None = None,
         headers: Mapping[str, str] | None = None,
-        max_answer_bytes: int = MAX_ANSWER_BYTES,
+        max_answer_bytes: int | None = None,
+        max_message_bytes: int = MAX_MESSAGE_BYTES,
         client_id: str | None = None,
         on_rejected: Callable[[Rejected], None] | None = None,
     ) -> None:
-        if timeout_s <= 0 or max_answer_bytes <= 0:
-            raise ValueError("timeout_s and max_answer_bytes must be positive")
+        if max_answer_bytes is None:
+            max_answer_bytes = max(MAX_ANSWER_BYTES, MESSAGES_PER_ANSWER * max_message_bytes)
+        if timeout_s <= 0 or max_answer_bytes <= 0 or max_message_bytes <= 0:
+            raise ValueError("timeout_s, max_answer_bytes and max_message_bytes must be positive")
         client_id = client_id or uuid4().hex
         http = httpx.AsyncClient(
             base_url=_checked(base_url),
@@ -93,7 +102,11 @@ class WakuClient(
             trust_env=False,
         )
         session = Session(
-            http, timeout_s=timeout_s, retries=retries, max_answer_bytes=max_answer_bytes
+            http,
+            timeout_s=timeout_s,
+            retries=retries,
+            max_answer_bytes=max_answer_bytes,
+            max_message_bytes=max_message_bytes,
         )
         super().__init__(session, client_id=client_id, on_rejected=on_rejected or _log_rejected)
 

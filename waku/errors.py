@@ -110,9 +110,9 @@ class BadRequest(LocalError):
 
 
 class MessageTooLarge(BadRequest):
-    """The encoded message is over the node's limit (150 KiB unless configured)."""
+    """The encoded message is over the network's limit (150 KiB, and 1 MiB on status.prod)."""
 
-    advice = "send less at once or segment the payload"
+    advice = "send less at once or segment the payload; `network` names a network's limit"
 
 
 class RlnProofRequired(BadRequest):

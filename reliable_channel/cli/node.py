@@ -3,6 +3,7 @@
 import json
 import os
 from collections.abc import Mapping
+from functools import partial
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -106,8 +107,15 @@ def node(
             " enrtree://… list of them; on clusters without RLN (not 1)."
         ),
     ] = None,
-    cluster_id: Annotated[int, typer.Option(help="The network's cluster.")] = 1,
-    num_shards: Annotated[int, typer.Option(min=1, help="The cluster's shards.")] = 8,
+    network: Annotated[
+        str | None,
+        typer.Option(
+            help="Named network, such as status.prod, or a TOML file: its cluster, shards and"
+            " greatest message."
+        ),
+    ] = None,
+    cluster_id: Annotated[int | None, typer.Option(help="The network's cluster; 1.")] = None,
+    num_shards: Annotated[int | None, typer.Option(min=1, help="The cluster's shards; 8.")] = None,
     cache_capacity: Annotated[
         int, typer.Option(help="Messages kept for a reader before the oldest are dropped.")
     ] = 50,
@@ -155,9 +163,11 @@ def node(
     node for js-waku and other light clients."""
     from waku.node import CannotListen, NodeOptions, ServiceKind, serve
 
-    options = NodeOptions(
-        cluster_id=cluster_id,
-        num_shards=num_shards,
+    of_network = {"cluster_id": cluster_id, "num_shards": num_shards}
+    given: dict[str, Any] = {name: one for name, one in of_network.items() if one is not None}
+    make = NodeOptions if network is None else partial(NodeOptions.of_network, network)
+    options = make(
+        **given,
         cache_capacity=cache_capacity,
         store_path=store or ":memory:",
         behave_as=behave_as,

@@ -115,6 +115,7 @@ class Segments:
         every_payload: bool,
         segment_size_bytes: int,
         max_payload_bytes: int,
+        max_message_bytes: int,
         reconstruction_timeout_ms: int,
         log: MessageLog | None = None,
     ) -> None:
@@ -132,6 +133,7 @@ class Segments:
             ReassemblyLimits(
                 reconstruction_timeout_ms=reconstruction_timeout_ms,
                 max_total_segments=max(room.max_total_segments, most),
+                max_segment_bytes=max(room.max_segment_bytes, max_message_bytes),
                 max_buffered_bytes=max(room.max_buffered_bytes, 4 * max_payload_bytes),
                 max_sender_buffered_bytes=max(
                     room.max_sender_buffered_bytes, 2 * max_payload_bytes
@@ -206,6 +208,7 @@ def segmentation_of(options: ChannelOptions, log: MessageLog | None) -> Segmenta
         every_payload=options.segments_every_payload,
         segment_size_bytes=options.segment_size_bytes,
         max_payload_bytes=options.max_payload_bytes,
+        max_message_bytes=options.max_message_bytes,
         reconstruction_timeout_ms=options.segment_reconstruction_timeout_ms,
         log=log,
     )

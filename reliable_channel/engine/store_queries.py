@@ -67,6 +67,10 @@ class StoreQueries:
         self._round: Iterator[Queries] | None = None
         """The looks of this round that did not begin yet."""
         self._look: Queries | None = None
+        self._asked: Query | None = None
+        """The query that is under way."""
+        self._is_refused = False
+        """Whether the query by hash of this look failed."""
         self._catch_up_from_ms: int | None = None
         self._rests_until_ms = 0
 
@@ -102,13 +106,20 @@ class StoreQueries:
                 self._round = None
                 return None
             if (query := next(self._look, None)) is not None:
+                self._asked = query
                 return query
             self._look = None
 
     def failed(self, now_ms: int) -> None:
-        """Store did not answer the last query: the rest of its look is for the next round."""
+        """Store did not answer the last query: the rest of its look is for the next round.
+
+        A query by hash is followed by the one by time all the same: a Store may refuse the former,
+        which upstream has deprecated for missing messages, and answer the latter.
+        """
         self._now_ms = now_ms
-        if self._look is not None:
+        if isinstance(self._asked, ByHash):
+            self._is_refused = True
+        elif self._look is not None:
             self._look.close()
             self._look = None
 
@@ -125,18 +136,23 @@ class StoreQueries:
     def _fetch_missing(self) -> Queries:
         due = self._due()
         by_hint = [p for p in due if p.step.look != "time" and _usable_hint(p) is not None]
+        self._is_refused = False
         if by_hint:
             yield from self._ask(ByHash(tuple(filter(None, map(_usable_hint, by_hint)))), by_hint)
         still = self._still_missing(due)
         by_time = [
-            p for p in still if p.step.look != "hint" and self._core.is_awaited(p.message_id)
+            plan
+            for plan in still
+            if (plan.step.look != "hint" or self._is_refused)
+            and self._core.is_awaited(plan.message_id)
         ]
         rests = self._now_ms < self._rests_until_ms
         if by_time and not rests:
             lookback_ms = max(map(_lookback_ms, by_time))
             start_ms = min(plan.missing.since_ms for plan in by_time) - lookback_ms
             yield from self._ask(self._since(start_ms), by_time)
-        put_off = {plan.message_id for plan in by_time} if rests else set[str]()
+        unasked = still if self._is_refused and not by_time else by_time if rests else ()
+        put_off = {plan.message_id for plan in unasked}
         self._repairs.looked(self._still_missing(still), put_off, self._now_ms)
 
     def _due(self) -> list[RepairPlan]:
@@ -170,6 +186,10 @@ class StoreQueries:
             self._note(plans, None, began_ms, by_time=by_time)
             repairs.store_failed(plans, self._now_ms)
             raise
+        if self._is_refused and not by_time:
+            self._note(plans, None, began_ms, by_time=by_time)
+            repairs.store_failed(plans, self._now_ms)
+            return
         took_ms = self._now_ms - began_ms
         if by_time:
             self._rests_until_ms = self._now_ms + min(REST * took_ms, MAX_REST_MS)

@@ -10,7 +10,9 @@ from .bloom import BloomParameters
 from .declared import check, number, switch, word
 from .retries import RetryPolicy, fixed
 
-MAX_MESSAGE_BYTES: Final = 150_000 - 1024
+ENVELOPE_BYTES: Final = 1024
+"""The fields of a Waku message beside its payload, at most."""
+MAX_MESSAGE_BYTES: Final = 150_000 - ENVELOPE_BYTES
 """What a Waku message leaves beside its own fields where it passes every node: nwaku relays
 150 KiB, and go-waku 150,000 bytes; it takes what is longer, and drops it without a word."""
 DAY_MS: Final = 24 * 60 * 60 * 1000

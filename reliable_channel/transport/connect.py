@@ -89,6 +89,7 @@ def on_network(network: str, settings: WakuSettings) -> tuple[WakuSettings, tupl
     on_it = replace(
         settings,
         network=network,
+        max_message_bytes=found.max_message_bytes,
         cluster_id=found.cluster_id,
         num_shards=found.num_shards or settings.num_shards,
         pubsub_topic=settings.pubsub_topic

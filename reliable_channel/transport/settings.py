@@ -4,6 +4,7 @@ import ssl
 from dataclasses import dataclass
 from pathlib import Path
 
+from waku._failures import MAX_MESSAGE_BYTES
 from waku.errors import InvalidTopic
 from waku.topics import PubsubTopic, pubsub_topic_for
 
@@ -34,6 +35,8 @@ class WakuSettings:
     cannot choose."""
     network: str | None = None
     """Name of a preset, or path of a TOML file, for peers that are reached over libp2p."""
+    max_message_bytes: int = MAX_MESSAGE_BYTES
+    """Limit of an encoded Waku message: the network's, or that of a network that is not named."""
     redundancy: int = 1
     """Service peers that a message is pushed to over libp2p."""
     ca_file: str | Path | None = None

@@ -22,8 +22,8 @@ class _Shared:
     users: int = 0
 
 
-_nodes: RunVar[dict[tuple[int, int], _Shared]] = RunVar("reliable_channel_nodes")
-"""By cluster and number of shards, for each event loop: a node belongs to one."""
+_nodes: RunVar[dict[tuple[int, int, int], _Shared]] = RunVar("reliable_channel_nodes")
+"""By cluster, number of shards and greatest message, for each event loop: a node belongs to one."""
 
 
 @asynccontextmanager
@@ -34,9 +34,13 @@ async def shared_node(settings: WakuSettings) -> AsyncIterator[httpx.AsyncBaseTr
 
     nodes = _nodes.get({})
     _nodes.set(nodes)
-    network = settings.cluster_id, settings.num_shards
+    network = settings.cluster_id, settings.num_shards, settings.max_message_bytes
     if network not in nodes:
-        options = NodeOptions(cluster_id=settings.cluster_id, num_shards=settings.num_shards)
+        options = NodeOptions(
+            cluster_id=settings.cluster_id,
+            num_shards=settings.num_shards,
+            max_message_bytes=settings.max_message_bytes,
+        )
         nodes[network] = _Shared(EmbeddedNode(options))
     shared = nodes[network]
     shared.users += 1

@@ -56,7 +56,9 @@ class WakuTransport:
         self._shard = self._topic.shard
         if http_transport is None and (trusted := trusting(settings.ca_file)) is not None:
             http_transport = httpx.AsyncHTTPTransport(verify=trusted, trust_env=False)
-        self._client = WakuClient(url, transport=http_transport)
+        self._client = WakuClient(
+            url, transport=http_transport, max_message_bytes=settings.max_message_bytes
+        )
         self._polling = AdaptivePolling(
             min_interval_ms=settings.poll_min_interval_ms,
             max_interval_ms=settings.poll_max_interval_ms,

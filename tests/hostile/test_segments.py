@@ -30,6 +30,7 @@ def stage() -> Segments:
         every_payload=True,
         segment_size_bytes=100 * KIB,
         max_payload_bytes=16 * MIB,
+        max_message_bytes=150 * KIB,
         reconstruction_timeout_ms=600_000,
     )
 

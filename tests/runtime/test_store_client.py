@@ -42,6 +42,7 @@ class Library(LossyTransport):
         self.hashes_asked: list[bytes] = []
         self.times_asked: list[tuple[int, int]] = []
         self.store_away = False
+        self.refuses_hashes = False
         self.broken: list[TransportError] = []
         self.gap = ""
         self.between_pages = anyio.Event()
@@ -57,6 +58,8 @@ class Library(LossyTransport):
     async def by_hash(self, hashes: Sequence[bytes]) -> list[Received]:
         self.hashes_asked += hashes
         await self._check()
+        if self.refuses_hashes:
+            raise StoreUnavailable("queries by hash are not supported")
         return await super().by_hash(hashes)
 
     async def by_time(self, start_ns: int, end_ns: int) -> AsyncGenerator[list[Received], None]:
@@ -142,6 +145,25 @@ async def test_without_a_good_hint_it_is_fetched_by_topic_and_time(hint: bytes |
         assert len(library.times_asked) == 1
         assert channel.statistics().transport.retrieved == 1
         assert told.of(MessageReceived)[0].missing == ()
+
+
+@pytest.mark.parametrize("strategy", ["both", "store-only", "adaptive", "prompt"])
+async def test_from_a_store_that_refuses_queries_by_hash_it_is_fetched_by_topic_and_time(
+    virtual_time: None, strategy: str
+) -> None:
+    network = MemoryNetwork()
+    alice, library = Author(network), Library(network)
+    library.refuses_hashes = True
+    channel = reader(library, retrieval_strategy=strategy, options=ChannelOptions())
+    async with listening(channel) as told:
+        for number in (1, 3):
+            lost = alice.write(f"m{number}")
+            alice.store(lost)
+            entry = HistoryEntry(f"m{number}", lost.message_hash, "alice")
+            alice.publish(alice.write(f"m{number + 1}", entry))
+            await told.until(lambda: len(ids(told.events)) == number + 1, within_s=30)  # noqa: B023
+        assert ids(told.events) == ["m1", "m2", "m3", "m4"]
+        assert not told.of(MessageLost)
 
 
 async def test_a_chain_of_missing_messages_is_followed() -> None:

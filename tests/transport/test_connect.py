@@ -1,10 +1,14 @@
 """From a channel's arguments to a transport."""
 
+from contextlib import AsyncExitStack
 from typing import Any
 
+import anyio
 import pytest
+from anyio.abc import TaskStatus
 
-from reliable_channel import ChannelHub, ChannelUnavailable, ReliableChannel
+from reliable_channel import ChannelHub, ChannelUnavailable, MessageReceived, ReliableChannel
+from reliable_channel.errors import ContentTooLong
 from reliable_channel.transport import WakuSettings
 from reliable_channel.transport.addresses import (
     checked_address,
@@ -14,6 +18,7 @@ from reliable_channel.transport.addresses import (
 from reliable_channel.transport.connect import waku_transport
 from reliable_channel.transport.memory import named_transport
 from reliable_channel.transport.multicast import MulticastTransport
+from waku.node import EmbeddedNode, Listen, NodeOptions, serve_node
 from waku.topics import ContentTopic
 
 pytestmark = pytest.mark.anyio
@@ -92,3 +97,68 @@ async def test_a_node_that_nobody_serves_is_named_when_opening_fails(virtual_tim
     channel = ReliableChannel("http://127.0.0.1:9", channel_id="general", sender_id="alice")
     with pytest.raises(ChannelUnavailable, match=r"'general' cannot be opened.*relay.*subscribe"):
         await channel.open()
+
+
+# -- limits of a network ---------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("given", "message_bytes", "segment_bytes"),
+    [
+        ({}, 148_976, 102_400),
+        ({"network": "logos.test"}, 148_976, 102_400),
+        ({"network": "status.prod"}, 1_022_976, 699_050),
+        ({"network": "status.prod", "max_message_bytes": 148_976}, 148_976, 699_050),
+        ({"network": "status.prod", "segment_size_bytes": 102_400}, 1_022_976, 102_400),
+    ],
+)
+def test_a_message_is_as_long_as_its_network_takes(
+    given: dict[str, Any], message_bytes: int, segment_bytes: int
+) -> None:
+    channel = ReliableChannel("http://127.0.0.1:9", channel_id="c", sender_id="alice", **given)
+    assert channel.options.max_message_bytes == message_bytes
+    assert channel.options.segment_size_bytes == segment_bytes
+
+
+@pytest.mark.parametrize("anyio_backend", ["asyncio"])  # the server's
+@pytest.mark.parametrize("way", ["rest", "libp2p"])
+@pytest.mark.parametrize("profile", ["spec", "nim"])
+async def test_long_messages_travel_on_a_network_that_takes_them(way: str, profile: str) -> None:
+    """900 kB in one message, and 1.5 MB in three segments where the dialect has them."""
+    payloads = [bytes(900_000)] if profile == "spec" else [b"a" * 690_000, b"b" * 1_500_000]
+    names: dict[str, Any] = {"channel_id": "c", "network": "status.prod", "wire_profile": profile}
+    async with AsyncExitStack() as stack:
+        listen = Listen(("/ip4/127.0.0.1/tcp/0",)) if way == "libp2p" else None
+        node = await stack.enter_async_context(
+            EmbeddedNode(NodeOptions.of_network("status.prod"), listen=listen)
+        )
+        address = node.libp2p_addresses[0] if way == "libp2p" else await _served(node, stack)
+        alice, bob = [
+            await stack.enter_async_context(ReliableChannel(address, sender_id=name, **names))
+            for name in ("alice", "bob")
+        ]
+        for payload in payloads:
+            await alice.send(payload)
+        received = []
+        async for event in bob.events():
+            if isinstance(event, MessageReceived):
+                received.append(event.content)
+            if len(received) == len(payloads):
+                break
+        assert received == payloads
+
+
+async def test_a_message_beyond_the_default_is_refused_where_no_network_is_named() -> None:
+    async with ReliableChannel(channel_id="c", sender_id="alice") as channel:
+        with pytest.raises(ContentTooLong, match="max_message_bytes is 148976"):
+            await channel.send(bytes(200_000))
+
+
+async def _served(node: EmbeddedNode, stack: AsyncExitStack) -> str:
+    tasks = await stack.enter_async_context(anyio.create_task_group())
+    stack.callback(tasks.cancel_scope.cancel)
+
+    async def serve(*, task_status: TaskStatus[str]) -> None:
+        await serve_node(node, port=0, started=task_status.started)
+
+    return str(await tasks.start(serve))

@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Final, Literal
+from typing import Any, Final, Literal, Self
 
 from waku.topics import MAX_INDEX, PubsubTopic
 
@@ -52,7 +52,8 @@ class NodeOptions:
     cache_capacity: int = 50
     """Messages that wait for one client to read them, a cache (relay and filter have one each)."""
     max_message_bytes: int = 153_600
-    """Limit of an encoded message: nwaku's 150 KiB."""
+    """Limit of an encoded message: nwaku's 150 KiB; `of_network` takes a network's, 1 MiB on
+    `status.prod`."""
     max_clients: int = 4096
     """Clients with separate caches; the one unused for longest is evicted."""
     client_idle_s: float = 600.0
@@ -153,6 +154,31 @@ class NodeOptions:
             raise ValueError("`token` must be visible ASCII characters, at least one")
         if self.num_shards > MAX_INDEX:
             raise ValueError(f"num_shards must be at most {MAX_INDEX}, not {self.num_shards}")
+
+    @classmethod
+    def of_network(cls, network: str, **others: Any) -> Self:
+        """Options for a named network, or a TOML file: its cluster, shards and greatest message.
+
+        `others` are further options, which override those of the network. Needs the extra
+        `[libp2p]`, as everything of `waku.discovery`.
+
+        Raises:
+            ValueError: an unknown name, a bad file, or an option out of range.
+            OSError: the file cannot be read.
+        """
+        from waku.discovery import find_network
+
+        found = find_network(network)
+        given: dict[str, Any] = {
+            "cluster_id": found.cluster_id,
+            "max_message_bytes": found.max_message_bytes,
+        }
+        if found.num_shards is not None:
+            given["num_shards"] = found.num_shards
+        else:
+            given["shards"] = found.shards
+            given["static_sharding"] = True
+        return cls(**(given | others))
 
     @property
     def body_limit_bytes(self) -> int:

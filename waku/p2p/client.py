@@ -45,9 +45,10 @@ from .protocols import (
     FILTER_PUSH,
     MAX_ANSWER_BYTES,
     MAX_CONTENT_TOPICS,
+    MAX_MESSAGE_BYTES,
     MAX_PAGE_ENTRIES,
-    MAX_PUSH_BYTES,
     METADATA,
+    ROOM_BYTES,
     Role,
 )
 from .search import Search
@@ -63,8 +64,6 @@ UNREGISTER_S: Final = 1.0
 """So long the end of a subscription waits for peers; they forget it without that, too."""
 MAX_CURSORS: Final = 64
 """Cursors whose Store is remembered."""
-PUSH_ROOM_BYTES: Final = MAX_PUSH_BYTES - 150 * 1024
-"""Beside the message: its topic and a request id."""
 
 
 class LightClient:
@@ -138,16 +137,15 @@ class LightClient:
         self._own = Metadata(cluster_id, frozenset(shards))
         self._redundancy = redundancy
         self._buffer_messages = buffer_messages
-        self._max_push_bytes = MAX_PUSH_BYTES
-        if network is not None:
-            self._max_push_bytes = network.max_message_bytes + PUSH_ROOM_BYTES
+        most = MAX_MESSAGE_BYTES if network is None else network.max_message_bytes
+        self._max_message_bytes = most
         self._cursors: dict[bytes, Entry] = {}
         """The Store that gave each of the last cursors."""
         self._subscriptions = Subscriptions(on_event)
         self._host = Host(
             identity or PrivateKey(KeyType.SECP256K1, random_bytes(32)),
             handlers={
-                FILTER_PUSH: MessageSink(self._max_push_bytes, self._take_push),
+                FILTER_PUSH: MessageSink(most + ROOM_BYTES, self._take_push),
                 METADATA: self._answer_metadata,
             },
             random_bytes=random_bytes,
@@ -163,6 +161,7 @@ class LightClient:
             redundancy=redundancy,
             timeout_ms=request_timeout_ms,
             keep_alive_ms=keep_alive_ms,
+            max_message_bytes=most,
             ssl_context=ssl_context,
             random_bytes=random_bytes,
             on_event=on_event,
@@ -211,8 +210,9 @@ class LightClient:
             NodeUnreachable, BadAnswer, NodeFailure: no answer, or none that can be used.
         """
 
-        if len(message.payload) > self._max_push_bytes - PUSH_ROOM_BYTES:
-            raise MessageTooLarge("light_push", detail=f"a payload of {len(message.payload)} bytes")
+        if len(message.payload) > self._max_message_bytes:
+            detail = f"a payload of {len(message.payload)} bytes; at most {self._max_message_bytes}"
+            raise MessageTooLarge("light_push", detail=detail)
 
         async def push(_: Entry, peer: ServicePeer) -> LightPushAnswer:
             return await peer.light_push(message, pubsub_topic)

@@ -64,6 +64,7 @@ class Keeper:
         redundancy: int,
         timeout_ms: int,
         keep_alive_ms: int,
+        max_message_bytes: int,
         ssl_context: ssl.SSLContext | None,
         random_bytes: Callable[[int], bytes],
         on_event: Callable[[ClientEvent], None],
@@ -84,6 +85,7 @@ class Keeper:
         }
         self._timeout_ms = timeout_ms
         self._keep_alive_ms = keep_alive_ms
+        self._max_message_bytes = max_message_bytes
         self._ssl_context = ssl_context
         self._random_bytes = random_bytes
         self._on_event = on_event
@@ -247,7 +249,11 @@ class Keeper:
     async def _meet(self, link: Link) -> ServicePeer:
         try:
             return await ServicePeer.greet(
-                link, self._own, timeout_ms=self._timeout_ms, random_bytes=self._random_bytes
+                link,
+                self._own,
+                timeout_ms=self._timeout_ms,
+                max_message_bytes=self._max_message_bytes,
+                random_bytes=self._random_bytes,
             )
         except BaseException as error:
             link.close()

@@ -31,9 +31,11 @@ from .protocols import (
     LIGHT_PUSH_3,
     MAX_ANSWER_BYTES,
     MAX_EXCHANGED_PEERS,
-    MAX_PAGE_BYTES,
+    MAX_MESSAGE_BYTES,
+    MAX_PAGE_ENTRIES,
     METADATA,
     PEER_EXCHANGE,
+    ROOM_BYTES,
     STORE_3,
 )
 from .refusals import refusal
@@ -57,6 +59,7 @@ class ServicePeer:
         info: PeerInfo,
         metadata: Metadata | None,
         timeout_ms: int,
+        max_message_bytes: int = MAX_MESSAGE_BYTES,
         random_bytes: Callable[[int], bytes],
     ) -> None:
         self.link = link
@@ -66,6 +69,7 @@ class ServicePeer:
         self.subscribing = anyio.Lock()
         """Subscriptions and their ends, which go on separate streams, keep their order."""
         self._timeout_ms = timeout_ms
+        self._max_page_bytes = MAX_PAGE_ENTRIES * (max_message_bytes + ROOM_BYTES)
         self._random_bytes = random_bytes
 
     @classmethod
@@ -75,6 +79,7 @@ class ServicePeer:
         own: Metadata,
         *,
         timeout_ms: int,
+        max_message_bytes: int = MAX_MESSAGE_BYTES,
         random_bytes: Callable[[int], bytes],
     ) -> ServicePeer:
         """Ask a peer what it serves and which network it belongs to.
@@ -87,7 +92,12 @@ class ServicePeer:
             info = await identify(link)
             metadata = await _ask_metadata(link, own) if METADATA in info.protocols else None
         peer = cls(
-            link, info=info, metadata=metadata, timeout_ms=timeout_ms, random_bytes=random_bytes
+            link,
+            info=info,
+            metadata=metadata,
+            timeout_ms=timeout_ms,
+            max_message_bytes=max_message_bytes,
+            random_bytes=random_bytes,
         )
         if metadata is not None:
             check_network(link.peer_id, own, metadata)
@@ -141,7 +151,7 @@ class ServicePeer:
         """
         request_id = self._request_id()
         request = codec.encode_store_query(request_id, query)
-        data = await self._ask("store", STORE_3, request, MAX_PAGE_BYTES)
+        data = await self._ask("store", STORE_3, request, self._max_page_bytes)
         page = StorePage(())
 
         def decode(data: bytes) -> Answer:

@@ -71,6 +71,7 @@ from reliable_channel_status.bot import Message as BotMessage
 from reliable_channel_status.bot.link import Fetched, Link
 from reliable_channel_status.bot.testkit import key_of
 from waku import WakuMessage, message_hash
+from waku.errors import NodeFailure
 from waku.node import NodeOptions
 
 SEEDS = (1, 2)
@@ -117,6 +118,21 @@ def test_plain_chat_with_store_loses_nothing_either() -> None:
     counts = careful[0].bot.watch.counts
     assert counts["stored", ""] == SAID and counts["published_again", ""] > 0
     assert counts["not_stored", ""] == 0
+
+
+def test_a_store_that_refuses_queries_by_hash_is_asked_by_time(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    async def refuses(*_: object) -> list[Fetched]:
+        raise NodeFailure("store_by_hash", status=400, detail="not supported")
+
+    monkeypatch.setattr(Link, "by_hash", refuses)
+    bot = new_bot("plain")
+    with StatusTestKit(bot) as kit:
+        assert kit.user("Alice").asks("!ping") == "pong"
+        kit.wait(3600)
+        assert len(kit.relayed) == 1 + 1  # hers, and one answer
+        assert bot.watch.counts["stored", ""] == 1
 
 
 def test_what_store_never_keeps_is_not_published_for_ever(

@@ -45,6 +45,8 @@ class StoreConditions:
     """Share of messages that it never hears."""
     lies: float = 0.0
     """Share of answers that hold other messages than asked for, or garbage."""
+    refuses_hashes: bool = False
+    """Whether it answers no query by hash, during the faults and after them."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -185,7 +185,8 @@ class Simulation:
                 self.check()
         self.network.conditions = Conditions()
         if self.store is not None:
-            self.store.conditions = StoreConditions()
+            refuses_hashes = self.store.conditions.refuses_hashes
+            self.store.conditions = StoreConditions(refuses_hashes=refuses_hashes)
 
     def _settle(self) -> int:
         """Wait until all is quiet and stays so; return how long it took until it was.

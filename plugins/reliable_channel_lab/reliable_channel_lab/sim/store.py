@@ -56,9 +56,9 @@ class Store:
         """What it gives.
 
         Raises:
-            StoreAwayError: nothing.
+            StoreAwayError: it is away, or does not answer queries of this kind.
         """
-        if self.is_away:
+        if self.is_away or (self.conditions.refuses_hashes and isinstance(query, ByHash)):
             raise StoreAwayError
         if self.conditions.lies and self._random.random() < self.conditions.lies:
             return self._lie()

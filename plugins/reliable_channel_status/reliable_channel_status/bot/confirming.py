@@ -6,6 +6,8 @@ message to clients, which know it by its id.
 """
 
 import logging
+from collections.abc import Sequence
+from contextlib import aclosing
 from dataclasses import replace
 from typing import Final
 
@@ -61,10 +63,26 @@ class Confirmer:
             by_route.setdefault(said.route, []).append(said)
         for shard, waiting in by_route.items():
             hashes = {said.number: _hashes(shard, said) for said in waiting}
-            asked = [digest for ones in hashes.values() for digest in ones]
-            found = {one.message_hash for one in await self._link.by_hash(shard, asked)}
+            found = await self._in_store(shard, waiting, set().union(*hashes.values()))
             for said in waiting:
                 self._judge(said, hashes[said.number] <= found)
+
+    async def _in_store(
+        self, shard: str, waiting: Sequence[Said], wanted: set[bytes]
+    ) -> set[bytes]:
+        """Which of some messages Store has: asked by hash, and by time where it refuses that."""
+        try:
+            return {one.message_hash for one in await self._link.by_hash(shard, list(wanted))}
+        except WakuError:
+            messages = [message for said in waiting for message in said.messages]
+            topics = {message.content_topic for message in messages}
+            times = [message.timestamp or 0 for message in messages]
+            found = set[bytes]()
+            pages = self._link.stored(shard, sorted(topics), min(times), max(times) + 1)
+            async with aclosing(pages):
+                async for page in pages:
+                    found |= wanted & {one.message_hash for one in page}
+            return found
 
     def _judge(self, said: Said, is_stored: bool) -> None:
         memory, watch = self._session.memory, self._session.watch

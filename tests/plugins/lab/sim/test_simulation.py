@@ -8,6 +8,7 @@ from dataclasses import replace
 import pytest
 
 from reliable_channel_lab.sim import Scenario, Simulation, big_group, draw_scenario
+from reliable_channel_lab.sim.scenario import Conditions, Parameters, StoreConditions
 
 SEEDS = range(1, 11)
 
@@ -48,6 +49,19 @@ def test_a_scenario_is_read_back_as_it_was_printed(seed: int) -> None:
 def test_what_is_no_scenario_is_refused() -> None:
     with pytest.raises(ValueError, match="no scenario"):
         Scenario.from_json('{"seed": 1, "participants": 2, "weather": "fair"}')
+
+
+@pytest.mark.parametrize("strategy", ["both", "adaptive", "prompt"])
+def test_a_group_needs_no_queries_by_hash(strategy: str) -> None:
+    scenario = replace(
+        draw_scenario(8),
+        store=StoreConditions(refuses_hashes=True),
+        conditions=Conditions(loss=0.3),
+        faults=(),
+        parameters=replace(Parameters(), retrieval_strategy=strategy),
+    )
+    result = Simulation(scenario).run()
+    assert result.violation is None, result.violation
 
 
 def test_the_seed_of_a_scenario_decides_what_is_drawn_while_it_runs() -> None:
