@@ -1,5 +1,5 @@
-"""What the package adds to `reliable-channel`: the commands `check`, `audit` and
-`group-reliability`."""
+"""What the package adds to `reliable-channel`: the commands `check`, `audit`,
+`audit-store`, `archive` and `group-reliability`."""
 
 from typing import TYPE_CHECKING, Final
 
@@ -12,6 +12,8 @@ if TYPE_CHECKING:
 COMMANDS: Final = {
     "check": "Say whether a channel kept its promises, from journals of its participants.",
     "audit": "Say whether a channel kept its promises, and write a report of how it did.",
+    "audit-store": "Say what a Store alone shows of a channel, without anybody's journal.",
+    "archive": "Keep what a Store has as files, each message once.",
     "group-reliability": "Measure delivery rate, latency, holes and repairs, by scenario and "
     "implementation.",
 }

@@ -1,13 +1,11 @@
 """What passes on a content topic, to a view: decoded by no member of it, and nothing is sent."""
 
 import time
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, Final
 
 import anyio
 
-from reliable_channel.plugins import process_registry
-from reliable_channel.resolve import make_encryption, make_transport
 from reliable_channel.spi import (
     NIM,
     SPEC,
@@ -18,28 +16,15 @@ from reliable_channel.spi import (
     StoreUnavailable,
     Transport,
     TransportError,
-    WakuSettings,
     has_store,
 )
-from reliable_channel.transport.addresses import default_content_topic
-from reliable_channel.transport.connect import on_network
-from reliable_channel.transport.pool import PoolTransport
+from reliable_channel.topic_reader import topic_decryption, topic_transport
 
 from .model import WHOLE_CHANNEL, View
 from .values import Lamp
 
 WATCHER_ID: Final = "watch"
 RETRY_S: Final = 1.0
-_SETTINGS: Final = (
-    "ca_file",
-    "cluster_id",
-    "num_shards",
-    "pubsub_topic",
-    "redundancy",
-    "service",
-    "store_peer",
-)
-Decrypt = Callable[[bytes], Awaitable[bytes]]
 
 
 def sniffed(
@@ -117,23 +102,8 @@ class Sniffer:
         self._channel_id = given.get("channel_id")
         self._history_s = history_s
         self._now_ns = now_ns
-        name = self._channel_id or "general"
-        topic = given.get("content_topic") or default_content_topic(name)
-        values = {each: given[each] for each in _SETTINGS if each in given}
-        settings = WakuSettings(topic, **values)
-        nodes = given.get("node") or ()
-        if "network" in given:
-            settings, entry = on_network(given["network"], settings)
-            nodes = nodes or entry
-        registry = process_registry()
-        urls = [nodes] if isinstance(nodes, str) else nodes
-        self._transport = transport or PoolTransport(
-            [make_transport(registry, url, name, WATCHER_ID, settings) for url in urls],
-            wait_for_node=True,
-        )
-        self._decrypt: Decrypt | None = None
-        if "encryption" in given:
-            self._decrypt = make_encryption(registry, given["encryption"], name, WATCHER_ID).decrypt
+        self._transport = transport or topic_transport(given, WATCHER_ID)
+        self._decrypt = topic_decryption(given, WATCHER_ID)
 
     async def listen(self, view: View) -> None:
         """Show what passes until cancelled; first what Store has of the last `history_s`."""

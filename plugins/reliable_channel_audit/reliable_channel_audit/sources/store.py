@@ -1,7 +1,7 @@
-"""`waku_store`: what a node's Store has, over its REST API, by ranges of time.
+"""`waku-store`: what a node's Store has, over its REST API, by ranges of time.
 
 Ranges do not overlap, and a message has one timestamp, which its hash covers: a reader of all
-    ranges has each message once, even where a node gives more than it was asked for. Read twice, a
+ranges has each message once, even where a node gives more than it was asked for. Read twice, a
 range gives the same messages as long as nothing older is stored: what is stored later than `lag_ms`
 after its timestamp is missed by a stream, which has gone on by then.
 """
@@ -12,7 +12,7 @@ from collections.abc import AsyncGenerator, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from time import time_ns
-from typing import Any, Final
+from typing import Any, Final, cast
 
 import pyarrow as pa
 from anyio.from_thread import start_blocking_portal
@@ -20,14 +20,8 @@ from pyspark.sql.datasource import (
     DataSource,
     DataSourceReader,
     DataSourceStreamReader,
-    EqualTo,
     Filter,
-    GreaterThan,
-    GreaterThanOrEqual,
-    In,
     InputPartition,
-    LessThan,
-    LessThanOrEqual,
 )
 from pyspark.sql.streaming.datasource import ReadLimit, SupportsTriggerAvailableNow
 from pyspark.sql.types import StructType
@@ -36,9 +30,10 @@ from reliable_channel.errors import ReliableChannelError
 from waku import StoreQuery, WakuClient, WakuError
 from waku.models import StoreEntry
 
+from ..databases import FIRST_NS, MAX_NS, Selection
 from ..schemas import STORED
-from .batches import arrow_schema, batches
 from .options import whole
+from .pushed import chosen, columns_of, narrowed
 
 PAGE_SIZE: Final = 100
 """The most that a node answers at once."""
@@ -46,9 +41,6 @@ MAX_PAGES: Final = 1_000_000
 """Of a range: a node that never comes to an end is given up after 100 million messages."""
 LAG_MS: Final = 60_000
 """Nodes refuse what is stamped more than 20 s off, and hear from each other some time later."""
-FIRST_NS: Final = 1
-"""0 means no beginning to a node; then the range of a message would be unknown."""
-MAX_NS: Final = 2**63 - 1
 
 
 class StoreUnreadable(ReliableChannelError):
@@ -56,14 +48,10 @@ class StoreUnreadable(ReliableChannelError):
 
 
 @dataclass(frozen=True)
-class Wanted:
-    """What to ask a node for; both times are included."""
+class Wanted(Selection):
+    """What to ask a node for."""
 
-    node: str
-    content_topics: tuple[str, ...] = ()
-    pubsub_topic: str | None = None
-    start_ns: int = FIRST_NS
-    end_ns: int = MAX_NS
+    node: str = ""
     partitions: int = 4
     lag_ms: int = LAG_MS
     batch_ms: int | None = None
@@ -77,37 +65,18 @@ class Wanted:
         """
         node = options.get("node", "")
         if not node:
-            raise ValueError("waku_store needs the address of a node: .option('node', 'http://…')")
+            raise ValueError("waku-store needs the address of a node: .option('node', 'http://…')")
         topics = tuple(filter(None, options.get("content_topics", "").split(",")))
         return cls(
-            node,
             topics,
             options.get("pubsub_topic"),
             whole(options, "start_ns", FIRST_NS, at_least=0),
             whole(options, "end_ns", MAX_NS, at_least=0),
+            node,
             whole(options, "partitions", 4),
             whole(options, "lag_ms", LAG_MS, at_least=0),
             whole(options, "batch_ms", None),
         )
-
-    def narrowed(self, condition: Filter) -> Wanted | None:
-        """The same with a condition that a node can check, or None where it cannot."""
-        match condition:
-            case GreaterThan(("timestamp_ns",), int(value)):
-                return replace(self, start_ns=max(self.start_ns, value + 1))
-            case GreaterThanOrEqual(("timestamp_ns",), int(value)):
-                return replace(self, start_ns=max(self.start_ns, value))
-            case LessThan(("timestamp_ns",), int(value)):
-                return replace(self, end_ns=min(self.end_ns, value - 1))
-            case LessThanOrEqual(("timestamp_ns",), int(value)):
-                return replace(self, end_ns=min(self.end_ns, value))
-            case EqualTo(("content_topic",), str(topic)) if not self.content_topics:
-                return replace(self, content_topics=(topic,))
-            case In(("content_topic",), topics) if not self.content_topics and topics:
-                return replace(self, content_topics=tuple(map(str, topics)))
-            case EqualTo(("pubsub_topic",), str(topic)) if self.pubsub_topic is None:
-                return replace(self, pubsub_topic=topic)
-        return None
 
     def split(self, oldest_ns: int, now_ns: int) -> list[Range]:
         """Ranges of equal length between two times; the first one since whenever, the last one
@@ -147,17 +116,19 @@ class Range(InputPartition):
 class StoreReader(DataSourceReader):
     """Reads what is stored now."""
 
-    def __init__(self, wanted: Wanted) -> None:
+    def __init__(self, wanted: Wanted, schema: StructType = STORED) -> None:
         self._wanted = wanted
+        self._schema = schema
+        chosen(schema)
 
     def pushFilters(self, filters: list[Filter]) -> Iterable[Filter]:
         """Let the node check what it can."""
         for condition in filters:
-            narrowed = self._wanted.narrowed(condition)
-            if narrowed is None:
+            found = narrowed(self._wanted, condition)
+            if found is None:
                 yield condition
             else:
-                self._wanted = narrowed
+                self._wanted = cast("Wanted", found)
 
     def partitions(self) -> list[Range]:
         """The ranges, of equal length from the oldest stored message on."""
@@ -165,15 +136,15 @@ class StoreReader(DataSourceReader):
 
     def read(self, partition: Range) -> Iterator[pa.RecordBatch]:
         """The messages of a range, each once."""
-        payload = STORED.names.index("payload")
-        return batches(_stored(partition.wanted), arrow_schema(STORED), weighed=[payload])
+        return columns_of(_stored(partition.wanted), self._schema)
 
 
 class StoreStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     """Reads what was stored since, up to `lag_ms` ago."""
 
-    def __init__(self, wanted: Wanted) -> None:
+    def __init__(self, wanted: Wanted, schema: StructType = STORED) -> None:
         self._wanted = wanted
+        self._schema = schema
         self._target_ns: int | None = None
 
     def initialOffset(self) -> dict[str, int]:
@@ -202,7 +173,7 @@ class StoreStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     def read(self, partition: Range) -> Iterator[pa.RecordBatch]:
         """The messages of a range, each once."""
-        return StoreReader(partition.wanted).read(partition)
+        return StoreReader(partition.wanted, self._schema).read(partition)
 
     def commit(self, end: dict[str, int]) -> None:
         """Nothing to let go: Store keeps what it has."""
@@ -215,12 +186,12 @@ class StoreStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
 
 class StoreSource(DataSource):
-    """`spark.read.format("waku_store").option("node", "http://127.0.0.1:8645").load()`."""
+    """`spark.read.format("waku-store").option("node", "http://127.0.0.1:8645").load()`."""
 
     @classmethod
     def name(cls) -> str:
         """The format."""
-        return "waku_store"
+        return "waku-store"
 
     def schema(self) -> StructType:
         """A message a row."""
@@ -228,11 +199,11 @@ class StoreSource(DataSource):
 
     def reader(self, schema: StructType) -> StoreReader:
         """What is stored now."""
-        return StoreReader(Wanted.of(self.options))
+        return StoreReader(Wanted.of(self.options), schema)
 
     def streamReader(self, schema: StructType) -> StoreStreamReader:
         """What is stored from now on, and before."""
-        return StoreStreamReader(Wanted.of(self.options))
+        return StoreStreamReader(Wanted.of(self.options), schema)
 
 
 def _ranges(wanted: Wanted, now_ns: int) -> list[Range]:

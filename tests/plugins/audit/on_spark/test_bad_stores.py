@@ -112,7 +112,7 @@ def numbers(wanted: Wanted) -> list[int]:
 
 
 def one_range(address: str) -> Wanted:
-    return Wanted(address, start_ns=START_NS, end_ns=START_NS + 100 * SECOND_NS, partitions=1)
+    return Wanted(node=address, start_ns=START_NS, end_ns=START_NS + 100 * SECOND_NS, partitions=1)
 
 
 @pytest.mark.parametrize(
@@ -133,10 +133,10 @@ def test_what_is_there_is_read_once(pages: tuple[Page, ...]) -> None:
 
 def test_what_was_not_asked_for_is_left_to_the_range_that_it_is_in() -> None:
     with serving(scripted(page(*range(50)))) as address:  # whatever range is asked for
-        wanted = Wanted(address, start_ns=START_NS, end_ns=START_NS + 49 * SECOND_NS)
+        wanted = Wanted(node=address, start_ns=START_NS, end_ns=START_NS + 49 * SECOND_NS)
         assert len(wanted.split(START_NS, wanted.end_ns)) == 4
         assert numbers(wanted) == list(range(50))
-        assert numbers(Wanted(address, ("/another/1/topic/proto",))) == []
+        assert numbers(Wanted(("/another/1/topic/proto",), node=address)) == []
 
 
 def test_a_message_without_a_timestamp_is_where_the_node_has_it() -> None:
@@ -148,7 +148,9 @@ def test_a_message_without_a_timestamp_is_where_the_node_has_it() -> None:
 def test_a_stream_goes_on_behind_what_it_cannot_place(first: dict[str, object]) -> None:
     later = scripted(answered([first], cursor=1), answered([first, entry(7)]), page())
     with serving(later) as address:
-        reader = StoreStreamReader(Wanted(address, start_ns=START_NS, partitions=1, batch_ms=9_000))
+        reader = StoreStreamReader(
+            Wanted(node=address, start_ns=START_NS, partitions=1, batch_ms=9_000)
+        )
         offset, found = streamed(reader, reader.initialOffset())
         assert START_NS < offset["next_ns"] <= time_ns()
         assert found == [7]
@@ -192,7 +194,7 @@ def test_a_node_that_is_not_there_is_named() -> None:
     with serving(scripted(page())) as address:
         pass
     with pytest.raises(StoreUnreadable, match=f"the Store of {address} cannot be read"):
-        StoreReader(Wanted(address)).partitions()
+        StoreReader(Wanted(node=address)).partitions()
 
 
 @pytest.fixture
@@ -221,7 +223,7 @@ def test_what_is_stored_late_is_waited_for(node: str, monkeypatch: pytest.Monkey
     now_ns = time_ns() - 60 * SECOND_NS
     monkeypatch.setattr(store, "time_ns", lambda: now_ns)
     first_ns, late_ns, last_ns = (now_ns + number * SECOND_NS for number in (-15, -12, -8))
-    reader = StoreStreamReader(Wanted(node, lag_ms=10_000))
+    reader = StoreStreamReader(Wanted(node=node, lag_ms=10_000))
     offset = reader.initialOffset()
 
     assert streamed(reader, offset) == (offset, [])  # nothing is there: no batch
@@ -240,7 +242,7 @@ def test_batches_are_as_long_as_asked_for_and_pass_over_gaps(node: str) -> None:
     first_ns = time_ns() - 3_600 * SECOND_NS
     stamps_ns = [first_ns + second * SECOND_NS for second in (0, 1, 2, 3_000, 3_001)]
     anyio.run(say, node, *stamps_ns)
-    reader = StoreStreamReader(Wanted(node, batch_ms=2_000))
+    reader = StoreStreamReader(Wanted(node=node, batch_ms=2_000))
     reader.prepareForTriggerAvailableNow()
     anyio.run(say, node, time_ns() + SECOND_NS)  # is not there now
     offset, found = reader.initialOffset(), []

@@ -43,7 +43,7 @@ async def publish(address: str, first_ns: int, count: int) -> None:
 
 def test_all_that_is_stored_is_read_once(spark: SparkSession, node: tuple[str, int]) -> None:
     address, first_ns = node
-    frame = spark.read.format("waku_store").option("node", address).load()
+    frame = spark.read.format("waku-store").option("node", address).load()
     rows = frame.select("message_hash", "payload", "timestamp_ns").collect()
     assert sorted(int(row.payload) for row in rows) == list(range(COUNT))
     assert len({bytes(row.message_hash) for row in rows}) == COUNT
@@ -62,7 +62,7 @@ def test_a_stream_goes_on_where_it_was(
     half_ns = first_ns + (COUNT // 2) * 1_000_000
     for end_ns, expected in ((half_ns - 1, COUNT // 2), (2**63 - 1, COUNT)):
         stream = (
-            spark.readStream.format("waku_store")
+            spark.readStream.format("waku-store")
             .options(node=address, lag_ms=0, partitions=2, end_ns=end_ns, start_ns=first_ns)
             .load()
         )
@@ -78,7 +78,7 @@ def test_a_stream_goes_on_where_it_was(
 
 
 def test_what_a_node_can_check_is_left_to_it() -> None:
-    reader = StoreReader(Wanted("http://node", start_ns=10))
+    reader = StoreReader(Wanted(node="http://node", start_ns=10))
     nodes = [
         GreaterThan(("timestamp_ns",), 99),
         LessThanOrEqual(("timestamp_ns",), 200),
@@ -97,13 +97,13 @@ def test_what_a_node_can_check_is_left_to_it() -> None:
 
 
 def test_a_second_topic_is_checked_by_spark() -> None:
-    reader = StoreReader(Wanted("http://node", content_topics=(TOPICS[0],)))
+    reader = StoreReader(Wanted(node="http://node", content_topics=(TOPICS[0],)))
     other = EqualTo(("content_topic",), TOPICS[1])
     assert list(reader.pushFilters([other])) == [other]
 
 
 def test_options_that_are_none() -> None:
-    with pytest.raises(ValueError, match="waku_store needs the address of a node"):
+    with pytest.raises(ValueError, match="waku-store needs the address of a node"):
         Wanted.of({})
     with pytest.raises(ValueError, match="option partitions must be a whole number of at least 1"):
         Wanted.of({"node": "http://node", "partitions": "0"})
@@ -113,10 +113,10 @@ def test_options_that_are_none() -> None:
 
 @pytest.mark.parametrize("partitions", [1, 3, 4, 1_000])
 def test_ranges_leave_nothing_out(partitions: int) -> None:
-    wanted = Wanted("http://node", start_ns=10, end_ns=10_000, partitions=partitions)
+    wanted = Wanted(node="http://node", start_ns=10, end_ns=10_000, partitions=partitions)
     for oldest_ns, now_ns in ((1, 20_000), (500, 9_000), (500, 500), (20_000, 30_000), (1, 5)):
         ranges = [part.wanted for part in wanted.split(oldest_ns, now_ns)]
         assert (ranges[0].start_ns, ranges[-1].end_ns) == (10, 10_000)
         assert all(b.start_ns == a.end_ns + 1 for a, b in pairwise(ranges))
         assert len(ranges) <= partitions
-    assert not Wanted("http://node", start_ns=11, end_ns=10).split(1, 100)
+    assert not Wanted(node="http://node", start_ns=11, end_ns=10).split(1, 100)

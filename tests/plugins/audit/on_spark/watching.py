@@ -29,7 +29,7 @@ def main() -> None:
     node, journals, out, *last = sys.argv[1:]
     spark = session("local[2]", settings=SMALL)
     stored = (
-        spark.readStream.format("waku_store")
+        spark.readStream.format("waku-store")
         .options(
             node=node,
             partitions=2,

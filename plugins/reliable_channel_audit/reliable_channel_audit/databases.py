@@ -1,0 +1,151 @@
+"""The database of a node's Store, without the node.
+
+nwaku keeps its messages in SQLite or PostgreSQL (tables as its migrations leave them: 00010 for
+SQLite, version 6 and later for PostgreSQL), the embedded node of `waku` in SQLite.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Iterator, Sequence
+from contextlib import closing
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final, Protocol
+
+BATCH_ROWS: Final = 5_000
+FIRST_NS: Final = 1
+"""0 means no beginning to a node; then the range of a message would be unknown."""
+MAX_NS: Final = 2**63 - 1
+Row = tuple[bytes, str | None, str, int, bytes, bytes | None]
+"""Hash, pubsub topic, content topic, timestamp in nanoseconds, payload and meta of a Waku message:
+the columns of `schemas.STORED`."""
+
+
+@dataclass(frozen=True)
+class Selection:
+    """Which messages are wanted; both times are included, and nothing given restricts nothing."""
+
+    content_topics: tuple[str, ...] = ()
+    pubsub_topic: str | None = None
+    start_ns: int = FIRST_NS
+    end_ns: int = MAX_NS
+
+
+class Database(Protocol):
+    """A database with messages."""
+
+    def bounds(self) -> tuple[int, int] | None:
+        """The first and the last timestamp, or None where it is empty."""
+        ...
+
+    def rows(self, wanted: Selection) -> Iterator[Sequence[Row]]:
+        """Messages in order of time, some at a time."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class SqliteDatabase:
+    """A file; opened for reading, so that a node may go on writing."""
+
+    path: str
+
+    def bounds(self) -> tuple[int, int] | None:
+        """The first and the last timestamp."""
+        with closing(self._connect()) as connection:
+            first, last = connection.execute(
+                "SELECT min(timestamp), max(timestamp) FROM message"
+            ).fetchone()
+            return None if first is None else (first, last)
+
+    def rows(self, wanted: Selection) -> Iterator[Sequence[Row]]:
+        """Rows of whichever node wrote the file."""
+        with closing(self._connect()) as connection:
+            columns = {row[1] for row in connection.execute("PRAGMA table_info(message)")}
+            # nwaku writes topics as BLOBs.
+            pubsub, content, columns_read = (
+                ("CAST(pubsubTopic AS TEXT)", "CAST(contentTopic AS TEXT)", "messageHash, {}, meta")
+                if "messageHash" in columns
+                else ("pubsub_topic", "content_topic", "hash, {}, nullif(meta, x'')")
+            )
+            chosen = columns_read.format(f"{pubsub}, {content}, timestamp, payload")
+            where, values = _where(wanted, pubsub, content, "?")
+            rows = connection.execute(
+                f"SELECT {chosen} FROM message WHERE {where} ORDER BY timestamp",
+                values,
+            )
+            while some := rows.fetchmany(BATCH_ROWS):
+                yield some
+
+    def _connect(self) -> sqlite3.Connection:
+        return sqlite3.connect(f"{Path(self.path).absolute().as_uri()}?mode=ro", uri=True)
+
+
+_POSTGRESQL_COLUMNS: Final = (
+    # nwaku writes bytes as hex in text.
+    "decode(messagehash, 'hex'), pubsubtopic, contenttopic, timestamp, decode(payload, 'hex'), "
+    "decode(nullif(meta, ''), 'hex')"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class PostgresqlDatabase:
+    """A server."""
+
+    uri: str
+
+    def bounds(self) -> tuple[int, int] | None:
+        """The first and the last timestamp."""
+        query = "SELECT min(timestamp), max(timestamp) FROM messages"
+        ((first, last),) = (row for rows in self._asked(query, ()) for row in rows)
+        return None if first is None else (first, last)
+
+    def rows(self, wanted: Selection) -> Iterator[Sequence[Row]]:
+        """Rows as nwaku writes them."""
+        where, values = _where(wanted, "pubsubtopic", "contenttopic", "$")
+        query = f"SELECT {_POSTGRESQL_COLUMNS} FROM messages WHERE {where} ORDER BY timestamp"
+        yield from self._asked(query, values)
+
+    def _asked(self, query: str, values: Sequence[Any]) -> Iterator[Sequence[Any]]:
+        from adbc_driver_postgresql import dbapi
+
+        with dbapi.connect(self.uri) as connection, connection.cursor() as cursor:
+            cursor.execute(query, values or None)
+            for batch in cursor.fetch_record_batch():
+                yield list(zip(*(column.to_pylist() for column in batch.columns), strict=True))
+
+
+def _where(wanted: Selection, pubsub: str, content: str, mark: str) -> tuple[str, list[Any]]:
+    """The condition of a query, and its values; `mark` is `?`, or `$` for numbered places."""
+    values: list[Any] = []
+
+    def place(value: Any) -> str:
+        values.append(value)
+        return mark if mark == "?" else f"{mark}{len(values)}"
+
+    terms = [f"timestamp BETWEEN {place(wanted.start_ns)} AND {place(wanted.end_ns)}"]
+    if wanted.pubsub_topic is not None:
+        terms.append(f"{pubsub} = {place(wanted.pubsub_topic)}")
+    if wanted.content_topics:
+        places = ", ".join(place(topic) for topic in wanted.content_topics)
+        terms.append(f"{content} IN ({places})")
+    return " AND ".join(terms), values
+
+
+def database(address: str) -> Database:
+    """The database at an address.
+
+    Raises:
+        ValueError: no address.
+        FileNotFoundError: a file that is not there.
+    """
+    if address.startswith(("postgresql://", "postgres://")):
+        return PostgresqlDatabase(address)
+    path = address.removeprefix("sqlite:///")
+    if not path:
+        raise ValueError(
+            "an archive needs a database: 'store.sqlite3', or 'postgresql://user:password@host/name'"
+        )
+    if not Path(path).is_file():
+        raise FileNotFoundError(f"{path} is not there; give the SQLite file of a node's Store")
+    return SqliteDatabase(path)

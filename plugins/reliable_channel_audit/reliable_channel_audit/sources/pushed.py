@@ -1,0 +1,88 @@
+"""What Spark's conditions and columns leave to a Store or a database."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
+from typing import Any
+
+import pyarrow as pa
+from pyspark.sql.datasource import (
+    DataSourceReader,
+    EqualTo,
+    Filter,
+    GreaterThan,
+    GreaterThanOrEqual,
+    In,
+    InputPartition,
+    LessThan,
+    LessThanOrEqual,
+)
+from pyspark.sql.types import StructType
+
+from ..databases import Selection
+from ..schemas import STORED
+from .batches import arrow_schema, batches
+
+
+def narrowed(wanted: Selection, condition: Filter) -> Selection | None:
+    """The same with a condition that a Store can check, or None where it cannot."""
+    match condition:
+        case GreaterThan(("timestamp_ns",), int(value)):
+            return replace(wanted, start_ns=max(wanted.start_ns, value + 1))
+        case GreaterThanOrEqual(("timestamp_ns",), int(value)):
+            return replace(wanted, start_ns=max(wanted.start_ns, value))
+        case LessThan(("timestamp_ns",), int(value)):
+            return replace(wanted, end_ns=min(wanted.end_ns, value - 1))
+        case LessThanOrEqual(("timestamp_ns",), int(value)):
+            return replace(wanted, end_ns=min(wanted.end_ns, value))
+        case EqualTo(("content_topic",), str(topic)) if not wanted.content_topics:
+            return replace(wanted, content_topics=(topic,))
+        case In(("content_topic",), topics) if not wanted.content_topics and topics:
+            return replace(wanted, content_topics=tuple(map(str, topics)))
+        case EqualTo(("pubsub_topic",), str(topic)) if wanted.pubsub_topic is None:
+            return replace(wanted, pubsub_topic=topic)
+    return None
+
+
+def chosen(schema: StructType) -> list[int]:
+    """The places in `STORED` of the columns that `.schema(…)` asks for.
+
+    Raises:
+        ValueError: a column that is not there, or of another type.
+    """
+    known = {field.name: field.dataType for field in STORED.fields}
+    wrong = [each.name for each in schema.fields if known.get(each.name) != each.dataType]
+    if wrong:
+        offered = STORED.simpleString().removeprefix("struct")
+        raise ValueError(f"no column {', '.join(wrong)} of that type; there are {offered}")
+    return [STORED.names.index(each.name) for each in schema.fields]
+
+
+def columns_of(rows: Iterable[Sequence[Any]], schema: StructType) -> Iterator[pa.RecordBatch]:
+    """Rows of `STORED` as batches with the columns of a schema."""
+    places = chosen(schema)
+    weighed = [n for n, name in enumerate(schema.names) if name == "payload"]
+    picked = (tuple(row[place] for place in places) for row in rows)
+    return batches(picked, arrow_schema(schema), weighed=weighed)
+
+
+class Unpushed(DataSourceReader):
+    """A reader that takes no conditions: Spark checks them itself.
+
+    A session refuses readers that take some unless `spark.sql.python.filterPushdown.enabled` is
+    true, and it is not by default; `session` of this package sets it.
+    """
+
+    def __init__(self, reader: DataSourceReader) -> None:
+        self._reader = reader
+
+    def partitions(self) -> Sequence[InputPartition]:
+        """Those of the reader."""
+        found: Sequence[InputPartition] = self._reader.partitions()
+        return found
+
+    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
+        """What the reader reads."""
+        found: Iterator[pa.RecordBatch] = self._reader.read(partition)
+        return found

@@ -1,0 +1,126 @@
+"""Stored messages in order of time: from nodes, over REST or natively, and from their databases."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import AsyncGenerator, Mapping, Sequence
+from contextlib import aclosing
+from pathlib import Path
+from typing import Any, Final
+
+import anyio
+
+from reliable_channel.spi import DecryptionFailed, Transport
+from reliable_channel.topic_reader import topic_decryption, topic_transport
+from reliable_channel.transport.addresses import default_content_topic
+
+from ..databases import FIRST_NS, Database, Row, Selection, database
+from .tally import StoredMessage, StoreTally
+
+READER_ID: Final = "audit-store"
+_SUFFIXES: Final = frozenset({".sqlite3", ".sqlite", ".db"})
+
+
+def is_database(address: str) -> bool:
+    """Whether an address names a database, and no node."""
+    return address.startswith(("postgresql://", "postgres://", "sqlite:///")) or (
+        "://" not in address and (Path(address).suffix in _SUFFIXES or Path(address).is_file())
+    )
+
+
+def content_topics(given: Mapping[str, Any]) -> tuple[str, ...]:
+    """The content topic of a channel's arguments; none where they name neither topic nor
+    channel."""
+    if topic := given.get("content_topic"):
+        return (topic,)
+    return (default_content_topic(given["channel_id"]),) if "channel_id" in given else ()
+
+
+async def stored_in(
+    source: Database | Transport, given: Mapping[str, Any], start_ns: int = FIRST_NS
+) -> AsyncGenerator[Sequence[Row], None]:
+    """What a source has from a time until now, in order of time, some at a time.
+
+    Raises:
+        TransportError: a node cannot be reached, or does not give what it has.
+        OSError, sqlite3.Error: a database cannot be read.
+    """
+    topics, pubsub_topic = content_topics(given), given.get("pubsub_topic")
+    if isinstance(source, Transport):
+        async with aclosing(_of_node(source, start_ns, "".join(topics), pubsub_topic)) as pages:
+            async for page in pages:
+                yield page
+        return
+    for rows in source.rows(Selection(topics, pubsub_topic, start_ns)):
+        yield rows
+        await anyio.lowlevel.checkpoint()
+
+
+async def _of_node(
+    transport: Transport, start_ns: int, content_topic: str, pubsub_topic: str | None
+) -> AsyncGenerator[Sequence[Row], None]:
+    await transport.open()
+    try:
+        async with aclosing(transport.by_time(start_ns, time.time_ns())) as pages:
+            async for page in pages:
+                yield [
+                    (
+                        each.message_hash,
+                        pubsub_topic,
+                        content_topic,
+                        each.timestamp_ns,
+                        each.payload,
+                        each.meta or None,
+                    )
+                    for each in page
+                ]
+    finally:
+        await transport.aclose()
+
+
+def source_of(given: Mapping[str, Any]) -> Database | Transport:
+    """What a channel's arguments name to read from: nodes, or the database of one.
+
+    Raises:
+        ValueError: neither, a node without a topic, or an unusable argument.
+        FileNotFoundError: a file that is not there.
+        PluginError: a plugin failed.
+    """
+    node = given.get("node") or []
+    nodes = [node] if isinstance(node, str) else node
+    if not nodes and "network" not in given:
+        raise ValueError("give a node, a database, or --network")
+    if len(nodes) == 1 and is_database(nodes[0]):
+        return database(nodes[0])
+    if not content_topics(given):
+        raise ValueError("a node is asked for one content topic: give --channel or --content-topic")
+    return topic_transport(given, READER_ID)
+
+
+async def fill(
+    tally: StoreTally,
+    source: Database | Transport,
+    given: Mapping[str, Any],
+    start_ns: int = FIRST_NS,
+) -> AsyncGenerator[int, None]:
+    """Count what a source has; yields how many messages were counted so far.
+
+    What does not decrypt is counted as foreign.
+
+    Raises:
+        TransportError, OSError, sqlite3.Error: as `stored_in`.
+        ValueError, PluginError: an unusable `encryption`.
+    """
+    decrypt = topic_decryption(given, READER_ID)
+    async with aclosing(stored_in(source, given, start_ns)) as pages:
+        async for page in pages:
+            for row in page:
+                stored = StoredMessage(row[0], row[2], row[3], row[4])
+                payload: bytes | None = None
+                if decrypt is not None:
+                    try:
+                        payload = await decrypt(stored.payload)
+                    except DecryptionFailed:
+                        payload = b""
+                tally.add(stored, payload)
+            yield tally.messages

@@ -1,0 +1,135 @@
+"""A sender as a Store shows it: what it sent, how fast, and what it did not receive."""
+
+from __future__ import annotations
+
+from bisect import insort
+from collections import deque
+from dataclasses import dataclass, field
+from typing import Final, NamedTuple
+
+from reliable_channel.spi import NIM, SPEC, BloomFilterError, BloomParameters, Message
+
+RATE_WINDOW_MS: Final = 600_000
+"""The epoch of RLN on Waku's networks."""
+FILTER_EVERY_MS: Final = 10_000
+"""Of a sender the first filter in so long a time is looked at."""
+MAX_RECENT: Final = 1_000
+"""The newest messages of a channel, to draw from those that a sender should know."""
+MAX_TESTED: Final = 20
+"""Ids that are looked for in a filter: the newest that its sender had time to receive."""
+_PROFILES: Final = {profile.name: profile for profile in (SPEC, NIM)}
+
+
+@dataclass(slots=True)
+class Sender:
+    """What one participant id sent. Times are its own, in milliseconds; Store proves none."""
+
+    sender_id: str
+    first_ms: int
+    last_ms: int
+    contents: int = 0
+    """Messages of the log, each once."""
+    copies: int = 0
+    """The same messages again: retries of their sender, and repairs by others."""
+    syncs: int = 0
+    total_bytes: int = 0
+    max_per_window: int = 0
+    """The most first copies and syncs in one `RATE_WINDOW_MS`."""
+    max_lamport_ahead_ms: int = 0
+    """By how much its Lamport timestamps were ahead of its own clock at most."""
+    tested: int = 0
+    """Ids looked for in its filters."""
+    lacking: int = 0
+    """Those that were absent."""
+    last_lacking: int = 0
+    """Those that were absent from the newest filter."""
+    lag_ms: int = 0
+    """Of the newest filter: how long the oldest of those had been there."""
+    max_lag_ms: int = 0
+    _window: int = field(default=0, repr=False)
+    _in_window: int = field(default=0, repr=False)
+    _filter_ms: int | None = field(default=None, repr=False)
+
+    def sent(self, message: Message, at_ms: int, size_bytes: int, *, is_copy: bool) -> None:
+        """Count a message under its name.
+
+        A copy may be somebody else's repair at another time, so of its times and rate it says
+        nothing.
+        """
+        self.total_bytes += size_bytes
+        if is_copy:
+            self.copies += 1
+            return
+        self.first_ms, self.last_ms = min(self.first_ms, at_ms), max(self.last_ms, at_ms)
+        if message.content:
+            self.contents += 1
+        else:
+            self.syncs += 1
+        if message.lamport_timestamp is not None:
+            ahead = message.lamport_timestamp - at_ms
+            self.max_lamport_ahead_ms = max(self.max_lamport_ahead_ms, ahead)
+        window = at_ms // RATE_WINDOW_MS
+        if window != self._window:
+            self._window, self._in_window = window, 0
+        self._in_window += 1
+        self.max_per_window = max(self.max_per_window, self._in_window)
+
+    def shows(self, message: Message, profile: str, at_ms: int, recent: Newest) -> None:
+        """Compare the bloom filter of a message with what its sender had time to receive."""
+        is_due = self._filter_ms is None or at_ms - self._filter_ms >= FILTER_EVERY_MS
+        if not (message.bloom_filter and is_due):
+            return
+        self._filter_ms = at_ms
+        form = _PROFILES[profile].bloom
+        try:
+            layout, words = form.read(message.bloom_filter, BloomParameters())
+        except BloomFilterError:
+            return  # of another size, which a Store does not tell
+        due = recent.due(message.sender_id, at_ms)
+        named = set(message.causal_ids)
+        absent = [
+            each.at_ms
+            for each in due
+            if each.message_id not in named
+            and not layout.holds(words, form.hash_pair(each.message_id))
+        ]
+        self.tested += len(due)
+        self.lacking += len(absent)
+        self.last_lacking = len(absent)
+        self.lag_ms = at_ms - min(absent, default=at_ms)
+        self.max_lag_ms = max(self.max_lag_ms, self.lag_ms)
+
+
+class Recent(NamedTuple):
+    """A message of the log that others should know before long."""
+
+    at_ms: int
+    sender_id: str
+    message_id: str
+
+
+class Newest:
+    """The newest messages of a channel's log, by their timestamps."""
+
+    def __init__(self, settle_ms: int) -> None:
+        self._settle_ms = settle_ms
+        self._messages: deque[Recent] = deque(maxlen=MAX_RECENT)
+
+    def add(self, message: Recent) -> None:
+        """Take one; they come nearly in order of time."""
+        if self._messages and message.at_ms < self._messages[-1].at_ms:
+            ordered = list(self._messages)
+            insort(ordered, message)
+            self._messages = deque(ordered, maxlen=MAX_RECENT)
+        else:
+            self._messages.append(message)
+
+    def due(self, sender_id: str, at_ms: int) -> list[Recent]:
+        """The newest that a sender had time to receive from others."""
+        found: list[Recent] = []
+        for each in reversed(self._messages):
+            if len(found) == MAX_TESTED:
+                break
+            if each.sender_id != sender_id and each.at_ms <= at_ms - self._settle_ms:
+                found.append(each)
+        return found

@@ -1,0 +1,217 @@
+"""Stored messages counted one after the other, in order of time: what they refer to, and what of
+that is absent."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass, field
+from hashlib import sha256
+from typing import Final, NamedTuple
+
+from reliable_channel.spi import NIM, SPEC, CodecError, HistoryEntry, Message
+
+from .senders import Newest, Recent, Sender
+
+_DIGEST_BYTES: Final = 8
+
+
+class StoredMessage(NamedTuple):
+    """A Waku message in a Store."""
+
+    message_hash: bytes
+    content_topic: str
+    timestamp_ns: int
+    """By its sender's clock."""
+    payload: bytes
+
+
+@dataclass(slots=True)
+class Gap:
+    """A message that stored messages refer to and that is not in Store."""
+
+    message_id: str
+    sender_id: str | None
+    """Who sent it, where a repair request says so."""
+    retrieval_hint: bytes | None
+    referred_by: str
+    """The id of the first message that refers to it."""
+    referrer_id: str
+    """The sender of that message."""
+    at_ms: int
+    """The time of that message."""
+    may_be_older: bool
+    """Whether it may be from before the first stored message."""
+    references: int = 0
+    requests: int = 0
+    """How often participants asked each other for it: at least one of them lacked it."""
+    waiting: list[str] = field(default_factory=list, repr=False)
+
+
+class Altered(NamedTuple):
+    """Two different contents under one id."""
+
+    message_id: str
+    sender_id: str
+    at_ms: int
+
+
+@dataclass(slots=True)
+class ChannelTally:
+    """One channel."""
+
+    channel_id: str
+    settle_ms: int
+    first_ms: int
+    last_ms: int
+    profiles: Counter[str] = field(default_factory=Counter)
+    senders: dict[str, Sender] = field(default_factory=dict)
+    gaps: dict[str, Gap] = field(default_factory=dict)
+    altered: list[Altered] = field(default_factory=list)
+    requests: int = 0
+    """Ids in repair requests."""
+    is_complete: bool = False
+    """Whether a message came of whose causal history all is there: what is absent from later ones
+    is no older than the Store."""
+    _contents: dict[str, bytes] = field(default_factory=dict, repr=False)
+    """Of each message of the log the first bytes of its content's SHA-256."""
+    _waiting: Counter[str] = field(default_factory=Counter, repr=False)
+    """Of messages that refer to gaps, to how many."""
+    _newest: Newest = field(init=False, repr=False)
+
+    def __post_init__(self) -> None:
+        self._newest = Newest(self.settle_ms)
+
+    @property
+    def messages(self) -> int:
+        """Messages of the log, each once."""
+        return len(self._contents)
+
+    @property
+    def orphans(self) -> int:
+        """Messages of which something that they refer to is absent: whoever has only the Store
+        cannot put them in their place."""
+        return len(self._waiting)
+
+    def add(self, message: Message, profile: str, at_ms: int, size_bytes: int) -> None:
+        """Take the next message."""
+        self.first_ms, self.last_ms = min(self.first_ms, at_ms), max(self.last_ms, at_ms)
+        self.profiles[profile] += 1
+        sender = self.senders.get(message.sender_id)
+        if sender is None:
+            sender = self.senders[message.sender_id] = Sender(message.sender_id, at_ms, at_ms)
+        is_logged = bool(message.content) and message.lamport_timestamp is not None
+        is_copy = is_logged and message.message_id in self._contents
+        sender.sent(message, at_ms, size_bytes, is_copy=is_copy)
+        # What others asked for before it came is somebody's repair: its filter is older than it.
+        is_late = is_logged and message.message_id in self.gaps
+        if is_logged:
+            self._logged(message, at_ms, is_copy=is_copy)
+        if not is_copy:
+            self._refers(message, at_ms)
+            if not is_late:
+                sender.shows(message, profile, at_ms, self._newest)
+        for entry in message.repair_request:
+            self.requests += 1
+            if (gap := self._gap(entry, message, at_ms)) is not None:
+                gap.requests += 1
+
+    def _logged(self, message: Message, at_ms: int, *, is_copy: bool) -> None:
+        digest = sha256(message.content or b"").digest()[:_DIGEST_BYTES]
+        if is_copy:
+            if self._contents[message.message_id] != digest:
+                self.altered.append(Altered(message.message_id, message.sender_id, at_ms))
+            return
+        self._contents[message.message_id] = digest
+        self._newest.add(Recent(at_ms, message.sender_id, message.message_id))
+        if (gap := self.gaps.pop(message.message_id, None)) is not None:
+            for waiting in gap.waiting:
+                self._waiting[waiting] -= 1
+                if not self._waiting[waiting]:
+                    del self._waiting[waiting]
+
+    def _refers(self, message: Message, at_ms: int) -> None:
+        """Note what of a causal history is absent."""
+        known = self._contents
+        ids = message.causal_ids
+        absent = [place for place, each in enumerate(ids) if each not in known]
+        if not absent:
+            self.is_complete = self.is_complete or bool(ids)
+        for seen, place in enumerate(absent):
+            if (gap := self._gap(message.causal_history[place], message, at_ms)) is None:
+                continue
+            gap.references += 1
+            # A history is in log order, so what stands after a stored message is no older.
+            gap.may_be_older = gap.may_be_older and seen == place
+            if message.content:
+                gap.waiting.append(message.message_id)
+                self._waiting[message.message_id] += 1
+
+    def _gap(self, entry: HistoryEntry, message: Message, at_ms: int) -> Gap | None:
+        """The gap where an id should be; None where it is in Store."""
+        if entry.message_id in self._contents:
+            return None
+        gap = self.gaps.get(entry.message_id)
+        if gap is None:
+            gap = self.gaps[entry.message_id] = Gap(
+                entry.message_id,
+                entry.sender_id,
+                entry.retrieval_hint,
+                message.message_id,
+                message.sender_id,
+                at_ms,
+                may_be_older=not self.is_complete,
+            )
+        gap.sender_id = gap.sender_id or entry.sender_id
+        gap.retrieval_hint = gap.retrieval_hint or entry.retrieval_hint
+        return gap
+
+
+class StoreTally:
+    """All channels of a Store.
+
+    Args:
+        settle_ms: how long a message may be on its way.
+        channel_id: count this channel alone.
+    """
+
+    def __init__(self, settle_ms: int, channel_id: str | None = None) -> None:
+        self.channels: dict[str, ChannelTally] = {}
+        self.messages = 0
+        self.total_bytes = 0
+        self.foreign: Counter[str] = Counter()
+        """By content topic, what is no SDS message."""
+        self.last_ms: int | None = None
+        """The latest timestamp of all."""
+        self._settle_ms = settle_ms
+        self._channel_id = channel_id
+
+    def add(self, stored: StoredMessage, payload: bytes | None = None) -> None:
+        """Take the next message; `payload` is what was encrypted in it."""
+        at_ms = stored.timestamp_ns // 1_000_000
+        self.messages += 1
+        self.total_bytes += len(stored.payload)
+        self.last_ms = at_ms if self.last_ms is None else max(self.last_ms, at_ms)
+        found = decoded(stored.payload if payload is None else payload)
+        if found is None:
+            self.foreign[stored.content_topic] += 1
+            return
+        message, profile = found
+        channel_id = message.channel_id
+        if self._channel_id not in (None, channel_id):
+            return
+        channel = self.channels.get(channel_id)
+        if channel is None:
+            channel = ChannelTally(channel_id, self._settle_ms, at_ms, at_ms)
+            self.channels[channel_id] = channel
+        channel.add(message, profile, at_ms, len(stored.payload))
+
+
+def decoded(payload: bytes) -> tuple[Message, str] | None:
+    """The SDS message in a payload and the name of its wire profile, or None."""
+    for profile in (SPEC, NIM):
+        if profile.codec.recognises(payload):
+            try:
+                return profile.codec.decode(payload), profile.name
+            except CodecError:
+                return None
+    return None

@@ -1,0 +1,148 @@
+"""What a Store shows to be wrong, and what it cannot show."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass
+from enum import Enum
+from typing import Any, Final, NamedTuple
+
+from ..findings import SETTLE_MS
+from .senders import RATE_WINDOW_MS, Sender
+from .tally import ChannelTally, StoreTally
+
+MAX_PER_WINDOW: Final = 100
+"""What one member may publish in ten minutes by RLN's limit on Waku's networks."""
+MAX_AHEAD_MS: Final = 3_600_000
+"""A Lamport timestamp that is further ahead of its sender's clock is a finding."""
+
+
+class Trouble(Enum):
+    """Kinds of findings, the worst first."""
+
+    GAP = "gap"
+    ALTERED = "altered"
+    LAG = "lag"
+    SILENT = "silent"
+    RATE = "rate"
+    LAMPORT = "lamport"
+
+
+MEANINGS: Final = {
+    Trouble.GAP: "messages refer to it, and it is not in Store",
+    Trouble.ALTERED: "two contents under one id",
+    Trouble.LAG: "the newest bloom filter lacks messages that had time to arrive",
+    Trouble.SILENT: "nothing is stored any more",
+    Trouble.RATE: "more messages in ten minutes than allowed",
+    Trouble.LAMPORT: "Lamport timestamps far ahead of the clock",
+}
+
+
+class StoreFinding(NamedTuple):
+    """Something that an operator should look at."""
+
+    trouble: str
+    channel_id: str
+    sender_id: str | None
+    message_id: str | None
+    at_ms: int
+    detail: str
+
+
+@dataclass(frozen=True, slots=True)
+class Expected:
+    """What is taken for usual."""
+
+    settle_ms: int = SETTLE_MS
+    silent_ms: int | None = None
+    """Nobody is silent where that is None: who has nothing to say sends syncs alone, and those are
+    ephemeral with most peers."""
+    max_per_window: int = MAX_PER_WINDOW
+
+
+class StoreVerdict(NamedTuple):
+    """All that is known of a Store."""
+
+    tally: StoreTally
+    findings: list[StoreFinding]
+
+    def to_dict(self) -> dict[str, Any]:
+        """The whole, for programs; ids as they are, hashes as hex."""
+        tally = self.tally
+        return {
+            "messages": tally.messages,
+            "total_bytes": tally.total_bytes,
+            "foreign": dict(tally.foreign),
+            "channels": [_channel(each) for each in tally.channels.values()],
+            "findings": [each._asdict() for each in self.findings],
+        }
+
+
+def judged(tally: StoreTally, expected: Expected) -> StoreVerdict:
+    """Say what is wrong, the worst first."""
+    order = [each.value for each in Trouble]
+    found = [each for channel in tally.channels.values() for each in _found(channel, expected)]
+    found.sort(key=lambda each: (order.index(each.trouble), each.channel_id, each.at_ms))
+    return StoreVerdict(tally, found)
+
+
+def _found(channel: ChannelTally, expected: Expected) -> Iterator[StoreFinding]:
+    name = channel.channel_id
+    for gap in channel.gaps.values():
+        if not gap.may_be_older and gap.at_ms <= channel.last_ms - expected.settle_ms:
+            asked = f", asked for {gap.requests} times" if gap.requests else ""
+            detail = f"{gap.references} references, first in {gap.referred_by}{asked}"
+            yield StoreFinding(
+                Trouble.GAP.value, name, gap.sender_id, gap.message_id, gap.at_ms, detail
+            )
+    for altered in channel.altered:
+        detail = "the first content in Store is another one"
+        yield StoreFinding(Trouble.ALTERED.value, name, altered.sender_id, *altered[::2], detail)
+    for sender in channel.senders.values():
+        for trouble, detail in _of_sender(sender, channel, expected):
+            yield StoreFinding(trouble.value, name, sender.sender_id, None, sender.last_ms, detail)
+
+
+def _of_sender(
+    sender: Sender, channel: ChannelTally, expected: Expected
+) -> Iterator[tuple[Trouble, str]]:
+    silent_ms = channel.last_ms - sender.last_ms
+    if expected.silent_ms is not None and silent_ms > expected.silent_ms:
+        yield Trouble.SILENT, f"for {_seconds(silent_ms)}, while others went on"
+    if sender.last_lacking:
+        share = f"{sender.lacking} of {sender.tested} in all its filters"
+        yield Trouble.LAG, f"{sender.last_lacking}, since {_seconds(sender.lag_ms)}; {share}"
+    if sender.max_per_window > expected.max_per_window:
+        minutes = RATE_WINDOW_MS // 60_000
+        yield Trouble.RATE, f"{sender.max_per_window} in {minutes} minutes"
+    if sender.max_lamport_ahead_ms > MAX_AHEAD_MS:
+        yield Trouble.LAMPORT, f"by {_seconds(sender.max_lamport_ahead_ms)}"
+
+
+def _seconds(ms: int) -> str:
+    return f"{ms / 1000:,.0f} s"
+
+
+def _channel(channel: ChannelTally) -> dict[str, Any]:
+    senders = [
+        {name: value for name, value in asdict(each).items() if not name.startswith("_")}
+        for each in channel.senders.values()
+    ]
+    return {
+        "channel_id": channel.channel_id,
+        "messages": channel.messages,
+        "first_ms": channel.first_ms,
+        "last_ms": channel.last_ms,
+        "profiles": dict(channel.profiles),
+        "gaps": [_gap(gap) for gap in channel.gaps.values()],
+        "orphans": channel.orphans,
+        "repair_requests": channel.requests,
+        "altered": len(channel.altered),
+        "senders": senders,
+    }
+
+
+def _gap(gap: Any) -> dict[str, Any]:
+    values = {name: value for name, value in asdict(gap).items() if name != "waiting"}
+    hint = gap.retrieval_hint
+    return values | {"retrieval_hint": None if hint is None else hint.hex()}

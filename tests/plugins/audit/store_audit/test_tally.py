@@ -1,0 +1,105 @@
+"""Gaps and orphans, in Stores of real channels and in crafted ones."""
+
+import pytest
+
+from reliable_channel_audit.store_audit.tally import StoredMessage, StoreTally, decoded
+
+from .stores import TOPIC, crafted, real_store, sync, troubles, verdict_of
+
+
+def ids(stored: list[StoredMessage]) -> list[str]:
+    """The messages of the log, in order of time."""
+    found = [decoded(each.payload) for each in stored]
+    return [each[0].message_id for each in found if each is not None and each[0].content]
+
+
+@pytest.mark.parametrize("profile", ["spec", "nim"])
+@pytest.mark.anyio
+async def test_a_whole_store_shows_nothing(profile: str, virtual_time: None) -> None:
+    stored = await real_store(profile)
+    verdict = verdict_of(stored)
+    assert troubles(verdict) == []
+    channel = verdict.tally.channels["ops"]
+    assert (channel.messages, channel.orphans, len(channel.gaps)) == (24, 0, 0)
+    assert sorted(channel.senders) == ["alice", "bob", "carol"]
+    assert all(each.contents == 8 for each in channel.senders.values())
+    assert all(each.tested and not each.lacking for each in channel.senders.values())
+    assert channel.profiles.keys() == {profile}
+
+
+@pytest.mark.parametrize("place", [1, 10, 20])
+@pytest.mark.anyio
+async def test_a_message_that_is_absent_is_a_gap_and_what_refers_to_it_an_orphan(
+    place: int, virtual_time: None
+) -> None:
+    stored = await real_store()
+    gone = ids(stored)[place]
+    kept = [each for each in stored if gone not in _id(each)]
+    verdict = verdict_of(kept)
+    assert ("gap", gone) in [each[:2] for each in troubles(verdict)]
+    assert [each.message_id for each in verdict.findings if each.trouble == "gap"] == [gone]
+    assert verdict.tally.channels["ops"].orphans == 23 - place
+
+
+@pytest.mark.anyio
+async def test_what_is_older_than_the_store_is_no_gap(virtual_time: None) -> None:
+    stored = await real_store()
+    cut = len(stored) // 2
+    verdict = verdict_of(stored[cut:])
+    assert "gap" not in [each.trouble for each in verdict.findings]
+    assert all(gap.may_be_older for gap in verdict.tally.channels["ops"].gaps.values())
+    assert verdict.tally.channels["ops"].gaps
+
+
+def test_a_message_that_comes_late_is_no_gap() -> None:
+    messages = [
+        crafted("a", "alice", 0),
+        crafted("b", "bob", 1, refers_to=["a"]),
+        crafted("d", "bob", 3, refers_to=["a", "b", "c"]),
+        crafted("c", "alice", 30, lamport_ms=0, refers_to=["a"]),
+        sync("alice", 60, refers_to=["d"]),
+    ]
+    assert troubles(verdict_of(messages)) == []
+    late = [*messages[:3], messages[4]]
+    assert troubles(verdict_of(late)) == [("gap", "c", None)]
+
+
+def test_a_repair_request_names_who_sent_what_is_absent() -> None:
+    messages = [
+        crafted("a", "alice", 0),
+        crafted("b", "bob", 1, refers_to=["a"]),
+        crafted("d", "bob", 3, refers_to=["b", "c"]),
+        sync("alice", 20, refers_to=["d"], asks_for=["c"]),
+        sync("bob", 40, refers_to=["d"]),
+    ]
+    verdict = verdict_of(messages)
+    assert troubles(verdict) == [("gap", "c", "zoe")]
+    assert "asked for 1 times" in verdict.findings[0].detail
+
+
+def test_what_is_referred_to_at_the_very_end_may_be_on_its_way() -> None:
+    messages = [
+        crafted("a", "alice", 0),
+        crafted("b", "bob", 1, refers_to=["a"]),
+        crafted("d", "bob", 3, refers_to=["b", "c"]),
+    ]
+    assert troubles(verdict_of(messages)) == []
+    assert troubles(verdict_of(messages, settle_ms=0)) == [("gap", "c", None)]
+
+
+def test_two_contents_under_one_id() -> None:
+    first, other = crafted("a", "alice", 0), crafted("a", "mallory", 1, content=b"forged")
+    assert troubles(verdict_of([first, crafted("a", "alice", 1)])) == []
+    assert troubles(verdict_of([first, other])) == [("altered", "a", "mallory")]
+
+
+def test_other_channels_and_what_is_no_sds_message_are_counted_apart() -> None:
+    tally = StoreTally(0, "another")
+    tally.add(crafted("a", "alice", 0))
+    tally.add(StoredMessage(bytes(32), TOPIC, 0, b"no SDS message"))
+    assert (tally.messages, dict(tally.foreign), tally.channels) == (2, {TOPIC: 1}, {})
+
+
+def _id(stored: StoredMessage) -> list[str]:
+    found = decoded(stored.payload)
+    return [] if found is None else [found[0].message_id]
