@@ -1,4 +1,4 @@
-"""A content topic for somebody who is no participant: what passes and what Store has, undisturbed.
+"""A content topic for a reader that does not participate: what passes, and what Store has.
 
 `watch --sniff` and `audit-store` read with it; nothing is published.
 """

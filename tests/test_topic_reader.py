@@ -16,23 +16,24 @@ TOPIC = "/reliable-channel/1/ops/proto"
 async def _read(node: str, publish_to: str) -> tuple[list[bytes], list[bytes]]:
     """What comes live, and then what Store has."""
     transport = topic_transport({"node": [node], "channel_id": "ops"}, "reader")
-    async with anyio.create_task_group() as tasks, WakuClient(publish_to) as client:
-        await transport.open()
-        try:
-            live: list[bytes] = []
-            # Over libp2p a subscription may begin after `open`: said again until it is heard.
-            tasks.start_soon(_say, client)
+    live: list[bytes] = []
+    stored: list[bytes] = []
+    await transport.open()
+    try:
+        # Over libp2p a subscription may begin after `open`: published again until it is heard.
+        async with WakuClient(publish_to) as client, anyio.create_task_group() as tasks:
+            tasks.start_soon(_publish, client)
             while not live:
                 live += [each.payload for each in (await transport.receive()).messages]
             tasks.cancel_scope.cancel()
-            with anyio.CancelScope(shield=True):
-                pages = [page async for page in transport.by_time(1, time_ns())]
-        finally:
-            await transport.aclose()
-    return live, [each.payload for page in pages for each in page]
+        async for page in transport.by_time(1, time_ns()):
+            stored += [each.payload for each in page]
+    finally:
+        await transport.aclose()
+    return live, stored
 
 
-async def _say(client: WakuClient) -> None:
+async def _publish(client: WakuClient) -> None:
     number = 0
     while True:
         message = WakuMessage(b"message %d" % number, TOPIC, timestamp=time_ns())

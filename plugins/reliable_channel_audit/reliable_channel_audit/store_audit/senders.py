@@ -36,7 +36,7 @@ class Sender:
     max_per_window: int = 0
     """The most first copies and syncs in one `RATE_WINDOW_MS`."""
     max_lamport_ahead_ms: int = 0
-    """By how much its Lamport timestamps were ahead of its own clock at most."""
+    """By how much its Lamport timestamps were ahead of its clock at most."""
     tested: int = 0
     """Ids looked for in its filters."""
     lacking: int = 0
@@ -53,7 +53,7 @@ class Sender:
     def sent(self, message: Message, at_ms: int, size_bytes: int, *, is_copy: bool) -> None:
         """Count a message under its name.
 
-        A copy may be somebody else's repair at another time, so of its times and rate it says
+        A copy may be another participant's repair at another time, so of its times and rate it says
         nothing.
         """
         self.total_bytes += size_bytes

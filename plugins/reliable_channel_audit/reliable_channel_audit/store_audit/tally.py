@@ -31,7 +31,7 @@ class Gap:
 
     message_id: str
     sender_id: str | None
-    """Who sent it, where a repair request says so."""
+    """Its sender, where a repair request names it."""
     retrieval_hint: bytes | None
     referred_by: str
     """The id of the first message that refers to it."""
@@ -88,8 +88,8 @@ class ChannelTally:
 
     @property
     def orphans(self) -> int:
-        """Messages of which something that they refer to is absent: whoever has only the Store
-        cannot put them in their place."""
+        """Messages of which something that they refer to is absent: with the Store alone they
+        cannot be put in their place."""
         return len(self._waiting)
 
     def add(self, message: Message, profile: str, at_ms: int, size_bytes: int) -> None:
@@ -102,7 +102,7 @@ class ChannelTally:
         is_logged = bool(message.content) and message.lamport_timestamp is not None
         is_copy = is_logged and message.message_id in self._contents
         sender.sent(message, at_ms, size_bytes, is_copy=is_copy)
-        # What others asked for before it came is somebody's repair: its filter is older than it.
+        # What others asked for before it came is another participant's repair: its filter is older than it.
         is_late = is_logged and message.message_id in self.gaps
         if is_logged:
             self._logged(message, at_ms, is_copy=is_copy)

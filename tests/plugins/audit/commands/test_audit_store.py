@@ -58,7 +58,7 @@ def test_programs_get_all_of_it(tmp_path: Path) -> None:
 def test_nothing_found_and_nothing_known_differ(tmp_path: Path) -> None:
     whole = run(write(tmp_path / "whole.sqlite3", GAP[:2]))
     assert whole.exit_code == 0
-    assert "nothing found; what was never stored" in whole.output
+    assert "nothing found; a message that was never stored" in whole.output
     empty = run(write(tmp_path / "empty.sqlite3", []))
     assert empty.exit_code == 5
     assert "of channels nothing is known" in empty.output
