@@ -186,7 +186,7 @@ def _tell_findings(verdict: "StoreVerdict") -> None:
         if len(found) > MAX_SHOWN:
             say(f"  … and {len(found) - MAX_SHOWN:,} more")
     if not verdict.findings:
-        say("nothing found; a message that was never stored, and to which none refers, cannot be seen here")
+        say("nothing found; a message that was never stored, and to which none refers, is not seen")
 
 
 def _table(rows: Sequence[tuple[str, ...]]) -> None:

@@ -102,7 +102,7 @@ class ChannelTally:
         is_logged = bool(message.content) and message.lamport_timestamp is not None
         is_copy = is_logged and message.message_id in self._contents
         sender.sent(message, at_ms, size_bytes, is_copy=is_copy)
-        # What others asked for before it came is another participant's repair: its filter is older than it.
+        # What others asked for before it came is a repair: the filter is older than the copy.
         is_late = is_logged and message.message_id in self.gaps
         if is_logged:
             self._logged(message, at_ms, is_copy=is_copy)

@@ -55,8 +55,8 @@ class Expected:
 
     settle_ms: int = SETTLE_MS
     silent_ms: int | None = None
-    """None names no sender: a participant that only reads sends syncs alone, and those are ephemeral
-    with most peers."""
+    """None names no sender: a participant that only reads sends syncs alone, which most peers send
+    as ephemeral ones."""
     max_per_window: int = MAX_PER_WINDOW
 
 
