@@ -8,6 +8,10 @@ EXTRA: Final = frozenset({"rich", "typer", "uvicorn"})
 
 def run() -> NoReturn:
     """Run the command line and end the process; without the extra, say how to install it."""
+    if sys.argv[1:2] == ["node"]:
+        from .early_sockets import bind_early
+
+        bind_early(sys.argv[2:])
     try:
         from .main import run as run_commands
     except ModuleNotFoundError as error:

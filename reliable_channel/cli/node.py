@@ -14,6 +14,7 @@ from waku.node.options import Behaviour
 
 from ..config import PREFIX, settings
 from .console import err
+from .early_sockets import BOUND, HOST, PORT
 from .personal import data_directory
 
 
@@ -45,10 +46,10 @@ def _configure(context: typer.Context, file: Path | None) -> None:
 
 
 def node(
-    host: Annotated[str, typer.Option(help="Address to listen on.")] = "127.0.0.1",
+    host: Annotated[str, typer.Option(help="Address to listen on.")] = HOST,
     port: Annotated[
         int, typer.Option(min=0, max=65535, help="Port of the REST API; 0 takes a free one.")
-    ] = 8645,
+    ] = PORT,
     store: Annotated[
         Path | None, typer.Option(help="SQLite file for the message store; in memory if absent.")
     ] = None,
@@ -191,6 +192,7 @@ def node(
             tls_certificate=tls_certificate,
             tls_key=tls_key,
             known_peers=tuple(known_peer or ()),
+            bound=tuple(BOUND),
         )
 
     def listening(addresses: tuple[str, ...]) -> None:
@@ -221,6 +223,7 @@ def node(
             relay_peers=tuple(relay_peer or ()),
             started=started,
             listening=listening,
+            bound=BOUND,
         )
 
     anyio.run(main)

@@ -22,6 +22,7 @@ from waku.node.app import App
 from waku.node.connections import Connections
 from waku.node.errors import CannotListen
 from waku.node.identity import NodeAddress
+from waku.node.listening import already_bound, listening_socket
 from waku.node.node import EmbeddedNode
 from waku.node.open_files import BACKLOG
 from waku.node.options import NodeOptions
@@ -86,6 +87,7 @@ async def serve(
     relay_peers: Sequence[str] = (),
     started: Callable[[str], None] | None = None,
     listening: Callable[[tuple[str, ...]], None] | None = None,
+    bound: Iterable[socket.socket] = (),
 ) -> None:
     """Run a node and serve it until SIGINT or SIGTERM; asyncio only, as uvicorn is.
 
@@ -99,13 +101,14 @@ async def serve(
         relay_peers: relay peers whose meshes to join, see `EmbeddedNode`.
         started: called with the URL once the node answers.
         listening: called with the multiaddresses for libp2p peers before that.
+        bound: sockets that listen already; one at `host` and `port` is used, and closed in the end.
 
     Raises:
         CannotListen: a port is taken, or an address is not of this machine.
         ArchiveError: the store cannot be opened.
         BadAddress: an address of `join` or `service_nodes` cannot be read.
     """
-    with _listen(host, port) as listener:
+    with _listen(host, port, bound) as listener:
         embedded = EmbeddedNode(
             options,
             join=join,
@@ -181,20 +184,13 @@ async def _serve(
         raise
 
 
-def _listen(host: str, port: int) -> socket.socket:
+def _listen(host: str, port: int, bound: Iterable[socket.socket] = ()) -> socket.socket:
+    """Raises `CannotListen`."""
     try:
-        family = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0][0]
-        # The protocol is named, for asyncio turns Nagle off only on sockets that say TCP.
-        listener = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
-    except OSError as error:
+        return already_bound(bound, host, port) or listening_socket(host, port)
+    except socket.gaierror as error:
         raise CannotListen(f"cannot listen at {host!r}: {error.strerror}") from error
-    try:
-        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        listener.bind((host, port))
-        listener.listen(BACKLOG)
     except OSError as error:
-        listener.close()
         raise CannotListen(
             f"cannot listen at {host}:{port}: {error.strerror}; choose another with --port"
         ) from error
-    return listener

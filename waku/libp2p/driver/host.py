@@ -10,7 +10,7 @@ from __future__ import annotations
 import os
 import ssl
 from collections import Counter
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import AsyncExitStack
 from dataclasses import dataclass, fields
 from types import TracebackType
@@ -197,9 +197,18 @@ class Host:
         return link
 
     async def listen(
-        self, address: Multiaddr, *, ssl_context: ssl.SSLContext | None = None
+        self,
+        address: Multiaddr,
+        *,
+        ssl_context: ssl.SSLContext | None = None,
+        listener: SocketListener | None = None,
     ) -> Multiaddr:
         """Listen at `/ip4/…/tcp/…`, `…/ws` or `…/wss`; return the address with its port.
+
+        Args:
+            address: where.
+            ssl_context: certificate and key for `wss`.
+            listener: one that listens there already, which the host closes; None makes one.
 
         Raises:
             InvalidInput: the address is of another kind.
@@ -207,15 +216,18 @@ class Host:
         """
         assert self._tasks is not None, "a host listens within `async with`"
         target = address.dial_target
-        listener = await anyio.create_tcp_listener(local_host=target.host, local_port=target.port)
-        port = listener.extra(SocketAttribute.local_port)
+        listeners: Sequence[Listener[SocketStream]] = [listener] if listener else []
+        if not listeners:
+            made = await anyio.create_tcp_listener(local_host=target.host, local_port=target.port)
+            listeners = made.listeners
+        port = listeners[0].extra(SocketAttribute.local_port)
         (kind, host), _, *rest = address.parts
         bound = Multiaddr(((kind, host), ("tcp", str(port)), *rest)).with_peer_id(
             self.identity.peer_id
         )
         self.listen_addresses.append(bound)
 
-        for one in listener.listeners:
+        for one in listeners:
             self._tasks.start_soon(self._listen, one, target, ssl_context)
         return bound
 

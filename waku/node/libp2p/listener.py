@@ -11,6 +11,7 @@ from types import TracebackType
 from typing import Final, Self
 
 import anyio
+from anyio.abc import SocketListener
 
 from waku.discovery import NodeRecord
 from waku.libp2p import (
@@ -33,6 +34,7 @@ from waku.node.libp2p.guests import Guest, Guests
 from waku.node.libp2p.identity_file import IdentityFile
 from waku.node.libp2p.options import Listen
 from waku.node.libp2p.reports import Reports
+from waku.node.listening import already_bound
 from waku.node.open_files import files_allowed
 
 __all__ = ["Listener"]
@@ -143,8 +145,12 @@ class Listener:
     async def _listen_at(self, host: Host, text: str) -> None:
         """Bind one address; it is announced as where it can be dialled."""
         context = None if self._certificate is None else self._certificate.context
+        address = Multiaddr.parse(text)
+        target = address.dial_target
         try:
-            bound = await host.listen(Multiaddr.parse(text), ssl_context=context)
+            ready = already_bound(self._listen.bound, target.host, target.port)
+            listener = None if ready is None else await SocketListener.from_socket(ready)
+            bound = await host.listen(address, ssl_context=context, listener=listener)
         except OSError as error:
             raise CannotListen(
                 f"cannot listen at {text}: {error.strerror or error}; choose another port or "

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import socket
 from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Final
@@ -85,6 +86,8 @@ class Listen:
     known_peers: tuple[str, ...] = ()
     """Records (`enr:…`) of other nodes, for peers that ask (peer exchange)."""
     limits: ListenLimits = ListenLimits()
+    bound: tuple[socket.socket, ...] = field(default=(), repr=False, compare=False)
+    """Sockets that listen already, at some of the addresses; the node takes them over."""
 
     def __post_init__(self) -> None:
         if not self.addresses:
