@@ -1,7 +1,7 @@
-"""Sockets that listen: made here, or handed over by who bound them before the node was ready.
+"""Sockets that listen: made here, or bound by the program before the node was ready.
 
-A client that is refused stays away for a while, js-waku for a minute. Once the socket listens, it
-waits instead. This module imports next to nothing, so that a program can bind first.
+A client that is refused stays away for a while, js-waku for a minute. Once the socket listens, the
+client waits instead. This module imports next to nothing, so that a program can bind first.
 """
 
 from __future__ import annotations
