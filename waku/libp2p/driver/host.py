@@ -34,8 +34,9 @@ from ..multiaddr import DialTarget, Multiaddr
 from ..noise import StaticKeys
 from .framing import Framing, Plain, WebSocketClient, WebSocketServer
 from .inlet import MessageSink
-from .link import READ_BYTES, Handler, Link, now_ms
+from .link import Handler, Link, now_ms
 from .services import IDENTIFY, PING, answer_identify, answer_ping
+from .sockets import READ_BYTES, accept, connect
 from .stream import Stream
 
 __all__ = ["Host", "HostLimits", "LinkEnded"]
@@ -251,14 +252,14 @@ class Host:
         async with listener:
             while True:
                 try:
-                    pipe = await listener.accept()
+                    pipe = await accept(listener)
                 except OSError:  # no file descriptor is left, or the peer is gone again
                     await anyio.sleep(ACCEPT_PAUSE_S)
                     continue
                 self._tasks.start_soon(self._accept, pipe, target, ssl_context)
 
     async def _accept(
-        self, pipe: SocketStream, target: DialTarget, ssl_context: ssl.SSLContext | None
+        self, pipe: ByteStream, target: DialTarget, ssl_context: ssl.SSLContext | None
     ) -> None:
         """Take a connection, count it, and serve it until it ends."""
         address = _address_of(pipe)
@@ -349,21 +350,15 @@ class Host:
 async def _reach(
     target: DialTarget, ssl_context: ssl.SSLContext | None
 ) -> tuple[ByteStream, Framing]:
-    pipe: ByteStream
-    if target.server_name is None:
-        pipe = await anyio.connect_tcp(target.host, target.port)
-    else:
-        pipe = await anyio.connect_tcp(
-            target.host,
-            target.port,
-            tls_hostname=target.server_name,
-            ssl_context=ssl_context or ssl.create_default_context(),
-            tls_standard_compatible=False,
-        )
-    if not target.websocket:
-        return pipe, Plain()
-    host = target.server_name or target.host
+    pipe = await connect(target.host, target.port)
     try:
+        if target.server_name is not None:
+            pipe = await _wrap_tls(
+                pipe, ssl_context or ssl.create_default_context(), target.server_name
+            )
+        if not target.websocket:
+            return pipe, Plain()
+        host = target.server_name or target.host
         client = WebSocketClient(host, target.port, secure=target.server_name is not None)
         await pipe.send(client.send(b""))
         return pipe, await _upgrade(pipe, client)
@@ -383,16 +378,23 @@ async def _upgrade(pipe: ByteStream, side: WebSocketClient | WebSocketServer) ->
     return side
 
 
-async def _wrap_tls(pipe: ByteStream, ssl_context: ssl.SSLContext | None) -> ByteStream:
+async def _wrap_tls(
+    pipe: ByteStream, ssl_context: ssl.SSLContext | None, server_name: str | None = None
+) -> ByteStream:
+    """TLS over a connection: as the side that dialled, the server has the name."""
     from anyio.streams.tls import TLSStream
 
     assert ssl_context is not None, "listening with TLS needs an `ssl_context`"
     return await TLSStream.wrap(
-        pipe, server_side=True, ssl_context=ssl_context, standard_compatible=False
+        pipe,
+        server_side=server_name is None,
+        hostname=server_name,
+        ssl_context=ssl_context,
+        standard_compatible=False,
     )
 
 
-def _address_of(pipe: SocketStream) -> str:
+def _address_of(pipe: ByteStream) -> str:
     try:
         return str(pipe.extra(SocketAttribute.remote_address)[0])
     except (OSError, anyio.TypedAttributeLookupError):  # gone again

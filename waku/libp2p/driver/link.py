@@ -7,6 +7,7 @@ is cancelled would leave half a frame behind.
 
 from __future__ import annotations
 
+import asyncio
 import ssl
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Final
@@ -28,6 +29,7 @@ from ..errors import ConnectionClosed, Libp2pError, StreamClosed
 from ..keys import PeerId
 from .framing import Framing
 from .inlet import Inlet, MessageSink
+from .sockets import pump
 from .stream import Stream
 
 __all__ = ["Handler", "Link", "now_ms"]
@@ -35,7 +37,6 @@ __all__ = ["Handler", "Link", "now_ms"]
 Handler = Callable[[Stream], Awaitable[None]]
 """What serves a stream that the peer opened. When it returns, the stream is ended."""
 
-READ_BYTES: Final = 65_536
 LINGER_S: Final = 10.0
 """So long a served stream waits for the peer's end before it is reset."""
 
@@ -49,8 +50,12 @@ _SOCKET_FAILURES: Final = (
 
 
 def now_ms() -> int:
-    """The event loop's clock, which tests replace."""
-    return int(anyio.current_time() * 1000)
+    """The event loop's clock, which tests replace; also within a call of asyncio's loop."""
+    try:
+        loop = asyncio.get_running_loop()
+    except RuntimeError:
+        return int(anyio.current_time() * 1000)
+    return int(loop.time() * 1000)
 
 
 class Signal:
@@ -206,14 +211,16 @@ class Link:
             self.close(ConnectionClosed(f"the socket is closed ({type(error).__name__})"))
 
     async def _read(self) -> None:
-        received = self._framing.receive(b"")
-        while True:
-            if received:
-                self.connection.receive(received, now_ms())
-                self._take_events()
-            if self.connection.has_data_to_send or self._framing.has_data_to_send:
-                self._wake.set()
-            received = self._framing.receive(await self._pipe.receive(READ_BYTES))
+        self._take(b"")  # frames behind the upgrade (T2)
+        await pump(self._pipe, self._take)
+
+    def _take(self, data: bytes) -> None:
+        received = self._framing.receive(data)
+        if received:
+            self.connection.receive(received, now_ms())
+            self._take_events()
+        if self.connection.has_data_to_send or self._framing.has_data_to_send:
+            self._wake.set()
 
     async def _write(self) -> None:
         self._wake.set()  # the handshake

@@ -2,13 +2,13 @@
 
 import errno
 from contextlib import suppress
-from typing import Any
 
 import anyio
 import pytest
 
 from waku.libp2p import DialFailed, InvalidInput, Multiaddr
-from waku.libp2p.driver import Host, HostLimits, LinkEnded, Stream, identify
+from waku.libp2p.driver import Host, HostLimits, LinkEnded, Stream, host, identify
+from waku.libp2p.driver.sockets import accept
 
 from ..pair import DIALLER, LISTENER
 from .test_host import LIMIT, echo
@@ -175,23 +175,14 @@ async def test_a_process_without_a_free_descriptor_goes_on_listening(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     async with Host(LISTENER) as listener, Host(DIALLER) as dialler:
-        create, full = anyio.create_tcp_listener, [OSError(errno.EMFILE, "too many files")] * 2
+        full = [OSError(errno.EMFILE, "too many files")] * 2
 
-        async def created(**options: Any) -> Any:
-            made = await create(**options)
-            (one,) = made.listeners
-            assert isinstance(one, anyio.abc.SocketListener)
-            accept = one.accept
+        async def limited(one: anyio.abc.SocketListener) -> anyio.abc.ByteStream:
+            if full:
+                raise full.pop()
+            return await accept(one)
 
-            async def limited() -> Any:
-                if full:
-                    raise full.pop()
-                return await accept()
-
-            monkeypatch.setattr(one, "accept", limited)
-            return made
-
-        monkeypatch.setattr(anyio, "create_tcp_listener", created)
+        monkeypatch.setattr(host, "accept", limited)
         address = await listener.listen(Multiaddr.parse("/ip4/127.0.0.1/tcp/0"))
         assert (await identify(await dialler.dial(address))).agent == "py-waku"
         assert not full

@@ -1,0 +1,235 @@
+"""TCP connections: anyio's streams, and on asyncio our own, which read for a fifth less CPU time.
+
+anyio's stream stops reading between two calls of `receive`, and each call waits for a task to run.
+A link reads always, and its connection bounds what is buffered: `pump` hands over what comes from
+within the event loop.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+import sys
+from collections import deque
+from collections.abc import Callable, Mapping
+from typing import Any, Final, Never, cast
+
+import anyio
+from anyio.abc import ByteStream, SocketAttribute, SocketListener
+
+__all__ = ["AsyncioSocket", "accept", "connect", "pump"]
+
+READ_BYTES: Final = 65_536
+MAX_UNREAD_BYTES: Final = 65_536
+"""Beyond so many bytes before the `pump`, the socket is not read."""
+NEXT_ADDRESS_S: Final = 0.25
+"""Between attempts at the addresses of a name (RFC 8305, section 8)."""
+
+Take = Callable[[bytes], None]
+
+
+async def connect(host: str, port: int) -> ByteStream:
+    """Connect to an address, or to the first address of a name that answers.
+
+    Raises:
+        OSError: none answers.
+    """
+    loop = _asyncio_loop()
+    if loop is None:
+        return await anyio.connect_tcp(host, port)
+    _, pipe = await loop.create_connection(
+        AsyncioSocket, host, port, happy_eyeballs_delay=NEXT_ADDRESS_S
+    )
+    return pipe
+
+
+async def accept(listener: SocketListener) -> ByteStream:
+    """Wait for a connection.
+
+    Raises:
+        OSError: no file descriptor is left, or the peer is gone again.
+    """
+    loop = _asyncio_loop()
+    if loop is None:
+        return await listener.accept()
+    accepted, _ = await loop.sock_accept(listener.extra(SocketAttribute.raw_socket))
+    accepted.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)  # asyncio misses some
+    _, pipe = await loop.connect_accepted_socket(AsyncioSocket, accepted)
+    return pipe
+
+
+async def pump(pipe: ByteStream, take: Take) -> Never:
+    """Call `take` with all that comes, until the connection ends.
+
+    Raises:
+        EndOfStream: the peer ended.
+        BrokenResourceError, ClosedResourceError: the connection failed, or was closed here.
+        Exception: what `take` raised.
+    """
+    if isinstance(pipe, AsyncioSocket):
+        _asyncio_loop()
+        await pipe.pump(take)
+    while True:
+        take(await pipe.receive(READ_BYTES))
+
+
+def _asyncio_loop() -> asyncio.AbstractEventLoop | None:
+    """The event loop of this task; None where that is trio's.
+
+    anyio asks sniffio, where that is installed, and sniffio knows asyncio by its task: in a call of
+    the event loop there is none. Calls are made in the context of the task that had them made.
+    """
+    try:
+        if asyncio.current_task() is None:
+            return None
+    except RuntimeError:
+        return None
+    if (sniffio := sys.modules.get("sniffio")) is not None:
+        sniffio.current_async_library_cvar.set("asyncio")
+    return asyncio.get_running_loop()
+
+
+class AsyncioSocket(ByteStream, asyncio.Protocol):
+    """A connection of asyncio's event loop, made by the loop.
+
+    One task receives, and one sends.
+    """
+
+    def __init__(self) -> None:
+        self._unread: deque[bytes] = deque()
+        self._unread_bytes = 0
+        self._take: Take | None = None
+        self._failure: BaseException | None = None
+        """What `receive` and `pump` raise behind what was received."""
+        self._reader: asyncio.Future[None] | None = None
+        self._writable = asyncio.Event()
+        self._writable.set()
+        self._is_closed = False
+
+    # asyncio's side
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        """Keep the transport, which reads from now on."""
+        self._transport = cast("asyncio.Transport", transport)
+        self._transport.set_write_buffer_limits(0)
+
+    def data_received(self, data: bytes) -> None:
+        """Hand over, or keep until `receive`."""
+        if self._take is not None:
+            try:
+                self._take(data)
+            except BaseException as error:  # `pump` raises it, in its task
+                self._take = None
+                self._transport.pause_reading()
+                self._end(error)
+            return
+        self._unread.append(bytes(data))  # Windows' event loop has a bytearray
+        self._unread_bytes += len(data)
+        if self._unread_bytes > MAX_UNREAD_BYTES:
+            self._transport.pause_reading()
+        self._wake()
+
+    def eof_received(self) -> bool:
+        """Go on sending: only the peer's half has ended."""
+        self._end(anyio.EndOfStream())
+        return True
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """The socket is closed."""
+        failure = anyio.EndOfStream() if exc is None else anyio.BrokenResourceError()
+        failure.__cause__ = exc
+        self._end(failure)
+        self._writable.set()
+
+    def pause_writing(self) -> None:
+        """The socket takes no more for now."""
+        self._writable.clear()
+
+    def resume_writing(self) -> None:
+        """All was taken."""
+        self._writable.set()
+
+    def _end(self, failure: BaseException) -> None:
+        if self._failure is None:
+            self._failure = failure
+        self._wake()
+
+    def _wake(self) -> None:
+        if self._reader is not None and not self._reader.done():
+            self._reader.set_result(None)
+
+    # The link's side
+
+    async def receive(self, max_bytes: int = READ_BYTES) -> bytes:
+        """Return what came; see `pump` for what it raises."""
+        while not self._unread:
+            self._transport.resume_reading()
+            await self._next()
+        data = self._unread.popleft()
+        if len(data) > max_bytes:
+            self._unread.appendleft(data[max_bytes:])
+            data = data[:max_bytes]
+        self._unread_bytes -= len(data)
+        return data
+
+    async def pump(self, take: Take) -> Never:
+        """See the function `pump`."""
+        while self._unread:
+            take(self._unread.popleft())
+        self._unread_bytes = 0
+        self._take = take
+        self._transport.pause_reading()
+        self._transport.resume_reading()  # asyncio calls in this context from now on
+        try:
+            while True:
+                await self._next()
+        finally:
+            self._take = None
+            self._transport.pause_reading()
+
+    async def _next(self) -> None:
+        """Wait until something happens.
+
+        Raises:
+            EndOfStream, BrokenResourceError, ClosedResourceError, Exception: nothing will.
+        """
+        if self._is_closed:
+            raise anyio.ClosedResourceError
+        if self._failure is not None:
+            raise self._failure
+        self._reader = asyncio.get_running_loop().create_future()
+        try:
+            await self._reader
+        finally:
+            self._reader = None
+
+    async def send(self, item: bytes) -> None:
+        """Send; return when the socket has taken it."""
+        self._raise_closed()
+        self._transport.write(item)
+        if not self._writable.is_set():
+            await self._writable.wait()
+            self._raise_closed()
+
+    def _raise_closed(self) -> None:
+        if self._is_closed:
+            raise anyio.ClosedResourceError
+        if self._transport.is_closing():
+            raise anyio.BrokenResourceError from self._failure
+
+    async def send_eof(self) -> None:
+        """End this half."""
+        if not self._transport.is_closing():
+            self._transport.write_eof()
+
+    async def aclose(self) -> None:
+        """Close the socket; what it has not taken is lost."""
+        self._is_closed = True
+        self._transport.abort()
+        await asyncio.sleep(0)
+
+    @property
+    def extra_attributes(self) -> Mapping[Any, Callable[[], Any]]:
+        """The peer's address, as long as it is known."""
+        address = self._transport.get_extra_info("peername")
+        return {} if address is None else {SocketAttribute.remote_address: lambda: address}
