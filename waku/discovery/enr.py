@@ -109,7 +109,9 @@ def _verified(data: bytes) -> tuple[int, Mapping[bytes, bytes]]:
     is_list, body, rest = _item(data)
     if not is_list or rest:
         raise InvalidInput("a record must be one list")
-    _, signature, content = _item(body)
+    signature_is_list, signature, content = _item(body)
+    if signature_is_list:
+        raise InvalidInput("a record's signature must be a string")
     items = [value for _, value in _items(content)]
     if len(items) % 2 == 0:
         raise InvalidInput("a record must be a number and pairs")

@@ -5,6 +5,8 @@ from typing import Final
 
 from waku.libp2p import Connection, InvalidInput, Libp2pError, Multiaddr, PeerId, PublicKey
 from waku.libp2p.connection import MUXERS
+from waku.libp2p.driver.services import MAX_ADDRESSES, MAX_PROTOCOLS, MAX_TEXT, decode_identify
+from waku.libp2p.libp2p_pb2 import Identify
 from waku.libp2p.multistream import MULTISTREAM, line
 
 from ...waku.libp2p.pair import DIALLER, LISTENER, Pair, events
@@ -47,6 +49,25 @@ def _address(data: bytes) -> None:
         PublicKey(data).verify(b"message", b"signature")
     except InvalidInput:
         pass
+
+
+def identities() -> Iterator[bytes]:
+    """What peers say of themselves."""
+    addresses = [Multiaddr.parse(text).encode() for text in ADDRESSES]
+    yield Identify(
+        agentVersion="nwaku", protocols=["/echo/1"], listenAddrs=addresses
+    ).SerializeToString()
+
+
+def _identify(data: bytes) -> None:
+    """Anything is read within its bounds, or refused."""
+    try:
+        info = decode_identify(data)
+    except InvalidInput:
+        return
+    assert len(info.agent) <= MAX_TEXT
+    assert len(info.protocols) <= MAX_PROTOCOLS
+    assert len(info.listen_addresses) <= MAX_ADDRESSES
 
 
 def raw_sessions() -> Iterator[bytes]:
@@ -106,6 +127,7 @@ def _feed(connection: Connection, data: bytes) -> None:
 
 TARGETS: Final = (
     Target("libp2p_address", _address, addresses),
+    Target("libp2p_identify", _identify, identities),
     Target("libp2p_raw", _raw, raw_sessions),
     Target("libp2p_muxed", _muxed, muxed_sessions),
 )

@@ -30,8 +30,27 @@ def test_every_trap_that_is_named_is_described() -> None:
     rooms = [
         top / "waku" / room
         for top in (ROOT, ROOT / "tests")
-        for room in ("libp2p", "p2p", "discovery")
+        for room in ("libp2p", "p2p", "discovery", "node")
     ]
     places = [file for room in rooms for file in room.rglob("*.py")]
     named = {trap for place in places for trap in re.findall(r"\bT\d+\b", place.read_text())}
     assert named == set(re.findall(r"^\| (T\d+) ", PAGE, re.MULTILINE))
+
+
+def test_every_trap_has_a_test() -> None:
+    tests = (ROOT / "tests" / "waku").rglob("test_*.py")
+    named = {
+        trap
+        for file in tests
+        if file != Path(__file__)
+        for trap in re.findall(r"\bT\d+\b", file.read_text(encoding="utf-8"))
+    }
+    assert set(re.findall(r"^\| (T\d+) ", PAGE, re.MULTILINE)) <= named
+
+
+def test_the_page_for_cryptographers_counts_the_lines_as_they_are() -> None:
+    page = (ROOT / "docs" / "noise.md").read_text(encoding="utf-8")
+    counted = re.findall(r"\| (\d+) \| `(waku/libp2p/\S+\.py)` \|", page)
+    assert len(counted) == 4
+    for lines, name in counted:
+        assert int(lines) == len((ROOT / name).read_text(encoding="utf-8").splitlines()), name

@@ -100,6 +100,7 @@ async def test_elsewhere_a_delete_is_the_client_s_own_affair(behaviour: Behaviou
 
 
 async def test_on_go_waku_a_subscription_with_1000_unread_messages_stops_the_node() -> None:
+    """T18."""
     async with node_as("go-waku") as (node, ours), client_of(node) as idle:
         await ours.relay_auto_subscribe([Y])
         await ours.filter_subscribe([Y])

@@ -18,7 +18,7 @@ from ..multiaddr import Multiaddr
 from .link import Link
 from .stream import Stream
 
-__all__ = ["PeerInfo", "identify", "ping"]
+__all__ = ["PeerInfo", "decode_identify", "identify", "ping"]
 
 IDENTIFY: Final = "/ipfs/id/1.0.0"
 PING: Final = "/ipfs/ping/1.0.0"
@@ -53,6 +53,15 @@ async def identify(link: Link) -> PeerInfo:
         data = await stream.receive_message(MAX_IDENTIFY_BYTES)
     if data is None:
         raise StreamClosed("the peer ended identify without an answer")
+    return decode_identify(data)
+
+
+def decode_identify(data: bytes) -> PeerInfo:
+    """Read an answer of identify, as far as its bounds go.
+
+    Raises:
+        InvalidInput: it cannot be read.
+    """
     try:
         message = Identify.FromString(data)
     except DecodeError as error:

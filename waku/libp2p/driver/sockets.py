@@ -12,6 +12,7 @@ import socket
 import sys
 from collections import deque
 from collections.abc import Callable, Mapping
+from functools import partial
 from typing import Any, Final, Never, cast
 
 import anyio
@@ -230,6 +231,13 @@ class AsyncioSocket(ByteStream, asyncio.Protocol):
 
     @property
     def extra_attributes(self) -> Mapping[Any, Callable[[], Any]]:
-        """The peer's address, as long as it is known."""
-        address = self._transport.get_extra_info("peername")
-        return {} if address is None else {SocketAttribute.remote_address: lambda: address}
+        """The socket, and the peer's address as long as it is known."""
+        found = (
+            (SocketAttribute.raw_socket, self._transport.get_extra_info("socket")),
+            (SocketAttribute.remote_address, self._transport.get_extra_info("peername")),
+        )
+        return {name: partial(_same, value) for name, value in found if value is not None}
+
+
+def _same(value: Any) -> Any:
+    return value

@@ -11,7 +11,7 @@ from waku.libp2p import (
     PeerViolation,
     StreamClosed,
 )
-from waku.libp2p.driver import Host, HostLimits, LinkEnded, Stream, identify, ping
+from waku.libp2p.driver import Host, HostLimits, Link, LinkEnded, Stream, identify, ping
 
 from ..pair import DIALLER, LISTENER
 from .memory import joined, pipes
@@ -41,6 +41,20 @@ async def test_a_request_may_be_larger_than_the_window() -> None:
     """T5: what waits for credit goes on its own, and the end behind it."""
     async with joined({"/echo/1": echo}) as both, both.link.open(["/echo/1"]) as stream:
         assert await stream.request(bytes(2_000_000), LIMIT) == bytes(2_000_000)
+
+
+async def test_two_peers_that_both_send_much_do_not_wait_for_each_other() -> None:
+    """T19: the pipes between them have room for a few writes only."""
+    message = bytes(2_000_000)
+    async with joined({"/echo/1": echo}, own_handlers={"/echo/1": echo}) as both:
+
+        async def ask(link: Link) -> None:
+            async with link.open(["/echo/1"]) as stream:
+                assert await stream.request(message, LIMIT) == message
+
+        async with anyio.create_task_group() as tasks:
+            for link in (both.link, both.back) * 3:
+                tasks.start_soon(ask, link)
 
 
 async def test_many_streams_at_once() -> None:

@@ -47,6 +47,14 @@ async def both_ends() -> AsyncIterator[tuple[ByteStream, ByteStream]]:
         yield ours, theirs
 
 
+async def test_small_writes_leave_at_once() -> None:
+    """T20."""
+    async with both_ends() as ends:
+        for end in ends:
+            raw = end.extra(SocketAttribute.raw_socket)
+            assert raw.getsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY)
+
+
 async def test_what_one_sends_the_other_receives_until_the_end() -> None:
     async with both_ends() as (ours, theirs):
         received = bytearray()
