@@ -1,7 +1,6 @@
 """A page in headless Chromium and a Python program share a channel through the Python node."""
 
 import os
-import shutil
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -11,38 +10,24 @@ from typing import Final
 
 import pytest
 
+from ..debian import ProgramUnavailable, debian_program
 from ..go_build import ROOT
 from ..needed import needed
 from ..node_install import NodeUnavailable, installed
-from ..waku.engine import EngineUnavailable, install_packages, may_start
 
 pytestmark = pytest.mark.timeout(900)  # the first run installs the browser
 
 EXAMPLE: Final = ROOT / "examples" / "browser"
-BROWSERS: Final = ("chromium", "chromium-browser", "google-chrome")
 TEXT: Final = "hello from a browser"
-
-
-class BrowserUnavailable(RuntimeError):
-    """There is no Chromium here, and none can be installed."""
 
 
 def browser() -> str:
     """Chromium; installed, as root on Debian.
 
     Raises:
-        BrowserUnavailable: it cannot be had: one line with the reason.
+        ProgramUnavailable: it cannot be had: one line with the reason.
     """
-    found = [path for path in map(shutil.which, BROWSERS) if path is not None]
-    if found:
-        return found[0]
-    if not may_start() or shutil.which("apt-get") is None:
-        raise BrowserUnavailable("there is no `chromium`, and only root on Debian can install it")
-    try:
-        install_packages("chromium")
-    except EngineUnavailable as error:
-        raise BrowserUnavailable(str(error)) from error
-    return shutil.which("chromium") or "/usr/bin/chromium"
+    return debian_program("chromium", "chromium-browser", "google-chrome")
 
 
 def page() -> Path:
@@ -72,7 +57,7 @@ def program(folder: Path) -> Iterator["subprocess.Popen[str]"]:
 
 
 def test_a_browser_and_a_python_program_share_a_channel() -> None:
-    with needed("the browser", BrowserUnavailable, NodeUnavailable):
+    with needed("the browser", ProgramUnavailable, NodeUnavailable):
         chromium, folder = browser(), page()
     with program(folder) as python:
         assert python.stdout is not None

@@ -1,9 +1,8 @@
 """The IRC bridge with a real IRC server, ngircd, over sockets: both ways, and over its restart.
 
-It runs where `ngircd` is installed (`apt-get install ngircd`), and is skipped elsewhere.
+As root on Debian, `ngircd` is installed where it is not here.
 """
 
-import shutil
 import socket
 import subprocess
 import time
@@ -32,11 +31,10 @@ from reliable_channel_status.irc import IrcBridge, Line, LineBuffer
 from waku import WakuClient
 from waku.node import EmbeddedNode, NodeOptions
 
-NGIRCD: Final = shutil.which("ngircd")
-pytestmark = [
-    pytest.mark.skipif(NGIRCD is None, reason="ngircd is not installed"),
-    pytest.mark.anyio,
-]
+from ..debian import ProgramUnavailable, debian_program
+from ..needed import needed
+
+pytestmark = pytest.mark.anyio
 COMMUNITY: Final = Community(PrivateKey(b"c" * 32).public_key)
 CHANNEL: Final = "1dc14fd8-9a8b-4df5-a358-2c3067be5439"
 TOPIC: Final = COMMUNITY.universal_topic
@@ -64,6 +62,8 @@ class Ngircd:
     """The server, which can be ended and started."""
 
     def __init__(self, folder: Path) -> None:
+        with needed("ngircd", ProgramUnavailable):
+            self._program = debian_program("ngircd")
         with socket.socket() as free:
             free.bind(("127.0.0.1", 0))
             self.port: int = free.getsockname()[1]
@@ -72,9 +72,8 @@ class Ngircd:
         self._process: subprocess.Popen[bytes] | None = None
 
     def start(self) -> None:
-        assert NGIRCD is not None
         self._process = subprocess.Popen(
-            [NGIRCD, "-n", "-f", str(self._config)], stdout=subprocess.DEVNULL
+            [self._program, "-n", "-f", str(self._config)], stdout=subprocess.DEVNULL
         )
 
     def end(self) -> None:

@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from ..browser.test_interop_browser import BrowserUnavailable, browser
+from ..browser.test_interop_browser import browser
+from ..debian import ProgramUnavailable
 from ..needed import needed
 from ..node_install import NodeUnavailable
 from .headless import visited
@@ -41,7 +42,7 @@ anyio.run(main)
 
 
 def test_a_person_goes_back_in_time_and_asks_why_a_message_is_late(tmp_path: Path) -> None:
-    with needed("the browser", BrowserUnavailable):
+    with needed("the browser", ProgramUnavailable):
         chromium = browser()
     plain = os.environ | {"RELIABLE_CHANNEL_PLUGINS": "none"}
     subprocess.run([sys.executable, "-c", PROGRAM], cwd=tmp_path, env=plain, check=True)
