@@ -10,8 +10,10 @@ import math
 from dataclasses import dataclass
 from typing import Final
 
-LEFT_OVER: Final = 0.3
+LEFT_OVER: Final = 0.15
 """Participants that lack a message after its last copy, in the mean: N * p ** copies."""
+LEFT_OVER_OF_PAIR: Final = 0.3
+"""The same with one other, where a repetition costs as much as an answer would."""
 MAX_COPIES: Final = 6
 """More help little against loss, and add to congestion."""
 MIN_LOSS: Final = 0.001
@@ -48,7 +50,8 @@ class Measured:
 def copies(measured: Measured, most: int = MAX_COPIES) -> int:
     """How often a new message goes out, the first time included."""
     loss = min(max(measured.loss, MIN_LOSS), 0.9)
-    wanted = math.ceil(math.log(LEFT_OVER / measured.others) / math.log(loss) - 1e-9)
+    left_over = LEFT_OVER if measured.others > 1 else LEFT_OVER_OF_PAIR
+    wanted = math.ceil(math.log(left_over / measured.others) / math.log(loss) - 1e-9)
     return max(1, min(most, wanted))
 
 

@@ -12,11 +12,12 @@ def measured(others: int, loss: float = 0.2, scale_ms: float = 300) -> Measured:
 
 @pytest.mark.parametrize(
     ("others", "loss", "wanted"),
-    [(1, 0.2, 1), (1, 0.4, 2), (19, 0.2, 3), (99, 0.2, 4), (999, 0.2, 6), (19, 0.0, 1)],
+    [(1, 0.2, 1), (1, 0.4, 2), (19, 0.2, 4), (99, 0.2, 5), (999, 0.2, 6), (19, 0.0, 1)],
 )
 def test_copies_leave_few_without_the_message(others: int, loss: float, wanted: int) -> None:
     assert control.copies(measured(others, loss)) == wanted
-    assert others * loss**wanted <= control.LEFT_OVER
+    left_over = control.LEFT_OVER_OF_PAIR if others == 1 else control.LEFT_OVER
+    assert others * loss**wanted <= left_over
 
 
 def test_copies_are_bounded() -> None:
