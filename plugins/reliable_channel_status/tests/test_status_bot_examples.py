@@ -236,3 +236,40 @@ def test_archive(tmp_path: Path) -> None:
     assert {row["about"] for row in first[1:]} == {said} == {first[0]["message_id"]}
     assert second[0]["chat_id"] == COMMUNITY.channel_id(OTHER)
     assert second[0]["author"] == alice.public_key.hex
+
+
+def test_agent() -> None:
+    asked: list[str] = []
+
+    async def think(incoming: Any) -> str:
+        asked.append(incoming.text)
+        await anyio.sleep(120)  # a slow model
+        return "x" * 9_000 if incoming.text == "long" else f"about {incoming.text}"
+
+    bot = example("agent").make_bot(NODE, COMMUNITY.id, think)
+    with StatusTestKit(bot) as kit:
+        alice, bob = kit.user("Alice"), kit.user("Bob")
+        alice.says("nobody is asked", channel=GENERAL)
+        mentioned = bob.says(f"@{kit.public_key.hex} tea", channel=GENERAL)
+        alice.direct.says("first")
+        alice.direct.says("second")
+        kit.wait(500)
+        assert len(asked) == 3 and sorted(asked[1:]) == ["first", "second"]
+        assert kit.answers(mentioned)[0].startswith("about @")
+        assert sorted(alice.direct.texts) == ["about first", "about second"]
+        alice.direct.says("cut off")
+        kit.wait(60)
+        kit.crash()
+        kit.bot = example("agent").make_bot(NODE, COMMUNITY.id, think)
+        kit.start()
+        alice.direct.says("long")
+        kit.wait(500)
+        assert asked.count("cut off") == 2, "it is asked again after the crash"
+        assert alice.direct.texts.count("about cut off") == 1
+        assert [len(t) for t in alice.direct.texts if t.startswith("x")] == [4_000, 4_000, 1_000]
+
+
+def test_agent_without_a_framework() -> None:
+    with StatusTestKit(example("agent").make_bot(NODE, COMMUNITY.id)) as kit:
+        asked = kit.user("Alice").says(f"@{kit.public_key.hex} two words", channel=GENERAL)
+        assert kit.answers(asked) == ["Alice, you wrote 3 words."]

@@ -19,6 +19,7 @@ COMMUNITIES = ROOT / "docs" / "status-communities.md"
 DIRECT = ROOT / "docs" / "status-direct.md"
 FRAMEWORK = ROOT / "docs" / "status-framework.md"
 IRC = ROOT / "docs" / "how-to" / "irc.md"
+SDK = ROOT / "docs" / "how-to" / "from-status-sdk.md"
 README = Path(__file__).parents[1] / "README.md"
 
 
@@ -32,7 +33,9 @@ def _environment() -> Iterator[None]:
 
 
 @pytest.mark.parametrize(
-    "page", [PAGE, BOTS, COMMUNITIES, DIRECT, FRAMEWORK, IRC, README], ids=lambda page: page.name
+    "page",
+    [PAGE, BOTS, COMMUNITIES, DIRECT, FRAMEWORK, IRC, SDK, README],
+    ids=lambda page: page.name,
 )
 def test_the_snippets_run(page: Path) -> None:
     names: dict[str, Any] = {"__name__": "a page"}

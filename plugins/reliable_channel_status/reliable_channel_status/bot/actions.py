@@ -7,6 +7,7 @@ from uuid import uuid4
 from reliable_channel import ReliableChannelError
 
 from ..chats import Community
+from ..community_payloads import CommunityDescription
 from ..direct.groups import Group, MembershipEventType
 from ..keys import PublicKey
 from ..outcomes import MessageId
@@ -196,6 +197,16 @@ class BotActions:
         if community not in self.rooms.communities:
             raise ValueError(f"the bot is not in {community}; call join() before it runs")
         return community
+
+    def description(self, community: str | Community) -> CommunityDescription | None:
+        """The latest description of a community, with its channels and members; None if none was
+        heard yet.
+
+        Raises:
+            NotRunning: before `run`.
+            ValueError: it is not a community of the bot's.
+        """
+        return self._now().described.of(self._own(community))
 
     @property
     def owned(self) -> OwnedCommunity:

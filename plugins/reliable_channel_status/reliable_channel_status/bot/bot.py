@@ -194,17 +194,33 @@ class StatusBot(Router, BotActions):
         anyio.run(self._run)
 
     async def _run(self) -> None:
+        failed: Exception | None = None
+        # Signals are taken from here on, before anybody is told that the bot runs.
+        with anyio.open_signal_receiver(signal.SIGINT, signal.SIGTERM) as signals:
+            async with anyio.create_task_group() as tasks:
+                tasks.start_soon(self._stop_at, signals)
+                try:
+                    await self.run_async()
+                except Exception as error:
+                    failed = error  # raised below as it is, and not in a group
+                tasks.cancel_scope.cancel()
+        if failed is not None:
+            raise failed
+
+    async def run_async(self) -> None:
+        """Run in an event loop of yours until `stop`; signals are left to you.
+
+        Raises:
+            KeyFileError, StateError: as `run`.
+            NotAMember: as `serve`.
+        """
         key = read_key(self._key_file, os.environ.get(PASSPHRASE_VARIABLE))
         owner_file = self._community_key_file
         memory = BotMemory(self._store(), key.public_key, _now_ms())
         try:
-            # Signals are taken from here on, before anybody is told that the bot runs.
-            with anyio.open_signal_receiver(signal.SIGINT, signal.SIGTERM) as signals:
-                async with (
-                    self._way.opened() as (client, pause),
-                    anyio.create_task_group() as tasks,
-                ):
-                    surroundings = Surroundings(
+            async with self._way.opened() as (client, pause):
+                await self.serve(
+                    Surroundings(
                         key=key,
                         memory=memory,
                         client=client,
@@ -214,9 +230,7 @@ class StatusBot(Router, BotActions):
                         open_store=self._store_of,
                         open_control_store=self._control_store,
                     )
-                    tasks.start_soon(self._stop_at, signals)
-                    await self.serve(surroundings)
-                    tasks.cancel_scope.cancel()
+                )
         finally:
             memory.close()
 
