@@ -69,8 +69,8 @@ def test_a_group_has_commands_of_two_words_and_lists_them() -> None:
         assert alice.asks("!Queue ADD x") == "added x"
         assert owner.asks("!queue clear") == "cleared"
         assert alice.asks("!queue clear") == "You may not use !queue clear."
-        assert alice.asks("!queue") == "!queue add <song: text…> — Adds a song."
-        assert owner.asks("!queue").count("\n") == 1
+        assert alice.asks("!queue") == "Songs.\n!queue add <song: text…> — Adds a song."
+        assert owner.asks("!help queue").count("\n") == 2
         assert alice.asks("!queue sing").startswith("There is no command 'queue sing'")
         assert alice.asks("!help queue add").startswith("!queue add <song: text…>")
         assert alice.asks("!queue add") == ("`song` is missing. Usage: !queue add <song: text…>")

@@ -124,7 +124,9 @@ class Caller:
             except NotAllowed:
                 continue
         texts = self._session.languages.texts(message.author)
-        return help_text(allowed, self._options.prefix, name.strip(), texts)
+        text = help_text(allowed, self._options.prefix, name.strip(), texts)
+        about = self._handlers.groups.get(name.strip().removeprefix(self._options.prefix).lower())
+        return f"{about}\n{text}" if about else text
 
     # -- dialogues --------------------------------------------------------------------------------
 

@@ -99,7 +99,7 @@ class Router:
 
         Args:
             name: the first word.
-            about: what they are for, in `!help`.
+            about: what they are for; the first line of what `!queue` answers.
             checks: conditions for each of them, beside those of the command.
 
         Raises:
