@@ -9,12 +9,15 @@ sending it is a copy.
 import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Final, Protocol
 
 from .bloom_hash import HashPair, hash_pair, remainder, spread
 from .declared import check, given, number
 
 MIN_ERROR_RATE: Final = 1e-9
+MAX_CHANGES: Final = 500
+"""Ids for which a rolling filter remembers where they changed it."""
 
 
 def _is_error_rate(value: object) -> bool:
@@ -224,6 +227,7 @@ class RollingBloomFilter:
         self.rollovers = 0
         self._current, self._next = BloomFilter(self.layout), BloomFilter(self.layout)
         self._count = 0
+        self._changes: list[Probes] | None = None
         for message_id in message_ids:
             self.insert(message_id)
 
@@ -238,11 +242,31 @@ class RollingBloomFilter:
             self._current, self._next = self._next, BloomFilter(self.layout)
             self._count -= (capacity + 1) // 2
             self.rollovers += 1
+            self._changes = None
         probes = self.layout.probes(message_id)
         self._current.insert_probes(probes)
+        if self._changes is not None:
+            self._changes.append(probes)
+            if len(self._changes) > MAX_CHANGES:
+                self._changes = None
         if self._count >= (capacity + 1) // 2:
             self._next.insert_probes(probes)
         self._count += 1
+
+    def changed(self) -> set[int] | None:
+        """The places of the bytes that changed since the last call; None where they are not known
+        any more."""
+        changes, self._changes = self._changes, []
+        if changes is None:
+            return None
+        start = self._words_start
+        return {start + byte for probes in changes for byte, _ in probes}
+
+    @cached_property
+    def _words_start(self) -> int:
+        """Where the words begin in the field of a message."""
+        words = bytes([255]) * self.layout.byte_count
+        return self.layout.form.write(self.parameters, words).find(words)
 
     def __contains__(self, message_id: str) -> bool:
         return message_id in self._current

@@ -5,16 +5,15 @@ entries at its start and gets some at its end, and its bloom filter gets some mo
 left is some 500 bytes.
 
 A difference is a sequence of pieces: `=`, a length and these bytes; `@`, start and length of a
-piece of the base; `^`, the same with some bytes changed: how many, then place and value of each.
+piece of the base; `^`, the same with some bytes changed: how many, their places and their values.
 Numbers have 4 bytes.
 """
 
-from collections.abc import Iterator
+import struct
+from collections.abc import Collection, Iterator
 from typing import Final, NamedTuple
 
 _NUMBER_BYTES: Final = 4
-_BLOCK_BYTES: Final = 256
-"""Bytes of two filters that are compared at a time."""
 _ANCHOR_BYTES: Final = 64
 """Bytes that a piece is looked for by: shorter than an entry of a causal history."""
 
@@ -25,6 +24,9 @@ class Assembled(NamedTuple):
     data: bytes
     history: bytes
     bloom_filter: bytes
+    changed: Collection[int] | None = ()
+    """Places in the filter that may have changed since the message before; None where they are not
+    known."""
 
 
 class Base(NamedTuple):
@@ -38,7 +40,7 @@ class Base(NamedTuple):
 
 def base_of(message: Assembled) -> Base | None:
     """A message as a base, or None where its parts are not found in it."""
-    data, history, words = message
+    data, history, words, _ = message
     start = data.find(history[:_ANCHOR_BYTES])
     end = start + len(history)
     filter_start = data.find(words[:_ANCHOR_BYTES], end)
@@ -49,8 +51,9 @@ def base_of(message: Assembled) -> Base | None:
     return Base(data, (start, end), (filter_start, filter_start + len(words)))
 
 
-def difference(base: Base, message: Base) -> bytes | None:
-    """A message as a difference, or None where it is none to speak of."""
+def difference(base: Base, message: Base, changed: Collection[int]) -> bytes | None:
+    """A message as a difference, or None where it is none to speak of. `changed` are the places in
+    the filter that may differ."""
     data, (base_start, base_end), (start, end) = message.data, base.history, message.history
     filter_start, filter_end = message.bloom_filter
     old = base.data.find(data[start : start + _ANCHOR_BYTES], base_start, base_end)
@@ -60,7 +63,7 @@ def difference(base: Base, message: Base) -> bytes | None:
             _literal(data[:start]),
             b"@%b%b" % (_number(max(old, 0)), _number(same)),
             _literal(data[start + same : filter_start]),
-            _changed(base.data, base.bloom_filter[0], data[filter_start:filter_end]),
+            _changed(base.bloom_filter[0], data[filter_start:filter_end], changed),
             _literal(data[filter_end:]),
         )
     )
@@ -95,11 +98,16 @@ def _pieces(base: bytes, difference: bytes) -> Iterator[bytes]:
             yield base[start : start + length]
             continue
         piece = bytearray(base[start : start + length])
-        for _ in range(number()):
-            place = number()
-            piece[place] = difference[at]
-            at += 1
+        count = number()
+        values = at + _NUMBER_BYTES * count
+        for place, value in zip(
+            struct.unpack(f">{count}I", difference[at:values]),
+            difference[values : values + count],
+            strict=True,
+        ):
+            piece[place] = value
         yield bytes(piece)
+        at = values + count
 
 
 def _common(one: bytes, other: bytes) -> int:
@@ -116,19 +124,11 @@ def _common(one: bytes, other: bytes) -> int:
     return least
 
 
-def _changed(base: bytes, start: int, words: bytes) -> bytes:
-    """A filter as the one of the base with some bytes changed."""
-    changed: list[bytes] = []
-    for block in range(0, len(words), _BLOCK_BYTES):
-        new = words[block : block + _BLOCK_BYTES]
-        old = base[start + block : start + block + len(new)]
-        if old != new:
-            bits = int.from_bytes(old, "little") ^ int.from_bytes(new, "little")
-            while bits:
-                place = ((bits & -bits).bit_length() - 1) // 8
-                changed.append(b"%b%c" % (_number(block + place), new[place]))
-                bits &= -256 << 8 * place
-    return b"".join((b"^", _number(start), _number(len(words)), _number(len(changed)), *changed))
+def _changed(start: int, words: bytes, places: Collection[int]) -> bytes:
+    """A filter as the one of the base, which starts there, with some bytes changed."""
+    count, values = len(places), bytes([words[place] for place in places])
+    numbers = struct.pack(f">{count + 3}I", start, len(words), count, *places)
+    return b"^%b%b" % (numbers, values)
 
 
 def _literal(data: bytes) -> bytes:

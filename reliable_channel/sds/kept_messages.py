@@ -4,7 +4,7 @@ Each message of a group but the first is written as the difference from the one 
 group leaves the state as a whole, when its last message has left the cache.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from typing import Final
 
 from .changes import Recorder, Row, Table, Value
@@ -44,7 +44,11 @@ class KeptMessages:
         self._number += 1
         if own is not None and len(data) > SMALL_BYTES and (base := base_of(own)):
             newest, self._newest = self._newest, (message_id, base)
-            if newest is not None and self._put_difference(message_id, base, *newest):
+            if (
+                newest is not None
+                and own.changed is not None
+                and self._put_difference(message_id, base, own.changed, *newest)
+            ):
                 return
         self._put_whole(message_id, self._number, data)
 
@@ -90,10 +94,14 @@ class KeptMessages:
             self._number = number
         return messages
 
-    def _put_difference(self, message_id: str, message: Base, base_id: str, base: Base) -> bool:
+    def _put_difference(
+        self, message_id: str, message: Base, changed: Collection[int], base_id: str, base: Base
+    ) -> bool:
         """Write a message as a difference, if it is similar to the one before."""
         group = self._groups.get(base_id, {})
-        if not 0 < len(group) < MAX_GROUP or (found := difference(base, message)) is None:
+        if not 0 < len(group) < MAX_GROUP:
+            return False
+        if (found := difference(base, message, changed)) is None:
             return False
         self._recorder.put(DIFFERENCES, message_id, self._number, self._numbers[base_id], found)
         self._add(message_id, self._number, group)

@@ -186,7 +186,8 @@ class Sender:
             state.repair_requests.asked(asked, now_ms)
             state.emit(RepairRequested(asked, message_id))
             state.counters.repairs_requested += len(asked)
-        return Assembled(data, history, bloom_filter or b"")
+        changed = None if is_sync else state.bloom_filter.changed()
+        return Assembled(data, history, bloom_filter or b"", changed)
 
     def _root(self, now_ms: int) -> LogRoot | None:
         state = self._state

@@ -20,7 +20,7 @@ class Made:
         self.words = bytearray(self.random.choice([64, 1_000, 18_752]))
 
     def next(self) -> Assembled:
-        random = self.random
+        random, before = self.random, bytes(self.words)
         for _ in range(random.choice([0, 1, 2, 5])):
             hint = random.choice([None, random.randbytes(32)])
             entry = HistoryEntry(random.randbytes(33).hex(), hint, "alice")
@@ -40,7 +40,9 @@ class Made:
             bloom_filter=bytes(self.words),
             content=random.randbytes(random.choice([1, 60, 3_000])),
         )
-        return Assembled(self.codec.assemble(message, history), history, bytes(self.words))
+        data, words = self.codec.assemble(message, history), bytes(self.words)
+        places = [place for place, value in enumerate(words) if value != before[place]]
+        return Assembled(data, history, words, places)
 
 
 @pytest.mark.parametrize("profile", [SPEC, NIM], ids=lambda profile: profile.name)
@@ -51,13 +53,23 @@ def test_the_same_bytes_come_back(seed: int, profile: WireProfile) -> None:
         message = made.next()
         base = base_of(message)
         if before is not None and base is not None:
-            found = difference(before, base)
+            found = difference(before, base, message.changed or ())
             if found is not None:
                 worth_it += 1
                 assert restored(before.data, found) == message.data
                 assert len(found) < len(message.data) // 4
         before = base
     assert worth_it > (20 if len(made.words) > 1_000 else 0)
+
+
+def test_a_change_that_is_not_named_makes_no_difference() -> None:
+    made = Made(7, SPEC)
+    one, other = made.next(), made.next()
+    while not other.changed:
+        one, other = other, made.next()
+    before, after = base_of(one), base_of(other)
+    assert before is not None and after is not None
+    assert difference(before, after, ()) is None
 
 
 def test_a_message_whose_parts_are_not_found_is_no_base() -> None:
@@ -70,5 +82,6 @@ def test_a_message_whose_parts_are_not_found_is_no_base() -> None:
 def test_messages_with_nothing_in_common_make_no_difference() -> None:
     random = Random(3)
     one, other = (Base(random.randbytes(900), (50, 500), (500, 850)) for _ in range(2))
-    assert difference(one, other) is None
-    assert difference(one, one) is not None
+    assert difference(one, other, range(350)) is None
+    assert difference(one, one, ()) is not None
+    assert difference(one, one, [0, 349]) is not None

@@ -22,7 +22,7 @@ def own(number: int) -> Assembled:
     history, words = HISTORY[number:], bytearray(1_000)
     words[number % 1_000] = 1
     data = b"".join((b"message %05d" % number, history, bytes(words), bytes(number)))
-    return Assembled(data, history, bytes(words))
+    return Assembled(data, history, bytes(words), {(number - 1) % 1_000, number % 1_000})
 
 
 class Disk:
