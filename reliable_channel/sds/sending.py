@@ -1,5 +1,6 @@
 """Sending (LIP 109, Send Message, Periodic Sync Message and Ephemeral Messages)."""
 
+from .changes import NO_RECORDER
 from .differences import Assembled
 from .errors import (
     ContentTooLong,
@@ -186,7 +187,8 @@ class Sender:
             state.repair_requests.asked(asked, now_ms)
             state.emit(RepairRequested(asked, message_id))
             state.counters.repairs_requested += len(asked)
-        changed = None if is_sync else state.bloom_filter.changed()
+        is_kept = not is_sync and state.recorder is not NO_RECORDER
+        changed = state.bloom_filter.changed() if is_kept else None
         return Assembled(data, history, bloom_filter or b"", changed)
 
     def _root(self, now_ms: int) -> LogRoot | None:
