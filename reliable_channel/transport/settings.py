@@ -3,50 +3,49 @@
 import ssl
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from waku._failures import MAX_MESSAGE_BYTES
 from waku.errors import InvalidTopic
 from waku.topics import PubsubTopic, pubsub_topic_for
 
 from ..option_values import Service
+from ..options import ChannelOptions
+from ..sds.declared import check, declared
 
 __all__ = ["Service", "WakuSettings", "trusting"]
 
 
+def of_channel(name: str) -> Any:
+    """An option of a channel."""
+    return declared(ChannelOptions)[name].option()
+
+
 @dataclass(frozen=True, slots=True)
 class WakuSettings:
-    """Where on which network a channel lives.
+    """Where on which network a channel lives: those of its options that a transport needs.
 
     Raises:
-        ValueError: an unknown service.
+        ValueError: a value that is not allowed; the text names it and what is.
     """
 
     content_topic: str
-    pubsub_topic: str | None = None
-    """A static shard; where None, autosharding derives it from content topic, cluster and number of
-    shards."""
-    cluster_id: int = 1
-    num_shards: int = 8
-    service: Service = "auto"
-    """`relay` publishes and reads through relay, `light` through light push and filter, `auto`
-    takes relay where the node offers it."""
-    store_peer: str | None = None
-    """Multiaddress of the Store node that the node asks; where None the node chooses. go-waku
-    cannot choose."""
-    network: str | None = None
-    """Name of a preset, or path of a TOML file, for peers that are reached over libp2p."""
+    pubsub_topic: str | None = of_channel("pubsub_topic")
+    cluster_id: int = of_channel("cluster_id")
+    num_shards: int = of_channel("num_shards")
+    service: Service = of_channel("service")
+    store_peer: str | None = of_channel("store_peer")
+    network: str | None = of_channel("network")
     max_message_bytes: int = MAX_MESSAGE_BYTES
     """Limit of an encoded Waku message: the network's, or that of a network that is not named."""
     redundancy: int = 1
     """Service peers that a message is pushed to over libp2p."""
-    ca_file: str | Path | None = None
-    """PEM file of the certificates that are trusted in place of the system's."""
+    ca_file: str | Path | None = of_channel("ca_file")
     poll_min_interval_ms: int = 10
     poll_max_interval_ms: int = 100
 
     def __post_init__(self) -> None:
-        if self.service not in ("auto", "relay", "light"):
-            raise ValueError(f"`service` must be 'auto', 'relay' or 'light' (got {self.service!r})")
+        check(self)
 
     @property
     def shard(self) -> str:
