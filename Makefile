@@ -96,8 +96,8 @@ vectors: $(READY) ## the golden vectors of other implementations
 interop: $(READY) ## other implementations, real ones: js-waku and Waku nodes in containers (FULL=1: all cells), MVDS, SVS, a Status bot
 	@INTEROP_FULL=$(FULL) $(BIN)/python -m pytest interop -s $(ARGS)
 
-compat: $(READY) ## the official suites of a checkout, SUITES=DIR, unmodified, on the shipped node; COMPAT_PYTHON has their requirements; build/compat
-	@test -n "$(SUITES)" || { echo "make compat needs SUITES=DIR, a checkout of logos-delivery-interop-tests (docs/compat.md)"; exit 1; }
+compat: $(READY) ## the official suites of a checkout, SUITES=DIR, unmodified, on the shipped node: REST and bindings; COMPAT_PYTHON has their requirements; build/compat
+	@test -n "$(SUITES)" || { echo "make compat needs SUITES=DIR, a checkout of logos-delivery or of logos-delivery-interop-tests (docs/compat.md)"; exit 1; }
 	@$(BIN)/python -m interop.compat.official $(SUITES) --python $(or $(COMPAT_PYTHON),$(SUITES)/.venv/bin/python) $(ARGS)
 
 interop-docs: $(READY) ## the same with js-waku alone, and docs/interop.md's table written from it

@@ -14,6 +14,8 @@ __all__ = ["BadFlag", "NodeFlags"]
 
 TIMESTAMP_TOLERANCE_S: Final = 20.0
 """What nwaku's archive allows."""
+DEFAULT_SHARDS: Final = 1
+"""Autosharding over one shard, where no number is given: logos-delivery since 2026; 0 is none."""
 REDIAL_S: Final = 0.5
 """Longest pause before a node that is away is dialled again: tests restart nodes."""
 MISSING: Final = {
@@ -109,6 +111,8 @@ def _options(given: Namespace, host: str, folder: Path) -> NodeOptions:
         static_sharding=not shards,
         # Without --shard nwaku follows all that autosharding knows, and none without it.
         shards=tuple(given.shard) if given.shard or not shards else None,
+        # Unsubscribing from a content topic leaves its shard, which tests look for.
+        behave_as="nwaku",
         relay=given.relay,
         filter=given.filter,
         lightpush=given.lightpush,
@@ -125,8 +129,9 @@ def _options(given: Namespace, host: str, folder: Path) -> NodeOptions:
 
 def _parser() -> ArgumentParser:
     parser = ArgumentParser(add_help=False, allow_abbrev=False, exit_on_error=False)
-    for name in ("rest-port", "tcp-port", "cluster-id", "num-shards-in-network"):
+    for name in ("rest-port", "tcp-port", "cluster-id"):
         parser.add_argument(f"--{name}", type=int, default=0)
+    parser.add_argument("--num-shards-in-network", type=int, default=DEFAULT_SHARDS)
     parser.add_argument("--rest-relay-cache-capacity", type=int, default=50)
     for name in ("filter", "lightpush", "store", "rest-admin"):
         parser.add_argument(f"--{name}", type=_switch, default=False)

@@ -20,7 +20,12 @@ from xml.etree import ElementTree
 
 ROOT: Final = Path(__file__).parents[2]
 STAND_IN: Final = ROOT / "interop" / "compat" / "docker_stand_in"
-SUITES: Final = ("relay", "filter", "light_push", "store", "sharding")
+BINDINGS: Final = ("wrappers_tests", "c_abi")
+"""Folders of the half that drives the library through its bindings, the older name first."""
+REST: Final = (
+    *("relay", "filter", "light_push", "store", "sharding"),
+    *("rest_flags", "peer_connection_management", "logs"),
+)
 """Folders of the REST harness that need neither RLN, Postgres nor discv5."""
 
 
@@ -51,14 +56,18 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Run suites and write the table; 1 where a run did not come to its end."""
     parser = argparse.ArgumentParser(prog="interop.compat.official", description=__doc__)
     parser.add_argument("checkout", type=Path)
-    parser.add_argument("suites", nargs="*", default=SUITES)
+    parser.add_argument("suites", nargs="*", help="folders of tests; by default those that it has")
     parser.add_argument("--out", type=Path, default=Path("build/compat"))
     parser.add_argument("--python", default=sys.executable)
     given = parser.parse_intermixed_args(arguments)
+    root = root_of(given.checkout)
+    chosen = given.suites or [n for n in (*BINDINGS, *REST) if (root / "tests" / n).is_dir()]
+    if not chosen:
+        parser.error(f"{root}/tests must have one of {', '.join((*BINDINGS, *REST))}")
     given.out.mkdir(parents=True, exist_ok=True)
     suites = []
-    for name in given.suites:
-        suites.append(run(given.checkout, name, given.out, given.python))
+    for name in chosen:
+        suites.append(run(root, name, given.out, given.python))
         counts = ", ".join(f"{suites[-1].count(r)} {r}" for r in ("passed", "failed", "skipped"))
         sys.stdout.write(f"{name}: {counts}{'; ' + suites[-1].ended if suites[-1].ended else ''}\n")
     page = given.out / "table.md"
@@ -67,11 +76,19 @@ def main(arguments: Sequence[str] | None = None) -> int:
     return 1 if any(suite.ended for suite in suites) else 0
 
 
+def root_of(checkout: Path) -> Path:
+    """Where the suites begin: the checkout, or its `tests-e2e`."""
+    inside = checkout / "tests-e2e"
+    return inside if inside.is_dir() else checkout
+
+
 def run(checkout: Path, name: str, out: Path, python: str) -> Suite:
     """Run one folder of a checkout in a separate process, with the stand-in for Docker."""
     report = (out / f"{name}.xml").absolute()
     report.unlink(missing_ok=True)
     command = [python, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-o", "log_cli=false"]
+    if name in BINDINGS:
+        command += ["-p", "interop.compat.bindings"]
     with (out / f"{name}.log").open("w") as log:
         done = subprocess.run(
             [*command, f"--junitxml={report}", f"tests/{name}"],

@@ -3,6 +3,8 @@
 import sys
 from pathlib import Path
 
+import pytest
+
 from interop.compat.official import main, table, version_of
 
 PASSES = "def test_one(): pass\n"
@@ -40,6 +42,38 @@ def test_a_run_that_did_not_happen_counts_nothing(tmp_path: Path) -> None:
     out = tmp_path / "out"
     assert main([str(_checkout(tmp_path)), "nonsense", "--out", str(out)]) == 1
     assert "| nonsense | 0 | 0 | 0 | pytest ended with 4 |" in (out / "table.md").read_text()
+
+
+def test_the_half_of_the_bindings_drives_ours_and_leaves_the_checkout_as_it_is(
+    tmp_path: Path,
+) -> None:
+    """`wrapper` is the module of the bindings, which the suite puts first on its path."""
+    folder = tmp_path / "tests-e2e" / "tests" / "wrappers_tests"
+    folder.mkdir(parents=True)
+    vendor = tmp_path / "tests-e2e" / "vendor"
+    vendor.mkdir()
+    (vendor / "wrapper.py").write_text("raise ImportError('needs liblogosdelivery.so')\n")
+    (folder / "test_wrapper.py").write_text(
+        f"""
+import sys
+sys.path.insert(0, {str(vendor)!r})
+from wrapper import NodeWrapper
+
+def test_it():
+    assert NodeWrapper.__module__ == "interop.compat.wrapper"
+"""
+    )
+    out = tmp_path / "out"
+    assert main([str(tmp_path), "--python", sys.executable, "--out", str(out)]) == 0
+    assert "| wrappers_tests | 1 | 0 | 0 |" in (out / "table.md").read_text()
+
+
+def test_a_checkout_without_known_suites_is_refused(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(SystemExit):
+        main([str(tmp_path)])
+    assert "must have one of wrappers_tests" in capsys.readouterr().err
 
 
 def test_a_checkout_without_git_has_the_hash_of_its_tests(tmp_path: Path) -> None:

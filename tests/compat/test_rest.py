@@ -293,7 +293,7 @@ def test_a_flag_that_cannot_be_obeyed_is_named(tmp_path: Path, flag: str, said: 
 
 def test_flags_are_read_as_nwaku_reads_them(tmp_path: Path) -> None:
     plain = NodeFlags.of(["--shard=3", "--shard=5", "--nat=extip:172.18.0.9"], tmp_path)
-    assert plain.options.static_sharding
+    assert not plain.options.static_sharding and plain.options.num_shards == 1
     assert plain.options.pubsub_topics == ("/waku/2/rs/0/3", "/waku/2/rs/0/5")
     assert plain.host == "172.18.0.9"
     auto = NodeFlags.of(
@@ -302,6 +302,7 @@ def test_flags_are_read_as_nwaku_reads_them(tmp_path: Path) -> None:
     assert not auto.options.static_sharding
     assert len(auto.options.pubsub_topics) == 8
     assert auto.content_topics == (TOPIC,)
+    assert NodeFlags.of(["--num-shards-in-network=0"], tmp_path).options.static_sharding
 
 
 def test_docker_is_found_where_the_harness_looks() -> None:

@@ -74,7 +74,7 @@ class Bench:
         folder.mkdir(parents=True, exist_ok=True)
         self._trace = stack.enter_context((folder / "trace.jsonl").open("w"))
         self._numbers = count(1)
-        self._lamport = 0
+        self._clock = setting.profile.clock(_now_ms())
 
     @classmethod
     @asynccontextmanager
@@ -147,7 +147,7 @@ class Bench:
         `history` has ids, whose sender is then `sender`, and `held` the ids that its bloom filter
         has.
         """
-        self._lamport = max(_now_ms(), self._lamport + 1)
+        stamp = self._clock.tick(_now_ms())
         entries = [
             each if isinstance(each, HistoryEntry) else HistoryEntry(each, sender_id=sender)
             for each in history
@@ -156,7 +156,7 @@ class Bench:
             sender,
             message_id or f"{next(self._numbers):04x}{sender.encode().hex()}",
             CHANNEL,
-            self._lamport if lamport is None else lamport,
+            stamp if lamport is None else lamport,
             entries,
             self.filter_of(held) if bloom_filter is None else bloom_filter,
             list(requests),
