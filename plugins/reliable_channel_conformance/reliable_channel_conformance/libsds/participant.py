@@ -88,6 +88,8 @@ class Participant:
             message = NIM.codec.decode(data)
         except CodecError:
             message = None
+        if message is not None and message.channel_id != self.channel_id:
+            return  # the library takes messages of every channel
         if message is not None and message.content and message.message_id not in self._own:
             self._contents.setdefault(message.message_id, message)
         try:
@@ -116,7 +118,7 @@ class Participant:
 
     async def _retry(self) -> None:
         now_ms = _now_ms()
-        for message in self._own.values():
+        for message in tuple(self._own.values()):  # one may be sent meanwhile
             if message.due_ms <= now_ms and message.retries < MAX_RETRIES:
                 message.retries += 1
                 message.due_ms = now_ms + self.retry_ms
