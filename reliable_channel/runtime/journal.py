@@ -57,6 +57,7 @@ class Journal:
         self._packing: Thread | None = None
         self._log_length = self._evicted = 0
         self._options: dict[str, object] = {}
+        self._has_store = True
         self._whose = {
             "channel_id": channel_id,
             "sender_id": sender_id,
@@ -77,13 +78,15 @@ class Journal:
         wanted_from_ms: int | None,
         log_length: int,
         options: Mapping[str, object],
+        has_store: bool = True,
     ) -> None:
         """Write whose journal this is; once a session.
 
         `wanted_from_ms` is from when on this participant wants what was said, None where it goes on
-        as before a restart, with `log_length` entries in its log.
+        as before a restart, with `log_length` entries in its log. Without a Store to ask
+        (`has_store`) nothing of before is owed to it.
         """
-        self._log_length, self._options = log_length, dict(options)
+        self._log_length, self._options, self._has_store = log_length, dict(options), has_store
         self._write(self._header(at_ms) | {"wanted_from_ms": wanted_from_ms})
 
     def _header(self, at_ms: object) -> dict[str, object]:
@@ -94,6 +97,7 @@ class Journal:
             **self._whose,
             "wanted_from_ms": None,
             "log_length": self._log_length - self._evicted,
+            "has_store": self._has_store,
             "options": self._options,
         }
 

@@ -373,6 +373,7 @@ class Runtime:
             wanted_from_ms=None if goes_on else self._listen_from_ms,
             log_length=len(log),
             options=asdict(self.options),
+            has_store=self._asks_store,
         )
         if goes_on:
             self._journal.restored(log, now_ms)

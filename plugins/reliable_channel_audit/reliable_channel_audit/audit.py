@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
@@ -12,6 +13,7 @@ from pyspark.sql import functions as F
 
 from .audits import absent, findings, table, without_journal
 from .check import nobody
+from .evidence import MAX_STEPS, Evidence, Rank, Step, lives, shown_by, worst
 from .findings import SETTLE_MS, Finding
 from .journals import journal_files, participants
 from .promises import not_judged, reasons
@@ -83,6 +85,32 @@ def verdict(
         findings=first,
         set_aside=sorted([nobody(path) for path in nobodys] + aside),
     )
+
+
+def evidence(
+    spark: SparkSession,
+    found: Verdict,
+    paths: Sequence[str | Path],
+    *,
+    partitions: int | None = None,
+) -> list[Evidence]:
+    """The evidence that `check` has, from one more reading of the journals of channels with
+    findings; of that no more than the steps to show is gathered here."""
+    shown = worst(found.findings)
+    if not shown:
+        return []
+    reader = spark.read.format("sds_steps").option("findings", json.dumps(shown))
+    order = ("rank", "channel_id", "participant_id", "place")
+    nth = F.row_number().over(Window.partitionBy("message_id", "rank").orderBy(*order))
+    rows = (
+        _load(reader, paths, partitions)
+        .withColumn("nth", nth)
+        .where(F.col("nth") <= MAX_STEPS)
+        .orderBy(*order)
+        .select("rank", *Step._fields)
+        .collect()
+    )
+    return shown_by(shown, lives((Rank(row.rank), Step(*row[1:])) for row in rows), paths)
 
 
 def _judged(

@@ -2,22 +2,26 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
-from collections.abc import Collection, Iterable, Iterator, Sequence
+import shlex
+from collections import Counter, defaultdict
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
+from enum import IntEnum
 from itertools import islice
 from pathlib import Path
 from typing import Final, NamedTuple
 
 from .facts import message_in
 from .findings import Finding, severity
-from .journals import Participant, lived, numbered_texts
+from .journals import Noted, Participant, lived, numbered_texts
 from .lines import LOGGED, WIRE_IN, WIRE_OUT, Line
 
 AROUND: Final = 2
 """Lines before and after a step that are shown with it."""
+MAX_EVIDENCE: Final = 20
+"""Findings whose evidence is gathered, the worst ones."""
 MAX_STEPS: Final = 500
-"""Of one message; a message that is repaired without end has more."""
+"""Of one message; a message that is repaired without end has more, and so has a large group."""
 MAX_TEXT: Final = 200
 """Characters of a line that are shown."""
 SHORTEST_ID: Final = 8
@@ -30,26 +34,68 @@ class Step(NamedTuple):
     message_id: str
     at_ms: int
     """By the clock of the participant."""
+    channel_id: str
     participant_id: str
     path: str
     line: int
     what: str
 
 
+class Rank(IntEnum):
+    """Which steps of a message are kept where there are more than `MAX_STEPS`."""
+
+    MOMENT = 0
+    """No step, but where a journal is when a finding begins; its `what` is empty."""
+    NEAR = 1
+    """Of the participant that a finding is about, or of the message's sender."""
+    FAR = 2
+
+
+Ranked = tuple[Rank, Step]
+
+
 def lives_of(group: Iterable[Participant], message_ids: Collection[str]) -> dict[str, list[Step]]:
     """The steps of messages, in order of time; an id may be cut short, from `SHORTEST_ID`."""
-    found: defaultdict[str, list[Step]] = defaultdict(list)
-    wanted = tuple(each for each in message_ids if len(each) >= SHORTEST_ID)
-    for participant in group:
-        whose = participant.channel_id, participant.participant_id
-        for noted in lived(*whose, participant.paths):
-            for message_id in _about(noted.line, wanted):
-                steps = found[message_id]
-                if len(steps) < MAX_STEPS:
-                    at_ms, what = noted.line.at_ms or 0, _what(noted.line)
-                    place = noted.path, noted.number
-                    steps.append(Step(message_id, at_ms, whose[1], *place, what))
-    return {message_id: sorted(steps, key=_when) for message_id, steps in found.items()}
+    return lives(each for participant in group for each in steps_of(participant, message_ids))
+
+
+def steps_of(
+    participant: Participant, message_ids: Collection[str], findings: Collection[Finding] = ()
+) -> Iterator[Ranked]:
+    """What the journals of one participant have of messages, at most `MAX_STEPS` of each; and where
+    they are when findings about this participant begin."""
+    whose = participant.channel_id, participant.participant_id
+    about = [each for each in findings if (each.channel_id, each.participant_id) == whose]
+    near = {each.message_id for each in about}
+    wanted = _Wanted(message_ids)
+    counts: Counter[str] = Counter()
+    moments: dict[Finding, Noted] = {}
+    for noted in lived(*whose, participant.paths):
+        at_ms = noted.line.at_ms or 0
+        for finding in about:
+            _come_nearer(moments, finding, noted)
+        for message_id in wanted.in_line(noted.line):
+            counts[message_id] += 1
+            if counts[message_id] <= MAX_STEPS:
+                what = _what(noted.line)
+                rank = Rank.NEAR if message_id in near or what == ACCEPTED else Rank.FAR
+                yield rank, Step(message_id, at_ms, *whose, noted.path, noted.number, what)
+    for finding, noted in moments.items():
+        place = finding.message_id, finding.at_ms, *whose, noted.path, noted.number
+        yield Rank.MOMENT, Step(*place, "")
+
+
+def lives(ranked: Iterable[Ranked]) -> dict[str, list[Step]]:
+    """Steps by message and in order of time, at most `MAX_STEPS` of each, the nearest; those of one
+    rank are given in the order of participants."""
+    kept: defaultdict[str, tuple[list[Step], ...]] = defaultdict(lambda: tuple([] for _ in Rank))
+    for rank, step in ranked:
+        if len(kept[step.message_id][rank]) < MAX_STEPS:
+            kept[step.message_id][rank].append(step)
+    return {
+        message_id: sorted([*moments, *[*near, *far][:MAX_STEPS]], key=_when)
+        for message_id, (moments, near, far) in kept.items()
+    }
 
 
 class Evidence(NamedTuple):
@@ -58,12 +104,14 @@ class Evidence(NamedTuple):
     finding: Finding
     severity: int
     path: str
-    """Where it was seen, in the journal of the participant that it is about; empty where that has
-    nothing of the message."""
+    """Where it was seen, in the journal of the participant that it is about; where that has nothing
+    of the message, what stands there at the time of the finding."""
     line: int
     around: dict[str, list[str]]
     """By path and line, the lines around it, in this journal and in the sender's."""
     life: list[Step]
+    command: str
+    """It shows the same again."""
 
     def to_dict(self) -> dict[str, object]:
         """For JSON."""
@@ -72,16 +120,44 @@ class Evidence(NamedTuple):
 
 
 def evidence(
-    group: Sequence[Participant], findings: Iterable[Finding], most: int
+    group: Iterable[Participant],
+    findings: Iterable[Finding],
+    paths: Sequence[str | Path],
+    most: int = MAX_EVIDENCE,
 ) -> list[Evidence]:
-    """Evidence for the worst findings, of each message for one."""
-    worst: dict[str, Finding] = {}
+    """Evidence for the worst findings, from the journals of `paths`."""
+    shown = worst(findings, most)
+    channels, ids = {each.channel_id for each in shown}, ids_of(shown)
+    ranked = (
+        each
+        for participant in group
+        if participant.channel_id in channels
+        for each in steps_of(participant, ids, shown)
+    )
+    return shown_by(shown, lives(ranked), paths)
+
+
+def worst(findings: Iterable[Finding], most: int = MAX_EVIDENCE) -> list[Finding]:
+    """The worst findings, of each message one."""
+    first: dict[tuple[str, ...], Finding] = {}
     for each in sorted(findings, key=lambda each: (severity(each), each)):
-        about = each.message_id or f"{each.audit} {each.participant_id} {each.at_ms}"
-        if len(worst) < most:
-            worst.setdefault(about, each)
-    lives = lives_of(group, {each.message_id for each in worst.values()})
-    return [_evidence(each, lives.get(each.message_id, [])) for each in worst.values()]
+        about = (each.audit, each.participant_id, str(each.at_ms))
+        if len(first) < most:
+            first.setdefault((each.message_id,) if each.message_id else about, each)
+    return list(first.values())
+
+
+def ids_of(findings: Iterable[Finding]) -> set[str]:
+    """The messages that findings are about."""
+    return {each.message_id for each in findings if each.message_id}
+
+
+def shown_by(
+    findings: Iterable[Finding], lives: Mapping[str, list[Step]], paths: Sequence[str | Path]
+) -> list[Evidence]:
+    """Findings with the steps of their messages, and the lines around, which are read here."""
+    places = " ".join(shlex.quote(str(path)) for path in paths)
+    return [_evidence(each, lives.get(each.message_id, []), places) for each in findings]
 
 
 def show(step: Step) -> str:
@@ -104,9 +180,14 @@ def lines_around(path: str, number: int) -> list[str]:
     ]
 
 
-def _evidence(finding: Finding, life: list[Step]) -> Evidence:
-    own = [step for step in life if step.participant_id == finding.participant_id]
+def _evidence(finding: Finding, steps: Sequence[Step], places: str) -> Evidence:
+    life = [step for step in steps if step.what]
+    own = [step for step in life if _whose(step) == _whose(finding)]
     at = min(own, key=lambda step: abs(step.at_ms - finding.at_ms), default=None)
+    if at is None:
+        about = *_whose(finding), finding.at_ms
+        moments = (step for step in steps if not step.what)
+        at = next((step for step in moments if (*_whose(step), step.at_ms) == about), None)
     origin = next((step for step in life if step.what == ACCEPTED), None)
     around = {
         f"{step.path}:{step.line}": lines_around(step.path, step.line)
@@ -114,7 +195,25 @@ def _evidence(finding: Finding, life: list[Step]) -> Evidence:
         if step is not None
     }
     place = ("", 0) if at is None else (at.path, at.line)
-    return Evidence(finding, severity(finding), *place, around, life)
+    again = f" --message {finding.message_id}" if len(finding.message_id) >= SHORTEST_ID else ""
+    command = f"reliable-channel check {places}{again}"
+    return Evidence(finding, severity(finding), *place, around, life, command)
+
+
+def _whose(of: Finding | Step) -> tuple[str, str]:
+    return of.channel_id, of.participant_id
+
+
+def _come_nearer(moments: dict[Finding, Noted], finding: Finding, noted: Noted) -> None:
+    """The line of the time of a finding, or else the first after it, or else the last one."""
+    if noted.life != finding.life or noted.line.at_ms is None:
+        return
+    known = moments.get(finding)
+    before_ms = None if known is None else known.line.at_ms
+    if before_ms == finding.at_ms:
+        return
+    if before_ms is None or before_ms < finding.at_ms or noted.line.at_ms == finding.at_ms:
+        moments[finding] = noted
 
 
 ACCEPTED: Final = "accepted, and entered the log of its sender"
@@ -150,14 +249,28 @@ def _what(line: Line) -> str:
             return _WORDS.get(event, event.replace("_", " "))
 
 
-def _about(line: Line, wanted: tuple[str, ...]) -> Iterator[str]:
-    """The wanted messages that a line is about."""
-    message = message_in(line)
-    ids = [] if message is None else [message.message_id]
-    ids += [line.message_id or "", *(line.message_ids or ())]
-    for message_id in dict.fromkeys(ids):
-        if message_id.startswith(wanted):
-            yield message_id
+class _Wanted:
+    """Messages that are looked for, by the beginnings of their ids."""
+
+    def __init__(self, message_ids: Iterable[str]) -> None:
+        self._ids = tuple(each for each in message_ids if len(each) >= SHORTEST_ID)
+        self._bytes = tuple(each.encode() for each in self._ids)
+
+    def in_line(self, line: Line) -> Iterator[str]:
+        """The wanted messages that a line is about."""
+        ids = [line.message_id or ""]
+        if line.event not in (LOGGED, "message_received"):  # there: what it was delivered without
+            ids += line.message_ids or ()
+        payload = line.payload
+        if payload is not None and line.message_id is None:
+            # Ids stand in a message as they are: most are not worth decoding.
+            if not any(each in payload for each in self._bytes):
+                return
+            message = message_in(line)
+            ids += [] if message is None else [message.message_id]
+        for message_id in dict.fromkeys(ids):
+            if message_id.startswith(self._ids):
+                yield message_id
 
 
 def _when(step: Step) -> tuple[int, str, int]:

@@ -55,7 +55,7 @@ class Reception:
         self._unlogged: dict[str, _Copy] = {}
         """Received and not logged so far."""
         self._not_arrived: dict[str, int] = {}
-        self._logged: set[str] = set()
+        self._logged: dict[str, _Copy] = {}
         self._found: list[Remark] = []
         self._is_open = False
         self._last_ms = 0
@@ -112,12 +112,6 @@ class Reception:
 
     def _log(self, line: Line, at_ms: int) -> None:
         message_id = line.message_id or ""
-        if message_id in self._logged:
-            return
-        self._logged.add(message_id)
-        if line.message_hash is None or line.outcome == "restored":
-            return
-        self.arrivals += 1
         logged = _Copy(
             message_id,
             line.sender_id or "",
@@ -126,6 +120,15 @@ class Reception:
             (),
             at_ms,
         )
+        known = self._logged.setdefault(message_id, logged)
+        if known is not logged:
+            if line.outcome == "restored" and (what := _difference(known, logged)):
+                detail = f"the log has another {what} than before the restart"
+                self._found.append((Audit.ARRIVED, message_id, at_ms, detail))
+            return
+        if line.message_hash is None or line.outcome == "restored":
+            return
+        self.arrivals += 1
         arrived = self._arrived.pop(line.message_hash, None)
         if arrived is None:
             self._not_arrived[message_id] = at_ms
@@ -159,7 +162,9 @@ class Reception:
         copy = self._waiting.pop(message_id, None)
         if copy is not None:
             self._compare(copy, received)
-        elif not redelivered and message_id not in self._logged:
+        elif message_id in self._logged:
+            self._compare_contents(self._logged[message_id], received)
+        elif not redelivered:
             self._unlogged[message_id] = received
         for early_id, early_ms in self._early.pop(message_id, ()):
             detail = f"received before {message_id}, to which it refers"
@@ -167,11 +172,7 @@ class Reception:
 
     def _compare(self, copy: _Copy, received: _Copy) -> None:
         """A message that was logged and received."""
-        if not self.is_plain or not received.content_sha256:
-            received = received._replace(content_sha256=copy.content_sha256)
-        if what := _difference(copy, received):
-            detail = f"the application received another {what} than arrived"
-            self._found.append((Audit.RECEIVED, copy.message_id, received.at_ms, detail))
+        self._compare_contents(copy, received)
         if not self.is_plain:
             return
         place = self._received[copy.message_id]
@@ -181,6 +182,13 @@ class Reception:
             elif self._received.get(reference, 0) > place:
                 detail = f"received before {reference}, to which it refers"
                 self._found.append((Audit.RECEIVED, copy.message_id, received.at_ms, detail))
+
+    def _compare_contents(self, copy: _Copy, received: _Copy) -> None:
+        if not self.is_plain or not received.content_sha256:
+            received = received._replace(content_sha256=copy.content_sha256)
+        if what := _difference(copy, received):
+            detail = f"the application received another {what} than arrived"
+            self._found.append((Audit.RECEIVED, copy.message_id, received.at_ms, detail))
 
     def _without_last(self) -> dict[str, _Copy]:
         """What waits; a killed process may have logged in its last step what it did not emit any

@@ -229,7 +229,9 @@ class Replay:
         self._owed_from_ms = at_ms
         if isinstance(wanted_ms, int):
             asks = self._option("retrieval_strategy") not in WITHOUT_STORE
-            asks = asks and self._option("query_on_connect")
+            asks = (
+                asks and self._option("query_on_connect") and values.get("has_store") is not False
+            )
             self._owed_from_ms = wanted_ms if asks else max(wanted_ms, at_ms)
         if self._option("history") != "all":
             self._presume_until_ms = at_ms + JOINING_MS

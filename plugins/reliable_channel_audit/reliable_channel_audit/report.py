@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -16,6 +17,7 @@ from pyspark.sql import DataFrame
 from . import dag_tables, figures
 from .audits import table
 from .dag_picture import draw_dag
+from .evidence import Evidence
 from .findings import PROMISES, Audit
 from .plots import Line, Panel, PlotsUnavailable, draw
 from .schemas import FINDING
@@ -84,6 +86,7 @@ def write_report(
     found: Verdict,
     directory: Path,
     *,
+    evidence: Sequence[Evidence] = (),
     said: DataFrame | None = None,
     begin_ms: int = 0,
     end_ms: int = 2**63 - 1,
@@ -98,7 +101,7 @@ def write_report(
         OSError: the directory cannot be written.
     """
     directory.mkdir(parents=True, exist_ok=True)
-    (directory / "report.json").write_text(found.to_json() + "\n")
+    (directory / "report.json").write_text(_json(found, evidence))
     sections = [*_promises(found), *_findings(found)]
     for figure in FIGURES:
         progress(figure.title.lower())
@@ -120,6 +123,12 @@ def write_report(
     page = directory / "index.html"
     page.write_text(PAGE.format(title="What happened in the channel", body="\n".join(sections)))
     return page
+
+
+def _json(found: Verdict, evidence: Sequence[Evidence]) -> str:
+    """What `check --json` prints."""
+    shown = [each.to_dict() for each in evidence]
+    return json.dumps(json.loads(found.to_json()) | {"evidence": shown}, indent=1) + "\n"
 
 
 def _promises(found: Verdict) -> Iterator[str]:

@@ -149,6 +149,20 @@ SAID: Final = _table(
 )
 """A message as one journal has it (`dag.Said`)."""
 
+STEP: Final = _table(
+    rank=NUMBER,
+    place=NUMBER,
+    message_id=TEXT,
+    at_ms=NUMBER,
+    channel_id=TEXT,
+    participant_id=TEXT,
+    path=TEXT,
+    line=NUMBER,
+    what=TEXT,
+)
+"""What one journal has of a message at one time (`evidence.Step`), by `evidence.Rank` and by which
+one of the participant's it is."""
+
 PLACE: Final = _table(
     channel_id=TEXT,
     message_id=TEXT,

@@ -1,21 +1,22 @@
 """What is true of a group whose run is known: says of its journals whether a promise was broken.
 
 Written from the promises and not from the audit: it has what was really sent, in full, and looks at
-the lines alone. It takes journals of which everything is due.
+the lines alone. It takes journals of which everything is due, of participants that keep their state
+when they are killed.
 """
 
 from __future__ import annotations
 
 from base64 import b64decode
 from bisect import bisect_left
-from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from hashlib import sha256
 from typing import Any
 
-from reliable_channel.sds.message import Message
+from reliable_channel.sds.message import HistoryEntry, Message
 from reliable_channel.sds.wire import SpecCodec
+from reliable_channel_lab.sim import Simulation
 
 Lines = list[dict[str, Any]]
 
@@ -25,6 +26,8 @@ class Ledger:
     """Every message that was sent, by id."""
 
     messages: Mapping[str, Message]
+    logs: Mapping[str, frozenset[str]]
+    """By participant the messages that its log had in the end."""
 
     @classmethod
     def of(cls, journals: Mapping[str, Lines]) -> Ledger:
@@ -35,13 +38,31 @@ class Ledger:
             for line in lines
             if line["event"] == "wire_out"
         )
-        return cls({message.message_id: message for message in sent})
+        messages = {message.message_id: message for message in sent}
+        return cls(messages, dict.fromkeys(journals, frozenset(messages)))
+
+    @classmethod
+    def of_run(cls, simulation: Simulation) -> Ledger:
+        """From what the simulator knows, which asks no journal."""
+        messages = {
+            each.message_id: Message(
+                each.sender_id,
+                each.message_id,
+                "",
+                each.lamport_timestamp,
+                tuple(HistoryEntry(message_id) for message_id in sorted(each.dependencies)),
+                content=each.content,
+            )
+            for each in simulation.ledger
+        }
+        logs = {watch.name: frozenset(watch.window) for watch in simulation.watches}
+        return cls(messages, logs)
 
 
 def broken(ledger: Ledger, journals: Mapping[str, Lines]) -> list[str]:
     """Every promise that these lines show to be broken."""
     found = []
-    have = {name: _log(lines) for name, lines in journals.items()}
+    have = {name: set(_log(lines)) for name, lines in journals.items()}
     for name, lines in journals.items():
         found += [f"{name}: {what}" for what in _of_one(ledger, name, lines)]
         for line in lines:
@@ -53,14 +74,19 @@ def broken(ledger: Ledger, journals: Mapping[str, Lines]) -> list[str]:
 
 
 def _log(lines: Lines) -> list[str]:
+    """What entered the log, in order; what is in it after a restart stands there once more."""
     return [line["message_id"] for line in lines if line["event"] == "message_logged"]
 
 
+def _is_new(line: Mapping[str, Any]) -> bool:
+    return line["event"] == "message_logged" and line.get("outcome") != "restored"
+
+
 def _of_one(ledger: Ledger, name: str, lines: Lines) -> Iterator[str]:
-    log = _log(lines)
-    if Counter(log) != Counter(ledger.messages.keys()):
+    log, new = _log(lines), [line["message_id"] for line in lines if _is_new(line)]
+    if len(new) != len(set(new)) or set(log) != ledger.logs[name]:
         yield "the log has not every message once"
-    yield from _in_order("logged", ledger, log)
+    yield from _in_order("logged", ledger, list(dict.fromkeys(log)), _lost(lines))
     keys: list[tuple[int, str]] = []
     arrived: dict[str, Message] = {}
     for line in lines:
@@ -71,8 +97,10 @@ def _of_one(ledger: Ledger, name: str, lines: Lines) -> Iterator[str]:
         message = ledger.messages.get(line["message_id"])
         key = line["lamport_timestamp"], line["message_id"]
         place = bisect_left(keys, key)
-        keys.insert(place, key)
-        if place != line["position"]:
+        is_known = key in keys[place : place + 1]
+        if not (is_known and not _is_new(line)):
+            keys.insert(place, key)
+        if _is_new(line) and place != line["position"]:
             yield f"{line['message_id']} stands at another place"
         if message is None:
             continue
@@ -93,13 +121,25 @@ def _of_one(ledger: Ledger, name: str, lines: Lines) -> Iterator[str]:
     yield from _acknowledged(name, ledger, lines)
 
 
+def _lost(lines: Lines) -> set[tuple[str, str]]:
+    """Messages, and what each was delivered without as it had been declared lost."""
+    return {
+        (line["message_id"], missing_id)
+        for line in lines
+        if line["event"] == "message_logged"
+        for missing_id in line["missing"]
+    }
+
+
 def _acknowledged(name: str, ledger: Ledger, lines: Lines) -> Iterator[str]:
-    """Once a reference arrived, and not before."""
+    """Once a reference arrived, and not before; unless its failure was emitted."""
     own = {each for each, message in ledger.messages.items() if message.sender_id == name}
     proven, told = set[str](), set[str]()
     for line in lines:
         if line["event"] == "wire_in":
             proven |= own & set(SpecCodec().decode(b64decode(line["payload"])).causal_ids)
+        elif line["event"] == "delivery_failed":
+            told.add(line["message_id"])
         elif line["event"] == "message_acknowledged":
             told.add(line["message_id"])
             if line["source"] == "causal_history" and line["message_id"] not in proven:
@@ -111,10 +151,14 @@ def _acknowledged(name: str, ledger: Ledger, lines: Lines) -> Iterator[str]:
 def _received(ledger: Ledger, name: str, lines: Lines) -> Iterator[str]:
     received = [line for line in lines if line["event"] == "message_received"]
     new = [line["message_id"] for line in received if not line["redelivered"]]
-    others = {each for each, message in ledger.messages.items() if message.sender_id != name}
-    if Counter(new) != Counter(others):
+    others = {
+        message_id
+        for message_id in ledger.logs[name]
+        if ledger.messages[message_id].sender_id != name
+    }
+    if len(new) != len(set(new)) or {line["message_id"] for line in received} != others:
         yield "the application did not receive every message of others once"
-    yield from _in_order("received", ledger, new)
+    yield from _in_order("received", ledger, new, _lost(lines))
     for line in received:
         message = ledger.messages.get(line["message_id"])
         content = sha256(b64decode(line["payload"])).hexdigest()
@@ -123,12 +167,14 @@ def _received(ledger: Ledger, name: str, lines: Lines) -> Iterator[str]:
             yield f"{line['message_id']} was received as another message"
 
 
-def _in_order(what: str, ledger: Ledger, ids: list[str]) -> Iterator[str]:
+def _in_order(
+    what: str, ledger: Ledger, ids: list[str], lost: set[tuple[str, str]]
+) -> Iterator[str]:
     place = {message_id: at for at, message_id in reversed(list(enumerate(ids)))}
     for message_id, at in place.items():
         message = ledger.messages.get(message_id)
         for reference in () if message is None else message.causal_ids:
-            if place.get(reference, -1) > at:
+            if place.get(reference, -1) > at and (message_id, reference) not in lost:
                 yield f"{message_id} {what} before {reference}"
 
 

@@ -6,7 +6,7 @@ import json
 from pathlib import Path
 
 from reliable_channel_audit.check import check
-from reliable_channel_audit.evidence import evidence, lives_of, show
+from reliable_channel_audit.evidence import MAX_STEPS, evidence, lives_of, show
 from reliable_channel_audit.findings import Audit, severity
 from reliable_channel_audit.journals import journal_files, participants
 
@@ -46,7 +46,7 @@ def test_the_worst_come_first_each_message_once(tmp_path: Path) -> None:
     plant("missing", paths[1], seed=1)
     plant("acknowledged and lost", paths[2], seed=3)
     group, _ = participants(journal_files([tmp_path]))
-    shown = evidence(group, check([tmp_path]).findings, 10)
+    shown = evidence(group, check([tmp_path]).findings, [tmp_path], 10)
     assert [each.severity for each in shown] == [0, 1, 4]
     assert shown[0].path == str(paths[2])
     assert shown[0].finding.detail == "acknowledged, and no other participant has it"
@@ -55,3 +55,38 @@ def test_the_worst_come_first_each_message_once(tmp_path: Path) -> None:
     assert [line.split(":")[0] for line in lines] == [str(shown[0].line + n) for n in range(-2, 3)]
     assert all(severity(each.finding) == each.severity for each in shown)
     assert {each.finding.audit for each in shown} <= {audit.value for audit in Audit}
+
+
+def test_what_is_about_no_message_has_the_place_where_it_began(tmp_path: Path) -> None:
+    path = write_group(tmp_path)[1]
+    plant("clock jump", path, seed=1)
+    group, _ = participants(journal_files([tmp_path]))
+    (shown,) = evidence(group, check([tmp_path]).findings, [tmp_path])
+    line = json.loads(path.read_text().splitlines()[shown.line - 1])
+    assert (shown.path, line["at_ms"]) == (str(path), shown.finding.at_ms)
+    assert shown.command == f"reliable-channel check {tmp_path}"
+
+
+def test_a_participant_that_has_nothing_of_a_message_is_shown_at_its_time(tmp_path: Path) -> None:
+    path = write_group(tmp_path)[1]
+    plant("missing", path, seed=1)
+    group, _ = participants(journal_files([tmp_path]))
+    (shown,) = evidence(group, check([tmp_path]).findings, [tmp_path])
+    lines = [json.loads(line)["at_ms"] for line in path.read_text().splitlines()]
+    assert shown.path == str(path)
+    assert lines[shown.line - 2] < shown.finding.at_ms <= lines[shown.line - 1]
+    assert all(step.participant_id != path.stem for step in shown.life)
+
+
+def test_of_a_large_group_the_participant_of_the_finding_is_shown(tmp_path: Path) -> None:
+    """Of 200 participants each has three steps of a message: more than are shown."""
+    *_, path = write_group(tmp_path, participants=200, messages=10, loss=0, bloom=None)
+    ((_, _, message_id),) = plant("received twice", path, seed=1)
+    group, _ = participants(journal_files([tmp_path]))
+    (shown,) = evidence(group, check([tmp_path]).findings, [tmp_path])
+    assert len(shown.life) == MAX_STEPS < 600 - 3
+    own = [step.what for step in shown.life if step.participant_id == path.stem]
+    assert own.count("received by the application") == 2
+    assert "accepted, and entered the log of its sender" in {step.what for step in shown.life}
+    assert shown.path == str(path)
+    assert message_id in shown.command

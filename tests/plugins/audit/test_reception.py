@@ -84,3 +84,18 @@ def test_of_segments_the_contents_are_not_judged() -> None:
     whole = RECEIVED._replace(payload=b"hello, and what came before")
     assert not found(OPENED, CAME, LOGGED, whole, CLOSED, is_plain=False)
     assert not found(OPENED, CAME, LOGGED, CLOSED, is_plain=False)
+
+
+def test_what_is_emitted_again_after_a_restart_is_what_arrived() -> None:
+    again = RECEIVED._replace(outcome="redelivered", payload=b"bye")
+    other = (Audit.RECEIVED, "the application received another content than arrived")
+    assert found(OPENED, CAME, LOGGED, RECEIVED, OPENED, again, CLOSED) == [other]
+
+
+def test_the_log_is_after_a_restart_what_it_was() -> None:
+    restored = LOGGED._replace(outcome="restored", message_hash=None)
+    assert not found(OPENED, CAME, LOGGED, RECEIVED, OPENED, restored, CLOSED)
+    damaged = restored._replace(content_sha256=b"x", sender_id="bob")
+    detail = "the log has another sender and content than before the restart"
+    lines = OPENED, CAME, LOGGED, RECEIVED, OPENED, damaged, CLOSED
+    assert found(*lines) == [(Audit.ARRIVED, detail)]

@@ -24,11 +24,13 @@ from ..live_audit.judge import WINDOW
 from ..promises import unknowns
 from ..session import session
 from ..verdict import Verdict
-from .check import exit_status, tell
+from .check import exit_status, tell, tell_evidence
 from .spark_flags import MASTER_HELP, REMOTE_HELP, Conf, settings
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
+
+    from ..evidence import Evidence
 
 
 def register(app: typer.Typer) -> None:
@@ -110,36 +112,40 @@ def audit(
     paths = [path.resolve() for path in paths]  # workers run in directories of their own
     if not journal_files(paths, may_be_none=True):  # known before a minute's start
         found = Verdict(unknown=unknowns([], [], []))
-        _print(found, None, as_json)
+        _print(found, None, [], as_json)
         raise typer.Exit(exit_status(found))
     with Status("starting Spark", console=err) as status:
         spark = session(master, remote=remote, settings=given, verbose=verbose)
-        from ..audit import read_facts, read_said, verdict
+        from ..audit import evidence, read_facts, read_said, verdict
         from ..report import write_report
 
         with _told(spark, status):
             facts = read_facts(spark, paths, settle_ms=settle_ms, partitions=partitions)
             found = verdict(facts, paths, settle_ms=settle_ms, progress=status.update)
+            status.update("gathering the evidence")
+            shown = evidence(spark, found, paths, partitions=partitions)
             page = write_report(
                 facts,
                 found,
                 report,
+                evidence=shown,
                 said=read_said(spark, paths, partitions=partitions),
                 begin_ms=begin_ms,
                 end_ms=end_ms,
                 progress=status.update,
             )
         spark.stop()
-    _print(found, page, as_json)
+    _print(found, page, shown, as_json)
     raise typer.Exit(exit_status(found))
 
 
-def _print(found: "Verdict", page: Path | None, as_json: bool) -> None:
+def _print(found: Verdict, page: Path | None, shown: "list[Evidence]", as_json: bool) -> None:
     if as_json:
         values = json.loads(found.to_json()) | {"report": page and str(page.resolve())}
-        typer.echo(json.dumps(values))
+        typer.echo(json.dumps(values | {"evidence": [each.to_dict() for each in shown]}))
         return
     tell(found)
+    tell_evidence(shown)
     if page is not None:
         out.print(f"report: {page.resolve().as_uri()}", soft_wrap=True, highlight=False)
 

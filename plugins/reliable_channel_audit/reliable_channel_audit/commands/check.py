@@ -3,7 +3,6 @@ participants."""
 
 import json
 import re
-import shlex
 from collections import Counter
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Final
@@ -23,9 +22,8 @@ if TYPE_CHECKING:
 
 MAX_NAMES: Final = 10
 """So many participants without a journal are named."""
-MAX_EVIDENCE: Final = 3
+MAX_PRINTED: Final = 3
 """Of so many findings, the worst, the evidence is printed."""
-MAX_EVIDENCE_IN_JSON: Final = 20
 LONG_ID: Final = re.compile(r"\b([0-9a-f]{10})[0-9a-f]{54}\b")
 
 
@@ -63,12 +61,12 @@ def check(
             paths, settle_ms=settle_ms, progress=lambda participant: progress.advance(task)
         )
     if as_json:
-        shown = [each.to_dict() for each in _worst(verdict, paths, MAX_EVIDENCE_IN_JSON)]
+        shown = [each.to_dict() for each in _evidence(verdict, paths)]
         values = json.loads(verdict.to_json()) | {"evidence": shown}
         out.print_json(json.dumps(values), ensure_ascii=True)
     else:
         tell(verdict)
-        _tell_worst(verdict, paths)
+        tell_evidence(_evidence(verdict, paths))
     raise typer.Exit(exit_status(verdict))
 
 
@@ -96,7 +94,7 @@ def _explain(paths: list[Path], message_id: str, *, as_json: bool) -> ExitCode:
     return ExitCode.DONE if lives else ExitCode.FAILED
 
 
-def _worst(verdict: "Verdict", paths: list[Path], most: int) -> "list[Evidence]":
+def _evidence(verdict: "Verdict", paths: list[Path]) -> "list[Evidence]":
     """The evidence of the worst findings."""
     from ..evidence import evidence
     from ..journals import journal_files, participants
@@ -104,14 +102,14 @@ def _worst(verdict: "Verdict", paths: list[Path], most: int) -> "list[Evidence]"
     if not verdict.findings:
         return []
     group, _ = participants(journal_files(paths))
-    return evidence(group, verdict.findings, most)
+    return evidence(group, verdict.findings, paths)
 
 
-def _tell_worst(verdict: "Verdict", paths: list[Path]) -> None:
+def tell_evidence(evidence: "list[Evidence]") -> None:
     """Print the evidence of the worst findings, and the command that shows it again."""
     from ..evidence import show
 
-    for each in _worst(verdict, paths, MAX_EVIDENCE):
+    for each in evidence[:MAX_PRINTED]:
         finding = each.finding
         place = f" ({each.path}:{each.line})" if each.path else ""
         _say("")
@@ -122,9 +120,7 @@ def _tell_worst(verdict: "Verdict", paths: list[Path]) -> None:
             _say(f"  around {where}", style="dim")
             for line in lines:
                 _say(f"    {line}", style="dim")
-        if finding.message_id:
-            places = " ".join(shlex.quote(str(path)) for path in paths)
-            say(printable(f"  reliable-channel check {places} --message {finding.message_id}"))
+        say(printable(f"  {each.command}"))
 
 
 def exit_status(verdict: "Verdict") -> ExitCode:

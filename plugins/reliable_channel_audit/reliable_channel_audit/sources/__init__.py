@@ -11,8 +11,9 @@ if TYPE_CHECKING:
 def register(spark: SparkSession) -> None:
     """Make the formats known to a session."""
     from .archive import ArchiveSource
-    from .journals import FactSource, JournalSource, SaidSource
+    from .journals import FactSource, JournalSource, SaidSource, StepSource
     from .store import StoreSource
 
-    for source in (JournalSource, FactSource, SaidSource, StoreSource, ArchiveSource):
+    journals = JournalSource, FactSource, SaidSource, StepSource
+    for source in (*journals, StoreSource, ArchiveSource):
         spark.dataSource.register(source)

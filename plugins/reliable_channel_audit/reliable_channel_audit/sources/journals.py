@@ -1,4 +1,5 @@
 """`sds_journal`: the lines of journals. `sds_facts`: what they say, a participant a unit.
+`sds_said`: messages and references. `sds_steps`: what they have of the messages of findings.
 
 A partition holds whole participants, so that what needs all of one's journals needs no shuffle.
 """
@@ -26,8 +27,9 @@ from pyspark.sql.types import StructType
 from reliable_channel.runtime.journal_packing import Unpacker
 
 from ..dag import said_by
+from ..evidence import ids_of, steps_of
 from ..facts import facts_of
-from ..findings import SETTLE_MS
+from ..findings import SETTLE_MS, Finding
 from ..journals import (
     PACKED,
     Participant,
@@ -38,7 +40,7 @@ from ..journals import (
     texts,
 )
 from ..lines import Line, line_of
-from ..schemas import FACT, FACTS, JOURNAL, SAID
+from ..schemas import FACT, FACTS, JOURNAL, SAID, STEP
 from .batches import BATCH_ROWS, arrow_schema, batch, batches
 from .options import whole
 
@@ -177,6 +179,28 @@ def fact_batch(kind: str, facts: Sequence[Sequence[Any]]) -> pa.RecordBatch:
     return pa.RecordBatch.from_arrays(arrays, schema=total)
 
 
+class StepReader(JournalReader):
+    """Reads what there is of the messages of findings."""
+
+    def __init__(
+        self, paths: Sequence[str], partitions: int | None, findings: Sequence[Finding]
+    ) -> None:
+        super().__init__(paths, partitions)
+        channels = {each.channel_id for each in findings}
+        self._group = [each for each in self._group if each.channel_id in channels]
+        self._findings = findings
+
+    def read(self, partition: Participants) -> Iterator[pa.RecordBatch]:
+        """The steps of a share; `place` counts those of a participant."""
+        ids = ids_of(self._findings)
+        steps = (
+            (rank.value, place, *step)
+            for participant in partition.group
+            for place, (rank, step) in enumerate(steps_of(participant, ids, self._findings))
+        )
+        return batches(steps, arrow_schema(STEP))
+
+
 class JournalSource(DataSource):
     """`spark.read.format("sds_journal").option("partitions", 8).load("directory")`."""
 
@@ -246,6 +270,29 @@ class SaidSource(DataSource):
             ValueError: no journal.
         """
         return SaidReader(_paths(self.options), whole(self.options, "partitions", None))
+
+
+class StepSource(DataSource):
+    """`spark.read.format("sds_steps").option("findings", json).load("directory")`."""
+
+    @classmethod
+    def name(cls) -> str:
+        """The format."""
+        return "sds_steps"
+
+    def schema(self) -> StructType:
+        """What one journal has of a message at one time a row."""
+        return STEP
+
+    def reader(self, schema: StructType) -> StepReader:
+        """All that is there now.
+
+        Raises:
+            FileNotFoundError: a path that is not there.
+            ValueError: no journal.
+        """
+        findings = [Finding(*each) for each in json.loads(self.options.get("findings", "[]"))]
+        return StepReader(_paths(self.options), whole(self.options, "partitions", None), findings)
 
 
 def _rows(group: Sequence[Participant]) -> Iterator[Sequence[Any]]:

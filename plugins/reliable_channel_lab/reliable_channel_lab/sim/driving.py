@@ -64,6 +64,7 @@ class Driver(Generic[C]):
         self.engine = engine
         self.now_ns = now_ns
         self.wall_ns = wall_ns
+        self.journal = None if world.journals is None else world.journals(name)
         self.is_over = False
         self.to_send = self.to_write = self.to_fetch = _nobody
         self.has_in_hand: Callable[[str], bool] = lambda _: False
@@ -103,6 +104,8 @@ class Driver(Generic[C]):
             timestamp_ns=arrived.timestamp_ms * 1_000_000,
             from_store=from_store,
         )
+        if self.journal is not None:
+            self.journal.came(arrived, arrival.outcome, now_ms, from_store=from_store)
         self.watch.received(self.core, data, arrival)
         self.when_on_disk(self.watch.took, data, arrival)
         self.finish(now_ms)
@@ -133,6 +136,8 @@ class Driver(Generic[C]):
             note(*arguments)
         for step in steps:
             for event in step.events:
+                if self.journal is not None and to_application:
+                    self.journal.told(event, self.now_ms())
                 line = self.watch.told(self.core, event)
                 if line is not None and to_application:
                     self.note(line)

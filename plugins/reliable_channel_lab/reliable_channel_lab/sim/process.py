@@ -3,6 +3,7 @@
 from collections.abc import Callable
 from typing import Generic
 
+from reliable_channel.engine.engine import is_restart
 from reliable_channel.engine.requests import Accepted
 from reliable_channel.events import Event
 from reliable_channel.state import Saved
@@ -33,6 +34,9 @@ class Process(Generic[C]):
         engine, now_ms = driver.engine, driver.now_ms()
         listen_from_ms = engine.begin(saved, now_ms)
         begin()
+        if driver.journal is not None:
+            goes_on = saved is not None and is_restart(saved)
+            driver.journal.opened(driver.core, None if goes_on else listen_from_ms, now_ms)
         driver.finish(now_ms)
         if saved is not None:
             for _ in engine.redeliver(saved.tables, now_ms):
@@ -43,6 +47,8 @@ class Process(Generic[C]):
     def end(self) -> bool:
         """Die; return whether anything is lost that was let out."""
         self.driver.is_over = True
+        if self.driver.journal is not None:
+            self.driver.journal.ended()
         return self._writer is not None and self._writer.end()
 
     def send(self, payload: bytes, key: str | None, answer: Callable[[Accepted], None]) -> None:
@@ -80,6 +86,11 @@ class Process(Generic[C]):
         if self._searcher is not None:
             self.driver.engine.queries.catch_up(since_ms)
             self._searcher.wake()
+
+    def close_journal(self) -> None:
+        """Write that the process ends as it should."""
+        if self.driver.journal is not None:
+            self.driver.journal.ended(self.driver.now_ms())
 
     @property
     def is_behind(self) -> bool:

@@ -72,6 +72,8 @@ class Publisher:
             return
         self._backoff = None
         now_ms, stamp_ns = driver.now_ms(), sealed.timestamp_ms * 1_000_000
+        if driver.journal is not None:
+            driver.journal.went(item.outgoing, sealed, now_ms)
         driver.engine.dispatched(item, sealed.message_hash, stamp_ns, now_ms)
         self._in_hand = None
         driver.finish(now_ms)

@@ -25,7 +25,7 @@ from .sharing import checked, sds_maker, sharing
 from .store import Store
 from .timeline import START_MS, Timeline
 from .trace import Trace
-from .world import CHANNEL, World
+from .world import CHANNEL, JournalKeeper, World
 
 CHECK_EVERY_MS: Final = 60_000
 """While there are faults, whole logs are compared this often."""
@@ -81,7 +81,13 @@ class Result:
 class Simulation:
     """A group, its network and its Store."""
 
-    def __init__(self, scenario: Scenario, *, show: Callable[[str], None] | None = None) -> None:
+    def __init__(
+        self,
+        scenario: Scenario,
+        *,
+        show: Callable[[str], None] | None = None,
+        journals: Callable[[str], JournalKeeper] | None = None,
+    ) -> None:
         self.scenario = scenario
         self.trace = Trace(show)
         self.timeline = timeline = Timeline(START_MS)
@@ -112,6 +118,7 @@ class Simulation:
             policy=REPAIR_POLICIES[strategy],
             options=self._options,
             habits=scenario.habits,
+            journals=journals,
         )
         numbers = range(scenario.participants)
         common = self.ledger, profile, options.bloom, self._options, Payloads(), self._in_store
@@ -157,7 +164,8 @@ class Simulation:
             violation = Violation("no step raises", "", self.ledger.now_ms(), "", where)
         steps, delivered = self._count()
         for participant in self._present():
-            assert participant.core is not None
+            assert participant.core is not None and participant.process is not None
+            participant.process.close_journal()
             if participant.core.bloom_filter.rollovers:
                 self.ledger.reached.add("the bloom filter rolled over")
         return Result(

@@ -13,10 +13,10 @@ from reliable_channel.repair_policies import RepairPolicy, both
 from reliable_channel.sds.archive import LogArchive
 from reliable_channel.sds.changes import Recorder
 from reliable_channel.sds.events import Outgoing
-from reliable_channel.sds.receiving import Arrival
+from reliable_channel.sds.receiving import Arrival, Outcome
 from reliable_channel.sync_core import SyncCore
 
-from .network import Network
+from .network import Network, Packet
 from .scenario import Habits
 from .store import Store
 from .timeline import Timeline
@@ -95,6 +95,25 @@ class Observer(Generic[C]):
         """A message is out, at this time of the participant's clock."""
 
 
+class JournalKeeper(Protocol):
+    """Writes down what one process of a participant sees and emits, as a channel's journal does."""
+
+    def opened(self, core: SyncCore, wanted_from_ms: int | None, now_ms: int) -> None:
+        """The process begins; None where it goes on as before a restart."""
+
+    def came(self, arrived: Packet, outcome: Outcome, now_ms: int, *, from_store: bool) -> None:
+        """A message arrived, and this became of it."""
+
+    def went(self, outgoing: Outgoing, sealed: Packet, now_ms: int) -> None:
+        """The own node took a message."""
+
+    def told(self, event: Event | Logged, now_ms: int) -> None:
+        """An event was emitted."""
+
+    def ended(self, now_ms: int | None = None) -> None:
+        """The process is over; killed, unless there is a time."""
+
+
 @dataclass(slots=True)
 class Node:
     """A participant's own node, which outlives its processes."""
@@ -125,3 +144,5 @@ class World(Generic[C]):
     policy: RepairPolicy = both
     options: ChannelOptions = field(default_factory=ChannelOptions)
     """What the engines obey; of those of the core `make_core` knows."""
+    journals: Callable[[str], JournalKeeper] | None = None
+    """Makes the journal of a participant, at each start of its process."""

@@ -7,10 +7,13 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
+from reliable_channel_audit import audit
 from reliable_channel_audit.audit import read_facts, verdict
 from reliable_channel_audit.check import check
 from reliable_channel_audit.decode import decoded
+from reliable_channel_audit.evidence import MAX_EVIDENCE, MAX_STEPS, evidence
 from reliable_channel_audit.findings import Audit
+from reliable_channel_audit.journals import journal_files, participants
 from reliable_channel_audit.schemas import FACTS
 from reliable_channel_audit.verdict import Value, Verdict
 
@@ -56,7 +59,22 @@ def test_every_planted_fault_is_found_as_check_finds_it(
     (tmp_path / "poem.jsonl").write_text("of nobody\n")
     found = audited(spark, tmp_path, partitions)
     assert found == check([tmp_path])
-    assert set(found.broken) == {audit.value for audit in Audit}
+    assert set(found.broken) == {each.value for each in Audit}
+    shown = audit.evidence(spark, found, [tmp_path], partitions=partitions)
+    group, _ = participants(journal_files([tmp_path]))
+    assert shown == evidence(group, found.findings, [tmp_path])
+    assert len(shown) == MAX_EVIDENCE
+    assert all(each.line for each in shown)
+
+
+def test_evidence_of_a_large_group_is_that_of_check(spark: SparkSession, tmp_path: Path) -> None:
+    *_, path = write_group(tmp_path, participants=200, messages=10, loss=0, bloom=None)
+    plant("received twice", path, seed=1)
+    found = check([tmp_path])
+    group, _ = participants(journal_files([tmp_path]))
+    (shown,) = audit.evidence(spark, found, [tmp_path], partitions=3)
+    assert [shown] == evidence(group, found.findings, [tmp_path])
+    assert len(shown.life) == MAX_STEPS
 
 
 CAUSAL_ORDER_IN_SQL = """

@@ -11,7 +11,7 @@ import pytest
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.testing import assertDataFrameEqual
 
-from reliable_channel_audit import figures
+from reliable_channel_audit import audit, figures
 from reliable_channel_audit.audit import read_facts, verdict
 from reliable_channel_audit.check import check
 from reliable_channel_audit.report import FIGURES, TIMES, write_report
@@ -27,7 +27,9 @@ def test_the_page_stands_by_itself(spark: SparkSession, tmp_path: Path) -> None:
     path = write_group(tmp_path / "journals")[1]
     ((_, _, message_id),) = plant("missing", path, seed=1)
     facts = read_facts(spark, [tmp_path / "journals"])
-    page = write_report(facts, verdict(facts), tmp_path / "report")
+    judged = verdict(facts)
+    evidence = audit.evidence(spark, judged, [tmp_path / "journals"])
+    page = write_report(facts, judged, tmp_path / "report", evidence=evidence)
     facts.unpersist()
 
     text = page.read_text()
@@ -40,7 +42,9 @@ def test_the_page_stands_by_itself(spark: SparkSession, tmp_path: Path) -> None:
         heads = [TIMES.get(name, name).replace("_", " ") for name in rows.column_names]
         assert all(f"<th>{head}</th>" in text for head in heads if rows.num_rows)
     found = json.loads(page.with_name("report.json").read_text())
-    assert found == json.loads(check([tmp_path / "journals"]).to_json())
+    shown = [each.to_dict() for each in evidence]
+    assert len(shown) == 1
+    assert found == json.loads(check([tmp_path / "journals"]).to_json()) | {"evidence": shown}
     assert pq.read_table(page.with_name("findings.parquet")).num_rows == 1
 
 
