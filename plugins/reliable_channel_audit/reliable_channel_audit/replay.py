@@ -100,6 +100,10 @@ class Replay:
         """Messages whose retrieval hints were looked at."""
         self._unproven_told: list[tuple[str, int]] = []
         """Own messages that were acknowledged by a reference which did not arrive, and when."""
+        self._unseen_told: dict[str, int] = {}
+        """Messages that were acknowledged and not in the log, and when."""
+        self._is_whole = False
+        """Whether the log began with this journal."""
         self._unseen: set[str] = set()
         """Own messages to which nothing that arrived refers."""
         self._reception = Reception()
@@ -136,6 +140,8 @@ class Replay:
             case "sending_message":
                 self._requests[message_id] = []
             case "message_acknowledged":
+                if message_id not in self._seen:
+                    self._unseen_told.setdefault(message_id, line.at_ms)
                 request = self._requests.pop(message_id, None)
                 if request and line.source == "causal_history" and self._unseen.issuperset(request):
                     self._unproven_told.append((message_id, line.at_ms))
@@ -227,6 +233,7 @@ class Replay:
         self.has_begun = True
         self._path, self._opened_ms = noted.path, at_ms
         self._owed_from_ms = at_ms
+        self._is_whole = isinstance(wanted_ms, int)
         if isinstance(wanted_ms, int):
             asks = self._option("retrieval_strategy") not in WITHOUT_STORE
             asks = (
@@ -354,11 +361,17 @@ class Replay:
                     yield self._finding(Audit.ACKNOWLEDGEMENTS, request_id, since_ms, detail)
 
     def _told_without_proof(self) -> Iterator[Finding]:
-        """Own messages acknowledged by a reference, and none arrived."""
+        """Messages that were never sent and acknowledged all the same; and own ones acknowledged by
+        a reference, and none arrived."""
+        unsent = self._unseen_told.keys() - self._seen.keys() if self._is_whole else set()
         if self._reception.is_damaged:
-            if self._unproven_told:
+            if self._unproven_told or unsent:
                 self._unjudged[Audit.ACKNOWLEDGEMENTS] = "lines of the journal cannot be read"
             return
+        for message_id in sorted(unsent):
+            detail = "acknowledged, and this participant never sent it"
+            at_ms = self._unseen_told[message_id]
+            yield self._finding(Audit.ACKNOWLEDGEMENTS, message_id, at_ms, detail)
         for message_id, at_ms in self._unproven_told:
             detail = "acknowledged by a reference that did not arrive"
             yield self._finding(Audit.ACKNOWLEDGEMENTS, message_id, at_ms, detail)
