@@ -11,7 +11,13 @@ from .sessions import Mismatch, Session, blocks
 DOCS = Path(__file__).parents[2] / "docs"
 pytestmark = pytest.mark.timeout(1_500)  # ends what hangs; no result depends on it
 FOLDERS = ("start", "how-to", "understand")
-RUN = sorted([DOCS / "faq.md", *(page for name in FOLDERS for page in (DOCS / name).glob("*.md"))])
+RUN = sorted(
+    [
+        DOCS.parent / "README.md",
+        DOCS / "faq.md",
+        *(page for name in FOLDERS for page in (DOCS / name).glob("*.md")),
+    ]
+)
 
 
 @pytest.mark.parametrize("page", RUN, ids=lambda page: f"{page.parent.name}/{page.stem}")
