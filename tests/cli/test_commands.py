@@ -275,6 +275,17 @@ run()
 """
 
 
+def test_send_listen_and_chat_take_the_address_of_a_service_peer(tmp_path: Path) -> None:
+    with Node("--listen", "/ip4/127.0.0.1/tcp/0", "--identity", str(tmp_path / "key")) as node:
+        (one,) = node.libp2p_addresses
+        sent = _run("send", *flags(one, "libp2p", "carol"), "from the shell")
+        assert sent.returncode == 0, sent.stderr
+        with Terminal([*PROGRAM, "chat", *flags(one, "libp2p", "dave")]) as terminal:
+            terminal.until("from the shell")
+        with Terminal([*PROGRAM, "listen", *flags(one, "libp2p", "erin")]) as terminal:
+            terminal.until("from the shell")
+
+
 def test_a_node_that_cannot_listen_for_want_of_packages() -> None:
     ended = subprocess.run(
         [sys.executable, "-c", WITHOUT_LIBP2P], capture_output=True, text=True, check=False
