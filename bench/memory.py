@@ -46,9 +46,9 @@ def our_memory_bytes(history: int) -> int:
     # Code, protobuf and the allocator's first arenas are not the messages' cost. The first channel
     # stays, else the second one would live in what it gave back and seem smaller than it is.
     channels = [_fill(WARM_UP)]
-    before = _resident_bytes()
+    before = resident_bytes()
     channels.append(_fill(history))
-    grown = _resident_bytes() - before
+    grown = resident_bytes() - before
     channels.clear()
     return grown
 
@@ -65,7 +65,9 @@ def _beside_content(total: int, history: int) -> float:
     return total / history - CONTENT_BYTES
 
 
-def _resident_bytes() -> int:
+def resident_bytes() -> int:
+    """What this process has resident after a collection; its peak where the system keeps no other
+    figure."""
     gc.collect()
     statm = Path("/proc/self/statm")
     if statm.is_file():

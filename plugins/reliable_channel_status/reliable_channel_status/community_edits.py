@@ -368,8 +368,14 @@ def muted(user: PublicKey, *, is_muted: bool = True) -> Edit:
     def edit(before: CommunityDescription) -> CommunityDescription:
         member = _find(before.members, user.hex, "member")
         role = ChannelRole.CHANNEL_ROLE_VIEWER if is_muted else ChannelRole.CHANNEL_ROLE_POSTER
-        changed = replace(member, channel_role=role)
-        return replace(before, members={**before.members, user.hex: changed})
+        changed = {user.hex: replace(member, channel_role=role)}
+        chats = {
+            uuid: replace(chat, members={**chat.members, **changed})
+            if user.hex in chat.members  # of a private channel
+            else chat
+            for uuid, chat in before.chats.items()
+        }
+        return replace(before, members={**before.members, **changed}, chats=chats)
 
     return edit
 

@@ -388,10 +388,11 @@ class GroupKeys:
             self.done(next(iter(self._waiting)))
 
     def take_ready(self) -> list[WaitingMessage]:
-        """What can be opened now, once in each run; it is kept until `done`."""
+        """What can be opened now, once in each run, and descriptions first; it is kept until
+        `done`."""
         ready = [self._waiting[one] for one in self._ready if one in self._waiting]
         self._ready.clear()
-        return ready
+        return sorted(ready, key=lambda one: one.topic_id != f"0x{one.community.hex()}")
 
     def done(self, waiting_id: bytes) -> None:
         """Forget what waited: it is handled, or refused."""

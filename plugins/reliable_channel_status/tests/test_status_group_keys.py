@@ -34,9 +34,10 @@ from reliable_channel_status import (
     Sealer,
     TokenPermissionType,
     keccak256,
+    why_not_heard,
     wrap,
 )
-from reliable_channel_status.community_edits import encrypted, private, public
+from reliable_channel_status.community_edits import encrypted, muted, private, public
 from reliable_channel_status.community_encryption import groups_of, hide, is_hidden, read_name, show
 from reliable_channel_status.direct import Correspondence, MemorySessionStore, Sessions
 from reliable_channel_status.group_keys import (
@@ -354,6 +355,13 @@ def test_other_names_of_parts_are_left_alone(name: str) -> None:
     assert read_name(name) is None
     description = replace(encrypted_description(), private_data={name: b"?"})
     assert show(description, Device(BOB).keys.open_part) == description
+
+
+def test_a_muted_member_is_muted_in_private_channels_too() -> None:
+    plain = private(GENERAL, CHAT_ID, {BOB.public_key}, "few")(encrypted_description())
+    after = muted(BOB.public_key)(plain)
+    assert why_not_heard(plain, COMMUNITY, BOB.public_key, said()) is None
+    assert why_not_heard(after, COMMUNITY, BOB.public_key, said()) is not None
 
 
 def test_a_channel_that_all_may_view_is_in_the_clear() -> None:

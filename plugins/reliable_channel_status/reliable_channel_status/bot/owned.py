@@ -95,6 +95,8 @@ class OwnedCommunity:
         self._on_change = changed
         self._watch = watch
         self._now_ms = now_ms
+        self._is_late = False
+        """Whether the node took less than was due."""
         self.community: Final = Community(key.public_key)
         self.news = anyio.Event()
         """Set when something is to be sent; the task that waited puts a new one here."""
@@ -379,19 +381,28 @@ class OwnedCommunity:
         assert description is not None  # it is active
         is_new = description.clock > self._memory.published_clock
         is_late = now_ms >= self._memory.published_ms + ADVERTISE_MS
+        self._is_late = False
         try:
-            if self._keys.is_due(description, now_ms):
-                is_new |= self._keys.distribute(description, now_ms)
+            is_owed = self._keys.is_due(description, now_ms)
+            if is_owed:
+                is_new |= self._keys.renew(description, now_ms)
             if is_new or is_late or any(node.unanswered()):
                 self._publish(description, now_ms)
+            if is_owed:
+                self._keys.send(description, now_ms)
         except OutboxFull as error:  # the next tick is another chance
+            self._is_late = True
             self._watch.log("publish_failed", logging.WARNING, why=str(error))
 
     @property
     def is_due(self) -> bool:
         """Whether something waits for the next tick."""
         node = self._node
-        return node.is_active and node.lets_in_by_itself and bool(node.pending)
+        return node.is_active and (self._is_late or self._lets_in)
+
+    @property
+    def _lets_in(self) -> bool:
+        return self._node.lets_in_by_itself and bool(self._node.pending)
 
     def _publish(self, description: CommunityDescription, now_ms: int) -> None:
         topic = self.community.description_topic

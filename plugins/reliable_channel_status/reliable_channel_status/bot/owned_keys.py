@@ -12,13 +12,13 @@ from ..chats import Community
 from ..community_encryption import groups_of, hide, is_encrypted
 from ..community_payloads import CommunityDescription
 from ..direct.dh import ANY_DEVICE
-from ..direct.sessions import SessionStore
 from ..group_keys import GroupKeys
 from ..hash_ratchet import GroupKey, seal_for_members
 from ..keys import PrivateKey, PublicKey
 from ..outcomes import SignedPayload
 from ..recent import Recent
 from ..status_pb2 import ProtocolMessage
+from .direct import Kept
 
 REKEY_MS: Final = 48 * 3600 * 1000
 """After which a key is replaced in any case (`RekeyInterval` of status-go)."""
@@ -38,7 +38,7 @@ class OwnedKeys:
         keys: of the bot, which is a member as well.
         key: of the community.
         me: the bot.
-        store: keeps which member has which key; the caller writes it.
+        store: keeps which member has which key.
         send: sends keys to a member.
     """
 
@@ -47,7 +47,7 @@ class OwnedKeys:
         keys: GroupKeys,
         key: PrivateKey,
         me: PublicKey,
-        store: SessionStore,
+        store: Kept,
         send: SendKeys,
     ) -> None:
         self._keys = keys
@@ -57,6 +57,8 @@ class OwnedKeys:
         self._store = store
         self._send = send
         self._asked: Recent[PublicKey, int] = Recent(MAX_ASKED)
+        self._lacking: set[PublicKey] = set()
+        """Members that asked for keys and are to be sent them."""
         self._holders: dict[bytes, dict[PublicKey, int]] = {}
         """Of each group, with the timestamp of the latest key that each was sent."""
         for name, value in store.rows(HOLDERS):
@@ -71,26 +73,36 @@ class OwnedKeys:
             for group, members in groups_of(description, self._community).items()
         )
 
-    def distribute(self, description: CommunityDescription, now_ms: int) -> bool:
-        """Replace keys of groups that members left, and send the keys that members lack; True if
-        the community's key was replaced, which all learn by the next description.
-
-        Raises:
-            OutboxFull: too much waits for the node; what was sent is kept.
-        """
+    def renew(self, description: CommunityDescription, now_ms: int) -> bool:
+        """Replace keys of groups that members left, and old ones; True if the community's key was
+        replaced, which all learn by the next description."""
         is_new = False
         for group, members in groups_of(description, self._community).items():
             if self._is_over(group, members, now_ms):
                 is_new |= group == self._key.public_key.compressed
                 self._replace(group, members, now_ms)
+        self._store.write()
+        return is_new
+
+    def send(self, description: CommunityDescription, now_ms: int) -> None:
+        """Send the keys that members lack, after the description that lists them: earlier messages
+        are read by it.
+
+        Raises:
+            OutboxFull: too much waits for the node; what was sent is kept.
+        """
+        for group, members in groups_of(description, self._community).items():
             current = self._keys.current(group)
-            assert current is not None  # it was made above
+            assert current is not None  # `renew` made it
             for user in list(self._owed(group, members)):
                 known = self._holders.get(group, {})
                 keys = (current,) if user in known else self._keys.keys_of(group)
+                for_all = group == self._community.public_key.compressed
+                if not for_all or keys != (current,) or user in self._lacking:
+                    self._send(f"keys {group.hex()} {user.hex} {now_ms}", user, group, keys)
+                self._lacking.discard(user)  # a description brings the only key to all
                 self._hold(group, user, current.timestamp_ms)
-                self._send(f"keys {group.hex()} {user.hex} {now_ms}", user, group, keys)
-        return is_new
+        self._store.write()
 
     def hide(self, description: CommunityDescription) -> CommunityDescription:
         """The description as it is published."""
@@ -105,7 +117,7 @@ class OwnedKeys:
         if not is_encrypted(description):
             return None
         current = self._keys.current(group)
-        assert current is not None  # `distribute` made it
+        assert current is not None  # `renew` made it
         members = groups_of(description, self._community)[group]
         message = ProtocolMessage(installation_id=installation_id)
         encrypted = message.encrypted_message[ANY_DEVICE]
@@ -121,6 +133,7 @@ class OwnedKeys:
         if now_ms - self._asked.get(user, -ASKED_AGAIN_MS) < ASKED_AGAIN_MS:
             return False
         self._asked.renew(user, now_ms)
+        self._lacking.add(user)
         groups = [group for group, holders in self._holders.items() if user in holders]
         for group in groups:
             self._drop(group, user)
