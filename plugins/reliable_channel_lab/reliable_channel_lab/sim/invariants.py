@@ -11,7 +11,7 @@ from typing import Final, NoReturn
 
 from reliable_channel.engine.logged import Logged
 from reliable_channel.engine.requests import Accepted
-from reliable_channel.events import Event, SendingMessage
+from reliable_channel.events import Event, MessageReconciled, SendingMessage
 from reliable_channel.options import ChannelOptions
 from reliable_channel.sds import Arrival, Message, Outcome, RepairOptions, SdsProtocol, WireProfile
 from reliable_channel.sds.bloom import BloomParameters
@@ -295,13 +295,14 @@ class Watch(Observer[SdsProtocol]):
             if entry is not None:
                 del self._bundled[key]
                 if entry.content == message.content:
-                    if message.message_id not in self._filter.inserted:
-                        self._filter.inserted.append(message.message_id)
                     self._took(message)
 
     def told(self, core: SdsProtocol, event: Event | Logged) -> str | None:
         """An event is emitted; return what is worth a line in the trace."""
         self._ledger.reached.event(event)
+        if isinstance(event, MessageReconciled):
+            # Each time, as the core does: one that made room while parked comes again.
+            self._filter.inserted.append(event.message_id)
         is_repeated = self._redelivery.told(event) and not self._results.is_open(event)
         self._arrivals.told(event, self._ledger.now_ms(), is_repeated=is_repeated)
         if is_repeated:
