@@ -53,6 +53,7 @@ def ways(facts: DataFrame) -> DataFrame:
             *WHOSE,
             "message_id",
             way.alias("way"),
+            "accepted_ms",
             (F.col("at_ms") - F.col("accepted_ms")).alias("delay_ms"),
             (F.col("at_ms") - F.col("missing_since_ms")).alias("missing_ms"),
         )
@@ -62,10 +63,14 @@ def ways(facts: DataFrame) -> DataFrame:
 def delivery_by_way(facts: DataFrame) -> DataFrame:
     """How long messages took from their sender to others' logs (ms), by the way they came; and how
     long those that were missed first were missed."""
+    return by_way(ways(facts))
+
+
+def by_way(came: DataFrame) -> DataFrame:
+    """`delivery_by_way`, of `ways`."""
     missing = F.percentile_approx("missing_ms", F.lit(0.5), F.lit(10_000))
     return (
-        ways(facts)
-        .groupBy("channel_id", "way")
+        came.groupBy("channel_id", "way")
         .agg(
             F.count("*").alias("deliveries"),
             *_levels(F.col("delay_ms")),
@@ -76,11 +81,23 @@ def delivery_by_way(facts: DataFrame) -> DataFrame:
     )
 
 
-def delay_curves(facts: DataFrame) -> DataFrame:
-    """The delays of `delivery_by_way` at each of `QUANTILES`."""
+def delay_curves(came: DataFrame) -> DataFrame:
+    """The delays of `ways` at each of `QUANTILES`."""
     levels = F.array(*(F.lit(quantile) for quantile in QUANTILES))
     curve = F.percentile_approx("delay_ms", levels, F.lit(10_000))
-    return ways(facts).groupBy("way").agg(curve.alias("delays_ms")).orderBy("way")
+    return came.groupBy("way").agg(curve.alias("delays_ms")).orderBy("way")
+
+
+def timeline(came: DataFrame, begin_ms: int, wide_ms: int) -> DataFrame:
+    """Of `ways` in each part of the time so many ms wide: deliveries, their median delay and that
+    of nine of ten, and how many came another way than by the first broadcast."""
+    part = F.floor((F.col("accepted_ms") - begin_ms) / wide_ms).alias("part")
+    return came.groupBy(part).agg(
+        F.count("*").alias("deliveries"),
+        F.percentile_approx("delay_ms", F.lit(0.5)).cast("double").alias("p50_ms"),
+        F.percentile_approx("delay_ms", F.lit(0.9)).cast("double").alias("p90_ms"),
+        F.count_if(F.col("way").isin("store", "retransmission", "repair")).alias("repaired"),
+    )
 
 
 def repair_efficiency(facts: DataFrame) -> DataFrame:

@@ -20,6 +20,7 @@ from pathlib import Path
 from sys import maxsize
 from typing import IO, Any, Final, NamedTuple, cast
 
+from reliable_channel.options import ChannelOptions
 from reliable_channel.runtime.journal import FORMAT, UNPACKED_FORMAT
 from reliable_channel.runtime.journal_packing import Unpacker
 
@@ -39,6 +40,9 @@ _PART: Final = re.compile(
 TAIL_BYTES: Final = 64 * 1024
 MAX_LINE_BYTES: Final = 32 * 1024 * 1024
 """A longer line is set aside unread: the longest payload, 16 MiB, takes 22 MiB as base64."""
+MAX_ASKED: Final = 100
+"""Participants whose options are read."""
+DEFAULTS: Final = ChannelOptions()
 MAX_LINES_BEFORE_OPENED: Final = 1_000
 """How far into a file is looked for whose it is."""
 
@@ -110,6 +114,33 @@ def participants(files: Iterable[Path]) -> tuple[list[Participant], list[Path]]:
         )
         for (channel_id, participant_id), found in sorted(known.items())
     ], unknown
+
+
+def options_of(group: Sequence[Participant]) -> tuple[list[str], dict[str, str]]:
+    """The versions of journals, and the options that are not the default, from the first session of
+    each participant; of the first `MAX_ASKED` ones."""
+    formats: set[str] = set()
+    given: defaultdict[str, set[str]] = defaultdict(set)
+    for participant in group[:MAX_ASKED]:
+        opened = _opened_line(Path(participant.paths[0]))
+        values = {} if opened is None else settings(opened)
+        formats.add(str(values.get("format", "")))
+        options = values.get("options")
+        for name, value in options.items() if isinstance(options, dict) else ():
+            if getattr(DEFAULTS, name, None) != value:
+                given[name].add(str(value))
+    options_text = {
+        name: next(iter(values)) if len(values) == 1 else "of several values"
+        for name, values in sorted(given.items())
+    }
+    return sorted(formats - {""}), options_text
+
+
+def _opened_line(path: Path) -> Line | None:
+    for _, text in islice(numbered_texts(path), MAX_LINES_BEFORE_OPENED):
+        if not isinstance(text, Line) and b'"journal_opened"' in text:
+            return line_of(text)
+    return None
 
 
 def _in_order(found: Sequence[tuple[int, Path]]) -> list[Path]:

@@ -2,55 +2,40 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Callable, Iterator, Sequence
+from collections import Counter
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from html import escape
+from importlib.metadata import version
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 import pyarrow as pa
 import pyarrow.parquet as pq
-from pyspark.sql import DataFrame
+from pyspark.sql import DataFrame, Row
+from pyspark.sql import functions as F
 
 from . import dag_tables, figures
 from .audits import table
 from .dag_picture import draw_dag
 from .evidence import Evidence
-from .findings import PROMISES, Audit
+from .findings import SETTLE_MS, Finding
+from .journals import journal_files, options_of, participants
+from .page import (
+    MAX_IN_MATRIX,
+    MAX_ROWS,
+    Cases,
+    Subject,
+    as_json,
+    page,
+    section,
+    worst_participants,
+)
 from .plots import Line, Panel, PlotsUnavailable, draw
 from .schemas import FINDING
 from .sources.batches import arrow_schema
-from .verdict import NO_CASE, Value, Verdict
-
-MAX_ROWS: Final = 200
-"""Of a table, on the page; the Parquet files have all."""
-TIMES: Final = {"at_ms": "since", "opened_ms": "joined", "owed_from_ms": "wants from"}
-"""Columns that are times, which the page gives in UTC."""
-HEADLINES: Final = {
-    Value.KEPT: "Every promise that was put to the test was kept",
-    Value.BROKEN: "Broken promises",
-    Value.UNKNOWN: "It is not known whether all promises were kept",
-}
-PAGE: Final = """<!doctype html>
-<html lang="en"><head><meta charset="utf-8"><title>{title}</title>
-<meta name="viewport" content="width=device-width"><style>
-body {{ font: 15px/1.5 system-ui, sans-serif; max-width: 68rem; margin: 2rem auto; padding: 0 1rem;
-  color: #1a1a1a; }}
-h1 {{ font-size: 1.5rem }} h2 {{ font-size: 1.15rem; margin-top: 2.2rem }}
-table {{ border-collapse: collapse; font-size: 13px; display: block; overflow-x: auto }}
-th, td {{ text-align: left; padding: .2rem .7rem .2rem 0; border-bottom: 1px solid #e4e4e4;
-  white-space: nowrap }}
-td.number {{ text-align: right; font-variant-numeric: tabular-nums }}
-.kept {{ color: #00694b }} .broken {{ color: #b3001b; font-weight: 600 }} .about {{ color: #555 }}
-.unknown {{ color: #8a5a00 }}
-svg {{ max-width: 100%; height: auto }}
-</style></head><body>
-{body}
-</body></html>
-"""
-Rows = list[tuple[Any, ...]]
+from .timeline import DELIVERIES_A_STRETCH, MAX_STRETCHES, Stretch
+from .verdict import Verdict
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,7 +71,9 @@ def write_report(
     found: Verdict,
     directory: Path,
     *,
+    paths: Sequence[str | Path] = (),
     evidence: Sequence[Evidence] = (),
+    settle_ms: int = SETTLE_MS,
     said: DataFrame | None = None,
     begin_ms: int = 0,
     end_ms: int = 2**63 - 1,
@@ -94,103 +81,90 @@ def write_report(
 ) -> Path:
     """Write `index.html`, `report.json` and a Parquet file a table; return the page's path.
 
-    Of `said` (`sds_said`) the causal DAG is a section, with a picture of the last messages between
-    `begin_ms` and `end_ms`.
+    Of the journals in `paths` the options are shown. Of `said` (`sds_said`) the causal DAG is a
+    section, with a picture of the last messages between `begin_ms` and `end_ms`.
 
     Raises:
         OSError: the directory cannot be written.
     """
     directory.mkdir(parents=True, exist_ok=True)
-    (directory / "report.json").write_text(_json(found, evidence))
-    sections = [*_promises(found), *_findings(found)]
+    (directory / "report.json").write_text(as_json(found, evidence))
+    came = figures.ways(facts).persist()
+    sections = []
     for figure in FIGURES:
         progress(figure.title.lower())
-        values = figure.of(facts).toArrow()
+        is_by_way = figure.of is figures.delivery_by_way
+        rows = figures.by_way(came) if is_by_way else figure.of(facts)
+        values = rows.toArrow()
         pq.write_table(values, directory / f"{figure.name}.parquet")
         first = [tuple(row.values()) for row in values.slice(0, MAX_ROWS).to_pylist()]
-        drawn = _delays(facts) if figure.of is figures.delivery_by_way else ""
-        sections.append(_section(figure.title, figure.about, values.column_names, first, drawn))
+        drawn = _delays(came) if is_by_way else ""
+        sections.append(section(figure.title, figure.about, values.column_names, first, drawn))
+    stretches = _stretches(came, found.findings)
+    came.unpersist()
     if said is not None:
         progress("the causal dag")
         sections.append(_dag(said, directory, begin_ms, end_ms))
     progress("writing the tables")
     pq.write_table(table(facts, "Life").toArrow(), directory / "lives.parquet")
-    rows = [each._asdict() for each in found.findings]
+    rows_of = [each._asdict() for each in found.findings]
     pq.write_table(
-        pa.Table.from_pylist(rows, arrow_schema(FINDING)), directory / "findings.parquet"
+        pa.Table.from_pylist(rows_of, arrow_schema(FINDING)), directory / "findings.parquet"
     )
-    sections += _set_aside(found)
-    page = directory / "index.html"
-    page.write_text(PAGE.format(title="What happened in the channel", body="\n".join(sections)))
-    return page
+    subject = _subject(facts, paths, settle_ms)
+    text = page(found, subject, _cases(facts, found), stretches, evidence, sections)
+    path = directory / "index.html"
+    path.write_text(text)
+    return path
 
 
-def _json(found: Verdict, evidence: Sequence[Evidence]) -> str:
-    """What `check --json` prints."""
-    shown = [each.to_dict() for each in evidence]
-    return json.dumps(json.loads(found.to_json()) | {"evidence": shown}, indent=1) + "\n"
+def _subject(facts: DataFrame, paths: Sequence[str | Path], settle_ms: int) -> Subject:
+    """What was judged."""
+    lives = table(facts, "Life")
+    channels = lives.select("channel_id").distinct().orderBy("channel_id").limit(10).collect()
+    (span,) = lives.agg(F.min("opened_ms"), F.max("until_ms")).collect()
+    group, _ = participants(journal_files(paths)) if paths else ([], [])
+    formats, options = options_of(group)
+    names = [row.channel_id for row in channels]
+    by = f"reliable-channel {version('reliable-channel')}"
+    return Subject(names, span[0] or 0, span[1] or 0, formats, options, settle_ms, by)
 
 
-def _promises(found: Verdict) -> Iterator[str]:
-    yield f'<h1 class="{found.value.value}">{HEADLINES[found.value]}</h1>'
-    logs = "one log" if found.logs == 1 else f"{found.logs} different logs"
-    yield (
-        f"<p>{found.participants} participants with {found.lives} logs, {found.messages:,} "
-        f"messages, {found.deliveries:,} deliveries, {logs}; {found.on_the_way:,} deliveries "
-        "still on their way at the end.</p><table>"
+def _cases(facts: DataFrame, found: Verdict) -> Cases:
+    """Of the participants of the table of promises."""
+    judged = table(facts, "Judged")
+    names = [row.participant_id for row in _some_participants(judged)]
+    shown = worst_participants(found, names)
+    rows = (
+        judged.where(F.col("participant_id").isin(shown))
+        .groupBy("participant_id", "audit")
+        .agg(F.sum("cases").alias("cases"), F.min("why").alias("why"))
+        .collect()
     )
-    for audit in Audit:
-        value = found.of(audit)
-        count = {
-            Value.KEPT: f"kept ({found.judged.get(audit.value, 0):,} cases)",
-            Value.BROKEN: f"broken {found.broken.get(audit.value, 0):,} times",
-            Value.UNKNOWN: f"unknown: {escape(found.unknown.get(audit.value, NO_CASE))}",
-        }[value]
-        yield f'<tr><td>{escape(PROMISES[audit])}</td><td class="{value.value}">{count}</td></tr>'
-    yield "</table>"
+    return {(row.participant_id, row.audit): (row.cases, row.why) for row in rows}
 
 
-def _findings(found: Verdict) -> Iterator[str]:
-    for audit in Audit:
-        rows = [tuple(each[1:]) for each in found.findings if each.audit == audit.value]
-        if rows:
-            columns = ["channel", "participant", "log", "message", "at_ms", "what"]
-            about = f"The first {min(len(rows), MAX_ROWS)} of {found.broken[audit.value]:,}."
-            yield _section(f"Broken: {PROMISES[audit]}", about, columns, rows[:MAX_ROWS])
+def _some_participants(judged: DataFrame) -> list[Row]:
+    every = judged.select("participant_id").distinct().orderBy("participant_id")
+    return every.limit(MAX_IN_MATRIX).collect()
 
 
-def _set_aside(found: Verdict) -> Iterator[str]:
-    if found.set_aside:
-        columns = ["file", "why", "lines", "first line"]
-        about = "What could not be read. All else was judged."
-        yield _section("Set aside", about, columns, [tuple(e) for e in found.set_aside][:MAX_ROWS])
-
-
-def _section(
-    title: str, about: str, columns: Sequence[str], rows: Sequence[Sequence[Any]], drawn: str = ""
-) -> str:
-    head = "".join(
-        f"<th>{escape(TIMES.get(name, name).replace('_', ' '))}</th>" for name in columns
-    )
-    are_times = [name in TIMES for name in columns]
-    body = "".join(f"<tr>{''.join(map(_cell, row, are_times))}</tr>\n" for row in rows)
-    filled = f"<table><tr>{head}</tr>\n{body}</table>" if rows else "<p>Nothing.</p>"
-    return f'<h2>{escape(title)}</h2><p class="about">{escape(about)}</p>{drawn}{filled}'
-
-
-def _cell(value: Any, is_time: bool) -> str:
-    if value is None:
-        return "<td></td>"
-    if is_time:
-        at = datetime.fromtimestamp(value / 1000, UTC).isoformat(sep=" ", timespec="milliseconds")
-        return f"<td>{at.removesuffix('+00:00')}</td>"
-    if isinstance(value, bool) or not isinstance(value, int | float):
-        return f"<td>{escape(str(value))}</td>"
-    return (
-        f'<td class="number">{value:,.2f}</td>'
-        if isinstance(value, float)
-        else (f'<td class="number">{value:,}</td>')
-    )
+def _stretches(came: DataFrame, findings: Sequence[Finding]) -> list[Stretch]:
+    """The time in which messages were accepted in equal parts, as many as have something to
+    show."""
+    (span,) = came.agg(F.min("accepted_ms"), F.max("accepted_ms"), F.count("*")).collect()
+    if span[0] is None:
+        return []
+    count = max(1, min(MAX_STRETCHES, span[2] // DELIVERIES_A_STRETCH))
+    begin_ms, wide_ms = span[0], (span[1] - span[0]) // count + 1
+    parts = {row.part: row for row in figures.timeline(came, begin_ms, wide_ms).collect()}
+    broken = Counter((each.at_ms - begin_ms) // wide_ms for each in findings)
+    stretches = []
+    for part in range((span[1] - begin_ms) // wide_ms + 1):
+        row, at_ms = parts.get(part), begin_ms + part * wide_ms
+        values = (0, None, None, 0) if row is None else row[1:]
+        stretches.append(Stretch(at_ms, at_ms + wide_ms, *values, broken[part]))
+    return stretches
 
 
 def _dag(said: DataFrame, directory: Path, begin_ms: int, end_ms: int) -> str:
@@ -211,10 +185,10 @@ def _dag(said: DataFrame, directory: Path, begin_ms: int, end_ms: int) -> str:
         )
     first = [tuple(row.values()) for row in shape.slice(0, MAX_ROWS).to_pylist()]
     picture = draw_dag(drawn) if drawn else "<p>Nothing was said in the chosen time.</p>"
-    return _section("The causal DAG", about, shape.column_names, first, picture)
+    return section("The causal DAG", about, shape.column_names, first, picture)
 
 
-def _delays(facts: DataFrame) -> str:
+def _delays(came: DataFrame) -> str:
     """The share of deliveries of each way that took no longer than so many seconds, drawn."""
     lines = [
         Line(
@@ -225,7 +199,7 @@ def _delays(facts: DataFrame) -> str:
             ],
             colour=number,
         )
-        for number, row in enumerate(figures.delay_curves(facts).collect())
+        for number, row in enumerate(figures.delay_curves(came).collect())
     ]
     panel = Panel(
         "Time from sender to log", lines, x_label="seconds", y_label="share of deliveries"

@@ -89,7 +89,7 @@ def test_delivery_by_way_and_its_curve(spark: SparkSession) -> None:
     )
     curves = [("live", [10] * 11 + [30] * 10), ("store", [400] * 21)]
     assertDataFrameEqual(
-        figures.delay_curves(given),
+        figures.delay_curves(figures.ways(given)),
         spark.createDataFrame(curves, "way string, delays_ms array<long>"),
         ignoreNullable=True,
     )

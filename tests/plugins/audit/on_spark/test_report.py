@@ -14,7 +14,8 @@ from pyspark.testing import assertDataFrameEqual
 from reliable_channel_audit import audit, figures
 from reliable_channel_audit.audit import read_facts, verdict
 from reliable_channel_audit.check import check
-from reliable_channel_audit.report import FIGURES, TIMES, write_report
+from reliable_channel_audit.page import TIMES
+from reliable_channel_audit.report import FIGURES, write_report
 from reliable_channel_audit.schemas import FACT
 
 from ..generated import write_group
@@ -29,7 +30,13 @@ def test_the_page_stands_by_itself(spark: SparkSession, tmp_path: Path) -> None:
     facts = read_facts(spark, [tmp_path / "journals"])
     judged = verdict(facts)
     evidence = audit.evidence(spark, judged, [tmp_path / "journals"])
-    page = write_report(facts, judged, tmp_path / "report", evidence=evidence)
+    page = write_report(
+        facts,
+        judged,
+        tmp_path / "report",
+        paths=[tmp_path / "journals"],
+        evidence=evidence,
+    )
     facts.unpersist()
 
     text = page.read_text()
@@ -40,7 +47,7 @@ def test_the_page_stands_by_itself(spark: SparkSession, tmp_path: Path) -> None:
     for figure in FIGURES:
         rows = pq.read_table(page.with_name(f"{figure.name}.parquet"))
         heads = [TIMES.get(name, name).replace("_", " ") for name in rows.column_names]
-        assert all(f"<th>{head}</th>" in text for head in heads if rows.num_rows)
+        assert all(f">{head}</th>" in text for head in heads if rows.num_rows)
     found = json.loads(page.with_name("report.json").read_text())
     shown = [each.to_dict() for each in evidence]
     assert len(shown) == 1

@@ -1,0 +1,143 @@
+"""Latency over time as a picture, shaded where promises were broken or messages repaired."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from datetime import UTC, datetime
+from math import ceil, floor, log10
+from typing import Final, NamedTuple
+
+MAX_STRETCHES: Final = 120
+"""Stretches of time of a picture; a wall has no room for more."""
+DELIVERIES_A_STRETCH: Final = 20
+"""On average: fewer have no median worth drawing."""
+_WIDTH, _HEIGHT = 960, 240
+_LEFT, _RIGHT, _TOP, _BOTTOM = 64, 12, 14, 40
+_TICKS: Final = 8
+_STEPS: Final = (
+    *((ms, "%H:%M:%S.%f") for ms in (1, 2, 5, 10, 20, 50, 100, 200, 500)),
+    *((s * 1_000, "%H:%M:%S") for s in (1, 2, 5, 10, 15, 30)),
+    *((m * 60_000, "%H:%M") for m in (1, 2, 5, 10, 15, 30, 60, 120)),
+    *((h * 3_600_000, "%m-%d %H:%M") for h in (3, 6, 12)),
+    (86_400_000, "%Y-%m-%d"),
+)
+"""Distances of times below (ms), and how they read."""
+_BROKEN, _REPAIRED = "#f3b3b8", "#f6e3b4"
+_LINES: Final = (("p50_ms", "#0072B2", ""), ("p90_ms", "#D55E00", "6 3"))
+
+
+class Stretch(NamedTuple):
+    """What happened in one stretch of time."""
+
+    begin_ms: int
+    end_ms: int
+    deliveries: int
+    p50_ms: float | None
+    p90_ms: float | None
+    repaired: int
+    """Deliveries that did not come by the first broadcast."""
+    broken: int
+    """Findings of that time."""
+
+
+def draw_timeline(stretches: Sequence[Stretch]) -> str:
+    """An SVG of latencies (a logarithmic scale) over time; empty where there is nothing to draw."""
+    levels = [each for stretch in stretches for each in stretch[3:5] if each is not None]
+    if not levels:
+        return ""
+    low = floor(log10(max(min(levels), 1)))
+    high = max(ceil(log10(max(*levels, 1))), low + 1)
+    begin_ms, end_ms = stretches[0].begin_ms, stretches[-1].end_ms
+
+    def x(at_ms: float) -> float:
+        return _LEFT + (at_ms - begin_ms) / max(end_ms - begin_ms, 1) * (_WIDTH - _LEFT - _RIGHT)
+
+    def y(value_ms: float) -> float:
+        share = (log10(max(value_ms, 1)) - low) / (high - low)
+        return _HEIGHT - _BOTTOM - share * (_HEIGHT - _TOP - _BOTTOM)
+
+    head = (
+        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {_WIDTH} {_HEIGHT}" '
+        f'width="{_WIDTH}" height="{_HEIGHT}" font-family="sans-serif" font-size="12" role="img">'
+        "<title>Time from sender to log, by when messages were accepted</title>"
+    )
+    parts = [
+        head,
+        *_shades(stretches, x),
+        *_levels(low, high, y),
+        *_times(begin_ms, end_ms, x),
+        *_curves(stretches, x, y),
+    ]
+    return "\n".join([*parts, "</svg>"])
+
+
+LEGEND: Final = (
+    '<p class="legend">'
+    '<span style="border-top: 3px solid #0072B2"></span>half of deliveries within '
+    '<span style="border-top: 3px dashed #D55E00"></span>nine of ten within '
+    f'<span class="area" style="background: {_BROKEN}"></span>a promise was broken '
+    f'<span class="area" style="background: {_REPAIRED}"></span>messages were sent again, repaired '
+    "or fetched from Store</p>"
+)
+
+
+def _shades(stretches: Iterable[Stretch], x: Callable[[float], float]) -> Iterator[str]:
+    for each in stretches:
+        if not (each.broken or each.repaired):
+            continue
+        left, right = x(each.begin_ms), x(each.end_ms)
+        share = each.repaired / max(each.deliveries, 1)
+        colour, opacity = (_BROKEN, 1.0) if each.broken else (_REPAIRED, 0.1 + 0.9 * share)
+        yield (
+            f'<rect x="{left:.1f}" y="{_TOP}" width="{max(right - left, 1):.1f}" '
+            f'height="{_HEIGHT - _TOP - _BOTTOM}" fill="{colour}" fill-opacity="{opacity:.2f}">'
+            f"<title>{each.broken} findings; {each.repaired} of {each.deliveries} deliveries by "
+            "another way</title></rect>"
+        )
+
+
+def _levels(low: int, high: int, y: Callable[[float], float]) -> Iterator[str]:
+    for power in range(low, high + 1):
+        at, value_ms = y(10**power), 10**power
+        text = f"{value_ms} ms" if value_ms < 1_000 else f"{value_ms // 1_000:,} s"
+        yield (
+            f'<line x1="{_LEFT}" y1="{at:.1f}" x2="{_WIDTH - _RIGHT}" y2="{at:.1f}" '
+            'stroke="#d8d8d8"/>'
+        )
+        yield f'<text x="{_LEFT - 8}" y="{at + 4:.1f}" text-anchor="end" fill="#444">{text}</text>'
+
+
+def _times(begin_ms: int, end_ms: int, x: Callable[[float], float]) -> Iterator[str]:
+    """Round times below, as exact as their distance takes: each is another text."""
+    span_ms = max(end_ms - begin_ms, 1)
+    step_ms, form = next((each for each in _STEPS if span_ms <= _TICKS * each[0]), _STEPS[-1])
+    step_ms *= ceil(span_ms / (_TICKS * step_ms))
+    for at_ms in range(-(-begin_ms // step_ms) * step_ms, end_ms + 1, step_ms):
+        yield (
+            f'<text x="{x(at_ms):.1f}" y="{_HEIGHT - _BOTTOM + 18}" text-anchor="middle" '
+            f'fill="#444">{_text(at_ms, form)}</text>'
+        )
+    day = _text(begin_ms, "%Y-%m-%d")
+    yield f'<text x="{_LEFT}" y="{_HEIGHT - 6}" fill="#777">{day}, UTC</text>'
+
+
+def _text(at_ms: int, form: str) -> str:
+    text = datetime.fromtimestamp(at_ms / 1000, UTC).strftime(form)
+    return text[:-3] if form.endswith("%f") else text
+
+
+def _curves(
+    stretches: Sequence[Stretch], x: Callable[[float], float], y: Callable[[float], float]
+) -> Iterator[str]:
+    """Broken where nothing was delivered."""
+    for name, colour, dashes in _LINES:
+        path, is_open = [], False
+        for each in stretches:
+            value_ms = getattr(each, name)
+            if value_ms is not None:
+                middle = x((each.begin_ms + each.end_ms) / 2)
+                path.append(f"{'L' if is_open else 'M'}{middle:.1f} {y(value_ms):.1f}")
+                path += [] if is_open else ["h0.1"]
+            is_open = value_ms is not None
+        style = f'stroke="{colour}" stroke-dasharray="{dashes}" stroke-width="2"'
+        yield f'<path d="{" ".join(path)}" fill="none" stroke-linecap="round" {style}/>'

@@ -1,0 +1,93 @@
+"""The page of a report, from plain values."""
+
+from __future__ import annotations
+
+import re
+from html.parser import HTMLParser
+from pathlib import Path
+
+from reliable_channel_audit.check import check
+from reliable_channel_audit.evidence import Evidence, evidence
+from reliable_channel_audit.findings import PROMISES, Audit
+from reliable_channel_audit.journals import journal_files, options_of, participants
+from reliable_channel_audit.page import Subject, page, section, worst_participants
+from reliable_channel_audit.verdict import Verdict
+
+from .generated import SMALL_BLOOM, write_group
+from .planted import plant
+
+CASES = {("p000", "delivery"): (30, None), ("p001", "delivery"): (30, "a line cannot be read")}
+
+
+class Tags(HTMLParser):
+    """Checks that what is opened is closed."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.open: list[str] = []
+
+    def handle_starttag(self, tag: str, attrs: object) -> None:
+        if tag not in ("meta", "line", "rect", "path"):
+            self.open.append(tag)
+
+    def handle_endtag(self, tag: str) -> None:
+        assert tag in ("line", "rect", "path") or self.open.pop() == tag
+
+
+def shown(found: Verdict, proofs: list[Evidence], *sections: str) -> str:
+    subject = Subject(["general"], 0, 90_000, ["sds-journal/3"], {"seed": "7"}, 10_000, "1.0")
+    text = page(found, subject, CASES, [], proofs, sections)
+    tags = Tags()
+    tags.feed(text)
+    assert not tags.open
+    return text
+
+
+def test_each_finding_leads_to_its_evidence(tmp_path: Path) -> None:
+    paths = write_group(tmp_path)
+    plant("garbage", paths[0], seed=1)
+    ((_, _, message_id),) = plant("missing", paths[1], seed=1)
+    found = check([tmp_path])
+    group, _ = participants(journal_files([tmp_path]))
+    text = shown(found, evidence(group, found.findings, [tmp_path]))
+    assert '<h1 class="broken">' in text
+    assert f'title="{message_id}"' in text
+    links = re.findall(r'href="#([\w-]+)"', text)
+    assert links == ["evidence-1", "evidence-2"]
+    assert all(f'<details id="{link}"' in text for link in links)
+    assert f"reliable-channel check {tmp_path} --message {message_id}" in text
+    assert "<script" not in text
+
+
+def test_without_findings_there_is_no_place_for_them(tmp_path: Path) -> None:
+    write_group(tmp_path)
+    text = shown(check([tmp_path]), [])
+    assert '<h1 class="kept">' in text
+    assert all(promise.replace("'", "&#x27;") in text for promise in PROMISES.values())
+    assert "<h2>Findings</h2>" not in text
+    assert "<h2>Evidence</h2>" not in text
+    assert "<b>seed</b>7<" in text
+    assert '<td class="unknown" title="a line cannot be read">?</td>' in text
+
+
+def test_names_cannot_write_html() -> None:
+    text = shown(Verdict(), [], section("<b>", "<i>", ["<u>"], [("<script>",)]))
+    assert "<script" not in text
+    assert "&lt;script&gt;" in text
+
+
+def test_participants_with_findings_are_shown_first(tmp_path: Path) -> None:
+    path = write_group(tmp_path)[3]
+    plant("missing", path, seed=1)
+    found = check([tmp_path])
+    many = [f"a{number:03}" for number in range(100)]
+    names = worst_participants(found, many)
+    assert len(names) == 40
+    assert path.stem in names
+    assert set(found.broken) == {Audit.DELIVERY.value}
+
+
+def test_options_that_are_not_the_default(tmp_path: Path) -> None:
+    write_group(tmp_path)
+    group, _ = participants(journal_files([tmp_path]))
+    assert options_of(group) == (["sds-journal/3"], {"bloom_capacity": str(SMALL_BLOOM.capacity)})
