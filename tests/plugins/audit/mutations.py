@@ -16,7 +16,7 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 from reliable_channel_audit.check import check
-from reliable_channel_audit.findings import SETTLE_MS
+from reliable_channel_audit.findings import SETTLE_MS, Audit
 from reliable_channel_audit.verdict import Value
 from tests.journal_lines import json_lines
 
@@ -24,6 +24,9 @@ from . import simulated
 from .oracle import Ledger, Lines, broken
 
 EVENTS = ("message_logged", "message_received", "message_acknowledged", "wire_in", "message_sent")
+FILTERS = {Audit.BLOOM_FILTERS.value}
+"""The oracle has no opinion on these: an entry that stands earlier in the log, as it should, may
+have been in the log before a filter that lacks it."""
 MUTATIONS_A_SEED = 25
 LEAST_MESSAGES = 8
 """A run with fewer has too few lines in its middle."""
@@ -100,6 +103,9 @@ def judged(
         verdict = check([path.parent], settle_ms=settle_ms)
         path.write_bytes(kept)
         truth = broken(ledger, whole | {path.stem: lines})
+        if not truth and "message_logged" in what and verdict.broken.keys() == FILTERS:
+            found.counts["unknown", verdict.value.value] += 1
+            continue
         found.counts["broken" if truth else "whole", verdict.value.value] += 1
         about = f"seed {seed}, mutation {number} at {path.stem}, {what}"
         if truth and verdict.value is Value.KEPT:

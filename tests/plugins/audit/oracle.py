@@ -158,7 +158,8 @@ def _received(ledger: Ledger, name: str, lines: Lines) -> Iterator[str]:
     }
     if len(new) != len(set(new)) or {line["message_id"] for line in received} != others:
         yield "the application did not receive every message of others once"
-    yield from _in_order("received", ledger, new, _lost(lines))
+    every = list(dict.fromkeys(line["message_id"] for line in received))
+    yield from _in_order("received", ledger, every, _lost(lines))
     for line in received:
         message = ledger.messages.get(line["message_id"])
         content = sha256(b64decode(line["payload"])).hexdigest()
