@@ -69,7 +69,8 @@ details {{ border: 1px solid #e4e4e4; border-radius: 4px; padding: .4rem .7rem; 
 details:target {{ border-color: #b3001b }}
 pre {{ font-size: 12px; white-space: pre-wrap; overflow-wrap: anywhere; margin: .3rem 0;
   background: #f6f6f6; padding: .4rem }}
-.picture {{ overflow-x: auto }} .picture svg {{ height: auto; min-width: 40rem; max-width: 100% }}
+.picture {{ overflow-x: auto }} .picture svg {{ height: auto; max-width: 100% }}
+.picture.wide svg {{ min-width: 40rem }}
 @media (max-width: 640px) {{
   table.rows, .rows tbody, .rows tr, .rows td {{ display: block; padding: 0 }}
   .rows tr.head {{ display: none }}
@@ -267,7 +268,7 @@ def _timeline(stretches: Sequence[Stretch]) -> Iterator[str]:
     if drawn:
         yield "<h2>Latency over time</h2>"
         yield '<p class="about">From the sender to the logs of others, by when it was accepted.</p>'
-        yield f'<div class="picture">{drawn}</div>{LEGEND}'
+        yield f'<div class="picture wide">{drawn}</div>{LEGEND}'
 
 
 def _findings(found: Verdict, evidence: Sequence[Evidence]) -> Iterator[str]:
