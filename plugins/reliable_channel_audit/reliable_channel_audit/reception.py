@@ -190,13 +190,6 @@ class Reception:
             detail = f"the application received another {what} than arrived"
             self._found.append((Audit.RECEIVED, copy.message_id, received.at_ms, detail))
 
-    def _compare_contents(self, copy: _Copy, received: _Copy) -> None:
-        if not self.is_plain or not received.content_sha256:
-            received = received._replace(content_sha256=copy.content_sha256)
-        if what := _difference(copy, received):
-            detail = f"the application received another {what} than arrived"
-            self._found.append((Audit.RECEIVED, copy.message_id, received.at_ms, detail))
-
     def _without_last(self) -> dict[str, _Copy]:
         """What waits; a killed process may have logged in its last step what it did not emit any
         more."""

@@ -146,7 +146,8 @@ def _cases(facts: DataFrame, found: Verdict) -> Cases:
 
 def _some_participants(judged: DataFrame) -> list[Row]:
     every = judged.select("participant_id").distinct().orderBy("participant_id")
-    return every.limit(MAX_IN_MATRIX).collect()
+    rows: list[Row] = every.limit(MAX_IN_MATRIX).collect()
+    return rows
 
 
 def _stretches(came: DataFrame, findings: Sequence[Finding]) -> list[Stretch]:
@@ -162,8 +163,13 @@ def _stretches(came: DataFrame, findings: Sequence[Finding]) -> list[Stretch]:
     stretches = []
     for part in range((span[1] - begin_ms) // wide_ms + 1):
         row, at_ms = parts.get(part), begin_ms + part * wide_ms
-        values = (0, None, None, 0) if row is None else row[1:]
-        stretches.append(Stretch(at_ms, at_ms + wide_ms, *values, broken[part]))
+        span_ms, findings_here = (at_ms, at_ms + wide_ms), broken[part]
+        if row is None:
+            stretches.append(Stretch(*span_ms, 0, None, None, 0, findings_here))
+        else:
+            delays = row.p50_ms, row.p90_ms
+            counts = row.repaired, findings_here
+            stretches.append(Stretch(*span_ms, row.deliveries, *delays, *counts))
     return stretches
 
 
