@@ -18,6 +18,9 @@ from reliable_channel.sds.message import HistoryEntry, Message
 from reliable_channel.sds.wire import SpecCodec
 from reliable_channel_lab.sim import Simulation
 
+SETTLE_MS = 10_000
+"""The audit's default, written down a second time."""
+
 Lines = list[dict[str, Any]]
 
 
@@ -28,6 +31,8 @@ class Ledger:
     messages: Mapping[str, Message]
     logs: Mapping[str, frozenset[str]]
     """By participant the messages that its log had in the end."""
+    settle_ms: int = SETTLE_MS
+    """What happens so late before the end of a journal is not due."""
 
     @classmethod
     def of(cls, journals: Mapping[str, Lines]) -> Ledger:
@@ -42,7 +47,7 @@ class Ledger:
         return cls(messages, dict.fromkeys(journals, frozenset(messages)))
 
     @classmethod
-    def of_run(cls, simulation: Simulation) -> Ledger:
+    def of_run(cls, simulation: Simulation, settle_ms: int) -> Ledger:
         """From what the simulator knows, which asks no journal."""
         messages = {
             each.message_id: Message(
@@ -56,7 +61,7 @@ class Ledger:
             for each in simulation.ledger
         }
         logs = {watch.name: frozenset(watch.window) for watch in simulation.watches}
-        return cls(messages, logs)
+        return cls(messages, logs, settle_ms)
 
 
 def broken(ledger: Ledger, journals: Mapping[str, Lines]) -> list[str]:
@@ -132,20 +137,31 @@ def _lost(lines: Lines) -> set[tuple[str, str]]:
 
 
 def _acknowledged(name: str, ledger: Ledger, lines: Lines) -> Iterator[str]:
-    """Once a reference arrived, and not before; unless its failure was emitted."""
+    """Once a reference of another participant arrived, and not before; unless its failure was
+    emitted, or the participant was gone before it was due."""
     own = {each for each, message in ledger.messages.items() if message.sender_id == name}
-    proven, told = set[str](), set[str]()
+    proven: dict[str, int] = {}
+    told, sent = set[str](), set[str]()
     for line in lines:
         if line["event"] == "wire_in":
-            proven |= own & set(SpecCodec().decode(b64decode(line["payload"])).causal_ids)
+            message = SpecCodec().decode(b64decode(line["payload"]))
+            if message.sender_id != name:
+                for message_id in own & sent & set(message.causal_ids):
+                    proven.setdefault(message_id, line["at_ms"])
+        elif line["event"] == "message_logged":
+            sent.add(line["message_id"])
         elif line["event"] == "delivery_failed":
             told.add(line["message_id"])
         elif line["event"] == "message_acknowledged":
             told.add(line["message_id"])
+            if line["message_id"] not in sent:
+                yield f"{line['message_id']} is acknowledged before it is in the log"
             if line["source"] == "causal_history" and line["message_id"] not in proven:
                 yield f"{line['message_id']} is acknowledged before its proof"
-    for message_id in proven - told:
-        yield f"{message_id} is proven, and not acknowledged"
+    due_ms = lines[-1]["at_ms"] - ledger.settle_ms
+    for message_id in proven.keys() - told:
+        if proven[message_id] <= due_ms:
+            yield f"{message_id} is proven, and not acknowledged"
 
 
 def _received(ledger: Ledger, name: str, lines: Lines) -> Iterator[str]:

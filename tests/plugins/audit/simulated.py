@@ -50,4 +50,4 @@ def run(seed: int, directory: Path) -> Ledger:
     simulation = Simulation(scenario, journals=journals_in(directory, scenario))
     result = simulation.run()
     assert result.violation is None, result.violation
-    return Ledger.of_run(simulation)
+    return Ledger.of_run(simulation, SETTLE_MS)
