@@ -1,0 +1,114 @@
+"""What a received message changes beside the log, and what `receive` answers."""
+
+from dataclasses import replace
+
+from reliable_channel.sds import Limits, Outcome, SdsProtocol
+from reliable_channel.sds.events import MessageLost, MessageRejected, RejectionReason, SyncReceived
+
+from .world import CODEC, NOW_MS, SECOND, decode, events, forge, only, participant, send
+
+QUIET_MS = NOW_MS + 60 * SECOND
+SOON_MS = 2 * SECOND
+
+
+def tuned() -> SdsProtocol:
+    """A participant that tunes itself, has messages `m0` to `m4`, and has not heard any for a
+    minute."""
+    bob = participant("bob", self_tuning=True)
+    for n in range(5):
+        after = [f"m{n - 1}"] if n else []
+        bob.receive(forge(f"m{n}", sender="alice", lamport=NOW_MS + n, after=after), NOW_MS)
+    while (due_ms := bob.next_deadline_ms()) is not None and due_ms <= QUIET_MS:
+        bob.on_deadline(due_ms)
+        list(bob.outgoing())
+    return bob
+
+
+def says_next(bob: SdsProtocol) -> tuple[int, list[str]]:
+    """When a participant says the next sync message, and what that refers to."""
+    while (due_ms := bob.next_deadline_ms()) is not None:
+        bob.on_deadline(due_ms)
+        for outgoing in bob.outgoing():
+            return due_ms - QUIET_MS, list(decode(outgoing).causal_ids)
+    raise AssertionError("nothing is said")
+
+
+def test_a_sender_that_repeats_itself_late_is_acknowledged_soon() -> None:
+    waits_ms, named = says_next(tuned())
+    assert waits_ms > SOON_MS and named == ["m3", "m4"]
+    bob = tuned()
+    again = forge("m0", sender="alice", lamport=NOW_MS)
+    assert bob.receive(again, QUIET_MS).outcome is Outcome.DUPLICATE
+    waits_ms, named = says_next(bob)
+    assert waits_ms <= SOON_MS and named == ["m0", "m3", "m4"]
+
+
+def test_whom_a_sync_shows_to_lack_the_newest_message_is_told_soon() -> None:
+    for after, is_soon in (("m3", True), ("m4", False)):
+        bob = tuned()
+        bob.receive(forge("s", sender="carol", content=None, after=[after]), QUIET_MS)
+        waits_ms, named = says_next(bob)
+        assert (waits_ms <= SOON_MS) is is_soon
+        assert "m4" in named
+
+
+def test_a_message_older_than_the_log_is_missing_no_more() -> None:
+    """Though nobody waits for it: a sync message referred to it."""
+    bob = participant("bob", limits=Limits(log_entries=1))
+    for n in range(2):
+        bob.receive(forge(f"m{n}", lamport=NOW_MS + n), NOW_MS)
+    bob.receive(forge("s", content=None, after=["old"]), NOW_MS)
+    list(bob.events())
+    arrival = bob.receive(forge("old", lamport=NOW_MS - 1), NOW_MS)
+    assert (arrival.outcome, arrival.reason) == (Outcome.REJECTED, RejectionReason.OLDER_THAN_LOG)
+    told = list(bob.events())
+    assert [e.message_id for e in told if isinstance(e, MessageLost)] == ["old"]
+    assert [e.message_id for e in told if isinstance(e, MessageRejected)] == ["old"]
+    assert bob.missing() == [] and bob.counters.lost == 1
+
+
+def test_an_unknown_message_older_than_the_log_is_refused_and_not_lost() -> None:
+    bob = participant("bob", limits=Limits(log_entries=1))
+    for n in range(2):
+        bob.receive(forge(f"m{n}", lamport=NOW_MS + n), NOW_MS)
+    list(bob.events())
+    bob.receive(forge("old", lamport=NOW_MS - 1), NOW_MS)
+    (told,) = bob.events()
+    assert isinstance(told, MessageRejected) and "newest 1 messages" in told.detail
+
+
+def test_an_arrival_says_for_how_long_the_message_was_missing() -> None:
+    bob = participant("bob")
+    assert bob.receive(forge("m", after=["u"]), NOW_MS).missing_for_ms is None
+    assert bob.receive(forge("u"), NOW_MS + SECOND).missing_for_ms == SECOND
+
+
+def test_what_a_newcomer_does_not_want_is_missing_no_more_and_released_for() -> None:
+    bob = participant("bob")
+    bob.join(NOW_MS, wanted_from=NOW_MS, presume_ms=0)
+    bob.receive(forge("m", after=["u"]), NOW_MS)
+    list(bob.events())
+    assert bob.receive(forge("u", lamport=NOW_MS - 1), NOW_MS).outcome is Outcome.UNWANTED
+    assert [entry.message_id for entry in bob.log] == ["m"]
+    assert not bob.is_missing_something and not bob.repair_requests.planned()
+
+
+def test_a_sync_message_counts_and_is_told() -> None:
+    bob = participant("bob")
+    assert bob.receive(forge("s", content=None), NOW_MS).outcome is Outcome.SYNC
+    assert only(events(bob, SyncReceived)) == SyncReceived("s", "mallory")
+    assert bob.counters.syncs_received == 1
+
+
+def test_own_messages_that_come_back_count_as_echoes() -> None:
+    bob = participant("bob")
+    sent = send(bob, b"mine")
+    assert bob.receive(sent.data, NOW_MS).outcome is Outcome.OWN
+    assert (bob.counters.own_echoes, bob.counters.duplicates) == (1, 0)
+
+
+def test_another_content_under_an_own_id_and_name_is_refused() -> None:
+    bob = participant("bob")
+    message = replace(decode(send(bob, b"mine")), content=b"not mine")
+    assert bob.receive(CODEC.encode(message), NOW_MS).reason is RejectionReason.ID_ALREADY_USED
+    assert bob.counters.rejected == 1
