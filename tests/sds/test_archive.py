@@ -82,3 +82,13 @@ def test_a_removal_takes_back_what_an_earlier_step_recorded() -> None:
     assert changes.hints == {"m2": b"hint"}
     assert changes.entries == {}
     assert changes.removed == {"m1"}
+
+
+def test_a_full_block_is_written_again_when_an_entry_of_it_is_taken_out() -> None:
+    recorder = Recorder()
+    made = ArchiveBlocks(recorder)
+    for number in range(4):
+        made.append(entry(number, 10))
+    recorder.take()
+    made.remove(entry(1, 10))
+    assert recorder.take().rows == {(LOG_BLOCKS, 0): (0, 0, "m0", 1, 10)}

@@ -109,3 +109,13 @@ def test_beyond_the_limit_of_bytes_the_oldest_are_left_out() -> None:
 
 def test_a_reference_names_the_sender() -> None:
     assert history_entry(LogEntry("m", "s", 1, b"", b"h")) == HistoryEntry("m", b"h", "s")
+
+
+def test_a_long_conversation_is_referred_to_by_its_end_as_a_short_one() -> None:
+    causal, log, encode = tail(3, 3)
+    for i in range(900):
+        log.insert(LogEntry(f"n{i:03}", "s", 100 + i, b""))
+        entries = causal.encoded().decode().split(":-;")
+        if i >= 2:
+            assert entries == [f"n{n:03}" for n in range(i - 2, i + 1)] + [""]
+    assert len(encode.encoded) == len(set(encode.encoded))

@@ -156,6 +156,15 @@ def test_a_second_ahead_of_the_time_is_compared_once_the_log_has_rested() -> Non
     assert [event.count_here for event in events(bob, LogDiffers)] == [2]
 
 
+def test_a_log_that_others_speak_of_all_the_time_rests_all_the_same() -> None:
+    alice, at_ms = participant("alice"), NOW_MS
+    alice.receive(forge("ahead", lamport=NOW_MS + 60 * MINUTE), NOW_MS)
+    while at_ms < NOW_MS + 2 * STABLE_MS + MINUTE:
+        at_ms += 10 * SECOND
+        root = root_of(alice, at_ms)
+    assert root is not None and root.count == 1
+
+
 def test_what_came_just_now_into_a_second_ahead_of_the_time_is_no_difference() -> None:
     alice, bob = (participant(name) for name in ("alice", "bob"))
     for core in (alice, bob):

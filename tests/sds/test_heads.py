@@ -3,13 +3,14 @@
 import pytest
 
 from reliable_channel.sds.changes import Recorder, Row, Value
-from reliable_channel.sds.heads import HEADS, HEADS_OF_SYNC, MAX_HEADS, Heads
+from reliable_channel.sds.heads import ASKED, HEADS, HEADS_OF_SYNC, MAX_HEADS, Heads
 from reliable_channel.sds.log import MessageLog
 from reliable_channel.sds.log_entry import LogEntry
 
 
 class Group:
-    def __init__(self, limit_bytes: int = 75_000) -> None:
+    def __init__(self, limit_bytes: int = 75_000, size: int = 200) -> None:
+        self._size = size
         self.log = MessageLog(1_000)
         self.recorder = Recorder()
         self.kept: dict[Value, Row] = {}
@@ -17,8 +18,10 @@ class Group:
         self._begin()
 
     def _begin(self) -> None:
-        size, encode = 200, lambda entry: entry.message_id.encode()
-        self.heads = Heads(self.log, size, self._limit_bytes, encode, self.recorder)
+        size, limit_bytes = self._size, self._limit_bytes
+        self.heads = Heads(
+            self.log, size, limit_bytes, lambda entry: entry.message_id.encode(), self.recorder
+        )
 
     def restart(self, *waits_for: int) -> None:
         for (table, key), row in self.recorder.take().rows.items():
@@ -145,3 +148,37 @@ def test_what_is_not_sent_or_has_no_room_is_a_head_still() -> None:
     assert group.heads.encoded() == b"m003m004m005m006m007"  # and then it is too long to send
     assert group.names() == [3, 4, 5, 6, 7]
     assert group.names() == [0, 1, 2, 6, 7]
+
+
+@pytest.mark.parametrize("size", [1, 2, 3])
+def test_a_message_refers_to_no_more_than_allowed(size: int) -> None:
+    group = Group(size=size)
+    for number in range(5):
+        group.deliver(number)
+    group.heads.ask_for("m000")
+    assert group.names() == list(range(5))[-size:]
+
+
+def test_in_as_many_syncs_as_it_takes_each_head_has_its_turn_once() -> None:
+    group = Group()
+    for number in range(3 * HEADS_OF_SYNC):
+        group.deliver(number)
+    named = [set(group.names(is_sync=True)) for _ in range(3)]
+    assert set.union(*named) == set(range(3 * HEADS_OF_SYNC))
+
+
+def test_as_many_heads_as_a_sync_names_are_named_in_each() -> None:
+    group = Group()
+    for number in range(HEADS_OF_SYNC):
+        group.deliver(number)
+    for _ in range(3):
+        assert group.names(is_sync=True) == list(range(HEADS_OF_SYNC))
+
+
+def test_of_many_who_want_an_acknowledgement_the_last_are_given_one() -> None:
+    group = Group()
+    for number in range(ASKED + 5):
+        group.deliver(number, *range(max(0, number - 2), number))
+    for number in range(ASKED + 3):
+        group.heads.ask_for(f"m{number:03}")
+    assert group.names(is_sync=True) == list(range(3, ASKED + 5))

@@ -12,6 +12,12 @@ def joining(limit: int = 10, recorder: Recorder | None = None) -> Joining:
     return made
 
 
+def test_a_join_outlives_a_restart() -> None:
+    joining(recorder=(recorder := Recorder()))
+    rows = recorder.take().rows
+    assert set(rows.values()) == {("wanted_from", 50), ("presume_until_ms", 1_000)}
+
+
 def test_what_is_older_than_the_join_is_not_wanted() -> None:
     made = joining()
     assert [made.is_unwanted(timestamp) for timestamp in (49, 50)] == [True, False]

@@ -105,3 +105,8 @@ def test_arbitrary_bytes_are_refused_or_looked_through(data: bytes, item: str) -
     except BloomFilterError:
         return
     assert layout.holds(words, NIM_BLOOM.hash_pair(item)) in (True, False)
+
+
+def test_the_smallest_filter_is_one() -> None:
+    layout, words = NIM_BLOOM.read(field(bytes(8), bit_count=1, hash_count=1), OWN)
+    assert (layout.bit_count, layout.hash_count, words) == (1, 1, bytes(8))

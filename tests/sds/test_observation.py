@@ -4,6 +4,7 @@ from random import Random
 
 import pytest
 
+from reliable_channel.sds.control import MAX_COPIES, Measured, copies
 from reliable_channel.sds.ids import js_waku_id, reliable_channel_id
 from reliable_channel.sds.message import Message
 from reliable_channel.sds.observation import CopyGuard, Crowd, Delays, Losses, Observations
@@ -138,3 +139,145 @@ def test_copies_are_tried_without_where_loss_rose_after_them() -> None:
     assert again.copies(high, 64) == 1
     assert again.copies(high, 96) > 2  # it did not: chance
     assert again.copies(high, 128) > 2
+
+
+def test_the_scale_is_measured_at_first_with_each_sample_and_then_with_each_eighth() -> None:
+    delays, scales = Delays(), []
+    for _ in range(40):
+        delays.add(100)
+        scales.append(round(delays.scale_ms))
+    # The prior of 500 ms counts as four samples, until there are 32.
+    expected = [(100 * n + 500 * 4) / (n + 4) for n in range(1, 9)]
+    assert scales[:7] == [round(each) for each in expected[:7]]
+    changed = [n for n in range(7, 40) if scales[n] != scales[n - 1]]
+    assert changed == [14, 22, 30, 38]
+    assert scales[38] == 100
+
+
+def test_a_scale_has_bounds() -> None:
+    for delay_ms, scale_ms in ((0, 50), (1, 50), (2_999, 2_999)):
+        delays = Delays()
+        for _ in range(64):
+            delays.add(delay_ms)
+        assert delays.scale_ms == scale_ms
+    random, delays = Random(7), Delays()
+    for _ in range(64):
+        delays.add(random.randint(0, 3_000))
+    assert delays.scale_ms == 3_000
+
+
+def test_an_answer_at_once_is_no_round_trip() -> None:
+    delays = Delays()
+    for _ in range(16):
+        delays.add_round_trip(0)
+    for _ in range(64):
+        delays.add(100)
+    assert delays.scale_ms == 100
+
+
+def test_where_clocks_disagree_half_a_round_trip_is_the_delay() -> None:
+    delays = Delays()
+    for took_ms in (900, 300, 400, 900):
+        delays.add_round_trip(took_ms)
+    for _ in range(64):
+        delays.add(-600_000)
+    assert delays.scale_ms == 200  # of the shorter ones of them
+
+
+def test_what_says_nothing_of_when_it_was_sent_is_not_counted() -> None:
+    losses, (said, at_ns) = Losses(), message(1)
+    losses.arrived(said, None, is_late=True)
+    losses.arrived(Message("ada", "sync", "c", 1), at_ns, is_late=True)
+    assert losses.samples == 0
+
+
+def test_the_prior_of_loss_counts_as_four_samples() -> None:
+    losses = Losses()
+    losses.arrived(*message(1), is_late=False)
+    assert losses.share == pytest.approx(0.15 * 4 / 5)
+    losses.arrived(*message(2), is_late=True)
+    assert losses.share == pytest.approx((0.15 * 4 + 1) / 6)
+    assert losses.cautious == pytest.approx(
+        losses.share + 0.5 * (losses.share * (1 - losses.share) / 32) ** 0.5
+    )
+
+
+def test_a_sender_that_once_proved_something_is_counted_for_ever() -> None:
+    losses, (said, at_ns) = Losses(), message(0)
+    losses.arrived(said, at_ns, is_late=False)
+    for number in range(1, 20):
+        said, at_ns = message(number)
+        losses.arrived(said, at_ns + 1, is_late=False)
+    assert losses.samples == 20
+
+
+def test_of_a_crowd_as_many_count_as_speak_in_one_round() -> None:
+    for speakers, factor in ((8, 1.0), (9, 2.0)):
+        crowd = Crowd()
+        for number in range(speakers):
+            crowd.sync_heard(f"p{number}", 1_000, 600)
+        assert crowd.factor == factor
+    for number in range(6):  # three in the round before, and three now
+        crowd.sync_heard(f"p{number}", 1_300 if number < 3 else 1_600, 600)
+    assert crowd.factor == 2.0 * 0.98
+
+
+def test_a_busy_round_does_not_shrink_a_crowd() -> None:
+    crowd = Crowd()
+    for number in range(9):
+        crowd.sync_heard(f"p{number}", 1_000, 600)
+    for second in range(2, 10):
+        for number in range(6):
+            crowd.sync_heard(f"p{number}", 1_000 * second, 600)
+    assert crowd.factor == 2.0 * 0.98  # the first round, in which nobody spoke after the nine
+
+
+def test_a_group_is_what_was_heard_times_the_crowd_and_a_pair_is_never_one() -> None:
+    observations = Observations()
+    observations.crowd.factor = 4.0
+    for heard, others in ((0, 1), (1, 1), (2, 8), (5, 20)):
+        observations.heard = heard
+        assert observations.measured().others == others
+    losses = observations.losses
+    assert observations.measured().loss == losses.cautious
+    observations.heard = 1
+    assert observations.measured().loss == losses.share
+
+
+def test_who_has_heard_nobody_sends_copies_as_to_one() -> None:
+    nobody, one = Observations(), Observations()
+    one.heard = 1
+    assert nobody.measured() == one.measured()
+    assert nobody.copies() == one.copies() == CopyGuard().copies(one.measured(), 0)
+
+
+def lossy(share: float) -> Measured:
+    return Measured(300, share, 19)
+
+
+def test_copies_are_looked_at_every_thirty_two_samples() -> None:
+    guard = CopyGuard()
+    assert guard.copies(lossy(0.1), 31) > 1
+    assert guard.copies(lossy(0.4), 32) > 1  # the first look: nothing to compare with
+    for samples in (33, 63):
+        assert guard.copies(lossy(0.9), samples) > 1
+    assert guard.copies(lossy(0.9), 64) == 1
+    assert guard.copies(lossy(0.1), 95) == 1
+    assert guard.copies(lossy(0.1), 96) == 2
+
+
+@pytest.mark.parametrize(("after", "most"), [(0.40, MAX_COPIES), (0.33, MAX_COPIES), (0.31, 2)])
+def test_congestion_is_what_halves_the_rise(after: float, most: int) -> None:
+    guard = CopyGuard()
+    guard.copies(lossy(0.1), 32)
+    assert guard.copies(lossy(0.25), 64) > 1  # a rise as large as it may be
+    assert guard.copies(lossy(0.40), 96) == 1
+    assert guard.copies(lossy(after), 128) == copies(lossy(after), most)
+
+
+def test_after_congestion_copies_come_back() -> None:
+    guard = CopyGuard()
+    for samples, loss in ((32, 0.1), (64, 0.4)):
+        guard.copies(lossy(loss), samples)
+    assert guard.copies(lossy(0.2), 96) == 2
+    assert guard.copies(lossy(0.2), 128) == copies(lossy(0.2)) > 2

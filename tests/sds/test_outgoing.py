@@ -1,8 +1,9 @@
 import pytest
 
 from reliable_channel.sds.bloom import BloomFilter, BloomLayout, BloomParameters
+from reliable_channel.sds.changes import Recorder, Row, Table, Value
 from reliable_channel.sds.nim_bloom import NIM_BLOOM
-from reliable_channel.sds.outgoing import OutgoingBuffer
+from reliable_channel.sds.outgoing import OUTGOING, OUTGOING_PROGRESS, OutgoingBuffer
 
 PARAMETERS = BloomParameters(capacity=100)
 LAYOUT = PARAMETERS.layout
@@ -114,3 +115,57 @@ def test_filters_of_each_size_and_form_are_looked_through(layout: BloomLayout) -
     assert not made.any_in(layout, bytes(held))
     held.insert("d")
     assert [e.message_id for e in made.review(layout, bytes(held), "bob")] == ["d"]
+
+
+def test_an_acknowledgement_while_it_waits_for_its_dispatch_plans_nothing() -> None:
+    made = buffer("a")
+    assert due(made, 100) == ["a"]
+    assert len(made.review(LAYOUT, bloom("a"), "bob")) == 1
+    assert made.next_deadline_ms() is None
+    made.dispatched("a", 150)
+    assert made.next_deadline_ms() == 150 + POSSIBLY_MS
+
+
+def rows(recorder: Recorder, table: Table) -> dict[Value, Row | None]:
+    return {key: row for (each, key), row in recorder.take().rows.items() if each is table}
+
+
+def test_each_step_is_recorded_and_bytes_that_are_cached_are_not() -> None:
+    recorder = Recorder()
+    made = OutgoingBuffer(
+        PARAMETERS,
+        retry_interval_ms=RETRY_MS,
+        possibly_acknowledged_interval_ms=POSSIBLY_MS,
+        recorder=recorder,
+    )
+    made.add("a", b"bytes of a")
+    made.add("b", b"bytes of b", is_cached=True)
+    assert rows(recorder, OUTGOING) == {"a": ("a", b"bytes of a"), "b": ("b", b"")}
+    for message_id in ("b", "unknown"):
+        made.no_longer_cached(message_id)
+    assert rows(recorder, OUTGOING) == {"b": ("b", b"bytes of b")}
+    made.dispatched("a", 0)
+    assert rows(recorder, OUTGOING_PROGRESS) == {"a": ("a", 1, RETRY_MS, "[]")}
+    made.review(LAYOUT, bloom("a"), "bob")
+    assert rows(recorder, OUTGOING_PROGRESS) == {"a": ("a", 1, POSSIBLY_MS, '["bob"]')}
+    made.remove(["a"])
+    assert recorder.take().rows == {(OUTGOING, "a"): None, (OUTGOING_PROGRESS, "a"): None}
+
+
+def test_it_goes_on_after_a_restart() -> None:
+    made = buffer()
+    messages = [("a", b"bytes of a"), ("b", b""), ("c", b"c"), ("d", b"d")]
+    progress = [("a", 2, 500, '["bob"]'), ("b", 1, None, "[]"), ("d", 0, None, '["bob"]')]
+    made.restore(messages, progress, 70, {"b": b"bytes of b"})
+    assert [(e.message_id, e.data, e.attempts, e.possible_acks) for e in made] == [
+        ("a", b"bytes of a", 2, {"bob"}),
+        ("b", b"bytes of b", 1, set()),
+        ("c", b"c", 0, set()),
+        ("d", b"d", 0, {"bob"}),
+    ]
+    assert [entry.message_id for entry in made.undispatched()] == ["c", "d"]
+    assert due(made, 69) == []
+    assert due(made, 70) == ["b"]  # it was on its way
+    assert due(made, 499) == []
+    assert due(made, 500) == ["a"]
+    assert made.next_deadline_ms() is None

@@ -469,3 +469,27 @@ def test_a_message_that_is_withdrawn_is_referred_to_by_nothing(logs: str) -> Non
         assert bob.receive(message.data, NOW_MS).outcome is Outcome.DELIVERED
     assert bob.log.digest() == alice.log.digest()
     assert alice.counters.sent == 2
+
+
+def test_what_is_counted_of_sending_is_what_was_sent() -> None:
+    alice = participant("alice")
+    message_id = send(alice, b"again").message_id
+    for n in range(2):
+        alice.resend(message_id, NOW_MS + n)
+    sync(alice)
+    alice.send_ephemeral(b"gone", NOW_MS)
+    counters = alice.counters
+    assert (counters.sent, counters.retries, counters.syncs_sent) == (1, 2, 1)
+    assert counters.ephemeral_sent == 1
+
+
+def test_a_log_is_trimmed_by_age_no_more_than_once_a_minute() -> None:
+    alice = participant("alice", retention_ms=10 * MINUTE, sync_min_interval_ms=0)
+    assert alice.next_deadline_ms() == NOW_MS
+    alice.on_deadline(NOW_MS)
+    for minute in range(1, 13):
+        now_ms = NOW_MS + minute * MINUTE
+        assert alice.next_deadline_ms() == now_ms
+        alice.receive(forge(f"m{minute}", lamport=now_ms), now_ms)
+        alice.on_deadline(now_ms)
+    assert [entry.message_id for entry in alice.log] == [f"m{n}" for n in range(2, 13)]

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from reliable_channel.sds import HistoryEntry, RepairOptions
 from reliable_channel.sds.changes import Recorder
-from reliable_channel.sds.events import RepairRequested, RepairRequestReceived
+from reliable_channel.sds.events import RepairRequested, RepairRequestReceived, RepairSent
 from reliable_channel.sds.kept_messages import REPAIR_CACHE
 from reliable_channel.sds.repair import (
     MAX_REST,
@@ -477,3 +477,48 @@ def test_a_message_too_long_to_send_uses_up_no_request() -> None:
     assert bob.repair_requests.planned() == planned
     assert events(bob, RepairRequested) == []
     assert len(decode(send(bob, b"short", LATER_MS)).repair_request) == 1
+
+
+def test_after_a_restart_requests_are_planned_and_rest_as_before() -> None:
+    recorder = Recorder()
+    made = OutgoingRepairBuffer("me", OPTIONS, recorder=recorder)
+    made.want(entry("planned"), NOW_MS, "bob")
+    made.want(entry("resting"), NOW_MS)
+    rests_ms = NOW_MS + 10 * MINUTE
+    while "resting" in made.planned():
+        made.asked(["resting"], rests_ms)
+    again = OutgoingRepairBuffer("me", OPTIONS)
+    again.restore(row for row in recorder.take().rows.values() if row is not None)
+    assert again.planned() == made.planned() and len(again) == 2
+    for now_ms, is_planned in ((rests_ms + 9 * MINUTE, False), (rests_ms + 10 * MINUTE, True)):
+        for each in (made, again):
+            each.want(entry("resting"), now_ms)
+            assert ("resting" in each.planned()) is is_planned
+
+
+def test_answers_are_planned_after_a_restart_as_before() -> None:
+    recorder = Recorder()
+    made = IncomingRepairBuffer("me", OPTIONS, recorder=recorder)
+    for name in ("a", "b", "c"):
+        made.request(entry(name), NOW_MS)
+    made.remove("b")
+    again = IncomingRepairBuffer("me", OPTIONS)
+    again.restore(row for row in recorder.take().rows.values() if row is not None)
+    assert again.planned() == made.planned() and len(again) == 2
+
+
+def test_requests_of_before_the_clock_was_set_back_are_planned_anew() -> None:
+    bob = participant("bob")
+    bob.receive(forge("m", after=["u"]), NOW_MS)
+    earlier_ms = NOW_MS - 60 * MINUTE
+    bob.sweep_repair(earlier_ms)
+    assert bob.repair_requests.planned()["u"] <= earlier_ms + bob.options.repair.t_max_ms
+
+
+def test_what_is_answered_counts_and_is_told() -> None:
+    alice = participant("alice")
+    sent = [send(alice, b"%d" % n).message_id for n in range(2)]
+    alice.receive(forge("r", requests=[entry(i, "alice") for i in sent]), NOW_MS)
+    assert sorted(alice.sweep_repair(NOW_MS + 2 * MINUTE)) == sorted(sent)
+    assert alice.counters.repairs_sent == 2
+    assert sorted(event.message_id for event in events(alice, RepairSent)) == sorted(sent)

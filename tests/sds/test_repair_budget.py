@@ -56,6 +56,14 @@ def test_what_was_not_needed_is_given_back() -> None:
     assert spent(budget, "a", 1_000) == 1
 
 
+def test_it_is_given_back_to_all_as_well() -> None:
+    budget = RepairBudget(OPTIONS)
+    assert [spent(budget, who) for who in ("a", "b", "c")] == [6, 4, 0]
+    for requester in ("a", "gone"):
+        budget.give_back(requester, 1)
+    assert [spent(budget, who) for who in ("a", "c")] == [1, 1]
+
+
 def test_what_is_refused_is_told_once_a_minute() -> None:
     budget = RepairBudget(OPTIONS)
     assert budget.reached("a", NOW_MS) is None

@@ -175,6 +175,18 @@ def test_a_known_message_is_not_delivered_again_however_old() -> None:
     assert event.message_id == "late"  # type: ignore[union-attr]
 
 
+def test_the_end_of_the_log_may_reach_into_the_archive() -> None:
+    kept = Kept("alice", limits=Limits(log_window_entries=4))
+    core = kept.begin()
+    for number in range(20):
+        core.receive(forge(f"m{number:02}", lamport=NOW_MS + number), NOW_MS)
+    kept.write(core)
+    for each in (core, kept.begin()):
+        for count in (0, 3, 4, 5, 19, 20, 30):
+            ids = [entry.message_id for entry in each.log.last(count)]
+            assert ids == [f"m{number:02}" for number in range(20)][max(0, 20 - count) :]
+
+
 def test_positions_count_what_is_archived() -> None:
     kept = Kept("alice", limits=Limits(log_window_entries=4))
     core, whole = kept.begin(), SdsProtocol(

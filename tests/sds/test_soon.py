@@ -65,3 +65,49 @@ def test_no_interval_no_syncs() -> None:
         soon.restart(heard, 0)
     soon.prompt(0)
     assert soon.due_ms is None
+
+
+def test_a_newcomer_waits_as_if_in_a_large_group_before_it_speaks() -> None:
+    """For one D, and then for a draw that most of a thousand would have beyond that."""
+    waits = []
+    for seed in range(20):
+        observations = Observations()
+        observations.heard, observations.delays.scale_ms = 1, 300
+        waits.append(wait(SoonTimer(30_000, observations, Random(seed).random), Heard.START, 0))
+    assert min(waits) >= 300
+    assert 300 * 7 < sorted(waits)[10] <= max(waits) <= 300 * 9
+
+
+def test_logs_are_compared_from_the_second_sync_after_news_on() -> None:
+    soon = timer()
+    assert not soon.is_long
+    for heard, is_long in (
+        *((Heard.SYNC, False), (Heard.SYNC, True), (Heard.CONTENT, False)),
+        *((Heard.SYNC, False), (Heard.OWN_SYNC, True), (Heard.OWN_CONTENT, False)),
+        *((Heard.SYNC, True), (Heard.MISSED_CONTENT, True)),
+    ):
+        soon.restart(heard, 100)
+        assert soon.is_long is is_long, heard
+
+
+def test_after_an_own_message_the_wait_is_of_the_first_stage() -> None:
+    soon = timer()
+    for _ in range(6):
+        soon.restart(Heard.SYNC, 0)
+    assert 1_800 <= wait(soon, Heard.OWN_CONTENT, 1_000) <= 3_200
+
+
+def test_who_is_asked_to_speak_does_so_soon_and_not_at_once() -> None:
+    soon = timer()
+    for _ in range(6):
+        soon.restart(Heard.SYNC, 1_000)
+    soon.prompt(1_000)
+    assert soon.due_ms is not None and 60 <= soon.due_ms - 1_000 < 1_300
+
+
+def test_who_gives_way_to_other_implementations_waits_longer_than_they_do() -> None:
+    soon = timer()
+    soon.gives_way = True
+    for _ in range(6):
+        soon.restart(Heard.SYNC, 0)
+    assert wait(soon, Heard.SYNC, 0) >= 36_000
