@@ -2,10 +2,37 @@
 
 from dataclasses import replace
 
-from reliable_channel.sds import Limits, Outcome, SdsProtocol
-from reliable_channel.sds.events import MessageLost, MessageRejected, RejectionReason, SyncReceived
+import pytest
 
-from .world import CODEC, NOW_MS, SECOND, decode, events, forge, only, participant, send
+from reliable_channel.sds import HistoryEntry, Limits, Outcome, RepairOptions, SdsProtocol
+from reliable_channel.sds.events import (
+    MessageForged,
+    MessageLost,
+    MessageReceived,
+    MessageReconciled,
+    MessageRejected,
+    OutgoingKind,
+    RejectionReason,
+    SyncReceived,
+)
+from reliable_channel.sds.ids import PROOF_AGE_MS, reliable_channel_id
+
+from .world import (
+    CODEC,
+    MINUTE,
+    NOW_MS,
+    SECOND,
+    World,
+    decode,
+    delivered,
+    events,
+    forge,
+    give,
+    only,
+    participant,
+    send,
+    sync,
+)
 
 QUIET_MS = NOW_MS + 60 * SECOND
 SOON_MS = 2 * SECOND
@@ -112,3 +139,114 @@ def test_another_content_under_an_own_id_and_name_is_refused() -> None:
     message = replace(decode(send(bob, b"mine")), content=b"not mine")
     assert bob.receive(CODEC.encode(message), NOW_MS).reason is RejectionReason.ID_ALREADY_USED
     assert bob.counters.rejected == 1
+
+
+# -- forgeries -
+
+
+def true_message(at_ms: int = NOW_MS) -> tuple[str, bytes, int]:
+    """A message of alice's whose id proves content and sender to who knows when it was sent."""
+    at_ns = at_ms * 1_000_000 + 7
+    message_id = reliable_channel_id("alice", at_ns, b"true")
+    return message_id, forge(message_id, sender="alice", content=b"true"), at_ns
+
+
+@pytest.mark.parametrize("sender", ["mallory", "alice"])
+def test_a_forged_message_makes_way_for_the_one_that_its_id_proves(sender: str) -> None:
+    bob, (message_id, data, at_ns) = participant("bob"), true_message()
+    bob.receive(forge(message_id, sender=sender, content=b"forged"), NOW_MS)
+    assert bob.receive(data, NOW_MS).reason is RejectionReason.ID_ALREADY_USED
+    assert delivered(bob) == [b"forged"]
+    assert bob.receive(data, NOW_MS, sent_at_ns=at_ns).outcome is Outcome.DELIVERED
+    told = list(bob.events())
+    assert [e for e in told if isinstance(e, MessageForged)] == [
+        MessageForged(message_id, sender, b"forged")
+    ]
+    assert [e.content for e in told if isinstance(e, MessageReceived)] == [b"true"]
+    assert [entry.content for entry in bob.log] == [b"true"]
+
+
+def test_a_forged_message_that_waits_makes_way_too() -> None:
+    bob, (message_id, data, at_ns) = participant("bob"), true_message()
+    bob.receive(forge(message_id, after=["never"], content=b"forged"), NOW_MS)
+    list(bob.events())
+    assert bob.receive(data, NOW_MS, sent_at_ns=at_ns).outcome is Outcome.DELIVERED
+    refused = only(events(bob, MessageRejected))
+    assert (refused.reason, refused.sender_id) == (RejectionReason.FORGED_ID, "mallory")
+    assert [entry.content for entry in bob.log] == [b"true"]
+
+
+@pytest.mark.parametrize("off_ms", [PROOF_AGE_MS, PROOF_AGE_MS + 1])
+@pytest.mark.parametrize("sign", [1, -1])
+def test_an_id_proves_nothing_of_long_ago(off_ms: int, sign: int) -> None:
+    bob, (message_id, data, at_ns) = participant("bob"), true_message(NOW_MS + sign * off_ms)
+    bob.receive(forge(message_id, content=b"forged"), NOW_MS)
+    is_proven = bob.receive(data, NOW_MS, sent_at_ns=at_ns).outcome is Outcome.DELIVERED
+    assert is_proven is (off_ms == PROOF_AGE_MS)
+
+
+# -- what is counted, and what a second copy brings -
+
+
+def test_a_second_copy_brings_a_hint_and_spares_the_answer() -> None:
+    bob = participant("bob")
+    for n, hint in enumerate((None, b"hint", None)):
+        bob.receive(forge("m", sender="alice"), NOW_MS, retrieval_hint=hint)
+        assert bob.counters.duplicates == n
+    assert [entry.retrieval_hint for entry in bob.log] == [b"hint"]
+    bob.receive(forge("r", requests=[HistoryEntry("m", None, "alice")]), NOW_MS)
+    assert bob.repair_responses.planned().keys() == {"m"}
+    bob.receive(forge("m", sender="alice"), NOW_MS)
+    assert not bob.repair_responses.planned()
+
+
+def test_ephemeral_messages_and_acknowledgements_count() -> None:
+    alice, bob = participant("alice"), participant("bob")
+    alice.send_ephemeral(b"gone", NOW_MS)
+    give(bob, only(alice.outgoing()))
+    give(bob, send(alice, b"kept"))
+    give(alice, sync(bob))
+    assert bob.counters.ephemeral_received == 1
+    assert alice.counters.acknowledged == 1
+
+
+def test_too_many_references_are_refused_and_an_own_message_is_no_participant() -> None:
+    bob = participant("bob", limits=Limits(unknown_references=2, repair_requests=2))
+    arrival = bob.receive(forge("m", after=["u", "v", "w"]), NOW_MS)
+    assert arrival.reason is RejectionReason.EXCESSIVE_REFERENCES
+    asks = [HistoryEntry(i, None, "alice") for i in "uvw"]
+    arrival = bob.receive(forge("n", requests=asks), NOW_MS)
+    assert arrival.reason is RejectionReason.EXCESSIVE_REFERENCES
+    bob.receive(forge("own", sender="bob"), NOW_MS)  # of before bob lost his state
+    assert [entry.message_id for entry in bob.log] == ["own"]
+    assert bob.statistics().participants == 0
+
+
+def test_what_waits_for_nothing_that_is_looked_for_is_swept_all_the_same() -> None:
+    """A message that waits for one that waits for it."""
+    bob = participant("bob", sync_min_interval_ms=0, repair=RepairOptions(enabled=False))
+    bob.receive(forge("a", after=["b"], lamport=NOW_MS), NOW_MS)
+    bob.receive(forge("b", after=["a"], lamport=NOW_MS + 1), NOW_MS)
+    while (due_ms := bob.next_deadline_ms()) is not None:
+        bob.on_deadline(due_ms)
+    assert len(bob.log) == 2
+
+
+def test_what_two_lacked_of_each_other_comes_in_bundles() -> None:
+    world = World(["alice", "bob"], self_tuning=True)
+    for name, other in (("alice", "bob"), ("bob", "alice")):
+        for n, after in enumerate(([], [f"{name} 0"], [f"{name} 1"])):
+            sender = "carol" if n else f"of {name}"
+            message = forge(f"{name} {n}", sender=sender, lamport=NOW_MS + n, after=after)
+            world[name].core.receive(message, NOW_MS)
+        # Without the reference to the first one, so that nobody knows of it to be missing.
+        world[other].core.receive(forge(f"{name} 1", sender="carol", lamport=NOW_MS + 1), NOW_MS)
+        world[other].core.receive(forge(f"{name} 2", sender="carol", lamport=NOW_MS + 2), NOW_MS)
+    for name in ("alice", "bob"):
+        world[name].settle()
+    assert world.run(10 * MINUTE, until=world.is_quiet)
+    for name, other in (("alice", "bob"), ("bob", "alice")):
+        assert world[name].seen(MessageReconciled) == [MessageReconciled(f"{other} 0", other)]
+        assert f"of {other}" not in set(world[name].core.participants)  # it was not heard itself
+        said = world[name].broadcasts(OutgoingKind.SYNC, OutgoingKind.CONTROL)
+        assert world[name].core.counters.syncs_sent == len(said)
