@@ -5,12 +5,17 @@ from typing import Any
 import pytest
 
 from reliable_channel import MessageAcknowledged, MessageReceived, MessageSent
+from reliable_channel.engine.engine import CANCELLED, REORDERED_MS
+from reliable_channel.engine.logged import Logged
 from reliable_channel.errors import ContentTooLong, OutgoingBufferFull
 from reliable_channel.events import (
     EphemeralDropped,
+    MessageRejected,
     MessageStored,
     RateLimitReached,
     ReceiveProgress,
+    RejectionReason,
+    SendFailed,
     SendingMessage,
     SendProgress,
     StateDegraded,
@@ -144,6 +149,101 @@ def test_a_message_that_store_lacks_twice_is_sent_again() -> None:
     assert [event.message_hash for event in alice.of(MessageStored)] == [hash_of(one.data)]
     (again,) = (each for each in alice.publish() if each.kind is OutgoingKind.RETRY)
     assert again.message_id != one.message_id
+
+
+def test_what_goes_out_and_comes_in_is_counted() -> None:
+    alice, bob = Peer("alice"), Peer("bob")
+    for text in (b"one", b"two", b"three"):
+        alice.send(text)
+    one, two, three = alice.publish()
+    assert alice.engine.counters.published == 3
+    bob.receive(three.data)
+    bob.now_ms += REORDERED_MS - 1
+    bob.receive(two.data)
+    bob.now_ms += 1
+    bob.receive(one.data, from_store=True)
+    bob.receive(one.data, from_store=True)
+    counters = bob.engine.counters
+    assert (counters.received_live, counters.received_from_store) == (2, 2)
+    assert (counters.retrieved, counters.repaired) == (1, 0)
+
+
+def test_what_was_missing_for_long_and_came_by_itself_is_repaired() -> None:
+    alice, bob = Peer("alice"), Peer("bob")
+    for text in (b"one", b"two"):
+        alice.send(text)
+    one, two = alice.publish()
+    bob.receive(two.data)
+    bob.now_ms += REORDERED_MS
+    for _ in range(2):
+        bob.receive(one.data)
+    assert bob.engine.counters.repaired == 1
+
+
+def test_a_journal_is_told_what_enters_the_log() -> None:
+    values: Any = {"segmentation": LAYOUTS[0].name, "segment_size_bytes": 1_000}
+    alice, bob = Peer("alice", notes_log=True, **values), Peer("bob", notes_log=True, **values)
+    accepted = alice.send(bytes(1_500))
+    sent = alice.publish()
+    for each in sent:
+        bob.receive(each.data)
+        assert not alice.engine.is_echo(hash_of(each.data))  # it is to be read
+    first, second = accepted.message_ids
+    own, others = alice.of(Logged), bob.of(Logged)
+    assert [(e.message_id, e.position, e.first_segment_id) for e in own] == [
+        (first, 0, first),
+        (second, 1, first),
+    ]
+    assert [(e.message_id, e.position, e.message_hash) for e in others] == [
+        (first, 0, hash_of(sent[0].data)),
+        (second, 1, hash_of(sent[1].data)),
+    ]
+    for mine, theirs in zip(own, others, strict=True):
+        assert mine.sender_id == theirs.sender_id == "alice"
+        assert mine.content == theirs.content and mine.evicted == theirs.evicted == 0
+        assert mine.lamport_timestamp == theirs.lamport_timestamp
+        assert (mine.message_hash, theirs.first_segment_id) == (None, None)
+
+
+def test_what_is_encrypted_inside_is_emitted_once_it_is_opened() -> None:
+    alice, bob = Peer("alice"), Peer("bob", opens_contents=True)
+    for text in (b"1", b"2"):
+        alice.send(text)
+    for sent in alice.publish():
+        bob.receive(sent.data)
+    assert bob.of(MessageReceived) == []
+    one, two = bob.engine.sealed
+    bob.engine.opened(one, b"opened", bob.now_ms)
+    bob.engine.unopened(two, "another key")
+    bob.end_step()
+    (received,), (rejected,) = bob.of(MessageReceived), bob.of(MessageRejected)
+    assert (received.message_id, received.content) == (one.event.message_id, b"opened")
+    assert (rejected.message_id, rejected.sender_id) == (two.event.message_id, "alice")
+    assert (rejected.reason, rejected.detail) == (RejectionReason.UNDECRYPTABLE, "another key")
+
+
+def test_what_the_application_cancels_goes_out_no_more_and_has_failed() -> None:
+    alice = Peer("alice")
+    gone, kept = alice.send(b"gone"), alice.send(b"kept")
+    assert alice.engine.cancel(gone.message_ids)
+    assert not alice.engine.cancel(gone.message_ids)
+    alice.end_step()
+    assert [each.message_id for each in alice.publish()] == list(kept.message_ids)
+    (failed,) = alice.of(SendFailed)
+    assert (failed.request_id, failed.reason) == (gone.request_id, CANCELLED)
+    assert not alice.engine.cancel(["unknown"])
+
+
+def test_what_the_transport_refuses_has_failed_and_is_not_tried_again() -> None:
+    alice = Peer("alice")
+    accepted = alice.send(b"refused")
+    item = alice.engine.take(alice.now_ms)
+    assert item is not None
+    alice.engine.refused(item.outgoing, "too large")
+    alice.end_step()
+    assert [event.reason for event in alice.of(SendFailed)] == ["too large"]
+    assert not alice.engine.core.unacknowledged
+    assert accepted.message_ids[0] in alice.engine.core.log
 
 
 # -- with state ------------------------------------------------------------------------------------

@@ -124,3 +124,13 @@ def test_a_message_bears_the_time_of_its_id_while_that_is_fresh() -> None:
     assert item.stamp_ns(FRESH_NS + 1_000) == FRESH_NS + 1_000
     outbox.put(Outgoing(OutgoingKind.SYNC, "sync", b""))
     assert outbox.take().stamp_ns(7) == 7
+
+
+def test_what_is_put_back_waits_once_and_is_found() -> None:
+    outbox = Outbox()
+    outbox.put(outgoing(OutgoingKind.CONTENT, "a"))
+    outbox.put_back(outbox.take())
+    assert "a" in outbox
+    outbox.put(outgoing(OutgoingKind.CONTENT, "a"))
+    assert outbox.waiting() == {"content": 1}
+    assert take_all(outbox) == ["a"]

@@ -27,7 +27,15 @@ E = TypeVar("E")
 class Peer:
     """A participant: an engine, what it emitted and what it would send."""
 
-    def __init__(self, name: str, disk: MemoryStateStore | None = None, **values: Any) -> None:
+    def __init__(
+        self,
+        name: str,
+        disk: MemoryStateStore | None = None,
+        *,
+        opens_contents: bool = False,
+        notes_log: bool = False,
+        **values: Any,
+    ) -> None:
         self.now_ms = START_MS
         self.events: list[Event | Logged] = []
         self.disk = disk
@@ -57,6 +65,8 @@ class Peer:
             has_store=True,
             recorder=recorder,
             archive=archive,
+            opens_contents=opens_contents,
+            notes_log=notes_log,
             spent=None if saved is None else spent_in(saved.tables),
         )
         self.engine.begin(saved, self.now_ms)
