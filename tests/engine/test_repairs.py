@@ -23,8 +23,13 @@ class Bob:
             has_store=True,
         )
 
+        self.asks_after_looks = 0
+        """Before so many looks, others are not to be asked."""
+
     def policy(self, missing: Missing) -> RepairStep:
         self.shown.append(missing)
+        if missing.looks < self.asks_after_looks:
+            return RepairStep()
         return RepairStep(ask_at_ms=missing.since_ms + WAIT_MS)
 
     def receive(self, data: bytes, now_ms: int = NOW_MS, *, from_store: bool = False) -> None:
@@ -60,6 +65,19 @@ def test_whose_time_is_over_is_asked_for_at_once() -> None:
     bob.core.repair_requests.remove("u")
     bob.receive(forge("n", sender="nick", after=["u"]), NOW_MS + WAIT_MS)
     assert bob.core.repair_requests.planned().keys() == {"u"}
+
+
+def test_others_are_asked_after_a_look_if_the_policy_says_so_then() -> None:
+    bob = Bob()
+    bob.asks_after_looks = 1
+    bob.receive(forge("m", after=["u"]))
+    assert bob.repairs.next_deadline_ms() is None
+    bob.last_shown(NOW_MS)
+    assert bob.repairs.next_deadline_ms() == NOW_MS + WAIT_MS
+    bob.repairs.step(NOW_MS + WAIT_MS)
+    assert bob.core.repair_requests.planned().keys() == {"u"}
+    bob.last_shown(NOW_MS + WAIT_MS)
+    assert bob.repairs.next_deadline_ms() is None  # asked once; the core does the rest
 
 
 def test_nobody_is_asked_for_what_came_meanwhile() -> None:

@@ -137,6 +137,15 @@ def test_a_request_goes_on_after_a_restart_where_it_was() -> None:
     assert not disk.rows(REQUESTS) and not disk.rows(REQUEST_PROGRESS)
 
 
+def test_what_was_sent_before_a_restart_is_not_sent_twice() -> None:
+    disk = Disk()
+    list(of("a", "b", recorder=disk.recorder).sent("a", HASH))
+    assert list(disk.requests("a", "b").sent("b", HASH)) == [
+        progress("sent", 2),
+        MessageSent("a", "r", HASH, ("a", "b")),
+    ]
+
+
 def test_a_failure_before_a_restart_is_not_said_again() -> None:
     disk = Disk()
     list(of("a", "b", recorder=disk.recorder).resolved(failed("b")))

@@ -1,6 +1,7 @@
 """Participants whose logs differ, and that nobody refers to what they lack."""
 
 from dataclasses import replace
+from itertools import pairwise
 from typing import Any
 
 import pytest
@@ -311,3 +312,66 @@ def test_a_root_is_some_forty_bytes_and_others_read_past_it() -> None:
     message = decode(sync(alice, LATER_MS))
     assert len(CODEC.encode(message)) - len(CODEC.encode(replace(message, log_root=None))) <= 42
     assert SPEC.codec.decode(CODEC.encode(message)) == message
+
+
+def differs(core: SdsProtocol, name: str, at_ms: int, root: LogRoot = FALSE) -> None:
+    """A participant says a root that is not that of our log."""
+    core.receive(said(name, root, at_ms), at_ms)
+
+
+def test_a_difference_is_said_with_its_range_and_both_counts() -> None:
+    alice, root = participant("alice"), replace(FALSE, start=7)
+    send(alice, b"1", NOW_MS)
+    for n in range(2):
+        differs(alice, "mallory", LATER_MS + n * STAYS_MS, root)
+    (noticed,) = events(alice, LogDiffers)
+    assert (noticed.since_ms, noticed.until_ms) == (7 * SECOND, root.end * SECOND)
+    assert (noticed.count_here, noticed.count_there) == (1, 5)
+
+
+def test_a_root_that_is_replayed_later_shows_no_difference_that_stays() -> None:
+    alice = participant("alice")
+    send(alice, b"1", NOW_MS)
+    for n in range(3):
+        alice.receive(said("mallory", FALSE, NOW_MS), LATER_MS + n * STAYS_MS)
+    assert alice.progress().different_from == ()
+
+
+def test_a_root_that_agrees_makes_a_difference_to_others_begin_anew() -> None:
+    alice, bob = participant("alice"), participant("bob")
+    give(bob, send(alice, b"1", NOW_MS))
+    sync(bob, NOW_MS)
+    differs(alice, "mallory", LATER_MS)
+    give(alice, sync(bob, LATER_MS + STAYS_MS // 2), now_ms=LATER_MS + STAYS_MS // 2)
+    differs(alice, "mike", LATER_MS + STAYS_MS)
+    assert alice.progress().different_from == ()
+    differs(alice, "mike", LATER_MS + 2 * STAYS_MS - 1)
+    assert alice.progress().different_from == ()
+    differs(alice, "mike", LATER_MS + 2 * STAYS_MS)
+    assert alice.progress().different_from == ("mike",)
+
+
+def test_who_asks_in_a_small_range_all_the_time_is_answered_every_other_time() -> None:
+    alice, starts = participant("alice"), []
+    send(alice, b"1", NOW_MS)
+    sync(alice, NOW_MS)
+    late = NOW_MS // 1_000 - 10
+    for n in range(6):
+        at_ms = LATER_MS + n * MINUTE
+        differs(alice, "mallory", at_ms, replace(FALSE, start=late))
+        root = root_of(alice, at_ms)
+        assert root is not None
+        starts.append(root.start)
+    assert sorted(starts) == [0] * 3 + [late] * 3
+    assert all(a != b for a, b in pairwise(starts))
+
+
+def test_after_the_clock_was_set_back_logs_are_compared_again_in_time() -> None:
+    alice = participant("alice")
+    send(alice, b"1", NOW_MS)
+    ahead_ms = NOW_MS + 600 * MINUTE
+    for n in range(2):
+        root = root_of(alice, ahead_ms + n * STABLE_MS)
+    assert root is not None
+    assert root_of(alice, LATER_MS) is None
+    assert root_of(alice, LATER_MS + STABLE_MS) == root

@@ -9,6 +9,7 @@ from reliable_channel.sds import NIM, SPEC, Message, SdsOptions, SdsProtocol, Wi
 from reliable_channel.sds.events import DeliveryFailed, MessageReceived, Outgoing, OutgoingKind
 from reliable_channel.sds.message import HistoryEntry
 from reliable_channel.sds.options import RepairOptions
+from reliable_channel.sds.tuner import Tuner
 
 TUNED = SdsOptions(self_tuning=True, repair=RepairOptions(max_requests_per_message=20))
 ONE_WAY_MS = 100
@@ -229,3 +230,35 @@ def test_a_wrong_clock_changes_little(clock_ms: int) -> None:
         net.send("ada", f"message {number}")
         net.run(2_000)
         assert not net.cores["ada"].unacknowledged, number
+
+
+# -- one tuner by itself -
+
+
+def tuner(**changes: int) -> Tuner:
+    options = SdsOptions(self_tuning=True, **changes)
+    return Tuner(options, SPEC.repair_timers, Random(1).random, has_filters=False)
+
+
+def test_the_way_of_an_own_message_and_its_acknowledgement_is_a_round_trip() -> None:
+    made = tuner()
+    made.acknowledged("of before a restart", 400)
+    made.dispatched("m", 0)
+    made.acknowledged("m", 400)
+    for _ in range(64):
+        made.observations.delays.add(-600_000)  # of a clock that is wrong
+    assert made.observations.delays.scale_ms == 200
+
+
+def test_what_was_dispatched_before_a_restart_is_tried_for_the_documented_time_from_then_on() -> (
+    None
+):
+    made = tuner(max_retry_attempts=2, retry_interval_ms=1_000)
+    assert [made.gives_up("m", at_ms) for at_ms in (500, 2_500, 2_501)] == [False, False, True]
+
+
+def test_who_has_no_measure_yet_asks_between_the_bounds_of_its_options() -> None:
+    for t_max_ms in (1, 2):
+        made = tuner()
+        options = RepairOptions(t_min_ms=1, t_max_ms=t_max_ms)
+        assert made.timers.t_req("me", "m", 1_000, options) <= 1_000 + t_max_ms

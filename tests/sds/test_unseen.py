@@ -1,6 +1,7 @@
 """References that were not looked for yet, in batches of one message each."""
 
-from reliable_channel.sds.unseen import Batch, UnseenReferences
+from reliable_channel.sds.changes import Recorder
+from reliable_channel.sds.unseen import UNSEEN, Batch, UnseenReferences
 
 
 def batch(carrier_id: str, *ids: str, is_parked: bool = True) -> Batch:
@@ -16,6 +17,17 @@ def test_an_id_that_is_removed_is_in_its_batch_no_more() -> None:
     assert made.newest(1) == ["c"]
     assert "b" not in noted and len(noted) == 2
     assert noted.remove("b") is None
+
+
+def test_a_message_is_recorded_while_a_batch_of_its_references_waits() -> None:
+    recorder = Recorder()
+    noted = UnseenReferences(recorder)
+    noted.add(batch("m", "a"))
+    noted.add(batch("sync", "b", is_parked=False))
+    assert recorder.take().rows == {(UNSEEN, "m"): ("m", 0)}
+    for message_id in "ab":
+        noted.remove(message_id)
+    assert recorder.take().rows == {(UNSEEN, "m"): None}
 
 
 def test_a_batch_without_ids_is_dropped() -> None:
