@@ -1,8 +1,10 @@
 """When others are asked for what is missing, and what a policy is shown of how that went."""
 
+from typing import Any
+
 from reliable_channel.engine.repairs import RepairPlan, Repairs
 from reliable_channel.repair_policies import Missing, RepairStep
-from reliable_channel.sds import RepairOptions, SdsProtocol
+from reliable_channel.sds import Limits, RepairOptions, SdsProtocol
 from reliable_channel.sds.events import RepairRequested
 
 from ..sds.world import NOW_MS, SECOND, forge, only, participant
@@ -13,8 +15,9 @@ WAIT_MS = 500
 class Bob:
     """A participant, its repairs, and what their policy was shown."""
 
-    def __init__(self) -> None:
-        self.core: SdsProtocol = participant("bob", repair=RepairOptions(repair_on_demand=True))
+    def __init__(self, **changes: Any) -> None:
+        repair = RepairOptions(repair_on_demand=True)
+        self.core: SdsProtocol = participant("bob", repair=repair, **changes)
         self.shown: list[Missing] = []
         self.repairs = Repairs(
             *(self.core, self.policy),
@@ -189,3 +192,15 @@ def test_plans_are_made_for_what_is_missing_now_and_others_dropped() -> None:
     assert left is before[1]
     bob.repairs.step(NOW_MS + WAIT_MS)
     assert bob.core.repair_requests.planned().keys() == {"v"}
+
+
+def test_what_came_and_had_to_make_room_is_missing_as_if_for_the_first_time() -> None:
+    bob = Bob(limits=Limits(incoming_messages=1))
+    bob.receive(forge("s", content=None, after=["u"]))
+    bob.repairs.plans(NOW_MS)
+    bob.saw(NOW_MS)
+    assert bob.last_shown(NOW_MS).asked == 1
+    bob.receive(forge("u", after=["never"]))
+    bob.receive(forge("v", after=["never"]))  # makes room for itself
+    bob.last_shown(NOW_MS)
+    assert [s.asked for s in bob.shown if s.entry.message_id == "u"][-1] == 0

@@ -124,3 +124,43 @@ def test_a_damaged_file_is_not_tried_again(
     if later is not None:
         assert it.written(3_000) == StateRecovered(3_000, 0)
         assert it.at_risk == 0
+
+
+@pytest.mark.parametrize(
+    "made",
+    [
+        Step(changes("a"), [], [Outgoing(OutgoingKind.SYNC, "a", b"data")]),
+        Step(changes("a"), [], [], Accepted("r", ("a",))),
+    ],
+    ids=["broadcast", "accepted"],
+)
+def test_what_goes_out_or_was_accepted_is_awaited(made: Step) -> None:
+    it = steps()
+    it.add(made)
+    assert it.is_awaited
+
+
+def test_look_ups_that_fail_are_reported_once() -> None:
+    class Broken(NoLog):
+        def get(self, message_id: str) -> None:
+            raise FULL
+
+    archive = ArchiveOverlay(Broken())
+    it = UnwrittenSteps(archive, Backoff(lambda: 1.0, first_ms=1_000))
+    assert it.reading_failed() is None
+    for _ in range(2):
+        assert archive.get("a") is None
+    assert it.reading_failed() == StateDegraded(str(FULL), 0, retryable=FULL.retryable)
+    assert it.reading_failed() is None
+
+
+def test_a_writer_that_failed_rests_until_it_is_time() -> None:
+    it = steps()
+    it.add(step("a"))
+    assert it.begin(0, at_once=False) is not None
+    it.failed(FULL, 0)
+    list(it.finish())
+    assert it.retry_at_ms is not None
+    assert it.begin(it.retry_at_ms - 1, at_once=False) is None
+    again = it.begin(it.retry_at_ms, at_once=False)
+    assert again is not None and {key for _, key in again.rows} == {"a"}

@@ -205,6 +205,14 @@ def test_too_long_a_message_is_not_decoded() -> None:
         CODEC.decode(bytes(MAX_NIM_MESSAGE_BYTES + 1))
 
 
+def test_as_long_a_message_as_allowed_is_read() -> None:
+    plain = CODEC.encode(PLAIN)
+    room = MAX_NIM_MESSAGE_BYTES - len(plain)
+    padded = plain + text(99, bytes(room - len(text(99, bytes(room))) + room))
+    assert len(padded) == MAX_NIM_MESSAGE_BYTES
+    assert CODEC.decode(padded) == PLAIN
+
+
 def test_a_mebibyte_of_content_is_taken() -> None:
     message = Message("s", "m", "c", 1_000, content=bytes(1024 * 1024))
     assert CODEC.decode(CODEC.encode(message)) == message

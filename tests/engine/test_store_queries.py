@@ -1,0 +1,121 @@
+"""What Store is asked for, and what becomes of an answer that does not come."""
+
+from reliable_channel.engine.repairs import Repairs
+from reliable_channel.engine.store_queries import (
+    LOOKBACKS_MS,
+    MAX_REST_MS,
+    REST,
+    SKEW_MS,
+    ByHash,
+    ByTime,
+    StoreQueries,
+)
+from reliable_channel.engine.trails import Trails
+from reliable_channel.repair_policies import Look, Missing, RepairStep
+from reliable_channel.sds import HistoryEntry, RepairOptions
+
+from ..sds.world import NOW_MS, SECOND, forge, participant
+
+HINT = bytes(32)
+
+
+class Bob:
+    """A participant whose policy has Store asked in one way at each round."""
+
+    def __init__(self, look: Look, hint: bytes | None = HINT) -> None:
+        self.core = participant("bob", repair=RepairOptions(repair_on_demand=True))
+        self.shown: list[Missing] = []
+        self.look: Look = look
+        self.repairs = Repairs(
+            *(self.core, self.policy),
+            now_ms=NOW_MS,
+            retrieve_frequency_ms=30 * SECOND,
+            has_store=True,
+        )
+        self.queries = StoreQueries(self.core, self.repairs, Trails("bob", proves_copies=True))
+        self.core.receive(forge("m", after=[HistoryEntry("u", hint, "alice")]), NOW_MS)
+
+    def policy(self, missing: Missing) -> RepairStep:
+        self.shown.append(missing)
+        return RepairStep(look_at_ms=missing.since_ms, look=self.look)
+
+
+def lookback(step: int, now_ms: int) -> ByTime:
+    return ByTime(NOW_MS - LOOKBACKS_MS[step] - SKEW_MS, now_ms + SKEW_MS)
+
+
+def test_nothing_missing_nothing_asked() -> None:
+    bob = Bob("hint")
+    bob.core.receive(forge("u"), NOW_MS)
+    assert bob.queries.is_idle and not bob.queries.must_catch_up
+    assert bob.queries.next(NOW_MS) is None
+
+
+def test_all_since_the_earliest_time_is_fetched_once() -> None:
+    bob = Bob("hint", hint=None)
+    for since_ms in (NOW_MS - 5, NOW_MS - 9, NOW_MS - 7):
+        bob.queries.catch_up(since_ms)
+    assert bob.queries.must_catch_up and not bob.queries.is_idle
+    assert bob.queries.next(NOW_MS) == ByTime(NOW_MS - 9 - SKEW_MS, NOW_MS + SKEW_MS)
+    assert bob.queries.next(NOW_MS) is None
+    assert not bob.queries.must_catch_up
+
+
+def test_a_fetch_that_failed_is_made_again_in_the_next_round_and_the_other_look_is_made() -> None:
+    bob = Bob("hint")
+    bob.queries.catch_up(NOW_MS - 9)
+    bob.queries.next(NOW_MS)
+    bob.queries.failed(NOW_MS)
+    assert bob.queries.must_catch_up
+    assert bob.queries.next(NOW_MS) == ByHash((HINT,))
+    assert bob.queries.next(NOW_MS) is None
+    assert bob.queries.next(NOW_MS) == ByTime(NOW_MS - 9 - SKEW_MS, NOW_MS + SKEW_MS)
+
+
+def test_a_store_that_refuses_hashes_is_asked_by_time() -> None:
+    bob = Bob("hint")
+    assert bob.queries.next(NOW_MS) == ByHash((HINT,))
+    bob.queries.failed(NOW_MS)
+    assert bob.queries.next(NOW_MS) == lookback(0, NOW_MS)
+    assert bob.queries.next(NOW_MS) is None
+    store = bob.shown[-1].store
+    assert (store.failures, store.by_hint.tries, store.by_time.tries) == (0, 0, 1)
+
+
+def test_where_the_hint_found_it_nothing_more_is_asked() -> None:
+    bob = Bob("both")
+    assert bob.queries.next(NOW_MS) == ByHash((HINT,))
+    bob.core.receive(forge("u"), NOW_MS)
+    assert bob.queries.next(NOW_MS) is None
+
+
+def test_a_search_by_time_goes_further_back_with_each_look() -> None:
+    bob = Bob("time")
+    for looks in range(6):
+        now_ms = NOW_MS + looks * SECOND
+        assert bob.queries.next(now_ms) == lookback(looks.bit_length(), now_ms)
+        assert bob.queries.next(now_ms) is None
+    assert bob.shown[-1].looks == 6
+
+
+def test_a_search_that_is_not_answered_is_no_answer_and_no_look() -> None:
+    bob = Bob("time")
+    for failures in (1, 2):
+        assert bob.queries.next(NOW_MS) == lookback(0, NOW_MS)
+        bob.queries.failed(NOW_MS + SECOND)
+        shown = bob.shown[-1]
+        assert (shown.store.failures, shown.looks) == (failures, 0)
+        assert shown.store.by_time.tries == 0
+        assert bob.queries.next(NOW_MS + SECOND) is None
+
+
+def test_after_a_long_search_none_begins_for_a_while() -> None:
+    for took_ms, rests_ms in ((SECOND, REST * SECOND), (100 * SECOND, MAX_REST_MS)):
+        bob = Bob("time")
+        bob.queries.next(NOW_MS)
+        ended_ms = NOW_MS + took_ms
+        assert bob.queries.next(ended_ms) is None
+        looks = bob.shown[-1].looks
+        assert bob.queries.next(ended_ms + rests_ms - 1) is None
+        assert bob.shown[-1].looks == looks == 1  # put off
+        assert bob.queries.next(ended_ms + rests_ms) == lookback(1, ended_ms + rests_ms)
