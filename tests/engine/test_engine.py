@@ -296,10 +296,8 @@ def test_a_key_outlives_a_restart_and_so_does_its_request() -> None:
 
 
 def test_the_spent_budget_outlives_a_restart() -> None:
-    disk, values = (
-        MemoryStateStore(),
-        {"rate_limit_enabled": True, "rate_limit_messages_per_epoch": 1},
-    )
+    disk = MemoryStateStore()
+    values: Any = {"rate_limit_enabled": True, "rate_limit_messages_per_epoch": 1}
     alice = Peer("alice", disk, **values)
     alice.send(b"one")
     alice.send(b"two")

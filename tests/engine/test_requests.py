@@ -70,7 +70,7 @@ def test_a_short_message_is_sent_acknowledged_and_forgotten_in_one_event_each() 
     assert list(made.sent("a", HASH)) == [MessageSent("a", "r", HASH, ("a",))]
     assert list(made.sent("a", HASH)) == []  # again
     assert "a" in made
-    possibly = MessagePossiblyAcknowledged("a", ("bob",))
+    possibly = MessagePossiblyAcknowledged("a", 1)
     assert list(made.resolved(possibly)) == [possibly]
     assert list(made.resolved(acknowledged("a"))) == [acknowledged("a")]
     assert "a" not in made and len(made) == 0
@@ -83,7 +83,7 @@ def test_a_long_message_shows_its_progress_and_has_one_result() -> None:
         progress("sent", 2),
         MessageSent("a", "r", HASH, ("a", "b")),
     ]
-    assert list(made.resolved(MessagePossiblyAcknowledged("a", ("bob",)))) == []
+    assert list(made.resolved(MessagePossiblyAcknowledged("a", 1))) == []
     assert list(made.resolved(acknowledged("b"))) == [progress("acknowledged", 1)]
     assert list(made.resolved(acknowledged("a"))) == [
         progress("acknowledged", 2),

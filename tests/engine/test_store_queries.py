@@ -83,7 +83,7 @@ def test_a_store_that_refuses_hashes_is_asked_by_time() -> None:
 
 
 def test_where_the_hint_found_it_nothing_more_is_asked() -> None:
-    bob = Bob("both")
+    bob = Bob("hint-then-time")
     assert bob.queries.next(NOW_MS) == ByHash((HINT,))
     bob.core.receive(forge("u"), NOW_MS)
     assert bob.queries.next(NOW_MS) is None

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterable
 from random import Random
+from typing import Any
 
 import pytest
 
@@ -235,7 +236,7 @@ def test_a_wrong_clock_changes_little(clock_ms: int) -> None:
 # -- one tuner by itself -
 
 
-def tuner(**changes: int) -> Tuner:
+def tuner(**changes: Any) -> Tuner:
     options = SdsOptions(self_tuning=True, **changes)
     return Tuner(options, SPEC.repair_timers, Random(1).random, has_filters=False)
 
