@@ -52,6 +52,7 @@ def test_a_request_is_repeated_less_and_less_often() -> None:
 def test_answers_are_spread_over_a_latency_for_each_who_may_answer() -> None:
     assert control.answer_span_ms(measured(19)) == 19 * 300
     assert control.response_groups(measured(999)) == 1
+    assert control.response_groups(measured(1_000)) == 7
     assert control.response_groups(measured(9_999)) == 78
     assert control.answer_span_ms(measured(9_999)) == round(9_999 * 300 / 78)
 

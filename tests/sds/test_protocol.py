@@ -493,3 +493,11 @@ def test_a_log_is_trimmed_by_age_no_more_than_once_a_minute() -> None:
         alice.receive(forge(f"m{minute}", lamport=now_ms), now_ms)
         alice.on_deadline(now_ms)
     assert [entry.message_id for entry in alice.log] == [f"m{n}" for n in range(2, 13)]
+
+
+def test_a_delivery_that_failed_counts() -> None:
+    alice = participant("alice", max_retry_attempts=0)
+    for n in range(2):
+        send(alice, b"%d" % n)
+    alice.sweep_outgoing(NOW_MS + alice.options.retry_interval_ms)
+    assert len(events(alice, DeliveryFailed)) == alice.counters.delivery_failed == 2

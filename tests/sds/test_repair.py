@@ -522,3 +522,46 @@ def test_what_is_answered_counts_and_is_told() -> None:
     assert sorted(alice.sweep_repair(NOW_MS + 2 * MINUTE)) == sorted(sent)
     assert alice.counters.repairs_sent == 2
     assert sorted(event.message_id for event in events(alice, RepairSent)) == sorted(sent)
+
+
+def test_a_received_message_leaves_no_row_and_is_planned_at_once_if_it_goes_missing_again() -> None:
+    recorder = Recorder()
+    made = OutgoingRepairBuffer("me", OPTIONS, recorder=recorder)
+    made.want(entry("a"), NOW_MS - 10 * MINUTE)
+    while "a" in made.planned():
+        made.asked(["a"], NOW_MS)
+    made.remove("a")
+    assert set(recorder.take().rows.values()) == {None}
+    made.want(entry("a"), NOW_MS + 1)
+    assert "a" in made.planned()
+
+
+def test_a_request_is_recorded_as_that_of_the_referrer_with_fewest() -> None:
+    recorder = Recorder()
+    made = OutgoingRepairBuffer("me", OPTIONS, recorder=recorder)
+    for name, referrer in (("a", "mallory"), ("b", "mallory"), ("a", "nick"), ("b", "nick")):
+        made.want(entry(name), NOW_MS, referrer)
+    made.asked(["a", "b"], NOW_MS)
+    rows = recorder.take().rows.values()
+    assert [(row[0], row[-1]) for row in rows if row] == [("a", "nick"), ("b", "mallory")]
+
+
+def test_who_asked_before_us_counts_again_after_we_asked() -> None:
+    made = outgoing(1, max_request_attempts=4)
+    for now_ms in (1, 2):
+        for _ in range(2):
+            made.requested_by_other("m0", now_ms, "nick")
+        made.asked(["m0"], now_ms)
+        assert ("m0" in made.planned()) is (now_ms == 1)
+
+
+def test_an_answer_that_another_gave_costs_its_requester_nothing() -> None:
+    made = incoming(requester_answers_per_minute=1)
+    assert made.request(entry("a"), NOW_MS, "nick", 10)
+    assert not made.request(entry("a"), NOW_MS, "nick", 10)  # it is planned
+    assert not made.request(entry("b"), NOW_MS, "nick", 10)
+    made.remove("a")
+    assert made.request(entry("b"), NOW_MS, "nick", 10)
+    assert made.take_due(NOW_MS + 2 * MINUTE) == ["b"]
+    made.remove("b")  # our own answer comes back
+    assert not made.request(entry("c"), NOW_MS, "nick", 10)
