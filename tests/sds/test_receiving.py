@@ -232,8 +232,11 @@ def test_what_waits_for_nothing_that_is_looked_for_is_swept_all_the_same() -> No
     assert len(bob.log) == 2
 
 
-def test_what_two_lacked_of_each_other_comes_in_bundles() -> None:
-    world = World(["alice", "bob"], self_tuning=True)
+@pytest.mark.parametrize("cache_bytes", [0, 1_000_000])
+def test_what_two_lacked_of_each_other_comes_in_bundles(cache_bytes: int) -> None:
+    """As it was, or made anew from the log where it is held no more."""
+    repair = RepairOptions(cache_bytes=cache_bytes)
+    world = World(["alice", "bob"], self_tuning=True, repair=repair)
     for name, other in (("alice", "bob"), ("bob", "alice")):
         for n, after in enumerate(([], [f"{name} 0"], [f"{name} 1"])):
             sender = "carol" if n else f"of {name}"
