@@ -154,8 +154,13 @@ def test_a_failure_before_a_restart_is_not_said_again() -> None:
 
 def test_a_request_of_which_nothing_happened_yet_goes_on_too() -> None:
     disk = Disk()
-    of("a", recorder=disk.recorder)
-    assert list(disk.requests("a").sent("a", HASH)) == [MessageSent("a", "r", HASH, ("a",))]
+    of("a", "b", recorder=disk.recorder)
+    assert list(disk.requests("a", "b").sent("a", HASH)) == [progress("sent", 1)]
+    disk = Disk()
+    of("a", "b", recorder=disk.recorder)
+    again = disk.requests("a", "b")
+    assert list(again.resolved(acknowledged("a"))) == [progress("acknowledged", 1)]
+    assert list(again.resolved(failed("b"))) == [failed("a")]
 
 
 def test_without_state_requests_are_followed_all_the_same() -> None:
