@@ -49,6 +49,7 @@ async def test_it_has_every_event_and_every_message_on_the_wire(tmp_path: Path) 
             "content_topic": "/reliable-channel/1/general/proto",
             "wanted_from_ms": opened["at_ms"] - QUICK.query_on_connect_window_ms,
             "log_length": 0,
+            "has_store": True,
             "options": {**asdict(QUICK), "seed": 1, **(values if path == "bob.jsonl" else {})},
         }
         assert opened["at_ms"] >= EPOCH_NS // 1_000_000

@@ -124,6 +124,7 @@ def doctor(
     config: Annotated[
         Path | None, typer.Option(help="a TOML file with a table [bot], for StatusBot.configured")
     ] = None,
+    as_json: AsJson = False,
 ) -> None:
     """Say in which communities a bot is a member: clients drop what others write.
 
@@ -146,7 +147,7 @@ def doctor(
         typer.echo(f"error: the node does not answer: {error}", err=True)
         raise typer.Exit(3) from None
     for finding in findings:
-        typer.echo(finding)
+        typer.echo(json.dumps(finding.to_dict()) if as_json else finding)
     places = {finding.place for finding in findings}
     if places & {Place.NOT_A_MEMBER, Place.CLOSED}:
         raise typer.Exit(1)

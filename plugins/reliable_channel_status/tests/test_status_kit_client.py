@@ -126,7 +126,13 @@ def test_stale_and_forged_descriptions_are_refused() -> None:
     nameless = replace(ahead, permissions=None)
     for payload, signer in ((ahead, ALICE.public_key), (nameless, latest.signer)):
         message_id = MessageId(f"0x{signer.hex}")
-        forged = replace(latest, payload=payload, signer=signer, message_id=message_id)
+        forged = replace(
+            latest,
+            payload=payload,
+            signer=signer,
+            message_id=message_id,
+            fingerprint=signer.hex.encode(),
+        )
         shows.receive(received(forged))
     assert shows.description == latest.payload
     assert shows.refused == [

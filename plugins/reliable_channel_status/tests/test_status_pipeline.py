@@ -267,7 +267,7 @@ def test_a_payload_without_protocol_layer_is_read_too() -> None:
     [
         (b"\x1a\x01x", RefusalReason.DIRECT_MESSAGE_NOT_SUPPORTED),
         (b"\xaa\x06\x03\x0a\x01x", RefusalReason.DIRECT_MESSAGE_NOT_SUPPORTED),
-        (b"\xb2\x06\x01x", RefusalReason.ENCRYPTED),
+        (b"\xb2\x06\x00", RefusalReason.ENCRYPTED),
     ],
     ids=["payload", "DH_header", "HR_header"],
 )

@@ -214,9 +214,13 @@ class Caller:
 
     # -- what functions return --------------------------------------------------------------------
 
-    async def tell(self, each: EventHandler, happening: Happening) -> None:
-        """Call a function for an event, and say what it returns."""
-        given = happening.received.payload if each.wants_payload else happening
+    async def tell(
+        self, each: EventHandler, happening: Happening, given: object | None = None
+    ) -> None:
+        """Call a function for an event, with the event unless something else is given, and say what
+        it returns."""
+        if given is None:
+            given = happening.received.payload if each.wants_payload else happening
 
         async def call() -> None:
             await self.say(happening, await each.handler(given))

@@ -279,7 +279,7 @@ class Dispatcher:
         return [(each.name, partial(self._tell, each, make)) for each in handlers]
 
     async def _tell_payload(self, each: EventHandler, received: Received, turn: Turn) -> None:
-        await self._caller.tell(each, Happening(received=received, turn=turn))
+        await self._caller.tell(each, Happening(received=received, turn=turn), received)
 
     async def _tell(
         self, each: EventHandler, make: Callable[[Turn], Happening], turn: Turn

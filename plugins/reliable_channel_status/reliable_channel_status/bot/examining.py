@@ -48,6 +48,14 @@ class Finding:
     advice: str
     """What to do, or an empty text."""
 
+    def to_dict(self) -> dict[str, str]:
+        """The same for programs."""
+        return {
+            "community": self.community.id,
+            "place": self.place.value,
+            "advice": self.advice,
+        }
+
     def __str__(self) -> str:
         advice = f"; {self.advice}" if self.advice else ""
         return f"{self.community}: {self.place.value}{advice}"
