@@ -1,7 +1,8 @@
-"""What a direct message costs to open: `python -m bench.direct`.
+"""What a message of Status costs to open: `python -m bench.direct`.
 
-From the Waku message on the wire to the payload: ECIES, both signatures, decryption, MVDS and
-protobuf, and with a ratchet the rows of its session. One process, no I/O.
+From the Waku message on the wire to the payload: of a direct message ECIES, both signatures,
+decryption, MVDS and protobuf, and with a ratchet the rows of its session; of one in a community the
+key of its topic, both signatures and protobuf. One process, no I/O.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ from reliable_channel_status import (
     PublicKey,
     Received,
     Sealer,
+    Topic,
     partitioned_topic,
     wrap,
 )
@@ -35,7 +37,9 @@ NOW_MS: Final = 1_700_000_000_000
 NS_PER_MS: Final = 1_000_000
 ALICE: Final = PrivateKey(b"a" * 32)
 BOT: Final = PrivateKey(b"b" * 32)
+COMMUNITY: Final = "community"
 KINDS: Final = {
+    COMMUNITY: "in a channel of a community",
     "dh": "one Diffie-Hellman, without a bundle",
     "chain": "double ratchet, one chain",
     "turns": "double ratchet, a new chain with each message",
@@ -80,8 +84,32 @@ class Device:
             self.layer.confirm(outcome.ratchet_key)
 
 
+def community_cost_us(messages: int, text: str) -> float:
+    """CPU microseconds to open one message in a channel of a community."""
+    topic = Topic(f"{BOT.public_key.hex}{'c' * 36}")
+    sealer, opener = Sealer(ALICE), Opener([topic])
+    spent_ns = 0
+    for number in range(messages):
+        clock = NOW_MS + number
+        payload = ChatMessage(
+            clock=clock,
+            timestamp=clock,
+            text=text,
+            chat_id=topic.id,
+            message_type=MessageType.COMMUNITY_CHAT,
+        )
+        (message,) = sealer.seal(payload, topic, clock).messages
+        before_ns = time.process_time_ns()
+        (outcome,) = opener.receive(message, NOW_MS)
+        spent_ns += time.process_time_ns() - before_ns
+        assert isinstance(outcome, Received), outcome
+    return spent_ns / 1000 / messages
+
+
 def cost_us(kind: str, messages: int, text: str) -> float:
     """CPU microseconds to open one message."""
+    if kind == COMMUNITY:
+        return community_cost_us(messages, text)
     ratchet = kind != "dh"
     alice = Device(ALICE, BOT.public_key, ratchet=ratchet)
     bot = Device(BOT, ALICE.public_key, ratchet=ratchet)
