@@ -8,6 +8,9 @@ from typing import Any, Final
 
 from .plugins import process_registry
 from .resolve import make_encryption, make_transport
+from .sds.message import Message
+from .sds.profile import NIM, SPEC
+from .sds.wire import CodecError
 from .transport.addresses import checked_addresses, default_content_topic
 from .transport.base import Transport
 from .transport.connect import on_network
@@ -25,6 +28,7 @@ _SETTINGS: Final = (
     "service",
     "store_peer",
 )
+_PROFILES: Final = (SPEC, NIM)
 Decrypt = Callable[[bytes], Awaitable[bytes]]
 
 
@@ -64,3 +68,14 @@ def topic_decryption(given: Mapping[str, Any], reader_id: str) -> Decrypt | None
         return None
     name = given.get("channel_id") or DEFAULT_CHANNEL
     return make_encryption(process_registry(), given["encryption"], name, reader_id).decrypt
+
+
+def sds_message(payload: bytes) -> tuple[Message, str] | None:
+    """The SDS message in a payload and the name of its wire profile; None for anything else."""
+    for profile in _PROFILES:
+        if profile.codec.recognises(payload):
+            try:
+                return profile.codec.decode(payload), profile.name
+            except CodecError:
+                return None
+    return None

@@ -7,18 +7,14 @@ from typing import Any, Final
 import anyio
 
 from reliable_channel.spi import (
-    NIM,
-    SPEC,
-    CodecError,
     DecryptionFailed,
-    Message,
     Received,
     StoreUnavailable,
     Transport,
     TransportError,
     has_store,
 )
-from reliable_channel.topic_reader import topic_decryption, topic_transport
+from reliable_channel.topic_reader import sds_message, topic_decryption, topic_transport
 
 from .model import WHOLE_CHANNEL, View
 from .values import Lamp
@@ -34,7 +30,8 @@ def sniffed(
     digest = received.message_hash
     if view.has_passed(digest):
         return
-    message = _decoded(payload)
+    found = sds_message(payload)
+    message = None if found is None else found[0]
     if message is None or (channel_id is not None and message.channel_id != channel_id):
         view.traffic(digest, len(received.payload), 0, at_ms)
         return
@@ -68,16 +65,6 @@ def sniffed(
             hint=entry.retrieval_hint,
         )
     view.asked_others(message.sender_id, missing, at_ms)
-
-
-def _decoded(payload: bytes) -> Message | None:
-    for profile in (SPEC, NIM):
-        if profile.codec.recognises(payload):
-            try:
-                return profile.codec.decode(payload)
-            except CodecError:
-                return None
-    return None
 
 
 class Sniffer:

@@ -1,7 +1,6 @@
 """`reliable-channel archive`: what a Store has, as files, each message once."""
 
 import json
-import time
 from pathlib import Path
 from typing import Annotated, Any, Final, NamedTuple
 
@@ -10,13 +9,12 @@ from rich.progress import Progress
 
 from reliable_channel.cli.console import err, out, say
 from reliable_channel.cli.exit_codes import ExitCode
-from reliable_channel.config import channel_settings
 
-from ..databases import FIRST_NS, Row
+from ..databases import Row
+from .store_flags import Config, ContentTopic, Hours, Network, Source, start_of, store_arguments
 
 CHUNK: Final = 20_000
 """Messages that are written at once."""
-_HOUR_NS: Final = 3_600_000_000_000
 
 
 class Archived(NamedTuple):
@@ -33,32 +31,18 @@ def register(app: typer.Typer) -> None:
 
 def archive(
     to: Annotated[Path, typer.Option("--to", metavar="DIRECTORY", help="Where the files go.")],
-    source: Annotated[
-        list[str] | None,
-        typer.Argument(
-            help="Nodes (REST or multiaddresses, enrtree://…), or the database of one: a file, or "
-            "postgresql://…"
-        ),
-    ] = None,
+    source: Source = None,
     form: Annotated[
         str, typer.Option("--format", help="parquet, or delta (needs `deltalake`).")
     ] = "parquet",
-    network: Annotated[
-        str | None, typer.Option(metavar="NAME", help="A network whose nodes are asked.")
-    ] = None,
+    network: Network = None,
     channel_id: Annotated[
         str | None,
         typer.Option("--channel-id", "--channel", metavar="ID", help="Of this channel's topic."),
     ] = None,
-    content_topic: Annotated[
-        str | None, typer.Option(metavar="TOPIC", help="Where it is not that of the channel.")
-    ] = None,
-    hours: Annotated[
-        float | None, typer.Option(min=0, help="Only the newest so many hours.")
-    ] = None,
-    config: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="A TOML file with a table [channel].")
-    ] = None,
+    content_topic: ContentTopic = None,
+    hours: Hours = None,
+    config: Config = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print the counts as JSON.")] = False,
 ) -> None:
     """Keep what a Store has as files, each message once.
@@ -68,12 +52,10 @@ def archive(
     """
     from reliable_channel.program import run
 
-    flags = {"network": network, "channel_id": channel_id, "content_topic": content_topic}
-    given = channel_settings(config) | {name: value for name, value in flags.items() if value}
-    if source:
-        given["node"] = source
-    start_ns = FIRST_NS if hours is None else time.time_ns() - int(hours * _HOUR_NS)
-    done = run(_archived, given, start_ns, to, form)
+    given = store_arguments(
+        source, config, network=network, channel_id=channel_id, content_topic=content_topic
+    )
+    done = run(_archived, given, start_of(hours), to, form)
     if done is None:
         raise typer.Exit(ExitCode.INTERRUPTED)
     if as_json:

@@ -1,9 +1,6 @@
 """`reliable-channel audit-store`: what a Store alone shows of a channel."""
 
 import json
-import time
-from collections.abc import Sequence
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
@@ -11,11 +8,11 @@ from rich.progress import Progress
 
 from reliable_channel.cli.console import err, out, say
 from reliable_channel.cli.exit_codes import ExitCode
-from reliable_channel.config import channel_settings
 from reliable_channel.terminal_text import printable
 
-from ..databases import FIRST_NS
 from ..findings import SETTLE_MS
+from .plain_table import print_table
+from .store_flags import Config, ContentTopic, Hours, Network, Source, start_of, store_arguments
 
 if TYPE_CHECKING:
     from ..store_audit.tally import ChannelTally
@@ -23,7 +20,6 @@ if TYPE_CHECKING:
 
 MAX_SHOWN: Final = 20
 """So many senders and findings are printed; `--json` has all."""
-_HOUR_NS: Final = 3_600_000_000_000
 _MINUTE_MS: Final = 60_000
 
 
@@ -33,29 +29,17 @@ def register(app: typer.Typer) -> None:
 
 
 def audit_store(
-    source: Annotated[
-        list[str] | None,
-        typer.Argument(
-            help="Nodes (REST or multiaddresses, enrtree://…), or the database of one: a file, or "
-            "postgresql://…"
-        ),
-    ] = None,
-    network: Annotated[
-        str | None, typer.Option(metavar="NAME", help="A network whose nodes are asked.")
-    ] = None,
+    source: Source = None,
+    network: Network = None,
     channel_id: Annotated[
         str | None,
         typer.Option("--channel-id", "--channel", metavar="ID", help="Look at this channel."),
     ] = None,
-    content_topic: Annotated[
-        str | None, typer.Option(metavar="TOPIC", help="Where it is not that of the channel.")
-    ] = None,
+    content_topic: ContentTopic = None,
     encryption: Annotated[
         str | None, typer.Option(metavar="URL", help="What decrypts the payloads.")
     ] = None,
-    hours: Annotated[
-        float | None, typer.Option(min=0, help="Only the newest so many hours.")
-    ] = None,
+    hours: Hours = None,
     settle_ms: Annotated[
         int, typer.Option(min=0, help="How long something may be on its way.")
     ] = SETTLE_MS,
@@ -65,9 +49,7 @@ def audit_store(
     max_messages: Annotated[
         int, typer.Option(min=1, help="What a sender may send in ten minutes.")
     ] = 100,
-    config: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="A TOML file with a table [channel].")
-    ] = None,
+    config: Config = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print everything as JSON.")] = False,
 ) -> None:
     """Say what a Store alone shows of a channel, without anybody's journal.
@@ -80,19 +62,17 @@ def audit_store(
 
     from ..store_audit.verdict import Expected
 
-    flags = {
-        "network": network,
-        "channel_id": channel_id,
-        "content_topic": content_topic,
-        "encryption": encryption,
-    }
-    given = channel_settings(config) | {name: value for name, value in flags.items() if value}
-    if source:
-        given["node"] = source
+    given = store_arguments(
+        source,
+        config,
+        network=network,
+        channel_id=channel_id,
+        content_topic=content_topic,
+        encryption=encryption,
+    )
     silent_ms = None if silent_minutes is None else int(silent_minutes * _MINUTE_MS)
     expected = Expected(settle_ms, silent_ms, max_messages)
-    start_ns = FIRST_NS if hours is None else time.time_ns() - int(hours * _HOUR_NS)
-    verdict = run(_audited, given, start_ns, expected)
+    verdict = run(_audited, given, start_of(hours), expected)
     if verdict is None:
         raise typer.Exit(ExitCode.INTERRUPTED)
     if as_json:
@@ -151,13 +131,13 @@ def _tell_channel(channel: "ChannelTally") -> None:
         + f"; {channel.orphans:,} refer to what is absent"
     )
     heads = ("sender", "messages", "copies", "syncs", "bytes", "filters lack", "lag", "silent")
-    rows = [heads]
+    rows = []
     senders = sorted(channel.senders.values(), key=lambda each: -each.total_bytes)
     for sender in senders[:MAX_SHOWN]:
         lacking = f"{sender.lacking:,} of {sender.tested:,}" if sender.tested else "-"
         rows.append(
             (
-                printable(sender.sender_id),
+                sender.sender_id,
                 f"{sender.contents:,}",
                 f"{sender.copies:,}",
                 f"{sender.syncs:,}",
@@ -167,7 +147,7 @@ def _tell_channel(channel: "ChannelTally") -> None:
                 f"{(channel.last_ms - sender.last_ms) / 1000:,.0f} s",
             )
         )
-    _table(rows)
+    print_table(heads, rows, labels=1)
     if len(senders) > MAX_SHOWN:
         say(f"… and {len(senders) - MAX_SHOWN:,} more")
 
@@ -187,12 +167,3 @@ def _tell_findings(verdict: "StoreVerdict") -> None:
             say(f"  … and {len(found) - MAX_SHOWN:,} more")
     if not verdict.findings:
         say("nothing found; a message that was never stored, and to which none refers, is not seen")
-
-
-def _table(rows: Sequence[tuple[str, ...]]) -> None:
-    """A table as wide as it is: neither a pipe nor a narrow terminal cuts anything off."""
-    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-    for number, (first, *others) in enumerate(rows):
-        cells = [first.ljust(widths[0])]
-        cells += [text.rjust(width) for text, width in zip(others, widths[1:], strict=True)]
-        say("  ".join(cells).rstrip(), style=None if number else "bold")

@@ -1,7 +1,7 @@
 """`reliable-channel group-reliability`: delivery, latency, holes and repairs of whole groups."""
 
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -13,6 +13,7 @@ from reliable_channel.cli.exit_codes import ExitCode
 from reliable_channel.terminal_text import printable
 
 from ..findings import SETTLE_MS
+from .plain_table import print_table
 
 if TYPE_CHECKING:
     from ..group_reliability.figures import Figures
@@ -105,7 +106,7 @@ def _difference(runs: "list[Run]") -> None:
         )
         for each in differences(*runs)
     ]
-    _print(("figure", *(run.name for run in runs), "change"), rows, labels=1)
+    print_table(("figure", *(run.name for run in runs), "change"), rows, labels=1)
 
 
 def _signed(text: str, change: float | None) -> str:
@@ -123,16 +124,4 @@ def _table(
         (*label, *(shown(name, each.values()[name]) for name in HEADINGS))
         for label, each in zip(labels, figures, strict=True)
     ]
-    _print((*headings, *HEADINGS.values()), rows, labels=len(headings))
-
-
-def _print(headings: tuple[str, ...], rows: Iterable[tuple[str, ...]], *, labels: int) -> None:
-    """A table as wide as it is: neither a pipe nor a narrow terminal cuts anything off."""
-    cells = [headings, *(tuple(printable(cell) for cell in row) for row in rows)]
-    widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
-    for number, row in enumerate(cells):
-        padded = (
-            cell.ljust(width) if place < labels else cell.rjust(width)
-            for place, (cell, width) in enumerate(zip(row, widths, strict=True))
-        )
-        say("  ".join(padded).rstrip(), style=None if number else "bold")
+    print_table((*headings, *HEADINGS.values()), rows, labels=len(headings))

@@ -12,7 +12,7 @@ from pyspark.sql.types import StructType
 from ..databases import Selection, database
 from ..schemas import STORED
 from .options import whole
-from .pushed import chosen, columns_of, narrowed
+from .pushed import chosen, columns_of, pushed
 
 
 @dataclass
@@ -40,12 +40,8 @@ class ArchiveReader(DataSourceReader):
 
     def pushFilters(self, filters: list[Filter]) -> Iterable[Filter]:
         """Let the database check what it can."""
-        for condition in filters:
-            found = narrowed(self._wanted, condition)
-            if found is None:
-                yield condition
-            else:
-                self._wanted = found
+        self._wanted, left = pushed(self._wanted, filters)
+        return left
 
     def partitions(self) -> list[Span]:
         """Ranges of equal length from the first message wanted to the last."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, TypeVar
 
 import pyarrow as pa
 from pyspark.sql.datasource import (
@@ -24,8 +24,10 @@ from ..databases import Selection
 from ..schemas import STORED
 from .batches import arrow_schema, batches
 
+S = TypeVar("S", bound=Selection)
 
-def narrowed(wanted: Selection, condition: Filter) -> Selection | None:
+
+def narrowed(wanted: S, condition: Filter) -> S | None:
     """The same with a condition that a Store can check, or None where it cannot."""
     match condition:
         case GreaterThan(("timestamp_ns",), int(value)):
@@ -43,6 +45,18 @@ def narrowed(wanted: Selection, condition: Filter) -> Selection | None:
         case EqualTo(("pubsub_topic",), str(topic)) if wanted.pubsub_topic is None:
             return replace(wanted, pubsub_topic=topic)
     return None
+
+
+def pushed(wanted: S, filters: Iterable[Filter]) -> tuple[S, list[Filter]]:
+    """The same with all conditions that a Store can check, and those that are left to Spark."""
+    left = []
+    for condition in filters:
+        found = narrowed(wanted, condition)
+        if found is None:
+            left.append(condition)
+        else:
+            wanted = found
+    return wanted, left
 
 
 def chosen(schema: StructType) -> list[int]:

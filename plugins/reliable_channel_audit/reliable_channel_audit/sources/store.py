@@ -12,7 +12,7 @@ from collections.abc import AsyncGenerator, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from time import time_ns
-from typing import Any, Final, cast
+from typing import Any, Final
 
 import pyarrow as pa
 from anyio.from_thread import start_blocking_portal
@@ -33,7 +33,7 @@ from waku.models import StoreEntry
 from ..databases import FIRST_NS, MAX_NS, Selection
 from ..schemas import STORED
 from .options import whole
-from .pushed import chosen, columns_of, narrowed
+from .pushed import chosen, columns_of, pushed
 
 PAGE_SIZE: Final = 100
 """The most that a node answers at once."""
@@ -123,12 +123,8 @@ class StoreReader(DataSourceReader):
 
     def pushFilters(self, filters: list[Filter]) -> Iterable[Filter]:
         """Let the node check what it can."""
-        for condition in filters:
-            found = narrowed(self._wanted, condition)
-            if found is None:
-                yield condition
-            else:
-                self._wanted = cast("Wanted", found)
+        self._wanted, left = pushed(self._wanted, filters)
+        return left
 
     def partitions(self) -> list[Range]:
         """The ranges, of equal length from the oldest stored message on."""

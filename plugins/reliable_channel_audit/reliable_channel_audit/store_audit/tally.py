@@ -8,7 +8,8 @@ from dataclasses import dataclass, field
 from hashlib import sha256
 from typing import Final, NamedTuple
 
-from reliable_channel.spi import NIM, SPEC, CodecError, HistoryEntry, Message
+from reliable_channel.spi import HistoryEntry, Message
+from reliable_channel.topic_reader import sds_message
 
 from .senders import Newest, Recent, Sender
 
@@ -191,7 +192,7 @@ class StoreTally:
         self.messages += 1
         self.total_bytes += len(stored.payload)
         self.last_ms = at_ms if self.last_ms is None else max(self.last_ms, at_ms)
-        found = decoded(stored.payload if payload is None else payload)
+        found = sds_message(stored.payload if payload is None else payload)
         if found is None:
             self.foreign[stored.content_topic] += 1
             return
@@ -204,14 +205,3 @@ class StoreTally:
             channel = ChannelTally(channel_id, self._settle_ms, at_ms, at_ms)
             self.channels[channel_id] = channel
         channel.add(message, profile, at_ms, len(stored.payload))
-
-
-def decoded(payload: bytes) -> tuple[Message, str] | None:
-    """The SDS message in a payload and the name of its wire profile, or None."""
-    for profile in (SPEC, NIM):
-        if profile.codec.recognises(payload):
-            try:
-                return profile.codec.decode(payload), profile.name
-            except CodecError:
-                return None
-    return None

@@ -2,14 +2,15 @@
 
 import pytest
 
-from reliable_channel_audit.store_audit.tally import StoredMessage, StoreTally, decoded
+from reliable_channel.topic_reader import sds_message
+from reliable_channel_audit.store_audit.tally import StoredMessage, StoreTally
 
 from .stores import TOPIC, crafted, real_store, sync, troubles, verdict_of
 
 
 def ids(stored: list[StoredMessage]) -> list[str]:
     """The messages of the log, in order of time."""
-    found = [decoded(each.payload) for each in stored]
+    found = [sds_message(each.payload) for each in stored]
     return [each[0].message_id for each in found if each is not None and each[0].content]
 
 
@@ -101,5 +102,5 @@ def test_other_channels_and_what_is_no_sds_message_are_counted_apart() -> None:
 
 
 def _id(stored: StoredMessage) -> list[str]:
-    found = decoded(stored.payload)
+    found = sds_message(stored.payload)
     return [] if found is None else [found[0].message_id]

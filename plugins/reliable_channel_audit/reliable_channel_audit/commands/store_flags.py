@@ -1,0 +1,44 @@
+"""Flags of the commands that read a Store: which one, and what of it."""
+
+import time
+from pathlib import Path
+from typing import Annotated, Any, Final
+
+import typer
+
+from reliable_channel.config import channel_settings
+
+from ..databases import FIRST_NS
+
+_HOUR_NS: Final = 3_600_000_000_000
+
+Source = Annotated[
+    list[str] | None,
+    typer.Argument(
+        help="Nodes (REST or multiaddresses, enrtree://…), or the database of one: a file, or "
+        "postgresql://…"
+    ),
+]
+Network = Annotated[
+    str | None, typer.Option(metavar="NAME", help="A network whose nodes are asked.")
+]
+ContentTopic = Annotated[
+    str | None, typer.Option(metavar="TOPIC", help="Where it is not that of the channel.")
+]
+Hours = Annotated[float | None, typer.Option(min=0, help="Only the newest so many hours.")]
+Config = Annotated[
+    Path | None, typer.Option(metavar="FILE", help="A TOML file with a table [channel].")
+]
+
+
+def store_arguments(
+    source: list[str] | None, config: Path | None, **flags: str | None
+) -> dict[str, Any]:
+    """The arguments of a channel that say where its Store is: flags before the file's."""
+    given = channel_settings(config) | {name: value for name, value in flags.items() if value}
+    return given | ({"node": source} if source else {})
+
+
+def start_of(hours: float | None) -> int:
+    """The first timestamp that is wanted, in nanoseconds."""
+    return FIRST_NS if hours is None else time.time_ns() - int(hours * _HOUR_NS)
