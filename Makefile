@@ -6,6 +6,7 @@ VENV   := .venv
 BIN    := $(VENV)/bin
 READY  := $(VENV)/.ready
 SPARK_READY := $(VENV)/.spark-ready
+PIPELINE_READY := $(VENV)/.pipeline-ready
 SITE_READY := $(VENV)/.site-ready
 RELEASE_READY := $(VENV)/.release-ready
 WORKERS ?= auto
@@ -100,6 +101,9 @@ compat: $(READY) ## the official suites of a checkout, SUITES=DIR, unmodified, o
 	@test -n "$(SUITES)" || { echo "make compat needs SUITES=DIR, a checkout of logos-delivery or of logos-delivery-interop-tests (docs/compat.md)"; exit 1; }
 	@$(BIN)/python -m interop.compat.official $(SUITES) --python $(or $(COMPAT_PYTHON),$(SUITES)/.venv/bin/python) $(ARGS)
 
+compat-page: $(READY) ## docs/compat-tests.md, the table of each official test, from what `make compat` wrote to build/compat
+	@$(BIN)/python -m interop.compat.page build/compat docs/compat-tests.md
+
 interop-docs: $(READY) ## the same with js-waku alone, and docs/interop.md's table written from it
 	@INTEROP_FULL=$(FULL) INTEROP_TABLE=docs/interop.md $(BIN)/python -m pytest interop/waku -s $(ARGS)
 
@@ -121,6 +125,9 @@ bench-native: $(READY) ## light clients and channels over libp2p and over REST, 
 bench-churn: $(READY) ## light clients come and go for ten minutes (ARGS="--seconds 3600"): a service node keeps no descriptor and no memory
 	@$(BIN)/python -m bench.churn $(ARGS)
 
+bench-pipeline: $(PIPELINE_READY) ## what judging journals costs on Spark and in `check`, beside DuckDB (Java 17 or 21; ARGS="10x100000", ARGS=--large)
+	@$(BIN)/python -m bench.pipeline $(ARGS)
+
 bench-watch: $(READY) ## frame times of the page of `watch` in headless Chromium: 1,000 participants, 100,000 messages
 	@$(BIN)/python -m bench.watch $(ARGS)
 
@@ -130,12 +137,16 @@ crash: $(READY) ## kill participants and node under load, 200 times; nothing may
 mutation: $(READY) ## every small defect in sds and engine, one at a time: which do their tests miss? (hours; ARGS="--sample 100 --seed 5")
 	@$(BIN)/python -m tests.mutation $(ARGS)
 
-docs: $(READY) ## write docs/reference.md from the docstrings, docs/conformance.md from the tests, the figures of docs/choosing.md
+docs: $(READY) ## write docs/reference.md from the docstrings, docs/api/commands.md from the commands, docs/conformance.md from the tests, the figures of docs/choosing.md
 	@$(BIN)/python -m docs.generate
+	@$(BIN)/python -m docs.commands
 	@$(BIN)/python -m docs.conformance
 	@$(BIN)/python -m docs.choosing
 	@$(BIN)/python -m docs.message_states
 	@$(BIN)/python -m docs.migration
+
+tables-page: $(SPARK_READY) ## write docs/tables.md and its picture from the schemas of the audit
+	@$(BIN)/python -m docs.tables
 
 proto: $(READY) ## generate the protobuf modules from proto/
 	@$(call protoc,sds,reliable_channel/sds/wire)
@@ -157,6 +168,8 @@ lock: $(READY) ## pin the newest dependencies again, with hashes and without add
 		--generate-hashes --no-emit-index-url --no-header --no-annotate --quiet -o requirements/base.txt
 	@$(BIN)/uv pip compile requirements/spark.in --constraint requirements/dev.txt --universal --python-version 3.11 \
 		--generate-hashes --no-emit-index-url --no-header --no-annotate --quiet -o requirements/spark.txt
+	@$(BIN)/uv pip compile requirements/pipeline-bench.in --constraint requirements/spark.txt --universal --python-version 3.11 \
+		--generate-hashes --no-emit-index-url --no-header --no-annotate --quiet -o requirements/pipeline-bench.txt
 	@$(BIN)/uv pip compile requirements/release.in --constraint requirements/dev.txt --universal --python-version 3.11 \
 		--generate-hashes --no-emit-index-url --no-header --no-annotate --quiet -o requirements/release.txt
 	@$(BIN)/uv pip compile requirements/site.in --constraint requirements/dev.txt --universal --python-version 3.11 \
@@ -168,7 +181,7 @@ site: $(SITE_READY) ## the documentation as a site in build/site: it loads nothi
 dist: $(RELEASE_READY) ## wheels and sdists of all packages in dist/, and tried in bare environments (PYTHONS="python3.12 python3.13")
 	@PYTHONS="$(PYTHONS)" $(BIN)/python -m release $(ARGS)
 
-stranger: $(RELEASE_READY) ## the pages of a newcomer in a bare environment, from the wheels: install, tutorial, bot, breaking it; with times
+stranger: $(RELEASE_READY) ## the pages of a newcomer in a bare environment (ARGS=--container: in a bare Debian container), from the wheels: install, tutorial, bot, breaking it; with times
 	@$(BIN)/python -m release.stranger $(ARGS)
 
 clean: ## remove what was built
@@ -199,4 +212,9 @@ $(RELEASE_READY): requirements/release.txt $(READY)
 $(SPARK_READY): requirements/spark.txt $(READY)
 	@echo "adding Spark to $(VENV) (once; half a gigabyte)"
 	@$(PIP) --require-hashes --no-build-isolation -r requirements/spark.txt
+	@touch $@
+
+$(PIPELINE_READY): requirements/pipeline-bench.txt $(SPARK_READY)
+	@echo "adding DuckDB to $(VENV) (once), to compare the pipeline with"
+	@$(PIP) --require-hashes -r requirements/pipeline-bench.txt
 	@touch $@

@@ -1,7 +1,11 @@
-"""What judging journals costs: `python -m bench.pipeline`, on Linux; `--spark` needs the extra.
+"""`make bench-pipeline`: CPU seconds that judging journals takes, beside DuckDB on the same files.
 
-A case is groups joined by `+`: `20x10000` is a channel of 20 participants and 10,000 messages,
-`10*10x5000` are ten such channels, and of `2x500000/1` only one participant's journal is kept.
+CPU seconds are of the whole process tree, JVM and Python workers among it. Each case is read by
+Spark (`local[2]`), judged and reported, judged by `check` in this process, and the same figures are
+computed by DuckDB, as far as SQL has them: they must be equal. Linux only.
+
+`ARGS="10x100000"` measures other cases (`bench/pipeline_cases.py`), `ARGS=--large` five and
+twenty million deliveries, for which it needs hours, 35 GB of disk and no other work.
 """
 
 from __future__ import annotations
@@ -9,107 +13,192 @@ from __future__ import annotations
 import argparse
 import json
 import os
-import re
 import tempfile
-from collections.abc import Iterator
-from concurrent.futures import ProcessPoolExecutor
-from contextlib import ExitStack, contextmanager
-from functools import partial
+from collections.abc import Callable, Iterator
+from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from bench.processes import Taken, measured
-from reliable_channel.sds.bloom import BloomParameters
+import pyarrow.parquet as pq
+from rich.console import Console
+from rich.table import Table
+
 from reliable_channel_audit.check import check
-from tests.plugins.audit.generated import write_group
+from reliable_channel_audit.verdict import Verdict
+
+from .machine import this_machine
+from .pipeline_cases import Shape, deliveries, written
+from .pipeline_duckdb import Yardstick
+from .processes import Taken, measured
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-
-class Group(NamedTuple):
-    """A channel, and what is kept of it."""
-
-    channel_id: str
-    participants: int
-    messages: int
-    journals: int
-
-    @property
-    def deliveries(self) -> int:
-        return self.journals * self.messages
-
-
-def groups(case: str) -> list[Group]:
-    found: list[Group] = []
-    for part in case.split("+"):
-        parsed = re.fullmatch(r"(?:(\d+)\*)?(\d+)x(\d+)(?:/(\d+))?", part)
-        if parsed is None:
-            raise SystemExit(f"{part!r} is no group; give PARTICIPANTSxMESSAGES, as 20x10000")
-        channels, participants, messages, journals = (int(n) if n else 0 for n in parsed.groups())
-        for _ in range(channels or 1):
-            name = f"channel{len(found):03}"
-            found.append(Group(name, participants, messages, journals or participants))
-    return found
+RESULTS: Final = Path(__file__).parent / "results" / "pipeline.json"
+EVEN: Final = "10x5000"
+CASES: Final = {
+    "even": EVEN,
+    "old journals": EVEN,
+    "twice as much": "10x10000",
+    "one journal has half": "2x25000/1+5*10x500",
+    "500 journals have half": "500x50+25x1000",
+    "1,000 participants": "1000x50",
+}
+"""By what they show."""
+LARGE: Final = {"5 million": "50x100000", "20 million": "20x1000000"}
+WIDTH: Final = 140
+"""Of the table, in characters: beside a narrower one its headings could not be read."""
+COMPARED: Final = ("participants", "deliveries", "messages", "logs")
+WHERE_BROKEN: Final = {
+    "delivered_twice": "exactly_once",
+    "never_delivered": "delivery",
+    "acknowledged_and_lost": "acknowledgements",
+    "ids_of_several": "ids",
+}
+Steps = dict[str, dict[str, Any]]
 
 
-def write(group: Group, directory: Path, history: int, bloom_capacity: int) -> None:
-    """Write the journals of a group."""
-    paths = write_group(
-        directory / group.channel_id,
-        participants=group.participants,
-        messages=group.messages,
-        history=history,
-        bloom=BloomParameters(bloom_capacity) if bloom_capacity else None,
-        channel_id=group.channel_id,
-    )
-    for path in paths[group.journals :]:
-        path.unlink()
+class Case(NamedTuple):
+    """What is measured."""
 
-
-@contextmanager
-def written(arguments: argparse.Namespace, case: str) -> Iterator[Path]:
-    """A directory of journals, for as long as it is needed."""
-    with ExitStack() as stack:
-        if arguments.keep is None:
-            path = Path(stack.enter_context(tempfile.TemporaryDirectory()))
-        elif (path := Path(arguments.keep, case.replace("/", "of"))).exists():
-            yield path
-            return
-        make = partial(
-            write,
-            directory=path,
-            history=arguments.history,
-            bloom_capacity=arguments.bloom_capacity,
-        )
-        with ProcessPoolExecutor(os.cpu_count()) as processes:
-            list(processes.map(make, sorted(groups(case), key=lambda each: -each.deliveries)))
-        yield path
+    name: str
+    groups: str
+    shape: Shape
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("cases", nargs="*", default=["5x2000", "10x2000", "20x2000", "10x8000"])
-    parser.add_argument("--history", type=int, default=10)
-    parser.add_argument("--bloom-capacity", type=int, default=0, help="0 for no bloom filters.")
-    parser.add_argument("--keep", help="Where journals stay, 2 KB a delivery, and are found again.")
-    parser.add_argument("--no-check", action="store_true", help="Do not judge in this process.")
-    parser.add_argument("--spark", action="store_true", help="Judge on Spark as well.")
-    parser.add_argument("--report", action="store_true", help="Write the report as well.")
-    parser.add_argument("--driver-memory", default="2g")
-    arguments = parser.parse_args()
-    started = None
-    if arguments.spark or arguments.report:
-        started = start(arguments.driver_memory)
-    for case in arguments.cases:
-        with written(arguments, case) as directory:
-            rows = sum(group.deliveries for group in groups(case))
-            size = sum(path.stat().st_size for path in directory.rglob("*.jsonl"))
-            print(f"{case} = {rows:,} deliveries, {size / 2**20:,.0f} MiB", flush=True)
-            if not arguments.no_check:
-                tell("check", rows, measured(lambda: check([directory])))
-            if started is not None:
-                audit(started, directory, rows, with_report=arguments.report)
+    """Measure, print and write."""
+    parser = argparse.ArgumentParser(
+        prog="make bench-pipeline",
+        description=__doc__,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("groups", nargs="*", help="cases, as 10x100000")
+    parser.add_argument("--large", action="store_true", help="five and twenty million deliveries")
+    parser.add_argument("--old", action="store_true", help="the given cases in the old format")
+    parser.add_argument("--history", type=int, default=10, help="references of a message")
+    parser.add_argument("--bloom-capacity", type=int, default=0, help="0 for no bloom filters")
+    parser.add_argument("--keep", type=Path, help="where journals stay, and are found again")
+    parser.add_argument("--no-check", action="store_true", help="without `check`")
+    parser.add_argument("--no-spark", action="store_true", help="without Spark")
+    parser.add_argument("--no-duckdb", action="store_true", help="without DuckDB")
+    parser.add_argument("--driver-memory", default="2g", help="heap of the JVM")
+    parser.add_argument("--output", type=Path, default=RESULTS, help="where the JSON goes")
+    options = parser.parse_args()
+    started = None if options.no_spark else start(options.driver_memory)
+    rows = []
+    for case in cases(options):
+        with written(case.groups, case.shape, options.keep) as directory:
+            rows.append(row(case, directory, started, options))
+        results = {"machine": asdict(this_machine(None)), "cases": rows}
+        options.output.parent.mkdir(parents=True, exist_ok=True)
+        options.output.write_text(json.dumps(results, indent=1) + "\n")
+    Console(width=WIDTH).print(table(rows))
+
+
+def cases(options: argparse.Namespace) -> Iterator[Case]:
+    """Those that were asked for."""
+    shape = Shape(options.history, options.bloom_capacity, options.old)
+    if options.groups or options.large:
+        named = {groups: groups for groups in options.groups} | (LARGE if options.large else {})
+        yield from (Case(name, groups, shape) for name, groups in named.items())
+        return
+    for name, groups in CASES.items():
+        yield Case(name, groups, shape._replace(is_old=name == "old journals"))
+
+
+def row(
+    case: Case, directory: Path, spark: SparkSession | None, options: argparse.Namespace
+) -> dict[str, Any]:
+    """Measure one case.
+
+    Raises:
+        AssertionError: a promise was broken, or two ways gave different figures.
+    """
+    files = [path for path in directory.rglob("*") if path.is_file()]
+    size = sum(path.stat().st_size for path in files)
+    print(f"{case.name}: {case.groups}, {deliveries(case.groups):,} deliveries", flush=True)
+    steps: Steps = {}
+    answers: list[dict[str, Any]] = []
+    with tempfile.TemporaryDirectory() as scratch:
+        if not options.no_duckdb:
+            answers.append(by_duckdb(steps, directory, Path(scratch)))
+        if not options.no_check:
+            found: list[Verdict] = []
+            note(steps, "check", lambda: found.append(check([directory])))
+            answers.append(figures_of(found[0]))
+        if spark is not None:
+            answers.append(by_spark(steps, spark, directory, Path(scratch)))
+    for answer in answers[1:]:
+        for name in answer.keys() & answers[0].keys():
+            assert answer[name] == answers[0][name], (name, answer[name], answers[0][name])
+    return {
+        "case": case.name,
+        "groups": case.groups,
+        **case.shape._asdict(),
+        "deliveries": deliveries(case.groups),
+        "journal_bytes": size,
+        "steps": steps,
+    }
+
+
+def by_duckdb(steps: Steps, directory: Path, scratch: Path) -> dict[str, Any]:
+    """Its figures."""
+    yardstick, answers = Yardstick(directory, scratch), dict[str, Any]()
+    note(steps, "duckdb: reading", yardstick.read)
+    note(steps, "duckdb: verdict", lambda: answers.update(yardstick.verdict()))
+    note(steps, "duckdb: report", lambda: answers.update(yardstick.report()))
+    yardstick.close()
+    return answers
+
+
+def by_spark(steps: Steps, spark: SparkSession, directory: Path, scratch: Path) -> dict[str, Any]:
+    """The figures of the pipeline on Spark."""
+    from reliable_channel_audit.audit import read_facts, read_said, verdict
+    from reliable_channel_audit.report import write_report
+
+    facts = read_facts(spark, [directory])
+    found: list[Verdict] = []
+    note(steps, "reading", facts.count)
+    note(steps, "verdict", lambda: found.append(verdict(facts, [directory])))
+    said = read_said(spark, [directory])
+    note(steps, "report", lambda: write_report(facts, found[0], scratch, said=said))
+    facts.unpersist()
+    ways = pq.read_table(scratch / "delivery_by_way.parquet")
+    told = pq.read_table(scratch / "acknowledgements.parquet")
+    by_way: dict[str, tuple[int, int]] = {}
+    for each in ways.to_pylist():
+        count, slowest_ms = by_way.get(each["way"], (0, 0))
+        by_way[each["way"]] = count + each["deliveries"], max(slowest_ms, each["max"])
+    counts: dict[str, int] = {}
+    for each in told.to_pylist():
+        if each["source"] != "never":
+            name = each["participant_id"]
+            counts[name] = counts.get(name, 0) + each["messages"]
+    return figures_of(found[0]) | {
+        "ways": [(way, *values) for way, values in sorted(by_way.items())],
+        "acknowledgements": sorted(counts.items()),
+    }
+
+
+def figures_of(found: Verdict) -> dict[str, Any]:
+    """What DuckDB has as well."""
+    assert not found.broken, json.dumps(found.broken)
+    counts = {name: getattr(found, name) for name in COMPARED}
+    return counts | {name: found.broken.get(audit, 0) for name, audit in WHERE_BROKEN.items()}
+
+
+def note(steps: Steps, name: str, work: Callable[[], object]) -> None:
+    """Measure a step."""
+    taken: Taken = measured(work)
+    load = round(os.getloadavg()[0], 1)
+    print(f"  {name}: {taken.cpu_s:.1f} CPU s; {taken.elapsed_s:.1f} s at load {load}", flush=True)
+    steps[name] = {
+        "cpu_s": round(taken.cpu_s, 2),
+        "elapsed_s": round(taken.elapsed_s, 1),
+        "load": load,
+        "largest_bytes": taken.largest,
+    }
 
 
 def start(driver_memory: str) -> SparkSession:
@@ -117,37 +206,30 @@ def start(driver_memory: str) -> SparkSession:
     from reliable_channel_audit.session import session
 
     started = session("local[2]", settings={"spark.driver.memory": driver_memory})
-    with tempfile.TemporaryDirectory() as directory:
-        write(Group("warm-up", 3, 100, 3), Path(directory), 10, 0)
-        audit(started, Path(directory), 300)
+    with written("3x100", Shape()) as journals, tempfile.TemporaryDirectory() as scratch:
+        by_spark({}, started, journals, Path(scratch))
     return started
 
 
-def audit(spark: SparkSession, directory: Path, rows: int, *, with_report: bool = False) -> None:
-    from reliable_channel_audit.audit import read_facts, read_said, verdict
-    from reliable_channel_audit.report import write_report
-
-    facts = read_facts(spark, [directory])
-    tell("facts", rows, measured(facts.count))
-    found = []
-    tell("verdict", rows, measured(lambda: found.append(verdict(facts, [directory]))))
-    assert found[0].holds, json.dumps(found[0].broken)
-    if with_report:
-        said = read_said(spark, [directory])
-        with tempfile.TemporaryDirectory() as page:
-            taken = measured(lambda: write_report(facts, found[0], Path(page), said=said))
-        tell("report", rows, taken)
-    facts.unpersist()
-
-
-def tell(name: str, rows: int, taken: Taken) -> None:
-    largest = ", ".join(f"{name} {size / 2**20:,.0f} MiB" for name, size in taken.largest.items())
-    load = os.getloadavg()[0]
-    print(
-        f"  {name}: {taken.cpu_s:.1f} CPU s, {1e6 * taken.cpu_s / rows:.0f} us a delivery; "
-        f"{taken.elapsed_s:.1f} s at load {load:.1f}; largest: {largest}",
-        flush=True,
-    )
+def table(rows: list[dict[str, Any]]) -> Table:
+    """CPU seconds for each million deliveries."""
+    names = list(dict.fromkeys(name for row in rows for name in row["steps"]))
+    shown = Table(title="CPU seconds a million deliveries", caption="single runs; load: beside")
+    shown.add_column("case")
+    for name in ("deliveries", "bytes each", *names, "load"):
+        shown.add_column(name, justify="right")
+    for each in rows:
+        count, steps = each["deliveries"], each["steps"]
+        taken = {name: f"{1e6 * step['cpu_s'] / count:.0f}" for name, step in steps.items()}
+        loads = [step["load"] for step in steps.values()]
+        shown.add_row(
+            each["case"],
+            f"{count:,}",
+            f"{each['journal_bytes'] / count:,.0f}",
+            *(taken.get(name, "") for name in names),
+            f"{min(loads):.0f} to {max(loads):.0f}",
+        )
+    return shown
 
 
 if __name__ == "__main__":

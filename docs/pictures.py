@@ -10,6 +10,8 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from io import StringIO
+from itertools import groupby
+from operator import itemgetter
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Final
@@ -17,6 +19,9 @@ from typing import Final
 from rich._export_format import CONSOLE_SVG_FORMAT
 from rich.console import Console
 from rich.text import Text
+
+from tests.cli.emulator import Emulator
+from tests.cli.processes import Terminal
 
 PICTURES: Final = Path(__file__).parent / "pictures"
 COLUMNS: Final = 96
@@ -56,7 +61,76 @@ def doctor() -> str:
     return f"{typed}\n{shown.replace('http://127.0.0.1:9', 'http://10.0.0.2:8645')}".rstrip()
 
 
+def chat() -> str:
+    """A terminal in which three people talk."""
+    with _node() as address, TemporaryDirectory() as home:
+
+        def command(verb: str, sender: str, *arguments: str) -> list[str]:
+            flags = ("--sender-id", sender, "--node", address, "-o", "sync_min_interval_ms=1000")
+            environment = [
+                f"{name}={text}" for name, text in {**_ENVIRONMENT, "HOME": home}.items()
+            ]
+            return ["env", *environment, *PROGRAM, verb, *flags, *arguments]
+
+        said = command("send", "carol", "7.2 is on the test machines")
+        subprocess.run(said, check=True, stdout=subprocess.DEVNULL)
+        with Terminal(command("chat", "alice"), columns=COLUMNS) as alice:
+            alice.until("7.2 is on the test machines")
+            with Terminal(command("chat", "bob"), columns=COLUMNS) as bob:
+                bob.until("7.2 is on the test machines")
+                alice.type("I see it too, and it answers\n")
+                bob.until("it answers")
+                alice.until("✓")
+                bob.type("then I roll it out\n")
+                alice.until("roll it out")
+                alice.type("/who\n")
+                alice.until("carol")
+                alice.until("> ")
+                alice.type("thanks, all is w")
+                alice.until("all is w")
+        shown = Coloured(COLUMNS, 25)
+        shown.feed(alice.screen)
+    typed = "$ reliable-channel chat --sender-id alice"
+    return "\n".join([typed, *shown.coloured]).replace(address, "http://127.0.0.1:8645").rstrip()
+
+
+class Coloured(Emulator):
+    """A terminal that keeps colours: a styled character is one of a private code point."""
+
+    _PRIVATE: Final = 0xF0000
+
+    def __init__(self, columns: int, rows: int) -> None:
+        super().__init__(columns, rows)
+        self._style = ""
+        self._cells: list[tuple[str, str]] = []
+        """Style and character of each."""
+
+    @property
+    def coloured(self) -> list[str]:
+        """The rows, with escape sequences for the colours."""
+        return ["".join(self._parts(row)) for row in self.shown]
+
+    def _parts(self, row: str) -> Iterator[str]:
+        first = self._PRIVATE
+        cells = (self._cells[ord(one) - first] if ord(one) >= first else ("", one) for one in row)
+        for style, part in groupby(cells, key=itemgetter(0)):
+            text = "".join(character for _, character in part)
+            yield f"{style}{text}\x1b[0m" if style else text
+
+    def _control(self, parameters: str, letter: str) -> None:
+        if letter == "m":
+            self._style = "" if parameters in ("", "0") else f"{self._style}\x1b[{parameters}m"
+        super()._control(parameters, letter)
+
+    def _put(self, character: str) -> None:
+        if self._style:
+            self._cells.append((self._style, character))
+            character = chr(self._PRIVATE + len(self._cells) - 1)
+        super()._put(character)
+
+
 MADE: Final = {
+    "chat": ("a chat: · is sent, ✓ is received", chat),
     "demo": ("five participants, 30 % loss, one is cut off for a while", demo),
     "doctor": ("reliable-channel doctor", doctor),
 }

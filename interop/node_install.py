@@ -6,7 +6,7 @@ import subprocess
 from hashlib import sha256
 from pathlib import Path
 
-from .go_build import BUILT
+from .go_build import BUILT, TIMEOUT_S
 
 
 class NodeUnavailable(RuntimeError):
@@ -30,10 +30,13 @@ def installed(sources: Path) -> Path:
     folder.mkdir(parents=True, exist_ok=True)
     for file in files:
         shutil.copy(file, folder)
-    result = subprocess.run(
-        [npm, "ci", "--no-audit", "--no-fund", "--ignore-scripts"],
-        cwd=folder, capture_output=True, text=True, timeout=240, check=False,
-    )  # fmt: skip
+    command = [npm, "ci", "--no-audit", "--no-fund", "--ignore-scripts"]
+    try:
+        result = subprocess.run(
+            command, cwd=folder, capture_output=True, text=True, timeout=TIMEOUT_S, check=False
+        )
+    except subprocess.TimeoutExpired as error:
+        raise NodeUnavailable(f"npm ci takes more than {TIMEOUT_S} s") from error
     if result.returncode:
         raise NodeUnavailable(f"npm ci: {result.stderr.strip()[-300:]}")
     (folder / "installed").touch()

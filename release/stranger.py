@@ -71,6 +71,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(prog="make stranger", description=__doc__)
     parser.add_argument("--python", default=sys.executable, help="the interpreter to use")
     parser.add_argument("--dist", type=Path, help="wheels of an earlier `make dist`")
+    parser.add_argument("--container", action="store_true", help="in a bare Debian container")
     given = parser.parse_args()
     with tempfile.TemporaryDirectory(prefix="reliable-channel-stranger-") as work:
         place = Path(work)
@@ -78,6 +79,10 @@ def main() -> None:
         if dist is None:
             dist = place / "dist"
             build_all(dist, place / "builds")
+        if given.container:
+            from release.container import run_in_container  # which needs more than the pages do
+
+            sys.exit(run_in_container(dist))
         try:
             steps = list(_everything(Bare(place / "bare", given.python), place, dist))
         except Mismatch as error:

@@ -94,7 +94,8 @@ class ReliableChannel:
         node: the address of a Waku node's REST API, or of several nodes that replace each other
             when one fails; or addresses of service peers over libp2p, without running a node:
             `/dns4/node.example/tcp/8000/wss/p2p/16Uiu2…`, `enrtree://…` (extra `[libp2p]`); or the
-            URL of a node's messaging layer, `waku+messaging://host:port`; or the URL of another
+            URL of a node's messaging layer, `waku+messaging://host:port`, which is used by itself
+            where a node serves neither relay nor filter; or the URL of another
             network: `udp+multicast://239.1.2.3:5007` for a LAN without any node,
             `memory://name` within a process, or a scheme that a plugin registers. If None, the
             channel shares an embedded node with the other channels of its event loop that have
@@ -263,7 +264,8 @@ class ReliableChannel:
                 channel_id=self.channel_id,
                 sender_id=self.sender_id,
                 make_core=partial(make_sync_core, self._plugins, self._sync),
-                options=self.options,
+                # The seed that was drawn stands in the journal, so that a run can be repeated.
+                options=replace(self.options, seed=self.seed),
                 journal=journal,
                 now_ns=self._now_ns,
                 random=random,
@@ -341,7 +343,6 @@ class ReliableChannel:
         if idempotency_key is not None:
             checked_name("idempotency_key", idempotency_key)
         accepted = await self._opened().send(checked_payload(payload), idempotency_key)
-        await anyio.lowlevel.checkpoint()
         return Request(accepted.request_id, accepted.message_ids)
 
     async def cancel(self, request: Request) -> bool:

@@ -107,7 +107,7 @@ def settings(
 
     try:
         tables = tomllib.loads(Path(file).read_text(encoding="utf-8"))
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:  # tomllib follows any nesting
         raise ValueError(f"{file} is not a TOML file: {error}") from error
     _check_names(file, "a table of a configuration", tables, TABLES)
     values = tables.get(table, {})

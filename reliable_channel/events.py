@@ -315,6 +315,9 @@ class NodeHealth:
     """How long the state has lasted."""
     mislabelled: int = 0
     """Messages from it that were not requested, or not under their hash."""
+    api: str = ""
+    """The API through which it is used: `relay`, `filter` (with light push), or `messaging`; empty
+    where there is no choice, and before the node answers."""
 
     @property
     def is_away(self) -> bool:

@@ -149,6 +149,18 @@ class Hooks:
         """
 
     @hookspec
+    def register_checks(self, register: Register) -> None:
+        """Register checks of `reliable-channel doctor`: `register("loft", "my_package:check")`.
+
+        Registered is a function that returns a list of `reliable_channel.spi.Finding`, empty where
+        nothing of the plugin's is configured. It runs once in each `reliable-channel doctor`, after
+        the doctor's own examinations and outside any event loop, so it may block, do I/O and call
+        `anyio.run`; it ends by itself, and changes nothing. It is offered `nodes`, the addresses
+        that the doctor was given, and `config`, the path of its TOML file or None. Each finding
+        says what to do. A check that raises is a finding that names the plugin.
+        """
+
+    @hookspec
     def register_commands(self, app: "typer.Typer") -> None:
         """Add commands to `reliable-channel`.
 

@@ -74,6 +74,8 @@ class ChannelHub:
     ) -> ReliableChannel:
         """Return a channel through this hub; takes the arguments of `ReliableChannel`."""
         content_topic = content_topic or default_content_topic(channel_id)
+        if self._network is not None:  # with its limits of a message
+            keywords.setdefault("network", self._network)
         channel = ReliableChannel(
             channel_id=channel_id,
             sender_id=sender_id,

@@ -67,6 +67,7 @@ OBSERVERS: Final = Kind(
     ("channel_id", "sender_id", "event", "at_ms", "health"),
     old_hook="observe",
 )
+CHECKS: Final = Kind("check", "register_checks", ("nodes", "config"))
 KINDS: Final = (
     TRANSPORTS,
     STATE_STORES,
@@ -77,6 +78,7 @@ KINDS: Final = (
     RETRY_POLICIES,
     ID_FUNCTIONS,
     OBSERVERS,
+    CHECKS,
 )
 
 
@@ -249,6 +251,10 @@ class Registry:
         return [
             replace(one.call(), what="observe") for one in self._tables[OBSERVERS.hook].values()
         ]
+
+    def checks(self) -> list[Registration]:
+        """The registered checks of the doctor."""
+        return list(self._tables[CHECKS.hook].values())
 
     def commands(self) -> list[Call]:
         """The hooks `register_commands`."""

@@ -121,6 +121,8 @@ class Missing:
     """How often this participant asked others for it."""
     store: StoreState = field(default_factory=StoreState)
     others: Others = field(default_factory=Others)
+    is_past: bool = False
+    """Whether Store gave the message that refers to it, so that it is not on its way any more."""
 
     @property
     def age_ms(self) -> int:
@@ -205,13 +207,16 @@ def prompt(missing: Missing) -> RepairStep:
     """Store soon, other participants where it does not help, and Store again less and less often.
 
     For `preset="auto"`: the interval of the options is the first wait, and doubles with each look
-    without success. Where Store did not help lately, or does not answer, others are asked from the
-    first.
+    without success. What a message from Store refers to is looked for at once, so that a gap of
+    many messages costs a round trip for each link, and no wait. Where Store did not help lately, or
+    does not answer, others are asked from the first.
     """
     store, looks, interval_ms = missing.store, missing.looks, missing.interval_ms
     _, look = _steady_look(missing)
     wait_ms = min(interval_ms << min(looks, 32), max(interval_ms, PROMPT_MAX_MS))
     look_at_ms = (missing.since_ms if missing.looked_ms is None else missing.looked_ms) + wait_ms
+    if missing.is_past and looks == 0:
+        look_at_ms = missing.since_ms
     if store.failures:
         pause_ms = min(interval_ms << min(store.failures, 32), PROMPT_MAX_MS)
         look_at_ms = max(look_at_ms, store.failed_ms + pause_ms)

@@ -23,6 +23,10 @@ if TYPE_CHECKING:
         Encryption,
         EncryptionPair,
     )
+    from .finding import (
+        Finding,
+        Level,
+    )
     from .hooks import (
         Hooks,
         Register,
@@ -120,6 +124,7 @@ _HOMES: Final = {
         "Encryption",
         "EncryptionPair",
     ),
+    "finding": ("Finding", "Level"),
     "hooks": (
         "Hooks",
         "Register",
@@ -231,11 +236,13 @@ __all__ = [
     "Encryption",
     "EncryptionPair",
     "Envelope",
+    "Finding",
     "HistoryEntry",
     "Hooks",
     "IdFunction",
     "Identity",
     "LamportClock",
+    "Level",
     "LogArchive",
     "LogEntry",
     "MemoryStateStore",

@@ -100,6 +100,7 @@ def test_variables_that_an_orchestrator_adds_are_ignored() -> None:
         ("[chanel]\n", "did you mean `channel`"),
         ("channel = 5", r"must be a table: write \[channel\]"),
         ("[channel", "is not a TOML file"),
+        ("channel = " + "[" * 5_000, "is not a TOML file"),
         ("[channel]\nretry_interval_ms = 0\nchannel_id='c'\nsender_id='a'", "retry_interval_ms"),
         ("[channel]\nretry_interval_ms = '5'\nchannel_id='c'\nsender_id='a'", "retry_interval_ms"),
         ("[channel]\nchannel_id = 'c'", "`sender_id` is missing: .*RELIABLE_CHANNEL_SENDER_ID"),

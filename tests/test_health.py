@@ -34,7 +34,7 @@ class Switch(Spy):
 
 async def test_a_channel_is_ready_while_it_can_send_and_only_then() -> None:
     switch = Switch(MemoryNetwork().transport())
-    alice = make_channel(switch, "alice")
+    alice = make_channel(switch, "alice", sync_min_interval_ms=0)  # nothing else is to be sent
     assert (alice.health().live, alice.health().ready) == (False, False)
     async with listening(alice) as said:
         assert (alice.health().live, alice.health().ready) == (True, True)

@@ -28,7 +28,11 @@ _BY_TEXT: Final[tuple[tuple[ErrorClass, tuple[str, ...]], ...]] = (
     (errors.RateLimited, ("rate limit",)),
     # go-waku, whatever the reason: mostly a service node that is away or limits the rate.
     (errors.NodeFailure, ("subscription failed",)),
-    (errors.EndpointMissing, ("is not mounted to the node", "is not implemented")),
+    (
+        errors.EndpointMissing,
+        # The last is nwaku's for a path that it does not know, with status 400.
+        ("is not mounted to the node", "is not implemented", "invalid path or method used"),
+    ),
     (
         errors.NotSubscribed,
         (
@@ -137,6 +141,9 @@ def _missing(request: Request, text: str) -> ErrorClass:
     """Distinguish the three meanings of a 404: no subscription, no such thing, no such API."""
     if text.startswith("<"):
         return errors.BadAnswer  # some other web server's page
+    if "endpoints are not available" in text:  # nwaku and logos-delivery name the API
+        starting = "while initializing" in text
+        return errors.NodeFailure if starting else errors.EndpointMissing
     if text not in _UNKNOWN_PATH:
         no_subscription = request.call in _SUBSCRIPTION_CALLS or "subscription" in text
         return errors.NotSubscribed if no_subscription else errors.NotFound

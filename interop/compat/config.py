@@ -11,7 +11,6 @@ from reliable_channel import ChannelOptions
 __all__ = ["BadConfig", "NodeConfig", "described"]
 
 NO_DISCOVERY: Final = "without effect: no node is discovered; name the nodes to join in staticnodes"
-NO_SUCH_SERVER: Final = "without effect: there is no such server, and its port stays 0"
 
 
 class BadConfig(ValueError):
@@ -53,10 +52,10 @@ _OPTIONS: Final = {
     "discv5UdpPort": _Option(int, 9000, NO_DISCOVERY),
     "peerExchange": _Option(bool, False, NO_DISCOVERY),
     "rendezvous": _Option(bool, False, NO_DISCOVERY),
-    "metricsServer": _Option(bool, False, NO_SUCH_SERVER),
-    "metricsServerPort": _Option(int, 8008, NO_SUCH_SERVER),
-    "websocketSupport": _Option(bool, False, NO_SUCH_SERVER),
-    "websocketPort": _Option(int, 8000, NO_SUCH_SERVER),
+    "metricsServer": _Option(bool, False, "serve /metrics on metricsServerPort"),
+    "metricsServerPort": _Option(int, 8008, "port of /metrics; 0 takes a free one"),
+    "websocketSupport": _Option(bool, False, "listen for light clients over libp2p"),
+    "websocketPort": _Option(int, 8000, "port of that listener; 0 takes a free one"),
 }
 
 
@@ -69,6 +68,10 @@ class NodeConfig:
     """0 takes a free one."""
     rest_port: int | None
     """None where `rest` is off."""
+    metrics_port: int | None
+    """None where `metricsServer` is off."""
+    websocket_port: int | None
+    """None where `websocketSupport` is off."""
     cluster_id: int
     num_shards: int | None
     """None is static sharding: then no content topic can be subscribed."""
@@ -101,6 +104,8 @@ class NodeConfig:
             listen_address=values["listenAddress"],
             tcp_port=_port(values, "tcpPort"),
             rest_port=_port(values, "restPort") if values["rest"] else None,
+            metrics_port=_port(values, "metricsServerPort") if values["metricsServer"] else None,
+            websocket_port=_port(values, "websocketPort") if values["websocketSupport"] else None,
             cluster_id=values["clusterId"],
             num_shards=values["numShardsInNetwork"] or None,
             store=values["store"],

@@ -17,6 +17,7 @@ from .config import NodeConfig
 from .events import Emit
 from .failures import Refused, first_alone
 from .messaging import shard_of
+from .records import node_key
 from .running import INFO_IDS, RunningNode
 
 __all__ = ["DeliveryNode"]
@@ -41,7 +42,7 @@ class DeliveryNode:
         self._topics: dict[str, None] = {}
         self._planned: dict[str, tuple[str, str]] = {}
         """Channels made before the start: content topic and sender id by channel id."""
-        self._peer_id: str | None = None
+        self._key = node_key("")
         self._tasks: TaskGroup | None = None
         self._running: RunningNode | None = None
         self._ending = anyio.Event()
@@ -69,7 +70,6 @@ class DeliveryNode:
                 if self._config.tcp_port or attempt == ATTEMPTS:
                     raise Refused(f"failed to start: {error}") from error
         self._running = running
-        self._peer_id = running.node.peer_id
         planned, self._planned = self._planned, {}
         for channel_id, (content_topic, sender_id) in planned.items():
             with _prefixed("failed to start"):
@@ -155,7 +155,7 @@ class DeliveryNode:
         return self._running
 
     async def _run(self) -> RunningNode:
-        running = RunningNode(self._config, self._peer_id, self._topics, self._emit)
+        running = RunningNode(self._config, self._key, self._topics, self._emit)
         assert self._tasks is not None, "live() holds what start() runs"
         with first_alone():
             await self._tasks.start(running.run)

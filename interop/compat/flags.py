@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 from argparse import ArgumentError, ArgumentParser, Namespace
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final
 
+from waku.libp2p import InvalidInput
 from waku.node import NodeAddress, NodeOptions, ServiceKind
+
+from .records import address_in, node_key, record_of
 
 __all__ = ["BadFlag", "NodeFlags"]
 
@@ -16,22 +20,31 @@ TIMESTAMP_TOLERANCE_S: Final = 20.0
 """What nwaku's archive allows."""
 DEFAULT_SHARDS: Final = 1
 """Autosharding over one shard, where no number is given: logos-delivery since 2026; 0 is none."""
+METRICS_PORT: Final = 8008
+BODY_BYTES: Final = 16 * 1024 * 1024
+"""The suite sends payloads of 10 MiB, and expects the limit of messages, not that of bodies."""
 REDIAL_S: Final = 0.5
 """Longest pause before a node that is away is dialled again: tests restart nodes."""
+STORE_SYNC_S: Final = {
+    "store-sync-interval": 300,
+    "store-sync-range": 3600,
+    "store-sync-relay-jitter": 20,
+}
+"""Times of store synchronisation in seconds, with nwaku's defaults."""
+PEER_TIMEOUT_S: Final = 15.0
+"""A link outlives delays of seconds, as those of libp2p: the suite delays packets by up to 7."""
 MISSING: Final = {
     "rln-relay": "there is no RLN",
-    "store-sync": "there is no store synchronisation",
 }
 """Switches that this node cannot turn on."""
 WITHOUT_EFFECT: Final = (
-    "discv5-bootstrap-node discv5-discovery discv5-udp-port dns-discovery dns-discovery-url"
-    " listen-address log-format log-level max-connections metrics-logging metrics-server"
-    " metrics-server-address metrics-server-port nodekey peer-exchange peer-exchange-node"
-    " peer-persistence pubsub-topic relay-peer-exchange rendezvous rest rest-address"
-    " store-sync-interval store-sync-range websocket-port websocket-support"
+    "discv5-udp-port dns-discovery dns-discovery-url"
+    " listen-address log-format log-level max-connections metrics-logging"
+    " metrics-server-address peer-exchange peer-persistence pubsub-topic relay-peer-exchange"
+    " rendezvous rest rest-address websocket-port websocket-support"
 ).split()
-"""Taken, and nothing changes: no peer is discovered, REST is always on and there is no other
-server. Nodes that were to find each other have to be named."""
+"""Taken, and nothing changes: no peer is discovered, and REST is always on. Nodes that were to
+find each other have to be named; a node for discovery or peer exchange is joined, and no more."""
 
 
 class BadFlag(ValueError):
@@ -44,6 +57,8 @@ class NodeFlags:
 
     options: NodeOptions
     rest_port: int
+    metrics_port: int | None
+    """Where `/metrics` is served; None where it is not."""
     host: str
     """The address under which other nodes know this one."""
     tcp_port: int
@@ -88,16 +103,18 @@ class NodeFlags:
         named: dict[ServiceKind, str] = {kind: n[-1] for kind, n in services.items() if n}
         try:
             options = _options(given, host, folder)
-            for address in (*given.staticnode, *named.values()):
+            join = (*given.staticnode, *given.peer_exchange_node, *_bootstrap(given))
+            for address in (*join, *named.values()):
                 NodeAddress.parse(address)
-        except ValueError as error:
+        except (InvalidInput, ValueError) as error:
             raise BadFlag(str(error)) from error
         return cls(
             options=options,
             rest_port=given.rest_port,
+            metrics_port=given.metrics_server_port if given.metrics_server else None,
             host=host,
             tcp_port=given.tcp_port,
-            join=tuple(given.staticnode),
+            join=join,
             service_nodes=named,
             content_topics=tuple(given.content_topic),
         )
@@ -105,7 +122,8 @@ class NodeFlags:
 
 def _options(given: Namespace, host: str, folder: Path) -> NodeOptions:
     shards = given.num_shards_in_network
-    return NodeOptions(
+    key = node_key(given.nodekey)
+    options = NodeOptions(
         cluster_id=given.cluster_id,
         num_shards=shards or 1,
         static_sharding=not shards,
@@ -120,11 +138,27 @@ def _options(given: Namespace, host: str, folder: Path) -> NodeOptions:
         admin=given.rest_admin,
         self_service=False,
         cache_capacity=given.rest_relay_cache_capacity,
+        max_body_bytes=BODY_BYTES,
         store_path=folder / "store.sqlite3",
+        store_sync=given.store_sync,
+        store_sync_interval_s=given.store_sync_interval,
+        store_sync_range_s=given.store_sync_range,
+        store_sync_relay_jitter_s=given.store_sync_relay_jitter,
         store_timestamp_tolerance_s=TIMESTAMP_TOLERANCE_S,
         redial_max_s=REDIAL_S,
+        peer_timeout_s=PEER_TIMEOUT_S,
+        peer_id=str(key.peer_id),
         listen_addresses=(f"/ip4/{host}/tcp/{given.tcp_port}",),
     )
+    return replace(options, record=record_of(key, options))
+
+
+def _bootstrap(given: Namespace) -> Iterator[str]:
+    """The addresses in the records of nodes to begin discovery at; others are ignored, as in
+    nwaku."""
+    for record in given.discv5_bootstrap_node if given.discv5_discovery else ():
+        with suppress(InvalidInput):
+            yield address_in(record)
 
 
 def _parser() -> ArgumentParser:
@@ -133,10 +167,16 @@ def _parser() -> ArgumentParser:
         parser.add_argument(f"--{name}", type=int, default=0)
     parser.add_argument("--num-shards-in-network", type=int, default=DEFAULT_SHARDS)
     parser.add_argument("--rest-relay-cache-capacity", type=int, default=50)
-    for name in ("filter", "lightpush", "store", "rest-admin"):
+    for name, default in STORE_SYNC_S.items():
+        parser.add_argument(f"--{name}", type=int, default=default)
+    for name in ("filter", "lightpush", "store", "store-sync", "rest-admin", "metrics-server"):
         parser.add_argument(f"--{name}", type=_switch, default=False)
-    parser.add_argument("--relay", type=_switch, default=True)
-    for name in ("staticnode", "filternode", "lightpushnode", "storenode", "content-topic"):
+    for name in ("relay", "discv5-discovery"):
+        parser.add_argument(f"--{name}", type=_switch, default=True)
+    parser.add_argument("--metrics-server-port", type=int, default=METRICS_PORT)
+    parser.add_argument("--nodekey", default="")
+    repeated = ("staticnode", "filternode", "lightpushnode", "storenode", "peer-exchange-node")
+    for name in (*repeated, "discv5-bootstrap-node", "content-topic"):
         parser.add_argument(f"--{name}", action="append", default=[])
     parser.add_argument("--shard", type=int, action="append", default=[])
     parser.add_argument("--nat", default="any")

@@ -7,14 +7,17 @@ looks for Docker. Nodes reach each other over HTTP, through `ContainerNetwork`.
 
 from __future__ import annotations
 
+import os
 import shutil
 import tempfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import Future
 from contextlib import ExitStack
 from dataclasses import replace
 from functools import partial
+from itertools import count
 from pathlib import Path
+from random import SystemRandom
 from threading import Event
 from types import TracebackType
 from typing import Final, Self
@@ -29,12 +32,19 @@ from waku.node.remote import DialledPeer
 
 from .addresses import ADDRESSES
 from .container_network import ContainerNetwork
+from .egress import Egress
 from .failures import first_alone
 from .flags import BadFlag, NodeFlags
+from .metrics_server import serve_metrics
 
 __all__ = ["BadFlag", "Container", "Engine"]
 
+HOST: Final = "127.0.0.1"
 STOP_S: Final = 20.0
+PIDS: Final = count(2**22 + 1)
+"""Above the greatest process id of Linux, so that no process is meant by mistake."""
+SEED: Final = "RELIABLE_CHANNEL_COMPAT_SEED"
+"""Variable with the seed of each rule of `tc` that names none."""
 
 
 class Container:
@@ -44,6 +54,7 @@ class Container:
         self.id = uuid4().hex
         self.short_id = self.id[:12]
         self.status = "created"
+        self.pid = next(PIDS)
         self.address = ""
         """Where its REST API answers."""
         self._portal = portal
@@ -52,6 +63,7 @@ class Container:
         self._ended = Event()
         self._node: EmbeddedNode
         self._wires: ContainerNetwork
+        self._egress: Egress
         self._running: Future[None]
         self._stopping: anyio.Event
         self._start(())
@@ -96,6 +108,22 @@ class Container:
         self._portal.call(self._wires.thaw)
         self.status = "running"
 
+    @property
+    def attrs(self) -> Mapping[str, Mapping[str, int]]:
+        """Its process id, as `docker inspect` has it; 0 where it does not run."""
+        return {"State": {"Pid": 0 if self.status == "exited" else self.pid}}
+
+    def reload(self) -> None:
+        """Do nothing: `attrs` is what is so now."""
+
+    def tc(self, arguments: Sequence[str]) -> str:
+        """Shape what leaves it, until it stops; return the output of `tc`.
+
+        Raises:
+            BadCommand: it cannot be obeyed.
+        """
+        return self._portal.call(self._egress.tc, arguments)
+
     def logs(self, *, stream: bool) -> Iterator[bytes]:
         """Where the node answers, and the end when it ends."""
         yield f"listening on {self.address}\n".encode()
@@ -132,7 +160,8 @@ class Container:
     ) -> None:
         flags = self._flags
         self._stopping = anyio.Event()
-        self._wires = ContainerNetwork()
+        self._egress = Egress(_seed)
+        self._wires = ContainerNetwork(self._egress)
         node = EmbeddedNode(
             flags.options,
             join=(*flags.join, *dialled),
@@ -150,6 +179,8 @@ class Container:
         async with self._wires, node, anyio.create_task_group() as tasks:
             app = self._wires.in_front_of(node.app)
             serve = partial(serve_node, node, port=flags.rest_port, app=app, started=started)
+            if flags.metrics_port is not None:
+                await tasks.start(partial(serve_metrics, node, host=HOST, port=flags.metrics_port))
             tasks.start_soon(serve)
             await self._stopping.wait()
             tasks.cancel_scope.cancel()
@@ -196,3 +227,7 @@ class Engine:
             container.remove()
         self._exit.close()
         self._portal = None
+
+
+def _seed() -> int:
+    return int(os.environ.get(SEED) or SystemRandom().getrandbits(32))

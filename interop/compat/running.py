@@ -4,20 +4,26 @@ from __future__ import annotations
 
 import json
 import socket
+from dataclasses import replace
+from functools import partial
 from ipaddress import ip_address
 from typing import Final
 
 import anyio
 from anyio.abc import TaskGroup, TaskStatus
 
-from waku.node import EmbeddedNode, NodeAddress, NodeOptions, serve_node
+from waku.libp2p import PrivateKey
+from waku.node import BadAddress, EmbeddedNode, NodeAddress, NodeOptions, serve_node
+from waku.node.libp2p import Listen
 
 from .addresses import ADDRESSES
 from .channels import Channels
 from .config import NodeConfig
 from .events import Emit
 from .messaging import Messaging
+from .metrics_server import serve_metrics
 from .peers import PeerWatch
+from .records import record_of
 
 __all__ = ["INFO_IDS", "RunningNode"]
 
@@ -40,7 +46,7 @@ class RunningNode:
 
     Args:
         config: of the node.
-        peer_id: its name of an earlier run; None makes one up.
+        key: its identity, which outlives the run.
         topics: the subscribed content topics, which outlive the run.
         emit: takes events.
 
@@ -50,7 +56,7 @@ class RunningNode:
     """
 
     def __init__(
-        self, config: NodeConfig, peer_id: str | None, topics: dict[str, None], emit: Emit
+        self, config: NodeConfig, key: PrivateKey, topics: dict[str, None], emit: Emit
     ) -> None:
         self._config = config
         self._topics = topics
@@ -59,6 +65,8 @@ class RunningNode:
         self._stopped = anyio.Event()
         self.tcp_port = config.tcp_port or _free_port(config.listen_address)
         self.rest_port = 0
+        self.metrics_port = 0
+        listen = None if config.websocket_port is None else _websocket(config, key)
         options = NodeOptions(
             cluster_id=config.cluster_id,
             num_shards=config.num_shards or 1,
@@ -70,10 +78,11 @@ class RunningNode:
             lightpush=config.lightpush,
             self_service=False,
             cache_capacity=CACHE_CAPACITY,
-            peer_id=peer_id,
+            peer_id=str(key.peer_id) if listen is None else None,
             listen_addresses=(_multiaddr(config.listen_address, self.tcp_port),),
         )
-        self.node = EmbeddedNode(options)
+        options = replace(options, record=record_of(key, options))
+        self.node = EmbeddedNode(options, listen=listen)
         self._to_join = [NodeAddress.parse(_dialled(node)) for node in config.nodes]
         self.messaging = Messaging(self.node, config, topics, emit)
         self.channels: Channels
@@ -89,6 +98,10 @@ class RunningNode:
                 await self._serve(tasks, self.tcp_port)
                 if self._config.rest_port is not None:
                     self.rest_port = await self._serve(tasks, self._config.rest_port)
+                if (port := self._config.metrics_port) is not None:
+                    serve = partial(serve_metrics, self.node, host=self._config.listen_address)
+                    url = await tasks.start(partial(serve, port=port))
+                    self.metrics_port = int(url.rpartition(":")[2])
                 await tasks.start(self.messaging.run)
                 tasks.start_soon(PeerWatch(self.node, self._topics, self._emit).run)
                 self.channels = Channels(self.node, self._config, self.messaging, tasks, self._emit)
@@ -121,11 +134,12 @@ class RunningNode:
                 return ",".join(f"{a}/p2p/{self.node.peer_id}" for a in self.node.listen_addresses)
             case "MyPeerId":
                 return self.node.peer_id
+            case "MyENR":
+                return self.node.record
             case "MyBoundPorts":
-                ports = dict.fromkeys(
-                    ("tcp", "webSocket", "quic", "rest", "discv5Udp", "metrics"), 0
-                )
-                return json.dumps({**ports, "tcp": self.tcp_port, "rest": self.rest_port})
+                ports = {"tcp": self.tcp_port, "rest": self.rest_port, "metrics": self.metrics_port}
+                websocket = next(map(_port_of, self.node.libp2p_addresses), 0)
+                return json.dumps({**ports, "webSocket": websocket, "quic": 0, "discv5Udp": 0})
             case "MaxMessageSize":
                 return str(self.node.options.max_message_bytes)
         return ""
@@ -152,6 +166,20 @@ def _free_port(host: str) -> int:
         probe.bind((host, 0))
         port: int = probe.getsockname()[1]
         return port
+
+
+def _websocket(config: NodeConfig, key: PrivateKey) -> Listen:
+    """Where the node listens for libp2p peers."""
+    try:
+        address = ip_address(config.listen_address)
+    except ValueError as error:
+        raise BadAddress(f"a websocket needs an IP address to listen at: {error}") from error
+    at = f"/ip{address.version}/{address}/tcp/{config.websocket_port}/ws"
+    return Listen((at,), identity=key)
+
+
+def _port_of(multiaddress: str) -> int:
+    return int(multiaddress.split("/")[4])
 
 
 def _multiaddr(host: str, port: int) -> str:

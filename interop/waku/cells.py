@@ -62,16 +62,13 @@ class Cell(Generic[StageT]):
 
     @property
     def makes_sense(self) -> bool:
-        """js-waku and our native client speak libp2p: `python` is `embedded` that listens. A leaf
-        needs a node that relays, on another cluster than a stock node's. The scenario has the
-        rest."""
-        if self.node == "embedded" and self.service == "native":
-            return False
+        """A leaf needs a node that relays, on another cluster than a stock node's. `python` is
+        `embedded` that listens: it plays where js-waku or our native client speaks libp2p to it,
+        and `embedded` the rest. The scenario has its own limits."""
         if self.service == "leaf" and self.node != "store":
             return False
-        if (self.node == "embedded" and self.peers != "ours-ours") or (
-            self.node == "python" and self.peers == "ours-ours"
-        ):
+        speaks_libp2p = self.peers != "ours-ours" or self.service == "native"
+        if self.node == ("embedded" if speaks_libp2p else "python"):
             return False
         return (
             self.node in self.scenario.nodes
@@ -110,5 +107,6 @@ COVERING: Final = (
     "10-ours-js-store-relay",
     "10s-ours-ours-store-light",
     "11-ours-js-store-relay",
+    "12-ours-js-python-light",
 )
 """What CI runs: every value of each axis, and every scenario with js-waku."""

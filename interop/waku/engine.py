@@ -28,7 +28,8 @@ PIDFILE: Final = DIRECTORY / "dockerd.pid"
 LOG: Final = DIRECTORY / "dockerd.log"
 START_TIMEOUT_S: Final = 60
 STOP_TIMEOUT_S: Final = 30
-INSTALL_TIMEOUT_S: Final = 300
+INSTALL_TIMEOUT_S: Final = 1_800
+"""A guard: another apt-get may hold the lock, and the machine may be busy."""
 PACKAGES: Final = ("docker.io", "iptables")
 ANSWER_TIMEOUT_S: Final = 10
 
@@ -126,13 +127,20 @@ def install_packages(*names: str) -> None:
     """
     if shutil.which("apt-get") is None:
         raise EngineUnavailable(f"this is no Debian: install {' and '.join(names)}")
-    options = ("-y", "-q", "--no-install-recommends", "-o", "DPkg::Lock::Timeout=300")
+    patience = f"DPkg::Lock::Timeout={INSTALL_TIMEOUT_S}"
+    options = ("-y", "-q", "--no-install-recommends", "-o", patience)
     environment = os.environ | {"DEBIAN_FRONTEND": "noninteractive"}
     install = ("apt-get", *options, "install", *names)
     for command in (install, ("apt-get", "-q", "update"), install):
-        done = subprocess.run(
-            command, env=environment, capture_output=True, text=True, timeout=INSTALL_TIMEOUT_S
-        )
+        try:
+            done = subprocess.run(
+                command, env=environment, capture_output=True, text=True, timeout=INSTALL_TIMEOUT_S
+            )
+        except subprocess.TimeoutExpired as error:
+            raise EngineUnavailable(
+                f"{' '.join(command[-2:])} takes more than {INSTALL_TIMEOUT_S} s: does another "
+                "apt-get run?"
+            ) from error
         if done.returncode == 0 and command is install:
             return
     raise EngineUnavailable(f"apt-get install {' '.join(names)}: {_last_line(done.stderr)}")

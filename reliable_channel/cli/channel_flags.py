@@ -107,6 +107,13 @@ class ChannelArguments:
     """The arguments of a channel that flags, environment and file gave."""
 
     given: dict[str, Any]
+    config: Path | None = None
+    """The file that `--config` names."""
+
+    @property
+    def nodes(self) -> tuple[str, ...]:
+        """The addresses that were given; none where the channel takes its default."""
+        return tuple(self.given.get("node", ()))
 
     @property
     def state(self) -> str | None:
@@ -165,7 +172,8 @@ def _arguments(flags: dict[str, Any]) -> ChannelArguments:
         ValueError: a name or a value is unusable, or there is no `sender_id`.
         OSError: the file cannot be read.
     """
-    given = channel_settings(flags.pop("config", None))
+    config = flags.pop("config", None)
+    given = channel_settings(config)
     for text in flags.pop("option", None) or ():
         name, equals, value = text.partition("=")
         name = name.strip().replace("-", "_")
@@ -179,7 +187,7 @@ def _arguments(flags: dict[str, Any]) -> ChannelArguments:
             "`sender_id` is missing: your name in the channel; give --sender-id NAME, or set "
             "RELIABLE_CHANNEL_SENDER_ID"
         )
-    return ChannelArguments(given)
+    return ChannelArguments(given, config)
 
 
 def _show_all(context: typer.Context, wanted: bool) -> None:
@@ -242,3 +250,8 @@ def _parameters() -> dict[str, inspect.Parameter]:
 
 
 _option_parameters = _parameters()
+
+
+def channel_flag_names() -> tuple[str, ...]:
+    """The names of the parameters that `with_channel_flags` adds, in the order of `--help-all`."""
+    return (*_COMMON, _HELP_ALL.name, *_option_parameters)

@@ -78,7 +78,7 @@ def _table(file: str | None) -> dict[str, Any]:
         import tomllib
         from pathlib import Path
 
-        with suppress(OSError, ValueError):
+        with suppress(OSError, ValueError, RecursionError):
             found = tomllib.loads(Path(file).read_text(encoding="utf-8")).get("node")
             return found if isinstance(found, dict) else {}
     return {}

@@ -101,6 +101,24 @@ def node(
         bool,
         typer.Option("--messaging", help="Serve /messaging/v1, too, as newer logos-delivery does."),
     ] = False,
+    store_sync: Annotated[
+        bool,
+        typer.Option(
+            "--store-sync",
+            help="Exchange with joined nodes that have it on, too, the messages that either Store"
+            " lacks.",
+        ),
+    ] = False,
+    store_sync_interval: Annotated[
+        float, typer.Option(help="Seconds between two synchronisations, each with one node.")
+    ] = 300,
+    store_sync_range: Annotated[
+        float, typer.Option(help="Seconds of whose messages the Stores are compared.")
+    ] = 3600,
+    store_sync_relay_jitter: Annotated[
+        float,
+        typer.Option(help="Age in seconds from which messages are compared between Stores."),
+    ] = 20,
     relay_peer: Annotated[
         list[str] | None,
         typer.Option(
@@ -177,6 +195,10 @@ def node(
         token=token,
         admin=admin,
         messaging=messaging,
+        store_sync=store_sync,
+        store_sync_interval_s=store_sync_interval,
+        store_sync_range_s=store_sync_range,
+        store_sync_relay_jitter_s=store_sync_relay_jitter,
     )
 
     listens = None

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from ..channel import ReliableChannel, Request
 
 DISPATCH_TIMEOUT_S = 10.0
-"""For the node to take the message, where --wait is 0."""
+"""For the node to take the message."""
 
 
 def register(app: typer.Typer) -> None:
@@ -44,7 +44,9 @@ def send(
     text: Annotated[str, typer.Argument(help="The message; `-` reads standard input.")],
     wait: Annotated[
         float,
-        typer.Option(min=0, help="Seconds to wait for an acknowledgement; 0 only dispatches."),
+        typer.Option(
+            min=0, help="Seconds to wait for an acknowledgement, once a node took it; 0: none."
+        ),
     ] = 0.0,
     as_json: Annotated[
         bool, typer.Option("--json", help="Print the id and the outcome as one JSON line.")
@@ -78,15 +80,16 @@ def send(
 
 
 async def outcome(channel: "ReliableChannel", request: "Request", wait_s: float) -> Outcome:
-    """Wait until the message is dispatched, or acknowledged when there is time for that."""
+    """Wait until the message is dispatched, and then `wait_s` until it is acknowledged."""
     is_dispatched = False
-    with anyio.move_on_after(wait_s or DISPATCH_TIMEOUT_S):
+    with anyio.move_on_after(DISPATCH_TIMEOUT_S) as waiting:
         async for event in channel.events():
             match event:
                 case MessageSent(message_id=request.message_id):
-                    is_dispatched = True
                     if not wait_s:
                         return Outcome(ExitCode.DONE, "sent")
+                    is_dispatched = True
+                    waiting.deadline = anyio.current_time() + wait_s
                 case MessageAcknowledged(message_id=request.message_id):
                     return Outcome(ExitCode.DONE, "acknowledged", event.acknowledged_by)
                 case (

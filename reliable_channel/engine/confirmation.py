@@ -69,8 +69,10 @@ class Confirmation:
     def came_live(self, message_hash: bytes, arrival: Arrival) -> bool:
         """A message came by itself; return whether it shows that the subscription lives. Our own
         do not: a node that is cut off echoes them."""
+        if message_hash in self._own:
+            return False
         self._came.add(message_hash)
-        is_others = arrival.outcome is not Outcome.OWN and message_hash not in self._own
+        is_others = arrival.outcome is not Outcome.OWN
         self._heard += is_others
         return is_others
 

@@ -7,7 +7,6 @@ writes what `begin_write` hands out and reports with `end_write`.
 
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Final, Protocol
-from uuid import UUID
 
 from ..errors import OutgoingBufferFull
 from ..events import (
@@ -39,7 +38,15 @@ from .logged import Logged
 from .outbox import Item, Outbox
 from .rate_limit import Budget, RateLimit, Spent, no_budget
 from .repairs import Repairs
-from .requests import REQUEST_PROGRESS, REQUESTS, SENDS, Accepted, Idempotency, Requests
+from .requests import (
+    REQUEST_PROGRESS,
+    REQUESTS,
+    SENDS,
+    Accepted,
+    Idempotency,
+    Requests,
+    random_uuid,
+)
 from .segments import segmentation_of
 from .statistics import TransportCounters
 from .steps import Step, UnwrittenSteps
@@ -62,18 +69,16 @@ messages, in which the history of each participant is heard."""
 CANCELLED: Final = "the application cancelled it"
 HANDLED_HASHES: Final = 20_000
 """Hashes that are remembered, so that a message that Store gives again costs a look-up."""
-_FINAL: Final = frozenset({Outcome.DELIVERED, Outcome.DUPLICATE, Outcome.OWN, Outcome.UNWANTED})
+_FINAL: Final = (Outcome.DELIVERED, Outcome.DUPLICATE, Outcome.OWN, Outcome.UNWANTED)
 """Outcomes that do not change; a parked message may be evicted and come again."""
 _NEW: Final = (Outcome.DELIVERED, Outcome.PARKED)
-_REFUSED_FOREVER: Final = frozenset(
-    {
-        RejectionReason.MALFORMED,
-        RejectionReason.WRONG_CHANNEL,
-        RejectionReason.MISSING_ID,
-        RejectionReason.OTHER_DIALECT,
-        RejectionReason.ID_ALREADY_USED,
-        RejectionReason.OLDER_THAN_LOG,
-    }
+_REFUSED_FOREVER: Final = (
+    RejectionReason.MALFORMED,
+    RejectionReason.WRONG_CHANNEL,
+    RejectionReason.MISSING_ID,
+    RejectionReason.OTHER_DIALECT,
+    RejectionReason.ID_ALREADY_USED,
+    RejectionReason.OLDER_THAN_LOG,
 )
 """Refusals that the same bytes will meet again: reported once, however often Store gives them."""
 REORDERED_MS: Final = 200
@@ -241,13 +246,13 @@ class Engine:
 
     def accepted_before(self, idempotency_key: str | None) -> Accepted | None:
         """What was accepted under this key already."""
-        return self._idempotency.get(idempotency_key)
+        return None if idempotency_key is None else self._idempotency.get(idempotency_key)
 
     def send(
         self, segments: Sequence[bytes], now_ns: int, idempotency_key: str | None = None
     ) -> Accepted:
         """Accept a message, unless one was under this key."""
-        if accepted := self._idempotency.get(idempotency_key):
+        if (accepted := self.accepted_before(idempotency_key)) is not None:
             return accepted
         message_ids: list[str] = []
         logged: list[Logged] = []
@@ -257,9 +262,10 @@ class Engine:
             self._trails.accepted(message_id, now_ns // 1_000_000)
             if self._notes_log:
                 logged += self._logged_own(message_id, message_ids[0])
-        request_id = str(UUID(int=self._random.getrandbits(128), version=4))
+        request_id = random_uuid(self._random.getrandbits(128))
         accepted = Accepted(request_id, tuple(message_ids), idempotency_key)
-        self._idempotency.add(idempotency_key, accepted)
+        if idempotency_key is not None:
+            self._idempotency.add(idempotency_key, accepted)
         self._requests.accepted(request_id, message_ids)
         self._events += (SendingMessage(message_ids[0], request_id), *logged)
         self._accepted = accepted if self._can_withdraw else None

@@ -31,6 +31,8 @@ class RepairPlan:
     first_asked_ms: int = 0
     is_held: bool = False
     """Whether the core waits for word that others may be asked."""
+    is_past: bool = False
+    """Whether Store gave the message that refers to it."""
     is_looked_for: bool = False
     """Whether a round of looks into Store has begun that knows of it."""
 
@@ -65,6 +67,8 @@ class Repairs:
         """When the policy lets others be asked for what is held."""
         self._store = StoreState(exists=has_store)
         self._others = Others()
+        self._reads_store = False
+        """Whether this step took a message from Store."""
 
     # -- beside the core ---------------------------------------------------------------------------
 
@@ -76,6 +80,7 @@ class Repairs:
                 self._notice(missing, now_ms)
             if len(self._plans) > self._most:
                 self.plans(now_ms)
+        self._reads_store = False
         if (first_ms := self._asks.first_ms()) is not None and first_ms <= now_ms:
             for message_id in self._asks.until(now_ms, len(self._asks)):
                 self._ask(self._plans[message_id], now_ms)
@@ -94,6 +99,7 @@ class Repairs:
         """Take note of a message that the core took."""
         if from_store:
             self.bytes_from_store += size_bytes
+            self._reads_store = True
         if arrival.missing_for_ms is None or (plan := self._plans.get(arrival.message_id)) is None:
             return
         if plan.asked and not from_store:
@@ -199,7 +205,7 @@ class Repairs:
         self._others = replace(self._others, count=self._core.statistics().participants)
 
     def _new(self, missing: MissingEntry, now_ms: int) -> RepairPlan:
-        plan = RepairPlan(missing)
+        plan = RepairPlan(missing, is_past=self._reads_store)
         self._decide(plan, now_ms)
         return plan
 
@@ -221,6 +227,7 @@ class Repairs:
                 plan.asked,
                 self._store,
                 self._others,
+                plan.is_past,
             )
         )
         if plan.is_held:

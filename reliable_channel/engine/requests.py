@@ -39,6 +39,8 @@ SENDS: Final = Table(
         ("message_ids", "TEXT"),
     ),
 )
+_UUID_FIXED: Final = 0xF000 << 64 | 0xC000 << 48
+_UUID_VERSION_4: Final = 0x4000 << 64 | 0x8000 << 48
 KEYS_REMEMBERED: Final = 100_000
 """The oldest are forgotten beyond."""
 Acknowledgement = MessageAcknowledged | MessagePossiblyAcknowledged | DeliveryFailed
@@ -185,6 +187,12 @@ class Requests:
         )
 
 
+def random_uuid(bits: int) -> str:
+    """The UUID of version 4 (RFC 9562) that 128 random bits make, as `uuid.UUID` writes it."""
+    digits = f"{bits & ~_UUID_FIXED | _UUID_VERSION_4:032x}"
+    return "-".join((digits[:8], digits[8:12], digits[12:16], digits[16:20], digits[20:]))
+
+
 class Idempotency:
     """What was accepted under which key."""
 
@@ -193,14 +201,12 @@ class Idempotency:
         self._accepted: OrderedDict[str, Accepted] = OrderedDict()
         self._number = 0
 
-    def get(self, key: str | None) -> Accepted | None:
+    def get(self, key: str) -> Accepted | None:
         """What was accepted under a key before."""
-        return None if key is None else self._accepted.get(key)
+        return self._accepted.get(key)
 
-    def add(self, key: str | None, accepted: Accepted) -> None:
+    def add(self, key: str, accepted: Accepted) -> None:
         """Something is accepted under a key."""
-        if key is None:
-            return
         self._number += 1
         self._accepted[key] = accepted
         message_ids = json.dumps(accepted.message_ids)

@@ -129,8 +129,7 @@ class UnwrittenSteps:
 
     def failed(self, error: StateError, now_ms: int) -> StateDegraded | None:
         """The write failed: keep all of it for the next one."""
-        self._writing.add(self._unwritten)
-        self._unwritten = self._writing
+        self._unwritten = self._writing  # nothing was added since `begin`
         self.failure = self._last_failure = error
         self._refused_through = self.submitted
         entries = self._unwritten.entries

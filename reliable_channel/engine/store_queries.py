@@ -28,6 +28,8 @@ REST: Final = 4
 """How many times as long as a search by time took no other one begins: a reference to nothing has
 a month of Store read, and must not have it read all the time."""
 MAX_REST_MS: Final = 60_000
+LINKS: Final = 20
+"""How far one round follows references from what Store gave to more that is missing."""
 TICK_MS: Final = 1_000
 """How often it is looked whether something is due: as exact as a policy is obeyed."""
 
@@ -134,7 +136,16 @@ class StoreQueries:
             raise
 
     def _fetch_missing(self) -> Queries:
-        due = self._due()
+        due, seen = self._due(), set[str]()
+        for _ in range(LINKS):
+            yield from self._look_for(due)
+            seen.update(plan.message_id for plan in due)
+            # What Store gave may refer to more that is missing, and the policy not want to wait.
+            due = [plan for plan in self._due() if plan.is_past and plan.message_id not in seen]
+            if self._is_refused or not due:
+                return
+
+    def _look_for(self, due: Sequence[RepairPlan]) -> Queries:
         by_hint = [p for p in due if p.step.look != "time" and _usable_hint(p) is not None]
         self._is_refused = False
         if by_hint:

@@ -36,40 +36,23 @@ class _Arrival(NamedTuple):
 
 
 class _Trail:
-    """What is known of a message that was missing, parked, reconciled or own."""
+    """What is known of a message that was missing, parked, reconciled or own.
 
-    __slots__ = (
-        "acknowledged_by",
-        "acknowledged_ms",
-        "answered_by",
-        "dispatches",
-        "failure",
-        "logged_ms",
-        "lost_ms",
-        "noticed_from",
-        "noticed_ms",
-        "noticed_through",
-        "reconciled_ms",
-        "requests",
-        "searches",
-        "sent_ms",
-        "waited_for",
-    )
+    Of most messages that is little, so that what is not known is the default of the class.
+    """
 
-    def __init__(self) -> None:
-        self.sent_ms: int | None = None
-        self.noticed_ms: int | None = None
-        self.noticed_through = self.noticed_from = self.answered_by = ""
-        self.acknowledged_by = self.failure = ""
-        # No lists: most messages have one dispatch, and nothing of the rest.
-        self.requests: tuple[RequestSeen, ...] = ()
-        self.searches: tuple[StoreSearch, ...] = ()
-        self.dispatches: tuple[Dispatch, ...] = ()
-        self.waited_for: tuple[str, ...] = ()
-        self.reconciled_ms: int | None = None
-        self.logged_ms: int | None = None
-        self.lost_ms: int | None = None
-        self.acknowledged_ms: int | None = None
+    sent_ms: int | None = None
+    noticed_ms: int | None = None
+    noticed_through = noticed_from = answered_by = ""
+    acknowledged_by = failure = ""
+    requests: tuple[RequestSeen, ...] = ()
+    searches: tuple[StoreSearch, ...] = ()
+    dispatches: tuple[Dispatch, ...] = ()
+    waited_for: tuple[str, ...] = ()
+    reconciled_ms: int | None = None
+    logged_ms: int | None = None
+    lost_ms: int | None = None
+    acknowledged_ms: int | None = None
 
 
 class Trails:

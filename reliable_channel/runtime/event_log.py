@@ -83,7 +83,7 @@ class EventLog:
         """The channel is open."""
         self._is_open = True
         if LOGGER.isEnabledFor(logging.INFO):
-            through = ", ".join(node.address for node in nodes) or "its transport"
+            through = ", ".join(map(_reached, nodes)) or "its transport"
             self._write(logging.INFO, f"opened on {content_topic} through {through}", "opened")
 
     def closed(self) -> None:
@@ -114,6 +114,10 @@ def described(event: Event) -> str:
         )
     shown = (f"{field.name}={_value(getattr(event, field.name))}" for field in fields(event))
     return " ".join([event.wire_name, *shown])
+
+
+def _reached(node: NodeHealth) -> str:
+    return f"{node.address} ({node.api})" if node.api else node.address
 
 
 def _value(value: object) -> str:

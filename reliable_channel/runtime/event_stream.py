@@ -19,6 +19,12 @@ BUFFER_LIMIT_BYTES: Final = 64 * 1024 * 1024
 """Content in the buffer; beyond, the oldest events leave it early."""
 
 
+TRIM_AT: Final = 64
+"""Events in the buffer before those that every reader has read leave it."""
+TRIM_AT_BYTES: Final = 1024 * 1024
+"""The same for their content."""
+
+
 class Place(NamedTuple):
     """A place in the stream: so many events come before it, and so many of them are lasting."""
 
@@ -68,9 +74,10 @@ class EventStream:
 
     def emit(self, event: Event) -> None:
         """Add an event for every reader."""
-        self._end = Place(self._end.events + 1, self._end.lasting + isinstance(event, LASTING))
+        events, lasting = self._end
+        self._end = end = Place(events + 1, lasting + isinstance(event, LASTING))
         size = content_bytes(event)
-        self._buffer.append((event, self._end, size))
+        self._buffer.append((event, end, size))
         self._buffer_bytes += size
         if self._is_over_limit():
             self._trim()
@@ -113,7 +120,12 @@ class EventStream:
             reader.is_slow = False
             if self._closed or reader.is_closed:
                 raise StopAsyncIteration
-            self._trim()
+            if (
+                len(self._buffer) > TRIM_AT
+                or self._buffer_bytes > TRIM_AT_BYTES
+                or len(self._backlog)
+            ):
+                self._trim()
             await self._changed.wait()
         if reader.place.events < self._start.events:
             await anyio.lowlevel.checkpoint()  # a long way to catch up, perhaps from disk

@@ -130,7 +130,8 @@ class Unpacker:
     """Unpacks what a `Packer` wrote, line after line of one file."""
 
     def __init__(self) -> None:
-        self._fields: dict[int, bytes] = {}
+        self._fields: dict[str, bytes] = {}
+        """By the text of their numbers: most tokens are one, and need not be read as such."""
 
     def begin(self) -> None:
         """Forget all numbers: a line says that it is fresh, or a session begins."""
@@ -143,49 +144,74 @@ class Unpacker:
             LookupError: they need a line that could not be read.
             ValueError: these are not packed bytes.
         """
+        known = self._fields.get
         parts: list[bytes] = []
         size = 0
         for token in packed.split(" ") if packed else ():
-            for part in self._parts(token):
-                size += len(part)
-                if size > MAX_UNPACKED_BYTES:
-                    raise ValueError(f"packed bytes are longer than {MAX_UNPACKED_BYTES}")
-                parts.append(part)
+            part = known(token)
+            if part is None:
+                name, equals, text = token.partition("=")
+                if equals:
+                    part = self._given(name, text)
+                elif name.startswith("~"):
+                    part = _value(self._field(name[1:]))
+                else:
+                    for part in self._range(name):
+                        parts.append(part)
+                        size += len(part)
+                        if size > MAX_UNPACKED_BYTES:
+                            raise _too_long()
+                    continue
+            parts.append(part)
+            size += len(part)
+            if size > MAX_UNPACKED_BYTES:
+                raise _too_long()
         return b"".join(parts)
 
-    def _parts(self, token: str) -> Iterator[bytes]:
-        name, equals, text = token.partition("=")
-        if equals:
-            yield self._given(name, text)
-        elif name.startswith("~"):
-            yield _fields(self._field(name[1:]))[0][2]
-        else:
-            first, dash, last = name.partition("-")
-            begin = _number(first)
-            for number in range(begin, (_number(last) if dash else begin) + 1):
-                yield self._field(number)
-
     def _given(self, name: str, text: str) -> bytes:
-        base, flips, packed = text.rpartition("^")
         try:
-            field = a2b_base64(packed, strict_mode=True)
-            if flips:
-                like = self._field(base)
-                unzip = zlib.decompressobj()
-                field = _flip(like, unzip.decompress(field, len(like) + 1))
+            if "^" in text:
+                field = self._flipped(*text.rsplit("^", 1))
+            else:
+                field = a2b_base64(text, strict_mode=True)
         except (zlib.error, ValueError) as error:
             raise ValueError(f"packed bytes: {error}") from None
         if name:
             if len(self._fields) >= 2 * MAX_FIELDS:
                 raise ValueError(f"more than {2 * MAX_FIELDS} packed fields")
-            self._fields[_number(name)] = field
+            self._fields[str(_number(name))] = field
         return field
 
-    def _field(self, number: int | str) -> bytes:
-        field = self._fields.get(_number(number) if isinstance(number, str) else number)
+    def _flipped(self, base: str, packed: str) -> bytes:
+        like = self._field(base)
+        flips = zlib.decompressobj().decompress(a2b_base64(packed, strict_mode=True), len(like) + 1)
+        return _flip(like, flips)
+
+    def _range(self, name: str) -> Iterator[bytes]:
+        first, dash, last = name.partition("-")
+        begin = _number(first)
+        for number in range(begin, (_number(last) if dash else begin) + 1):
+            yield self._field(str(number))
+
+    def _field(self, number: str) -> bytes:
+        field = self._fields.get(number) or self._fields.get(str(_number(number)))
         if field is None:
             raise LookupError("refers to a line that could not be read")
         return field
+
+
+def _too_long() -> ValueError:
+    return ValueError(f"packed bytes are longer than {MAX_UNPACKED_BYTES}")
+
+
+def _value(field: bytes) -> bytes:
+    """The value of a field, without its tag and length; of what is none, all of it."""
+    tag, at = _varint(field, 0)
+    if tag & 7 == 2:
+        length, at = _varint(field, at)
+        if at + length == len(field):
+            return field[at:]
+    return _fields(field)[0][2]
 
 
 def _number(text: str) -> int:

@@ -1,5 +1,7 @@
 """Takes what arrives from the transport to the engine."""
 
+from typing import Final
+
 import anyio
 
 from ..sync_core import Arrival, Outcome
@@ -7,6 +9,8 @@ from ..transport.base import Received, Source, TransportError
 from .driver import Driver
 from .stages import Foreign, Parcel, Stages
 from .wiring import Wiring
+
+_OWN: Final = Arrival(Outcome.OWN)
 
 
 class Intake:
@@ -24,14 +28,17 @@ class Intake:
             engine.counters.repeated += 1
             return Arrival(Outcome.DUPLICATE)
         if received.source is Source.LIVE and engine.is_echo(received.message_hash):
-            return Arrival(Outcome.OWN)
-        try:
-            parcel = await self._stages.inward(Parcel(received.payload, received.meta))
-        except Foreign:
-            engine.counters.foreign += 1
-            # Not remembered: a key that opens it may yet come (rotation), and Store give it again.
-            return Arrival(Outcome.REJECTED)
-        return self._driver.came(parcel.payload, received)
+            return _OWN
+        payload = received.payload
+        if self._stages.change_anything:
+            try:
+                payload, _ = await self._stages.inward(Parcel(payload, received.meta))
+            except Foreign:
+                engine.counters.foreign += 1
+                # Not remembered: a key that opens it may yet come (rotation), and Store give it
+                # again.
+                return Arrival(Outcome.REJECTED)
+        return self._driver.came(payload, received)
 
 
 class Listener:

@@ -67,11 +67,12 @@ class Publisher:
     async def _next(self) -> Item:
         """Wait for the most urgent message that may go out."""
         driver, engine = self._driver, self._engine
-        while (item := engine.take(driver.now_ms())) is None:
-            if not len(engine.outbox):
+        outbox = engine.outbox
+        while outbox.first is None or (item := engine.take(driver.now_ms())) is None:
+            if not len(outbox):
                 driver.drained.notify()
             await self._more()
-        if engine.outbox.first is not None:
+        if outbox.first is not None:
             driver.to_send.notify_one()
         if engine.limit is not None:
             try:
@@ -121,10 +122,12 @@ class Publisher:
         if attempted is not None and self._wall_ns() - attempted.timestamp_ns < FRESH_NS:
             return attempted
         outgoing = item.outgoing
-        parcel = await self._stages.outward(Parcel(outgoing.data))
+        payload, meta = outgoing.data, b""
+        if self._stages.change_anything:
+            payload, meta = await self._stages.outward(Parcel(payload))
         return self._transport.envelope(
-            parcel.payload,
+            payload,
             timestamp_ns=item.stamp_ns(self._wall_ns()),
             ephemeral=outgoing.kind.is_of_the_moment,
-            meta=parcel.meta,
+            meta=meta,
         )

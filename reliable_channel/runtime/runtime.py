@@ -254,13 +254,17 @@ class Runtime:
             segments = engine.split(payload)
             engine.check_writable()
             if self._contents is None or not payload:
-                accepted = engine.send(segments, driver.now_ns(), idempotency_key)
+                now_ns = driver.now_ns()
+                accepted = engine.send(segments, now_ns, idempotency_key)
             else:
                 async with self._contents.in_order:
                     segments = await self._contents.seal(segments)
-                    accepted = engine.send(segments, driver.now_ns(), idempotency_key)
-            driver.finish()
-        if self._writer is not None:
+                    now_ns = driver.now_ns()
+                    accepted = engine.send(segments, now_ns, idempotency_key)
+            driver.finish(now_ns // 1_000_000)
+        if self._writer is None:
+            await anyio.lowlevel.checkpoint()
+        else:
             await self._writer.written()
         if accepted.failure is not None:
             raise accepted.failure

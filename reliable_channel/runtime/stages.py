@@ -107,6 +107,8 @@ class Stages:
 
     def __init__(self, stages: Sequence[Stage] = ()) -> None:
         self._stages = tuple(stages)
+        self.change_anything: Final = bool(self._stages)
+        """Whether there is a stage at all."""
 
     async def outward(self, parcel: Parcel) -> Parcel:
         """From the core to the transport."""

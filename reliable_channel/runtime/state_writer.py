@@ -125,8 +125,11 @@ class StateWriter:
         self._progressed = Notifier()
 
     async def written(self) -> None:
-        """Wait until all that was accepted so far is written, or known to be at risk."""
+        """Wait until all that was accepted so far is written, or known to be at risk; for a turn of
+        the event loop where it is."""
         steps, until = self._steps, self._steps.submitted
+        if steps.ended >= until:
+            await anyio.lowlevel.checkpoint()
         while steps.ended < until:
             if steps and not steps.is_awaited:
                 steps.is_awaited = True

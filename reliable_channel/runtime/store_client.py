@@ -40,6 +40,8 @@ class StoreClient:
                     await self._ask(query)
                 except StoreUnavailable as error:
                     queries.failed(driver.now_ms())
+                    if isinstance(query, ByHash):
+                        continue  # it may refuse hashes alone: the query by time decides
                     self._health.failed("store", str(error))
                     await anyio.sleep(self._backoff.next_s())
             driver.finish()

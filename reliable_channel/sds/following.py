@@ -52,12 +52,9 @@ class References:
         """Take the unknown references of a message; return what it has to wait for. What was given
         up is added to its `lost`."""
         message, buffer = arrived.message, self._state.incoming_buffer
-        ids, history, referrer_id = message.causal_ids, message.causal_history, message.sender_id
-        unmet, fresh = self._review_checked(arrived, unknown, now_ms)
-        room = self.room(payer, now_ms)
+        history, referrer_id = message.causal_history, message.sender_id
+        unmet, followed = self._review_checked(arrived, unknown, now_ms)
         waiting = self._review_unchecked(arrived, unknown, unmet, now_ms)
-        waiting.update((ids[i], i) for i in fresh[:-room] if ids[i] not in buffer.unseen)
-        followed = fresh[-room:]
         news = []
         for index in followed:
             entry = history[index]
@@ -128,8 +125,8 @@ class References:
     def _review_checked(
         self, arrived: ParkedMessage, unknown: Unknown, now_ms: int
     ) -> tuple[set[str], list[int]]:
-        """What the message waits for of the newest references, and the places of those that no
-        participant looks for yet."""
+        """What the message waits for of the newest references, which fit the budget (`room`), and
+        the places of those that are not looked for yet."""
         state, message, buffer = self._state, arrived.message, self._state.incoming_buffer
         ids, history, referrer_id = message.causal_ids, message.causal_history, message.sender_id
         unmet, fresh = set[str](), list[int]()

@@ -172,8 +172,10 @@ class MessageLog:
 
     def since(self, key: LogKey, most: int) -> list[LogEntry]:
         """The entries in memory from a place on, oldest first, `most` at most."""
-        entries = self.entries
-        return [entries[message_id] for _, message_id in islice(self._order.irange(key), most)]
+        entries, order = self.entries, self._order
+        if most and order and order[-1] == key:  # nearly always it is the newest one that changed
+            return [entries[key[1]]]
+        return [entries[message_id] for _, message_id in islice(order.irange(key), most)]
 
     def keys_between(self, start_ms: int, end_ms: int) -> Iterator[LogKey]:
         """The keys from one Lamport timestamp up to and without another one, in log order."""

@@ -24,6 +24,11 @@ class Bucket:
         self._left -= count
         return True
 
+    def give_back(self, now_ms: int) -> None:
+        """Return a token, as what it was taken for was worth it."""
+        self._refill(now_ms)
+        self._left = min(float(self._most), self._left + 1)
+
     def wait_ms(self, now_ms: int) -> int:
         """How long until there is a token; 0 where there is one."""
         self._refill(now_ms)

@@ -86,9 +86,11 @@ def restore(
         _parked(rows(PARKED), listen_to), rows(UNSEEN), state.log.entries.__contains__
     )
     if state.heads is not None:
-        buffer = state.incoming_buffer
-        referred = [i for parked in buffer.parked.values() for i in parked.message.causal_ids]
-        state.heads.restore(rows(HEADS), (*buffer.missing, *buffer.lost, *referred))
+        # What is missing or lost besides may be known through a sync alone, which is no reference:
+        # once it is here, the next message has to refer to it.
+        parked = state.incoming_buffer.parked.values()
+        referred = [message_id for each in parked for message_id in each.message.causal_ids]
+        state.heads.restore(rows(HEADS), referred)
     if state.options.repair.repair_on_demand:
         # Whether the owner had decided on them by then is not known.
         for missing in state.incoming_buffer.missing.values():

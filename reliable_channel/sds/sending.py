@@ -185,6 +185,8 @@ class Sender:
         if requests:
             asked = tuple(entry.message_id for entry in requests)
             state.repair_requests.asked(asked, now_ms)
+            if state.tuner is not None:
+                state.tuner.asked(asked, now_ms)
             state.emit(RepairRequested(asked, message_id))
             state.counters.repairs_requested += len(asked)
         is_kept = not is_sync and state.recorder is not NO_RECORDER

@@ -46,5 +46,7 @@ class Timetable:
 
     def until(self, now_ms: int, most: int) -> list[str]:
         """The first ids that are due by `now_ms`."""
+        if not self.due_ms:
+            return []
         due = self._order.irange(maximum=(now_ms + 1,))
         return [message_id for _, _, message_id in islice(due, most)]

@@ -1,7 +1,7 @@
 """A channel that tunes itself: what was measured, put to use.
 
 The core asks a `Tuner` where it would otherwise take an option: when to repeat, to ask, to answer
-and to speak. The law itself is `control.py`, pure functions; docs/auto.md explains it.
+and to speak. The law itself is `control.py`, pure functions; docs/design.md explains it.
 """
 
 from collections import OrderedDict
@@ -32,7 +32,8 @@ REQUESTED_SCALES: Final = 8
 """Of D: how long a repetition counts as the answer to a request that was heard."""
 REQUESTS: Final = 8
 REQUESTS_EVERY_MS: Final = 2_000
-"""Syncs that are sent to ask for something are rationed: references may be false."""
+"""Syncs that are sent to ask for something are rationed: references may be false. A request that
+brings its message costs nothing."""
 FOREIGN_MS: Final = 3_600_000
 """How long after the last message of another implementation messages are made for it, too."""
 
@@ -57,6 +58,7 @@ class Tuner:
         self._requested = Times()
         self._dispatched = Times()
         self._requests = Bucket(REQUESTS, REQUESTS_EVERY_MS)
+        self._asked = Times()
         self._foreign_ms: int | None = None
 
     # -- what is heard -----------------------------------------------------------------------------
@@ -85,6 +87,8 @@ class Tuner:
         self.observations.losses.arrived(message, sent_at_ns, is_late=is_late)
         self._on_air.note(message.message_id, now_ms)
         self._first_heard.note(message.message_id, now_ms)
+        if self._asked.get(message.message_id) is not None:
+            self._requests.give_back(now_ms)
 
     def came_again(self, message_id: str, now_ms: int) -> bool:
         """Content that is known came; return whether its sender wants an acknowledgement."""
@@ -163,6 +167,11 @@ class Tuner:
         """A sync is sent to ask for something; how long until the next one may be."""
         self._requests.take(now_ms)
         return max(self._scale_ms // 2, self._requests.wait_ms(now_ms))
+
+    def asked(self, message_ids: Collection[str], now_ms: int) -> None:
+        """A message that asks for these is on its way."""
+        for message_id in message_ids:
+            self._asked.note(message_id, now_ms)
 
     def is_on_air(self, message_id: str, now_ms: int) -> bool:
         """Whether a message was broadcast a moment ago, so that an answer would be too much."""

@@ -160,9 +160,13 @@ class SqliteStateStore:
 
     def _connect(self) -> sqlite3.Connection:
         connection = sqlite3.connect(self.path, timeout=BUSY_TIMEOUT_S, isolation_level=None)
-        connection.execute(f"PRAGMA synchronous = {_SYNCHRONOUS[self._durability]}")
-        connection.execute(f"PRAGMA cache_size = -{WRITER_CACHE_KIB}")
-        connection.execute(f"PRAGMA journal_size_limit = {WAL_BYTES}")
+        try:
+            connection.execute(f"PRAGMA synchronous = {_SYNCHRONOUS[self._durability]}")
+            connection.execute(f"PRAGMA cache_size = -{WRITER_CACHE_KIB}")
+            connection.execute(f"PRAGMA journal_size_limit = {WAL_BYTES}")
+        except sqlite3.Error:
+            connection.close()
+            raise
         return connection
 
     def _check_version(self, connection: sqlite3.Connection) -> None:

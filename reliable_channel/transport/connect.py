@@ -12,6 +12,7 @@ from .settings import WakuSettings
 if TYPE_CHECKING:
     from .libp2p import LightTransport
     from .messaging import MessagingTransport
+    from .node import NodeTransport
     from .waku import WakuTransport
 
 __all__ = [
@@ -30,15 +31,15 @@ MESSAGING_SCHEMES: Final = ("waku+messaging", "waku+messaging+https")
 WAKU_SCHEMES: Final = ("http", "https", "waku+http", "waku+https")
 
 
-def waku_transport(url: str, settings: WakuSettings) -> "WakuTransport":
+def waku_transport(url: str, settings: WakuSettings) -> "NodeTransport":
     """Return a transport of a Waku node: `http://`, `https://`, `waku+http://`, `waku+https://`.
 
     Raises:
         ValueError: it names no host.
     """
-    from .waku import WakuTransport
+    from .node import NodeTransport
 
-    return WakuTransport(_http_address(re.sub(r"^waku\+", "", url, flags=re.IGNORECASE)), settings)
+    return NodeTransport(_http_address(re.sub(r"^waku\+", "", url, flags=re.IGNORECASE)), settings)
 
 
 def messaging_transport(url: str, settings: WakuSettings) -> "MessagingTransport":

@@ -19,6 +19,7 @@ from waku.p2p import (
     MessageDropped,
     PeerLost,
     Pushed,
+    PushRefused,
     SubscriptionInterrupted,
     SubscriptionRenewed,
     SurroundingsChanged,
@@ -184,5 +185,7 @@ class LightTransport:
                 self._gap = reason
             case MessageDropped(content_topic=dropped) if dropped == topic:
                 self._gap = "messages came faster than they were read"
+            case PushRefused(reason=reason):
+                self._gap = f"a peer pushed what cannot be read: {reason}"
             case _:
                 pass

@@ -20,7 +20,7 @@ from .base import Batch, Envelope, Received, Source, StoreUnavailable, Transport
 from .messaging_inbox import Inbox, Tray, shared_inbox
 from .polling import AdaptivePolling
 from .settings import WakuSettings, trusting
-from .waku_topic import WakuTopic, translated
+from .waku_topic import NotServed, WakuTopic, translated
 
 __all__ = ["MessagingTransport"]
 
@@ -74,6 +74,11 @@ class MessagingTransport:
         """Why messages may be missing before the next ones."""
         self._other_shard = ""
         """Why Store will not be of help, once the node's hashes have shown it."""
+
+    @property
+    def api(self) -> str:
+        """The API in use, `messaging`; empty while it is closed."""
+        return "messaging" if self._inbox is not None else ""
 
     @property
     def mislabelled(self) -> int:
@@ -199,11 +204,10 @@ class MessagingTransport:
     async def _subscribe(self, inbox: Inbox) -> None:
         try:
             await inbox.client.messaging_subscribe([self._settings.content_topic])
-        except EndpointMissing as error:
-            raise TransportError(
+        except (EndpointMissing, NotFound) as error:
+            raise NotServed(
                 f"{self.url} has no messaging layer: start logos-delivery with --entry-layer "
-                "messaging (the embedded node with --messaging), or use its REST API, http://…",
-                retryable=False,
+                "messaging (the embedded node with --messaging), or use its REST API, http://…"
             ) from error
         self._renew_at_s = self._monotonic() + RENEWAL_S
 

@@ -83,7 +83,7 @@ class PoolTransport:
             Node(str(getattr(transport, "url", "") or f"node {number}"), transport, self._notify)
             for number, transport in enumerate(transports)
         ]
-        self._is_alone = len(self._nodes) == 1
+        self._only = self._nodes[0] if len(self._nodes) == 1 else None
         self._redundancy = redundancy
         self._retry_s = retry_s
         self._wait_for_node = wait_for_node
@@ -157,6 +157,8 @@ class PoolTransport:
         """Hand a message to as many nodes as the redundancy says; one that fails is replaced by the
         next at once. One that takes it is enough: those that are passed over are asked only where
         no other does. Where nodes stamp messages, the answer of the first that took it counts."""
+        if (only := self._only) is not None and only.open:
+            return await self._publish_at(only, envelope)
         able = [node for node in self._nodes if node.open]
         if not able:
             raise TransportError(f"no node is connected: {self._errors('receive')}")
@@ -178,7 +180,8 @@ class PoolTransport:
             if error.retryable:
                 node.send.failed(error, self._retry_s)
             raise
-        node.send.succeeded()
+        if node.send.failures:
+            node.send.succeeded()
         return published
 
     async def _hand_over(
@@ -214,10 +217,9 @@ class PoolTransport:
         while not self._arrived:
             if self._exit is None:
                 raise TransportError("the pool is not open")
-            if self._is_alone and self._nodes[0].open:
-                await self._look(self._nodes[0])
-            else:
-                await self._came.wait()
+            if self._only is not None and self._only.open:
+                return await self._looked_alone(self._only)
+            await self._came.wait()
         arrived = self._arrived.popleft()
         self._fetched.notify()
         if isinstance(arrived, TransportError):
@@ -227,14 +229,16 @@ class PoolTransport:
     async def by_hash(self, hashes: Sequence[bytes]) -> list[Received]:
         """Ask the nodes in turn, each for what those before it did not have."""
         wanted, found = set(hashes), []
-        answered = not wanted
+        answered, refusals = not wanted, []
         for node in self._in_turn():
             if not wanted or (answered and not node.answers):
                 break
             try:
                 messages = await node.transport.by_hash([h for h in hashes if h in wanted])
             except StoreUnavailable as error:
-                node.store.failed(error, self._retry_s)
+                if error.retryable:  # else it refuses hashes, and may answer queries by time
+                    node.store.failed(error, self._retry_s)
+                refusals.append(f"{node.address}: {error}")
                 continue
             node.store.succeeded()
             answered = True
@@ -243,7 +247,7 @@ class PoolTransport:
                     wanted.discard(message.message_hash)
                     found.append(message)
         if not answered:
-            raise StoreUnavailable(self._errors("store"))
+            raise StoreUnavailable("; ".join(refusals) or self._errors("store"))
         return found
 
     async def by_time(self, start_ns: int, end_ns: int) -> AsyncGenerator[list[Received], None]:
@@ -303,7 +307,7 @@ class PoolTransport:
                     node.open = True
             with node.listening:
                 await self._brought(node, Batch([]))
-                if self._is_alone:
+                if self._only is not None:
                     await anyio.sleep_forever()  # `receive` looks itself
                 while True:
                     await self._look(node)
@@ -322,6 +326,22 @@ class PoolTransport:
             await self._failed(node, error)
         else:
             await self._brought(node, batch)
+
+    async def _looked_alone(self, node: Node) -> Batch:
+        """What the only node brings: no other can have brought it, or what it missed."""
+        away = node.receive
+        if away.failures:
+            await anyio.sleep_until(away.retry_at_s)
+        try:
+            batch = await node.transport.receive()
+        except TransportError as error:
+            away.failed(error, self._retry_s)
+            raise TransportError(f"no node answers: {error}") from error
+        gap = batch.gap
+        if away.failures:
+            gap = gap or f"the node was away: {away.error}"
+            node.looked()
+        return Batch(batch.messages, f"{node.address}: {gap}") if gap else batch
 
     async def _failed(self, node: Node, error: TransportError) -> None:
         """Note that a node does not answer, and report it where no other does."""

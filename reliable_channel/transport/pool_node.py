@@ -113,4 +113,5 @@ class Node:
             last.error if last else "",
             round(1000 * (anyio.current_time() - changed_at_s)),
             self.mislabelled,
+            str(getattr(self.transport, "api", "")),
         )

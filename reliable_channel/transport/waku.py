@@ -27,7 +27,7 @@ from .hearing import Hearing
 from .polling import AdaptivePolling
 from .relay_peers import RelayPeers
 from .settings import WakuSettings, trusting
-from .waku_topic import FORGOTTEN, WakuTopic, translated
+from .waku_topic import FORGOTTEN, NotServed, WakuTopic, translated
 
 PING_INTERVAL_S: Final = 60.0
 """A filter subscription dies unannounced (P2P reliability, Filter: ping every minute)."""
@@ -37,6 +37,8 @@ second, and go-waku leaves the stream of one beyond open, so that the gateway wa
 vain."""
 
 OPEN_ATTEMPTS: Final = 3
+ABSENT: Final = (EndpointMissing, NotFound)
+"""Answers to a subscription that show that the node does not have the protocol."""
 
 
 class WakuTransport:
@@ -79,6 +81,13 @@ class WakuTransport:
         self._relay_peers = RelayPeers(self._client, self._shard)
         self._deaf: str | None = None
         """Why nothing arrives, until something does."""
+
+    @property
+    def api(self) -> str:
+        """The API in use, `relay` or `filter`; empty without a subscription."""
+        if not self._subscribed or self._lost is not None:
+            return ""
+        return "relay" if self._service == "relay" else "filter"
 
     @property
     def mislabelled(self) -> int:
@@ -228,26 +237,28 @@ class WakuTransport:
         self._is_suspect = False
 
     async def _subscribe(self) -> None:
+        """Subscribe through relay, or filter where the node has no relay.
+
+        Raises:
+            NotServed: it has neither.
+        """
+        has_relay = False
         if self.settings.service in ("auto", "relay"):
             try:
                 await self._subscribe_relay()
-            except (EndpointMissing, NotFound, NoPeers):
+            except (*ABSENT, NoPeers) as error:
                 if self.settings.service == "relay":
                     raise
+                has_relay = isinstance(error, NoPeers)
             else:
                 self._service, self._subscribed = "relay", True
                 return
         try:
             await self._client.filter_subscribe([self.settings.content_topic], self._shard)
-        except EndpointMissing as error:
-            if await self._client.has_messaging():
-                address = self.url.replace("http", "waku+messaging", 1)
-                raise TransportError(
-                    f"{self.url} serves neither relay nor filter, but a messaging layer: write "
-                    f"{address.replace('messagings:', 'messaging+https:', 1)}",
-                    retryable=False,
-                ) from error
-            raise
+        except ABSENT as error:
+            if has_relay or self.settings.service == "light":
+                raise
+            raise NotServed(f"{self.url} serves neither relay nor filter") from error
         self._service, self._subscribed = "light", True
         self._last_ping_s = self._monotonic()
 

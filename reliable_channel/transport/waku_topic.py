@@ -3,15 +3,15 @@
 from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
 from typing import Final
 
-from waku.errors import LocalError, NotFound, NotSubscribed, WakuError
+from waku.errors import EndpointMissing, LocalError, NotFound, NotSubscribed, WakuError
 from waku.hashing import message_hash
 from waku.models import StoreEntry, StorePage, StoreQuery, WakuMessage
 
 from .base import Envelope, Received, Source, StoreUnavailable, TransportError
 from .settings import WakuSettings
 
-FORGOTTEN: Final = (NotSubscribed, NotFound)
-"""The node has lost the subscription."""
+FORGOTTEN: Final = (NotSubscribed, NotFound, EndpointMissing)
+"""The node has lost the subscription, or the whole API after a restart with other options."""
 PAGE_SIZE: Final = 100
 MAX_PAGES: Final = 20_000
 """Pages of one query: two million messages, twice what a log holds by default."""
@@ -19,6 +19,11 @@ IDLE_PAGES: Final = 10
 """Pages in a row that bring nothing later than the one before: a Store that pages for ever."""
 _DENIED: Final = (401, 403, 407)
 """The answer of a proxy in front of the node; its operator will correct the token."""
+
+
+class NotServed(TransportError):
+    """The node answers, and does not know the APIs that a transport uses; one that starts serves
+    them later."""
 
 
 class WakuTopic:
@@ -135,5 +140,7 @@ class translated:
             # Subscriptions come back by themselves; a bad request stays one.
             passing = isinstance(raised, FORGOTTEN) or raised.status in _DENIED
             lasting = isinstance(raised, LocalError) and not passing
+            # A Store that does not know a kind of query is no better at the next one.
+            lasting |= isinstance(raised, EndpointMissing) and self._error is StoreUnavailable
             retryable = raised.retryable or not lasting
             raise self._error(str(raised), retryable=retryable) from raised

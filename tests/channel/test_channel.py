@@ -1,6 +1,8 @@
 """The facade: sending, what is told in which order, opening and closing."""
 
+import json
 import uuid
+from pathlib import Path
 from typing import Any
 
 import anyio
@@ -98,6 +100,15 @@ async def test_a_seed_makes_request_ids_repeatable() -> None:
         async with alone(seed=7) as channel:
             ids.append((await channel.send(b"hello")).request_id)
     assert ids[0] == ids[1]
+
+
+async def test_the_journal_has_the_seed_that_was_drawn(tmp_path: Path) -> None:
+    channel = alone(journal=tmp_path / "alice.jsonl", seed=None)
+    async with channel:
+        pass
+    (opened, *_) = (tmp_path / "alice.jsonl").read_text().splitlines()
+    assert json.loads(opened)["options"]["seed"] == channel.seed
+    assert channel.options.seed is None
 
 
 @pytest.mark.conformance("LD-SEND-1", "LD-SEND-2", "JS-RC-1", "JS-RC-2")

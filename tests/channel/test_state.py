@@ -121,6 +121,7 @@ async def test_a_confirmed_message_is_not_told_again_and_another_is(state: State
         async with world.alice() as channel:
             for number in range(3):
                 await bob.send(b"%d" % number)
+            await anyio.wait_all_tasks_blocked()  # the third has arrived as well
             taken = await take(channel, 2)
             assert [event.content for event in taken] == [b"0", b"1"]
             assert not any(event.redelivered for event in taken)

@@ -22,4 +22,4 @@ def test_what_cannot_be_solved_together_is_installed_one_after_the_other() -> No
     }
     assert {name for name in PINNED if least[name] > PINNED[name]} == set(PINNED)
     commands = re.findall(r"^    pip install (.*)$", (ROOT / "docs/compat.md").read_text(), re.M)
-    assert commands == ["-r requirements.txt", '-e "$SDK[node]" "filelock<4"']
+    assert commands == ["-r requirements.txt", '-e "$SDK[node,libp2p]" "filelock<4"']

@@ -3,6 +3,7 @@ strings it looks for, and the surface of Docker that it touches."""
 
 from __future__ import annotations
 
+import subprocess
 import threading
 import time
 from base64 import b64encode
@@ -19,6 +20,7 @@ import pytest
 from interop.compat.docker_stand_in import docker
 from interop.compat.flags import BadFlag, NodeFlags
 from interop.compat.rest import Container, Engine
+from waku.node import NodeOptions
 
 pytestmark = pytest.mark.slow
 
@@ -38,11 +40,10 @@ HARNESS: Final = {
     "peer-exchange": "true",
     "discv5-discovery": "true",
     "cluster-id": "3",
-    "nodekey": "0f" * 32,
     "shard": "0",
     "metrics-server": "true",
     "metrics-server-address": "0.0.0.0",
-    "metrics-server-port": "3",
+    "metrics-server-port": "0",
     "metrics-logging": "true",
 }
 
@@ -66,6 +67,7 @@ class Harness:
             "rest-port": "0",
             "tcp-port": str(60000 + self._started),
             "nat": f"extip:172.18.7.{self._started}",
+            "nodekey": f"{self._started:02x}" * 32,
             **{name.replace("_", "-"): value for name, value in flags.items()},
         }
         command = [f"--{name}={value}" for name, value in given.items()]
@@ -192,18 +194,24 @@ def test_a_node_named_for_light_push_that_has_none_is_a_dial_failure(harness: Ha
     assert refused.text == "Failed to request a message push: dial_failure"
 
 
-def test_publishing_by_content_topic_to_nobody_is_refused(harness: Harness) -> None:
+def test_publishing_by_content_topic_needs_a_node_that_follows_its_shard(harness: Harness) -> None:
     sharded = {"num_shards_in_network": "8", "relay": "true"}
     one = harness.node(**sharded)
     refused = one.post("/relay/v1/auto/messages", relayed(b"hello"))
     assert refused.status_code == 400
     assert refused.text == "Failed to publish: publish failed in relay: NoPeersToPublish"
     other = harness.node(staticnode=one.multiaddr, **sharded)
-    for node in (one, other):
-        node.post("/relay/v1/auto/subscriptions", [TOPIC]).raise_for_status()
+    other.post("/relay/v1/auto/subscriptions", [TOPIC]).raise_for_status()
     while one.post("/relay/v1/auto/messages", relayed(b"hello")).is_error:
         time.sleep(LOOK_S)  # until one knows that the other follows the shard
     assert other.reads(b"hello", path=f"/relay/v1/auto/messages/{quote(TOPIC, safe='')}")
+
+
+def test_a_node_that_follows_a_shard_publishes_there_alone(harness: Harness) -> None:
+    one = harness.node(num_shards_in_network="8")
+    one.post("/relay/v1/auto/subscriptions", [TOPIC]).raise_for_status()
+    one.post("/relay/v1/auto/messages", relayed(b"hello")).raise_for_status()
+    assert one.reads(b"hello", path=f"/relay/v1/auto/messages/{quote(TOPIC, safe='')}")
 
 
 def test_a_store_is_asked_through_another_node(harness: Harness) -> None:
@@ -225,6 +233,46 @@ def test_a_paused_node_gets_afterwards_what_was_sent(harness: Harness) -> None:
         other.http.get("/debug/v1/info", timeout=0.01)
     other.container.unpause()
     assert other.reads(b"hello")
+
+
+def test_what_a_container_loses_is_sent_again_when_its_rule_is_gone(harness: Harness) -> None:
+    one = harness.node(relay="true")
+    other = harness.node(relay="true", staticnode=one.multiaddr)
+    other.container.tc("qdisc add dev eth0 root netem loss 100%".split())
+    with pytest.raises(httpx.ReadTimeout):
+        other.http.get("/debug/v1/info", timeout=0.01)
+    shown = other.container.tc("-s qdisc show dev eth0".split())
+    assert "loss 100.00% seed " in shown and "(dropped 0," not in shown
+    one.publish(b"hello").raise_for_status()
+    other.container.tc("qdisc del dev eth0 root".split())
+    assert other.reads(b"hello")
+
+
+def test_what_is_slow_comes_as_it_was_sent(
+    harness: Harness, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("RELIABLE_CHANNEL_COMPAT_SEED", "7")
+    one = harness.node(relay="true")
+    other = harness.node(relay="true", staticnode=one.multiaddr)
+    shaped = "netem delay 10ms 10ms loss 10% duplicate 10% reorder 25% 50% rate 10mbit"
+    for node in (one, other):
+        node.container.tc(["qdisc", "add", "dev", "eth0", "root", *shaped.split()])
+        assert "seed 7\n" in node.container.tc("qdisc show dev eth0".split())
+    contents = [bytes([n]) * 10_000 for n in range(5)]
+    for content in contents:
+        one.publish(content).raise_for_status()
+    assert other.reads(*contents)
+    for node in (one, other):
+        assert " Sent 0 bytes" not in node.container.tc("-s qdisc show dev eth0".split())
+
+
+def test_a_container_that_starts_again_has_no_rule(harness: Harness) -> None:
+    node = harness.node()
+    node.container.tc("qdisc add dev eth0 root netem delay 1ms".split())
+    node.container.stop()
+    assert node.container.attrs == {"State": {"Pid": 0}}
+    node.container.start()
+    assert "noqueue" in node.container.tc("qdisc show dev eth0".split())
 
 
 def test_a_restarted_node_keeps_its_name_its_peers_and_its_store(harness: Harness) -> None:
@@ -280,7 +328,7 @@ def test_whom_nobody_knows_cannot_be_dialled(harness: Harness) -> None:
         ("generateRlnKeystore", "unrecognized options: generateRlnKeystore"),
         ("--relay=perhaps", "argument --relay: invalid"),
         ("--rln-relay=true", "--rln-relay=true cannot be obeyed: there is no RLN"),
-        ("--store-sync=true", "--store-sync=true cannot be obeyed: there is no store sync"),
+        ("--store-sync-interval=0", "store_sync_interval_s must be positive"),
         ("--store-message-db-url=postgres://db", "cannot be obeyed: the store is SQLite"),
         ("--cluster-id=70000", "70000"),
     ],
@@ -303,6 +351,41 @@ def test_flags_are_read_as_nwaku_reads_them(tmp_path: Path) -> None:
     assert len(auto.options.pubsub_topics) == 8
     assert auto.content_topics == (TOPIC,)
     assert NodeFlags.of(["--num-shards-in-network=0"], tmp_path).options.static_sharding
+
+
+def test_the_times_of_store_synchronisation_are_nwakus(tmp_path: Path) -> None:
+    plain = NodeFlags.of(["--store=true", "--store-sync=true"], tmp_path).options
+    assert plain.store_sync
+    assert store_sync_times(plain) == (300, 3600, 20)
+    flags = ["--store-sync-interval=6", "--store-sync-range=60", "--store-sync-relay-jitter=0"]
+    given = NodeFlags.of(flags, tmp_path).options
+    assert not given.store_sync
+    assert store_sync_times(given) == (6, 60, 0)
+
+
+def store_sync_times(options: NodeOptions) -> tuple[float, float, float]:
+    interval_s, range_s = options.store_sync_interval_s, options.store_sync_range_s
+    return interval_s, range_s, options.store_sync_relay_jitter_s
+
+
+def test_tc_in_the_namespace_of_a_container_is_obeyed() -> None:
+    container = docker.from_env().containers.run("wakuorg/nwaku:latest", command=["--rest-port=0"])
+    container.reload()
+
+    def run(words: str, pid: int = container.attrs["State"]["Pid"]) -> Any:
+        command = ["sudo", "-n", "nsenter", "-t", str(pid), "-n", "tc", *words.split()]
+        return subprocess.run(command, capture_output=True, text=True, check=False)
+
+    assert run("qdisc add dev eth0 root netem loss 30.0% seed 5").returncode == 0
+    assert "loss 30.00% seed 5" in run("-s qdisc show dev eth0").stdout
+    assert run("qdisc del dev eth0 root").returncode == 0
+    refused = run("qdisc del dev eth0 root")
+    assert refused.returncode == 2
+    assert refused.stderr == "Error: Cannot delete qdisc with handle of zero.\n"
+    container.remove()
+    gone = run("qdisc show dev eth0")
+    assert gone.returncode == 1 and "/ns/net: No such file or directory" in gone.stderr
+    assert subprocess.run(["echo", "other"], capture_output=True, check=True).stdout == b"other\n"
 
 
 def test_docker_is_found_where_the_harness_looks() -> None:

@@ -2,13 +2,17 @@
 
 import json
 import re
+import socket
 import threading
 from importlib.util import module_from_spec, spec_from_file_location
+from typing import Any
 
+import httpx
 import pytest
 from result import Err, Ok
 
 from interop.compat import wrapper
+from interop.compat.records import address_in
 from interop.compat.wrapper import NodeWrapper
 
 from .nodes import TOPIC, Nodes, Told, address_of, message
@@ -74,6 +78,27 @@ def test_a_port_is_taken_as_it_says_or_shifted(nodes: Nodes) -> None:
     assert "failed to start: cannot listen at 127.0.0.1:" in refused
 
 
+def test_a_websocket_and_metrics_are_served_where_they_are_asked_for(nodes: Nodes) -> None:
+    ports: dict[str, Any] = {"websocketPort": 0, "metricsServerPort": 0}
+    node, _ = nodes.start("alice", websocketSupport=True, metricsServer=True, **ports)
+    bound = json.loads(node.get_node_info("MyBoundPorts").unwrap())
+    page = httpx.get(f"http://127.0.0.1:{bound['metrics']}/metrics", trust_env=False)
+    assert "\nwaku_node_messages_total" in page.text
+    elsewhere = httpx.get(f"http://127.0.0.1:{bound['metrics']}/health", trust_env=False)
+    assert elsewhere.status_code == 404
+    with socket.create_connection(("127.0.0.1", bound["webSocket"])):
+        pass
+    name = node.get_node_info("MyPeerId").unwrap()
+    assert node.stop_node() == node.start_node() == Ok(0)
+    assert node.get_node_info("MyPeerId") == Ok(name)
+
+
+def test_a_websocket_needs_an_address_to_listen_at(nodes: Nodes) -> None:
+    config = nodes.config("alice", websocketSupport=True, listenAddress="localhost")
+    refused = NodeWrapper.create_and_start(config).unwrap_err()
+    assert "a websocket needs an IP address to listen at" in refused
+
+
 def test_a_node_tells_of_itself(nodes: Nodes) -> None:
     node, _ = nodes.start("alice")
     ids = node.get_available_node_info_ids().unwrap()
@@ -81,7 +106,8 @@ def test_a_node_tells_of_itself(nodes: Nodes) -> None:
     assert told["MyMultiaddresses"].endswith(f"/p2p/{told['MyPeerId']}")
     assert told["Version"].startswith("py-waku-")
     assert told["MaxMessageSize"] == "153600"
-    assert told["MyENR"] == told["MyMixPubKey"] == ""
+    assert address_in(told["MyENR"]) == told["MyMultiaddresses"]
+    assert told["MyMixPubKey"] == ""
     unknown = node.get_node_info("MyShoeSize")
     assert unknown == Err(
         "get_node_info: callback failed (ret=1) msg=b'Invalid node info id: MyShoeSize'"

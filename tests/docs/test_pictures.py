@@ -20,6 +20,14 @@ def test_the_pictures_of_the_documentation_are_those_that_are_made() -> None:
         assert "font-face" not in path.read_text()
 
 
+def test_a_chat_is_run_and_shown_with_its_colours() -> None:
+    shown = pictures.chat()
+    drawn = pictures.svg("a chat", shown)
+    assert "bob&#160;is&#160;here" in drawn and "✓" in drawn
+    assert "&gt;&#160;thanks,&#160;all&#160;is&#160;w" in drawn
+    assert "\x1b[1malice\x1b[0m" in shown  # in bold
+
+
 def test_the_doctor_is_run() -> None:
     shown = pictures.doctor()
     assert "nothing listens there" in shown and "version py-waku" in shown

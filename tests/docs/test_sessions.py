@@ -20,6 +20,47 @@ RUN = sorted(
 )
 
 
+LISTED = "lists commands of a longer job or of other machines; "
+NOT_TYPED = {
+    "auto.md": LISTED + "tests/plugins/lab/sim",
+    "choosing.md": LISTED + "an hour of simulation; tests/plugins/lab runs small ones",
+    "command-line.md": "fragments; tests/cli runs each flag",
+    "conformance-kit.md": LISTED + "tests/conformance and `make conformance` run them",
+    "fuzzing.md": LISTED + "`make fuzz`",
+    "group-reliability.md": LISTED + "tests/plugins/audit/group_reliability",
+    "implementations.md": "needs npm; `make conformance`",
+    "interop.md": LISTED + "`make interop`, with Docker",
+    "migration-0.2.md": "rewrites the reader's program; tests/test_migrate.py",
+    "model.md": LISTED + "`make model`",
+    "peer.md": "a program that is driven by another one; tests/cli/test_peer_lines.py",
+    "pipeline.md": LISTED + "`make test-spark`",
+    "plugins.md": "builds and uploads a plugin; tests/plugins/test_example.py installs and runs it",
+    "releases.md": LISTED + "`make dist` in CI",
+    "simulation.md": LISTED + "`make sim` in CI",
+    "state.md": "fragments on the reader's files; tests/state/test_files.py",
+    "status-bots.md": "needs a Status community; plugins/reliable_channel_status/tests",
+    "status-communities.md": "needs a Status community; plugins/reliable_channel_status/tests",
+    "status-framework.md": "runs until it is stopped; tests of reloading in the plugin",
+    "status.md": "plugins/reliable_channel_status/tests runs the page's programs",
+    "store.md": "needs nodes and databases of others; tests/plugins/audit/commands",
+    "sweeps.md": LISTED + "tests/plugins/lab/sweep",
+    "tuning.md": LISTED + "`make tuning`",
+    "vectors.md": LISTED + "tests/vectors compares",
+    "verdict.md": LISTED + "tests/plugins/audit/test_planted.py",
+}
+"""Pages whose terminals are not typed here, with what runs the commands instead."""
+
+
+def test_every_page_with_a_terminal_is_typed_or_has_a_reason() -> None:
+    pages = [page for page in DOCS.rglob("*.md") if page not in RUN]
+    with_terminal = {
+        str(page.relative_to(DOCS))
+        for page in pages
+        if any(block.language == "console" for block in blocks(page.read_text()))
+    }
+    assert with_terminal == NOT_TYPED.keys()
+
+
 @pytest.mark.parametrize("page", RUN, ids=lambda page: f"{page.parent.name}/{page.stem}")
 def test_a_page_does_what_it_shows(page: Path, tmp_path: Path) -> None:
     with Session(tmp_path) as session:

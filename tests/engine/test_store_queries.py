@@ -2,6 +2,7 @@
 
 from reliable_channel.engine.repairs import Repairs
 from reliable_channel.engine.store_queries import (
+    LINKS,
     LOOKBACKS_MS,
     MAX_REST_MS,
     REST,
@@ -119,3 +120,57 @@ def test_after_a_long_search_none_begins_for_a_while() -> None:
         assert bob.queries.next(ended_ms + rests_ms - 1) is None
         assert bob.shown[-1].looks == looks == 1  # put off
         assert bob.queries.next(ended_ms + rests_ms) == lookback(1, ended_ms + rests_ms)
+
+
+class Newcomer(Bob):
+    """Bob, of whose messages from Store each refers to the one before."""
+
+    def __init__(self) -> None:
+        super().__init__("hint")
+
+    def policy(self, missing: Missing) -> RepairStep:
+        """At once, what Store's messages refer to; else after a second."""
+        self.shown.append(missing)
+        wait_ms = 0 if missing.is_past else SECOND
+        return RepairStep(look_at_ms=missing.since_ms + wait_ms, look=self.look)
+
+    def take(self, name: str, after: str, now_ms: int, *, from_store: bool = True) -> None:
+        data = forge(name, after=[HistoryEntry(after, after.encode().ljust(32), "alice")])
+        arrival = self.core.receive(data, now_ms)
+        self.repairs.received(arrival, len(data), now_ms, from_store=from_store)
+        self.repairs.step(now_ms)
+
+
+def hashes(query: object) -> list[str]:
+    assert isinstance(query, ByHash)
+    return [each.decode().strip() for each in query.hashes]
+
+
+def test_a_round_follows_what_messages_from_store_refer_to() -> None:
+    bob, now_ms = Newcomer(), NOW_MS + SECOND
+    bob.take("v", "live", NOW_MS, from_store=False)
+    assert bob.queries.next(NOW_MS) is None
+    query = bob.queries.next(now_ms)
+    assert isinstance(query, ByHash) and len(query.hashes) == 2
+    bob.take("u", "u1", now_ms)
+    assert hashes(bob.queries.next(now_ms)) == ["u1"]
+    bob.take("u1", "u2", now_ms)
+    assert hashes(bob.queries.next(now_ms)) == ["u2"]
+    assert bob.queries.next(now_ms) is None, "u2 was not there, and has its next look later"
+    assert bob.core.is_missing_something
+
+
+def test_what_a_live_message_refers_to_waits_for_its_time() -> None:
+    bob, now_ms = Newcomer(), NOW_MS + SECOND
+    bob.queries.next(now_ms)
+    bob.take("u", "u1", now_ms, from_store=False)
+    assert bob.queries.next(now_ms) is None
+
+
+def test_a_round_ends_however_long_the_chain_is() -> None:
+    bob, now_ms = Newcomer(), NOW_MS + SECOND
+    names, queries = ["u", *(f"u{number}" for number in range(100))], 0
+    while bob.queries.next(now_ms) is not None:
+        bob.take(names[queries], names[queries + 1], now_ms)
+        queries += 1
+    assert queries == LINKS

@@ -23,7 +23,7 @@ ROOT: Final = Path(__file__).parents[2]
 WORK: Final = ROOT / ".fuzz"
 REST: Final = "node_rest"
 SECONDS: Final = 600
-SPARE_S: Final = 60
+SPARE_S: Final = 600
 """What a search may take beyond its time, for starting and for its last input."""
 
 

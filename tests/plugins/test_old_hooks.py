@@ -21,6 +21,8 @@ from reliable_channel.state import MemoryStateStore
 from reliable_channel.transport import MemoryNetwork
 from tests.channel.world import listening
 
+REPLACED = [kind for kind in KINDS if kind.old_hook]
+"""Kinds of the first release; later ones were never asked for by an old hook."""
 OLD = [name for name in vars(OldHooks) if not name.startswith("_")]
 
 
@@ -77,7 +79,7 @@ class Old:
 def plugin(recwarn: pytest.WarningsRecorder) -> Iterator[Old]:
     yield Old()
     warned = {str(warning.message) for warning in recwarn}
-    for kind in KINDS:
+    for kind in REPLACED:
         said = (f"the hook {kind.old_hook} will be removed", f"{kind.hook}(register)")
         assert any(all(part in text for part in said) for text in warned), kind.old_hook
 
@@ -119,7 +121,7 @@ async def test_a_plugin_of_the_old_hooks_works_and_a_warning_names_the_new_ones(
 
 
 def test_every_old_hook_has_a_successor() -> None:
-    assert sorted(OLD) == sorted(kind.old_hook for kind in KINDS)
+    assert sorted(OLD) == sorted(kind.old_hook for kind in REPLACED)
     assert {kind.hook for kind in KINDS} < set(vars(Hooks))
 
 

@@ -70,6 +70,14 @@ def test_prompt_asks_store_soon_and_ever_less_often_and_others_later() -> None:
     assert waits == [600, 1_200, 2_400, 4_800, 9_600, 10_000, 10_000, 10_000, 10_000]
 
 
+def test_prompt_looks_at_once_for_what_a_message_from_store_refers_to_and_then_waits() -> None:
+    prompt, new = REPAIR_POLICIES["prompt"], replace(NEW, interval_ms=300, is_past=True)
+    assert prompt(new).look_at_ms == new.since_ms
+    assert prompt(replace(new, looks=1, looked_ms=70_000)).look_at_ms == 70_600
+    away = replace(new, store=StoreState(failures=1, failed_ms=60_000))
+    assert prompt(away).look_at_ms == 60_600
+
+
 def test_prompt_asks_others_at_once_where_store_does_not_help_or_answer() -> None:
     prompt, new = REPAIR_POLICIES["prompt"], replace(NEW, interval_ms=300)
     for store in (

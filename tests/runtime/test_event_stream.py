@@ -9,7 +9,7 @@ import pytest
 from reliable_channel import Event, MessageReceived
 from reliable_channel.events import EventsMissed, SyncSent
 from reliable_channel.runtime.backlog import Backlog
-from reliable_channel.runtime.event_stream import EventStream
+from reliable_channel.runtime.event_stream import TRIM_AT, TRIM_AT_BYTES, EventStream
 
 pytestmark = pytest.mark.anyio
 
@@ -175,20 +175,32 @@ async def test_no_reader_is_no_slow_reader() -> None:
     assert reports == []
 
 
-async def test_nothing_is_kept_that_every_reader_has_read() -> None:
-    stream = make_stream(100)
-    abandoned, events = stream.read(), stream.read()
-    emit(stream, *"abcdefgh")
-    await take(events, 8)
-    emit(stream, "i")
-    assert len(stream._buffer) == 9
-    del abandoned
-    gc.collect()
-    emit(stream, "j")
-    await take(events, 2)
+async def wait_for_more(events: AsyncIterator[Event]) -> None:
     with anyio.move_on_after(0):
         await anext(events)
+
+
+async def test_nothing_is_kept_for_long_that_every_reader_has_read() -> None:
+    stream = make_stream(200)
+    abandoned, events = stream.read(), stream.read()
+    emit(stream, *"a" * (TRIM_AT + 1))
+    await take(events, TRIM_AT + 1)
+    await wait_for_more(events)
+    assert len(stream._buffer) == TRIM_AT + 1
+    del abandoned
+    gc.collect()
+    await wait_for_more(events)
     assert len(stream._buffer) == 0
+
+
+async def test_content_that_every_reader_has_read_leaves_sooner() -> None:
+    stream = make_stream(200)
+    events = stream.read()
+    for size in (TRIM_AT_BYTES, 1):
+        stream.emit(MessageReceived("a", "bob", bytes(size), 1, 0))
+        await take(events, 1)
+        await wait_for_more(events)
+        assert len(stream._buffer) == (1 if size == TRIM_AT_BYTES else 0)
 
 
 async def test_a_closed_reader_ends_and_nothing_is_kept_for_it() -> None:

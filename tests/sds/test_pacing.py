@@ -25,3 +25,11 @@ def test_a_clock_that_is_set_back_refills_nothing() -> None:
     assert bucket.take(1_000_000)
     assert not bucket.take(0)
     assert bucket.take(1_000)
+
+
+def test_what_is_given_back_can_be_taken_and_no_more_than_there_was() -> None:
+    bucket = Bucket(2, 1_000)
+    bucket.give_back(0)
+    assert [bucket.take(0) for _ in range(3)] == [True, True, False]
+    bucket.give_back(0)
+    assert [bucket.take(0) for _ in range(2)] == [True, False]

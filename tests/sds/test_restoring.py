@@ -264,6 +264,25 @@ def test_heads_are_referred_to_after_a_restart_and_a_refused_message() -> None:
     assert list(CODEC.decode(second.data).causal_ids) == ["m009", first.message_id]
 
 
+def test_what_a_sync_alone_named_is_a_head_after_a_restart() -> None:
+    kept = Kept("alice", self_tuning=True)
+    core = kept.begin()
+    core.receive(forge("sync", after=["named"], content=None), NOW_MS)
+    core.receive(forge("parked", lamport=NOW_MS + 1, after=["awaited"]), NOW_MS)
+    kept.write(core)
+    core = kept.begin()
+    assert core.incoming_buffer.missing.keys() == {"named", "awaited"}
+    for number in range(3):
+        core.receive(forge(f"newer{number}", lamport=NOW_MS + 2 + number), NOW_MS)
+    core.receive(forge("named", lamport=NOW_MS - 2), NOW_MS)
+    core.receive(forge("awaited", lamport=NOW_MS - 1), NOW_MS)
+    core.send(b"next", NOW_MS)
+    *_, sent = core.outgoing()
+    assert set(CODEC.decode(sent.data).causal_ids) == {
+        *("named", "parked", "newer0", "newer1", "newer2")
+    }
+
+
 def test_a_state_without_sums_is_compared_from_what_is_in_memory_on() -> None:
     kept = Kept("alice", limits=Limits(log_window_entries=4))
     core = kept.begin()

@@ -10,7 +10,7 @@ from reliable_channel.sds import NIM, SPEC, Message, SdsOptions, SdsProtocol, Wi
 from reliable_channel.sds.events import DeliveryFailed, MessageReceived, Outgoing, OutgoingKind
 from reliable_channel.sds.message import HistoryEntry
 from reliable_channel.sds.options import RepairOptions
-from reliable_channel.sds.tuner import Tuner
+from reliable_channel.sds.tuner import REQUESTS, REQUESTS_EVERY_MS, Tuner
 
 TUNED = SdsOptions(self_tuning=True, repair=RepairOptions(max_requests_per_message=20))
 ONE_WAY_MS = 100
@@ -263,3 +263,19 @@ def test_who_has_no_measure_yet_asks_between_the_bounds_of_its_options() -> None
         made = tuner()
         options = RepairOptions(t_min_ms=1, t_max_ms=t_max_ms)
         assert made.timers.t_req("me", "m", 1_000, options) <= 1_000 + t_max_ms
+
+
+def test_a_request_that_brings_its_message_is_not_rationed() -> None:
+    made, now_ms = tuner(), 1_000_000
+    pauses_ms = []
+    for number in range(3 * REQUESTS):
+        message = Message("ada", f"m{number}", "c", 1, content=b"x")
+        made.asked([message.message_id], now_ms)
+        pauses_ms.append(made.request_pause_ms(now_ms))
+        made.arrived(message, None, 100, now_ms)
+    assert len(set(pauses_ms)) == 1
+    for number in range(REQUESTS + 1):
+        made.asked([f"nothing {number}"], now_ms)
+        made.arrived(Message("ada", f"unasked {number}", "c", 1, content=b"x"), None, 100, now_ms)
+        pauses_ms.append(made.request_pause_ms(now_ms))
+    assert pauses_ms[-1] == REQUESTS_EVERY_MS

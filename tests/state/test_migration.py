@@ -89,8 +89,9 @@ def test_a_migration_that_is_interrupted_leaves_the_file_as_it_was(
 def test_the_log_of_an_old_file_has_the_sums_of_all_its_messages(old: Path) -> None:
     store = SqliteStateStore(old)
     saved = store.open(ALICE)
-    log = MessageLog(1_000_000, archive=store.archive(), window=5)
-    log.restore_from(saved.tables, saved.newest)
+    with closing(store.archive()) as archive:
+        log = MessageLog(1_000_000, archive=archive, window=5)
+        log.restore_from(saved.tables, saved.newest)
     store.close()
     all_sums = LogSums()
     for entry in saved.newest:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -85,7 +86,8 @@ def test_an_entry_learns_its_hint(reopen: Reopen) -> None:
     store.open(ALICE)
     store.write(logged(entry(1)))
     store.write(Changes(hints={"m0001": b"hint"}))
-    found = store.archive().get("m0001")
+    with closing(store.archive()) as archive:
+        found = archive.get("m0001")
     assert found is not None
     assert found.retrieval_hint == b"hint"
 
@@ -114,7 +116,8 @@ def test_trimming_lets_go_of_what_stands_below(reopen: Reopen) -> None:
     store.open(ALICE)
     store.write(logged(*(entry(number, lamport=number // 5) for number in range(20))))
     store.write(Changes(trimmed_below=(2, "m0012")))
-    assert store.archive().get("m0011") is None
+    with closing(store.archive()) as archive:
+        assert archive.get("m0011") is None
     assert [each.message_id for each in reopen().open(ALICE).newest] == [
         f"m{number:04}" for number in range(12, 20)
     ]

@@ -13,8 +13,8 @@ from reliable_channel.transport import (
     PoolTransport,
     Transport,
     WakuSettings,
-    WakuTransport,
 )
+from reliable_channel.transport.node import NodeTransport
 from tests.multicast_groups import group_url
 
 from .nodes import line
@@ -38,7 +38,7 @@ class TestWaku(TransportSuite):
     @asynccontextmanager
     async def network(self) -> AsyncIterator[MakeTransport]:
         async with line() as it:
-            yield lambda settings: WakuTransport("http://node", settings, http_transport=it)
+            yield lambda settings: NodeTransport("http://node", settings, http_transport=it)
 
 
 class TestMulticast(TransportSuite):

@@ -1,6 +1,7 @@
 """From a channel's arguments to a transport."""
 
 from contextlib import AsyncExitStack
+from pathlib import Path
 from typing import Any
 
 import anyio
@@ -118,6 +119,39 @@ def test_a_message_is_as_long_as_its_network_takes(
     channel = ReliableChannel("http://127.0.0.1:9", channel_id="c", sender_id="alice", **given)
     assert channel.options.max_message_bytes == message_bytes
     assert channel.options.segment_size_bytes == segment_bytes
+
+
+async def test_a_hub_gives_its_channels_the_limits_of_its_network() -> None:
+    hub = ChannelHub("http://127.0.0.1:9", network="status.prod")
+    channel = hub.channel(channel_id="c", sender_id="alice")
+    assert channel.options.max_message_bytes == 1_022_976
+    other = hub.channel(channel_id="c", sender_id="bob", network="logos.test")
+    assert other.options.max_message_bytes == 148_976
+
+
+@pytest.mark.parametrize("anyio_backend", ["asyncio"])  # the server's
+async def test_long_messages_travel_through_a_hub_and_a_messaging_layer(tmp_path: Path) -> None:
+    """On a network of 1 MiB that shards by content topic, as a messaging layer needs it."""
+    network = tmp_path / "wide.toml"
+    network.write_text(
+        "cluster_id = 42\nnum_shards = 8\nmax_message_bytes = 1_048_576\nrln = false\n"
+    )
+    options = NodeOptions.of_network(str(network), messaging=True)
+    names: dict[str, Any] = {"channel_id": "c", "network": str(network)}
+    async with AsyncExitStack() as stack:
+        nodes = [await stack.enter_async_context(EmbeddedNode(options)) for _ in range(2)]
+        nodes[0].join(nodes[1])
+        one, other = [await _served(node, stack) for node in nodes]
+        hub = await stack.enter_async_context(
+            ChannelHub(one.replace("http", "waku+messaging"), network=str(network))
+        )
+        alice = await stack.enter_async_context(hub.channel(channel_id="c", sender_id="alice"))
+        bob = await stack.enter_async_context(ReliableChannel(other, sender_id="bob", **names))
+        await alice.send(bytes(900_000))
+        async for event in bob.events():
+            if isinstance(event, MessageReceived):
+                assert event.content == bytes(900_000)
+                break
 
 
 @pytest.mark.parametrize("anyio_backend", ["asyncio"])  # the server's

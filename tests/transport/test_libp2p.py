@@ -24,11 +24,11 @@ from reliable_channel.transport import (
     StoreUnavailable,
     TransportError,
     WakuSettings,
-    WakuTransport,
 )
 from reliable_channel.transport.addresses import checked_addresses
 from reliable_channel.transport.connect import light_transport, needs_libp2p
 from reliable_channel.transport.libp2p import LightTransport
+from reliable_channel.transport.node import NodeTransport
 from tests.waku.libp2p.driver.tls import contexts
 from tests.waku.p2p.network import ServiceNetwork
 
@@ -205,7 +205,7 @@ def test_a_pool_may_be_mixed() -> None:
         ["http://127.0.0.1:1", "/ip4/127.0.0.1/tcp/1"], channel_id="c", sender_id="alice"
     )
     kinds = [type(transport) for transport in channel._transports]
-    assert kinds == [WakuTransport, LightTransport]
+    assert kinds == [NodeTransport, LightTransport]
 
 
 def test_a_network_gives_cluster_shard_and_peers() -> None:

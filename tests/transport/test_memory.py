@@ -11,7 +11,9 @@ from reliable_channel.transport import (
     StoreUnavailable,
     Transport,
     TransportError,
+    memory,
 )
+from reliable_channel.transport.memory import BEHIND
 
 pytestmark = pytest.mark.anyio
 
@@ -57,6 +59,45 @@ async def test_the_store_keeps_what_is_not_ephemeral_by_hash_and_by_time() -> No
     assert [(m.payload, m.source) for m in found] == [(b"4", Source.STORE), (b"1", Source.STORE)]
     spans = [m.payload async for page in alice.by_time(2, 4) for m in page]
     assert spans == [b"2", b"3", b"4"]
+
+
+async def test_the_store_keeps_the_newest_and_each_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(memory, "STORE_LIMIT_BYTES", 10)
+    network = MemoryNetwork()
+    alice = network.transport()
+    digests = [await publish(alice, payload) for payload in (b"four", b"four", b"more", b"six666")]
+    assert digests[0] == digests[1]
+    assert [m.payload for m in await alice.by_hash(digests[1:])] == [b"more", b"six666"]
+    await publish(alice, b"longer than ten bytes")
+    assert not network.store
+
+
+async def test_the_hash_covers_payload_meta_and_time() -> None:
+    alice = MemoryNetwork().transport()
+    values = [(b"a", 1, b""), (b"b", 1, b""), (b"a", 2, b""), (b"a", 1, b"a")]
+    made = [
+        alice.envelope(payload, timestamp_ns=time, ephemeral=False, meta=meta)
+        for payload, time, meta in values
+    ]
+    assert len({envelope.message_hash for envelope in made}) == 4
+    assert {len(envelope.message_hash) for envelope in made} == {32}
+
+
+async def test_a_publisher_leaves_the_others_a_turn_once_they_are_behind() -> None:
+    network = MemoryNetwork()
+    alice, bob, heard = network.transport(), network.transport(), list[int]()
+    await bob.open()
+
+    async def listen() -> None:
+        while sum(heard) < 2 * BEHIND:
+            heard.append(len((await bob.receive()).messages))
+
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(listen)
+        await anyio.wait_all_tasks_blocked()
+        for number in range(2 * BEHIND):
+            await publish(alice, b"%d" % number)
+    assert max(heard) <= BEHIND + 1, "the order of a turn is the event loop's"
 
 
 async def test_while_it_is_away_everything_fails() -> None:

@@ -22,7 +22,7 @@ from waku.topics import PubsubTopic, pubsub_topic_for
 from .dns_tree import SCHEME, TreeUrl
 from .enr import PREFIX, NodeRecord
 
-__all__ = ["Network", "check_entry", "find_network"]
+__all__ = ["Network", "check_entry", "find_network", "network_in"]
 
 MAX_CLUSTER: Final = 65_535
 MAX_SHARDS: Final = 1_024
@@ -129,9 +129,22 @@ def _from_file(path: Path) -> Network:
     if len(data) > MAX_FILE_BYTES:
         raise ValueError(f"{path} has more than {MAX_FILE_BYTES} bytes")
     try:
-        return _network(path.stem, tomllib.loads(data.decode()))
+        return network_in(path.stem, data)
     except ValueError as error:
         raise ValueError(f"{path} does not describe a network: {error}") from error
+
+
+def network_in(name: str, data: bytes) -> Network:
+    """Read the content of a network's file.
+
+    Raises:
+        ValueError: it does not describe a network.
+    """
+    try:
+        table = tomllib.loads(data.decode())
+    except RecursionError:
+        raise ValueError("its values are nested too deeply") from None
+    return _network(name, table)
 
 
 def _network(name: str, table: dict[str, Any]) -> Network:

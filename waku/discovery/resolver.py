@@ -19,7 +19,7 @@ from waku.errors import NodeUnreachable, shorten
 
 from .dns_tree import TreeWalk
 
-__all__ = ["HttpsResolver", "LookupFailed", "Resolver", "SystemResolver", "read_tree"]
+__all__ = ["HttpsResolver", "LookupFailed", "Resolver", "SystemResolver", "read_tree", "texts_in"]
 
 LOOKUP_S: Final = 5.0
 AT_ONCE: Final = 8
@@ -77,13 +77,10 @@ class HttpsResolver:
         """Return the TXT records; see `Resolver`."""
         query = dns.message.make_query(f"{name}.", "TXT", id=0)  # RFC 8484: 0, for caches
         try:
-            message = dns.message.from_wire(await self._post(query.to_wire()))
-            if not isinstance(message, dns.message.QueryMessage):
-                raise LookupFailed("the answer is not one to a question")
-            answer = message.resolve_chaining().answer
-        except (httpx.HTTPError, httpx.InvalidURL, dns.exception.DNSException) as error:
+            wire = await self._post(query.to_wire())
+        except (httpx.HTTPError, httpx.InvalidURL) as error:
             raise LookupFailed(shorten(str(error) or type(error).__name__)) from error
-        return _texts(answer)
+        return texts_in(wire)
 
     async def _post(self, question: bytes) -> bytes:
         headers = dict.fromkeys(("accept", "content-type"), "application/dns-message")
@@ -132,6 +129,22 @@ async def read_tree(url: str, resolver: Resolver) -> TreeWalk:
         reason = walk.problems[0] if walk.problems else "it names no node"
         raise NodeUnreachable("read_tree", detail=f"{url}: {reason}", sent=False)
     return walk
+
+
+def texts_in(wire: bytes) -> list[str]:
+    """Read the TXT records of an answer in the DNS's binary form.
+
+    Raises:
+        LookupFailed: it has none, or is no answer.
+    """
+    try:
+        message = dns.message.from_wire(wire)
+        if not isinstance(message, dns.message.QueryMessage):
+            raise LookupFailed("the answer is not one to a question")
+        answer = message.resolve_chaining().answer
+    except dns.exception.DNSException as error:
+        raise LookupFailed(shorten(str(error) or type(error).__name__)) from error
+    return _texts(answer)
 
 
 def _texts(answer: dns.rrset.RRset | None) -> list[str]:

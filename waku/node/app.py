@@ -72,14 +72,15 @@ class NodeApp:
         options = node.options
         self._access = Access(options)
         self._options = options
+        served = options.rest_apis
         routes = (
             *debug_api.ROUTES,
             *(metrics_api.ROUTES if options.behave_as is None else ()),
-            *(relay_api.ROUTES if options.relay else ()),
-            *lightpush_api.ROUTES,
+            *(relay_api.ROUTES if options.relay and "relay" in served else ()),
+            *(lightpush_api.ROUTES if "lightpush" in served else ()),
             *(messaging_api.ROUTES if options.messaging else ()),
-            *filter_api.ROUTES,
-            *store_api.ROUTES,
+            *(filter_api.ROUTES if "filter" in served else ()),
+            *(store_api.ROUTES if "store" in served else ()),
             *(admin_api.ROUTES if options.admin else ()),
             *mesh_api.ROUTES,
             *openapi.ROUTES,

@@ -9,7 +9,9 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import sys
 from collections.abc import Callable
+from http import HTTPStatus
 from itertools import chain
 from typing import TYPE_CHECKING, Any, Final
 
@@ -23,6 +25,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Connections"]
 
+TOO_LONG: Final = HTTPStatus.REQUEST_HEADER_FIELDS_TOO_LARGE
 REPORT_INTERVAL_S: Final = 60.0
 """Between two lines of the log about connections that were ended."""
 
@@ -112,6 +115,17 @@ class Connection(H11Protocol):
         self._at_work()
         super().on_response_complete()
         self._watch()
+
+    def send_400_response(self, msg: str) -> None:
+        """Refuse what is not HTTP, or has too long a head (431), and close."""
+        error = sys.exception()
+        if not isinstance(error, h11.RemoteProtocolError) or error.error_status_hint != TOO_LONG:
+            return super().send_400_response(msg)
+        headers = [(b"content-length", b"0"), (b"connection", b"close")]
+        refusal = h11.Response(status_code=TOO_LONG, headers=headers, reason=TOO_LONG.phrase)
+        self.transport.write(self.conn.send(refusal))
+        self.transport.write(self.conn.send(h11.EndOfMessage()))
+        self.transport.close()
 
     def end(self, reason: str) -> None:
         """Close the connection at once, without an answer."""

@@ -63,6 +63,12 @@ class NodeAddress:
         match text[1:].split("/"):
             case [("ip4" | "ip6" | "dns" | "dns4" | "dns6"), host, "tcp", port, *rest]:
                 peer_id = rest[-1] if len(rest) >= 2 and rest[-2] == "p2p" else None
+                if peer_id is not None and not is_peer_id(peer_id):
+                    raise BadAddress(f"{peer_id!r} is not a peer id")
+            case [("ip4" | "ip6"), _, protocol, *_] if protocol not in ("tcp", "udp"):
+                raise BadAddress(
+                    f"MultiAddress.init [multiaddress: Unsupported protocol '{protocol}']"
+                )
             case _:
                 raise BadAddress(f"no IP address and TCP port in {text!r}")
         if not (port.isascii() and port.isdigit() and 0 < int(port) < 65536):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Final
 
 from waku.models import HASH_BYTES, StorePage, StoreQuery, WakuMessage
@@ -95,12 +96,14 @@ class LocalServices:
         """Return one page of the archive.
 
         Raises:
-            ServiceRefused: the cursor is not known, the query passes over too many messages, or the
-                archive cannot be read.
+            ServiceRefused: the cursor is not known, the query passes over too many messages, the
+                archive cannot be read, or the options refuse queries by hash.
         """
         archive = self._node.archive
         if archive is None:
             raise _not_offered()
+        if query.hashes:
+            query = self._by_hash(query)
         problem = "BAD_RESPONSE: archive error: "
         if query.cursor == _ALL_ZERO:
             raise ServiceRefused(300, f"{problem}INVALID_QUERY: all zeroes cursor hash")
@@ -113,6 +116,16 @@ class LocalServices:
             raise ServiceRefused(400, f"BAD_REQUEST: {error}: {what}") from error
         except ArchiveUnavailable as error:
             raise ServiceRefused(300, f"{problem}DRIVER_ERROR: {error}") from error
+
+    def _by_hash(self, query: StoreQuery) -> StoreQuery:
+        match self._node.options.hash_queries:
+            case "answer":
+                return query
+            case "ignore":
+                return replace(query, hashes=())
+            case "refuse":
+                text = "BAD_REQUEST: queries by message hash are not supported"
+                raise ServiceRefused(400, text)
 
     def _shard_for(self, content_topic: str) -> str:
         if self._node.options.static_sharding:

@@ -17,6 +17,8 @@ from waku.models import WakuMessage
 from waku.node.clients import Client, Clients
 from waku.node.envelope import Envelope
 from waku.node.errors import PublishRefused
+from waku.node.mesh import Mesh
+from waku.node.options import NodeOptions
 from waku.node.relay import Relay
 from waku.node.store import Archive
 
@@ -28,6 +30,14 @@ REQUESTS_CAPACITY: Final = 10_000
 
 class MessagingNode(Protocol):
     """The node below the messaging layer."""
+
+    @property
+    def options(self) -> NodeOptions:
+        """The node's options."""
+
+    @property
+    def mesh(self) -> Mesh:
+        """The links to other nodes."""
 
     @property
     def archive(self) -> Archive | None:
@@ -128,6 +138,8 @@ class Messaging:
         while len(self._own) > REQUESTS_CAPACITY:
             self._own.popitem(last=False)
         try:
+            if not self._node.options.self_service and not self._node.mesh.followers(shard):
+                raise PublishRefused("publish failed in relay: NoPeersToPublish")
             self._node.publish(shard, message, unfollowed=True)
         except PublishRefused as error:
             outbox.add(request_id, SendEvent("error", envelope.hash, self._now_ns(), str(error)))

@@ -6,8 +6,10 @@ and labels. Counting is one dictionary entry a request.
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from itertools import accumulate
 from typing import Final
 
 __all__ = ["METRICS", "Metrics", "Sample", "prometheus_text"]
@@ -15,11 +17,29 @@ __all__ = ["METRICS", "Metrics", "Sample", "prometheus_text"]
 METRICS: Final = {
     "waku_version": ("gauge", "Version of the node."),
     "waku_node_messages_total": ("counter", "Messages that reached the node for the first time."),
+    "waku_histogram_message_size": ("histogram", "Payload of these messages in kB."),
     "waku_connected_peers": ("gauge", "Connected nodes that relay."),
+    "waku_peer_store_size": ("gauge", "Nodes that are joined, or dialled until they answer."),
+    "waku_service_peers": ("gauge", "Named service nodes that answered, by what they serve."),
+    "libp2p_peers": ("gauge", "Connected nodes, over HTTP or libp2p."),
+    "libp2p_total_dial_attempts_total": ("counter", "Attempts to join a node over HTTP."),
+    "libp2p_successful_dials_total": ("counter", "Those that a node answered."),
+    "libp2p_failed_dials_total": ("counter", "Those that failed."),
+    "libp2p_pubsub_peers": ("gauge", "Connected nodes, where this one relays."),
+    "libp2p_pubsub_topics": ("gauge", "Pubsub topics that are followed."),
+    "libp2p_pubsub_subscriptions_total": ("counter", "Pubsub topics that were begun to follow."),
+    "libp2p_gossipsub_peers_per_topic_mesh": (
+        "gauge",
+        "Nodes that take the messages of a followed topic, all topics together.",
+    ),
     "waku_filter_subscriptions": ("gauge", "Clients with a filter subscription."),
     "waku_archive_messages": ("gauge", "Messages in the Store."),
     "waku_archive_size_bytes": ("gauge", "Size of the Store; not a metric of nwaku."),
     "waku_archive_ready": ("gauge", "1 while the Store can be written; not a metric of nwaku."),
+    "total_transfer_messages_exchanged_total": (
+        "counter",
+        "Messages that store synchronisation brought or handed over.",
+    ),
     "waku_service_network_bytes_total": ("counter", "Bytes of requests and answers."),
     "waku_rest_requests_total": (
         "counter",
@@ -27,8 +47,11 @@ METRICS: Final = {
     ),
 }
 """Kind and description of each; the documentation and the board are checked against them."""
+KB: Final = 1000
 _ESCAPES: Final = str.maketrans({"\\": r"\\", '"': r"\"", "\n": r"\n"})
-Sample = tuple[str, dict[str, str], int]
+MESSAGE_SIZES_KB: Final = (0, 1, 3, 5, 15, 50, 75, 100, 125, 150, 500, 700, 1000)
+"""Upper bounds of the classes of message sizes, as in nwaku; the last class has none."""
+Sample = tuple[str, dict[str, str], float]
 
 
 class Metrics:
@@ -36,8 +59,31 @@ class Metrics:
 
     def __init__(self) -> None:
         self.messages = 0
+        self.payload_bytes = 0
+        self.dials: Counter[bool] = Counter()
+        """Attempts to join a node, by whether it answered."""
+        self.followed_topics = 0
         self.requests: Counter[tuple[str, str, int]] = Counter()
         self.bytes: Counter[str] = Counter()
+        self.synchronised: Counter[str] = Counter()
+        """Messages of store synchronisation, by direction: `receive` or `sent`."""
+
+        self._sizes = [0] * (len(MESSAGE_SIZES_KB) + 1)
+
+    def message(self, payload_bytes: int) -> None:
+        """Count a message that reached the node for the first time."""
+        self.messages += 1
+        self.payload_bytes += payload_bytes
+        self._sizes[bisect_left(MESSAGE_SIZES_KB, payload_bytes / KB)] += 1
+
+    def message_sizes(self) -> Iterator[Sample]:
+        """The sizes of messages as Prometheus has a histogram: each class counts those below."""
+        name = "waku_histogram_message_size"
+        bounds = [f"{bound:.1f}" for bound in MESSAGE_SIZES_KB]
+        for bound, count in zip((*bounds, "+Inf"), accumulate(self._sizes), strict=True):
+            yield f"{name}_bucket", {"le": bound}, count
+        yield f"{name}_sum", {}, self.payload_bytes / KB
+        yield f"{name}_count", {}, self.messages
 
     def answered(
         self, method: str, route: str, status: int, *, request_bytes: int, answer_bytes: int
@@ -52,10 +98,11 @@ def prometheus_text(samples: Iterable[Sample]) -> str:
     """Samples as a page; those of one metric come together."""
     lines, described = [], ""
     for name, labels, value in samples:
-        if name != described:
-            kind, description = METRICS[name]
-            lines += [f"# HELP {name} {description}", f"# TYPE {name} {kind}"]
-            described = name
+        metric = name if name in METRICS else name.rpartition("_")[0]  # a part of a histogram
+        if metric != described:
+            kind, description = METRICS[metric]
+            lines += [f"# HELP {metric} {description}", f"# TYPE {metric} {kind}"]
+            described = metric
         shown = ",".join(f'{key}="{text.translate(_ESCAPES)}"' for key, text in labels.items())
-        lines.append(f"{name}{{{shown}}} {value:d}")
+        lines.append(f"{name}{{{shown}}} {value}" if shown else f"{name} {value}")
     return "\n".join(lines) + "\n"

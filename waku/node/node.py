@@ -35,6 +35,7 @@ from waku.node.service_nodes import ServiceNodes
 from waku.node.services import ServiceKind, Services
 from waku.node.sharding import NoShard, Sharding
 from waku.node.store import Archive, ArchiveUnavailable
+from waku.node.store_sync import StoreSync, SyncFailed
 
 if TYPE_CHECKING:
     from waku.node.libp2p import Listen, Listener
@@ -115,6 +116,7 @@ class EmbeddedNode:
         )
         self.filter: Final = FilterTable(options.now_ns, repeats_to=self.peer_id)
         self._announced = frozenset(self.relay.pubsub_topics)
+        self.metrics.followed_topics = len(self._announced)
         self.mesh: Final = Mesh(self._deliver, options.now_ns)
         self._meshes = _meshes(options, relay_peers, self.receive) if relay_peers else None
         self._transport = transport
@@ -134,6 +136,12 @@ class EmbeddedNode:
             if options.store
             else None
         )
+        self.store_sync: Final = (
+            StoreSync(self, self.archive)
+            if options.store_sync and self.archive is not None
+            else None
+        )
+        """What keeps its Store the same as those of joined nodes; None where that is off."""
         self.messaging: Final = Messaging(
             self,
             peer_id=self.peer_id,
@@ -183,8 +191,8 @@ class EmbeddedNode:
 
     @property
     def record(self) -> str:
-        """The node's record (`enr:…`); empty where it does not listen for libp2p peers."""
-        return "" if self.listener is None else self.listener.record
+        """The node's record (`enr:…`): the listener's, or that of the options."""
+        return self.options.record if self.listener is None else self.listener.record
 
     def _peer_id(self) -> str:
         given = self.options.peer_id
@@ -205,6 +213,8 @@ class EmbeddedNode:
         self._tasks = await anyio.create_task_group().__aenter__()
         for address in self._to_dial:
             self.keep_joined(address)
+        if self.store_sync is not None:
+            self.start_soon(self.store_sync.run)
         if self._meshes is not None:
             self.mesh.links[self._meshes.key] = self._meshes
             self.start_soon(self._meshes.run)
@@ -251,16 +261,16 @@ class EmbeddedNode:
             unfollowed: publish on a topic that this node does not follow, too.
 
         Raises:
-            PublishRefused: too large, or a topic that is not followed; without `self_service`
-                also by content topic where no other node follows the topic.
+            PublishRefused: too large, or a topic that is not followed; with `unfollowed` and
+                without `self_service` one that no other node follows either.
             StoreUnavailable: it cannot be kept, and so goes nowhere.
             RelayFull: the queue to relay peers is full, and it goes nowhere.
         """
-        if not unfollowed and not self.relay.follows(pubsub_topic):
-            raise PublishRefused(f"Node not subscribed to topic: {pubsub_topic}")
-        alone = unfollowed and not self.mesh.followers(pubsub_topic)
-        if alone and not self.options.self_service:
-            raise PublishRefused("publish failed in relay: NoPeersToPublish")
+        if not self.relay.follows(pubsub_topic):
+            if not unfollowed:
+                raise PublishRefused(f"Node not subscribed to topic: {pubsub_topic}")
+            if not self.options.self_service and not self.mesh.followers(pubsub_topic):
+                raise PublishRefused("publish failed in relay: NoPeersToPublish")
         self.check_size(message)
         if not message.timestamp:
             message = replace(message, timestamp=self.options.now_ns())
@@ -307,18 +317,23 @@ class EmbeddedNode:
         """
         return self._sharding.pubsub_topic_of(content_topic)
 
-    def archive_only(self, envelope: Envelope) -> None:
-        """Keep a message of another node's store, if it is one to keep, without delivering it."""
+    def archive_only(self, envelope: Envelope, *, any_time: bool = False) -> None:
+        """Keep a message of another node's store, if it is one to keep, without delivering it.
+
+        Args:
+            envelope: the message.
+            any_time: keep it however far its timestamp is from this node's clock.
+        """
         if self.is_publishable(envelope.message):
             with suppress(ArchiveUnavailable):
-                self._keep(envelope)
+                self._keep(envelope, any_time=any_time)
 
     def is_publishable(self, message: WakuMessage) -> bool:
         """Whether any node may publish a message: by its size, and that of its `meta`."""
         size_bytes = encoded_size(message)
         return len(message.meta) <= MAX_META_BYTES and size_bytes <= self.options.max_message_bytes
 
-    def _keep(self, envelope: Envelope) -> None:
+    def _keep(self, envelope: Envelope, *, any_time: bool = False) -> None:
         """Put a message into the store, if it is one to keep.
 
         Raises:
@@ -329,14 +344,15 @@ class EmbeddedNode:
             return
         now_ns = options.now_ns()
         tolerance_s, retention_s = options.store_timestamp_tolerance_s, options.store_retention_s
-        if tolerance_s is not None and abs(message.timestamp - now_ns) > tolerance_s * NS_PER_S:
-            return
+        if tolerance_s is not None and not any_time:
+            if abs(message.timestamp - now_ns) > tolerance_s * NS_PER_S:
+                return
         self.archive.insert(envelope.hash, envelope.pubsub_topic, message)
         before_ns = None if retention_s is None else now_ns - int(retention_s * NS_PER_S)
         self.archive.trim(before_ns=before_ns)
 
     def _deliver(self, envelope: Envelope) -> None:
-        self.metrics.messages += 1
+        self.metrics.message(len(envelope.message.payload))
         if self.relay.takes(envelope.pubsub_topic):
             self.relay.deliver(envelope)
             self.filter.deliver(envelope)
@@ -416,6 +432,7 @@ class EmbeddedNode:
             for link in self.mesh.links.values():
                 if isinstance(link, RemotePeer):
                     link.service_link.announce(topic, follows=topic in followed)
+        self.metrics.followed_topics += len(followed - self._announced)
         self._announced = followed
 
     def hello_json(self) -> dict[str, object]:
@@ -487,6 +504,19 @@ class LocalLink:
     def follows(self, pubsub_topic: str) -> bool:
         """Whether the other node follows a topic."""
         return self.other.options.relay and self.other.relay.follows(pubsub_topic)
+
+    async def ask_sync(self, fields: Mapping[str, object]) -> Mapping[str, Any]:
+        """Return the answer to a request of store synchronisation, unread.
+
+        Raises:
+            SyncFailed: the other node has none, or cannot answer.
+        """
+        if self.other.store_sync is None:
+            raise SyncFailed(f"{self.key} has no store synchronisation")
+        try:
+            return self.other.store_sync.answer(fields)
+        except (ArchiveUnavailable, ValueError) as error:
+            raise SyncFailed(str(error)) from error
 
     def send(self, envelope: Envelope) -> None:
         """Hand over a message now."""

@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
+import math
 import re
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Final, Literal, Self
+from typing import Any, Final, Literal, Self, get_args
 
 from waku.topics import MAX_INDEX, PubsubTopic
 
-__all__ = ["Behaviour", "NodeOptions"]
+__all__ = ["REST_APIS", "Behaviour", "HashQueries", "NodeOptions", "RestApi"]
 
 Behaviour = Literal["nwaku", "go-waku"]
+HashQueries = Literal["answer", "refuse", "ignore"]
+RestApi = Literal["relay", "filter", "lightpush", "store"]
+REST_APIS: Final[tuple[RestApi, ...]] = get_args(RestApi)
 
 MIB: Final = 1024 * 1024
 
@@ -41,13 +45,19 @@ class NodeOptions:
     messaging: bool = False
     """Serve `/messaging/v1`, as logos-delivery does with `--entry-layer messaging`; not with static
     sharding, as it has no pubsub topics."""
+    rest_apis: tuple[RestApi, ...] = REST_APIS
+    """Which of these have an HTTP API; a path of another one is unknown (404), though the node has
+    the protocol. For tests of clients, as is `hash_queries`."""
+    hash_queries: HashQueries = "answer"
+    """What Store does with a query by message hashes: `answer`; `refuse` with status 400; `ignore`
+    the hashes, and answer as if there were none."""
     admin: bool = True
     behave_as: Behaviour | None = None
     """Treat subscriptions as that node does, unkindly; for tests of clients (`docs/node.md`)."""
     self_service: bool = True
     """Be enough for clients without another node. DIVERGES: nwaku looks for another one; a lone one
-    answers every light push and filter subscription with 503, and publishing by content topic with
-    400 (`NoPeersToPublish`)."""
+    answers every light push and filter subscription with 503, and publishing by content topic on a
+    shard that it does not follow with 400 (`NoPeersToPublish`)."""
 
     cache_capacity: int = 50
     """Messages that wait for one client to read them, a cache (relay and filter have one each)."""
@@ -88,6 +98,15 @@ class NodeOptions:
     store_timestamp_tolerance_s: float | None = None
     """Store only what is stamped within this time of the node's clock. nwaku's value is 20; None
     stores messages with any stamp, so that tests and clients with a wrong clock can be served."""
+    store_sync: bool = False
+    """Exchange what the stores lack with joined nodes that have it on, too (`docs/node.md`); a node
+    without `store` does not."""
+    store_sync_interval_s: float = 300.0
+    """Time between two synchronisations, each with one joined node."""
+    store_sync_range_s: float = 3600.0
+    """Time of whose messages the stores are compared: up to `store_sync_relay_jitter_s` ago."""
+    store_sync_relay_jitter_s: float = 20.0
+    """Age from which messages are compared; younger ones may still be on their way."""
     redial_min_s: float = 0.2
     """Pause before a joined node that is away is tried again; it doubles each time."""
     redial_max_s: float = 5.0
@@ -108,12 +127,22 @@ class NodeOptions:
     """Name of the node among its peers; None makes one up."""
     listen_addresses: tuple[str, ...] = ()
     """Multiaddresses that `/info` has, without the peer id."""
+    record: str = ""
+    """Record (`enr:…`) that `/info` has, where the node does not listen for libp2p peers."""
     now_ns: Callable[[], int] = time.time_ns
     """The node's clock: nanoseconds since 1970."""
 
     def __post_init__(self) -> None:
         if self.behave_as not in (None, "nwaku", "go-waku"):
             raise ValueError(f"`behave_as` must be 'nwaku' or 'go-waku' (got {self.behave_as!r})")
+        if self.hash_queries not in get_args(HashQueries):
+            raise ValueError(
+                f"`hash_queries` must be 'answer', 'refuse' or 'ignore' (got {self.hash_queries!r})"
+            )
+        if unknown := set(self.rest_apis) - set(REST_APIS):
+            raise ValueError(
+                f"`rest_apis` must be of {', '.join(REST_APIS)} (got {', '.join(sorted(unknown))})"
+            )
         PubsubTopic(self.cluster_id, max((self.num_shards - 1, *(self.shards or ()))))
         positive = (
             "num_shards",
@@ -128,6 +157,8 @@ class NodeOptions:
             "max_connections",
             "request_timeout_s",
             "store_capacity",
+            "store_sync_interval_s",
+            "store_sync_range_s",
             "redial_min_s",
         )
         for name in positive:
@@ -152,6 +183,9 @@ class NodeOptions:
                 )
         if self.token is not None and not re.fullmatch(r"[!-~]+", self.token):
             raise ValueError("`token` must be visible ASCII characters, at least one")
+        for name in ("store_sync_range_s", "store_sync_relay_jitter_s"):
+            if not 0 <= (seconds := getattr(self, name)) < math.inf:
+                raise ValueError(f"`{name}` must be a number from 0 on (got {seconds})")
         if self.num_shards > MAX_INDEX:
             raise ValueError(f"num_shards must be at most {MAX_INDEX}, not {self.num_shards}")
 

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import logging
 from abc import ABC, abstractmethod
-from collections.abc import Awaitable, Callable
-from typing import Final, NoReturn
+from collections.abc import Awaitable, Callable, Mapping
+from typing import Any, Final, NoReturn
 
 import anyio
 import httpx
@@ -23,7 +23,8 @@ from waku.node.outbox import Outbox
 from waku.node.peer_host import PeerHost
 from waku.node.protocols import RELAY, STORE
 from waku.node.remote_services import RemoteServices
-from waku.node.service_link import ServiceLink
+from waku.node.service_link import NoAnswer, NotReached, ServiceLink
+from waku.node.store_sync import SyncFailed
 
 __all__ = ["AcceptedPeer", "DialFailed", "DialledPeer", "RemotePeer", "WrongCluster"]
 
@@ -53,7 +54,9 @@ class RemotePeer(ABC):
         nodes = node.service_nodes
         self.info = info
         self.outbox = Outbox.of(node.options)
-        self.service_link = ServiceLink(self, node.options, node.services, nodes.take_push)
+        self.service_link = ServiceLink(
+            self, node.options, node.services, node.store_sync, nodes.take_push
+        )
         self.services = RemoteServices(self.service_link, nodes.subscriptions)
 
     @property
@@ -64,6 +67,17 @@ class RemotePeer(ABC):
     def follows(self, pubsub_topic: str) -> bool:
         """Whether it takes messages of a pubsub topic, as far as it has reported."""
         return self.info is not None and self.info.follows(pubsub_topic)
+
+    async def ask_sync(self, fields: Mapping[str, object]) -> Mapping[str, Any]:
+        """Return the answer to a request of store synchronisation, unread.
+
+        Raises:
+            SyncFailed: it does not answer.
+        """
+        try:
+            return await self.service_link.ask(fields)
+        except (NotReached, NoAnswer) as error:
+            raise SyncFailed("the node does not answer") from error
 
     def note_topic(self, pubsub_topic: str, *, follows: bool) -> None:
         """Note that it follows a pubsub topic from now on, or no longer."""
@@ -131,12 +145,15 @@ class DialledPeer(RemotePeer):
             DialFailed: no node, or another one than expected.
             WrongCluster: a node of another cluster.
         """
+        dials = self._node.metrics.dials
         try:
             info = await self._client.hello(self._node.hello_json())
         except WakuError as error:
+            dials[False] += 1
             failure = WrongCluster if error.status == WRONG_CLUSTER_STATUS else DialFailed
             raise failure(f"cannot join {self._address.url}: {error}") from error
-        if self._address.peer_id not in (None, info.peer_id):
+        dials[expected := self._address.peer_id in (None, info.peer_id)] += 1
+        if not expected:
             raise DialFailed(f"{self._address.url} is {info.peer_id}, not {self._address.peer_id}")
         self.info = info
         self._connected = True
@@ -152,6 +169,8 @@ class DialledPeer(RemotePeer):
                         await self.hello()
                     self._node.service_nodes.link_up(self)
                     await self._catch_up()
+                    if self._node.store_sync is not None:
+                        self._node.store_sync.link_up(self.key)
                     pause_s = shortest_s
                     await self._exchange()
                 except (DialFailed, LinkLost) as error:

@@ -30,9 +30,12 @@ from waku.node.service_codec import (
     request_of,
 )
 from waku.node.services import ServiceRefused, Services, Subscriber
+from waku.node.store import ArchiveUnavailable
+from waku.node.sync_codec import SYNC_SERVICES
 
 if TYPE_CHECKING:
     from waku.node.options import NodeOptions
+    from waku.node.store_sync import StoreSync
 
 __all__ = ["NoAnswer", "NotReached", "ServiceLink"]
 
@@ -76,6 +79,7 @@ class ServiceLink:
         carrier: the link below.
         options: of this node, for the limits.
         services: what this node does for the other one.
+        sync: its store synchronisation; None where it has none.
         take_push: takes what the other one's filter pushes.
     """
 
@@ -84,11 +88,13 @@ class ServiceLink:
         carrier: _Carrier,
         options: NodeOptions,
         services: Services,
+        sync: StoreSync | None,
         take_push: Callable[[Envelope], None],
     ) -> None:
         self._carrier = carrier
         self._options = options
         self._services = services
+        self._sync = sync
         self._take_push = take_push
         self._pending: dict[int, _Pending] = {}
         self._asked = 0
@@ -104,8 +110,8 @@ class ServiceLink:
         info = self._carrier.info
         return self._carrier.connected and info is not None and protocol in info.protocols
 
-    async def ask(self, request: Request) -> Mapping[str, Any]:
-        """Return the answer to a request, unread.
+    async def ask(self, request: Request | Mapping[str, object]) -> Mapping[str, Any]:
+        """Return the answer to a request, unread; one of store synchronisation is written already.
 
         Raises:
             NotReached: the node is away.
@@ -116,7 +122,8 @@ class ServiceLink:
         if len(self._pending) >= MAX_PENDING:
             raise NoAnswer
         self._asked += 1
-        fields = {"kind": "ask", "id": self._asked, **request_json(request)}
+        written = request if isinstance(request, Mapping) else request_json(request)
+        fields = {"kind": "ask", "id": self._asked, **written}
         pending = _Pending(ServiceItem.of(fields))
         self._pending[self._asked] = pending
         number = self._asked
@@ -170,24 +177,26 @@ class ServiceLink:
                     pending.done.set()
             case {"kind": "ask", "id": int(number)}:
                 answer = await self._answer(fields)
-                self._carrier.outbox.put(
-                    ServiceItem.of({"kind": "answer", "id": number, **answer_json(answer)})
-                )
+                self._carrier.outbox.put(ServiceItem.of({"kind": "answer", "id": number, **answer}))
             case _:
                 raise ValueError("not a request, an answer or a filter push")
 
-    async def _answer(self, item: Mapping[str, Any]) -> int | StorePage | ServiceRefused | None:
+    async def _answer(self, item: Mapping[str, Any]) -> dict[str, object]:
         if not self._budget.takes(self._options.now_ns()):
             _log.info("%s asks too much; its requests are refused for now", self._carrier.key)
-            return ServiceRefused(429, "TOO_MANY_REQUESTS")
+            return answer_json(ServiceRefused(429, "TOO_MANY_REQUESTS"))
         try:
+            if self._sync is not None and item.get("service") in SYNC_SERVICES:
+                return self._sync.answer(item)
             request = request_of(item)
         except ValueError as error:
-            return ServiceRefused(400, f"BAD_REQUEST: {error}")
+            return answer_json(ServiceRefused(400, f"BAD_REQUEST: {error}"))
+        except ArchiveUnavailable as error:
+            return answer_json(ServiceRefused(503, str(error)))
         try:
-            return await served(request, self._services, self)
+            return answer_json(await served(request, self._services, self))
         except ServiceRefused as refusal:
-            return refusal
+            return answer_json(refusal)
 
 
 async def served(

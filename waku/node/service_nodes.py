@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from functools import partial
 from typing import Final
 
@@ -14,7 +14,7 @@ from waku.node.filter import FilterTable, in_requests
 from waku.node.host import Host
 from waku.node.identity import NodeAddress
 from waku.node.mesh import Link
-from waku.node.protocols import FILTER, LIGHTPUSH, STORE
+from waku.node.protocols import FILTER, LEGACY_LIGHTPUSH, LIGHTPUSH, STORE
 from waku.node.remote_services import RemoteServices
 from waku.node.services import ServiceKind, ServiceRefused, Services, Subscriber
 
@@ -25,6 +25,12 @@ PROTOCOLS: Final[Mapping[ServiceKind, str]] = {
     "lightpush": LIGHTPUSH,
     "store": STORE,
 }
+SERVED: Final[Mapping[ServiceKind, tuple[str, ...]]] = {
+    "filter": (FILTER,),
+    "lightpush": (LIGHTPUSH, LEGACY_LIGHTPUSH),
+    "store": (STORE,),
+}
+"""All that a service is offered under."""
 
 _log = logging.getLogger("waku.node.mesh")
 
@@ -85,6 +91,14 @@ class ServiceNodes:
             self._carry(links[0])
         found = [link.services for link in links]
         return [self._node.services, *found] if own else found
+
+    def named_peers(self) -> Iterator[tuple[str, str]]:
+        """Yield protocol and multiaddress of each named node that has answered."""
+        for kind in self._named:
+            for link in self._named_links(kind) or ():
+                if (peer := link.info) is not None:
+                    served = (name for name in SERVED[kind] if name in peer.protocols)
+                    yield from ((protocol, peer.multiaddr) for protocol in served)
 
     def take_push(self, envelope: Envelope) -> None:
         """Take a message that a node pushes; only clients that want it get it."""

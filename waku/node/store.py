@@ -8,7 +8,7 @@ from __future__ import annotations
 import logging
 import sqlite3
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from itertools import chain, count
 from pathlib import Path
 from typing import Final
@@ -109,15 +109,20 @@ class Archive:
         self._failed_bytes = 0
         self._until_trim = min(TRIM_INTERVAL, capacity)
         self._bytes_until_trim = TRIM_BYTES
-        try:
-            # Opened in one thread and used in another is fine: only one uses it at a time.
-            self._db = sqlite3.connect(path, isolation_level=None, check_same_thread=False)
-            self._prepare(path)
-            self._db.execute("DELETE FROM message WHERE hash = ?", (_PROBE,))  # of a killed process
-            self._count: int = self._db.execute("SELECT count(*) FROM message").fetchone()[0]
-            self._page_bytes = self._pragma("page_size")
-        except sqlite3.Error as error:
-            raise ArchiveError(f"cannot open the message store {str(path)!r}: {error}") from error
+        with ExitStack() as opened:
+            try:
+                # Opened in one thread and used in another is fine: only one uses it at a time.
+                self._db = sqlite3.connect(path, isolation_level=None, check_same_thread=False)
+                opened.callback(self._db.close)
+                self._prepare(path)
+                # Of a killed process.
+                self._db.execute("DELETE FROM message WHERE hash = ?", (_PROBE,))
+                self._count: int = self._db.execute("SELECT count(*) FROM message").fetchone()[0]
+                self._page_bytes = self._pragma("page_size")
+            except sqlite3.Error as error:
+                what = f"cannot open the message store {str(path)!r}: {error}"
+                raise ArchiveError(what) from error
+            opened.pop_all()  # it stays open
 
     def _prepare(self, path: str | Path) -> None:
         # The node may lose the last messages when the machine dies (not when the process does).
@@ -226,6 +231,21 @@ class Archive:
     def _pragma(self, name: str) -> int:
         value: int = self._db.execute(f"PRAGMA {name}").fetchone()[0]
         return value
+
+    def newest_ids(self, since_ns: int, limit: int) -> list[tuple[int, bytes]]:
+        """Return timestamp and hash of the newest messages from a time on, oldest first.
+
+        Raises:
+            ArchiveUnavailable: the file cannot be read.
+        """
+        newest = (
+            "SELECT timestamp, hash FROM message WHERE timestamp >= ?"
+            " ORDER BY timestamp DESC, hash DESC LIMIT ?"
+        )
+        try:
+            return self._db.execute(newest, (since_ns, limit)).fetchall()[::-1]
+        except sqlite3.Error as error:
+            raise ArchiveUnavailable(f"the message store cannot be read: {error}") from error
 
     def query(self, query: StoreQuery) -> StorePage:
         """Return one page, oldest message first, whichever end the pages start from.

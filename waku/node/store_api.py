@@ -61,6 +61,8 @@ async def _own_page(node: ServedNode, query: StoreQuery) -> Answer:
     try:
         return Answer.json(_page_json(await node.services.query(query), ""))
     except ServiceRefused as refusal:
+        if refusal.status == 400:
+            return Answer.text(400, refusal.description)
         return Answer.text(500, f"error in handleSelfStoreRequest: {refusal.description}")
 
 

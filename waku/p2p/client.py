@@ -24,21 +24,29 @@ from collections.abc import (
 from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from types import TracebackType
 from typing import Final
+from weakref import WeakKeyDictionary
 
 import anyio
 from anyio.streams.memory import MemoryObjectReceiveStream, MemoryObjectSendStream
 
 from waku._paging import MAX_PAGES, all_entries
 from waku.discovery import Network, NodeRecord, Resolver, SystemResolver, check_entry, find_network
-from waku.errors import MessageTooLarge, WakuError
+from waku.errors import BadRequest, EndpointMissing, MessageTooLarge, NodeFailure, WakuError
 from waku.hashing import message_hash
-from waku.libp2p import InvalidInput, KeyType, Multiaddr, PrivateKey
+from waku.libp2p import (
+    InvalidInput,
+    KeyType,
+    Libp2pError,
+    Multiaddr,
+    PeerViolation,
+    PrivateKey,
+)
 from waku.libp2p.driver import Carrier, Host, MessageSink, Stream
 from waku.models import LightPushAnswer, StoreEntry, StorePage, StoreQuery, WakuMessage
 
 from .asking import Asker
 from .codec import Metadata, decode_metadata, decode_push, encode_metadata
-from .events import ClientEvent
+from .events import ClientEvent, PushRefused
 from .keeper import Keeper
 from .peer_book import Entry, PeerBook
 from .protocols import (
@@ -62,6 +70,8 @@ STORES: Final = 3
 """Stores that are asked for a message before it counts as missing."""
 UNREGISTER_S: Final = 1.0
 """So long the end of a subscription waits for peers; they forget it without that, too."""
+MAX_REFUSED: Final = 20
+"""Pushes of one connection that cannot be read, before it is closed."""
 MAX_CURSORS: Final = 64
 """Cursors whose Store is remembered."""
 
@@ -141,11 +151,14 @@ class LightClient:
         self._max_message_bytes = most
         self._cursors: dict[bytes, Entry] = {}
         """The Store that gave each of the last cursors."""
+        self._refused: WeakKeyDictionary[Carrier, int] = WeakKeyDictionary()
+        """Pushes of each connection that could not be read."""
+        self._on_event = on_event
         self._subscriptions = Subscriptions(on_event)
         self._host = Host(
             identity or PrivateKey(KeyType.SECP256K1, random_bytes(32)),
             handlers={
-                FILTER_PUSH: MessageSink(most + ROOM_BYTES, self._take_push),
+                FILTER_PUSH: MessageSink(most + ROOM_BYTES, self._take_push, self._refuse_push),
                 METADATA: self._answer_metadata,
             },
             random_bytes=random_bytes,
@@ -307,10 +320,11 @@ class LightClient:
             while missing and len(asked) < STORES:
                 try:
                     answered = await self._ask_by_hash(missing, asked)
-                except WakuError:
+                except WakuError as error:
                     if asked:
                         break  # what the first had is good
-                    raise
+                    refused = error.__cause__
+                    raise (refused if isinstance(refused, WakuError) else error) from None
                 if answered is None:
                     break
                 asked.append(answered[0])
@@ -325,7 +339,13 @@ class LightClient:
         query = StoreQuery(hashes=tuple(hashes), page_size=MAX_PAGE_ENTRIES)
 
         async def ask(_: Entry, peer: ServicePeer) -> StorePage:
-            return await peer.store(query)
+            try:
+                return await peer.store(query)
+            except (BadRequest, EndpointMissing) as error:
+                if error.status is None:
+                    raise
+                # It may refuse hashes alone: it stays a Store, and another one is asked for these.
+                raise NodeFailure(error.call, status=error.status, detail=error.detail) from error
 
         answered = await self._asker.ask(Role.STORE, ask, besides=asked)
         if answered is None:
@@ -366,9 +386,21 @@ class LightClient:
 
     # What the peers open
 
-    def _take_push(self, _: Carrier, data: bytes) -> None:
+    def _take_push(self, link: Carrier, data: bytes) -> None:
         """Take a push, which has a stream to itself or not (T9)."""
-        self._subscriptions.take(*decode_push(data))
+        try:
+            pushed = decode_push(data)
+        except InvalidInput as error:
+            self._refuse_push(link, error)
+            raise
+        self._subscriptions.take(*pushed)
+
+    def _refuse_push(self, link: Carrier, error: Libp2pError) -> None:
+        """Name the peer; give up one that goes on like this."""
+        self._on_event(PushRefused(link.peer_id, str(error)))
+        count = self._refused[link] = self._refused.get(link, 0) + 1
+        if count == MAX_REFUSED:
+            link.close(PeerViolation(f"{count} pushes cannot be read, the last: {error}"))
 
     async def _answer_metadata(self, stream: Stream) -> None:
         """Say which network this client belongs to: nwaku asks, and hangs up otherwise (T12)."""

@@ -15,6 +15,7 @@ __all__ = [
     "PeerConnected",
     "PeerLost",
     "PeerPaused",
+    "PushRefused",
     "SearchFailed",
     "SubscriptionInterrupted",
     "SubscriptionRenewed",
@@ -56,6 +57,15 @@ class PeerBehind:
     it. Once for each time that the queue fills up; other peers may bring it the messages."""
 
     peer_id: PeerId
+
+
+@dataclass(frozen=True, slots=True)
+class PushRefused:
+    """A peer pushed a message that cannot be read, or is longer than the network's limit; Store may
+    have it. At the twentieth, the peer's connection is closed."""
+
+    peer_id: PeerId
+    reason: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,6 +123,7 @@ ClientEvent = (
     | PeerLost
     | PeerBehind
     | PeerPaused
+    | PushRefused
     | SearchFailed
     | TooFewPeers
     | SubscriptionInterrupted

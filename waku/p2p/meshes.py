@@ -124,6 +124,13 @@ class Meshes:
             raise
         self._review(self._router)
 
+    def refuse(self, link: Carrier, error: Libp2pError) -> None:
+        """Count an RPC that was not read as a fault of its peer."""
+        self.meet(link)
+        if self._router is not None:
+            self._router.misbehaved(link, f"an RPC that cannot be read: {error}")
+            self._review(self._router)
+
     async def publish(self, topic: str, data: bytes) -> int:
         """Send a message to the topic's peers, in turn; return how many there are.
 

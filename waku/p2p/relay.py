@@ -129,7 +129,7 @@ class RelayLeaf:
         self._host = Host(
             identity or PrivateKey(KeyType.SECP256K1, random_bytes(32)),
             handlers={
-                RELAY: MessageSink(options.rpc_bytes, self._meshes.take),
+                RELAY: MessageSink(options.rpc_bytes, self._meshes.take, self._meshes.refuse),
                 METADATA: self._answer_metadata,
             },
             random_bytes=random_bytes,

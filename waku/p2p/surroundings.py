@@ -16,8 +16,9 @@ LOOK_S: Final = 5.0
 SLEPT_S: Final = 20.0
 """A look that comes so much too late follows a sleep; a busy machine is late by less."""
 
-_SOMEWHERE: Final = ("192.0.2.1", 9)
-"""An address without an owner (RFC 5737); no packet is sent there."""
+_SOMEWHERE: Final = ((socket.AF_INET, "192.0.2.1"), (socket.AF_INET6, "2001:db8::1"))
+"""Addresses without an owner (RFC 5737, RFC 3849); no packet is sent there."""
+_PORT: Final = 9
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,7 +30,7 @@ class Surroundings:
     wall_s: float
     """Goes on while the machine sleeps."""
     address: str
-    """Own address towards the world; empty where there is no way out."""
+    """Own addresses towards the world, of IPv4 and IPv6; empty where there is no way out."""
 
     def change_since(self, before: Surroundings) -> str | None:
         """Say what happened since an earlier look; None if nothing did."""
@@ -44,10 +45,14 @@ class Surroundings:
 
 
 def local_address() -> str:
-    """The address that connections leave from, by the routing table; no packet is sent."""
-    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
-        try:
-            probe.connect(_SOMEWHERE)
+    """The addresses that connections leave from, by the routing table; no packet is sent."""
+    return " and ".join(filter(None, (_address_towards(*each) for each in _SOMEWHERE)))
+
+
+def _address_towards(family: socket.AddressFamily, address: str) -> str:
+    try:
+        with socket.socket(family, socket.SOCK_DGRAM) as probe:
+            probe.connect((address, _PORT))
             return str(probe.getsockname()[0])
-        except OSError:
-            return ""
+    except OSError:  # no route, or no such family here
+        return ""

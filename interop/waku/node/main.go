@@ -22,6 +22,7 @@ import (
 	"github.com/ethereum/go-ethereum/crypto"
 	"github.com/libp2p/go-libp2p"
 	mplex "github.com/libp2p/go-libp2p-mplex"
+	"github.com/libp2p/go-libp2p/core/host"
 	"github.com/libp2p/go-libp2p/core/network"
 	"github.com/libp2p/go-libp2p/core/peer"
 	"github.com/libp2p/go-libp2p/p2p/muxer/yamux"
@@ -197,7 +198,21 @@ func serve(ctx context.Context, waku *node.WakuNode, in shards, store string, lo
 	pusher := filter.NewWakuFilterFullNode(nil, prometheus.NewRegistry(), log,
 		filter.WithTimeout(0), filter.WithFullNodeRateLimiter(rate.Inf, 0))
 	pusher.SetHost(newPushHost(waku.Host()))
-	return pusher.Start(ctx, waku.Broadcaster().RegisterForAll(relay.WithBufferSize(1024)))
+	if err := pusher.Start(ctx, waku.Broadcaster().RegisterForAll(relay.WithBufferSize(1024))); err != nil {
+		return err
+	}
+	return hangUp(waku.Host())
+}
+
+// hangUp ends the connections that came before all was served, as go-waku listens first: js-waku looks
+// once, on identify, at what a node serves, and would hear nothing by filter on such a connection.
+func hangUp(host host.Host) error {
+	for _, connection := range host.Network().Conns() {
+		if err := connection.Close(); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // join makes a gateway of it, which stays connected to its service node: go-waku dials once.

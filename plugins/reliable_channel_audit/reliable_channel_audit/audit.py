@@ -3,21 +3,44 @@
 from __future__ import annotations
 
 import json
-from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, Final, NamedTuple
 
+import pyarrow.compute as pc
 from pyspark.sql import DataFrame, DataFrameReader, SparkSession, Window
 from pyspark.sql import functions as F
 
-from .audits import absent, findings, table, without_journal
-from .check import nobody
+from .audits import (
+    MESSAGE,
+    absent,
+    alike,
+    findings_alone,
+    findings_between,
+    orphaned,
+    table,
+    without_journal,
+)
+from .check import judge, nobody
 from .evidence import MAX_STEPS, Evidence, Rank, Step, lives, shown_by, worst
-from .findings import SETTLE_MS, Finding
+from .facts import Acknowledgement, Delivery, Dispatch, Lag, Outcome
+from .findings import SETTLE_MS, Finding, Heard, Orphan
 from .journals import journal_files, participants
 from .promises import not_judged, reasons
-from .verdict import MAX_FINDINGS, SetAside, Verdict
+from .replay import Life
+from .schemas import FACT, FACTS
+from .verdict import MAX_FINDINGS, SetAside, Verdict, counted
+
+MAX_GATHERED: Final = 250_000
+"""Facts that are compared in this process, in some 200 MB: what is planned and compiled to compare
+them by Spark takes more than half a minute of CPU time, however few they are."""
+_COMPARED: Final[dict[str, type[Any]]] = {
+    kind.__name__: kind
+    for kind in (
+        *(Life, Delivery, Outcome, Acknowledgement, Dispatch, Lag, Finding, Heard, Orphan),
+    )
+}
 
 
 def read_facts(
@@ -46,8 +69,13 @@ def verdict(
     settle_ms: int = SETTLE_MS,
     progress: Callable[[str], None] = lambda what: None,
 ) -> Verdict:
-    """The judgement of facts; `paths` are searched for files without a participant."""
+    """The judgement of facts; `paths` are searched for files without a participant.
+
+    Digests are compared first, and only channels whose logs differ are looked at closer: here,
+    where they have at most `MAX_GATHERED` facts together, and else by Spark.
+    """
     progress("reading the journals")
+    kinds = {row.fact: row["count"] for row in facts.groupBy("fact").count().collect()}
     lives = _row(
         table(facts, "Life").agg(
             F.count_distinct("channel_id", "participant_id").alias("participants"),
@@ -55,34 +83,22 @@ def verdict(
             F.count_distinct("channel_id", "log_digest").alias("logs"),
         )
     )
-    progress("counting")
-    deliveries = _row(
-        table(facts, "Delivery").agg(
-            F.count_distinct("channel_id", "message_id").alias("messages"),
-            F.count("*").alias("deliveries"),
-        )
-    )
     progress("comparing the participants")
-    missing = absent(facts, settle_ms).persist()
-    found = findings(facts, missing).persist()
-    broken = {row.audit: row["count"] for row in found.groupBy("audit").count().collect()}
-    first = _first(found)
-    on_the_way = missing.where("not is_due").count()
+    compared = _compared(facts, kinds, settle_ms)
     unheard = sorted(tuple(row) for row in without_journal(facts).collect())
     judged, unknown = _judged(facts, unheard)
     aside = [SetAside(*row) for row in table(facts, "SetAside").collect()]
     _, nobodys = participants(journal_files(paths)) if paths else ([], [])
-    found.unpersist()
-    missing.unpersist()
     return Verdict(
         **lives,
-        **deliveries,
-        on_the_way=on_the_way,
+        messages=compared.messages,
+        deliveries=kinds.get("Delivery", 0),
+        on_the_way=compared.on_the_way,
         judged=judged,
         unknown=unknown,
         without_journal=unheard,
-        broken={audit: broken[audit] for audit in sorted(broken)},
-        findings=first,
+        broken=compared.broken,
+        findings=compared.findings,
         set_aside=sorted([nobody(path) for path in nobodys] + aside),
     )
 
@@ -111,6 +127,64 @@ def evidence(
         .collect()
     )
     return shown_by(shown, lives((Rank(row.rank), Step(*row[1:])) for row in rows), paths)
+
+
+class _Compared(NamedTuple):
+    """What comes of comparing participants."""
+
+    messages: int
+    on_the_way: int
+    broken: dict[str, int]
+    findings: list[Finding]
+    """Of each audit the first ones."""
+
+
+def _compared(facts: DataFrame, kinds: Mapping[str, int], settle_ms: int) -> _Compared:
+    """All that was broken, in facts of so many of each kind."""
+    same = alike(table(facts, "Life")).persist()
+    messages = _row(same.agg(F.coalesce(F.sum("messages"), F.lit(0)).alias("n")))["n"]
+    differing = facts.join(F.broadcast(same), "channel_id", "left_anti")
+    rows = differing.where(F.col("fact").isin(list(_COMPARED))).count()
+    if table(differing, "Life").isEmpty():
+        compared = _Compared(messages, 0, *_listed(_of_each(facts, kinds)))
+    elif rows <= MAX_GATHERED:
+        here = judge(gather(differing), participants=0, settle_ms=settle_ms)
+        those_alike = facts.join(F.broadcast(same), "channel_id", "left_semi")
+        broken, first = _listed(_of_each(those_alike, kinds))
+        both = Counter(broken) + Counter(here.broken)
+        _, first = counted([*first, *here.findings])
+        broken = {audit: both[audit] for audit in sorted(both)}
+        compared = _Compared(messages + here.messages, here.on_the_way, broken, first)
+    else:
+        messages += table(differing, "Delivery").select(*MESSAGE).distinct().count()
+        missing = absent(differing, settle_ms).persist()
+        found = _of_each(facts, kinds).unionByName(findings_between(differing, missing))
+        on_the_way = missing.where("not is_due").count()
+        compared = _Compared(messages, on_the_way, *_listed(found))
+        missing.unpersist()
+    same.unpersist()
+    return compared
+
+
+def _of_each(facts: DataFrame, kinds: Mapping[str, int]) -> DataFrame:
+    found = findings_alone(facts)
+    return found.unionByName(orphaned(facts)) if kinds.get("Orphan") else found
+
+
+def gather(facts: DataFrame) -> defaultdict[type, list[Any]]:
+    """What `check.judge` compares, as values in this process: for few facts."""
+    given = facts.where(F.col("fact").isin(list(_COMPARED))).toArrow()
+    found: defaultdict[type, list[Any]] = defaultdict(list)
+    for name, kind in _COMPARED.items():
+        rows = given.filter(pc.equal(given["fact"], name))
+        rare = pc.list_flatten(rows["rare"])
+        columns = (
+            rows[column] if column in FACT.names else pc.struct_field(rare, column)
+            for column in FACTS[name].names
+        )
+        values = zip(*(column.to_pylist() for column in columns), strict=True)
+        found[kind] = [kind(*each) for each in values]
+    return found
 
 
 def _judged(
@@ -144,11 +218,15 @@ def _load(
     return reader.load([str(Path(path).resolve()) for path in paths])
 
 
-def _first(found: DataFrame) -> list[Finding]:
-    """Of each audit the first findings."""
+def _listed(found: DataFrame) -> tuple[dict[str, int], list[Finding]]:
+    """How many findings each audit has, and the first ones of each."""
+    found = found.persist()
+    broken = {row.audit: row["count"] for row in found.groupBy("audit").count().collect()}
     by = Window.partitionBy("audit").orderBy(*Finding._fields)
     rows = found.withColumn("place", F.row_number().over(by)).where(F.col("place") <= MAX_FINDINGS)
-    return sorted(Finding(*row) for row in rows.select(*Finding._fields).collect())
+    first = sorted(Finding(*row) for row in rows.select(*Finding._fields).collect())
+    found.unpersist()
+    return {audit: broken[audit] for audit in sorted(broken)}, first
 
 
 def _row(frame: DataFrame) -> dict[str, Any]:

@@ -15,31 +15,65 @@ from pyspark.sql import functions as F
 from .clocks import APART, MAX_OFFSET_MS
 from .findings import NOBODY_HAS_IT, Audit
 from .promises import ANOTHER_MESSAGE, LOST, NEVER, NO_JOURNAL_KNOWS, NOT_SENT
-from .schemas import FACTS, FINDING
+from .schemas import FACT, FACTS, FINDING
 
 WHOSE: Final = ("channel_id", "participant_id", "life")
 MESSAGE: Final = ("channel_id", "message_id")
+MAX_LIGHT: Final = 250_000
+"""Rows of a table that is sent to all tasks: 50 MB of ids and times, which a heap of 1 GB takes."""
 
 
 def table(facts: DataFrame, kind: str) -> DataFrame:
     """The facts of one kind, named as in `schemas.FACTS`."""
-    return facts.where(F.col("fact") == kind).select(*FACTS[kind].names)
+    rare = F.get("rare", F.lit(0))
+    columns = (
+        F.col(name) if name in FACT.names else rare[name].alias(name) for name in FACTS[kind].names
+    )
+    return facts.where(F.col("fact") == kind).select(*columns)
 
 
-def findings(facts: DataFrame, missing: DataFrame) -> DataFrame:
-    """All that was broken: what each journal says by itself, and what they say together, with
-    what is `absent`."""
+def light(frame: DataFrame) -> DataFrame:
+    """The frame, broadcast in joins where it has at most `MAX_LIGHT` rows, which are counted now:
+    then the other side stays where it is."""
+    return F.broadcast(frame) if frame.count() <= MAX_LIGHT else frame
+
+
+def alike(lives: DataFrame) -> DataFrame:
+    """Channels of several participants whose logs are all the same, by their digests, and how many
+    messages each has.
+
+    Comparisons between their participants can find nothing, so none need be made.
+    """
+    whose, log = F.col("participant_id"), F.col("log_digest")
+    return (
+        lives.groupBy("channel_id")
+        .agg(
+            (F.min(log) == F.max(log)).alias("is_one_log"),
+            (F.min(whose) != F.max(whose)).alias("is_of_several"),
+            F.bool_and("is_whole").alias("is_whole"),
+            F.max("entries").alias("messages"),
+        )
+        .where("is_one_log and is_of_several and is_whole")
+        .select("channel_id", "messages")
+    )
+
+
+def findings_alone(facts: DataFrame) -> DataFrame:
+    """What was broken, as far as each participant shows it, or its clock."""
+    parts = table(facts, "Finding"), twice_at_a_time(table(facts, "Life")), clocks_apart(facts)
+    return reduce(DataFrame.unionByName, parts)
+
+
+def findings_between(facts: DataFrame, missing: DataFrame) -> DataFrame:
+    """What was broken between participants, in channels that are not `alike`; with what is
+    `absent`."""
     lives, deliveries = table(facts, "Life"), table(facts, "Delivery")
     parts = (
-        table(facts, "Finding"),
         missing.where("is_due").select(*FINDING.names),
         acknowledged_and_lost(facts),
-        orphaned(facts),
         invented(facts),
         ids_of_several(deliveries),
         unequal_logs(lives, deliveries),
-        twice_at_a_time(lives),
-        clocks_apart(facts),
     )
     return reduce(DataFrame.unionByName, parts)
 
@@ -308,11 +342,13 @@ def twice_at_a_time(lives: DataFrame) -> DataFrame:
 
 
 def own_lags(facts: DataFrame) -> DataFrame:
-    """Lags of messages that their sender sent out itself, by its journal."""
+    """Lags of messages that their sender sent out itself, by its journal; some more than once."""
+    copy = ["channel_id", "sender_id", "message_hash"]
+    lags = light(table(facts, "Lag").select(*WHOSE, "sender_id", "message_hash", "least_ms"))
     sent = table(facts, "Dispatch").select(
         "channel_id", F.col("participant_id").alias("sender_id"), "message_hash"
     )
-    return table(facts, "Lag").join(sent, ["channel_id", "sender_id", "message_hash"], "left_semi")
+    return sent.join(lags, copy)
 
 
 def clock_offsets(lags: DataFrame) -> DataFrame:

@@ -89,7 +89,7 @@ def places(said: Sequence[Said]) -> list[Place]:
             Place(
                 *each[2:6],
                 len(own),
-                len(own - references.keys()),
+                sum(each not in references for each in own),  # `own - keys` looks at all keys
                 depths.get(each.message_id),
                 len(heads),
                 each.message_id not in referred,

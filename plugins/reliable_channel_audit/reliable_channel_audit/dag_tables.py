@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
+from pathlib import Path
 from typing import Final
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from .audits import MESSAGE
+from .audits import MESSAGE, alike, table
 from .dag import Said, places
 from .dag_picture import MAX_DRAWN
 from .schemas import PLACE, SAID
@@ -23,6 +26,22 @@ def union(said: DataFrame) -> DataFrame:
     first = F.min_by(F.struct(*_REST), F.struct("at_ms", "participant_id"))
     firsts = said.groupBy(*MESSAGE).agg(first.alias("first"))
     return firsts.select(*MESSAGE, "first.*").select(*SAID.names)
+
+
+def said_in(facts: DataFrame, said: DataFrame) -> DataFrame:
+    """Messages and what they refer to, from facts where these have all: of channels that are
+    `alike` and whose senders all left journals, each message as its sender has it.
+
+    Of other channels from `said`, for which journals are read once more.
+    """
+    own, lives = table(facts, "Said"), table(facts, "Life")
+    counts = own.groupBy("channel_id").agg(F.count_distinct("message_id").alias("messages"))
+    told = alike(lives).join(counts, ["channel_id", "messages"]).select("channel_id")
+    rest = lives.select("channel_id").distinct().join(told, "channel_id", "left_anti")
+    if rest.isEmpty():
+        return own
+    others = said.join(F.broadcast(told), "channel_id", "left_anti")
+    return own.join(F.broadcast(told), "channel_id", "left_semi").unionByName(others)
 
 
 def edges(said: DataFrame) -> DataFrame:
@@ -82,6 +101,23 @@ def window(said: DataFrame, begin_ms: int = 0, end_ms: int = 2**63 - 1) -> list[
     )
     there.unpersist()
     return [Said(*row) for row in reversed(rows)]
+
+
+def write_parquet(nodes: DataFrame, path: Path) -> None:
+    """Write `nodes` to a file here, a batch at a time: they are not gathered in memory."""
+    schema = arrow_schema(PLACE)
+    with pq.ParquetWriter(path, schema) as file:
+        for row in nodes.mapInArrow(_as_bytes, "batch binary").toLocalIterator():
+            for batch in pa.ipc.open_stream(row.batch):
+                file.write_batch(batch.cast(schema))
+
+
+def _as_bytes(given: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    for each in given:
+        sink = pa.BufferOutputStream()
+        with pa.ipc.new_stream(sink, each.schema) as stream:
+            stream.write_batch(each)
+        yield pa.RecordBatch.from_pydict({"batch": [sink.getvalue().to_pybytes()]})
 
 
 def _of_channel(messages: pa.Table) -> pa.Table:

@@ -7,7 +7,7 @@ from typing import Final
 from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F
 
-from .audits import MESSAGE, WHOSE, clock_offsets, messages, own_lags, table
+from .audits import MESSAGE, WHOSE, clock_offsets, light, messages, own_lags, table
 
 QUANTILES: Final = tuple(n / 20 for n in range(21))
 """At which a curve of latencies is drawn."""
@@ -36,7 +36,7 @@ def ways(facts: DataFrame) -> DataFrame:
     sender, or one that another participant sent to repair a loss. `unknown` is of a sender that
     left no journal.
     """
-    kinds = table(facts, "Dispatch").select("channel_id", "message_hash", "kind").distinct()
+    kinds = light(table(facts, "Dispatch").select("channel_id", "message_hash", "kind").distinct())
     way = (
         F.when(F.col("source") == "store", "store")
         .when(F.col("kind") == "content", "live")
@@ -44,11 +44,9 @@ def ways(facts: DataFrame) -> DataFrame:
         .when(F.col("kind") == "repair", "repair")
         .otherwise("unknown")
     )
-    deliveries = table(facts, "Delivery")
     return (
-        deliveries.where("first_segment_id is null")
+        with_accepted(table(facts, "Delivery"))
         .join(kinds, ["channel_id", "message_hash"], "left")
-        .join(messages(deliveries).select(*MESSAGE, "accepted_ms"), [*MESSAGE])
         .select(
             *WHOSE,
             "message_id",
@@ -58,6 +56,27 @@ def ways(facts: DataFrame) -> DataFrame:
             (F.col("at_ms") - F.col("missing_since_ms")).alias("missing_ms"),
         )
     )
+
+
+def with_accepted(deliveries: DataFrame) -> DataFrame:
+    """Deliveries of messages of others, with `accepted_ms`, when the sender had the message, or
+    else the first participant that logged it.
+
+    Senders' own deliveries, one of each message, are sent to the others, which then stay where
+    they are; only those of senders without a journal are exchanged.
+    """
+    accepted, rest = own_and_rest(deliveries)
+    of_others = deliveries.where("first_segment_id is null")
+    first = messages(rest).select(*MESSAGE, "accepted_ms")
+    return of_others.join(accepted, [*MESSAGE]).unionByName(rest.join(first, [*MESSAGE]))
+
+
+def own_and_rest(deliveries: DataFrame) -> tuple[DataFrame, DataFrame]:
+    """Messages that their senders logged and when (`accepted_ms`), and deliveries of all other
+    messages."""
+    own = messages(deliveries.where("first_segment_id is not null"))
+    accepted = light(own.select(*MESSAGE, "accepted_ms"))
+    return accepted, deliveries.join(accepted, [*MESSAGE], "left_anti")
 
 
 def delivery_by_way(facts: DataFrame) -> DataFrame:
@@ -239,9 +258,17 @@ def bloom_filters(facts: DataFrame) -> DataFrame:
 def late_joiners(facts: DataFrame) -> DataFrame:
     """Participants that came after the first message, and their share of the messages before."""
     deliveries = table(facts, "Delivery")
-    said = messages(deliveries).select(*MESSAGE, "accepted_ms")
-    began = said.groupBy("channel_id").agg(F.min("accepted_ms").alias("began_ms"))
+    accepted, rest = own_and_rest(deliveries)
+    began = (
+        accepted.select("channel_id", "accepted_ms")
+        .union(rest.select("channel_id", "at_ms"))
+        .groupBy("channel_id")
+        .agg(F.min("accepted_ms").alias("began_ms"))
+    )
     late = table(facts, "Life").join(began, "channel_id").where("opened_ms > began_ms")
+    channels = light(late.select("channel_id").distinct())
+    deliveries = deliveries.join(channels, "channel_id", "left_semi")
+    said = messages(deliveries).select(*MESSAGE, "accepted_ms")
     before = (
         late.select(*WHOSE, "opened_ms")
         .join(said, "channel_id")
@@ -267,7 +294,5 @@ def _wilson(hits: str, trials: str) -> dict[str, Column]:
 
 
 def _levels(column: Column) -> list[Column]:
-    return [
-        F.percentile_approx(column, F.lit(level), F.lit(10_000)).alias(name)
-        for name, level in _LEVELS.items()
-    ]
+    levels = F.percentile_approx(column, F.array(*map(F.lit, _LEVELS.values())), F.lit(10_000))
+    return [levels[place].alias(name) for place, name in enumerate(_LEVELS)]

@@ -116,6 +116,10 @@ def participants(files: Iterable[Path]) -> tuple[list[Participant], list[Path]]:
     ], unknown
 
 
+MAX_VALUES: Final = 5
+"""Values of an option that are shown."""
+
+
 def options_of(group: Sequence[Participant]) -> tuple[list[str], dict[str, str]]:
     """The versions of journals, and the options that are not the default, from the first session of
     each participant; of the first `MAX_ASKED` ones."""
@@ -129,11 +133,13 @@ def options_of(group: Sequence[Participant]) -> tuple[list[str], dict[str, str]]
         for name, value in options.items() if isinstance(options, dict) else ():
             if getattr(DEFAULTS, name, None) != value:
                 given[name].add(str(value))
-    options_text = {
-        name: next(iter(values)) if len(values) == 1 else "of several values"
-        for name, values in sorted(given.items())
-    }
-    return sorted(formats - {""}), options_text
+    return sorted(formats - {""}), {name: _text(given[name]) for name in sorted(given)}
+
+
+def _text(values: set[str]) -> str:
+    """Values of an option, each once: each participant has a seed."""
+    shown = ", ".join(sorted(values, key=lambda value: (len(value), value))[:MAX_VALUES])
+    return shown + (f" and {len(values) - MAX_VALUES} more" if len(values) > MAX_VALUES else "")
 
 
 def _opened_line(path: Path) -> Line | None:

@@ -22,8 +22,10 @@ Scale = Literal["linear", "log"]
 Dashes = Literal["solid", "dashed", "dotted"]
 Format = Literal["svg", "png"]
 
-COLOURS: Final = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")
-_MARKERS: Final = "os^DvP*"
+COLOURS: Final = (
+    *("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000", "#808080"),
+)
+_MARKERS: Final = "os^DvP*."
 _GREY: Final = "#606060"
 PANEL_INCHES: Final = (2.7, 1.9)
 _LEFT_INCHES, _RIGHT_INCHES, _BESIDE_INCHES = 0.8, 0.15, 0.25

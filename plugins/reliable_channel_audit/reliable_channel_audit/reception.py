@@ -19,6 +19,8 @@ from .lines import CLOSED, LOGGED, OPENED, SET_ASIDE, WIRE_IN, Line
 TAKEN: Final = frozenset({"delivered", "parked"})
 """Outcomes of a message that enters the log, at once or later."""
 
+LINES_MISSING: Final = "lines of the journal are missing or cannot be read"
+
 Remark = tuple[Audit, str, int, str]
 """What was found: of which promise, message id, when, detail."""
 
@@ -42,7 +44,7 @@ class Reception:
         """Whether the application receives contents as they stand in messages: neither cut into
         segments nor encrypted inside them."""
         self.is_damaged = False
-        """Whether there are lines that could not be read."""
+        """Whether lines are missing or could not be read."""
         self.arrivals = self.receptions = 0
         """Messages of others that were logged; messages that the application received."""
         self._arrived: dict[bytes, _Copy] = {}
@@ -104,8 +106,8 @@ class Reception:
     def unjudged(self) -> Iterator[tuple[Audit, str]]:
         """What could not be judged, and why."""
         if self.is_damaged and (self._not_arrived or self._waiting or self._unlogged):
-            yield Audit.ARRIVED, "lines of the journal cannot be read"
-            yield Audit.RECEIVED, "lines of the journal cannot be read"
+            yield Audit.ARRIVED, LINES_MISSING
+            yield Audit.RECEIVED, LINES_MISSING
         if not self.is_plain and self.arrivals:
             why = "contents are cut into segments or encrypted: only senders and doubles are judged"
             yield Audit.RECEIVED, why
@@ -164,7 +166,7 @@ class Reception:
             self._compare(copy, received)
         elif message_id in self._logged:
             self._compare_contents(self._logged[message_id], received)
-        elif not redelivered:
+        else:
             self._unlogged[message_id] = received
         for early_id, early_ms in self._early.pop(message_id, ()):
             detail = f"received before {message_id}, to which it refers"
@@ -176,6 +178,9 @@ class Reception:
         if not self.is_plain:
             return
         place = self._received[copy.message_id]
+        is_last = place == self.receptions
+        if is_last and not self._waiting:  # as nearly always: nothing can be out of order
+            return
         for reference in copy.references:
             if reference in self._waiting:
                 self._early[reference].append((copy.message_id, received.at_ms))

@@ -23,12 +23,14 @@ from .journals import Noted, settings
 from .lines import OPENED, SET_ASIDE, Line
 from .log_order import Landed, LogOrder
 from .misbehaviour import MAX_SENDERS, Misbehaviour
-from .reception import TAKEN, Reception
+from .reception import LINES_MISSING, TAKEN, Reception
 
 BACK_MS: Final = 1_000
 """By so much a clock may seem to go back: what the channel's own clock tolerates."""
 SPECIFIED: Final = ("both", "sds-r-only")
 """The strategies that ask others as SDS-R has it."""
+ACKNOWLEDGED_UNSENT: Final = "acknowledged, and this participant never sent it"
+ACKNOWLEDGED_FIRST: Final = "acknowledged before it was in the log"
 _HEARD: Final = TAKEN | {"sync"}
 _CODECS: Final = (SpecCodec(), NimCodec())
 _DEFAULTS: Final = ChannelOptions()
@@ -50,6 +52,14 @@ class Life(NamedTuple):
     entries: int
     """Messages that entered its log."""
     log_digest: str
+    is_whole: bool
+    """Whether the log has exactly the messages that entered it, so that two with one digest have
+    the same deliveries."""
+
+
+def often(times: int) -> str:
+    """How many times, in words."""
+    return "once" if times == 1 else f"{times:,} times"
 
 
 def message_of(payload: bytes | None) -> Message | None:
@@ -57,9 +67,12 @@ def message_of(payload: bytes | None) -> Message | None:
     if payload is None:
         return None
     try:
-        return next(codec.decode(payload) for codec in _CODECS if codec.recognises(payload))
-    except (CodecError, StopIteration):
-        return None
+        for codec in _CODECS:
+            if codec.recognises(payload):
+                return codec.decode(payload)
+    except CodecError:
+        pass
+    return None
 
 
 class Replay:
@@ -101,7 +114,9 @@ class Replay:
         self._unproven_told: list[tuple[str, int]] = []
         """Own messages that were acknowledged by a reference which did not arrive, and when."""
         self._unseen_told: dict[str, int] = {}
-        """Messages that were acknowledged and not in the log, and when."""
+        """Messages that were acknowledged before they were in the log, and when."""
+        self._doubtful: set[str] = set()
+        """The same where lines of the journal are missing, which may be theirs."""
         self._is_whole = False
         """Whether the log began with this journal."""
         self._unseen: set[str] = set()
@@ -140,8 +155,11 @@ class Replay:
             case "sending_message":
                 self._requests[message_id] = []
             case "message_acknowledged":
-                if message_id not in self._seen:
-                    self._unseen_told.setdefault(message_id, line.at_ms)
+                if message_id not in self._seen and self._is_whole:
+                    if self._reception.is_damaged:
+                        self._doubtful.add(message_id)
+                    else:
+                        self._unseen_told.setdefault(message_id, line.at_ms)
                 request = self._requests.pop(message_id, None)
                 if request and line.source == "causal_history" and self._unseen.issuperset(request):
                     self._unproven_told.append((message_id, line.at_ms))
@@ -166,6 +184,7 @@ class Replay:
             self._owed_from_ms,
             len(self._seen),
             self._log.digest(),
+            self._seen.keys() == {entry.message_id for entry in self._log},
         )
 
     def findings(self) -> list[Finding]:
@@ -175,7 +194,7 @@ class Replay:
                 Audit.MEMBERS,
                 deed.message_id,
                 deed.at_ms,
-                f"{deed.sender}: {deed.what}, {deed.times} times",
+                f"{deed.sender}: {deed.what}, {often(deed.times)}",
             )
             for deed in self.misbehaviour
         )
@@ -335,6 +354,8 @@ class Replay:
 
     def _hints(self, message: Message, at_ms: int) -> None:
         """A retrieval hint must not be that of another message."""
+        if self._hinted.issuperset(message.causal_ids):
+            return
         for place, message_id in enumerate(message.causal_ids):
             if message_id in self._hinted:
                 continue
@@ -361,17 +382,16 @@ class Replay:
                     yield self._finding(Audit.ACKNOWLEDGEMENTS, request_id, since_ms, detail)
 
     def _told_without_proof(self) -> Iterator[Finding]:
-        """Messages that were never sent and acknowledged all the same; and own ones acknowledged by
-        a reference, and none arrived."""
-        unsent = self._unseen_told.keys() - self._seen.keys() if self._is_whole else set()
-        if self._reception.is_damaged:
-            if self._unproven_told or unsent:
-                self._unjudged[Audit.ACKNOWLEDGEMENTS] = "lines of the journal cannot be read"
-            return
-        for message_id in sorted(unsent):
-            detail = "acknowledged, and this participant never sent it"
-            at_ms = self._unseen_told[message_id]
+        """Messages that were acknowledged and never sent, or sent later; and own ones acknowledged
+        by a reference, and none arrived."""
+        for message_id, at_ms in sorted(self._unseen_told.items()):
+            is_logged = message_id in self._seen
+            detail = ACKNOWLEDGED_FIRST if is_logged else ACKNOWLEDGED_UNSENT
             yield self._finding(Audit.ACKNOWLEDGEMENTS, message_id, at_ms, detail)
+        if self._reception.is_damaged:
+            if self._unproven_told or self._doubtful - self._seen.keys():
+                self._unjudged[Audit.ACKNOWLEDGEMENTS] = LINES_MISSING
+            return
         for message_id, at_ms in self._unproven_told:
             detail = "acknowledged by a reference that did not arrive"
             yield self._finding(Audit.ACKNOWLEDGEMENTS, message_id, at_ms, detail)

@@ -81,8 +81,9 @@ def write_report(
 ) -> Path:
     """Write `index.html`, `report.json` and a Parquet file a table; return the page's path.
 
-    Of the journals in `paths` the options are shown. Of `said` (`sds_said`) the causal DAG is a
-    section, with a picture of the last messages between `begin_ms` and `end_ms`.
+    Of the journals in `paths` the options are shown. With `said` (`sds_said`) the causal DAG is a
+    section, with a picture of the last messages between `begin_ms` and `end_ms`; it is read for
+    channels alone whose DAG is not in the facts.
 
     Raises:
         OSError: the directory cannot be written.
@@ -104,7 +105,7 @@ def write_report(
     came.unpersist()
     if said is not None:
         progress("the causal dag")
-        sections.append(_dag(said, directory, begin_ms, end_ms))
+        sections.append(_dag(dag_tables.said_in(facts, said), directory, begin_ms, end_ms))
     progress("writing the tables")
     pq.write_table(table(facts, "Life").toArrow(), directory / "lives.parquet")
     rows_of = [each._asdict() for each in found.findings]
@@ -175,9 +176,9 @@ def _stretches(came: DataFrame, findings: Sequence[Finding]) -> list[Stretch]:
 
 def _dag(said: DataFrame, directory: Path, begin_ms: int, end_ms: int) -> str:
     """The shape of the DAG as a table, and some of it as a picture."""
-    said.persist()  # else the window reads all journals once more
+    said.persist()  # else the window makes it anew
     nodes = dag_tables.nodes(said).persist()
-    pq.write_table(nodes.toArrow(), directory / "dag.parquet")
+    dag_tables.write_parquet(nodes, directory / "dag.parquet")
     shape = dag_tables.shape(nodes).toArrow()
     nodes.unpersist()
     drawn = dag_tables.window(said, begin_ms, end_ms)

@@ -61,6 +61,7 @@ LIFE: Final = _table(
     owed_from_ms=NUMBER,
     entries=NUMBER,
     log_digest=TEXT,
+    is_whole=FLAG,
 )
 DELIVERY: Final = _table(
     **_WHOSE,
@@ -115,6 +116,17 @@ HEARD: Final = _table(**_WHOSE, sender_id=TEXT, messages=NUMBER)
 ORPHAN: Final = _table(**_WHOSE, message_id=TEXT, first_segment_id=TEXT, at_ms=NUMBER)
 SET_ASIDE: Final = _table(path=TEXT, reason=TEXT, lines=NUMBER, first_line=NUMBER)
 
+SAID: Final = _table(
+    channel_id=TEXT,
+    participant_id=TEXT,
+    message_id=TEXT,
+    sender_id=TEXT,
+    lamport_timestamp=NUMBER,
+    at_ms=NUMBER,
+    references=TEXTS,
+)
+"""A message as one journal has it (`dag.Said`)."""
+
 FACTS: Final = {
     "Life": LIFE,
     "Delivery": DELIVERY,
@@ -131,23 +143,27 @@ FACTS: Final = {
     "Heard": HEARD,
     "Orphan": ORPHAN,
     "SetAside": SET_ASIDE,
+    "Said": SAID,
 }
 """By the name of the type of `facts.py` whose fields they hold."""
 
-_COLUMNS: Final = {field.name: field.dataType for table in FACTS.values() for field in table}
-FACT: Final = _table(fact=TEXT, **_COLUMNS)
-"""All facts in one table: which one it is, and the columns of all of them."""
-
-SAID: Final = _table(
-    channel_id=TEXT,
-    participant_id=TEXT,
-    message_id=TEXT,
-    sender_id=TEXT,
-    lamport_timestamp=NUMBER,
-    at_ms=NUMBER,
-    references=TEXTS,
+MANY: Final = (DELIVERY, DISPATCH, ACKNOWLEDGEMENT, LAG, SAID)
+"""Facts of which there may be one for each message of a participant."""
+_FREQUENT: Final = {field.name: field.dataType for table in MANY for field in table}
+RARE: Final = StructType(
+    list(
+        {
+            field.name: field
+            for table in FACTS.values()
+            for field in table
+            if field.name not in _FREQUENT
+        }.values()
+    )
 )
-"""A message as one journal has it (`dag.Said`)."""
+"""The other columns, those of facts of which there are few."""
+FACT: Final = _table(fact=TEXT, **_FREQUENT, rare=ArrayType(RARE, containsNull=False))
+"""All facts in one table: which one it is, the columns of frequent ones, and `rare`, one element or
+null. As a column each, some fifty nulls would be most of what a delivery takes in memory."""
 
 STEP: Final = _table(
     rank=NUMBER,

@@ -18,6 +18,15 @@ from .key_file import PASSPHRASE_VARIABLE, KeyFileError, needs_passphrase, read_
 from .keys import PrivateKey
 
 AsJson = Annotated[bool, typer.Option("--json", help="Print a JSON line.")]
+Target = Annotated[
+    str, typer.Argument(help="bot.py, bot.py:name or package.module:name; the name is bot.")
+]
+WithPassphrase = Annotated[
+    bool,
+    typer.Option(
+        "--passphrase", help=f"Encrypt the key: ask, or take it from {PASSPHRASE_VARIABLE}."
+    ),
+]
 
 
 def register(app: typer.Typer) -> None:
@@ -29,12 +38,11 @@ def register(app: typer.Typer) -> None:
 
 
 def key(
-    file: Annotated[Path, typer.Argument(help="where the key is, or shall be")] = Path("bot.key"),
-    with_passphrase: Annotated[
-        bool,
-        typer.Option("--passphrase", help=f"ask for one, or take it from {PASSPHRASE_VARIABLE}"),
+    file: Annotated[Path, typer.Argument(help="File of the key.")] = Path("bot.key"),
+    with_passphrase: WithPassphrase = False,
+    show: Annotated[
+        bool, typer.Option("--show", help="Only print the public key of the file.")
     ] = False,
-    show: Annotated[bool, typer.Option("--show", help="make none; print the public key")] = False,
     as_json: AsJson = False,
 ) -> None:
     """Make a bot's key in a file that only you may read, and print its public key.
@@ -55,15 +63,13 @@ def key(
 
 
 def new(
-    folder: Annotated[Path, typer.Argument(help="where the project shall be")],
-    community: Annotated[str, typer.Option(help="id or key of the community")],
+    folder: Annotated[Path, typer.Argument(help="Folder of the new project.")],
+    community: Annotated[str, typer.Option(help="Id or key of the community.")],
     channel: Annotated[
-        list[str] | None, typer.Option(help="uuid of a channel; repeat it; all without")
+        list[str] | None,
+        typer.Option(help="Uuid of a channel; repeat it. Default: all."),
     ] = None,
-    with_passphrase: Annotated[
-        bool,
-        typer.Option("--passphrase", help=f"ask for one, or take it from {PASSPHRASE_VARIABLE}"),
-    ] = False,
+    with_passphrase: WithPassphrase = False,
     as_json: AsJson = False,
 ) -> None:
     """Write a bot to start from, with a test and a key, and print its public key."""
@@ -83,14 +89,12 @@ def _print(public_key: str, path: Path, as_json: bool) -> None:
 
 
 def run(
-    target: Annotated[
-        str, typer.Argument(help="bot.py, bot.py:name or package.module:name; the name is bot")
-    ] = "bot.py",
+    target: Target = "bot.py",
     reload: Annotated[
-        bool, typer.Option("--reload", help="start it again whenever its files change")
+        bool, typer.Option("--reload", help="Start it again whenever its files change.")
     ] = False,
     config: Annotated[
-        Path | None, typer.Option(help="a TOML file with a table [bot], for StatusBot.configured")
+        Path | None, typer.Option(help="A TOML file with a table [bot], for StatusBot.configured.")
     ] = None,
 ) -> None:
     """Run the bot of a file or module, and with --reload again after each change.
@@ -118,15 +122,13 @@ def run(
 
 
 def doctor(
-    target: Annotated[
-        str, typer.Argument(help="bot.py, bot.py:name or package.module:name; the name is bot")
-    ] = "bot.py",
+    target: Target = "bot.py",
     config: Annotated[
-        Path | None, typer.Option(help="a TOML file with a table [bot], for StatusBot.configured")
+        Path | None, typer.Option(help="A TOML file with a table [bot], for StatusBot.configured.")
     ] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Say in which communities a bot is a member: clients drop what others write.
+    """Print in which communities a bot is a member: clients drop what others write.
 
     The bot may run meanwhile. The exit status is 0 if it is a member of all, 1 if it is not of one,
     3 if the node or its Store does not answer, and 5 if Store has no description of one.

@@ -1,8 +1,9 @@
-"""What reliable-channel finds through the entry point `status`: the commands `bot …`."""
+"""What reliable-channel finds through the entry point `status`: the commands `bot …`, and a
+check of the doctor."""
 
 from typing import TYPE_CHECKING, Final
 
-from reliable_channel.spi import hookimpl
+from reliable_channel.spi import Register, hookimpl
 
 if TYPE_CHECKING:
     import typer
@@ -11,9 +12,15 @@ COMMANDS: Final = {
     "key": "Make a bot's key in a file that only you may read, and print its public key.",
     "new": "Write a bot to start from, with a test and a key, and print its public key.",
     "run": "Run the bot of a file or module, and with --reload again after each change.",
-    "doctor": "Say in which communities a bot is a member: clients drop what others write.",
+    "doctor": "Print in which communities a bot is a member: clients drop what others write.",
 }
 """Their names, and the first paragraph of their help."""
+
+
+@hookimpl
+def register_checks(register: Register) -> None:
+    """Add where a configured bot stands in its community."""
+    register("status.membership", f"{__package__}.bot.doctor_check:check_membership")
 
 
 @hookimpl

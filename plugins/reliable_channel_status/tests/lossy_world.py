@@ -24,6 +24,7 @@ from reliable_channel_status.bot import (
 from reliable_channel_status.bot.virtual_time import VirtualTimeLoop
 from waku import WakuClient
 from waku.node import EmbeddedNode, NodeOptions
+from waku.node.options import HashQueries
 
 EVERY_S = 20
 LOSS = 0.3
@@ -95,7 +96,14 @@ def options_of(reliability: Any, **values: Any) -> BotOptions:
     )
 
 
-def converse(members: Sequence[Member], *, seed: int, minutes: int, store: bool) -> None:
+def converse(
+    members: Sequence[Member],
+    *,
+    seed: int,
+    minutes: int,
+    store: bool,
+    hash_queries: HashQueries = "answer",
+) -> None:
     """Let members talk over a node that loses three messages of ten, and then be quiet a while."""
 
     async def main() -> None:
@@ -107,6 +115,7 @@ def converse(members: Sequence[Member], *, seed: int, minutes: int, store: bool)
             shards=(32, 64),
             static_sharding=True,
             store=store,
+            hash_queries=hash_queries,
             client_idle_s=1e9,
             now_ns=lambda: now_ms() * 1_000_000,
         )

@@ -1,5 +1,6 @@
 """Bots inside SDS channels: what plain chat loses, who can read whom, and what is forged."""
 
+from collections.abc import AsyncGenerator
 from dataclasses import replace
 from pathlib import Path
 from random import Random
@@ -71,7 +72,6 @@ from reliable_channel_status.bot import Message as BotMessage
 from reliable_channel_status.bot.link import Fetched, Link
 from reliable_channel_status.bot.testkit import key_of
 from waku import WakuMessage, message_hash
-from waku.errors import NodeFailure
 from waku.node import NodeOptions
 
 SEEDS = (1, 2)
@@ -120,19 +120,29 @@ def test_plain_chat_with_store_loses_nothing_either() -> None:
     assert counts["not_stored", ""] == 0
 
 
-def test_a_store_that_refuses_queries_by_hash_is_asked_by_time(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    async def refuses(*_: object) -> list[Fetched]:
-        raise NodeFailure("store_by_hash", status=400, detail="not supported")
-
-    monkeypatch.setattr(Link, "by_hash", refuses)
+@pytest.mark.parametrize("hash_queries", ["refuse", "ignore"])
+def test_a_store_that_cannot_be_asked_by_hash_is_asked_by_time(hash_queries: Any) -> None:
     bot = new_bot("plain")
-    with StatusTestKit(bot) as kit:
+    options = NodeOptions(hash_queries=hash_queries, cache_capacity=1000, client_idle_s=1e9)
+    with StatusTestKit(bot, node=options) as kit:
+        for number in range(150):  # more than the page that a Store gives that ignores hashes
+            old = WakuMessage(b"old", "/app/1/other/proto", timestamp=NOW_MS * 1_000 + number)
+            kit.node.publish(SHARD, old)
         assert kit.user("Alice").asks("!ping") == "pong"
         kit.wait(3600)
-        assert len(kit.relayed) == 1 + 1  # hers, and one answer
+        said = [one for one in kit.relayed if one.payload != b"old"]
+        assert len(said) == 1 + 1  # hers, and one answer
         assert bot.watch.counts["stored", ""] == 1
+        assert bot.watch.counts["published_again", ""] == 0
+
+
+@pytest.mark.parametrize("hash_queries", ["refuse", "ignore"])
+@pytest.mark.parametrize("reliability", ["plain", "sds"])
+def test_members_lose_nothing_with_such_a_store(reliability: str, hash_queries: Any) -> None:
+    members = two(reliability)
+    converse(members, seed=1, minutes=25, store=True, hash_queries=hash_queries)
+    assert missed(members) == []
+    assert [len(member.heard) for member in members] == [SAID, SAID]  # each once
 
 
 def test_what_store_never_keeps_is_not_published_for_ever(
@@ -141,7 +151,11 @@ def test_what_store_never_keeps_is_not_published_for_ever(
     async def forgets(*_: object) -> list[Fetched]:
         return []
 
+    async def pages(*_: object) -> AsyncGenerator[list[Fetched], None]:
+        yield []
+
     monkeypatch.setattr(Link, "by_hash", forgets)
+    monkeypatch.setattr(Link, "stored", pages)
     bot = new_bot("plain", publish_at_most=3)
     with StatusTestKit(bot) as kit:
         assert kit.user("Alice").asks("!ping") == "pong"

@@ -144,9 +144,10 @@ class Story:
             "sender-id": name,
             "drop-incoming": self._loss,
             "seed": self._seed + number,
-            "retrieval-strategy": "sds-r-only" if name in WITHOUT_STORE else "both",
             "preset": "auto",
         }
+        if name in WITHOUT_STORE:
+            options["retrieval-strategy"] = "sds-r-only"
         if self._journals is not None:
             options["journal"] = self._journals / f"{name}.jsonl"
         return [part for key, value in options.items() for part in (f"--{key}", str(value))]

@@ -13,13 +13,15 @@ import typer
 from rich.text import Text
 
 from ...errors import ChannelUnavailable, PluginError, ReliableChannelError, StateError
+from ...finding import Finding, Level
 from ...terminal_text import printable
 from ..channel_flags import ChannelArguments, with_channel_flags
 from ..console import out
 from ..exit_codes import ExitCode
 from ..personal import personal_state
-from .findings import Finding, Findings, Level
+from .findings import Findings
 from .machine import examine_environment, examine_plugins, examine_state
+from .plugin_checks import examine_by_plugins
 
 if TYPE_CHECKING:
     from ...channel import ReliableChannel
@@ -62,6 +64,7 @@ def doctor(
         ids = channel.channel_id, channel.sender_id
         examine_state(findings, channel._state, ids)
         anyio.run(_examine_network, findings, channel, publish, wait)
+    examine_by_plugins(findings, arguments.nodes, arguments.config)
     for finding in findings.found:
         if as_json:
             typer.echo(json.dumps(asdict(finding)))

@@ -1,24 +1,8 @@
 """What the doctor finds: each finding with what to do."""
 
 from dataclasses import dataclass, field
-from typing import Final, Literal
 
-Level = Literal["ok", "note", "warning", "problem"]
-LEVELS: Final[tuple[Level, ...]] = ("ok", "note", "warning", "problem")
-
-
-@dataclass(frozen=True, slots=True)
-class Finding:
-    """One result of an examination."""
-
-    level: Level
-    """A `problem` stops the channel, a `warning` makes it worse, a `note` is for your judgement."""
-    check: str
-    """The name of the check, such as `node.reachable`."""
-    where: str
-    """What was examined: the address of a node, a file, or a setting."""
-    text: str
-    advice: str = ""
+from ...finding import LEVELS, Finding, Level
 
 
 @dataclass(slots=True)
@@ -35,3 +19,9 @@ class Findings:
     def worst(self) -> Level:
         """The worst level of all."""
         return max((one.level for one in self.found), key=LEVELS.index, default="ok")
+
+
+def shown(url: str) -> str:
+    """An address without its token."""
+    scheme, _, rest = url.partition("://")
+    return f"{scheme}://{rest.rpartition('@')[2]}"

@@ -1,20 +1,16 @@
 """What can be wrong with a node's messaging layer, `waku+messaging://`."""
 
-import time
 from collections.abc import Sequence
 from typing import Final
 
-import anyio
-
-from ...transport.base import StoreUnavailable, TransportError
+from ...transport.base import TransportError
 from ...transport.connect import messaging_transport
-from ...transport.messaging import MessagingTransport
 from ...transport.settings import WakuSettings
-from .findings import Findings
-from .nodes import PROBE, examine_node, shown
+from .findings import Findings, shown
+from .nodes import examine_node
+from .sending import examine_sending
 
 SCHEME: Final = "waku+messaging"
-LOOK_S: Final = 0.2
 
 
 async def examine_messaging(
@@ -28,9 +24,10 @@ async def examine_messaging(
             continue
         transport = messaging_transport(url, settings)
         try:
-            await _subscribes(findings, transport, url)
+            await transport.open()
+            findings.add("ok", "messaging", shown(url), "the messaging layer subscribes")
             if publish:
-                await _sends(findings, transport, url, wait_s)
+                await examine_sending(findings, transport, shown(url), wait_s)
         except TransportError as error:
             findings.add(
                 "problem",
@@ -41,40 +38,3 @@ async def examine_messaging(
             )
         finally:
             await transport.aclose()
-
-
-async def _subscribes(findings: Findings, transport: MessagingTransport, url: str) -> None:
-    await transport.open()
-    findings.add("ok", "messaging", shown(url), "the messaging layer subscribes")
-
-
-async def _sends(
-    findings: Findings, transport: MessagingTransport, url: str, wait_s: float
-) -> None:
-    """Send a message, and look for it in Store: a node does not return a client's own messages."""
-    now_ns = time.time_ns()
-    payload = PROBE + str(now_ns).encode()
-    began_s = time.perf_counter()
-    sent = await transport.publish(
-        transport.envelope(payload, timestamp_ns=now_ns, ephemeral=False)
-    )
-    took_ms = 1000 * (time.perf_counter() - began_s)
-    findings.add("ok", "publish", shown(url), f"the node sent a message in {took_ms:.0f} ms")
-    with anyio.move_on_after(wait_s):
-        while True:
-            try:
-                found = await transport.by_hash([sent.message_hash])
-            except StoreUnavailable:
-                return  # reported as node.store
-            if found:
-                took_ms = 1000 * (time.perf_counter() - began_s)
-                findings.add("ok", "store.archives", shown(url), f"stored after {took_ms:.0f} ms")
-                return
-            await anyio.sleep(LOOK_S)
-    findings.add(
-        "problem",
-        "store.archives",
-        shown(url),
-        f"a message that was sent is not in Store after {wait_s:g} s",
-        "compare cluster and number of shards: here the node chooses the shard",
-    )

@@ -18,15 +18,24 @@ from waku.models import StoreQuery
 from waku.topics import PubsubTopic
 
 from ...transport.base import Envelope, TransportError
+from ...transport.node import NodeTransport
 from ...transport.settings import WakuSettings
 from ...transport.waku import WakuTransport
-from .findings import Findings
+from .findings import Findings, shown
+from .sending import examine_sending, is_stored, probe
 
-PROBE: Final = b"reliable-channel doctor "
-"""Begins the payload of the message that is sent. Channels drop it: it is not one of SDS."""
 PROTOCOLS: Final = ("Relay", "Rln Relay", "Lightpush", "Filter", "Store")
 """Those that a channel uses; nodes report others too, such as clients without a configured
 address."""
+API_NAMES: Final = {
+    "relay": "relay",
+    "filter": "filter and light push",
+    "messaging": "messaging layer",
+}
+NEEDS: Final = (
+    "the node needs relay, or filter and light push with a service node, or a messaging layer; and "
+    "the cluster and shards of the channel"
+)
 CLOCK_S: Final = 20.0
 """Stock nodes do not archive what is stamped further than this from their clock."""
 COMPARED: Final = 100
@@ -39,13 +48,43 @@ HOUR_NS: Final = 3_600_000_000_000
 async def examine_nodes(
     findings: Findings, urls: Sequence[str], settings: WakuSettings, *, publish: bool, wait_s: float
 ) -> None:
-    """Examine nodes by their REST API; with `publish` also with a message on the topic."""
+    """Examine nodes by their REST API; with `publish` also with a message on the topic.
+
+    A node that a channel uses through its messaging layer is sent a message through that.
+    """
     answering = [url for url in urls if await examine_node(findings, url, settings)]
+    by_rest = []
+    for url in answering:
+        api = await _examine_api(findings, url, settings, publish=publish, wait_s=wait_s)
+        if api in ("relay", "filter"):
+            by_rest.append(url)
     if publish:
-        for url in answering:
-            await _round_trip(findings, url, answering, settings, wait_s)
+        for url in by_rest:
+            await _round_trip(findings, url, by_rest, settings, wait_s)
     if len(answering) > 1:
         await _compare_stores(findings, answering, settings)
+
+
+async def _examine_api(
+    findings: Findings, url: str, settings: WakuSettings, *, publish: bool, wait_s: float
+) -> str:
+    """Subscribe as a channel does; return the API through which that works, if any.
+
+    Through a messaging layer, which returns no own messages, a message is sent, too.
+    """
+    transport = NodeTransport(url, settings)
+    try:
+        await transport.open()
+        api = transport.api
+        findings.add("ok", "node.api", shown(url), f"a channel uses its {API_NAMES[api]}")
+        if publish and api == "messaging":
+            await examine_sending(findings, transport, shown(url), wait_s)
+    except TransportError as error:
+        findings.add("problem", "node.api", shown(url), f"a channel cannot use it: {error}", NEEDS)
+        return ""
+    finally:
+        await transport.aclose()
+    return api
 
 
 async def examine_node(findings: Findings, url: str, settings: WakuSettings) -> bool:
@@ -232,9 +271,7 @@ async def _round_trip(
         for transport in (sender, *readers):
             await transport.open()
             opened.append(transport)
-        now_ns = time.time_ns()
-        payload = PROBE + str(now_ns).encode()
-        envelope = sender.envelope(payload, timestamp_ns=now_ns, ephemeral=False)
+        envelope = probe(sender)
         began_s = time.perf_counter()
         await sender.publish(envelope)
         took_ms = 1000 * (time.perf_counter() - began_s)
@@ -248,8 +285,7 @@ async def _round_trip(
             "publish",
             shown((opened or [sender])[-1].url),
             f"cannot be used to send and receive: {error}",
-            "the node needs relay, or filter and light push with a service node; and the cluster "
-            "and shards of the channel",
+            NEEDS,
         )
     finally:
         for transport in (sender, *readers):
@@ -287,19 +323,8 @@ async def _arrives(
 async def _is_stored(
     findings: Findings, sender: WakuTransport, envelope: Envelope, wait_s: float
 ) -> None:
-    began_s = time.perf_counter()
-    with anyio.move_on_after(wait_s):
-        while True:
-            try:
-                found = await sender.by_hash([envelope.message_hash])
-            except TransportError:
-                return  # reported as node.store
-            if found:
-                took_ms = 1000 * (time.perf_counter() - began_s)
-                where = shown(sender.url)
-                findings.add("ok", "store.archives", where, f"stored after {took_ms:.0f} ms")
-                return
-            await anyio.sleep(0.2)
+    if await is_stored(findings, sender, envelope, shown(sender.url), wait_s):
+        return
     elsewhere = await _stored_under(sender, envelope)
     if elsewhere is not None:
         theirs, ours = PubsubTopic.parse(elsewhere), PubsubTopic.parse(sender.settings.shard)
@@ -372,9 +397,3 @@ async def _compare_stores(findings: Findings, urls: Sequence[str], settings: Wak
     if len(have) > 1 and all(hashes == everything for hashes in have.values()):
         text = f"{len(have)} Stores agree on {len(everything)} messages of the last hour"
         findings.add("ok", "store.agrees", "all nodes", text)
-
-
-def shown(url: str) -> str:
-    """An address without its token."""
-    scheme, _, rest = url.partition("://")
-    return f"{scheme}://{rest.rpartition('@')[2]}"

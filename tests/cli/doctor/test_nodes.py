@@ -5,6 +5,7 @@ import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import Any
 
 import pytest
 
@@ -110,7 +111,28 @@ def test_a_message_from_the_future_names_the_clock(world: Nodes) -> None:
 def test_a_node_that_can_neither_relay_nor_push(world: Nodes) -> None:
     url = world.start(relay=False, store=False, filter=False, lightpush=False)
     found = world.examine(url)
-    assert "service node" in named(found, "publish", "problem").advice
+    assert "service node" in named(found, "node.api", "problem").advice
+
+
+@pytest.mark.parametrize(
+    ("options", "text"),
+    [
+        ({"messaging": True}, "its relay"),
+        ({"rest_apis": ("filter", "lightpush", "store")}, "its filter and light push"),
+        ({"messaging": True, "rest_apis": ("store",)}, "its messaging layer"),
+    ],
+)
+def test_the_api_that_a_channel_uses(world: Nodes, options: dict[str, Any], text: str) -> None:
+    found = world.examine(world.start(**options))
+    assert [one for one in found if one.level == "problem"] == []
+    assert text in named(found, "node.api", "ok").text
+    assert named(found, "publish", "ok") and named(found, "store.archives", "ok")
+
+
+def test_an_api_is_found_without_sending(world: Nodes) -> None:
+    found = world.examine(world.start(messaging=True, rest_apis=("store",)), publish=False)
+    assert "messaging layer" in named(found, "node.api", "ok").text
+    assert "publish" not in {one.check for one in found}
 
 
 def test_two_nodes_that_are_not_connected(world: Nodes) -> None:

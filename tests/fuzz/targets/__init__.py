@@ -26,23 +26,5 @@ MODULES: Final = (
     *(svs, mvds, status, direct, libp2p, gossip, discovery, waku_p2p),
 )
 TARGETS: Final[dict[str, Target]] = {
-    target.name: target
-    for module in (
-        sds_codecs,
-        sds_core,
-        segments,
-        client,
-        node,
-        texts,
-        plugins,
-        svs,
-        direct,
-        mvds,
-        status,
-        libp2p,
-        gossip,
-        discovery,
-        waku_p2p,
-    )
-    for target in module.TARGETS
+    target.name: target for module in MODULES for target in module.TARGETS
 }

@@ -3,11 +3,21 @@
 from collections.abc import Iterator
 from typing import Final
 
-from waku.libp2p import Connection, InvalidInput, Libp2pError, Multiaddr, PeerId, PublicKey
+from waku.libp2p import (
+    Connection,
+    HandshakeFailed,
+    InvalidInput,
+    Libp2pError,
+    Multiaddr,
+    PeerId,
+    PublicKey,
+    StaticKeys,
+)
 from waku.libp2p.connection import MUXERS
 from waku.libp2p.driver.services import MAX_ADDRESSES, MAX_PROTOCOLS, MAX_TEXT, decode_identify
 from waku.libp2p.libp2p_pb2 import Identify
 from waku.libp2p.multistream import MULTISTREAM, line
+from waku.libp2p.noise.session import MAX_MUXERS, NoiseSession
 
 from ...waku.libp2p.pair import DIALLER, LISTENER, Pair, events
 from ..target import Target, joined, records
@@ -79,11 +89,43 @@ def raw_sessions() -> Iterator[bytes]:
 
 
 def _raw(data: bytes) -> None:
-    """A listener that hears anything from a socket ends the connection, and nothing else."""
-    listener = Pair().listener
-    _feed(listener, data)
-    assert listener.remote is None
-    assert not events(listener)
+    """A side that hears anything from a socket ends the connection, and nothing else."""
+    pair = Pair()
+    for side in (pair.listener, pair.dialler):
+        _feed(side, data)
+        assert side.remote is None
+        assert not events(side)
+
+
+def payloads() -> Iterator[bytes]:
+    """What either side says of itself within the handshake."""
+    for initiator in (True, False):
+        yield bytes([initiator]) + _noise(initiator, muxers=MUXERS)._payload
+        yield bytes([initiator]) + _noise(initiator)._payload
+
+
+def _noise(initiator: bool, muxers: tuple[str, ...] = ()) -> NoiseSession:
+    identity = DIALLER if initiator else LISTENER
+    keys = StaticKeys.from_random(bytes([initiator]) * 64)
+    return NoiseSession(initiator=initiator, identity=identity, keys=keys, muxers=muxers)
+
+
+def _payload(data: bytes) -> None:
+    """A peer with a sound handshake that says anything in it proves its key, or is refused."""
+    if not data:
+        return
+    initiator = bool(data[0] & 1)
+    hostile, honest = _noise(initiator), _noise(not initiator)
+    hostile._payload = data[1:]
+    try:
+        for _ in range(2):
+            honest.receive(hostile.data_to_send())
+            hostile.receive(honest.data_to_send())
+    except HandshakeFailed:
+        return
+    assert honest.remote is not None
+    assert honest.remote.peer_id == (DIALLER if initiator else LISTENER).peer_id
+    assert len(honest.remote.muxers) <= MAX_MUXERS
 
 
 def muxed_sessions() -> Iterator[bytes]:
@@ -129,5 +171,6 @@ TARGETS: Final = (
     Target("libp2p_address", _address, addresses),
     Target("libp2p_identify", _identify, identities),
     Target("libp2p_raw", _raw, raw_sessions),
+    Target("libp2p_payload", _payload, payloads),
     Target("libp2p_muxed", _muxed, muxed_sessions),
 )

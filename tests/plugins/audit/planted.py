@@ -250,6 +250,16 @@ def _received_again_after_a_restart(path: Path, lines: Lines, random: Random) ->
     return set()
 
 
+def _redelivered_and_never_logged(path: Path, lines: Lines, random: Random) -> Expected:
+    """What was emitted again after a restart had never been in the log."""
+    again = random.choice(_middle(_received(lines)))
+    message_id = random.randbytes(32).hex()
+    unknown = again | {"message_id": message_id, "redelivered": True}
+    lines.insert(lines.index(again) + 3, unknown)
+    _write(path, lines)
+    return {("received", path.stem, message_id)}
+
+
 def _received_out_of_order(path: Path, lines: Lines, random: Random) -> Expected:
     """The application received a message before one that it refers to."""
     histories = _histories(lines)
@@ -312,6 +322,16 @@ def _too_early_ack(path: Path, lines: Lines, random: Random) -> Expected:
     lines.remove(told)
     at = sent.index(told["message_id"]) + 1
     lines.insert(at, told | {"at_ms": lines[at - 1]["at_ms"]})
+    _write(path, lines)
+    return {("acknowledgements", path.stem, told["message_id"])}
+
+
+def _acknowledged_before_it_was_sent(path: Path, lines: Lines, random: Random) -> Expected:
+    """The acknowledgement of a message came before the message was in the log."""
+    told = random.choice(_middle([x for x in lines if x["event"] == "message_acknowledged"]))
+    own = next(x for x in _logged(lines) if x["message_id"] == told["message_id"])
+    lines.remove(told)
+    lines.insert(lines.index(own), told | {"at_ms": own["at_ms"]})
     _write(path, lines)
     return {("acknowledgements", path.stem, told["message_id"])}
 
@@ -483,12 +503,14 @@ FAULTS: Final[dict[str, Plant]] = {
     "not received": _not_received,
     "received twice": _received_twice,
     "received again after a restart": _received_again_after_a_restart,
+    "received again, and never logged": _redelivered_and_never_logged,
     "received out of order": _received_out_of_order,
     "received another content": _received_another(payload="YW5vdGhlcg=="),
     "received from another sender": _received_another(sender_id="mallory"),
     "logged another sender": _logged_sender,
     "never arrived": _never_arrived,
     "acknowledged too early": _too_early_ack,
+    "acknowledged before it was sent": _acknowledged_before_it_was_sent,
     "acknowledged and lost": _acknowledged_and_lost,
     "unknown reference": _unknown_reference,
     "wrong retrieval hint": _wrong_hint,

@@ -90,3 +90,28 @@ def test_the_picture_has_every_message_and_no_more_references_than_needed() -> N
     rings = [each for each in picture.findall(f"{svg}circle") if each.get("fill") == "none"]
     assert (len(solid), len(dashed), len(rings)) == (4, 1, 2)
     assert "<mallory & co>" in [each.text for each in picture.findall(f"{svg}text")]
+
+
+class Id(str):
+    """An id that counts how often one is looked up."""
+
+    lookups = 0
+
+    def __hash__(self) -> int:
+        Id.lookups += 1
+        return super().__hash__()
+
+
+def test_a_dag_twice_as_large_takes_twice_the_lookups() -> None:
+    """A look at all messages for each of them would be four times as many."""
+    lookups = []
+    for count in (200, 400):
+        ids = [Id(f"{number:03}") for number in range(count)]
+        chain = [
+            Said("general", "alice", each, "alice", place, place, ids[max(0, place - 3) : place])
+            for place, each in enumerate(ids)
+        ]
+        Id.lookups = 0
+        assert len(places(chain)) == count
+        lookups.append(Id.lookups)
+    assert lookups[1] < 2.5 * lookups[0]

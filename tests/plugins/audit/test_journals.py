@@ -7,9 +7,10 @@ from typing import Any
 
 import pytest
 
+from reliable_channel.runtime.journal import Journal
 from reliable_channel_audit import journals
 from reliable_channel_audit.check import check
-from reliable_channel_audit.journals import journal_files, lived, participants
+from reliable_channel_audit.journals import journal_files, lived, options_of, participants
 from reliable_channel_audit.lines import Line, line_of
 from reliable_channel_audit.verdict import Value, Verdict
 from tests.journal_lines import json_lines
@@ -248,3 +249,15 @@ def test_what_is_known_of_a_line_is_typed() -> None:
     text = b'{"event":"message_acknowledged","at_ms":5,"message_id":"a","source":"bloom_filter"}'
     expected = Line("message_acknowledged", 5, "a", source="bloom_filter", record=text.decode())
     assert line_of(text) == expected
+
+
+def test_options_are_listed_with_the_seed_of_each_participant(tmp_path: Path) -> None:
+    for number in range(7):
+        path = tmp_path / f"p{number}.jsonl"
+        with Journal(path, channel_id="c", sender_id=path.stem, content_topic="/t") as journal:
+            options = {"seed": 9 + number, "bloom_capacity": 60, "retry_interval_ms": 30_000}
+            journal.opened(at_ms=1, wanted_from_ms=0, log_length=0, options=options)
+    group, _ = participants(journal_files([tmp_path]))
+    formats, found = options_of(group)
+    assert formats == ["sds-journal/3"]
+    assert found == {"bloom_capacity": "60", "seed": "9, 10, 11, 12, 13 and 2 more"}

@@ -15,13 +15,14 @@ MESSAGES, STAY = 2_000, 20
 def visits(count: int) -> tuple[list[Life], list[Delivery]]:
     """One participant writes a message a second; each visitor stays for 20 of them."""
     end_ms = MESSAGES * 1_000 + 60_000
-    lives = [Life("general", "alice", 0, "a", 0, end_ms, 0, MESSAGES, "whole")]
+    lives = [Life("general", "alice", 0, "a", 0, end_ms, 0, MESSAGES, "whole", True)]
     logs = [delivery("alice", at, at) for at in range(MESSAGES)]
     for number in range(count):
         at = number * (MESSAGES - STAY) // count
         name, begin_ms = f"visitor {number}", at * 1_000
         until_ms = begin_ms + STAY * 1_000
-        lives.append(Life("general", name, 0, "v", begin_ms, until_ms, begin_ms, STAY, name))
+        times = begin_ms, until_ms, begin_ms
+        lives.append(Life("general", name, 0, "v", *times, STAY, name, True))
         logs += [delivery(name, at + n, n) for n in range(STAY + 1)]
     return lives, logs
 

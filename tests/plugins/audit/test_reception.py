@@ -48,6 +48,9 @@ def test_a_redelivery_is_no_double() -> None:
     again = RECEIVED._replace(outcome="redelivered")
     assert not found(OPENED, CAME, LOGGED, RECEIVED, OPENED, again, CLOSED)
     assert not found(OPENED, CAME, LOGGED, OPENED, again, CLOSED)
+    stranger = again._replace(message_id="x")
+    unlogged = [(Audit.RECEIVED, "received, and not in the log")]
+    assert found(OPENED, CAME, LOGGED, RECEIVED, OPENED, again, stranger, CLOSED) == unlogged
     twice = [(Audit.RECEIVED, "the application received it twice")]
     assert found(OPENED, CAME, LOGGED, RECEIVED, RECEIVED, CLOSED) == twice
 

@@ -62,6 +62,7 @@ def test_a_file_of_ones_own(tmp_path: Path) -> None:
         ('cluster_id = 1\nnum_shards = 1\nentry = ["http://x"]', "neither a multiaddress"),
         ("cluster_id = 1\nnum_shards = 1\ncluster = 1", "unknown key 'cluster'"),
         ("[", "Invalid"),
+        ("cluster_id = " + "[" * 5_000, "nested too deeply"),
         ("#" * 70_000, "more than 65536 bytes"),
     ],
 )

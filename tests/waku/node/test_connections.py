@@ -232,3 +232,17 @@ async def test_a_served_node_answers_beside_a_crowd_of_half_requests() -> None:
         for one in crowd:
             one.close()
         tasks.cancel_scope.cancel()
+
+
+@pytest.mark.parametrize("anyio_backend", ["asyncio"])
+async def test_a_head_that_is_too_long_is_named_so(caplog: pytest.LogCaptureFixture) -> None:
+    urls: list[str] = []
+    async with EmbeddedNode() as node, anyio.create_task_group() as tasks:
+        tasks.start_soon(lambda: serve_node(node, port=0, started=urls.append))
+        await until(lambda: bool(urls))
+        port = int(urls[0].rpartition(":")[2])
+        for head, status in ((b"GET /" + b"x" * 100_000, b"431"), (b"nonsense\r\n\r\n", b"400")):
+            async with await anyio.connect_tcp("127.0.0.1", port) as stream:
+                await stream.send(head)
+                assert (await stream.receive()).startswith(b"HTTP/1.1 " + status)
+        tasks.cancel_scope.cancel()

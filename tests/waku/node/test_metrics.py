@@ -8,10 +8,11 @@ import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
 from waku import WakuMessage
-from waku.node import EmbeddedNode, NodeOptions
+from waku.node import DialFailed, EmbeddedNode, NodeOptions, ServiceKind
 from waku.node.metrics import METRICS
 
 from .test_app import caller
+from .wires import until
 
 pytestmark = pytest.mark.anyio
 SHARD = "/waku/2/rs/1/0"
@@ -43,7 +44,53 @@ async def test_messages_requests_and_the_store_are_counted() -> None:
         assert found["waku_rest_requests_total", "", "other", "404"] == 2
         assert found["waku_service_network_bytes_total", "rest", "out"] > 0
         assert ("waku_version", node.agent) in found
-        assert {name for name, *_ in found} == set(METRICS)
+        parts = re.compile(r"_(bucket|sum|count)$")
+        without_peers = set(METRICS) - {"waku_service_peers"}
+        assert {parts.sub("", name) for name, *_ in found} == without_peers
+
+
+async def test_sizes_of_messages_are_counted_in_nwakus_classes() -> None:
+    async with EmbeddedNode() as node, caller(node) as http:
+        for size in (0, 1_000, 1_001, 4_000):
+            node.publish(SHARD, WakuMessage(bytes(size), "/a/1/b/proto", timestamp=1))
+        found = await samples(http)
+        name = "waku_histogram_message_size"
+        assert [found[f"{name}_bucket", bound] for bound in ("0.0", "1.0", "3.0", "5.0")] == [
+            *(1, 2, 3, 4)
+        ]
+        assert found[f"{name}_bucket", "+Inf"] == found[f"{name}_count",] == 4
+        assert found[f"{name}_sum",] == pytest.approx(6.001)
+
+
+async def test_topics_are_counted_when_they_are_begun_to_follow() -> None:
+    async with EmbeddedNode(NodeOptions(num_shards=2)) as node, caller(node) as http:
+        others = ["/waku/2/rs/1/7", SHARD]
+        assert (await http.post("/relay/v1/subscriptions", json=others)).status_code == 200
+        await http.request("DELETE", "/relay/v1/subscriptions", json=others[:1])
+        found = await samples(http)
+        assert found["libp2p_pubsub_topics",] == 2
+        assert found["libp2p_pubsub_subscriptions_total",] == 3
+
+
+async def test_dials_and_service_nodes_are_counted() -> None:
+    async with EmbeddedNode() as other:
+        wires = httpx.ASGITransport(app=other.app)
+        named = NodeOptions(self_service=False)
+        services: dict[ServiceKind, str] = {"lightpush": "http://127.0.0.1:1"}
+        async with (
+            EmbeddedNode(named, service_nodes=services, transport=wires) as node,
+            caller(node) as http,
+        ):
+            await until(lambda: bool(node.mesh.peers()))
+            with pytest.raises(DialFailed):
+                await node.dial("/ip4/127.0.0.1/tcp/2/p2p/" + node.peer_id)
+            found = await samples(http)
+            assert found["libp2p_total_dial_attempts_total",] == 2
+            assert found["libp2p_successful_dials_total",] == 1
+            assert found["libp2p_failed_dials_total",] == 1
+            assert found["libp2p_peers",] == found["waku_peer_store_size",] == 1
+            ids = {labels[0] for name, *labels in found if name == "waku_service_peers"}
+            assert ids == {"/vac/waku/lightpush/3.0.0", "/vac/waku/lightpush/2.0.0-beta1"}
 
 
 async def test_a_message_counts_once_and_a_peer_while_it_is_there() -> None:
@@ -63,4 +110,4 @@ async def test_nwaku_has_them_elsewhere_and_a_node_without_store_has_no_figures_
 
 
 def test_the_page_has_every_metric() -> None:
-    assert set(re.findall(r"`(waku_\w+)`", PAGE.read_text())) == set(METRICS)
+    assert set(re.findall(r"`((?:waku|libp2p|total)_\w+)`", PAGE.read_text())) == set(METRICS)

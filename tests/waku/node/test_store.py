@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sqlite3
 from collections.abc import Iterator
+from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
 
@@ -91,7 +92,8 @@ def test_pages_visit_each_match_once_in_order(
         page_size=page_size,
         ascending=ascending,
     )
-    found = list(pages(filled(messages), query))
+    with closing(filled(messages)) as archive:
+        found = list(pages(archive, query))
     assert all(len(page) == page_size for page in found[:-1])
     in_time = found if ascending else reversed(found)
     assert [digest for page in in_time for digest in page] == expected
@@ -100,56 +102,56 @@ def test_pages_visit_each_match_once_in_order(
 def test_a_message_comes_back_as_it_was() -> None:
     message = WakuMessage(b"\x00\xff", "odd topic", version=3, timestamp=-5, meta=b"m", proof=b"p")
     digest = message_hash(PUBSUB_TOPICS[0], message)
-    archive = filled({digest: (PUBSUB_TOPICS[0], message)})
-    archive.insert(digest, PUBSUB_TOPICS[0], message)
-    (entry,) = archive.query(StoreQuery()).entries
-    assert (entry.message_hash, entry.pubsub_topic, entry.message) == (
-        digest,
-        PUBSUB_TOPICS[0],
-        message,
-    )
-    (bare,) = archive.query(StoreQuery(include_data=False)).entries
-    assert bare.message is None and bare.pubsub_topic is None
+    with closing(filled({digest: (PUBSUB_TOPICS[0], message)})) as archive:
+        archive.insert(digest, PUBSUB_TOPICS[0], message)
+        (entry,) = archive.query(StoreQuery()).entries
+        assert (entry.message_hash, entry.pubsub_topic, entry.message) == (
+            digest,
+            PUBSUB_TOPICS[0],
+            message,
+        )
+        (bare,) = archive.query(StoreQuery(include_data=False)).entries
+        assert bare.message is None and bare.pubsub_topic is None
 
 
 def test_an_unknown_cursor_is_told() -> None:
-    with pytest.raises(CursorNotFound):
-        Archive().query(StoreQuery(cursor=bytes(31) + b"\x01"))
+    with closing(Archive()) as archive, pytest.raises(CursorNotFound):
+        archive.query(StoreQuery(cursor=bytes(31) + b"\x01"))
 
 
 def test_a_query_follows_an_index() -> None:
     """What a page costs does not grow with the store."""
-    archive = Archive()
-    plans: list[str] = []
-    archive._db.set_trace_callback(plans.append)
-    for query in (
-        StoreQuery(),
-        StoreQuery(content_topics=CONTENT_TOPICS, ascending=False),
-        StoreQuery(hashes=(bytes(32),)),
-        StoreQuery(start_time_ns=5, end_time_ns=7),
-    ):
-        archive.query(query)
-    archive._db.set_trace_callback(None)
-    for statement in plans:
-        steps = [row[3] for row in archive._db.execute(f"EXPLAIN QUERY PLAN {statement}")]
-        assert any("USING" in step and "INDEX" in step for step in steps), (statement, steps)
-        if "hash IN" not in statement:
-            assert not any("TEMP B-TREE" in step for step in steps), (statement, steps)
+    with closing(Archive()) as archive:
+        plans: list[str] = []
+        archive._db.set_trace_callback(plans.append)
+        for query in (
+            StoreQuery(),
+            StoreQuery(content_topics=CONTENT_TOPICS, ascending=False),
+            StoreQuery(hashes=(bytes(32),)),
+            StoreQuery(start_time_ns=5, end_time_ns=7),
+        ):
+            archive.query(query)
+        archive._db.set_trace_callback(None)
+        for statement in plans:
+            steps = [row[3] for row in archive._db.execute(f"EXPLAIN QUERY PLAN {statement}")]
+            assert any("USING" in step and "INDEX" in step for step in steps), (statement, steps)
+            if "hash IN" not in statement:
+                assert not any("TEMP B-TREE" in step for step in steps), (statement, steps)
 
 
 def test_capacity_and_age() -> None:
-    archive = Archive(capacity=10)
-    for number in range(TRIM_INTERVAL + 4):
-        message = WakuMessage(b"%d" % number, CONTENT_TOPICS[0], timestamp=number)
-        archive.insert(message_hash(PUBSUB_TOPICS[0], message), PUBSUB_TOPICS[0], message)
-        archive.trim(before_ns=None)
-    newest = archive.query(StoreQuery()).entries[-1].message
-    assert newest is not None and newest.timestamp == TRIM_INTERVAL + 3
-    assert 10 <= len(archive) <= 20
-    for _ in range(10):
-        archive.insert(message_hash(PUBSUB_TOPICS[0], message), PUBSUB_TOPICS[0], message)
-        archive.trim(before_ns=message.timestamp)
-    assert len(archive) == 1
+    with closing(Archive(capacity=10)) as archive:
+        for number in range(TRIM_INTERVAL + 4):
+            message = WakuMessage(b"%d" % number, CONTENT_TOPICS[0], timestamp=number)
+            archive.insert(message_hash(PUBSUB_TOPICS[0], message), PUBSUB_TOPICS[0], message)
+            archive.trim(before_ns=None)
+        newest = archive.query(StoreQuery()).entries[-1].message
+        assert newest is not None and newest.timestamp == TRIM_INTERVAL + 3
+        assert 10 <= len(archive) <= 20
+        for _ in range(10):
+            archive.insert(message_hash(PUBSUB_TOPICS[0], message), PUBSUB_TOPICS[0], message)
+            archive.trim(before_ns=message.timestamp)
+        assert len(archive) == 1
 
 
 def test_retention_is_by_the_nodes_clock() -> None:
@@ -197,8 +199,11 @@ def test_files_that_are_not_ours_are_refused(tmp_path: Path) -> None:
     with sqlite3.connect(newer) as db:
         db.execute(f"PRAGMA user_version = {SCHEMA_VERSION + 1}")
     db.close()
-    with pytest.raises(ArchiveError, match="newer program"):
+    with pytest.raises(ArchiveError, match="newer program") as refused:
         Archive(newer)
+    open_files = [file.resolve() for file in Path("/proc/self/fd").iterdir()]
+    assert newer not in open_files, "the error keeps the file open"
+    del refused
     text = tmp_path / "text"
     text.write_text("this is no database, and long enough for SQLite to see that it is none" * 20)
     with pytest.raises(ArchiveError, match="cannot open"):

@@ -1,6 +1,7 @@
 """The light client against a scripted peer, in virtual time."""
 
 from collections.abc import Callable
+from contextlib import suppress
 from typing import Any
 
 import anyio
@@ -8,23 +9,26 @@ import pytest
 
 from tests.waku.libp2p.pair import DIALLER, LISTENER
 from waku import StoreQuery, WakuMessage, errors, message_hash
-from waku.libp2p import InvalidInput, Multiaddr
+from waku.libp2p import InvalidInput, Libp2pError, Multiaddr
 from waku.libp2p.driver import Host, Stream
+from waku.libp2p.varint import prefixed
 from waku.p2p import (
     ClientEvent,
     LightClient,
     MessageDropped,
     PeerConnected,
     PeerLost,
+    PushRefused,
     SubscriptionInterrupted,
     SubscriptionRenewed,
     TooFewPeers,
     codec,
 )
 from waku.p2p import waku_libp2p_pb2 as pb
+from waku.p2p.client import MAX_REFUSED
 from waku.p2p.protocols import FILTER_PUSH, FILTER_SUBSCRIBE, LIGHT_PUSH_2, LIGHT_PUSH_3, METADATA
 
-from .service import HASH, LIMIT, SHARD, TOPIC, Service, served
+from .service import HASH, LIMIT, SHARD, TOPIC, Service, identity, served
 
 pytestmark = pytest.mark.anyio
 
@@ -239,6 +243,28 @@ async def test_a_broken_push_costs_its_stream_alone() -> None:
         assert (await anext(messages)).message.payload == b"good"
 
 
+@pytest.mark.parametrize("wrong", [prefixed(b"\xff\xff"), b"\xff\xff\xff\x7f", b"\xff" * 10])
+async def test_a_peer_that_pushes_nonsense_is_named_and_given_up(wrong: bytes) -> None:
+    """Bytes that are no message, a message of 268 MB, and a length that is none."""
+    service = Service()
+    events: list[ClientEvent] = []
+    async with served(service, events=events) as client, client.subscribe(SHARD, [TOPIC]):
+        link, number = service.links[0], 0
+        while link.is_open:
+            number += 1
+            with suppress(Libp2pError):
+                async with link.open([FILTER_PUSH]) as stream:
+                    await stream.send(wrong)
+                    await stream.receive()
+        assert number == MAX_REFUSED
+        refused = [event for event in events if isinstance(event, PushRefused)]
+        assert len(refused) == MAX_REFUSED
+        assert {event.peer_id for event in refused} == {LISTENER.peer_id}
+        await anyio.sleep(1)
+        (lost,) = (event for event in events if isinstance(event, PeerLost))
+        assert "20 pushes cannot be read" in lost.reason
+
+
 async def test_a_slow_reader_is_named() -> None:
     service = Service()
     events: list[ClientEvent] = []
@@ -373,6 +399,60 @@ async def test_a_store_is_asked_for_hashes() -> None:
         assert [entry.message_hash for entry in found] == digests[:1]
         assert [len(request.message_hashes) for request in service.asked] == [100, 20]
         assert {r.pubsub_topic for r in service.asked} == {""}
+
+
+HASH_REFUSALS = [
+    (400, "BAD_REQUEST: queries by message hash are not supported", errors.BadRequest),
+    (501, "queries by message hash: is not implemented", errors.EndpointMissing),
+]
+
+
+@pytest.mark.parametrize(("status", "text", "kind"), HASH_REFUSALS)
+async def test_a_store_that_refuses_hashes_is_still_asked_for_the_rest(
+    status: int, text: str, kind: type[errors.WakuError]
+) -> None:
+    service = Service()
+    message = WakuMessage(b"kept", TOPIC)
+
+    def answer(request: Any) -> Any:
+        if request.message_hashes:
+            return pb.StoreQueryResponse(
+                request_id=request.request_id, status_code=status, status_desc=text
+            )
+        page = page_of(request, range(1), None)
+        page.messages[0].message_hash = message_hash(SHARD, message)
+        return page
+
+    service.store_answer = answer
+    async with served(service) as client:
+        for _ in range(3):
+            with pytest.raises(kind, match="queries by message hash"):
+                await client.store_by_hash([HASH])
+            page = await client.store(StoreQuery(pubsub_topic=SHARD, content_topics=(TOPIC,)))
+            assert len(page.entries) == 1
+
+
+@pytest.mark.parametrize(("status", "text", "kind"), HASH_REFUSALS)
+async def test_another_store_is_asked_for_hashes_that_one_refuses(
+    status: int, text: str, kind: type[errors.WakuError]
+) -> None:
+    refusing, answering = Service(LISTENER), Service(identity(2))
+    refusing.store_answer = lambda request: pb.StoreQueryResponse(
+        request_id=request.request_id, status_code=status, status_desc=text
+    )
+    message = WakuMessage(b"0", TOPIC)
+    digest = message_hash(SHARD, message)
+
+    def answer(request: Any) -> Any:
+        page = page_of(request, range(1), None)
+        page.messages[0].message_hash = digest
+        return page
+
+    answering.store_answer = answer
+    async with served(refusing, answering) as client:
+        for _ in range(4):  # whichever has its turn
+            found = await client.store_by_hash([digest])
+            assert [entry.message_hash for entry in found] == [digest]
 
 
 async def test_a_refusal_of_a_store_needs_no_request_id() -> None:

@@ -1,6 +1,7 @@
 """A light client with several peers, some of them dead, refusing, foreign or asleep."""
 
 import base64
+import socket
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -20,6 +21,7 @@ from waku.p2p import (
     SubscriptionInterrupted,
     SurroundingsChanged,
     TooFewPeers,
+    surroundings,
 )
 from waku.p2p import waku_libp2p_pb2 as pb
 from waku.p2p.keeper import AT_ONCE, MAX_CONNECTED
@@ -423,6 +425,24 @@ async def test_after_a_sleep_dead_connections_are_replaced_at_once() -> None:
         assert kinds(events, SurroundingsChanged) == [SurroundingsChanged]
         (third,) = [service for service in services if service not in used]
         assert third.subscribed
+
+
+@pytest.mark.parametrize(
+    ("somewhere", "address"),
+    [
+        ([(socket.AF_INET, "127.0.0.1"), (socket.AF_INET6, "no address")], "127.0.0.1"),
+        ([(socket.AF_INET, "no address"), (socket.AF_INET, "127.0.0.1")], "127.0.0.1"),
+        ([(socket.AF_INET, "127.0.0.1")] * 2, "127.0.0.1 and 127.0.0.1"),
+        ([(socket.AF_INET, "no address")], ""),
+    ],
+)
+def test_the_own_addresses_are_those_of_each_family_that_has_a_route(
+    somewhere: list[tuple[socket.AddressFamily, str]],
+    address: str,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(surroundings, "_SOMEWHERE", somewhere)
+    assert surroundings.local_address() == address
 
 
 async def test_a_changed_address_is_noticed() -> None:

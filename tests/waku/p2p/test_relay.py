@@ -1,7 +1,7 @@
 """Relay leaves on loopback, in virtual time: meshes, foreign and hostile peers, slow readers."""
 
 from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from typing import Any
 
 import anyio
@@ -10,7 +10,7 @@ import pytest
 from tests.waku.libp2p.pair import DIALLER
 from waku import WakuMessage, errors, message_hash
 from waku.discovery import Network
-from waku.libp2p import InvalidInput, Libp2pError, Multiaddr
+from waku.libp2p import InvalidInput, Libp2pError, Multiaddr, varint
 from waku.libp2p.driver import Host, Link, MessageSink
 from waku.libp2p.gossipsub import RELAY, GossipOptions
 from waku.libp2p.gossipsub_pb2 import GossipRpc
@@ -243,6 +243,19 @@ async def test_a_peer_that_sends_nonsense_is_disconnected(wrong: bytes, reason: 
             assert number >= 20
             await alice.publish(message(b"others are well"), SHARD)
             await until(lambda: read == [b"others are well"])
+
+
+async def test_a_peer_that_sends_rpcs_that_are_too_long_is_disconnected() -> None:
+    async with leaf(listen=[HERE], options=GossipOptions(rpc_bytes=300_000)) as alice:
+        async with Stranger().joined(alice) as link:
+            number = 0
+            while link.is_open:
+                number += 1
+                with suppress(Libp2pError):
+                    async with link.open([RELAY]) as stream:
+                        await stream.send(varint.encode(300_001))
+                        await stream.receive()
+    assert number >= 20
 
 
 async def test_an_rpc_that_is_too_long_costs_its_stream() -> None:

@@ -24,6 +24,9 @@ class MessageSink:
     """Longest message; the stream of a longer one is reset."""
     take: Callable[[Carrier, bytes], None]
     """Called with the link and each message. A `Libp2pError` resets the stream."""
+    refuse: Callable[[Carrier, Libp2pError], None] = lambda _, __: None
+    """Called with the link and the reason where a stream is reset for a message that `take` never
+    gets: it is too long, or its length cannot be read."""
 
 
 class Inlet:
@@ -40,10 +43,17 @@ class Inlet:
         self._link.consumed(self._id, len(data))
         self._reader.feed(data)
         try:
-            while (message := self._reader.next_message()) is not None:
+            while (message := self._next_message()) is not None:
                 self._sink.take(self._link, message)
         except Libp2pError:  # the peer sent what it may not
             self._link.forget(self._id)
+
+    def _next_message(self) -> bytes | None:
+        try:
+            return self._reader.next_message()
+        except Libp2pError as error:
+            self._sink.refuse(self._link, error)
+            raise
 
     def take_end(self) -> None:
         """End this half, too (T11)."""

@@ -415,6 +415,11 @@ class Router:
         until_ms = now_ms + min(asked_ms, self.options.longest_backoff_ms)
         peer.backoff_until_ms[topic] = max(until_ms, peer.backoff_until_ms.get(topic, 0))
 
+    def misbehaved(self, name: Peer, reason: str) -> None:
+        """Count a fault that was noticed outside: an RPC that is too long to be read, say."""
+        if (peer := self._peers.get(name)) is not None:
+            self._fault(name, peer, reason)
+
     def _fault(self, name: Peer, peer: _Peer, reason: str) -> None:
         peer.faults += 1
         if peer.faults >= self.options.faults and not peer.is_blamed:

@@ -14,6 +14,7 @@ from typing import Any
 from interop.compat.rest import BadFlag, Container, Engine
 from waku.node import CannotListen
 
+from . import _nsenter
 from .errors import APIError, NotFound
 
 __all__ = ["DockerClient", "from_env"]
@@ -23,6 +24,7 @@ __all__ = ["DockerClient", "from_env"]
 def _engine() -> Engine:
     """One for the process, until it ends."""
     engine = Engine().__enter__()
+    _nsenter.obey(engine)
     atexit.register(engine.__exit__, None, None, None)
     return engine
 

@@ -62,7 +62,9 @@ def audit(
     partitions: Annotated[
         int | None, typer.Option(min=1, help="Tasks that read; one for 64 MiB by default.")
     ] = None,
-    verbose: Annotated[bool, typer.Option(help="Let Spark and Java say all they have to.")] = False,
+    spark_log: Annotated[
+        bool, typer.Option("--spark-log", help="Print all that Spark and Java log.")
+    ] = False,
     live: Annotated[
         bool, typer.Option("--live", help="Judge journals while they grow, in this process.")
     ] = False,
@@ -115,7 +117,7 @@ def audit(
         _print(found, None, [], as_json)
         raise typer.Exit(exit_status(found))
     with Status("starting Spark", console=err) as status:
-        spark = session(master, remote=remote, settings=given, verbose=verbose)
+        spark = session(master, remote=remote, settings=given, verbose=spark_log)
         from ..audit import evidence, read_facts, read_said, verdict
         from ..report import write_report
 

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from ..store_audit.tally import ChannelTally
     from ..store_audit.verdict import Expected, StoreVerdict
 
+UNKNOWN: Final = "unknown"
 MAX_SHOWN: Final = 20
 """So many senders and findings are printed; `--json` has all."""
 _MINUTE_MS: Final = 60_000
@@ -130,11 +131,20 @@ def _tell_channel(channel: "ChannelTally") -> None:
         + (f", and {older:,} that may be older than this Store" if older else "")
         + f"; {channel.orphans:,} refer to what is absent"
     )
-    heads = ("sender", "messages", "copies", "syncs", "bytes", "filters lack", "lag", "silent")
+    heads = (
+        "sender",
+        "messages",
+        "copies",
+        "syncs",
+        "bytes",
+        "filters lack",
+        "lag",
+        "nothing since",
+    )
     rows = []
     senders = sorted(channel.senders.values(), key=lambda each: -each.total_bytes)
     for sender in senders[:MAX_SHOWN]:
-        lacking = f"{sender.lacking:,} of {sender.tested:,}" if sender.tested else "-"
+        lacking = f"{sender.lacking:,} of {sender.tested:,}" if sender.tested else UNKNOWN
         rows.append(
             (
                 sender.sender_id,
@@ -143,7 +153,7 @@ def _tell_channel(channel: "ChannelTally") -> None:
                 f"{sender.syncs:,}",
                 f"{sender.total_bytes:,}",
                 lacking,
-                f"{sender.max_lag_ms / 1000:,.0f} s" if sender.tested else "-",
+                f"{sender.max_lag_ms / 1000:,.0f} s" if sender.tested else UNKNOWN,
                 f"{(channel.last_ms - sender.last_ms) / 1000:,.0f} s",
             )
         )
@@ -165,5 +175,8 @@ def _tell_findings(verdict: "StoreVerdict") -> None:
             say(f"  {printable(who)}: {printable(each.detail)}")
         if len(found) > MAX_SHOWN:
             say(f"  … and {len(found) - MAX_SHOWN:,} more")
+    for unknown in verdict.unknown[:MAX_SHOWN]:
+        name = printable(unknown.channel_id)
+        say(f"unknown in {name}: {unknown.what}: {unknown.why}", style="yellow")
     if not verdict.findings:
         say("nothing found; a message that was never stored, and to which none refers, is not seen")

@@ -22,6 +22,8 @@ if TYPE_CHECKING:
 
 MAX_NAMES: Final = 10
 """So many participants without a journal are named."""
+MAX_STEPS: Final = 10
+"""Of the life of a message in the evidence; the command below it shows all."""
 MAX_PRINTED: Final = 3
 """Of so many findings, the worst, the evidence is printed."""
 LONG_ID: Final = re.compile(r"\b([0-9a-f]{10})[0-9a-f]{54}\b")
@@ -114,8 +116,10 @@ def tell_evidence(evidence: "list[Evidence]") -> None:
         place = f" ({each.path}:{each.line})" if each.path else ""
         _say("")
         _say(f"{finding.audit} at {finding.participant_id}: {finding.detail}{place}", style="bold")
-        for step in each.life[:MAX_NAMES]:
+        for step in each.life[:MAX_STEPS]:
             _say(f"  {show(step)}")
+        if len(each.life) > MAX_STEPS:
+            _say(f"  … and {counted(len(each.life) - MAX_STEPS, 'more step')}", style="dim")
         for where, lines in each.around.items():
             _say(f"  around {where}", style="dim")
             for line in lines:
@@ -139,8 +143,8 @@ def tell(verdict: "Verdict") -> None:
     """Print what a person needs to know, in a dozen lines."""
     logs = "one log" if verdict.logs == 1 else f"{verdict.logs} different logs"
     _say(
-        f"{verdict.participants} participants, {verdict.messages} messages, "
-        f"{verdict.deliveries} deliveries, {logs}"
+        f"{counted(verdict.participants, 'participant')}, {counted(verdict.messages, 'message')}, "
+        f"{counted(verdict.deliveries, 'delivery', 'deliveries')}, {logs}"
     )
     from ..verdict import Value
 
@@ -156,24 +160,32 @@ def tell(verdict: "Verdict") -> None:
         else:
             first = next(each for each in verdict.findings if each.audit == audit.value)
             times = verdict.broken[audit.value]
-            at = f"{first.participant_id}: {first.message_id} {first.detail}"
-            _say(f"BROKEN  {PROMISES[audit]}: {times} times, first at {at}", style="red")
+            count = "once," if times == 1 else f"{times:,} times, first"
+            what = " ".join(filter(None, (first.message_id, first.detail)))
+            _say(f"BROKEN  {PROMISES[audit]}: {count} at {first.participant_id}: {what}", "red")
     for channel_id, name in verdict.without_journal[:MAX_NAMES]:
         _say(f"{name} was heard in {channel_id} and left no journal", style="yellow")
     if verdict.on_the_way:
-        _say(f"not due yet: {verdict.on_the_way} deliveries were on their way at the end")
+        on_the_way = counted(verdict.on_the_way, "delivery", "deliveries")
+        _say(f"not due yet at the end, and on the way: {on_the_way}")
     if verdict.set_aside:
         lines = sum(each.lines for each in verdict.set_aside)
         files = len({each.path for each in verdict.set_aside})
         reasons = Counter({each.reason: each.lines for each in verdict.set_aside})
         reason = reasons.most_common(1)[0][0]
-        _say(f"set aside: {lines} lines of {files} files; most of them: {reason}", style="yellow")
+        what = f"{counted(lines, 'line')} of {counted(files, 'file')}"
+        _say(f"set aside: {what}; most of them: {reason}", style="yellow")
     if verdict.value is Value.KEPT:
         _say("every promise that was put to the test was kept", style="bold green")
     elif verdict.value is Value.UNKNOWN:
         _say("it is not known whether all promises were kept", style="bold yellow")
     else:
-        _say(f"{len(verdict.broken)} promises were broken", style="bold red")
+        _say(f"broken: {counted(len(verdict.broken), 'promise')}", style="bold red")
+
+
+def counted(count: int, thing: str, things: str | None = None) -> str:
+    """A number with its noun."""
+    return f"{count:,} {thing if count == 1 else things or thing + 's'}"
 
 
 def _say(text: str, style: str | None = None) -> None:

@@ -170,13 +170,23 @@ class SaidReader(JournalReader):
 
 def fact_batch(kind: str, facts: Sequence[Sequence[Any]]) -> pa.RecordBatch:
     """Facts of one kind in the table of all kinds."""
-    schema = arrow_schema(FACTS[kind])
+    schema, total = arrow_schema(FACTS[kind]), arrow_schema(FACT)
     own = batch(facts, schema)
     columns = {name: own.column(name) for name in schema.names}
     columns["fact"] = pa.array([kind] * len(facts), pa.string())
-    total = arrow_schema(FACT)
+    columns["rare"] = _rare(columns, total.field("rare").type, len(facts))
     arrays = [columns.get(field.name, pa.nulls(len(facts), field.type)) for field in total]
     return pa.RecordBatch.from_arrays(arrays, schema=total)
+
+
+def _rare(columns: Mapping[str, pa.Array], kind: pa.ListType, rows: int) -> pa.Array:
+    """The columns of rare facts as one; null where the facts have none of them."""
+    fields = list(kind.value_type)
+    if not columns.keys() & {field.name for field in fields}:
+        return pa.nulls(rows, kind)
+    arrays = [columns.get(field.name, pa.nulls(rows, field.type)) for field in fields]
+    values = pa.StructArray.from_arrays(arrays, fields=fields)
+    return pa.ListArray.from_arrays(pa.array(range(rows + 1), pa.int32()), values, type=kind)
 
 
 class StepReader(JournalReader):

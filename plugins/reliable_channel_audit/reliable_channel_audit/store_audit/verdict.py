@@ -8,6 +8,7 @@ from enum import Enum
 from typing import Any, Final, NamedTuple
 
 from ..findings import SETTLE_MS
+from ..replay import often
 from .senders import RATE_WINDOW_MS, Sender
 from .tally import ChannelTally, StoreTally
 
@@ -38,6 +39,11 @@ MEANINGS: Final = {
 }
 
 
+SYNC_LAG: Final = "when participants last synced, and which fell silent"
+READERS: Final = "how many participants there are"
+LAG_OF_SENDERS: Final = "whether all senders receive"
+
+
 class StoreFinding(NamedTuple):
     """Something that an operator should look at."""
 
@@ -60,11 +66,20 @@ class Expected:
     max_per_window: int = MAX_PER_WINDOW
 
 
+class Unknown(NamedTuple):
+    """What this Store cannot show of a channel, and why."""
+
+    channel_id: str
+    what: str
+    why: str
+
+
 class StoreVerdict(NamedTuple):
     """All that is known of a Store."""
 
     tally: StoreTally
     findings: list[StoreFinding]
+    unknown: list[Unknown]
 
     def to_dict(self) -> dict[str, Any]:
         """The whole, for programs; ids as they are, hashes as hex."""
@@ -75,6 +90,7 @@ class StoreVerdict(NamedTuple):
             "foreign": dict(tally.foreign),
             "channels": [_channel(each) for each in tally.channels.values()],
             "findings": [each._asdict() for each in self.findings],
+            "unknown": [each._asdict() for each in self.unknown],
         }
 
 
@@ -83,14 +99,29 @@ def judged(tally: StoreTally, expected: Expected) -> StoreVerdict:
     order = [each.value for each in Trouble]
     found = [each for channel in tally.channels.values() for each in _found(channel, expected)]
     found.sort(key=lambda each: (order.index(each.trouble), each.channel_id, each.at_ms))
-    return StoreVerdict(tally, found)
+    unknown = [each for channel in tally.channels.values() for each in _unknown(channel)]
+    return StoreVerdict(tally, found, unknown)
+
+
+def _unknown(channel: ChannelTally) -> Iterator[Unknown]:
+    senders = channel.senders.values()
+    synced = sum(each.syncs > 0 for each in senders)
+    if synced < len(senders):
+        of = f"{synced:,} of {len(senders):,} senders"
+        why = f"syncs of {of} are stored; most peers send them as ephemeral messages"
+        yield Unknown(channel.channel_id, SYNC_LAG, why)
+    yield Unknown(channel.channel_id, READERS, "a participant that only reads stores nothing")
+    untested = sum(not each.tested for each in senders)
+    if untested:
+        why = f"{untested:,} of {len(senders):,} senders have no stored bloom filter to look into"
+        yield Unknown(channel.channel_id, LAG_OF_SENDERS, why)
 
 
 def _found(channel: ChannelTally, expected: Expected) -> Iterator[StoreFinding]:
     name = channel.channel_id
     for gap in channel.gaps.values():
         if not gap.may_be_older and gap.at_ms <= channel.last_ms - expected.settle_ms:
-            asked = f", asked for {gap.requests} times" if gap.requests else ""
+            asked = f", asked for {often(gap.requests)}" if gap.requests else ""
             detail = f"{gap.references} references, first in {gap.referred_by}{asked}"
             yield StoreFinding(
                 Trouble.GAP.value, name, gap.sender_id, gap.message_id, gap.at_ms, detail
@@ -108,7 +139,8 @@ def _of_sender(
 ) -> Iterator[tuple[Trouble, str]]:
     silent_ms = channel.last_ms - sender.last_ms
     if expected.silent_ms is not None and silent_ms > expected.silent_ms:
-        yield Trouble.SILENT, f"for {_seconds(silent_ms)}, while others went on"
+        perhaps = "" if sender.syncs else "; it may read, as none of its syncs is stored"
+        yield Trouble.SILENT, f"for {_seconds(silent_ms)}, while others went on{perhaps}"
     if sender.last_lacking:
         share = f"{sender.lacking} of {sender.tested} in all its filters"
         yield Trouble.LAG, f"{sender.last_lacking}, since {_seconds(sender.lag_ms)}; {share}"

@@ -26,7 +26,11 @@ def register(app: typer.Typer) -> None:
 
 def conformance(
     peer: Annotated[
-        str, typer.Option(help="The program, as you would type it: `node my-peer.mjs`.")
+        str,
+        typer.Option(
+            help="The program, as you would type it: `node my-peer.mjs`.",
+            show_default="reliable-channel peer",
+        ),
     ] = OURS,
     wire: Annotated[
         str, typer.Option("--wire-profile", help="Its dialect: spec, or nim.")

@@ -4,6 +4,20 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final
 
+from .defects import (
+    AsksOnce,
+    BelievesFullFilters,
+    CountsFilters,
+    DeliversAsArrived,
+    DeliversDuplicates,
+    DropsAfterLoss,
+    ForgetsLost,
+    KeepsItsClock,
+    LeavesTies,
+    LogsSyncs,
+    NeverRollsOver,
+    TakesParkedForPresent,
+)
 from .group import Group
 from .rules import Rules
 
@@ -46,74 +60,71 @@ DEFECTS: Final[Mapping[str, Defect]] = {
     "D01": Defect(
         "A duplicate of a delivered message is delivered again.",
         "exactly once",
-        Group(ONE_WRITER, Rules(drops_duplicates=False)),
+        Group(ONE_WRITER, DeliversDuplicates()),
         "js-waku",
     ),
     "D02": Defect(
         "A message that waits itself counts as a dependency that is met.",
         "causal order",
-        Group(CHAIN, Rules(history=1, waits_for_parked=False), syncs_early=False),
+        Group(CHAIN, TakesParkedForPresent(history=1), syncs_early=False),
         "js-waku",
     ),
     "D03": Defect(
         "A message whose dependency is given up is dropped, and its sender sees it acknowledged.",
         "delivery to all",
-        Group(ONE_WRITER, Rules(delivers_after_loss=False), syncs_early=False, gives_up=True),
+        Group(ONE_WRITER, DropsAfterLoss(), syncs_early=False, gives_up=True),
         "js-waku",
     ),
     "D07": Defect(
         "Two filters of one participant count as those of two.",
         "true acknowledgements",
-        Group(ONE_WRITER, Rules(counts_participants=False), syncs_early=False, liars=("z",)),
+        Group(ONE_WRITER, CountsFilters(), syncs_early=False, liars=("z",)),
         "js-waku",
     ),
     "D09": Defect(
         "A filter that never rolls over fills up, and holds what was never received.",
         "true acknowledgements",
-        Group(
-            (("a", 3), ("b", 0), ("c", 0)),
-            Rules(capacity=1, rolls_over=False, weighs_filters=False),
-        ),
+        Group((("a", 3), ("b", 0), ("c", 0)), NeverRollsOver(capacity=1)),
         "js-waku",
     ),
     "D18": Defect(
         "A missing message is requested once, even if the request is lost.",
         "delivery to all",
-        Group(READERS, Rules(asks_again=False)),
+        Group(READERS, AsksOnce()),
         "js-waku, nim-sds",
     ),
     "D30": Defect(
         "Messages that become ready are delivered as they arrived.",
         "causal order",
-        Group(CHAIN, Rules(releases_in_order=False), syncs_early=False),
+        Group(CHAIN, DeliversAsArrived(), syncs_early=False),
         "js-waku; nim-sds emits dependants first",
     ),
     "P1": Defect(
         "Messages of one Lamport timestamp stand as they arrived.",
         "equal logs",
-        Group(TWO_WRITERS, Rules(orders_ties=False)),
+        Group(TWO_WRITERS, LeavesTies()),
     ),
     "P2": Defect(
         "A delivered message does not advance the clock.",
         "equal logs",
-        Group((("a", 1), ("b", 2)), Rules(merges_clock=False), syncs_early=False),
+        Group((("a", 1), ("b", 2)), KeepsItsClock(), syncs_early=False),
     ),
     "P3": Defect(
         "Sync messages are in logs and causal histories.",
         "equal logs",
-        Group((("a", 1), ("b", 0)), Rules(forgets_syncs=False)),
+        Group((("a", 1), ("b", 0)), LogsSyncs()),
         "nim-sds, of ours",
     ),
     "P4": Defect(
         "A filter with all bits set counts as evidence.",
         "true acknowledgements",
-        Group(ONE_WRITER, Rules(weighs_filters=False), liars=LIARS, lie="everything"),
+        Group(ONE_WRITER, BelievesFullFilters(), liars=LIARS, lie="everything"),
         "js-waku",
     ),
     "P5": Defect(
         "A message that was given up is not wanted again when others refer to it.",
         "delivery to all",
-        Group(READERS, Rules(asks_after_loss=False), gives_up=True),
+        Group(READERS, ForgetsLost(), gives_up=True),
     ),
     "S1": Defect(
         "A causal history of one message, without a Store: of two concurrent messages only the "

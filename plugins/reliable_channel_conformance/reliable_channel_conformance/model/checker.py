@@ -99,7 +99,7 @@ def trace_to(group: Group, seen: Mapping[World, World | None], world: World) -> 
 
 def _representative(group: Group, world: World) -> World:
     """The least of all worlds that differ in the names of mere readers alone."""
-    readers = group.readers
+    readers = [name for name, count in group.sends if not count]
     if len(readers) < 2:
         return world
     return min(

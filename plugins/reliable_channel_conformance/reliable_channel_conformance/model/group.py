@@ -1,7 +1,7 @@
 """A group over a network that loses, repeats and reorders at will, until it is healed.
 
 Until then a packet that was sent may arrive at any time, any number of times, or never: so loss,
-    delay, duplication and reordering need no separate actions. Of sync messages the newest of each
+delay, duplication and reordering need no separate actions. Of sync messages the newest of each
 participant is in the network. Healing takes away all packets, and from then on a broadcast reaches
 all others at once.
 """
@@ -10,10 +10,12 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Final, NamedTuple
 
-from .rules import EVERYTHING, Event, Packet, Participant, Rules, give_up, ids, receive, send, sync
+from .rules import Event, Packet, Participant, Rules, ids
 
 Action = tuple[str, ...]
 """What is done, by or at which participant, and to what."""
+EVERYTHING: Final = "*"
+"""The only member of a filter in which all bits are set."""
 
 
 class World(NamedTuple):
@@ -34,16 +36,13 @@ class Step(NamedTuple):
     events: tuple[Event, ...] = ()
 
 
-SOUND_RULES: Final = Rules()
-
-
 @dataclass(frozen=True, slots=True)
 class Group:
     """What may happen: the transitions that a checker explores."""
 
     sends: tuple[tuple[str, int], ...]
     """The participants, and how many messages each sends."""
-    rules: Rules = SOUND_RULES
+    rules: Rules = Rules()
     syncs_early: bool = True
     """Whether sync messages are sent before healing, too."""
     gives_up: bool = False
@@ -51,11 +50,6 @@ class Group:
     """Strangers whose filters hold what they never received."""
     lie: str = "plausible"
     """Whether such a filter holds `everything`, or is `plausible`: all ids, and room for more."""
-
-    @property
-    def readers(self) -> tuple[str, ...]:
-        """Those that send nothing: without them, states differ only by their names."""
-        return tuple(name for name, count in self.sends if not count and self.rules.forgets_syncs)
 
     def initial(self) -> World:
         """No message was sent yet."""
@@ -77,28 +71,28 @@ class Group:
         for at, me in enumerate(world.participants):
             sent = sum(packet.sender == me.name for packet in world.content)
             if sent < dict(self.sends)[me.name]:
-                changed, packet = send(self.rules, me, f"{me.name}{sent}")
+                changed, packet = self.rules.send(me, f"{me.name}{sent}")
                 after = _put(world, at, changed)
                 content = tuple(sorted((*world.content, packet)))
                 yield Step(("send", me.name), after._replace(content=content))
             if self.syncs_early:
-                changed, packet = sync(self.rules, me)
+                changed, packet = self.rules.sync(me)
                 others = tuple(each for each in world.syncs if each.sender != me.name)
                 after = _put(world, at, changed)._replace(syncs=tuple(sorted((*others, packet))))
                 yield Step(("sync", me.name), after)
             for packet in (*world.content, *world.syncs, *self._lies(world)):
-                changed, events = receive(self.rules, me, packet)
+                changed, events = self.rules.receive(me, packet)
                 action = ("arrive", me.name, packet.message_id)
                 yield Step(action, _put(world, at, changed), tuple(events))
             if self.gives_up and me.missing:
-                changed, events = give_up(self.rules, me)
+                changed, events = self.rules.give_up(me)
                 yield Step(("give_up", me.name), _put(world, at, changed), tuple(events))
         yield Step(("heal",), world._replace(healed=True, syncs=()))
 
     def _healed(self, world: World) -> Iterator[Step]:
         sent = {packet.message_id: packet for packet in world.content}
         for at, me in enumerate(world.participants):
-            changed, packet = sync(self.rules, me)
+            changed, packet = self.rules.sync(me)
             yield self._broadcast(("sync", me.name), _put(world, at, changed), [packet])
             if me.unacknowledged:
                 again = [sent[message_id] for message_id, _ in me.unacknowledged]
@@ -112,7 +106,7 @@ class Group:
         events = list[Event]()
         for packet in packets:
             for at, other in enumerate(world.participants):
-                changed, more = receive(self.rules, other, packet)
+                changed, more = self.rules.receive(other, packet)
                 world = _put(world, at, changed)
                 events += more
         return Step(action, world, tuple(events))

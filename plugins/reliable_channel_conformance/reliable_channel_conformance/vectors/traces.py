@@ -12,11 +12,10 @@ from typing import Any, Final
 from ..model.catalogue import DEFECTS
 from ..model.checker import check
 from ..model.group import Action, Group
-from ..model.replay import Player
-from ..model.rules import Rules
+from ..model.replay import CountsSyncs, Player
 from .notation import wire
 
-SOUND: Final = Rules(counts_syncs=True)
+SOUND: Final = CountsSyncs()
 TRACED: Final = ("D01", "D02", "D03", "D07", "D18", "D30", "P1", "P2")
 WALKS: Final = {
     "two writers and a reader": Group((("a", 2), ("b", 2), ("c", 0)), SOUND),

@@ -1,21 +1,36 @@
 """The plots of a comparison: over loss, and over the size of the group."""
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Final
 
 from reliable_channel_audit.plots import Dashes, Line, Panel, draw
 
 from ..sim.comparison import CONTROL, VARIANTS, Figure
 from ..sim.figures import over_seeds
+from ..sim.floor import Floor, floor_of
 from ..sim.measures import Measures
 
-_COLOURS: Final = {"SDS": 0, "SDS-R": 1, "SDS-R tuned": 4, "MVDS": 2, "MVDS tuned": 5, "SVS": 3}
+_COLOURS: Final = {
+    "SDS": 0,
+    "SDS-R": 1,
+    "SDS-R tuned": 4,
+    "MVDS": 2,
+    "MVDS tuned": 5,
+    "SVS": 3,
+    "auto": 6,
+    "floor": 7,
+}
 _MEASURES: Final[tuple[tuple[str, Callable[[Measures], float | None]], ...]] = (
     ("latency, 95 % (s)", lambda m: None if m.latency_p95_ms is None else m.latency_p95_ms / 1000),
     ("kB sent for a message", lambda m: m.bytes_per_message / 1000),
     ("Store requests a message", lambda m: m.store_requests / max(1, m.messages)),
 )
+_FLOORS: Final[Mapping[str, Callable[[Floor], float]]] = {
+    "latency, 95 % (s)": lambda floor: floor.latency_p95_ms / 1000,
+    "kB sent for a message": lambda floor: floor.bytes_per_message / 1000,
+}
+"""Of the measures that have one (`sim/floor.py`)."""
 _SCENARIOS: Final = ("1:1", "group", "community")
 
 
@@ -67,7 +82,7 @@ def _column(
     return [
         Panel(
             title,
-            list(_lines(figures, x_of, value)),
+            [*_lines(figures, x_of, value), *_floor(figures, x_of, y_label)],
             x_label,
             y_label,
             x_scale="log" if x_label == "participants" else "linear",
@@ -99,6 +114,12 @@ def _lines(
             [(x, least, most) for x, (_, least, most) in found],
             [x for x, known in seen.items() if known is None],
         )
+
+
+def _floor(figures: list[Figure], x_of: Callable[[Figure], float], measure: str) -> Iterable[Line]:
+    if (floor := _FLOORS.get(measure)) is not None:
+        points = {x_of(figure): floor(floor_of(figure.cell)) for figure in figures}
+        yield Line("floor", sorted(points.items()), _COLOURS["floor"], "dotted")
 
 
 def _note(figures: list[Figure]) -> str:

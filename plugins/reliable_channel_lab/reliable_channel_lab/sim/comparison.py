@@ -27,6 +27,8 @@ MESSAGES: Final = 60
 """Of a group or of a whole community."""
 CONVERSATION: Final = 40
 """Messages between two."""
+COMMUNITY: Final = (24, 16, 10, 6, 4)
+"""Of each channel of a community."""
 LARGE: Final = 100
 """From this size on the first seed is enough: in thousands of deliveries chance evens out."""
 TUNED: Final[Mapping[str, Any]] = PRESETS["small-group"]
@@ -69,13 +71,15 @@ VARIANTS: Final = {
         Variant("MVDS tuned", "mvds", False, TUNED_MVDS, 65, MVDS_LIMIT),
         Variant("SVS, Store", "svs", True, {}, 100, SVS_LIMIT),
         Variant("SVS", "svs", False, {}, 100, SVS_LIMIT),
+        Variant("auto, Store", "sds", True, PRESETS["auto"]),
+        Variant("auto", "sds", False, {**PRESETS["auto"], "retrieval_strategy": "sds-r-only"}),
     )
 }
 """`SDS` without SDS-R and without Store is a control: what is lost stays lost, unless its sender
 learns of no participant that has it."""
 CONTROL: Final = "SDS"
 SELF_TUNING: Final = ("auto", "auto, Store")
-"""Of the variants of presets."""
+"""The preset `auto`, which the tables of protocols and of presets both have."""
 PRESET_VARIANTS: Final[Mapping[str, Variant]] = {
     **{
         f"{name}, Store": Variant(f"{name}, Store", "sds", True, values)
@@ -180,12 +184,17 @@ def _group(cell: Cell, random: Random) -> list[Scenario]:
     return [_talk(cell, random, range(cell.participants), MESSAGES, (1_000, 3_000, 5_000, 11_000))]
 
 
+def channel_size(participants: int, number: int) -> int:
+    """How many of a community's participants are in a channel of it."""
+    return max(2, participants >> number)
+
+
 def _community(cell: Cell, random: Random) -> list[Scenario]:
     """Five channels: all are in the first, each further one has half as many members and less to
     say. Each is a separate channel for the protocol."""
     channels = []
-    for number, messages in enumerate((24, 16, 10, 6, 4)):
-        members = range(max(2, cell.participants >> number))
+    for number, messages in enumerate(COMMUNITY):
+        members = range(channel_size(cell.participants, number))
         pauses = (2_000 << number, 6_000 << number, 22_000 << number)
         channels.append(_talk(cell, random, members, messages, pauses, number))
     return channels

@@ -23,6 +23,14 @@ class FilterJudge:
         self._parameters, self._fail = parameters, fail
         self.inserted: deque[str] = deque(maxlen=INSERTED)
         """Oldest first."""
+        self._bundled: set[str] = set()
+        """Those of bundles. They are noted with their events, which wait for the disk: the core may
+        have inserted others since, so that they are not judged as the newest."""
+
+    def came_in_bundle(self, message_id: str) -> None:
+        """The core took a message of a bundle, now or some steps ago."""
+        self.inserted.append(message_id)
+        self._bundled.add(message_id)
 
     def holds_by_chance(self, message_id: str) -> bool:
         """Whether a filter of as many ids as its capacity, inserted here one after another, holds
@@ -46,6 +54,8 @@ class FilterJudge:
         recent = min(RECENT, self._parameters.capacity // 2)
         for message_id in islice(reversed(self.inserted), recent + 1):
             # Not yet its own, nor what came while it waited to be published.
-            if message_id in message.causal_ids and not contains(words, layout.probes(message_id)):
+            if message_id in self._bundled or message_id not in message.causal_ids:
+                continue
+            if not contains(words, layout.probes(message_id)):
                 detail = f"the filter of {message.message_id} lacks it"
                 self._fail("the bloom filter holds the newest", message_id, detail)

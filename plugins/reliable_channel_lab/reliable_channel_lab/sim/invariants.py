@@ -302,7 +302,7 @@ class Watch(Observer[SdsProtocol]):
         self._ledger.reached.event(event)
         if isinstance(event, MessageReconciled):
             # Each time, as the core does: one that made room while parked comes again.
-            self._filter.inserted.append(event.message_id)
+            self._filter.came_in_bundle(event.message_id)
         is_repeated = self._redelivery.told(event) and not self._results.is_open(event)
         self._arrivals.told(event, self._ledger.now_ms(), is_repeated=is_repeated)
         if is_repeated:

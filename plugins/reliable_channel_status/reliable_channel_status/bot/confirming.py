@@ -7,7 +7,7 @@ message to clients, which know it by its id.
 
 import logging
 from collections.abc import Sequence
-from contextlib import aclosing
+from contextlib import aclosing, suppress
 from dataclasses import replace
 from typing import Final
 
@@ -70,19 +70,21 @@ class Confirmer:
     async def _in_store(
         self, shard: str, waiting: Sequence[Said], wanted: set[bytes]
     ) -> set[bytes]:
-        """Which of some messages Store has: asked by hash, and by time where it refuses that."""
-        try:
-            return {one.message_hash for one in await self._link.by_hash(shard, list(wanted))}
-        except WakuError:
-            messages = [message for said in waiting for message in said.messages]
-            topics = {message.content_topic for message in messages}
-            times = [message.timestamp or 0 for message in messages]
-            found = set[bytes]()
-            pages = self._link.stored(shard, sorted(topics), min(times), max(times) + 1)
-            async with aclosing(pages):
-                async for page in pages:
-                    found |= wanted & {one.message_hash for one in page}
+        """Which of some messages Store has: asked by hash, and by time for what that did not find,
+        as a Store may refuse or ignore hashes."""
+        found = set[bytes]()
+        with suppress(WakuError):
+            found = {one.message_hash for one in await self._link.by_hash(shard, list(wanted))}
+        if found == wanted:
             return found
+        messages = [message for said in waiting for message in said.messages]
+        topics = {message.content_topic for message in messages}
+        times = [message.timestamp or 0 for message in messages]
+        pages = self._link.stored(shard, sorted(topics), min(times), max(times) + 1)
+        async with aclosing(pages):
+            async for page in pages:
+                found |= wanted & {one.message_hash for one in page}
+        return found
 
     def _judge(self, said: Said, is_stored: bool) -> None:
         memory, watch = self._session.memory, self._session.watch

@@ -19,6 +19,7 @@ from waku.models import StoreEntry
 from waku.p2p import (
     ClientEvent,
     MessageDropped,
+    PushRefused,
     SubscriptionInterrupted,
     SubscriptionRenewed,
     SurroundingsChanged,
@@ -163,7 +164,7 @@ class LightNode:
             case SubscriptionRenewed():
                 self._interrupted.pop(event.pubsub_topic, None)
                 self._gap = True
-            case SurroundingsChanged() | MessageDropped():
+            case SurroundingsChanged() | MessageDropped() | PushRefused():
                 self._gap = True
             case _:
                 return

@@ -11,6 +11,7 @@ from typer.testing import CliRunner, Result
 
 from reliable_channel_audit.plugin import register_commands
 from reliable_channel_audit.store_audit.tally import StoredMessage
+from reliable_channel_audit.store_audit.verdict import LAG_OF_SENDERS, READERS, SYNC_LAG
 from waku import WakuMessage
 from waku.node.store import Archive
 
@@ -45,6 +46,7 @@ def test_a_gap_is_named_with_what_refers_to_it(tmp_path: Path) -> None:
     assert "gap: 1; messages refer to it, and it is not in Store" in result.output
     assert "  c: 1 references, first in d" in result.output
     assert "\x1b[2J" not in result.output
+    assert f"unknown in ops: {SYNC_LAG}: syncs of 0 of 2 senders are stored" in result.output
 
 
 def test_programs_get_all_of_it(tmp_path: Path) -> None:
@@ -53,6 +55,7 @@ def test_programs_get_all_of_it(tmp_path: Path) -> None:
     (channel,) = values["channels"]
     assert [each["message_id"] for each in channel["gaps"]] == ["c"]
     assert [each["trouble"] for each in values["findings"]] == ["gap"]
+    assert [each["what"] for each in values["unknown"]] == [SYNC_LAG, READERS, LAG_OF_SENDERS]
 
 
 def test_nothing_found_and_nothing_known_differ(tmp_path: Path) -> None:

@@ -38,19 +38,27 @@ def test_a_broken_promise_is_the_exit_status(tmp_path: Path) -> None:
     result = run(tmp_path)
     assert result.exit_code == 1
     lines = result.output.splitlines()
-    broken = (
-        "every message was delivered to all participants that were there: 1 times, first at p001: "
-    )
+    broken = "every message was delivered to all participants that were there: once, at p001: "
     assert lines[1].startswith(f"BROKEN  {broken}{message_id[:10]}… never delivered; sent by p")
-    aside = lines[lines.index("1 promises were broken") - 1]
-    assert aside.startswith("set aside: 1 lines of 1 files; most of them: not JSON: torn")
-    assert "1 promises were broken" in lines
+    aside = lines[lines.index("broken: 1 promise") - 1]
+    assert aside.startswith("set aside: 1 line of 1 file; most of them: not JSON: torn")
 
     values = json.loads(run(tmp_path, "--json").output)
     (finding,), (evidence,) = values["findings"], values["evidence"]
     assert (finding["message_id"], finding["severity"]) == (message_id, 1)
     assert evidence["finding"]["message_id"] == message_id
     assert evidence["life"][0]["what"] == "to be sent"
+
+
+def test_a_finding_about_no_message_and_a_long_life(tmp_path: Path) -> None:
+    paths = write_group(tmp_path, participants=6)
+    plant("clock jump", paths[0], seed=1)
+    plant("missing", paths[1], seed=1)
+    lines = run(tmp_path).output.splitlines()
+    (clock,) = [line for line in lines if "clocks go forward" in line]
+    assert ": once, at p000: the clock went back by " in clock
+    (more,) = [line for line in lines if line.endswith("more steps")]
+    assert more.startswith("  … and ")
 
 
 def test_a_finding_has_the_command_that_shows_it_again(tmp_path: Path) -> None:
@@ -71,7 +79,7 @@ def test_what_has_no_time_to_arrive_is_not_held_against_anybody(tmp_path: Path) 
     plant("missing", write_group(tmp_path)[1], seed=1)
     result = run(tmp_path, "--settle-ms", "3600000")
     assert result.exit_code == 0
-    assert "not due yet: 1 deliveries were on their way at the end" in result.output
+    assert "not due yet at the end, and on the way: 1 delivery" in result.output
 
 
 def test_where_nothing_was_judged_nothing_is_kept(tmp_path: Path) -> None:

@@ -6,7 +6,7 @@ from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
 
-from reliable_channel_audit.schemas import FACT
+from reliable_channel_audit.schemas import FACT, RARE
 
 Row = tuple[Any, ...]
 
@@ -14,7 +14,9 @@ Row = tuple[Any, ...]
 def fact(name: str, participant_id: str, **values: object) -> Row:
     """A fact of a participant of `general`; what is not given is null."""
     whose = {"channel_id": "general", "participant_id": participant_id, "life": 0}
-    row = {**dict.fromkeys(FACT.names), **whose, "fact": name, **values}
+    given = {**whose, "fact": name, **values}
+    rare = {name: given.pop(name, None) for name in RARE.names}
+    row = {**dict.fromkeys(FACT.names), **given, "rare": [rare]}
     assert len(row) == len(FACT)
     return tuple(row.values())
 

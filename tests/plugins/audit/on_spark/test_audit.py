@@ -48,10 +48,16 @@ def test_what_is_unknown_is_unknown_for_check_as_well(spark: SparkSession, tmp_p
     assert found == check([tmp_path])
 
 
-@pytest.mark.parametrize("partitions", [1, 3])
+@pytest.mark.parametrize(("partitions", "max_gathered"), [(1, audit.MAX_GATHERED), (3, 0)])
 def test_every_planted_fault_is_found_as_check_finds_it(
-    spark: SparkSession, tmp_path: Path, partitions: int
+    spark: SparkSession,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    partitions: int,
+    max_gathered: int,
 ) -> None:
+    """Compared in this process, and by Spark."""
+    monkeypatch.setattr(audit, "MAX_GATHERED", max_gathered)
     paths = write_group(tmp_path / "one", participants=len(FAULTS), messages=200)
     for seed, (fault, path) in enumerate(zip(FAULTS, paths, strict=True)):
         plant(fault, path, seed)

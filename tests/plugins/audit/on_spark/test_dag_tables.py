@@ -10,6 +10,7 @@ from pyspark.testing import assertDataFrameEqual
 
 from reliable_channel_audit import dag_tables
 from reliable_channel_audit.audit import read_facts, read_said, verdict
+from reliable_channel_audit.audits import table
 from reliable_channel_audit.dag import Said, places, said_by
 from reliable_channel_audit.journals import journal_files, participants
 from reliable_channel_audit.report import write_report
@@ -99,3 +100,16 @@ def test_spark_and_one_process_see_one_dag(spark: SparkSession, tmp_path: Path) 
     text = page.read_text()
     assert "60 messages and what they refer to" in text
     assert spark.read.parquet(str(page.with_name("dag.parquet"))).count() == 120
+
+
+def test_messages_of_a_sender_without_journal_are_in_the_dag(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    """Facts have none of them, as every journal has them."""
+    path, *_ = write_group(tmp_path, messages=60)
+    path.unlink()
+    facts, said = read_facts(spark, [tmp_path]), read_said(spark, [tmp_path])
+    assert table(facts, "Said").count() < 60
+    found = dag_tables.said_in(facts, said)
+    assert dag_tables.union(found).count() == 60
+    facts.unpersist()

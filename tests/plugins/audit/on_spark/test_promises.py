@@ -16,8 +16,8 @@ from .tables import Row, delivery, fact, facts
 
 def life(participant_id: str, **values: object) -> Row:
     times = {"opened_ms": 0, "until_ms": 60_000, "owed_from_ms": 0}
-    given = {"path": participant_id, "entries": 2, "log_digest": "same", **times, **values}
-    return fact("Life", participant_id, **given)
+    given = {"path": participant_id, "entries": 2, "log_digest": "same", "is_whole": True}
+    return fact("Life", participant_id, **{**given, **times, **values})
 
 
 def finding(audit: str, whose: str, message_id: str, at_ms: int, detail: str) -> Row:

@@ -87,11 +87,16 @@ def test_ways(spark: SparkSession, copies: DataFrame) -> None:
     assertDataFrameEqual(found, spark.createDataFrame(expected, schema))
 
 
+def test_of_a_sender_without_journal_the_first_delivery_counts(spark: SparkSession) -> None:
+    said = {"sender_id": "zoe", "source": "live", "message_hash": b"1"}
+    rows = [delivery("bob", 900, **said), delivery("carol", 950, **said)]
+    found = figures.ways(spark.createDataFrame(rows, FACT)).select("participant_id", "delay_ms")
+    expected = spark.createDataFrame([("bob", 0), ("carol", 50)], found.schema)
+    assertDataFrameEqual(found, expected, ignoreNullable=True)
+
+
 def test_clocks_are_as_far_apart_as_in_one_process(spark: SparkSession) -> None:
-    rows = [
-        tuple({**dict.fromkeys(FACT.names), "fact": "Lag", **each._asdict()}.values())
-        for each in lags(*OFFSETS)
-    ]
+    rows = [fact("Lag", **each._asdict()) for each in lags(*OFFSETS)]
     rows += [fact("Dispatch", name, message_hash=b"") for name in OFFSETS]
     expected = [("general", name, 3, offset_ms) for name, offset_ms in OFFSETS.items()]
     schema = "channel_id string, participant_id string, peers long, offset_ms long"

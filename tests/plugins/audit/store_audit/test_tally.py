@@ -75,7 +75,7 @@ def test_a_repair_request_names_who_sent_what_is_absent() -> None:
     ]
     verdict = verdict_of(messages)
     assert troubles(verdict) == [("gap", "c", "zoe")]
-    assert "asked for 1 times" in verdict.findings[0].detail
+    assert "asked for once" in verdict.findings[0].detail
 
 
 def test_what_is_referred_to_at_the_very_end_may_be_on_its_way() -> None:

@@ -7,8 +7,10 @@ from pathlib import Path
 import anyio
 import pytest
 
-from reliable_channel.sds import SPEC
+from reliable_channel.sds import NIM, SPEC
+from reliable_channel.spi import CodecError, Message, WireProfile
 from reliable_channel_conformance.kit.bench import Setting
+from reliable_channel_conformance.kit.receiving import malformed
 from reliable_channel_conformance.kit.row import Result
 from reliable_channel_conformance.kit.table import ROWS, Outcome, markdown, run
 
@@ -67,3 +69,14 @@ def test_a_peer_that_does_not_start_is_not_run(tmp_path: Path) -> None:
     assert outcome.result is Result.NOT_RUN
     assert "exit status 0" in outcome.seen
     assert outcome.breaks_a_rule
+
+
+@pytest.mark.parametrize("profile", [SPEC, NIM], ids=["spec", "nim"])
+def test_what_is_no_message_cannot_be_read(profile: WireProfile) -> None:
+    """In the dialect `nim` the last field is the sender: without it, a message was whole."""
+    message = Message("a", "000161", "conformance", 1_000, content=b"cut")
+    whole = profile.codec.encode(message)
+    assert profile.codec.decode(whole).content == b"cut"
+    for data in malformed(whole):
+        with pytest.raises(CodecError):
+            profile.codec.decode(data)

@@ -6,14 +6,14 @@ from random import Random
 import pytest
 
 from reliable_channel_conformance.model.catalogue import DEFECTS
+from reliable_channel_conformance.model.defects import DeliversDuplicates
 from reliable_channel_conformance.model.group import Group
-from reliable_channel_conformance.model.replay import Divergence, Player
-from reliable_channel_conformance.model.rules import Rules
+from reliable_channel_conformance.model.replay import CountsSyncs, Divergence, Player
 from reliable_channel_conformance.vectors.traces import walk
 
 from .found import broken_by, numbers
 
-LIKE_THE_CORE = Rules(counts_syncs=True)
+LIKE_THE_CORE = CountsSyncs()
 GROUPS = {
     "two writers and a reader": Group((("a", 2), ("b", 2), ("c", 0)), LIKE_THE_CORE),
     "giving up": Group((("a", 2), ("b", 1), ("c", 1)), LIKE_THE_CORE, gives_up=True),
@@ -41,6 +41,6 @@ def test_the_core_does_not_have_a_defect(number: str) -> None:
 def test_a_core_that_does_otherwise_is_noticed() -> None:
     group = replace(GROUPS["two writers and a reader"], rules=replace(LIKE_THE_CORE, history=1))
     player = Player(group)
-    player._group = replace(group, rules=replace(LIKE_THE_CORE, drops_duplicates=False))
+    player._group = replace(group, rules=DeliversDuplicates())
     with pytest.raises(Divergence, match="the model has"):
         player.replay([("send", "a"), ("arrive", "b", "a0"), ("arrive", "b", "a0")])

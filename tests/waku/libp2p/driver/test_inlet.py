@@ -3,7 +3,8 @@
 import anyio
 import pytest
 
-from waku.libp2p import InvalidInput, Limits, StreamClosed
+from tests.waku.libp2p.pair import DIALLER
+from waku.libp2p import InvalidInput, Limits, PeerId, StreamClosed
 from waku.libp2p.driver import Carrier, MessageSink
 from waku.libp2p.varint import prefixed
 
@@ -15,8 +16,12 @@ LIMIT = 400_000
 
 
 class Taken(list[bytes]):
+    def __init__(self) -> None:
+        super().__init__()
+        self.refused: list[PeerId] = []
+
     def sink(self) -> MessageSink:
-        return MessageSink(LIMIT, self.take)
+        return MessageSink(LIMIT, self.take, lambda link, _: self.refused.append(link.peer_id))
 
     def take(self, link: Carrier, message: bytes) -> None:
         if message == b"nonsense":
@@ -68,6 +73,7 @@ async def test_nonsense_resets_its_stream_and_no_other(wrong: bytes) -> None:
             good.end()
             assert await good.receive() == b""
         assert taken == [b"before", b"good"]
+        assert taken.refused == ([] if b"nonsense" in wrong else [DIALLER.peer_id])
         assert both.back.connection.stream_count == 0
         assert both.ended == []
 

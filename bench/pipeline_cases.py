@@ -1,0 +1,146 @@
+"""Journals to measure the pipeline with, written by the SDK's own `Journal`.
+
+A case is groups joined by `+`: `20x10000` is a channel of 20 participants and 10,000 messages,
+`10*10x5000` are ten such channels, and of `2x500000/1` only one participant's journal is kept.
+"""
+
+from __future__ import annotations
+
+import base64
+import gzip
+import json
+import os
+import re
+import resource
+import tempfile
+from collections.abc import Iterator
+from concurrent.futures import ProcessPoolExecutor
+from contextlib import ExitStack, contextmanager
+from functools import partial
+from pathlib import Path
+from typing import NamedTuple
+
+from reliable_channel.runtime.journal import UNPACKED_FORMAT
+from reliable_channel.runtime.journal_packing import Unpacker
+from reliable_channel.sds.bloom import BloomParameters
+from reliable_channel_audit.journals import journal_files, opened_file
+from tests.plugins.audit.generated import write_group
+
+
+class Group(NamedTuple):
+    """A channel, and what is kept of it."""
+
+    channel_id: str
+    participants: int
+    messages: int
+    journals: int
+
+    @property
+    def deliveries(self) -> int:
+        return self.journals * self.messages
+
+
+class Shape(NamedTuple):
+    """What messages are like."""
+
+    history: int = 10
+    """Message ids in a causal history."""
+    bloom_capacity: int = 0
+    """0 for no bloom filters."""
+    is_old: bool = False
+    """Every payload whole, as version 0.1.0 wrote it."""
+
+
+def groups(case: str) -> list[Group]:
+    """The channels of a case.
+
+    Raises:
+        SystemExit: it is none.
+    """
+    found: list[Group] = []
+    for part in case.split("+"):
+        parsed = re.fullmatch(r"(?:(\d+)\*)?(\d+)x(\d+)(?:/(\d+))?", part)
+        if parsed is None:
+            raise SystemExit(f"{part!r} is not a group; give PARTICIPANTSxMESSAGES, as 20x10000")
+        channels, participants, messages, journals = (int(n) if n else 0 for n in parsed.groups())
+        for _ in range(channels or 1):
+            name = f"channel{len(found):03}"
+            found.append(Group(name, participants, messages, journals or participants))
+    return found
+
+
+def deliveries(case: str) -> int:
+    """Messages in all logs of a case."""
+    return sum(group.deliveries for group in groups(case))
+
+
+@contextmanager
+def written(case: str, shape: Shape, keep: Path | None = None) -> Iterator[Path]:
+    """A directory with the journals of a case; one below `keep` stays, and is found again."""
+    with ExitStack() as stack:
+        if keep is None:
+            path = Path(stack.enter_context(tempfile.TemporaryDirectory()))
+        else:
+            path = keep / "-".join([case.replace("/", "of"), *map(str, shape)])
+            if path.exists():
+                yield path
+                return
+        _allow_files(max(group.participants for group in groups(case)))
+        make = partial(write, directory=path, shape=shape)
+        with ProcessPoolExecutor(os.cpu_count()) as processes:
+            list(processes.map(make, sorted(groups(case), key=lambda each: -each.deliveries)))
+        yield path
+
+
+def write(group: Group, directory: Path, shape: Shape) -> None:
+    """Write the journals of a group."""
+    folder = directory / group.channel_id
+    paths = write_group(
+        folder,
+        participants=group.participants,
+        messages=group.messages,
+        history=shape.history,
+        bloom=BloomParameters(shape.bloom_capacity) if shape.bloom_capacity else None,
+        channel_id=group.channel_id,
+    )
+    for path in paths[group.journals :]:
+        for part in (path, *folder.glob(f"{path.stem}.*")):
+            part.unlink(missing_ok=True)
+    if shape.is_old:
+        for path in journal_files([folder]):
+            unpack(path)
+
+
+def unpack(path: Path) -> None:
+    """Write a journal anew in the format in which every payload is whole."""
+    old = path.with_name(f"{path.name}.old")
+    unpacker = Unpacker()
+    with opened_file(path) as packed, old.open("wb") as whole:
+        for text in packed:
+            whole.write(_unpacked(text, unpacker))
+    if path.suffix == ".gz":
+        with old.open("rb") as whole, gzip.open(path, "wb", compresslevel=6) as again:
+            again.writelines(whole)
+        old.unlink()
+    else:
+        old.replace(path)
+
+
+def _unpacked(text: bytes, unpacker: Unpacker) -> bytes:
+    values = json.loads(text)
+    if values["event"] == "journal_opened":
+        unpacker.begin()
+        values["format"] = UNPACKED_FORMAT
+    elif values.pop("fresh", False):
+        unpacker.begin()
+    packed = values.pop("packed", None)
+    if packed is not None:
+        values["payload"] = base64.b64encode(unpacker.unpack(packed)).decode()
+    return json.dumps(values, separators=(",", ":")).encode() + b"\n"
+
+
+def _allow_files(participants: int) -> None:
+    """A group has all its journals open at once."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    wanted = min(max(soft, participants + 100), hard)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))

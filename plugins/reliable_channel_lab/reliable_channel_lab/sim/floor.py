@@ -1,0 +1,77 @@
+"""The floor under the curves of the comparison: an SDS channel that knew all losses in advance.
+
+Losses are independent, and a copy takes as long as `Conditions` say. For latency, all copies that
+are needed go out at once. For bytes they go out one after the other until all have the message, and
+one acknowledgement is heard. No channel does both, nor knows what was lost; and a protocol without
+references in its messages, such as MVDS between two, can be below the floor of bytes.
+"""
+
+from dataclasses import dataclass
+from math import ceil, log
+from typing import Final
+
+from reliable_channel.sds import HistoryEntry, Message
+from reliable_channel.sds.wire import SpecCodec
+
+from .comparison import COMMUNITY, Cell, channel_size
+from .scenario import PUBLISH_MS, Conditions
+from .trial import Terms
+from .world import CHANNEL
+
+SHARE: Final = 0.95
+_NEGLIGIBLE: Final = 1e-9
+
+
+@dataclass(frozen=True, slots=True)
+class Floor:
+    """What a message takes at least."""
+
+    latency_p95_ms: float
+    bytes_per_message: float
+    """Copies of a message with two references, and one acknowledgement that is heard."""
+
+
+def floor_of(cell: Cell) -> Floor:
+    """The floor of a cell's group and network; of a community, the mean of its messages."""
+    others = [cell.participants - 1] * len(COMMUNITY)
+    if cell.scenario == "community":
+        others = [channel_size(cell.participants, number) - 1 for number in range(len(COMMUNITY))]
+    content_bytes, sync_bytes = len(_message(references=2)), len(_message(references=1, sync=True))
+    copies = sum(
+        messages * expected_copies(count, cell.loss)
+        for messages, count in zip(COMMUNITY, others, strict=True)
+    ) / sum(COMMUNITY)
+    return Floor(
+        latency_ms(cell.loss), copies * content_bytes + sync_bytes / max(1 - cell.loss, 0.01)
+    )
+
+
+def latency_ms(loss: float, share: float = SHARE) -> float:
+    """When a share of the participants has a message that is sent as often as that takes, all
+    copies at once: the first of them that comes counts."""
+    latency = Conditions().latency
+    copies = max(1, ceil(log(1 - share) / log(loss))) if loss > 0 else 1
+    # Each copy comes within a part u of the latest time with probability (1 - loss) * u.
+    part = (1 - float((1 - share) ** (1 / copies))) / (1 - loss)
+    return PUBLISH_MS + latency.min_ms + part * (latency.max_ms - latency.min_ms)
+
+
+def expected_copies(others: int, loss: float) -> float:
+    """How often a message goes out, in the mean, until all others have it."""
+    copies, still_missing = 0.0, 1.0
+    lost = 1.0
+    while still_missing > _NEGLIGIBLE:
+        copies += still_missing
+        lost *= loss
+        still_missing = 1 - (1 - lost) ** others
+    return copies
+
+
+def _message(*, references: int, sync: bool = False) -> bytes:
+    """As small as causal order and retrieval from Store allow."""
+    message_id = "0" * 64
+    history = [HistoryEntry(message_id, bytes(32), "p0")] * references
+    content = None if sync else bytes(Terms().payload_bytes)
+    return SpecCodec().encode(
+        Message("p0", message_id, CHANNEL, 1_700_000_000_000, history, content=content)
+    )

@@ -1,0 +1,158 @@
+"""Waku through one node, over the API that it serves: relay or filter, else its messaging layer.
+
+Relay and filter come first: the hash of a message is known before it is sent, a repetition is the
+same message, and what arrives waits by topic. The messaging layer stamps what it sends, and has one
+queue for all programs that read it.
+"""
+
+import logging
+from collections.abc import AsyncGenerator, Callable, Sequence
+from typing import Final
+
+import anyio
+import httpx
+
+from .base import Batch, Envelope, Received
+from .messaging import MessagingTransport
+from .settings import WakuSettings
+from .waku import WakuTransport
+from .waku_topic import NotServed
+
+__all__ = ["NodeTransport"]
+
+_log: Final = logging.getLogger("reliable_channel")
+
+
+class NodeTransport:
+    """One content topic through one Waku node, which is asked for its API by using it.
+
+    Only a node that refuses relay and filter as unknown (404, 501), and serves its messaging layer,
+    is used through the latter. A node that is away, fails or is starting decides nothing.
+    """
+
+    def __init__(
+        self,
+        url: str,
+        settings: WakuSettings,
+        *,
+        http_transport: httpx.AsyncBaseTransport | None = None,
+        monotonic: Callable[[], float] = anyio.current_time,
+    ) -> None:
+        self.url = url
+        self._settings = settings
+        self._http_transport = http_transport
+        self._monotonic = monotonic
+        self._rest = WakuTransport(
+            url, settings, http_transport=http_transport, monotonic=monotonic
+        )
+        self._messaging: MessagingTransport | None = None
+
+    @property
+    def api(self) -> str:
+        """The API in use, `relay`, `filter` or `messaging`; empty without a subscription."""
+        return self._rest.api if self._messaging is None else self._messaging.api
+
+    @property
+    def mislabelled(self) -> int:
+        """Messages that Store gave under a hash that is not theirs, twice, or unasked."""
+        return self._way.mislabelled
+
+    async def open(self) -> None:
+        """Subscribe over the API that the node serves.
+
+        Raises:
+            TransportError: the node is away or fails; `NotServed`: it serves none of them, or not
+                yet.
+        """
+        try:
+            await self._rest.open()
+        except NotServed as error:
+            await self._open_messaging(error)
+
+    async def aclose(self) -> None:
+        """Unsubscribe, and close the connections."""
+        await self._close_messaging()
+        await self._rest.aclose()
+
+    def envelope(
+        self, payload: bytes, *, timestamp_ns: int, ephemeral: bool, meta: bytes = b""
+    ) -> Envelope:
+        """Wrap bytes as a Waku message of this content topic."""
+        return self._way.envelope(
+            payload, timestamp_ns=timestamp_ns, ephemeral=ephemeral, meta=meta
+        )
+
+    async def publish(self, envelope: Envelope) -> Envelope | None:
+        """Publish; the messaging layer returns the envelope that the node made of it."""
+        return await self._way.publish(envelope)
+
+    async def receive(self) -> Batch:
+        """Wait for what arrives; where the node serves another API than before, change over.
+
+        Raises:
+            TransportError: the node does not answer, or the subscription is deaf.
+        """
+        try:
+            return await self._way.receive()
+        except NotServed as error:
+            if self._messaging is not None:
+                await self._close_messaging()
+                self._rest.renew()
+                raise
+            await self._open_messaging(error)
+            return Batch([], f"the node serves another API: {error}")
+
+    async def by_hash(self, hashes: Sequence[bytes]) -> list[Received]:
+        """Fetch by Waku message hash."""
+        return await self._way.by_hash(hashes)
+
+    def by_time(self, start_ns: int, end_ns: int) -> AsyncGenerator[list[Received], None]:
+        """Fetch by content topic and time, page by page."""
+        return self._way.by_time(start_ns, end_ns)
+
+    def renew(self) -> None:
+        """Subscribe anew at the next look."""
+        self._way.renew()
+
+    @property
+    def _way(self) -> WakuTransport | MessagingTransport:
+        return self._rest if self._messaging is None else self._messaging
+
+    async def _open_messaging(self, missing: NotServed) -> None:
+        """Use the messaging layer, if there is one and nothing else even then.
+
+        A node that starts serves it last: where it answers, relay and filter would, too.
+        """
+        if self._settings.pubsub_topic is not None:
+            raise NotServed(
+                f"{missing}; `pubsub_topic`, or a `network` of static shards, rules out a "
+                "messaging layer, where the node shards by content topic"
+            ) from missing
+        messaging = MessagingTransport(
+            self.url, self._settings, http_transport=self._http_transport, monotonic=self._monotonic
+        )
+        try:
+            await messaging.open()
+        except NotServed as error:
+            raise NotServed(
+                f"{missing}, nor a messaging layer: start it with relay, or give it time"
+            ) from error
+        try:
+            await self._rest.open()
+        except NotServed:
+            self._messaging = messaging
+            _log.warning(
+                "%s serves neither relay nor filter: its messaging layer is used, which has one "
+                "reader, so use this node from one program alone",
+                self.url.rpartition("@")[2],
+            )
+        except BaseException:
+            await messaging.aclose()
+            raise
+        else:
+            await messaging.aclose()
+
+    async def _close_messaging(self) -> None:
+        messaging, self._messaging = self._messaging, None
+        if messaging is not None:
+            await messaging.aclose()
