@@ -386,12 +386,11 @@ async def test_a_transport_that_hangs_is_given_up_and_the_message_goes_later(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(guarded_transport, "HANGS_S", 0.05)
-    network, calls_left = MemoryNetwork(), [True]
+    network, told_of = MemoryNetwork(), anyio.Event()
 
     class Hanging(MemoryTransport):
         async def publish(self, envelope: Envelope) -> None:
-            if calls_left:
-                calls_left.pop()
+            if not told_of.is_set():
                 await anyio.sleep_forever()
             await super().publish(envelope)
 
@@ -402,6 +401,7 @@ async def test_a_transport_that_hangs_is_given_up_and_the_message_goes_later(
         health = await told.first(NodeHealthChanged)
         assert health.state == "failing"
         assert "'Pigeons': publish of the transport did not return in 0.05 s" in health.reason
+        told_of.set()
         await told.until(lambda: network.store)
 
 

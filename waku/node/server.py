@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import signal
 import socket
 import threading
@@ -33,8 +34,8 @@ if TYPE_CHECKING:
 
 __all__ = ["serve", "serve_node"]
 
-LATE_TURNS: Final = 5
-"""Turns of the event loop in which a connection may still come after the listener was closed."""
+ACCEPTED_TURNS: Final = 3
+"""Turns of the event loop until a connection that was accepted is known to the server."""
 GRACE_S: Final = 2
 """How long requests under way may take when the server stops."""
 STOP_SIGNALS: Final = (signal.SIGINT, signal.SIGTERM)
@@ -55,12 +56,14 @@ class _Server(uvicorn.Server):
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
         self._down()
-        await super().shutdown(sockets)
-        # asyncio hands over connections that it accepted while the listener was being closed.
-        for _ in range(LATE_TURNS):
+        # What was accepted and not handed over yet is lost, and its socket left open, where the
+        # listener is closed first: asyncio asserts that its server still has sockets.
+        loop = asyncio.get_running_loop()
+        for listener in sockets or ():
+            loop.remove_reader(listener)
+        for _ in range(ACCEPTED_TURNS):
             await anyio.lowlevel.checkpoint()
-            for connection in list(self.server_state.connections):
-                connection.shutdown()
+        await super().shutdown(sockets)
 
     @contextmanager
     def capture_signals(self) -> Iterator[None]:
