@@ -9,7 +9,7 @@ from typing import Any
 
 from .clocks import clock_offsets, clocks_apart, own_lags
 from .dag import Said
-from .facts import Acknowledgement, Delivery, Dispatch, Lag, Outcome, facts_of
+from .facts import Acknowledgement, Delivery, Dispatch, Lag, Outcome, facts_of, uncollected
 from .findings import SETTLE_MS, Finding, Heard, Judged, Orphan
 from .journals import Participant, journal_files, participants
 from .promises import (
@@ -43,11 +43,12 @@ def check(
     """
     group, nobodys = participants(journal_files(paths, may_be_none=True))
     facts: defaultdict[type, list[Any]] = defaultdict(list)
-    for participant in group:
-        for fact in facts_of(participant, settle_ms=settle_ms):
-            if not isinstance(fact, Said):  # for the DAG of a report alone
-                facts[type(fact)].append(fact)
-        progress(participant)
+    with uncollected():
+        for participant in group:
+            for fact in facts_of(participant, settle_ms=settle_ms):
+                if not isinstance(fact, Said):  # for the DAG of a report alone
+                    facts[type(fact)].append(fact)
+            progress(participant)
     verdict = judge(facts, participants=len(group), settle_ms=settle_ms)
     verdict.set_aside = sorted([nobody(path) for path in nobodys] + facts[SetAside])
     return verdict

@@ -5,8 +5,10 @@
 
 from __future__ import annotations
 
+import gc
 from collections import Counter, defaultdict
 from collections.abc import Iterator
+from contextlib import contextmanager
 from heapq import heappush, heapreplace
 from itertools import groupby
 from typing import Final, NamedTuple
@@ -167,6 +169,19 @@ def facts_of(participant: Participant, *, settle_ms: int = SETTLE_MS) -> Iterato
         yield from gathering.end()
     for (path, reason), numbers in aside.items():
         yield SetAside(path, reason, len(numbers), min(numbers))
+
+
+@contextmanager
+def uncollected() -> Iterator[None]:
+    """Without Python's garbage collector: facts and what they are made from are kept and form no
+    cycles, so it would only look at all of them again and again."""
+    was_enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was_enabled:
+            gc.enable()
 
 
 class Gathering:

@@ -177,7 +177,7 @@ class Reception:
         self._compare_contents(copy, received)
         if not self.is_plain:
             return
-        place = self._received[copy.message_id]
+        place = self._received[received.message_id]  # `copy` may have arrived under another id
         is_last = place == self.receptions
         if is_last and not self._waiting:  # as nearly always: nothing can be out of order
             return

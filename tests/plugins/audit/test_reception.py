@@ -70,6 +70,14 @@ def test_every_field_counts() -> None:
     ]
 
 
+def test_it_was_logged_and_received_under_another_id_than_it_arrived() -> None:
+    logged, received = LOGGED._replace(message_id="n"), RECEIVED._replace(message_id="n")
+    assert found(OPENED, CAME, logged, received, CLOSED) == [
+        (Audit.ARRIVED, "the log has another id than arrived"),
+        (Audit.RECEIVED, "the application received another id than arrived"),
+    ]
+
+
 def test_received_and_in_no_log() -> None:
     assert found(OPENED, RECEIVED, CLOSED) == [(Audit.RECEIVED, "received, and not in the log")]
 

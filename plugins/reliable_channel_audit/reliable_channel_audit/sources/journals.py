@@ -28,7 +28,7 @@ from reliable_channel.runtime.journal_packing import Unpacker
 
 from ..dag import said_by
 from ..evidence import ids_of, steps_of
-from ..facts import facts_of
+from ..facts import facts_of, uncollected
 from ..findings import SETTLE_MS, Finding
 from ..journals import (
     PACKED,
@@ -149,12 +149,13 @@ class FactReader(JournalReader):
     def read(self, partition: Participants) -> Iterator[pa.RecordBatch]:
         """The facts of a share, in batches of one kind."""
         waiting: defaultdict[str, list[Sequence[Any]]] = defaultdict(list)
-        for participant in partition.group:
-            for fact in facts_of(participant, settle_ms=self._settle_ms):
-                kind = type(fact).__name__
-                waiting[kind].append(fact)
-                if len(waiting[kind]) >= BATCH_ROWS:
-                    yield fact_batch(kind, waiting.pop(kind))
+        with uncollected():
+            for participant in partition.group:
+                for fact in facts_of(participant, settle_ms=self._settle_ms):
+                    kind = type(fact).__name__
+                    waiting[kind].append(fact)
+                    if len(waiting[kind]) >= BATCH_ROWS:
+                        yield fact_batch(kind, waiting.pop(kind))
         for kind, facts in waiting.items():
             yield fact_batch(kind, facts)
 

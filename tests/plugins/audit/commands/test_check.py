@@ -1,5 +1,6 @@
 """`reliable-channel check` as a person and as a program sees it."""
 
+import gc
 import json
 from pathlib import Path
 
@@ -29,6 +30,13 @@ def test_kept_promises_are_told_in_a_dozen_lines(tmp_path: Path) -> None:
     assert unknown == ["unknown repair ends: it rests, and gives up: no case"]
     assert len(kept) == len(Audit)
     assert last == "every promise that was put to the test was kept"
+
+
+def test_the_garbage_collector_runs_again_afterwards(tmp_path: Path) -> None:
+    write_group(tmp_path, participants=2, messages=2)
+    assert gc.isenabled()
+    run(tmp_path)
+    assert gc.isenabled()
 
 
 def test_a_broken_promise_is_the_exit_status(tmp_path: Path) -> None:
