@@ -2,9 +2,11 @@
 
 A block with a title is a file (` ```python title="bot.py" `). A `console` block is a terminal; a
 title names another one (` ```console title="terminal 2" `), and blocks of one title continue it.
-A line that begins with `$ ` is typed, `^C` and `^Z` are keys, and all other lines are output, in
-which `…` stands for anything, and alone for any number of lines. A command need not end: the page
-goes on when its output is there. Output that the page does not show is an error.
+A line that begins with `$ ` is typed, with the next line after a backslash at its end; `^C` and
+`^Z` are keys, and all other lines are output, in which `…` stands for anything, and alone for any
+number of lines. A command need not end: the page goes on when its output is there, and at the
+end what runs is interrupted; but the last command, if the page shows no output of it, must end.
+Output that the page does not show is an error.
 
 No period decides a result: a command that never prints what the page shows ends with the test's
 own limit.
@@ -17,7 +19,7 @@ import signal
 import socket
 import subprocess
 import sys
-from collections.abc import Mapping
+from collections.abc import Collection, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -64,6 +66,29 @@ def blocks(page: str) -> list[Block]:
         Block(fence[2], fence[3] or "", re.sub(rf"(?m)^{fence[1]}", "", fence[4]))
         for fence in fences
     ]
+
+
+class Step(NamedTuple):
+    """A command or key of a terminal, and the lines that the page shows after it."""
+
+    typed: str
+    """Nothing before the first command of a block, where output of an earlier one goes on."""
+    is_key: bool
+    shown: list[str]
+
+
+def steps(console: str) -> Iterator[Step]:
+    """The steps of a block."""
+    step = Step("", False, [])
+    for line in console.splitlines():
+        if step.typed.endswith("\\") and not step.is_key:
+            step = step._replace(typed=step.typed.removesuffix("\\") + line.strip())
+        elif typed := re.fullmatch(r"\$ (.*)|\^([CZ])", line):
+            yield step
+            step = Step(typed[2] or typed[1], bool(typed[2]), [])
+        else:
+            step.shown.append(line)
+    yield step
 
 
 class Mismatch(AssertionError):
@@ -186,7 +211,7 @@ class Session:
 
     `programs` is the folder with `python` and `pip` of the environment that the page uses, with
     `settings` as environment variables; without it, that of this Python, where pip installs
-    nothing.
+    nothing. A command that begins with one of `untyped` is left out, with its output.
     """
 
     def __init__(
@@ -195,8 +220,11 @@ class Session:
         *,
         programs: Path | None = None,
         settings: Mapping[str, str] = MappingProxyType({}),
+        untyped: Collection[str] = (),
     ) -> None:
         self._folder = folder
+        self._untyped = tuple(untyped)
+        self._must_end: Terminal | None = None
         self._terminals: dict[str, Terminal] = {}
         self._ports = {port: str(_free_port()) for port in PORTS}
         own = folder / ".programs"
@@ -247,7 +275,13 @@ class Session:
                 file.write_text(self._with_ports(block.text))
 
     def finish(self) -> None:
-        """Interrupt what is still running, and close all terminals."""
+        """Wait for the last command, interrupt what is still running, and close all terminals.
+
+        Raises:
+            Mismatch: as `run`.
+        """
+        if self._must_end is not None:
+            self._must_end.end()
         for terminal in self._terminals.values():
             terminal.press("C")
         for terminal in self._terminals.values():
@@ -257,18 +291,16 @@ class Session:
         terminal = self._terminals.get(block.title)
         if terminal is None:
             terminal = self._terminals[block.title] = Terminal(self._folder, self._environment)
-        shown: list[str] = []
-        for line in self._with_ports(block.text).splitlines():
-            if not (typed := re.fullmatch(r"\$ (.*)|\^([CZ])", line)):
-                shown.append(line)
+        for step in steps(block.text):
+            if step.typed.startswith(self._untyped):
                 continue
-            terminal.expect(shown)
-            shown = []
-            if typed[2]:
-                terminal.press(typed[2])
-            else:
-                terminal.type(typed[1])
-        terminal.expect(shown)
+            if step.is_key:
+                terminal.press(step.typed)
+            elif step.typed:
+                terminal.type(self._with_ports(step.typed))
+            terminal.expect([self._with_ports(line) for line in step.shown])
+            if step.typed:
+                self._must_end = None if step.is_key or step.shown else terminal
 
     def _with_ports(self, text: str) -> str:
         for port, free in self._ports.items():

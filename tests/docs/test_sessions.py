@@ -1,70 +1,81 @@
 """Every page with a terminal does what it shows."""
 
+import re
+import shlex
+import subprocess
+from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
 
+from docs import commands as program
 from release import stranger
 
-from .sessions import Mismatch, Session, blocks
+from .sessions import Mismatch, Session, blocks, steps
+from .untyped import GIVEN, NOT_TYPED
 
 DOCS = Path(__file__).parents[2] / "docs"
 pytestmark = pytest.mark.timeout(1_500)  # ends what hangs; no result depends on it
-FOLDERS = ("start", "how-to", "understand")
-RUN = sorted(
-    [
-        DOCS.parent / "README.md",
-        DOCS / "faq.md",
-        *(page for name in FOLDERS for page in (DOCS / name).glob("*.md")),
-    ]
+TEXTS = {page: page.read_text() for page in [DOCS.parent / "README.md", *DOCS.rglob("*.md")]}
+
+
+def commands(page: Path) -> list[str]:
+    """What a page types."""
+    consoles = [block.text for block in blocks(TEXTS[page]) if block.language == "console"]
+    typed = [step.typed for console in consoles for step in steps(console) if not step.is_key]
+    return [command for command in typed if command]
+
+
+def untyped(page: Path) -> Mapping[str, str]:
+    return NOT_TYPED.get(str(page.relative_to(DOCS.parent)), {})
+
+
+def typed(page: Path) -> list[str]:
+    return [line for line in commands(page) if not line.startswith(tuple(untyped(page)))]
+
+
+def test_each_exemption_is_of_a_command_that_a_page_has() -> None:
+    for page in TEXTS:
+        lines = commands(page)
+        for begin in untyped(page):
+            assert any(line.startswith(begin) for line in lines), f"{page.name}: {begin}"
+    pages = {str(page.relative_to(DOCS.parent)) for page in TEXTS}
+    assert {*NOT_TYPED, *GIVEN} <= pages
+
+
+@pytest.mark.parametrize("page", NOT_TYPED)
+def test_what_is_not_typed_has_the_flags_and_targets_that_exist(
+    page: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("RELIABLE_CHANNEL_PLUGINS", raising=False)
+    known = {command.name: command.rows for command in program.commands()}
+    every = {"--help", "--help-all", "-o", "--log-level", "--verbose", "-v", "-h"}
+    for line in commands(DOCS.parent / page):
+        words = shlex.split(line, comments=True)
+        if words[:1] == ["make"]:
+            run = ["make", "--dry-run", *words[1:]]
+            done = subprocess.run(run, cwd=DOCS.parent, capture_output=True, text=True)
+            assert done.returncode == 0, done.stderr
+        for at in (at for at, word in enumerate(words) if word == "reliable-channel"):
+            names = [" ".join(words[at : at + count]) for count in (2, 3)]
+            if not (found := [name for name in names if name in known]):
+                assert f"def {words[at + 1]}(" in TEXTS[DOCS.parent / page], line  # of the page
+                continue
+            name = max(found)
+            flags = {word for row in known[name].values() for word in row.flags.split()}
+            given = [word.partition("=")[0] for word in words[at:] if re.match("--?[a-z]", word)]
+            assert {*given} <= {flag.rstrip(",/") for flag in flags} | every, line
+
+
+@pytest.mark.parametrize(
+    "page",
+    sorted(page for page in TEXTS if typed(page)),
+    ids=lambda page: f"{page.parent.name}/{page.stem}",
 )
-
-
-LISTED = "lists commands of a longer job or of other machines; "
-NOT_TYPED = {
-    "auto.md": LISTED + "tests/plugins/lab/sim",
-    "choosing.md": LISTED + "an hour of simulation; tests/plugins/lab runs small ones",
-    "command-line.md": "fragments; tests/cli runs each flag",
-    "conformance-kit.md": LISTED + "tests/conformance and `make conformance` run them",
-    "fuzzing.md": LISTED + "`make fuzz`",
-    "group-reliability.md": LISTED + "tests/plugins/audit/group_reliability",
-    "implementations.md": "needs npm; `make conformance`",
-    "interop.md": LISTED + "`make interop`, with Docker",
-    "migration-0.2.md": "rewrites the reader's program; tests/test_migrate.py",
-    "model.md": LISTED + "`make model`",
-    "peer.md": "a program that is driven by another one; tests/cli/test_peer_lines.py",
-    "pipeline.md": LISTED + "`make test-spark`",
-    "plugins.md": "builds and uploads a plugin; tests/plugins/test_example.py installs and runs it",
-    "releases.md": LISTED + "`make dist` in CI",
-    "simulation.md": LISTED + "`make sim` in CI",
-    "state.md": "fragments on the reader's files; tests/state/test_files.py",
-    "status-bots.md": "needs a Status community; plugins/reliable_channel_status/tests",
-    "status-communities.md": "needs a Status community; plugins/reliable_channel_status/tests",
-    "status-framework.md": "runs until it is stopped; tests of reloading in the plugin",
-    "status.md": "plugins/reliable_channel_status/tests runs the page's programs",
-    "store.md": "needs nodes and databases of others; tests/plugins/audit/commands",
-    "sweeps.md": LISTED + "tests/plugins/lab/sweep",
-    "tuning.md": LISTED + "`make tuning`",
-    "vectors.md": LISTED + "tests/vectors compares",
-    "verdict.md": LISTED + "tests/plugins/audit/test_planted.py",
-}
-"""Pages whose terminals are not typed here, with what runs the commands instead."""
-
-
-def test_every_page_with_a_terminal_is_typed_or_has_a_reason() -> None:
-    pages = [page for page in DOCS.rglob("*.md") if page not in RUN]
-    with_terminal = {
-        str(page.relative_to(DOCS))
-        for page in pages
-        if any(block.language == "console" for block in blocks(page.read_text()))
-    }
-    assert with_terminal == NOT_TYPED.keys()
-
-
-@pytest.mark.parametrize("page", RUN, ids=lambda page: f"{page.parent.name}/{page.stem}")
 def test_a_page_does_what_it_shows(page: Path, tmp_path: Path) -> None:
-    with Session(tmp_path) as session:
-        session.run(page.read_text())
+    with Session(tmp_path, untyped=untyped(page)) as session:
+        session.play(GIVEN.get(str(page.relative_to(DOCS.parent)), ""))
+        session.run(TEXTS[page])
 
 
 def shown(*lines: str) -> str:
@@ -85,6 +96,24 @@ def test_a_command_may_go_on_and_be_interrupted(tmp_path: Path) -> None:
     page = shown("$ echo begun; sleep 1000", "begun") + shown("^C", "", "$ echo ended", "ended")
     with Session(tmp_path) as session:
         session.run(page)
+
+
+def test_a_last_command_that_shows_nothing_must_end(tmp_path: Path) -> None:
+    with Session(tmp_path) as session:
+        session.run(shown("$ touch done"))
+    assert (tmp_path / "done").exists()
+    with Session(tmp_path) as session, pytest.raises(Mismatch, match="nothing more"):
+        session.run(shown("$ echo nobody shows this"))
+
+
+def test_a_command_may_have_several_lines(tmp_path: Path) -> None:
+    with Session(tmp_path) as session:
+        session.run(shown("$ echo one \\", "    two", "one two"))
+
+
+def test_a_command_that_is_not_typed_is_left_out_with_its_output(tmp_path: Path) -> None:
+    with Session(tmp_path, untyped=["docker"]) as session:
+        session.run(shown("$ docker run it", "a lot", "$ echo one", "one"))
 
 
 def test_dots_stand_for_anything(tmp_path: Path) -> None:

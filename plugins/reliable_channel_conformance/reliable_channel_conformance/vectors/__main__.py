@@ -31,6 +31,7 @@ def text(kind: str) -> str:
 def main() -> None:
     """Write the files into a folder."""
     folder = Path(sys.argv[1])
+    folder.mkdir(parents=True, exist_ok=True)
     for kind in FILES:
         (folder / f"{kind}.json").write_text(text(kind))
 

@@ -1,0 +1,156 @@
+"""Commands of pages that are not typed, with the reason, and what a page needs before it is typed.
+
+Flags and make targets of what is not typed are compared with those that exist.
+"""
+
+from collections.abc import Mapping
+from typing import Final
+
+LONG: Final = "more than a minute of CPU: "
+CHECKOUT: Final = "in a checkout: "
+SPARK: Final = "needs Java and pyspark, which `make test` does without: `make test-spark`"
+OTHERS: Final = "a machine, file or program of others"
+
+NOT_TYPED: Final[Mapping[str, Mapping[str, str]]] = {
+    "docs/auto.md": {"reliable-channel": LONG + "the figures of this page; tests/plugins/lab/sim"},
+    "docs/choosing.md": {
+        "reliable-channel": LONG + "tests/plugins/lab runs small ones",
+        "python -m bench.differing": LONG + "tests/bench",
+        "make docs": CHECKOUT + "tests/docs/test_docs.py",
+    },
+    "docs/conformance-kit.md": {
+        "reliable-channel conformance   ": LONG + "`make conformance`",
+        "reliable-channel conformance --peer": OTHERS,
+        "reliable-channel conformance --wire-profile nim": "needs a library of Nim",
+        "make conformance": LONG + "CI",
+    },
+    "docs/fuzzing.md": {
+        "make fuzz": LONG + "tests/fuzz has the inputs that were kept",
+        "FUZZ_SECONDS=60 make fuzz": LONG + "as `make fuzz`",
+    },
+    "docs/group-reliability.md": {"curl": OTHERS},
+    "docs/implementations.md": {
+        "cp -r": "needs npm's registry: `make conformance`",
+        "nim c": "needs a compiler of Nim",
+        "reliable-channel conformance": "peers of the two commands above",
+        "jq": "files of the commands above",
+    },
+    "docs/interop.md": {
+        "make": "needs containers: `make interop` in CI",
+        "INTEROP_CELLS": "needs containers",
+    },
+    "docs/model.md": {"make model": LONG + "`make conformance` in CI, tests/conformance"},
+    "docs/pipeline.md": {
+        "reliable-channel audit journals/": SPARK,
+        "make audit-demo": SPARK,
+        "pip install": SPARK,
+        "cd examples/spark_pipeline": SPARK,
+        "spark-pipelines": SPARK,
+        "export SPARK_HOME": SPARK,
+        "$SPARK_HOME": SPARK,
+        "PYSPARK_PYTHON": "needs a cluster of Kubernetes; never tried",
+        "export HADOOP_CONF_DIR": "needs a cluster of YARN; never tried",
+        "reliable-channel audit /nfs": "needs a cluster of YARN; never tried",
+    },
+    "docs/plugins.md": {
+        "pip install .": "tests/plugins/test_example.py installs and runs it elsewhere",
+        "reliable-channel chat": "the same",
+        "reliable-channel tally": "the same",
+        "python -m build": "uploads to an index",
+    },
+    "docs/releases.md": {"make dist": LONG + "CI"},
+    "docs/simulation.md": {
+        "reliable-channel simulate --seeds": LONG + "`make sim` in CI",
+        "reliable-channel simulate --forever": "never ends: `make soak`",
+        "reliable-channel simulate --participants": LONG + "tests/plugins/lab/sim",
+    },
+    "docs/status-bots.md": {
+        "python archive.py": "needs a community: plugins/reliable_channel_status/tests",
+        "python archive_on_spark.py": SPARK,
+        "reliable-channel audit": SPARK,
+    },
+    "docs/status-communities.md": {
+        "python community_report.py": "needs a community: plugins/reliable_channel_status/tests"
+    },
+    "docs/status-framework.md": {
+        "reliable-channel bot run": "goes on when an editor writes: the plugin's tests of reloading"
+    },
+    "docs/store.md": {
+        "reliable-channel audit-store /dns4": OTHERS,
+        "reliable-channel audit-store postgresql": OTHERS,
+        "reliable-channel archive": "needs pyarrow: tests/plugins/audit/on_spark",
+    },
+    "docs/sweeps.md": {"reliable-channel sweep": LONG + "tests/plugins/lab/sweep"},
+    "docs/tuning.md": {"reliable-channel sweep": LONG + "`make tuning`"},
+    "docs/verdict.md": {
+        "python -m tests": LONG + "`make test-slow`",
+        "make test-slow": LONG + "CI",
+    },
+}
+"""By page and the beginning of a command: why it is not typed, and what runs it instead."""
+
+_NODE: Final = """```console title="the node"
+$ reliable-channel node --store store.sqlite3
+listening on …
+…
+```
+"""
+_SENT: Final = """```console
+$ reliable-channel send --sender-id deploy "version 7 is out"
+…
+$ reliable-channel send --sender-id shop hello
+…
+```
+"""
+
+GIVEN: Final[Mapping[str, str]] = {
+    "docs/command-line.md": f"""{_NODE}
+```toml title="channel.toml"
+[channel]
+channel_id = "general"
+```
+```console title="another participant"
+$ reliable-channel listen --sender-id bob
+…
+```
+""",
+    "docs/group-reliability.md": """```python title="runs.py"
+from pathlib import Path
+
+from tests.plugins.audit.group_reliability.samples import KnownRun, relay_lines, write_files
+
+for seed, folder in enumerate(("runs/baseline", "before", "after"), 1):
+    run = KnownRun(seed=seed, lost={2: {5, 6}} if folder == "before" else {})
+    write_files(Path(folder), run, relay_lines(run))
+```
+```console
+$ PYTHONPATH=$PROJECT python runs.py
+```
+""",
+    "docs/migration-0.2.md": """```python title="my_bot/bot.py"
+from reliable_channel import ReliableChannel, MemoryNetwork
+channel = ReliableChannel.sync("memory://x", channel_id="c", sender_id="a")
+```
+""",
+    "docs/peer.md": _NODE,
+    "docs/pipeline.md": """```python title="journals.py"
+from pathlib import Path
+
+from tests.plugins.audit.generated import write_group
+
+Path("journals").mkdir()
+write_group(Path("journals"))
+```
+```console
+$ PYTHONPATH=$PROJECT python journals.py
+```
+""",
+    "docs/state.md": f"""{_NODE}{_SENT}
+```console
+$ cp .local/share/reliable-channel/general/deploy.db shop.db
+```
+""",
+    "docs/status.md": _NODE,
+    "docs/store.md": _NODE + _SENT,
+}
+"""What the reader of a page has already, as a page itself."""
