@@ -15,7 +15,7 @@ from .audits import MESSAGE, alike, table
 from .dag import Said, places
 from .dag_picture import MAX_DRAWN
 from .schemas import PLACE, SAID
-from .sources.batches import arrow_schema, batches
+from .sources.batches import arrow_schema, batches, rows_of
 
 _REST: Final = [name for name in SAID.names if name not in MESSAGE]
 
@@ -59,7 +59,12 @@ def edges(said: DataFrame) -> DataFrame:
 
 def nodes(said: DataFrame) -> DataFrame:
     """A row for each message, with its place in the DAG (`dag.Place`)."""
-    return union(said).groupBy("channel_id").applyInArrow(_of_channel, PLACE)
+    return placed(union(said))
+
+
+def placed(messages: DataFrame) -> DataFrame:
+    """`nodes`, of a `union`."""
+    return messages.groupBy("channel_id").applyInArrow(_of_channel, PLACE)
 
 
 def shape(nodes: DataFrame) -> DataFrame:
@@ -91,7 +96,12 @@ def shape(nodes: DataFrame) -> DataFrame:
 def window(said: DataFrame, begin_ms: int = 0, end_ms: int = 2**63 - 1) -> list[Said]:
     """The last `MAX_DRAWN` messages between two times, in log order; of the channel in which most
     was said then."""
-    there = union(said).where(F.col("at_ms").between(begin_ms, end_ms)).persist()
+    return last_of(union(said), begin_ms, end_ms)
+
+
+def last_of(messages: DataFrame, begin_ms: int, end_ms: int) -> list[Said]:
+    """`window`, of a `union`."""
+    there = messages.where(F.col("at_ms").between(begin_ms, end_ms))
     counts = there.groupBy("channel_id").count().orderBy(F.desc("count"), "channel_id")
     rows = (
         there.join(counts.limit(1), "channel_id", "left_semi")
@@ -99,7 +109,6 @@ def window(said: DataFrame, begin_ms: int = 0, end_ms: int = 2**63 - 1) -> list[
         .limit(MAX_DRAWN)
         .collect()
     )
-    there.unpersist()
     return [Said(*row) for row in reversed(rows)]
 
 
@@ -121,7 +130,7 @@ def _as_bytes(given: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
 
 
 def _of_channel(messages: pa.Table) -> pa.Table:
-    rows = [Said(*row.values()) for row in messages.to_pylist()]
+    rows = [Said(*row) for row in rows_of(messages.to_batches())]
     schema = arrow_schema(PLACE)
-    placed = ((rows[0].channel_id, *place) for place in places(rows))
-    return pa.Table.from_batches(batches(placed, schema), schema)
+    nodes = ((rows[0].channel_id, *place) for place in places(rows))
+    return pa.Table.from_batches(batches(nodes, schema), schema)

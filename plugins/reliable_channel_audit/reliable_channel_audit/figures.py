@@ -257,7 +257,10 @@ def bloom_filters(facts: DataFrame) -> DataFrame:
 
 def late_joiners(facts: DataFrame) -> DataFrame:
     """Participants that came after the first message, and their share of the messages before."""
-    deliveries = table(facts, "Delivery")
+    lives, deliveries = table(facts, "Life"), table(facts, "Delivery")
+    earliest = deliveries.groupBy("channel_id").agg(F.min("at_ms").alias("earliest_ms"))
+    if lives.join(earliest, "channel_id").where("opened_ms > earliest_ms").isEmpty():
+        deliveries = deliveries.limit(0)  # no participant is late, as mostly: nothing needs joining
     accepted, rest = own_and_rest(deliveries)
     began = (
         accepted.select("channel_id", "accepted_ms")
@@ -265,7 +268,7 @@ def late_joiners(facts: DataFrame) -> DataFrame:
         .groupBy("channel_id")
         .agg(F.min("accepted_ms").alias("began_ms"))
     )
-    late = table(facts, "Life").join(began, "channel_id").where("opened_ms > began_ms")
+    late = lives.join(began, "channel_id").where("opened_ms > began_ms")
     channels = light(late.select("channel_id").distinct())
     deliveries = deliveries.join(channels, "channel_id", "left_semi")
     said = messages(deliveries).select(*MESSAGE, "accepted_ms")

@@ -176,13 +176,13 @@ def _stretches(came: DataFrame, findings: Sequence[Finding]) -> list[Stretch]:
 
 def _dag(said: DataFrame, directory: Path, begin_ms: int, end_ms: int) -> str:
     """The shape of the DAG as a table, and some of it as a picture."""
-    said.persist()  # else the window makes it anew
-    nodes = dag_tables.nodes(said).persist()
+    messages = dag_tables.union(said).persist()  # else the window makes it anew
+    nodes = dag_tables.placed(messages).persist()
     dag_tables.write_parquet(nodes, directory / "dag.parquet")
     shape = dag_tables.shape(nodes).toArrow()
     nodes.unpersist()
-    drawn = dag_tables.window(said, begin_ms, end_ms)
-    said.unpersist()
+    drawn = dag_tables.last_of(messages, begin_ms, end_ms)
+    messages.unpersist()
     about = " ".join((dag_tables.shape.__doc__ or "").split())
     if drawn:
         about += (
