@@ -1,4 +1,5 @@
 from dataclasses import fields
+from pathlib import Path
 
 import anyio
 import pytest
@@ -13,6 +14,13 @@ def test_every_wanted_figure_is_measured() -> None:
 def test_the_way_of_one_message_is_counted() -> None:
     calls, files = anyio.run(runtime.one_message)
     assert calls > files > 1
+
+
+def test_beginning_is_timed_with_bytecode(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PYTHONDONTWRITEBYTECODE", "1")
+    installed = runtime.as_installed(tmp_path)
+    assert list(tmp_path.rglob("reliable_channel/channel.*.pyc"))
+    assert runtime.opened_ms(installed) > 0
 
 
 def test_both_ends_are_timed(monkeypatch: pytest.MonkeyPatch) -> None:
