@@ -112,11 +112,12 @@ class LogComparison:
             self._differing_since_ms = None
             self._suspects.pop(sync.sender_id, None)
             if self._reconciliation is not None:
-                self._reconciliation.agrees()
+                self._reconciliation.agrees(now_ms, all_agree=not self._suspects)
         else:
             self._suspect(sync.sender_id, root, lamport, now_ms)
             if self._reconciliation is not None:
-                self._reconciliation.differs(root, here, now_ms)
+                alike = sum(other.root == root for other in self._suspects.values())
+                self._reconciliation.differs(root, here, now_ms, alike)
         if root.start > self.start:
             self._asked_start = root.start
         self._clear(now_ms)

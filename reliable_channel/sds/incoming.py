@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from typing import Final
 
-from .changes import NO_RECORDER, Recorder, Row, Table
+from .changes import NO_RECORDER, LogKey, Recorder, Row, Table
 from .message import HistoryEntry, Message
 from .shares import Shares
 from .states import Event, Moved, unchecked
@@ -138,6 +138,17 @@ class IncomingBuffer:
             parked.data,
         )
         self._wait(parked)
+
+    def waiting(self) -> list[tuple[LogKey, bool]]:
+        """The keys of the messages that wait, in order, and whether each waits for one that is not
+        parked."""
+        return sorted(
+            (
+                (parked.message.lamport_timestamp or 0, message_id),
+                any(dependency not in self.parked for dependency in parked.unmet),
+            )
+            for message_id, parked in self.parked.items()
+        )
 
     def _wait(self, parked: ParkedMessage) -> None:
         message, message_id = parked.message, parked.message.message_id

@@ -74,6 +74,8 @@ class Reconciling:
     lists: tuple[ListedIds, ...] = ()
     bundle: tuple[bytes, ...] = ()
     """Whole messages, as they were first broadcast."""
+    packed: bytes = b""
+    """The same, compressed."""
 
 
 class LogSums:

@@ -10,7 +10,7 @@ from math import sqrt
 from statistics import median
 from typing import Final
 
-from .control import MAX_COPIES, Measured, copies
+from .control import MAX_COPIES, Measured, copies, feedback_ms
 from .ids import js_waku_id, reliable_channel_id
 from .message import Message
 
@@ -211,6 +211,11 @@ class Observations:
             others = round(others * self.crowd.factor)
         loss = self.losses.share if others == 1 else self.losses.cautious
         return Measured(self.delays.scale_ms, loss, others)
+
+    def draw_ms(self, uniform: float) -> int:
+        """How long to wait with what any of the participants may send."""
+        measured = self.measured()
+        return 1 if measured.others == 1 else 1 + feedback_ms(measured, uniform)
 
     def copies(self) -> int:
         """How often a new message goes out."""

@@ -14,7 +14,7 @@ from copy import copy
 from typing import TYPE_CHECKING, Final, TypeVar
 
 from .archive import NO_ARCHIVE, LogArchive
-from .changes import CHANNEL, NO_RECORDER, Changes, Recorder, Tables
+from .changes import CHANNEL, NO_RECORDER, Changes, LogKey, Recorder, Tables
 from .delivery import Delivery
 from .events import DeliveryFailed, Outgoing, OutgoingKind, RepairSent, SdsEvent
 from .following import References
@@ -297,11 +297,22 @@ class SdsProtocol:
         for _ in range(1 if self.log.is_archived else OPENED):
             if not reconciliation.inbox:
                 break
-            arrival = self._receiver.receive_bundled(*reconciliation.open(), now_ms)
+            data, sender_id = reconciliation.open()
+            arrival = self._receiver.receive_bundled(data, sender_id, now_ms)
             if (entry := self.log.get(arrival.message_id)) is not None:
-                reconciliation.came(entry.key)
+                reconciliation.came(entry.key, sender_id, now_ms)
+            if arrival.outcome in (Outcome.DELIVERED, Outcome.PARKED):
+                if (key := self._key_of(arrival.message_id)) is not None:
+                    reconciliation.brought(key, now_ms)
         for said in reconciliation.take(now_ms):
             self._sender.send_reconciling(said, now_ms)
+
+    def _key_of(self, message_id: str) -> LogKey | None:
+        """Of a message in the log, or one that waits; None where it was evicted at once."""
+        if (entry := self.log.get(message_id)) is not None:
+            return entry.key
+        parked = self.incoming_buffer.parked.get(message_id)
+        return None if parked is None else (parked.message.lamport_timestamp or 0, message_id)
 
     def sweep_incoming(self, now_ms: int) -> list[HistoryEntry]:
         """Deliver what is ready, give up what is overdue, and return what is still missing."""

@@ -11,13 +11,16 @@ Source: A. Meyer, Range-Based Set Reconciliation (SRDS 2023); negentropy v1 has 
 branching. Work for others is bounded: by budgets of what is sent, by limits of what is read.
 """
 
+from bisect import bisect_left
 from collections import OrderedDict, deque
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
+from hashlib import sha256
+from itertools import islice
 from typing import Final
 
+from .bundles import Bundles, messages_of
 from .changes import LogKey
-from .control import feedback_ms
 from .log import MessageLog
 from .log_root import SECOND_MS, SHORT_BYTES, ListedIds, LogRoot, Reconciling, key_hash
 from .observation import Observations
@@ -31,17 +34,10 @@ MAX_RANGES: Final = 64
 """Ranges of one message that are looked at; more would be work for nothing."""
 MAX_LISTED: Final = 4_096
 """Messages that are listed for one range."""
-BUNDLE_BYTES: Final = 100_000
-FIRST_BUNDLE_BYTES: Final = 8_000
-"""The first is short, since several participants may send it before they hear each other."""
 INBOX_BYTES: Final = 8 * 1024 * 1024
 """Of bundles that came and are not opened; more are dropped, and asked for again."""
-MAX_LACKING: Final = 50_000
-"""Messages that others lack and that are planned to be broadcast."""
 DESCRIPTIONS: Final = 20
 DESCRIPTIONS_EVERY_MS: Final = 1_000
-BUNDLES: Final = 80
-BUNDLES_EVERY_MS: Final = 1_000
 HEARINGS: Final = 60
 HEARINGS_EVERY_MS: Final = 200
 """Messages that are compared: of all senders together, as names cost nothing."""
@@ -53,8 +49,17 @@ MANY: Final = 16
 AGAIN_SCALES: Final = 6
 """Of D: how long after a question the next one for the same range goes."""
 AGAIN_MAX_MS: Final = 30_000
-YIELDS: Final = 20
-"""Bundles of others that a participant waits for before its answer."""
+NEXT_SCALES: Final = 2
+"""The same after a bundle that brought something: time for the next one."""
+AGREES_MS: Final = 3_000
+"""How long no root differed until one that agrees ends a question: a group in halves has both."""
+SAID_SCALES: Final = 2
+"""Of D: how long what was described, here or by a participant with the same messages, is not
+described again."""
+MAX_SAID: Final = 256
+PRECISE: Final = 2
+"""Questions about known gaps without an answer, after which one is about all."""
+MAX_BROUGHT: Final = 50_000
 PERSISTS: Final = 2
 """Differing roots after which a small difference is asked about."""
 ATTEMPTS: Final = 12
@@ -63,13 +68,24 @@ REST_MS: Final = 600_000
 MAX_REST_MS: Final = 6 * 3_600_000
 
 
+Range = tuple[int, int]
+"""The first second, and the one after the last."""
+Parked = Sequence[tuple[LogKey, bool]]
+"""The messages that wait for others, in the order of the log, and whether each waits for one that
+did not come."""
+
+
 @dataclass(slots=True)
 class _Question:
     """A root that differed from the own log, until it does not."""
 
     root: LogRoot
+    heard_ms: int
+    """When a root differed last."""
     seen: int = 1
     attempts: int = 0
+    brought: list[LogKey] = field(default_factory=list)
+    """Messages that bundles brought."""
     due_ms: int | None = None
 
 
@@ -92,7 +108,8 @@ class _Plan:
     """What is to be broadcast, and when."""
 
     due_ms: int | None = None
-    ranges: OrderedDict[tuple[int, int], None] = field(default_factory=OrderedDict)
+    ranges: OrderedDict[Range, bool] = field(default_factory=OrderedDict)
+    """And whether to list them even where they are large."""
 
 
 class Reconciliation:
@@ -105,56 +122,56 @@ class Reconciliation:
         observations: Observations,
         random: Random,
         held: Callable[[str, str | None], bytes | None],
+        parked: Callable[[], Parked],
     ) -> None:
-        self._own_id = own_id
         self._log = log
         self._observations = observations
         self._random = random
-        self._held = held
-        """A message as it is to be broadcast, made anew after the message of the second id where
-        its bytes are gone."""
+        self._parked = parked
         self._question: _Question | None = None
         self._failed: _Failed | None = None
         self._plan = _Plan()
-        self._lacking: OrderedDict[LogKey, None] = OrderedDict()
-        """What another participant lacks, to be broadcast from here."""
-        self._bundle_ms: int | None = None
-        self._limit_bytes = FIRST_BUNDLE_BYTES
-        self._answers = False
-        """Whether the first bundle of an answer is out."""
-        self._yielded = 0
-        self._sent_last: str | None = None
-        """The message that was broadcast last in this answer."""
+        self._said: OrderedDict[tuple[int, int, bool], tuple[bytes, int]] = OrderedDict()
+        """What was described, as a list or not: its fingerprint, and when."""
+        self._open: OrderedDict[Range, set[bytes]] = OrderedDict()
+        """What others listed, for ranges in which that was more than there is here."""
+        self._bundles = Bundles(own_id, observations, random, held)
         self.inbox: deque[tuple[bytes, str]] = deque()
         """Messages of bundles that came, and the participants that sent these. The owner takes each
         in a separate step, since an archive knows only what earlier steps changed."""
         self._inbox_bytes = self._inbox_ms = 0
         self._descriptions = Bucket(DESCRIPTIONS, DESCRIPTIONS_EVERY_MS)
-        self._bundles = Bucket(BUNDLES, BUNDLES_EVERY_MS)
         self._hearings = Bucket(HEARINGS, HEARINGS_EVERY_MS)
         self._compared = Bucket(COMPARED, COMPARED_EVERY_MS)
 
     # -- inputs ------------------------------------------------------------------------------------
 
-    def differs(self, root: LogRoot, here: LogRoot, now_ms: int) -> None:
+    def differs(self, root: LogRoot, here: LogRoot, now_ms: int, alike: int = 1) -> None:
         """The root of another participant is not that of the own log: ask at once where much is
-        different, else if it stays so."""
+        different, else if it stays so. That many participants have that root."""
+        self._bundles.lacked_by(alike)
         question, difference = self._question, abs(root.count - here.count)
         if self._failed is not None and self._failed.rests(difference, now_ms):
             return
         if question is None:
-            question = self._question = _Question(root)
+            question = self._question = _Question(root, now_ms)
         else:
             question.seen += 1
+            question.heard_ms = now_ms
             if root.count != question.root.count or root.end > question.root.end:
                 question.root = root
         is_plain = difference >= MANY
         if question.due_ms is None and (is_plain or question.seen >= PERSISTS):
             question.due_ms = now_ms + self._draw_ms()
 
-    def agrees(self) -> None:
-        """The root of another participant is that of the own log."""
-        self._question = self._failed = None
+    def agrees(self, now_ms: int, *, all_agree: bool) -> None:
+        """The root of another participant is that of the own log, and of `all_agree` those of all
+        others that were heard are."""
+        question = self._question
+        if all_agree:
+            self._failed = None
+        if all_agree or (question and now_ms - question.heard_ms >= AGREES_MS):
+            self._end_question()
 
     @property
     def has_failed(self) -> bool:
@@ -168,13 +185,14 @@ class Reconciliation:
             return
         for root in said.roots[:MAX_RANGES]:
             self._hear_root(root, start, now_ms)
+        parked = self._parked() if said.lists else []
         for listed in said.lists[:MAX_RANGES]:
-            self._hear_list(listed, start, now_ms)
-        if said.bundle:
-            self._give_way(sender_id, now_ms)
-        if sum(map(len, said.bundle)) + self._inbox_bytes <= INBOX_BYTES:
-            self.inbox.extend((data, sender_id) for data in said.bundle)
-            self._inbox_bytes += sum(map(len, said.bundle))
+            if start <= listed.start < listed.end:
+                self._hear_list(listed, parked, now_ms)
+        bundle = messages_of(said)
+        if sum(map(len, bundle)) + self._inbox_bytes <= INBOX_BYTES:
+            self.inbox.extend((data, sender_id) for data in bundle)
+            self._inbox_bytes += sum(map(len, bundle))
             self._inbox_ms = now_ms
 
     def open(self) -> tuple[bytes, str]:
@@ -183,10 +201,18 @@ class Reconciliation:
         self._inbox_bytes -= len(data)
         return data, sender_id
 
-    def came(self, key: LogKey) -> None:
-        """Another participant broadcasts this message in a bundle, so that it need not be done
-        here."""
-        self._lacking.pop(key, None)
+    def came(self, key: LogKey, sender_id: str, now_ms: int) -> None:
+        """Another participant broadcast a message of the own log in a bundle, so that it need not
+        be done here."""
+        self._bundles.came(key, sender_id, now_ms)
+
+    def brought(self, key: LogKey, now_ms: int) -> None:
+        """A bundle had a message that was missing: others may follow, so do not ask meanwhile."""
+        if (question := self._question) is not None and question.due_ms is not None:
+            question.attempts = 0
+            if len(question.brought) < MAX_BROUGHT:
+                question.brought.append(key)
+            self._ask_later(question, now_ms)
 
     # -- time --------------------------------------------------------------------------------------
 
@@ -195,7 +221,7 @@ class Reconciliation:
         question = self._question
         if self.inbox:
             return self._inbox_ms
-        dues = (self._plan.due_ms, self._bundle_ms, question.due_ms if question else None)
+        dues = (self._plan.due_ms, self._bundles.due_ms, question.due_ms if question else None)
         return min((due_ms for due_ms in dues if due_ms is not None), default=None)
 
     def take(self, now_ms: int) -> Iterator[Reconciling]:
@@ -204,22 +230,28 @@ class Reconciliation:
             self._ask(question, now_ms)
         if _is_due(self._plan.due_ms, now_ms):
             yield from self._describe(now_ms)
-        if _is_due(self._bundle_ms, now_ms):
-            yield from self._send_bundle(now_ms)
+        if bundle := self._bundles.take(now_ms):
+            yield Reconciling(packed=bundle)
 
     # -- inside ------------------------------------------------------------------------------------
 
     def _ask(self, question: _Question, now_ms: int) -> None:
         root = question.root
         if self._is_equal(root) or question.attempts >= ATTEMPTS:
-            self._question = None
+            self._end_question()
             if not self._is_equal(root):
                 self._give_up(root, now_ms)
             return
-        self._plan_range(root.start, root.end, now_ms, at_once=True)
+        known = self._known_gaps(question) if question.attempts < PRECISE else []
+        for range_ in known or [(root.start, root.end)]:
+            self._plan_range(range_, now_ms, at_once=True, as_list=bool(known))
         question.attempts += 1
         again_ms = min(AGAIN_SCALES * self._scale_ms * question.attempts, AGAIN_MAX_MS)
         question.due_ms = now_ms + again_ms + self._draw_ms()
+
+    def _end_question(self) -> None:
+        self._question = None
+        self._open.clear()
 
     def _give_up(self, root: LogRoot, now_ms: int) -> None:
         """Rest, since no participant that hears this one has what is missing any more."""
@@ -228,60 +260,94 @@ class Reconciliation:
         rest_ms = min(REST_MS << min(times - 1, 16), MAX_REST_MS)
         self._failed = _Failed(abs(root.count - here.count), times, now_ms + rest_ms)
 
-    def _give_way(self, sender_id: str, now_ms: int) -> None:
-        """Another participant answers: give it time, and do not ask again meanwhile.
+    def _ask_later(self, question: _Question, now_ms: int) -> None:
+        question.due_ms = now_ms + NEXT_SCALES * self._scale_ms + self._draw_ms()
 
-        Of several that began the first by name goes on. The wait is bounded.
-        """
-        goes_on = self._answers and self._own_id < sender_id
-        if self._bundle_ms is not None and not goes_on and self._yielded < YIELDS:
-            self._yielded += 1
-            later_ms = now_ms + 2 * self._scale_ms + self._draw_ms()
-            self._bundle_ms = max(self._bundle_ms, later_ms)
-        if (question := self._question) is not None and question.due_ms is not None:
-            question.due_ms = max(question.due_ms, now_ms + AGAIN_SCALES * self._scale_ms)
+    def _known_gaps(self, question: _Question) -> list[Range]:
+        """Where messages are known to be missing: in what others listed, or, where bundles brought
+        messages that wait for one that did not come, between these."""
+        parked = self._parked()
+        for range_, theirs in list(self._open.items()):
+            if theirs <= self._hashes(range_, parked).keys():
+                del self._open[range_]
+        if self._open or not question.brought:
+            return list(self._open)
+        gaps = list[Range]()
+        brought = sorted(question.brought)
+        for key in (key for key, waits in parked if waits):
+            place = bisect_left(brought, key)
+            start = brought[place - 1][0] // SECOND_MS if place else question.root.start
+            if gaps and start < gaps[-1][1]:
+                start = gaps.pop()[0]
+            gaps.append((start, key[0] // SECOND_MS + 1))
+        return gaps[:MAX_RANGES]
 
     def _hear_root(self, root: LogRoot, start: int, now_ms: int) -> None:
         if start <= root.start < root.end:
             if self._is_equal(root):
-                self._is_described(root.start, root.end)
+                range_ = root.start, root.end
+                self._is_described(range_, root.fingerprint, now_ms, as_list=False)
             else:
-                self._plan_range(root.start, root.end, now_ms)
+                self._plan_range((root.start, root.end), now_ms)
 
-    def _hear_list(self, listed: ListedIds, start: int, now_ms: int) -> None:
-        if not start <= listed.start < listed.end:
-            return
-        theirs = listed.split()
-        count = self._log.sums.root(listed.start, listed.end).count
+    def _hear_list(self, listed: ListedIds, parked: Parked, now_ms: int) -> None:
+        theirs, range_ = listed.split(), (listed.start, listed.end)
+        count = self._log.sums.root(*range_).count
         if not self._compared.take(now_ms, count + len(theirs)):
             return
-        mine = set()
-        for key in self._keys(listed.start, listed.end):
-            short = key_hash(key)[:SHORT_BYTES]
-            mine.add(short)
-            if short not in theirs and len(self._lacking) < MAX_LACKING:
-                self._lacking[key] = None
-        if not theirs <= mine:
-            self._plan_range(listed.start, listed.end, now_ms)
-        elif theirs == mine:
-            self._is_described(listed.start, listed.end)
-        if self._lacking and self._bundle_ms is None:
-            self._limit_bytes = FIRST_BUNDLE_BYTES
-            self._answers, self._yielded, self._sent_last = False, 0, None
-            self._bundle_ms = now_ms + self._draw_ms()
+        mine = self._hashes(range_, parked)
+        for short, key in mine.items():
+            if key is not None and short not in theirs:
+                self._bundles.lacks(key, now_ms)
+        if theirs == mine.keys():
+            self._is_asked_for(range_, now_ms)
+            self._is_described(range_, _fingerprint(mine), now_ms, as_list=True)
+        elif theirs <= mine.keys():
+            self._is_asked_for(range_, now_ms)
+        else:
+            self._plan_range(range_, now_ms)
+            known = self._open.setdefault(range_, set())
+            known.update(islice(theirs, max(0, MAX_LISTED - len(known))))
+            if len(self._open) > MAX_RANGES:
+                self._open.popitem(last=False)
 
-    def _is_described(self, start: int, end: int) -> None:
+    def _is_asked_for(self, range_: Range, now_ms: int) -> None:
+        """Another participant lacks all that is missing here, and said so."""
+        if range_ in self._open:
+            self._plan.ranges.pop(range_, None)
+            if (question := self._question) is not None and question.due_ms is not None:
+                self._ask_later(question, now_ms)
+
+    def _is_described(
+        self, range_: Range, fingerprint: bytes, now_ms: int, *, as_list: bool
+    ) -> None:
         """Another participant, with the same messages, describes a part of what was planned."""
+        self._note_said(range_, fingerprint, now_ms, as_list=as_list)
         ranges = self._plan.ranges
-        for range_ in [each for each in ranges if each[0] <= start and end <= each[1]]:
-            del ranges[range_]
+        for each in [each for each in ranges if each[0] <= range_[0] and range_[1] <= each[1]]:
+            del ranges[each]
 
-    def _plan_range(self, start: int, end: int, now_ms: int, *, at_once: bool = False) -> None:
+    def _note_said(self, range_: Range, fingerprint: bytes, now_ms: int, *, as_list: bool) -> None:
+        place = *range_, as_list
+        self._said[place] = fingerprint, now_ms
+        self._said.move_to_end(place)
+        if len(self._said) > MAX_SAID:
+            self._said.popitem(last=False)
+
+    def _was_said(self, range_: Range, fingerprint: bytes, now_ms: int, *, as_list: bool) -> bool:
+        said, at_ms = self._said.get((*range_, as_list), (b"", 0))
+        return said == fingerprint and now_ms - at_ms <= SAID_SCALES * self._scale_ms
+
+    def _plan_range(
+        self, range_: Range, now_ms: int, *, at_once: bool = False, as_list: bool = False
+    ) -> None:
         plan = self._plan
         if len(plan.ranges) < MAX_RANGES:
-            plan.ranges[start, end] = None
-        due_ms = now_ms if at_once else now_ms + self._draw_ms()
-        plan.due_ms = due_ms if plan.due_ms is None else min(plan.due_ms, due_ms)
+            plan.ranges[range_] = as_list
+        if at_once:
+            plan.due_ms = now_ms
+        elif plan.due_ms is None:  # one draw for all, as each more would be an earlier one
+            plan.due_ms = now_ms + self._draw_ms()
 
     def _describe(self, now_ms: int) -> Iterator[Reconciling]:
         plan = self._plan
@@ -293,57 +359,57 @@ class Reconciliation:
             return
         ranges, self._plan = plan.ranges, _Plan()
         roots, lists = list[LogRoot](), list[ListedIds]()
-        for start, end in ranges:
-            count = self._log.sums.root(start, end).count
-            parts = self._log.sums.split(start, end, PARTS) if count > LEAF else []
-            if len(parts) > 1:
-                roots += [self._log.sums.root(*part) for part in parts]
+        parked = self._parked()
+        for range_, as_list in ranges.items():
+            count = self._log.sums.root(*range_).count
+            if count <= (MAX_LISTED if as_list else LEAF):
+                lists += self._list(range_, parked, now_ms)
+            elif len(parts := self._log.sums.split(*range_, PARTS)) > 1:
+                roots += self._roots(parts, now_ms)
             elif count <= MAX_LISTED:
-                keys = self._keys(start, end)
-                hashes = b"".join(key_hash(key)[:SHORT_BYTES] for key in keys)
-                lists.append(ListedIds(start, end, hashes))
+                lists += self._list(range_, parked, now_ms)
         for first in range(0, max(len(roots), len(lists)), MAX_RANGES):
             part = slice(first, first + MAX_RANGES)
             yield Reconciling(tuple(roots[part]), tuple(lists[part]))
 
-    def _send_bundle(self, now_ms: int) -> Iterator[Reconciling]:
-        self._bundle_ms = None
-        bundle, size_bytes = list[bytes](), 0
-        while self._lacking:
-            key = next(iter(self._lacking))
-            data = self._held(key[1], self._sent_last)
-            if data is not None and bundle and size_bytes + len(data) > self._limit_bytes:
-                break
-            del self._lacking[key]
-            if data is not None:
-                self._sent_last = key[1]
-                bundle.append(data)
-                size_bytes += len(data)
-        if not bundle:
-            return
-        self._answers = True
-        self._limit_bytes = min(4 * self._limit_bytes, BUNDLE_BYTES)
-        if self._bundles.take(now_ms):
-            yield Reconciling(bundle=tuple(bundle))
-        else:
-            self._lacking.clear()  # whoever lacks them will ask again
-        if self._lacking:
-            pause_ms = max(self._scale_ms, self._bundles.wait_ms(now_ms))
-            self._bundle_ms = now_ms + pause_ms
+    def _roots(self, parts: Sequence[Range], now_ms: int) -> list[LogRoot]:
+        roots = [self._log.sums.root(*part) for part in parts]
+        said = [(part, root.fingerprint) for part, root in zip(parts, roots, strict=True)]
+        if all(self._was_said(*each, now_ms, as_list=False) for each in said):
+            return []
+        for each in said:
+            self._note_said(*each, now_ms, as_list=False)
+        return roots
+
+    def _list(self, range_: Range, parked: Parked, now_ms: int) -> list[ListedIds]:
+        mine = self._hashes(range_, parked)
+        said = range_, _fingerprint(mine)
+        if self._was_said(*said, now_ms, as_list=True):
+            return []
+        self._note_said(*said, now_ms, as_list=True)
+        return [ListedIds(*range_, b"".join(mine))]
 
     def _is_equal(self, root: LogRoot) -> bool:
         return self._log.sums.root(root.start, root.end) == root
 
-    def _keys(self, start: int, end: int) -> Iterable[LogKey]:
-        return self._log.keys_between(start * SECOND_MS, end * SECOND_MS)
+    def _hashes(self, range_: Range, parked: Parked) -> dict[bytes, LogKey | None]:
+        """The messages of the log by their short hashes, and those that wait, without a key."""
+        start, end = range_[0] * SECOND_MS, range_[1] * SECOND_MS
+        first, last = (bisect_left(parked, ((at, ""), False)) for at in (start, end))
+        waiting = {key_hash(key)[:SHORT_BYTES]: None for key, _ in parked[first:last]}
+        logged = self._log.keys_between(start, end)
+        return waiting | {key_hash(key)[:SHORT_BYTES]: key for key in logged}
 
     def _draw_ms(self) -> int:
-        measured = self._observations.measured()
-        return 1 if measured.others == 1 else 1 + feedback_ms(measured, self._random())
+        return self._observations.draw_ms(self._random())
 
     @property
     def _scale_ms(self) -> int:
         return round(self._observations.delays.scale_ms)
+
+
+def _fingerprint(hashes: Iterable[bytes]) -> bytes:
+    return sha256(b"".join(sorted(hashes))).digest()
 
 
 def _is_due(due_ms: int | None, now_ms: int) -> bool:

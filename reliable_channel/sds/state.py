@@ -141,7 +141,8 @@ class ChannelState:
 
         self.log.sums.max_seconds = RECONCILED_SECONDS
         return Reconciliation(
-            *(self.sender_id, self.log, tuner.observations, tuner.random), self._held_or_rebuilt
+            *(self.sender_id, self.log, tuner.observations, tuner.random),
+            *(self._held_or_rebuilt, self.incoming_buffer.waiting),
         )
 
     def emit(self, event: SdsEvent) -> None:

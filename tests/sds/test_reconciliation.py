@@ -6,11 +6,13 @@ from random import Random
 
 import pytest
 
+from reliable_channel.sds.bundles import BUNDLE_BYTES, packed, unpacked
+from reliable_channel.sds.changes import LogKey
 from reliable_channel.sds.log import MessageLog
 from reliable_channel.sds.log_entry import LogEntry
 from reliable_channel.sds.log_root import ListedIds, LogRoot, Reconciling
 from reliable_channel.sds.observation import Observations
-from reliable_channel.sds.reconciliation import BUNDLE_BYTES, MAX_RANGES, Reconciliation
+from reliable_channel.sds.reconciliation import MAX_RANGES, Reconciliation
 
 END = 1_000_000
 Loses = Callable[[int, int], bool]
@@ -18,12 +20,15 @@ Loses = Callable[[int, int], bool]
 
 class Member:
     def __init__(self, name: str, numbers: Iterable[int], others: int) -> None:
+        self.parked: list[tuple[LogKey, bool]] = []
         self.log = MessageLog(1_000_000)
         self.log.sums.max_seconds = 50_000
         observations = Observations()
         observations.heard, observations.delays.scale_ms = others, 100
         random = Random(name).random
-        self.it = Reconciliation(name, self.log, observations, random, self.held)
+        self.it = Reconciliation(
+            name, self.log, observations, random, self.held, lambda: self.parked
+        )
         for number in numbers:
             self.add(number)
 
@@ -74,9 +79,12 @@ class Group:
     def hear(self, member: Member, number: int, said: Reconciling) -> None:
         member.it.hear(said, f"p{number}", 0, self.now_ms)
         while member.it.inbox:
-            number = int(member.it.open()[0].rstrip(b".")[1:])
-            member.add(number)
-            member.it.came((number * 1_000, f"m{number}"))
+            data, sender_id = member.it.open()
+            number = int(data.rstrip(b".")[1:])
+            if f"m{number}" not in member.log:
+                member.add(number)
+                member.it.brought((number * 1_000, f"m{number}"), self.now_ms)
+            member.it.came((number * 1_000, f"m{number}"), sender_id, self.now_ms)
 
     @property
     def is_equal(self) -> bool:
@@ -88,7 +96,7 @@ def test_a_newcomer_that_has_nothing_gets_all_in_bundles() -> None:
     group.compare(0, 1)
     group.run(6_000)
     assert group.is_equal
-    assert sum(len(data) for said in group.sent for data in said.bundle) < 2 * 400_000
+    assert sum(len(data) for said in group.sent for data in unpacked(said.packed)) < 2 * 400_000
     assert len(group.sent) < 30
 
 
@@ -98,7 +106,7 @@ def test_two_halves_of_a_partition_become_equal() -> None:
     group.compare(0, 1)
     group.run(8_000)
     assert group.is_equal
-    assert sum(len(data) for said in group.sent for data in said.bundle) < 3 * 600 * 400
+    assert sum(len(data) for said in group.sent for data in unpacked(said.packed)) < 3 * 600 * 400
 
 
 def test_scattered_holes_are_found_in_few_bytes() -> None:
@@ -106,7 +114,7 @@ def test_scattered_holes_are_found_in_few_bytes() -> None:
     group.compare(1, 0)
     group.run(3_000)
     assert group.is_equal
-    assert sum(len(said.bundle) for said in group.sent) == 3
+    assert sum(len(unpacked(said.packed)) for said in group.sent) == 3
     assert sum(len(said.roots) for said in group.sent) < 200
 
 
@@ -133,7 +141,7 @@ def test_one_difference_that_is_small_is_waited_for() -> None:
     member.it.differs(group.members[1].root(), member.root(), 0)
     group.run(5_000)
     assert not group.sent
-    member.it.agrees()
+    member.it.agrees(0, all_agree=True)
     member.it.differs(group.members[1].root(), member.root(), 0)
     group.run(5_000)
     assert not group.sent
@@ -165,7 +173,7 @@ def test_a_difference_that_nobody_can_repair_is_asked_about_ever_less() -> None:
     assert member.it.has_failed
     member.it.differs(LogRoot(0, END, 50, bytes(16)), member.root(), group.now_ms)
     assert member.it.next_deadline_ms() is not None  # much more is missing: another difference
-    member.it.agrees()
+    member.it.agrees(0, all_agree=True)
     assert not member.it.has_failed
 
 
@@ -180,6 +188,8 @@ def test_ranges_from_before_what_is_wanted_are_not_looked_at() -> None:
     Reconciling(roots=tuple(LogRoot(i, i + 1, 5, bytes(16)) for i in range(5_000))),
     Reconciling(lists=tuple(ListedIds(0, END, bytes(8 * 50)) for _ in range(500))),
     Reconciling(bundle=(b"x" * 100_000,) * 50),
+    Reconciling(packed=packed([b"x" * 100_000] * 50)),
+    Reconciling(packed=packed([bytes([n]) for n in range(200)])),
     Reconciling((LogRoot(9, 3, 2**63, b""),), (ListedIds(5, 5, b"odd"), ListedIds(0, END, b"odd"))),
 ])  # fmt: skip
 def test_a_hostile_member_makes_others_work_within_a_budget(said: Reconciling) -> None:
@@ -194,7 +204,7 @@ def test_a_hostile_member_makes_others_work_within_a_budget(said: Reconciling) -
         for now_ms in range(second * 1_000, second * 1_000 + 1_000, 100):
             for out in member.it.take(now_ms):
                 sent += 1
-                assert sum(map(len, out.bundle)) <= BUNDLE_BYTES
+                assert len(out.packed) <= BUNDLE_BYTES
     assert sent <= 20 + 80 + 2 * 20 + MAX_RANGES
 
 
@@ -206,3 +216,69 @@ def test_a_range_is_cut_where_its_messages_are() -> None:
     assert all(first[1] == second[0] for first, second in pairwise(parts))
     assert max(member.log.sums.root(*part).count for part in parts) <= 8
     assert member.log.sums.split(6_000, END, 16) == [(6_000, END)]
+
+
+def test_halves_become_equal_although_each_hears_roots_of_its_half_too() -> None:
+    group = Group(range(40), range(40), range(20), range(20))
+    member = group.members[2]
+    for _ in range(2):
+        member.it.differs(group.members[0].root(), member.root(), 0)
+        member.it.agrees(0, all_agree=False)  # with member 3
+    group.run(5_000)
+    assert group.is_equal
+    member.it.differs(LogRoot(0, END, 99, bytes(16)), member.root(), group.now_ms)
+    member.it.agrees(group.now_ms + 3_000, all_agree=False)
+    assert member.it.next_deadline_ms() is None
+
+
+def test_a_range_is_described_once_by_those_that_have_the_same_in_it() -> None:
+    others, member = Member("p0", range(90), 5), Member("p1", range(100), 5)
+    alike = Member("p2", range(100), 5)
+    for hears in (member, alike):
+        hears.it.hear(Reconciling((others.root(),)), "p0", 0, 0)
+    first, second = (each.it.next_deadline_ms() for each in (member, alike))
+    assert first is not None and second is not None
+    (said,) = member.it.take(first)
+    assert len(said.roots) == 16
+    alike.it.hear(said, "p1", 0, first)
+    assert list(alike.it.take(second)) == []
+    alike.it.hear(Reconciling((others.root(),)), "p0", 0, first + 50)
+    assert list(alike.it.take(first + 150)) == []  # a moment later it was said, too
+    alike.it.hear(Reconciling((others.root(),)), "p0", 0, first + 5_000)
+    assert list(alike.it.take(first + 6_000))
+
+
+def test_a_lost_bundle_is_asked_for_by_what_was_listed() -> None:
+    group = Group(range(0, 1_000, 2), range(1_000))
+    group.loses = lambda number, _: number == 1 and len(_bundles(group)) == 2
+    group.compare(0, 1)
+    group.run(6_000)
+    assert group.is_equal
+    came = [len(unpacked(each)) for each in _bundles(group)]
+    assert sum(came) == 500 + came[1]
+
+
+def test_a_newcomer_asks_for_a_lost_bundle_alone() -> None:
+    group = Group([], range(1_000))
+    newcomer = group.members[0]
+    newcomer.it.differs(group.members[1].root(), newcomer.root(), 0)
+    due_ms = newcomer.it.next_deadline_ms()
+    assert due_ms is not None
+    (asked,) = newcomer.it.take(due_ms)
+    assert [(each.start, each.end, each.hashes) for each in asked.lists] == [(0, END, b"")]
+    for number in range(100):
+        newcomer.add(number)
+        newcomer.it.brought((number * 1_000, f"m{number}"), 1_000)
+    for number in range(300, 400):
+        key = number * 1_000, f"m{number}"
+        newcomer.parked.append((key, number == 300))
+        newcomer.it.brought(key, 1_000)
+    due_ms = newcomer.it.next_deadline_ms()
+    assert due_ms is not None
+    newcomer.it.take(due_ms)
+    (asked,) = newcomer.it.take(due_ms)
+    assert [(each.start, each.end, len(each.hashes) // 8) for each in asked.lists] == [(99, 301, 2)]
+
+
+def _bundles(group: Group) -> list[bytes]:
+    return [said.packed for said in group.sent if said.packed]

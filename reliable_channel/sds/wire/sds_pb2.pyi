@@ -127,6 +127,9 @@ class Reconciling(_message.Message):
     ROOTS_FIELD_NUMBER: _builtins.int
     LISTS_FIELD_NUMBER: _builtins.int
     BUNDLE_FIELD_NUMBER: _builtins.int
+    PACKED_FIELD_NUMBER: _builtins.int
+    packed: _builtins.bytes
+    """The same, as a `Reconciling` with `bundle` alone, compressed by zlib (RFC 1950)."""
     @_builtins.property
     def roots(self) -> _containers.RepeatedCompositeFieldContainer[Global___LogRoot]: ...
     @_builtins.property
@@ -139,10 +142,11 @@ class Reconciling(_message.Message):
         roots: _abc.Iterable[Global___LogRoot] | None = ...,
         lists: _abc.Iterable[Global___ListedIds] | None = ...,
         bundle: _abc.Iterable[_builtins.bytes] | None = ...,
+        packed: _builtins.bytes = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["bundle", b"bundle", "lists", b"lists", "roots", b"roots"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["bundle", b"bundle", "lists", b"lists", "packed", b"packed", "roots", b"roots"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

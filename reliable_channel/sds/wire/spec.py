@@ -164,6 +164,7 @@ def _reconciling(raw: sds_pb2.Reconciling) -> Reconciling:
         tuple(root for each in raw.roots if (root := _root(each)) is not None),
         tuple(ListedIds(each.start, each.end, each.hashes) for each in raw.lists),
         tuple(raw.bundle),
+        raw.packed,
     )
 
 
@@ -177,6 +178,7 @@ def _raw_reconciling(said: Reconciling | None) -> sds_pb2.Reconciling | None:
             for each in said.lists
         ],
         bundle=said.bundle,
+        packed=said.packed,
     )
 
 

@@ -7,6 +7,7 @@ from random import Random
 from typing import Final
 
 from reliable_channel.sds import HistoryEntry, Message, SdsOptions, WireProfile
+from reliable_channel.sds.bundles import MAX_UNPACKED_BYTES, packed
 from reliable_channel.sds.log_root import FINGERPRINT_BYTES, ListedIds, LogRoot, Reconciling
 from reliable_channel.sds.wire import CodecError
 
@@ -135,6 +136,8 @@ class Attacker:
             Reconciling(lists=(ListedIds(0, end, b""), ListedIds(0, end, hashes))),
             Reconciling(roots=roots),
             Reconciling(bundle=(inner, b"garbage", *heard)),
+            Reconciling(packed=packed((inner, b"garbage", *heard))),
+            Reconciling(packed=packed((bytes(MAX_UNPACKED_BYTES),))),
         ):
             yield replace(self._message(content=None), reconciling=said)
 

@@ -15,6 +15,7 @@ from reliable_channel.events import Event, MessageReconciled, SendingMessage
 from reliable_channel.options import ChannelOptions
 from reliable_channel.sds import Arrival, Message, Outcome, RepairOptions, SdsProtocol, WireProfile
 from reliable_channel.sds.bloom import BloomParameters
+from reliable_channel.sds.bundles import messages_of
 from reliable_channel.sds.events import (
     AcknowledgementSource,
     DeliveryFailed,
@@ -256,7 +257,7 @@ class Watch(Observer[SdsProtocol]):
         message = self._profile.codec.decode(data)
         if arrival.outcome in _NEW:
             self._filter.inserted.append(message.message_id)
-        if message.reconciling is not None and message.reconciling.bundle:
+        if message.reconciling is not None:
             self._look_into(message.reconciling)
         if (waiting := core.outgoing_buffer.entries) and message.sender_id != self.name:
             for message_id in message.causal_ids:
@@ -279,7 +280,7 @@ class Watch(Observer[SdsProtocol]):
 
     def _look_into(self, said: Reconciling) -> None:
         """Note what is in a bundle, which the core takes in later steps."""
-        for inner in said.bundle:
+        for inner in messages_of(said):
             try:
                 message = self._profile.codec.decode(inner)
             except CodecError:

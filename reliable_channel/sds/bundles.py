@@ -1,0 +1,226 @@
+"""Messages that other participants lack, broadcast several in one: the answers of reconciliation.
+
+All that have a message could broadcast it. A draw decides which of them begins; those that hear it
+leave the rest to it, and what was lost on the way is asked for again. A member that begins answers
+and does not end them is left so few messages that another one answers all the same.
+"""
+
+import zlib
+from collections import OrderedDict
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from typing import Final
+
+from google.protobuf.message import DecodeError
+
+from .changes import LogKey
+from .control import copies
+from .log_root import Reconciling
+from .observation import Observations
+from .pacing import Bucket
+from .sync import Random
+from .wire import sds_pb2
+
+BUNDLE_BYTES: Final = 100_000
+"""Of a bundle as it is broadcast."""
+PACKED_BYTES: Final = 1024 * 1024
+"""Of messages in one bundle, but for a single message that is longer."""
+MAX_UNPACKED_BYTES: Final = 2 * 1024 * 1024
+"""A bundle that becomes longer is not read."""
+FIRST_BUNDLE_BYTES: Final = 8_000
+"""The first is short, since several participants may send it before they hear each other."""
+MAX_LACKING: Final = 50_000
+"""Messages that others lack and that are planned to be broadcast."""
+PAUSE_MS: Final = 250
+"""Between two bundles, at least: they are long, and others are to hear the first."""
+MAX_COPIES: Final = 3
+"""Of an answer that several lack."""
+SAME_MS: Final = 10_000
+"""How long after a bundle an answer is to those that lost it, which are few."""
+BUNDLES: Final = 80
+BUNDLES_EVERY_MS: Final = 1_000
+ON_AIR_SCALES: Final = 2
+"""Of D: how long a message is not broadcast after it was in a bundle: a participant
+that lacks it asked before."""
+LEAVES: Final = 3
+"""How often a message is left to another participant that answers."""
+YIELDS: Final = 20
+"""Bundles of others that a participant waits for before its answer."""
+
+
+class Bundles:
+    """The answers of one participant."""
+
+    def __init__(
+        self,
+        own_id: str,
+        observations: Observations,
+        random: Random,
+        held: Callable[[str, str | None], bytes | None],
+    ) -> None:
+        self.due_ms: int | None = None
+        """When `take` has a bundle."""
+        self._own_id = own_id
+        self._observations = observations
+        self._random = random
+        self._held = held
+        """A message as it is to be broadcast, made anew after the message of the second id where
+        its bytes are gone."""
+        self._lacking: OrderedDict[LogKey, None] = OrderedDict()
+        self._left: OrderedDict[LogKey, int] = OrderedDict()
+        """How often each was left to others."""
+        self._on_air: OrderedDict[LogKey, int] = OrderedDict()
+        """When each was in a bundle last, the oldest first."""
+        self._limit_bytes = FIRST_BUNDLE_BYTES
+        self._has_begun = False
+        """Whether the first bundle of an answer is out."""
+        self._may_leave = False
+        self._yielded = 0
+        self._sent_last: str | None = None
+        """The message that was broadcast last in this answer."""
+        self._ratio = 1.0
+        """Of the length of messages to that of the last bundle with them."""
+        self._lacked_by = 1
+        """How many participants, as far as is known, lack the same."""
+        self._copies_left = 0
+        self._sent: dict[LogKey, None] = {}
+        """In this answer."""
+        self._heard_ms: int | None = None
+        """When the last bundle went out or came."""
+        self._budget = Bucket(BUNDLES, BUNDLES_EVERY_MS)
+
+    def lacked_by(self, participants: int) -> None:
+        """So many other participants have the same log, which differs from the own one."""
+        self._lacked_by = participants
+
+    def lacks(self, key: LogKey, now_ms: int) -> None:
+        """Another participant lacks this message of the own log."""
+        on_air_ms = self._on_air.get(key)
+        if on_air_ms is not None and now_ms - on_air_ms <= self._hold_ms:
+            return
+        if len(self._lacking) < MAX_LACKING:
+            self._lacking[key] = None
+            self._may_leave = True
+        if self.due_ms is None:
+            self._begin(now_ms)
+            self.due_ms = now_ms + self._observations.draw_ms(self._random())
+
+    def _begin(self, now_ms: int) -> None:
+        self._limit_bytes = FIRST_BUNDLE_BYTES
+        self._has_begun, self._yielded, self._sent_last = False, 0, None
+        self._sent.clear()
+        self._copies_left = 0
+        if self._heard_ms is None or now_ms - self._heard_ms > SAME_MS:
+            measured = replace(self._observations.measured(), others=self._lacked_by)
+            self._copies_left = copies(measured, MAX_COPIES) - 1
+
+    def came(self, key: LogKey, sender_id: str, now_ms: int) -> None:
+        """Another participant broadcast this message of the own log in a bundle.
+
+        Of several that began to answer the first by name goes on.
+        """
+        is_own_answer = key in self._lacking or key in self._sent
+        self._note_on_air(key, now_ms)
+        self._lacking.pop(key, None)
+        if not is_own_answer:
+            return
+        goes_on = self._has_begun and self._own_id < sender_id
+        if self._may_leave and not goes_on:
+            self._may_leave = False
+            for each in [key for key in self._lacking if self._left.get(key, 0) < LEAVES]:
+                del self._lacking[each]
+                self._left[each] = self._left.pop(each, 0) + 1
+            while len(self._left) > MAX_LACKING:
+                self._left.popitem(last=False)
+        if not self._lacking:
+            self.due_ms, self._copies_left = None, 0
+        elif self.due_ms is not None and not goes_on and self._yielded < YIELDS:
+            self._yielded += 1
+            later_ms = now_ms + self._hold_ms + self._observations.draw_ms(self._random())
+            self.due_ms = max(self.due_ms, later_ms)
+
+    def take(self, now_ms: int) -> bytes:
+        """The next bundle, if one is due; nothing where it is not."""
+        if self.due_ms is None or now_ms < self.due_ms:
+            return b""
+        self.due_ms = None
+        bundle = self._fill(now_ms)
+        if not bundle:
+            return b""
+        self._has_begun = True
+        self._limit_bytes = min(4 * self._limit_bytes, BUNDLE_BYTES)
+        if not self._budget.take(now_ms):
+            self._lacking.clear()  # whoever lacks them will ask again
+            return b""
+        if not self._lacking and self._copies_left:
+            self._copies_left -= 1
+            self._lacking.update(self._sent)
+            self._sent.clear()
+            self._sent_last = None
+        if self._lacking:
+            pause_ms = max(self._scale_ms, PAUSE_MS, self._budget.wait_ms(now_ms))
+            self.due_ms = now_ms + pause_ms
+        return bundle
+
+    def _fill(self, now_ms: int) -> bytes:
+        """As many messages as fit by what the last ones were compressed to."""
+        chosen, messages, left_bytes = (
+            list[LogKey](),
+            list[bytes](),
+            self._limit_bytes * self._ratio,
+        )
+        left_bytes = min(left_bytes, PACKED_BYTES)
+        for key in self._lacking:
+            data = self._held(key[1], chosen[-1][1] if chosen else self._sent_last)
+            if data is not None and chosen and len(data) > left_bytes:
+                break
+            chosen.append(key)
+            messages.append(data or b"")
+            left_bytes -= len(messages[-1])
+        bundle = packed(list(filter(None, messages)))
+        while len(bundle) > BUNDLE_BYTES and len(chosen) > 1:
+            del chosen[len(chosen) // 2 :], messages[len(messages) // 2 :]
+            bundle = packed(list(filter(None, messages)))
+        for key, data in zip(chosen, messages, strict=True):
+            del self._lacking[key]
+            if data:
+                self._note_on_air(key, now_ms)
+                self._sent[key] = None
+                self._sent_last = key[1]
+        self._ratio = max(1.0, sum(map(len, messages)) / len(bundle)) if bundle else self._ratio
+        return bundle
+
+    def _note_on_air(self, key: LogKey, now_ms: int) -> None:
+        self._heard_ms = self._on_air[key] = now_ms
+        self._on_air.move_to_end(key)
+        while now_ms - next(iter(self._on_air.values())) > self._hold_ms:
+            self._on_air.popitem(last=False)
+
+    @property
+    def _hold_ms(self) -> int:
+        return ON_AIR_SCALES * self._scale_ms
+
+    @property
+    def _scale_ms(self) -> int:
+        return round(self._observations.delays.scale_ms)
+
+
+def packed(bundle: Sequence[bytes]) -> bytes:
+    """Messages for one broadcast, compressed: ids and references are most of them; nothing for
+    none."""
+    return zlib.compress(sds_pb2.Reconciling(bundle=bundle).SerializeToString()) if bundle else b""
+
+
+def messages_of(said: Reconciling) -> tuple[bytes, ...]:
+    """The messages that were broadcast, compressed or not."""
+    return said.bundle + unpacked(said.packed)
+
+
+def unpacked(data: bytes) -> tuple[bytes, ...]:
+    """What `packed` made; nothing where it is invalid, or becomes too long."""
+    stream = zlib.decompressobj()
+    try:
+        plain = stream.decompress(data, MAX_UNPACKED_BYTES)
+        return tuple(sds_pb2.Reconciling.FromString(plain).bundle) if stream.eof else ()
+    except (zlib.error, DecodeError):
+        return ()

@@ -1,0 +1,155 @@
+"""Bundles: which participant broadcasts what another one lacks, and how much of it in one."""
+
+from itertools import pairwise
+from random import Random
+
+import pytest
+
+from reliable_channel.sds.bundles import (
+    BUNDLE_BYTES,
+    LEAVES,
+    MAX_UNPACKED_BYTES,
+    PAUSE_MS,
+    Bundles,
+    packed,
+    unpacked,
+)
+from reliable_channel.sds.changes import LogKey
+from reliable_channel.sds.observation import Observations
+
+Content = dict[str, bytes]
+
+
+def answerer(messages: Content, name: str = "b", *, others: int = 1, loss: float = 0.2) -> Bundles:
+    observations = Observations()
+    observations.heard, observations.delays.scale_ms = others, 100
+    observations.losses.share = loss
+    return Bundles(name, observations, Random(name).random, lambda one, _: messages.get(one))
+
+
+def keys(messages: Content) -> list[LogKey]:
+    return [(number, name) for number, name in enumerate(messages)]
+
+
+def content(count: int, size: int = 300) -> Content:
+    random = Random(size)
+    return {f"m{n}": random.randbytes(size) for n in range(count)}
+
+
+def broadcast(it: Bundles, until_ms: int = 1_000_000) -> list[tuple[int, tuple[bytes, ...]]]:
+    out = []
+    while it.due_ms is not None and it.due_ms < until_ms:
+        at_ms = it.due_ms
+        if data := it.take(at_ms):
+            assert len(data) <= BUNDLE_BYTES
+            out.append((at_ms, unpacked(data)))
+    return out
+
+
+def test_a_bundle_is_unpacked_as_it_was() -> None:
+    messages = tuple(content(100).values())
+    assert unpacked(packed(messages)) == messages
+    assert packed([]) == b""
+    alike = [b"%064x" % n for n in range(1_000)]
+    assert len(packed(alike)) < 64 * 1_000 / 4
+
+
+@pytest.mark.parametrize("data", [
+    b"", b"no", packed([b"x" * 100])[:-3], packed([b"x" * MAX_UNPACKED_BYTES]),
+])  # fmt: skip
+def test_what_is_invalid_or_too_long_is_not_read(data: bytes) -> None:
+    assert unpacked(data) == ()
+
+
+def test_all_that_is_lacking_goes_out_in_order_with_pauses() -> None:
+    messages = content(1_000)
+    it = answerer(messages)
+    for key in keys(messages):
+        it.lacks(key, 0)
+    out = broadcast(it)
+    assert [data for _, bundle in out for data in bundle] == list(messages.values())
+    assert 300_000 / BUNDLE_BYTES < len(out) < 10
+    assert all(after[0] - before[0] >= PAUSE_MS for before, after in pairwise(out))
+
+
+def test_a_bundle_stays_within_its_size_where_messages_compress_worse_than_those_before() -> None:
+    messages = {f"a{n}": b"a" * 500 for n in range(200)} | content(3_000)
+    it = answerer(messages)
+    for key in keys(messages):
+        it.lacks(key, 0)
+    assert sum(len(bundle) for _, bundle in broadcast(it)) == 3_200
+
+
+def test_what_is_not_held_any_more_is_left_out() -> None:
+    messages = content(3)
+    it = answerer({name: messages[name] for name in ("m0", "m2")})
+    for key in keys(messages):
+        it.lacks(key, 0)
+    assert [bundle for _, bundle in broadcast(it)] == [(messages["m0"], messages["m2"])]
+    it.lacks((1, "m1"), 10_000)
+    assert broadcast(it) == []
+
+
+def test_the_rest_is_left_to_another_one_that_answers() -> None:
+    messages = content(500)
+    it = answerer(messages, others=9)
+    for key in keys(messages):
+        it.lacks(key, 0)
+    it.came((3, "m3"), "a", 1)
+    assert it.due_ms is None
+
+
+@pytest.mark.parametrize(("name", "goes_on"), [("a", True), ("c", False)])
+def test_of_two_that_began_the_first_by_name_goes_on(name: str, goes_on: bool) -> None:
+    messages = content(500)
+    it = answerer(messages, name)
+    for key in keys(messages):
+        it.lacks(key, 0)
+    assert it.due_ms is not None
+    assert it.take(it.due_ms)
+    it.came((3, "m3"), "b", 10)
+    assert (it.due_ms is not None) is goes_on
+
+
+def test_one_that_begins_answers_and_does_not_end_them_is_left_only_so_much() -> None:
+    messages = content(50)
+    it = answerer(messages, others=9)
+    for again in range(LEAVES + 1):
+        now_ms = again * 5_000
+        for key in keys(messages):
+            it.lacks(key, now_ms)
+        it.came((0, "m0"), "hostile", now_ms)
+        assert (it.due_ms is None) is (again < LEAVES)
+    assert sum(len(bundle) for _, bundle in broadcast(it)) == 49
+
+
+def test_what_was_on_air_a_moment_ago_is_not_sent_again() -> None:
+    messages = content(5)
+    it = answerer(messages)
+    it.came((0, "m0"), "a", 1_000)
+    for key in keys(messages):
+        it.lacks(key, 1_100)
+    assert len(broadcast(it)[0][1]) == 4
+    it.lacks((0, "m0"), 2_000)
+    assert len(broadcast(it)[0][1]) == 1
+
+
+@pytest.mark.parametrize(("lacked_by", "copies"), [(1, 1), (10, 3)])
+def test_what_many_lack_goes_out_more_than_once_and_what_they_lost_once(
+    lacked_by: int, copies: int
+) -> None:
+    messages = content(5)
+    it = answerer(messages)
+    it.lacked_by(lacked_by)
+    for now_ms, count in ((0, copies), (5_000, 1)):
+        for key in keys(messages):
+            it.lacks(key, now_ms)
+        assert [len(bundle) for _, bundle in broadcast(it)] == [5] * count
+
+
+def test_a_budget_ends_what_others_cause() -> None:
+    messages = content(100, 90_000)
+    it = answerer(messages)
+    for key in keys(messages):
+        it.lacks(key, 0)
+    assert len(broadcast(it, 200_000)) <= 100
