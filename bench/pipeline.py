@@ -85,7 +85,8 @@ def main() -> None:
     parser.add_argument("--driver-memory", default="2g", help="heap of the JVM")
     parser.add_argument("--output", type=Path, default=RESULTS, help="where the JSON goes")
     options = parser.parse_args()
-    started = None if options.no_spark else start(options.driver_memory)
+    is_brief = not (options.groups or options.large)
+    started = None if options.no_spark else start(options.driver_memory, brief=is_brief)
     rows = []
     for case in cases(options):
         with written(case.groups, case.shape, options.keep) as directory:
@@ -201,11 +202,12 @@ def note(steps: Steps, name: str, work: Callable[[], object]) -> None:
     }
 
 
-def start(driver_memory: str) -> SparkSession:
+def start(driver_memory: str, *, brief: bool) -> SparkSession:
     """A session that did something already, so that the start of the JVM does not count."""
     from reliable_channel_audit.session import session
 
-    started = session("local[2]", settings={"spark.driver.memory": driver_memory})
+    memory = {"spark.driver.memory": driver_memory}
+    started = session("local[2]", settings=memory, brief=brief)
     with written("3x100", Shape()) as journals, tempfile.TemporaryDirectory() as scratch:
         by_spark({}, started, journals, Path(scratch))
     return started

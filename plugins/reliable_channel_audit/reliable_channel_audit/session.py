@@ -27,6 +27,9 @@ PACKAGES: Final = (
 """What journals and simulations are read and run with."""
 TASKS_A_CORE: Final = 4
 CONNECT_S: Final = 10
+BRIEF_JVM: Final = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
+"""Plans that run once over few rows take less CPU time than the optimising compiler (HotSpot's C2)
+takes for them, and a small heap needs no concurrent collector."""
 _MASTER: Final = re.compile(r"local(\[[\w*]+(,\s*\d+)?\])?|spark://.+:\d+.*|k8s://.+|yarn")
 QUIET: Final = {
     "spark.ui.enabled": "false",
@@ -42,13 +45,15 @@ def session(
     *,
     remote: str | None = None,
     settings: Mapping[str, str] | None = None,
+    brief: bool = False,
     verbose: bool = False,
 ) -> SparkSession:
     """A session that knows this package's sources; the running one, if there is one.
 
     `master` is `local[*]` by default; `remote` (or `SPARK_REMOTE`) an address of Spark Connect,
     `sc://host:port`. Elsewhere than here this package goes along as a zip. `settings` are Spark's
-    own, by name. A JVM that is started here prints errors alone, unless it is to be `verbose`.
+    own, by name. A JVM that is started here prints errors alone, unless it is to be `verbose`; for
+    `brief` work it compiles quickly rather than well (`BRIEF_JVM`).
 
     Raises:
         SparkUnavailable: pyspark or Java is missing, or no cluster answers at the address.
@@ -75,7 +80,8 @@ def session(
         spark = _connected(remote)
         _tell_server(spark, settings or {})
     else:
-        spark = _started(master or "local[*]", settings or {}, verbose=verbose)
+        options = _with_jvm(settings or {}, brief=brief)
+        spark = _started(master or "local[*]", options, verbose=verbose)
     from .sources import register
 
     register(spark)
@@ -93,6 +99,12 @@ def package_zip(directory: str | Path) -> Path:
             for file in sorted((root / package).rglob("*.py")):
                 packed.write(file, file.relative_to(root))
     return path
+
+
+def _with_jvm(settings: Mapping[str, str], *, brief: bool) -> dict[str, str]:
+    """The settings, and for `brief` work those of its JVM where they name none."""
+    own = {"spark.driver.extraJavaOptions": BRIEF_JVM} if brief else {}
+    return {**own, **settings}
 
 
 def _started(master: str, settings: Mapping[str, str], *, verbose: bool) -> SparkSession:
