@@ -6,7 +6,7 @@ import re
 from dataclasses import fields
 from pathlib import Path
 from types import ModuleType
-from typing import get_args
+from typing import Any, get_args
 
 import pytest
 
@@ -69,3 +69,22 @@ def test_every_page_has_its_place_on_the_site() -> None:
     navigation = (ROOT / "mkdocs.yml").read_text()
     pages = [str(page.relative_to(DOCS)) for page in PAGES if page.is_relative_to(DOCS)]
     assert [page for page in pages if f" {page}\n" not in navigation] == []
+
+
+def test_nothing_of_pycryptodome_is_used_but_the_hash_that_others_lack() -> None:
+    sources = [*(ROOT / "reliable_channel").rglob("*.py"), *(ROOT / "waku").rglob("*.py")]
+    sources += (ROOT / "plugins").glob("*/reliable_channel_*/**/*.py")
+    uses = [
+        " ".join(line.split()[:4])
+        for source in sources
+        for line in source.read_text().splitlines()
+        if re.match(r"\s*(from|import) Crypto\b", line)
+    ]
+    assert set(uses) == {"from Crypto.Hash import keccak"}
+
+
+def test_the_repair_policy_of_the_page_makes_a_channel() -> None:
+    (program,) = re.findall(r"```python\n(.*?)```", (DOCS / "repair.md").read_text(), re.DOTALL)
+    names: dict[str, Any] = {}
+    exec(program, names)
+    assert isinstance(names["channel"], ReliableChannel)
