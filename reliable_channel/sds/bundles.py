@@ -36,7 +36,9 @@ PAUSE_MS: Final = 250
 MAX_COPIES: Final = 3
 """Of an answer that several lack."""
 SAME_MS: Final = 10_000
-"""How long after a bundle an answer is to those that lost it, which are few."""
+"""How long after a bundle an answer is to those that lost it."""
+LOST_BY: Final = 2
+"""How many these are taken for."""
 BUNDLES: Final = 80
 BUNDLES_EVERY_MS: Final = 1_000
 ON_AIR_SCALES: Final = 2
@@ -109,10 +111,10 @@ class Bundles:
         self._limit_bytes = FIRST_BUNDLE_BYTES
         self._has_begun, self._yielded, self._sent_last = False, 0, None
         self._sent.clear()
-        self._copies_left = 0
-        if self._heard_ms is None or now_ms - self._heard_ms > SAME_MS:
-            measured = replace(self._observations.measured(), others=self._lacked_by)
-            self._copies_left = copies(measured, MAX_COPIES) - 1
+        is_again = self._heard_ms is not None and now_ms - self._heard_ms <= SAME_MS
+        lacked_by = LOST_BY if is_again else self._lacked_by
+        measured = replace(self._observations.measured(), others=lacked_by)
+        self._copies_left = copies(measured, MAX_COPIES) - 1
 
     def came(self, key: LogKey, sender_id: str, now_ms: int) -> None:
         """Another participant broadcast this message of the own log in a bundle.
