@@ -11,8 +11,10 @@ from typing import Any, get_args
 import pytest
 
 from docs import cells, choosing, conformance, generate, message_states, migration
-from reliable_channel import ChannelOptions, Event, ReliableChannel
+from reliable_channel import ChannelOptions, Event, MessageReceived, ReliableChannel
+from reliable_channel.transport import MemoryNetwork
 from reliable_channel_lab.commands.comparison_plots import plots
+from tests.channel.world import make_channel
 
 ROOT = Path(__file__).parents[2]
 DOCS = ROOT / "docs"
@@ -88,3 +90,17 @@ def test_the_repair_policy_of_the_page_makes_a_channel() -> None:
     names: dict[str, Any] = {}
     exec(program, names)
     assert isinstance(names["channel"], ReliableChannel)
+
+
+@pytest.mark.anyio
+@pytest.mark.parametrize("page", ["comparison.md", "how-to/troubleshoot.md"])
+async def test_a_snippet_about_an_open_channel_runs(page: str) -> None:
+    (snippet,) = re.findall(r"```python\n(.*?)```", (DOCS / page).read_text(), re.DOTALL)
+    network = MemoryNetwork()
+    alice = make_channel(network.transport(), "alice")
+    async with alice as channel, make_channel(network.transport(), "bob") as bob:
+        await bob.send(b"hello")
+        async for event in channel.events():
+            if isinstance(event, MessageReceived):
+                exec(snippet, {"channel": channel, "event": event})
+                break
