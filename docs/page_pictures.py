@@ -22,7 +22,9 @@ from interop.watch.headless import visited
 
 DOCS: Final = Path(__file__).parent
 WIDTH: Final = 1280
-HEIGHT: Final = 900
+HEIGHT: Final = 1110
+_HEAD: Final = "<style>.matrix ~ * { display: none }</style>"
+"""The page of `audit` up to the table of participants and promises, so that no part is cut."""
 MAX_BYTES: Final = 250_000
 """Of a committed picture."""
 
@@ -55,6 +57,7 @@ def audit(journals: Path, picture: Path) -> None:
         page = Path(report) / "index.html"
         if not page.exists():
             raise RuntimeError(f"`audit` wrote no page: {done.stderr.strip()[-500:]}")
+        page.write_text(page.read_text().replace("</head>", f"{_HEAD}</head>", 1))
         size = f"--window-size={WIDTH},{HEIGHT}"
         flags = ("--headless", "--no-sandbox", "--hide-scrollbars", size)
         shot = (browser(), *flags, f"--screenshot={picture.resolve()}", page.as_uri())
