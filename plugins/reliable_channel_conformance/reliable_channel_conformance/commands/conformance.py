@@ -1,6 +1,8 @@
 """`reliable-channel conformance`: a table of rules, kept or broken by a program."""
 
 import json
+import shlex
+import shutil
 import sys
 from fnmatch import fnmatch
 from pathlib import Path
@@ -62,6 +64,8 @@ def conformance(
     if not rows:
         names = ", ".join(row.name for row in ROWS)
         raise ValueError(f"`--row` must be one of {names} (got {patterns})")
+    if not shutil.which((shlex.split(peer) or [""])[0]):
+        raise ValueError(f"`--peer` must begin with a program that can be run (got {peer!r})")
     setting = Setting(peer, wire_profile(wire), beats)
     out.mkdir(parents=True, exist_ok=True)
     outcomes = anyio.run(_run, setting, rows, out, as_json)

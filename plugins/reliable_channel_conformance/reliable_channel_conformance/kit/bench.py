@@ -14,7 +14,7 @@ from typing import Any, Final, Self, TypedDict, Unpack
 from reliable_channel.spi import BloomParameters, HistoryEntry, Message, WireProfile
 
 from .network import Network
-from .peer import Peer, running
+from .peer import SILENCE_S, Peer, running
 
 CHANNEL: Final = "conformance"
 TOPIC: Final = "/conformance/1/kit/proto"
@@ -48,6 +48,8 @@ class Setting:
     profile: WireProfile
     beats: int = 300
     """Questions that a peer answers before something that it should do counts as not done."""
+    silence_s: float = SILENCE_S
+    """How long a peer may take to be ready, or to answer a question."""
 
 
 class Given(TypedDict, total=False):
@@ -109,7 +111,8 @@ class Bench:
         ]
         line: Sequence[str] = [*shlex.split(command), *arguments]
         self._record({"at_ms": _now_ms(), "peer": name, "started": line})
-        return await self._stack.enter_async_context(running(name, line, self._record))
+        peer = running(name, line, self._record, self.setting.silence_s)
+        return await self._stack.enter_async_context(peer)
 
     async def expect(
         self, peer: Peer, met: Callable[[], bool], what: str | Callable[[], str]

@@ -1,11 +1,13 @@
 """A peer under test: a process that is driven by the JSON lines of docs/peer.md."""
 
 import json
+import os
+import signal
 import subprocess
 import time
 from base64 import b64decode, b64encode
-from collections.abc import AsyncIterator, Callable, Sequence
-from contextlib import asynccontextmanager, suppress
+from collections.abc import AsyncIterator, Callable, Iterator, Sequence
+from contextlib import asynccontextmanager, contextmanager, suppress
 from typing import Any, Final
 
 import anyio
@@ -16,22 +18,34 @@ BEAT_S: Final = 0.1
 """Pause between two questions to a peer."""
 STOPPING_S: Final = 10
 MAX_STDERR: Final = 4_000
+SILENCE_S: Final = 120.0
+"""How long a peer may take to be ready, or to answer, before it counts as hung."""
+MAX_LINE: Final = 32 * 1024 * 1024
+"""Characters of a line that a peer writes: a log with long payloads needs a few million."""
+MAX_EVENTS: Final = 100_000
+"""Events of a peer in one row; one that writes more is ended."""
 
 
 class PeerFailed(RuntimeError):
-    """The peer ended, or wrote what cannot be read: the text says which and what it printed."""
+    """The peer could not be started, ended, hung or wrote too much: the text says which, and what
+    it printed."""
 
 
 class Peer:
     """One running peer, and all that it emitted."""
 
     def __init__(
-        self, name: str, process: Process, observer: Callable[[dict[str, Any]], None]
+        self,
+        name: str,
+        process: Process,
+        observer: Callable[[dict[str, Any]], None],
+        silence_s: float = SILENCE_S,
     ) -> None:
         self.name = name
         self.events: list[dict[str, Any]] = []
         self._process = process
         self._observer = observer
+        self._silence_s = silence_s
         self._answers: dict[object, dict[str, Any]] = {}
         self._next_ref = 0
         self._changed = anyio.Event()
@@ -44,13 +58,14 @@ class Peer:
         """Give a command and wait for its answer.
 
         Raises:
-            PeerFailed: the peer ended.
+            PeerFailed: the peer ended, or does not answer.
         """
         self._next_ref += 1
         ref = self._next_ref
-        await self._write({"op": op, "ref": ref, **values})
-        while ref not in self._answers:
-            await self._next_change()
+        with self._patience(f"answer {op!r}"):
+            await self._write({"op": op, "ref": ref, **values})
+            while ref not in self._answers:
+                await self._next_change()
         return self._answers.pop(ref)
 
     async def send(self, payload: bytes) -> str:
@@ -102,27 +117,26 @@ class Peer:
     async def kill(self) -> None:
         """End the process at once."""
         self._ended = "was killed by the kit"
-        with suppress(ProcessLookupError):
-            self._process.kill()
+        self._kill()
         await self._process.wait()
 
     async def stop(self) -> None:
         """Have it leave, or end it where it does not."""
-        with suppress(PeerFailed):
-            await self._write({"op": "stop"})
         with anyio.move_on_after(STOPPING_S, shield=True):
+            with suppress(PeerFailed):
+                await self._write({"op": "stop"})
             await self._process.wait()
-        with suppress(ProcessLookupError):
-            self._process.kill()
+        self._kill()
 
     async def ready(self) -> None:
         """Wait until it is ready.
 
         Raises:
-            PeerFailed: it ended instead.
+            PeerFailed: it ended instead, or hangs.
         """
-        while not self.named("ready"):
-            await self._next_change()
+        with self._patience("emit 'ready'"):
+            while not self.named("ready"):
+                await self._next_change()
 
     async def listen(self) -> None:
         """Read its lines until it ends."""
@@ -132,6 +146,12 @@ class Peer:
             *lines, rest = (rest + chunk).split("\n")
             for line in lines:
                 self._take(line)
+            if len(rest) > MAX_LINE:
+                self._give_up(f"wrote a line of more than {MAX_LINE} characters")
+            elif len(self.events) + len(self._answers) > MAX_EVENTS:
+                self._give_up(f"wrote more than {MAX_EVENTS} events")
+            if self._ended is not None:
+                break
         self._ended = self._ended or f"ended with exit status {await self._process.wait()}"
         self._change()
 
@@ -144,18 +164,35 @@ class Peer:
     def _take(self, line: str) -> None:
         if not line.strip():
             return
-        try:
-            event = json.loads(line)
-            name = event["event"]
-        except (ValueError, TypeError, KeyError):
-            self._observer({"at_ms": _now_ms(), "peer": self.name, "not_json": line[:1000]})
+        event = _event_in(line)
+        if event is None:
+            self._observer({"at_ms": _now_ms(), "peer": self.name, "not_an_event": line[:1000]})
             return
         self._observer({"at_ms": _now_ms(), "peer": self.name, "out": event})
-        if event.get("ref") is not None and name in ANSWERS:
-            self._answers[event["ref"]] = event
+        if isinstance(ref := event.get("ref"), int) and event["event"] in ANSWERS:
+            self._answers[ref] = event
         else:
             self.events.append(event)
         self._change()
+
+    def _give_up(self, reason: str) -> None:
+        self._ended = reason
+        self._kill()
+
+    def _kill(self) -> None:
+        """End the process, and those that it started: `npx` and `sh -c` leave theirs behind."""
+        with suppress(ProcessLookupError):
+            os.killpg(self._process.pid, signal.SIGKILL)
+
+    @contextmanager
+    def _patience(self, what: str) -> Iterator[None]:
+        """Raise PeerFailed where the peer hangs."""
+        try:
+            with anyio.fail_after(self._silence_s):
+                yield
+        except TimeoutError:
+            hung = f"{self.name} did not {what} in {self._silence_s:g} s, see docs/peer.md"
+            raise PeerFailed(f"{hung}: {self._stderr.strip() or 'no reason'}") from None
 
     def _change(self) -> None:
         self._changed.set()
@@ -181,14 +218,25 @@ ANSWERS: Final = frozenset({"accepted", "log", "statistics", "confirmed", "error
 
 @asynccontextmanager
 async def running(
-    name: str, command: Sequence[str], observer: Callable[[dict[str, Any]], None]
+    name: str,
+    command: Sequence[str],
+    observer: Callable[[dict[str, Any]], None],
+    silence_s: float = SILENCE_S,
 ) -> AsyncIterator[Peer]:
-    """Run a peer until the context ends."""
-    process = await anyio.open_process(
-        [*command], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE
-    )
+    """Run a peer until the context ends.
+
+    Raises:
+        PeerFailed: it cannot be started, ends, or hangs; in an exception group once it runs.
+    """
+    pipe = subprocess.PIPE
+    try:
+        process = await anyio.open_process(
+            [*command], stdin=pipe, stdout=pipe, stderr=pipe, start_new_session=True
+        )
+    except OSError as error:
+        raise PeerFailed(f"{name} cannot be started: {error}") from error
     async with process, anyio.create_task_group() as tasks:
-        peer = Peer(name, process, observer)
+        peer = Peer(name, process, observer, silence_s)
         tasks.start_soon(peer.listen)
         tasks.start_soon(peer.keep_errors)
         try:
@@ -197,6 +245,15 @@ async def running(
         finally:
             with anyio.CancelScope(shield=True):
                 await peer.stop()
+
+
+def _event_in(line: str) -> dict[str, Any] | None:
+    """The event of a line; None where it is something else."""
+    try:
+        event = json.loads(line)
+    except (ValueError, RecursionError):
+        return None
+    return event if isinstance(event, dict) and isinstance(event.get("event"), str) else None
 
 
 def _now_ms() -> int:

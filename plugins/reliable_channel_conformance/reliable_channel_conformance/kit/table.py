@@ -61,21 +61,26 @@ async def _run_one(setting: Setting, row: Row, folder: Path) -> tuple[Result, st
         async with Bench.open(setting, folder) as bench:
             try:
                 await row.check(bench)
-            except Broken as error:
-                failures.append((Result.FAILED, str(error)))
-            except NotApplicable as error:
-                failures.append((Result.NOT_APPLICABLE, str(error)))
-            except PeerFailed as error:
-                failures.append((Result.NOT_RUN, str(error)))
             except Exception as error:  # a peer may answer anything: the other rows go on
-                failures.append((Result.NOT_RUN, f"the check stumbled over {error!r}"))
+                failures.append(_judged(_first(error)))
     except* (OSError, PeerFailed) as group:
         failures.append((Result.NOT_RUN, str(_first(group))))
     return failures[0] if failures else (Result.PASSED, "")
 
 
-def _first(group: BaseExceptionGroup[Exception]) -> Exception:
-    error: BaseException = group
+def _judged(error: Exception) -> tuple[Result, str]:
+    match error:
+        case Broken():
+            return Result.FAILED, str(error)
+        case NotApplicable():
+            return Result.NOT_APPLICABLE, str(error)
+        case PeerFailed():
+            return Result.NOT_RUN, str(error)
+    return Result.NOT_RUN, f"the check stumbled over {error!r}"
+
+
+def _first(raised: Exception) -> Exception:
+    error: BaseException = raised
     while isinstance(error, BaseExceptionGroup):
         error = error.exceptions[0]
     assert isinstance(error, Exception)

@@ -40,4 +40,10 @@ def test_a_row_that_there_is_not_is_named() -> None:
     assert "`--row` must be one of" in done.stderr
 
 
+def test_a_program_that_there_is_not_is_named_once() -> None:
+    done = _run("--peer", "no-such-program --fast")
+    assert done.returncode == 2
+    assert "`--peer` must begin with a program that can be run (got 'no-such-" in done.stderr
+
+
 ROW = "waits-for-its-dependency"
