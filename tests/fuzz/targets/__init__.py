@@ -16,6 +16,7 @@ from . import (
     sds_core,
     segments,
     status,
+    store_sync,
     svs,
     texts,
     waku_p2p,
@@ -23,7 +24,7 @@ from . import (
 
 MODULES: Final = (
     *(sds_codecs, sds_core, segments, client, node, texts, plugins),
-    *(svs, mvds, status, direct, libp2p, gossip, discovery, waku_p2p),
+    *(svs, mvds, status, direct, libp2p, gossip, discovery, waku_p2p, store_sync),
 )
 TARGETS: Final[dict[str, Target]] = {
     target.name: target for module in MODULES for target in module.TARGETS
