@@ -61,7 +61,7 @@ class _Side:
         while self.protocol is None and (text := self._next_line()) is not None:
             if not self._greeted:
                 if text != MULTISTREAM:
-                    raise PeerViolation(f"the peer greets with {text[:60]!r}, not {MULTISTREAM}")
+                    raise self._violation(f"it says {text[:60]!r}")
                 self._greeted = True
             else:
                 self._heard(text)
@@ -72,12 +72,20 @@ class _Side:
         except LimitExceeded:
             raise
         except ValueError as error:
-            raise PeerViolation(f"not a line of multistream: {error}") from error
+            raise self._violation(f"not a line: {error}") from error
         if message is None:
             return None
         if message[-1:] != b"\n":
-            raise PeerViolation("a line of multistream does not end with a newline")
+            raise self._violation("a line does not end with a newline")
         return message[:-1].decode("utf-8", "replace")
+
+    def _violation(self, what: str) -> PeerViolation:
+        if self._greeted:
+            return PeerViolation(f"not multistream-select: {what}")
+        return PeerViolation(
+            f"the other end does not greet with {MULTISTREAM}: {what}; it may be no libp2p peer, "
+            "or this its port for HTTP"
+        )
 
     def _heard(self, text: str) -> None:
         raise NotImplementedError

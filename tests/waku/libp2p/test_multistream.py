@@ -40,6 +40,15 @@ def test_anything_else_is_a_violation(data: bytes) -> None:
             side.receive(data)
 
 
+def test_a_port_for_http_is_named() -> None:
+    """`H` is the length of a line, which the answer of a web server does not end."""
+    answer = (
+        b"HTTP/1.1 400 Bad Request\r\ncontent-type: text/plain; charset=utf-8\r\n" + b"\r\n" * 9
+    )
+    with pytest.raises(PeerViolation, match=r"does not greet with /multistream/1.0.0: .*for HTTP"):
+        Dialler(["/noise"], LIMITS).receive(answer)
+
+
 def test_the_dialler_asks_for_one_after_the_other() -> None:
     dialler = Dialler(["/a", "/b"], LIMITS)
     assert dialler.data_to_send() == GREETING + line("/a")
