@@ -19,10 +19,10 @@ NOT_TYPED: Final[Mapping[str, Mapping[str, str]]] = {
         "make docs": CHECKOUT + "tests/docs/test_docs.py",
     },
     "docs/conformance-kit.md": {
-        "reliable-channel conformance   ": LONG + "`make conformance`",
+        "reliable-channel conformance   ": LONG + "tests/plugins/conformance runs rows",
         "reliable-channel conformance --peer": OTHERS,
         "reliable-channel conformance --wire-profile nim": "needs a library of Nim",
-        "make conformance": LONG + "CI",
+        "make conformance": LONG + "by hand; needs npm's registry",
     },
     "docs/fuzzing.md": {
         "make fuzz": LONG + "tests/fuzz has the inputs that were kept",
@@ -39,7 +39,7 @@ NOT_TYPED: Final[Mapping[str, Mapping[str, str]]] = {
         "make": "needs containers: `make interop` in CI",
         "INTEROP_CELLS": "needs containers",
     },
-    "docs/model.md": {"make model": LONG + "`make conformance` in CI, tests/conformance"},
+    "docs/model.md": {"make model": LONG + "by hand; tests/plugins/conformance/model"},
     "docs/pipeline.md": {
         "reliable-channel audit journals/": SPARK,
         "make audit-demo": SPARK,
@@ -78,7 +78,7 @@ NOT_TYPED: Final[Mapping[str, Mapping[str, str]]] = {
     "docs/store.md": {
         "reliable-channel audit-store /dns4": OTHERS,
         "reliable-channel audit-store postgresql": OTHERS,
-        "reliable-channel archive": "needs pyarrow: tests/plugins/audit/on_spark",
+        "reliable-channel archive": "needs pyarrow: tests/plugins/audit/commands/test_archive.py",
     },
     "docs/sweeps.md": {"reliable-channel sweep": LONG + "tests/plugins/lab/sweep"},
     "docs/tuning.md": {"reliable-channel sweep": LONG + "`make tuning`"},
