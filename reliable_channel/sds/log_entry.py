@@ -1,8 +1,12 @@
 """One entry of the log."""
 
 from sys import intern
+from typing import Final
 
 from .changes import LogKey, LogRow
+
+SHOWN_BYTES: Final = 60
+"""Of the content, in `repr`."""
 
 
 class LogEntry:
@@ -41,4 +45,8 @@ class LogEntry:
         )
 
     def __repr__(self) -> str:
-        return f"LogEntry({self.message_id!r}, {self.sender_id!r}, {self.lamport_timestamp})"
+        content = repr(self.content[:SHOWN_BYTES])
+        if len(self.content) > SHOWN_BYTES:
+            content += f"… ({len(self.content)} bytes)"
+        place = f"{self.message_id!r}, {self.sender_id!r}, {self.lamport_timestamp}"
+        return f"LogEntry({place}, {content})"
