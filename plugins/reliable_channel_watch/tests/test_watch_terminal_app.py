@@ -101,6 +101,14 @@ def test_a_click_selects_the_nearest_message_of_a_lane(journals: Path) -> None:
     used(view_of(journals), use)
 
 
+def test_the_timer_may_ring_while_the_screen_is_taken_down(journals: Path) -> None:
+    async def use(app: WatchApp, pilot: "Pilot[None]") -> None:
+        await app.query_one(Lanes).remove()
+        app.show()
+
+    used(view_of(journals), use)
+
+
 def test_many_lanes_are_scrolled_to_the_message_that_is_selected() -> None:
     view = View()
     for number in range(200):

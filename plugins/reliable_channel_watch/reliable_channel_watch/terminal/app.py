@@ -165,6 +165,8 @@ class WatchApp(App[None]):
 
     def show(self) -> None:
         """Draw all anew."""
+        if not self.query(Lanes):
+            return  # the timer may ring once more while the screen is taken down
         view, lanes = self.view, self.query_one(Lanes)
         if not self._has_chosen_span and view.first_ms is not None:
             # A short session is seen whole.
