@@ -175,7 +175,7 @@ lock: $(READY) ## pin the newest dependencies again, with hashes and without add
 	@$(BIN)/uv pip compile requirements/site.in --constraint requirements/dev.txt --universal --python-version 3.11 \
 		--generate-hashes --no-emit-index-url --no-header --no-annotate --quiet -o requirements/site.txt
 
-site: $(SITE_READY) ## the documentation as a site in build/site: it loads nothing from the network
+site: $(SITE_READY) $(SPARK_READY) ## the documentation as a site in build/site: it loads nothing from the network
 	@$(BIN)/python -m docs.site
 
 dist: $(RELEASE_READY) ## wheels and sdists of all packages in dist/, and tried in bare environments (PYTHONS="python3.12 python3.13")
