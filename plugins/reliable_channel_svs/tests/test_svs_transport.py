@@ -346,6 +346,17 @@ def test_parts_make_the_messages_that_were_cut(messages: list[bytes], size: int)
     assert joiner.given_up == 0
 
 
+def test_the_end_of_one_message_is_not_joined_to_the_beginning_of_another() -> None:
+    node, joiner = Name.parse("/a"), Joiner()
+    first, second = cut(b"first", 4), cut(b"other", 4)
+    assert joiner.take(PublicationReceived(node, 1, 1, first[0])) is None
+    assert joiner.take(PublicationReceived(node, 1, 3, second[0])) is None
+    assert joiner.take(PublicationReceived(node, 1, 2, first[1])) is None
+    assert joiner.take(PublicationReceived(node, 1, 4, second[1])) is None
+    assert joiner.given_up == 4
+    assert joiner.held_bytes == 0
+
+
 def test_messages_that_never_end_are_bounded() -> None:
     joiner = Joiner(max_bytes=1_000)
     for number in range(20):

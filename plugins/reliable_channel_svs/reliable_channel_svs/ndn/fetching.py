@@ -75,8 +75,9 @@ class Fetcher:
                 await self._deliver(outcome)
                 stream.next_delivered += 1
                 self._start(key, stream)
-        if stream.next_delivered > stream.last:
-            self._streams.pop(key, None)
+        # One that waited for its turn while all was delivered may find the next stream here.
+        if stream.next_delivered > stream.last and self._streams.get(key) is stream:
+            del self._streams[key]
 
     async def _insist(self, place: Place) -> Outcome:
         pause_ms = self._options.retry_min_ms

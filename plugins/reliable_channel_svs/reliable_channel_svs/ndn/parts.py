@@ -1,10 +1,11 @@
 """Messages longer than a publication: cut into several, one after the other, and joined again.
 
 A part is a byte that says whether it begins and whether it ends a message, and the bytes of the
-message. Publications of one node and bootstrap time come in order, so nothing else is needed.
+message. The parts of a message are consecutive publications of one node and bootstrap time.
 """
 
 from collections import OrderedDict
+from dataclasses import dataclass, field
 from typing import Final
 
 from .events import PublicationReceived, PublicationUnavailable
@@ -34,12 +35,20 @@ def cut(message: bytes, size: int) -> list[bytes]:
     ]
 
 
+@dataclass(slots=True)
+class _Begun:
+    """A message of which parts are there."""
+
+    next_seq: int
+    data: bytearray = field(default_factory=bytearray)
+
+
 class Joiner:
     """Joins the parts of each node's messages, bounded in memory."""
 
     def __init__(self, max_bytes: int = MAX_BYTES) -> None:
         self._max_bytes = max_bytes
-        self._begun: OrderedDict[object, bytearray] = OrderedDict()
+        self._begun: OrderedDict[object, _Begun] = OrderedDict()
         self.held_bytes = 0
         self.given_up = 0
         """Messages that were begun and will not end, and parts that belong to none."""
@@ -50,14 +59,17 @@ class Joiner:
         flags = part[0] if part else 0
         if flags & BEGINS:
             self._give_up(stream)
-            self._begun[stream] = bytearray()
+            self._begun[stream] = _Begun(publication.seq)
         message = self._begun.get(stream)
-        if message is None:
+        if message is None or message.next_seq != publication.seq:
+            # The end of one message behind the beginning of another would pass for a message.
+            self._give_up(stream)
             self.given_up += 1
             return None
-        message += part[1:]
+        message.next_seq += 1
+        message.data += part[1:]
         self.held_bytes += len(part) - 1
-        if len(message) > MAX_MESSAGE_BYTES:
+        if len(message.data) > MAX_MESSAGE_BYTES:
             self._give_up(stream)
         elif flags & ENDS:
             return self._drop(stream)
@@ -75,6 +87,6 @@ class Joiner:
             self._drop(stream)
 
     def _drop(self, stream: object) -> bytes:
-        message = self._begun.pop(stream)
+        message = self._begun.pop(stream).data
         self.held_bytes -= len(message)
         return bytes(message)
