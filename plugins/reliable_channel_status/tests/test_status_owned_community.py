@@ -29,7 +29,7 @@ from reliable_channel_status.bot import (
     StatusBot,
     StatusTestKit,
 )
-from reliable_channel_status.bot.testkit import key_of
+from reliable_channel_status.bot.testkit import START_MS, key_of
 
 REQUESTS: Final = COMMUNITY.requests_topic.content_topic
 PROFILE: Final = CommunityProfile(name="Tea", description="All about tea")
@@ -135,6 +135,25 @@ def test_what_was_decided_before_a_crash_is_published_after_it() -> None:
         assert reader.description is not None
         assert ALICE.public_key.hex in reader.description.members
         assert not list(owner.owned._node.unanswered())
+
+
+def test_a_request_in_the_second_in_which_the_bot_began_is_told_of() -> None:
+    """Its clock is in seconds, and so seems to be from before."""
+    owner, asked = owner_bot(MANUAL), []
+
+    @owner.on_join_request
+    async def note(request: JoinRequest) -> None:
+        asked.append(request.display_name)
+
+    began_ms = START_MS + 300
+    with StatusTestKit(owner, community_key=OWNER, now_ms=began_ms) as kit:
+        request = join_request(ALICE, COMMUNITY, began_ms + 200, display_name="Alice")
+        sealed = Sealer(ALICE).seal(
+            request, COMMUNITY.requests_topic, kit.now_ms(), receiver=COMMUNITY.public_key
+        )
+        kit.publish(sealed.messages[0])
+        kit.wait(2)
+        assert asked == ["Alice"]
 
 
 def test_users_are_accepted_moderate_are_muted_and_banned() -> None:

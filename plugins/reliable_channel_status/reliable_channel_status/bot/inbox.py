@@ -225,10 +225,14 @@ def _direct(received: Received) -> Refused:
 
 def clock_ms(received: Received) -> int:
     """The clock that the author signed, in milliseconds; the Waku timestamp where it is not a
-    time."""
+    time.
+
+    Of a clock in seconds it is the end of that second: else a request to join in the second in
+    which the bot begins would pass for an earlier one, which no function is called for.
+    """
     payload = received.payload
     if isinstance(payload, ChatPayload):
         return payload.clock
     if isinstance(payload, CommunityRequestToJoin | CommunityRequestToLeave):
-        return payload.clock * 1000
+        return payload.clock * 1000 + 999
     return received.timestamp_ms
