@@ -51,6 +51,16 @@ def owner_bot(profile: CommunityProfile = PROFILE) -> StatusBot:
     return bot
 
 
+def publish_request(
+    kit: StatusTestKit, key: PrivateKey, name: str, asked_ms: int, *, settle: bool = True
+) -> None:
+    """Publish a user's request to join that was made at a time."""
+    topic = COMMUNITY.requests_topic
+    request = join_request(key, COMMUNITY, asked_ms, display_name=name)
+    sealed = Sealer(key).seal(request, topic, kit.now_ms(), receiver=COMMUNITY.public_key)
+    kit.publish(sealed.messages[0], settle=settle)
+
+
 class Guest:
     """A bot that joins, and notes what becomes of it."""
 
@@ -147,11 +157,7 @@ def test_a_request_in_the_second_in_which_the_bot_began_is_told_of() -> None:
 
     began_ms = START_MS + 300
     with StatusTestKit(owner, community_key=OWNER, now_ms=began_ms) as kit:
-        request = join_request(ALICE, COMMUNITY, began_ms + 200, display_name="Alice")
-        sealed = Sealer(ALICE).seal(
-            request, COMMUNITY.requests_topic, kit.now_ms(), receiver=COMMUNITY.public_key
-        )
-        kit.publish(sealed.messages[0])
+        publish_request(kit, ALICE, "Alice", began_ms + 200)
         kit.wait(2)
         assert asked == ["Alice"]
 
@@ -294,10 +300,7 @@ def test_a_flood_of_requests_makes_few_descriptions() -> None:
         before = len(kit.relayed)
         users = [PrivateKey(keccak256(f"user {n}".encode())) for n in range(45)]
         for number, key in enumerate(users):
-            request = join_request(key, COMMUNITY, kit.now_ms(), display_name=f"user {number}")
-            topic = COMMUNITY.requests_topic
-            sealed = Sealer(key).seal(request, topic, kit.now_ms(), receiver=COMMUNITY.public_key)
-            kit.publish(sealed.messages[0], settle=False)
+            publish_request(kit, key, f"user {number}", kit.now_ms(), settle=False)
         kit.wait(5)
         published = COMMUNITY.description_topic.content_topic
         descriptions = [m for m in kit.relayed[before:] if m.content_topic == published]

@@ -75,9 +75,8 @@ class Fetcher:
                 await self._deliver(outcome)
                 stream.next_delivered += 1
                 self._start(key, stream)
-        # One that waited for its turn while all was delivered may find the next stream here.
-        if stream.next_delivered > stream.last and self._streams.get(key) is stream:
-            del self._streams[key]
+                if stream.next_delivered > stream.last:
+                    del self._streams[key]
 
     async def _insist(self, place: Place) -> Outcome:
         pause_ms = self._options.retry_min_ms
