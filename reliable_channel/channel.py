@@ -455,6 +455,7 @@ class ReliableChannel:
 
         That is own and delivered messages by Lamport timestamp, then message id. Segments of a long
         payload are separate entries, as on the wire. A whole log on disk is read into memory.
+        Jupyter shows it as a table.
         """
         return self._used().log(last)
 

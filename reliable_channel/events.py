@@ -7,8 +7,9 @@ write.
 from base64 import b64encode
 from dataclasses import dataclass, fields
 from enum import Enum
-from typing import ClassVar, Literal
+from typing import ClassVar, Literal, get_args
 
+from .notebook import event_html
 from .sds.events import (
     AcknowledgementSource,
     BloomFilterIgnored,
@@ -426,6 +427,10 @@ Event = (
 )
 
 _HEX_FIELDS = frozenset({"message_hash", "payload_hash", "retrieval_hint"})
+
+
+for _kind in get_args(Event):
+    _kind._repr_html_ = event_html
 
 
 def record(event: Event, at_ms: int) -> dict[str, object]:

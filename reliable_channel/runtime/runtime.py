@@ -18,6 +18,7 @@ from ..engine.statistics import ChannelStatistics
 from ..events import Event, ReaderFellBehind
 from ..explanation import Explanation
 from ..health import ChannelHealth
+from ..notebook import Log
 from ..options import ChannelOptions
 from ..policies import Policies
 from ..sds.archive import NO_ARCHIVE
@@ -306,11 +307,11 @@ class Runtime:
         if self._writer is not None:
             await self._writer.written()
 
-    def log(self, last: int | None) -> list[LogEntry]:
+    def log(self, last: int | None) -> Log:
         """The log, or its newest entries; an entry that is a whole payload in one segment as that
         payload."""
         log = self.engine.core.log
-        return [self._whole(entry) for entry in (log if last is None else log.last(last))]
+        return Log(self._whole(entry) for entry in (log if last is None else log.last(last)))
 
     def explain(self, message_id: str) -> Explanation:
         """What became of a message, and why it was late."""
