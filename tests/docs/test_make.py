@@ -1,0 +1,103 @@
+"""The make commands of README and pages: they exist, and those of README are run, here or by CI."""
+
+import os
+import re
+import shlex
+import signal
+import subprocess
+import sys
+from pathlib import Path
+from typing import Final
+
+import pytest
+
+ROOT: Final = Path(__file__).parents[2]
+PAGES: Final = sorted([ROOT / "README.md", *(ROOT / "docs").rglob("*.md")])
+MAKE: Final = ("make", f"VENV={sys.prefix}", f"--old-file={sys.prefix}/.ready")
+"""make with this environment, which it does not set up again."""
+OF_THE_TESTS: Final = {"MAKEFLAGS", "RELIABLE_CHANNEL_PLUGINS"}
+ENVIRONMENT: Final = {
+    **{name: value for name, value in os.environ.items() if name not in OF_THE_TESTS},
+    "NO_COLOR": "1",
+    "FUZZ_SECONDS": "1",
+}
+
+RUN: Final = {
+    "help": "make site",
+    "vectors": " passed, 0 failed",
+    "demo ARGS='--messages 3 --seed 1 --timeout 100000'": "All 5 logs are equal",
+    "crash ARGS='--kills 1 --seed 5'": " 0 promises broken",
+    "fuzz ARGS=bloom": "0 of 1 failed",
+}
+"""Commands of README that are run to their end here, on something small, and what they print."""
+
+
+def commands(text: str) -> list[list[str]]:
+    """The arguments of each `make …` in running text or at the beginning of a line of a block."""
+    found = re.findall(r"`make ([^`…]+?)…?`|^\s*(?:\$ )?make ([a-z][^\n…]*)$", text, re.MULTILINE)
+    return [shlex.split(inline or line, comments=True) for inline, line in found]
+
+
+def targets(text: str) -> set[str]:
+    return {word for line in commands(text) for word in line if re.fullmatch("[a-z][a-z-]*", word)}
+
+
+def stages() -> set[str]:
+    """What CI makes."""
+    script = (ROOT / ".ci" / "run").read_text()
+    words = {word for line in re.findall("make (.+)", script) for word in line.split()}
+    return {word for word in words if re.fullmatch("[a-z][a-z-]*", word)}
+
+
+def output(*arguments: str) -> str:
+    done = subprocess.run(
+        [*MAKE, *arguments], cwd=ROOT, env=ENVIRONMENT, capture_output=True, text=True
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    return done.stdout
+
+
+def test_commands_are_found_in_text_and_in_blocks() -> None:
+    text = "Run `make one two`.\n```console\n$ make three ARGS='a b'  # a comment\n```\n"
+    assert commands(text) == [["one", "two"], ["three", "ARGS=a b"]]
+
+
+@pytest.mark.parametrize(
+    "page",
+    [page for page in PAGES if commands(page.read_text())],
+    ids=lambda page: str(page.relative_to(ROOT)),
+)
+def test_what_a_page_makes_can_be_made(page: Path) -> None:
+    for arguments in commands(page.read_text()):
+        output("--dry-run", *arguments)
+
+
+def test_readme_says_what_ci_makes() -> None:
+    sentence = re.search("`make ([^`]+)` is what CI runs", (ROOT / "README.md").read_text())
+    assert sentence is not None
+    assert set(sentence[1].split()) == stages()
+
+
+def test_each_command_of_readme_is_run_here_or_in_ci() -> None:
+    here = {command.split()[0] for command in RUN} | {"soak"}
+    by_hand = {"bench"}  # some minutes, and npm's registry: tests/bench runs its parts
+    assert targets((ROOT / "README.md").read_text()) == here | by_hand | stages()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("command", RUN)
+def test_a_command_of_readme_runs(command: str) -> None:
+    assert RUN[command] in output(*shlex.split(command))
+
+
+@pytest.mark.slow
+def test_soak_goes_on_until_it_is_stopped() -> None:
+    command = [*MAKE, "soak", "ARGS=--jobs 1 --digests"]
+    with subprocess.Popen(
+        command, cwd=ROOT, env=ENVIRONMENT, stdout=subprocess.PIPE, text=True, process_group=0
+    ) as soak:
+        assert soak.stdout is not None
+        begun = soak.stdout.readline()
+        os.killpg(soak.pid, signal.SIGINT)
+        rest = soak.stdout.read()
+    assert begun.startswith("seed ") and rest.rstrip().endswith(" 0 failed")
