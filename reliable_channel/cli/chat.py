@@ -41,6 +41,8 @@ COLOURS = ("cyan", "magenta", "green", "yellow", "blue", "red")
 PROMPT = "> "
 EARLIER = 10
 """Messages of an earlier session that are shown at the start."""
+EARLIEST_MS: Final = 1_600_000_000_000
+"""A smaller Lamport timestamp is no time: its sender counts from 0."""
 LATE_MS: Final = 1_000
 """`/why` explains the last messages of others that took longer."""
 HEARD: Final = 1_000
@@ -102,6 +104,11 @@ class Conversation:
         self._heard_ms: dict[str, int] = {}
         self._newest: dict[str, MessageReceived] = {}
         """By the participants in `_heard_ms`."""
+        self._begun_ms = _now_ms()
+        self._may_be_history = True
+        """Whether a message may be one that was in Store before this participant came."""
+        self._is_history = False
+        """Whether the last message was one."""
 
     def begin(self) -> None:
         """Show where we are, the participants, and the end of the history."""
@@ -112,7 +119,7 @@ class Conversation:
                 (printable(channel.channel_id), "bold"),
                 f" on {printable(channel.content_topic)}, you are ",
                 (printable_name(channel.sender_id), "bold"),
-                "; /help lists commands, Ctrl-D leaves",
+                "\n/help lists commands, Ctrl-D leaves",
             ),
             soft_wrap=True,
         )
@@ -122,8 +129,7 @@ class Conversation:
             clock = _clock(entry.lamport_timestamp)
             show(Text(f"{clock} {printable_name(entry.sender_id)} {_text(entry.content)}", "dim"))
         if earlier:
-            others = ", ".join(printable_name(name) for name in self._others())
-            show(Text(f"── history ends here{f'; with {others}' if others else ''} ──", "dim"))
+            self._end_history()
 
     async def read_lines(self) -> None:
         """Send what is typed, line by line, until the end of the input."""
@@ -150,9 +156,33 @@ class Conversation:
     async def show_events(self) -> None:
         """Show what happens, until the channel is closed."""
         async for event in self._channel.events():
+            self._follow_history(event)
             self._note(event)
             if line := _line(event):
+                if self._is_history:
+                    line.stylize("dim")
                 self.screen.show(line)
+
+    def _follow_history(self, event: Event) -> None:
+        """Find out whether a message is older than this session, by its sender's clock.
+
+        To a newcomer Store brings the history, as events. It has ended when a newer message comes.
+        """
+        if not isinstance(event, MessageReceived):
+            return
+        is_older = EARLIEST_MS <= event.lamport_timestamp < self._begun_ms
+        if self._may_be_history and is_older:
+            self._is_history = True
+        elif self._is_history:
+            self._end_history()
+
+    def _end_history(self) -> None:
+        self._may_be_history = self._is_history = False
+        if not self.screen.is_terminal:
+            return
+        others = ", ".join(printable_name(name) for name in self._others())
+        with_others = f"; with {others}" if others else ""
+        self.screen.show(Text(f"── history ends here{with_others} ──", "dim"))
 
     async def _send(self, line: str) -> None:
         try:
@@ -161,6 +191,8 @@ class Conversation:
             self.screen.show(Text(f"not sent: {error}", "red"))
             return
         shown = None
+        if self._is_history:
+            self._end_history()
         if self.screen.is_terminal:
             clock, name = _clock(_now_ms()), printable_name(self._channel.sender_id)
             text = Text.assemble((clock, "dim"), " ", (name, "bold"), f" {printable(line)}")
@@ -171,11 +203,15 @@ class Conversation:
         """Follow own messages and signs of others."""
         if isinstance(event, MessageReceived | EphemeralReceived | SyncReceived):
             is_new = event.sender_id not in self._heard_ms
-            self._heard(event.sender_id, _now_ms())
+            heard_ms = _now_ms()
+            if is_past := isinstance(event, MessageReceived) and self._is_history:
+                heard_ms = event.lamport_timestamp
+            self._heard(event.sender_id, heard_ms)
             if isinstance(event, MessageReceived):
                 self._newest.pop(event.sender_id, None)
                 self._newest[event.sender_id] = event
-            if is_new and event.sender_id != self._channel.sender_id and self.screen.is_terminal:
+            is_other = event.sender_id != self._channel.sender_id
+            if is_new and is_other and self.screen.is_terminal and not is_past:
                 self.screen.show(Text(f"{printable_name(event.sender_id)} is here", "dim"))
         elif isinstance(event, MessageSent):
             self._own.published(event.message_id)

@@ -51,9 +51,7 @@ class Screen:
         if not self.is_terminal:
             out.print(line.shown, soft_wrap=True)
             return line
-        self._erase_typed()
-        self._write(line)
-        self._write_typed()
+        self._write(self._erasing() + self._rendered(line) + self._typed())
         return line
 
     def typed(self, text: str) -> None:
@@ -95,24 +93,27 @@ class Screen:
             if (room := room - len(rows_of(line.shown))) < 0:
                 break
             lines.appendleft(line)
-        sys.stdout.write("\x1b[2J\x1b[H")
-        for line in lines:
-            self._write(line)
-        self._write_typed()
+        rendered = "".join(map(self._rendered, lines))
+        self._write("\x1b[2J\x1b[H" + rendered + self._typed())
 
-    def _write(self, line: Line) -> None:
-        for number, row in enumerate(rows_of(line.shown)):
-            out.print(Text(INDENT if number else "") + row, soft_wrap=True)
+    def _write(self, text: str) -> None:
+        """Write at once: what is typed meanwhile is echoed before or after all of it."""
+        sys.stdout.write(text)
+        sys.stdout.flush()
 
-    def _erase_typed(self) -> None:
+    def _rendered(self, line: Line) -> str:
+        with out.capture() as captured:
+            for number, row in enumerate(rows_of(line.shown)):
+                out.print(Text(INDENT if number else "") + row, soft_wrap=True)
+        return captured.get()
+
+    def _erasing(self) -> str:
         rows = _rows(self._prompt + _typed()) - 1 if self._is_typing else 0
         up = f"\x1b[{rows}A" if rows else ""
-        sys.stdout.write(f"{up}\r\x1b[J\r\x1b[K")
+        return f"{up}\r\x1b[J\r\x1b[K"
 
-    def _write_typed(self) -> None:
-        if self._is_typing:
-            sys.stdout.write(self._prompt + _typed())
-        sys.stdout.flush()
+    def _typed(self) -> str:
+        return self._prompt + _typed() if self._is_typing else ""
 
 
 def _typed() -> str:

@@ -114,6 +114,22 @@ def test_history_ends_where_it_says_and_names_who_was_there(address: str, tmp_pa
         assert any("bob after" in one for one in rows[end:])
 
 
+def test_a_newcomer_sees_where_the_history_ends(address: str, tmp_path: Path) -> None:
+    with peers(flags(address, "newcomer", "bob")) as (bob,):
+        bob.send("before", ref="first")
+        bob.event("message_sent")
+    with chatting(address, "newcomer", tmp_path) as (alice, _):
+        rows = alice.sees(row("bob before"))
+        assert not row("bob is here|history ends")(rows)  # an old message is no sign of life
+        alice.type("hello\n")
+        rows = alice.sees(row("alice hello"))
+        before, end, hello = (
+            next(number for number, one in enumerate(rows) if text in one)
+            for text in ("bob before", "── history ends here; with bob ──", "alice hello")
+        )
+        assert before < end < hello
+
+
 def test_it_follows_a_resize(address: str, tmp_path: Path) -> None:
     with chatting(address, "resize", tmp_path) as (alice, bob):
         alice.type("hello\n")
