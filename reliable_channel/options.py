@@ -5,10 +5,11 @@ Each is declared once: the core's in `sds/options.py`, the others here. Names an
 of the Reliable Channel API as js-waku has it, where it has them.
 """
 
+from collections import defaultdict
 from collections.abc import Iterable
 from dataclasses import Field, dataclass, field, fields, replace
 from pathlib import Path
-from typing import Any, Final, NamedTuple, Self, Unpack, get_args
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, Self, Unpack, get_args
 
 from .option_values import (
     ENCRYPTION_ORDERS,
@@ -33,6 +34,7 @@ from .sds.declared import (
     declared,
     given,
     number,
+    share,
     switch,
     texts,
     whole_number,
@@ -51,6 +53,9 @@ from .sds.options import (
 )
 from .sds.profile import PROFILES, NamedLayout, WireProfile
 from .sds.profile import wire_profile as wire_profile_of
+
+if TYPE_CHECKING:
+    from _typeshed import DataclassInstance
 
 __all__ = [
     "ENCRYPTION_ORDERS",
@@ -125,10 +130,6 @@ def _is_text(value: object) -> bool:
 
 def _is_marker(value: object) -> bool:
     return isinstance(value, bytes) and len(value) <= MAX_MARKER_BYTES
-
-
-def _is_share(value: object) -> bool:
-    return isinstance(value, (int, float)) and 0 <= value <= 1
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -298,7 +299,7 @@ class ChannelOptions:
     decides: `nim` has `b"RELIABLE-CHANNEL-API/1"`, `spec` none; `b""` is none in any case."""
     marker_required: bool = switch(True)
     """Ignore messages without the `marker`."""
-    drop_incoming: float | None = given(None, "a share from 0 to 1", _is_share)
+    drop_incoming: float | None = share(None)
     """Share of live messages to throw away, for tests of reliability."""
     seed: int | None = given(None, "a whole number", lambda value: isinstance(value, int))
     """Seed that makes the random choices of the channel repeatable."""
@@ -410,19 +411,22 @@ class ChannelOptions:
 
     def sds_options(self) -> SdsOptions:
         """The part that the core obeys."""
-        parts: dict[type[Any], dict[str, Any]] = {}
-        for one in fields(self):
-            if place := one.metadata.get(Place):
-                parts.setdefault(place.kind, {})[place.name] = getattr(self, one.name)
-        repair = RepairOptions(
-            enabled=self.asks_others, cache_durably=not self.asks_store, **parts[RepairOptions]
-        )
-        return SdsOptions(
-            bloom=BloomParameters(**parts[BloomParameters]),
-            repair=repair,
-            limits=Limits(**parts[Limits]),
-            **parts[SdsOptions],
-        )
+        return core_options(self, enabled=self.asks_others, cache_durably=not self.asks_store)
+
+
+def core_options(options: "DataclassInstance", **repair: Any) -> SdsOptions:
+    """The options of the core that a dataclass has (`of_core`), all others with their defaults;
+    `repair` are more of `RepairOptions`."""
+    parts: dict[type[Any], dict[str, Any]] = defaultdict(dict)
+    for one in fields(options):
+        if place := one.metadata.get(Place):
+            parts[place.kind][place.name] = getattr(options, one.name)
+    return SdsOptions(
+        bloom=BloomParameters(**parts[BloomParameters]),
+        repair=RepairOptions(**parts[RepairOptions], **repair),
+        limits=Limits(**parts[Limits]),
+        **parts[SdsOptions],
+    )
 
 
 def _in_core(sds: SdsOptions, option: "Field[Any]") -> Any:
@@ -432,7 +436,14 @@ def _in_core(sds: SdsOptions, option: "Field[Any]") -> Any:
     return getattr(part.get(place.kind, sds), place.name)
 
 
+def of_channel(name: str, **different: Any) -> Any:
+    """An option that a channel declares, for a dataclass that has some of them as well."""
+    return replace(declared(ChannelOptions)[name], **different).option()
+
+
 OPTION_NAMES = tuple(one.name for one in fields(ChannelOptions))
+CORE_OPTION_NAMES = tuple(one.name for one in fields(ChannelOptions) if Place in one.metadata)
+"""Those that the core declares."""
 
 
 def option_texts() -> dict[str, str]:

@@ -44,9 +44,21 @@ class Declared:
 Problem = Callable[[Any], str | None]
 
 
-def number(default: int | None, unit: str, least: int, most: int | None = None) -> Any:
-    """A whole number, or None where that is the default."""
+def number(default: Any, unit: str, least: int, most: int | None = None) -> Any:
+    """A whole number, or None where that is the default; `dataclasses.MISSING` for none."""
     return _option(default, whole_number(least, most), unit)
+
+
+def positive(default: float, unit: str) -> Any:
+    """A number above 0."""
+    return _option(default, lambda v: None if _is_number(v) and v > 0 else "positive", unit)
+
+
+def share(default: float | None, *, of_all: bool = True) -> Any:
+    """A part of 1; `of_all` says whether it may be all of it."""
+    if of_all:
+        return given(default, "a share from 0 to 1", lambda v: _is_number(v) and 0 <= v <= 1)
+    return given(default, "a share from 0 to below 1", lambda v: _is_number(v) and 0 <= v < 1)
 
 
 def word(default: str, words: Sequence[str]) -> Any:
@@ -76,6 +88,10 @@ def whole_number(least: int, most: int | None = None) -> Problem:
         return None
 
     return problem
+
+
+def _is_number(value: object) -> bool:
+    return isinstance(value, (int, float)) and not isinstance(value, bool)
 
 
 def _option(default: Any, problem: Problem, unit: str = "") -> Any:

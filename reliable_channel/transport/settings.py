@@ -3,22 +3,16 @@
 import ssl
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from waku._failures import MAX_MESSAGE_BYTES
 from waku.errors import InvalidTopic
 from waku.topics import PubsubTopic, pubsub_topic_for
 
 from ..option_values import Service
-from ..options import ChannelOptions
-from ..sds.declared import check, declared
+from ..options import of_channel
+from ..sds.declared import check
 
 __all__ = ["Service", "WakuSettings", "trusting"]
-
-
-def of_channel(name: str) -> Any:
-    """An option of a channel."""
-    return declared(ChannelOptions)[name].option()
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,11 +1,21 @@
 """An option is declared once: its default, its check and its text."""
 
-from dataclasses import dataclass
+from dataclasses import MISSING, dataclass
 from typing import Any
 
 import pytest
 
-from reliable_channel.sds.declared import check, declared, given, number, switch, texts, word
+from reliable_channel.sds.declared import (
+    check,
+    declared,
+    given,
+    number,
+    positive,
+    share,
+    switch,
+    texts,
+    word,
+)
 
 
 @dataclass(frozen=True)
@@ -18,6 +28,9 @@ class Options:
     manner: str = word("kind", ("kind", "rough", "none"))
     loud: bool = switch(False)
     name: str = given("x", "a name", lambda value: isinstance(value, str) and bool(value))
+    loss: float = share(0.1, of_all=False)
+    kept: float = share(1.0)
+    wait_s: float = positive(0.5, "s")
     note: str = "no option"
 
     def __post_init__(self) -> None:
@@ -36,6 +49,15 @@ class Options:
         ({"manner": "wild"}, "`manner` must be 'kind', 'rough' or 'none' (got 'wild')"),
         ({"loud": 1}, "`loud` must be True or False (got 1)"),
         ({"name": ""}, "`name` must be a name (got '')"),
+        ({"loss": 1.0}, "`loss` must be a share from 0 to below 1 (got 1.0)"),
+        ({"loss": -0.1}, "`loss` must be a share from 0 to below 1 (got -0.1)"),
+        ({"loss": "0"}, "`loss` must be a share from 0 to below 1 (got '0')"),
+        ({"kept": 1.1}, "`kept` must be a share from 0 to 1 (got 1.1)"),
+        ({"kept": -0.1}, "`kept` must be a share from 0 to 1 (got -0.1)"),
+        ({"kept": True}, "`kept` must be a share from 0 to 1 (got True)"),
+        ({"wait_s": 0}, "`wait_s` must be positive (got 0)"),
+        ({"wait_s": False}, "`wait_s` must be positive (got False)"),
+        ({"wait_s": float("nan")}, "`wait_s` must be positive (got nan)"),
     ],
 )
 def test_a_wrong_value_is_named_with_what_it_must_be(wrong: dict[str, Any], text: str) -> None:
@@ -46,11 +68,23 @@ def test_a_wrong_value_is_named_with_what_it_must_be(wrong: dict[str, Any], text
 
 def test_defaults_and_bounds_are_allowed() -> None:
     assert Options() == Options(5, None, "kind", False, "x")
-    Options(pause_ms=3600, tries=1, manner="none")
+    Options(pause_ms=3600, tries=1, manner="none", loss=0, kept=0, wait_s=1)
+
+
+def test_an_option_without_default_must_be_given() -> None:
+    @dataclass(frozen=True)
+    class Seeded:
+        seed: int = number(MISSING, "", 0)
+
+    assert Seeded(3).seed == 3
+    with pytest.raises(TypeError, match="seed"):
+        Seeded()
 
 
 def test_a_declaration_has_default_and_unit_and_the_text_stands_below() -> None:
     options = declared(Options)
-    assert list(options) == ["pause_ms", "tries", "manner", "loud", "name"]
+    assert list(options) == [
+        *("pause_ms", "tries", "manner", "loud", "name", "loss", "kept", "wait_s")
+    ]
     assert (options["pause_ms"].default, options["pause_ms"].unit) == (5, "ms")
     assert texts(Options)["pause_ms"] == "Pause between two lines."

@@ -1,9 +1,11 @@
 """How a node sends, how often, and where its memory ends."""
 
 from collections.abc import Callable
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field
 from enum import Enum
 from typing import Final
+
+from reliable_channel.sds.declared import check, number, share
 
 Random = Callable[[], float]
 """Gives floats in [0, 1)."""
@@ -26,41 +28,35 @@ class Limits:
     """Where memory ends; each limit says what happens there.
 
     Raises:
-        ValueError: a limit below 1, or a payload too small for anything.
+        ValueError: a value that is not allowed; the text names it and what is.
     """
 
-    payload_bytes: int = 100_000
+    payload_bytes: int = number(100_000, "bytes", MIN_PAYLOAD_BYTES)
     """A longer payload is not sent: what is left goes an epoch later. Waku carries 150 KiB."""
-    received_payload_bytes: int = 4 * 1024 * 1024
+    received_payload_bytes: int = number(4 * 1024 * 1024, "bytes", 1)
     """A longer payload is refused undecoded."""
-    messages: int = 10_000
+    messages: int = number(10_000, "messages", 1)
     """Messages held whole, to be given away. Those that no peer waits for make room; where all are
     waited for, a new one is refused. Messages are passed on for as long as less than half of this,
     and of `message_bytes`, is waited for, so that others do not use up what own ones need."""
-    message_bytes: int = 64 * 1024 * 1024
+    message_bytes: int = number(64 * 1024 * 1024, "bytes", 1)
     """The same, in bytes of their bodies and unknown fields."""
-    remembered_ids: int = 100_000
+    remembered_ids: int = number(100_000, "ids", 1)
     """Ids that are still known for duplicates when their message was forgotten; the oldest makes
     room, and would be a new message if it came again."""
-    records_per_peer: int = 10_000
+    records_per_peer: int = number(10_000, "records", 1)
     """Offers and messages that wait for one peer; beyond, own ones are refused. Those of
     others, which are not passed on then, take up at most half of it."""
-    requests_per_peer: int = 1_000
+    requests_per_peer: int = number(1_000, "requests", 1)
     """Messages that are asked of one peer; further offers are left until it repeats them."""
-    acks_per_peer: int = 10_000
+    acks_per_peer: int = number(10_000, "acknowledgements", 1)
     """Acknowledgements that wait for the next payloads to a peer; beyond, none is given until the
     message or offer is repeated."""
-    memberships: int = 10_000
+    memberships: int = number(10_000, "peers", 1)
     """Peers in groups; one more is refused."""
 
     def __post_init__(self) -> None:
-        for limit in fields(self):
-            if getattr(self, limit.name) < 1:
-                raise ValueError(f"{limit.name} is {getattr(self, limit.name)}; it is at least 1")
-        if self.payload_bytes < MIN_PAYLOAD_BYTES:
-            raise ValueError(
-                f"payload_bytes is {self.payload_bytes}; it is at least {MIN_PAYLOAD_BYTES}"
-            )
+        check(self)
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,7 +64,7 @@ class NodeOptions:
     """The options of a node.
 
     Raises:
-        ValueError: a value outside what its field allows.
+        ValueError: a value that is not allowed; the text names it and what is.
     """
 
     mode: Mode = Mode.BATCH
@@ -76,37 +72,30 @@ class NodeOptions:
     relay: Mode | None = Mode.INTERACTIVE
     """How received messages are given to the other peers of the group; None: not at all. The
     reference offers them in either mode, for most peers will have them."""
-    relay_delay: int = 0
+    relay_delay: int = number(0, "epochs", 0)
     """Epochs that pass before that, time to learn which peers have the message. The reference has
     none."""
-    epoch_ms: int = 300
+    epoch_ms: int = number(300, "ms", 1)
     """A peer is sent at most one payload in an epoch. As in status-go."""
-    first_interval: int = 10
+    first_interval: int = number(10, "epochs", 1)
     """Epochs until a record is sent again the first time: longer than a round trip over Waku."""
-    longest_interval: int = 640
+    longest_interval: int = number(640, "epochs", 1)
     """The interval doubles up to this bound, and then goes back to the first."""
-    jitter: float = 0.25
+    jitter: float = share(0.25)
     """The greatest part of an interval that is added to it by chance, so that what was lost
     together is not repeated together for ever."""
-    max_send_count: int | None = None
+    max_send_count: int | None = number(None, "times", 1)
     """After so many times a record is given up, with an event; None: never. The status fork has
     14."""
     limits: Limits = field(default_factory=Limits)
 
     def __post_init__(self) -> None:
-        if self.epoch_ms < 1:
-            raise ValueError(f"epoch_ms is {self.epoch_ms}; it is at least 1")
-        if self.relay_delay < 0:
-            raise ValueError(f"relay_delay is {self.relay_delay}; it is at least 0")
-        if not 1 <= self.first_interval <= self.longest_interval:
+        check(self)
+        if self.first_interval > self.longest_interval:
             raise ValueError(
-                f"first_interval is {self.first_interval}; it is 1 to longest_interval, "
-                f"{self.longest_interval}"
+                f"`first_interval` must be at most `longest_interval`, {self.longest_interval} "
+                f"(got {self.first_interval})"
             )
-        if not 0 <= self.jitter <= 1:
-            raise ValueError(f"jitter is {self.jitter}; it is 0 to 1")
-        if self.max_send_count is not None and self.max_send_count < 1:
-            raise ValueError(f"max_send_count is {self.max_send_count}; it is at least 1 or None")
 
     def interval(self, send_count: int, random: Random) -> int:
         """How many epochs to wait after a record was sent for the `send_count`-th time.

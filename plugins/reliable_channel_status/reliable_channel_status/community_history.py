@@ -9,9 +9,10 @@ clock; times are those of the messages, which their senders set.
 import re
 from collections import Counter, deque
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from typing import Final, NamedTuple
 
+from reliable_channel.sds.declared import check, number
 from waku import WakuMessage
 
 from .chats import Community
@@ -47,17 +48,15 @@ class HistoryOptions:
         ValueError: a value below 1.
     """
 
-    flood_messages: int = 6
+    flood_messages: int = number(6, "messages", 1)
     """More messages of an author in `flood_ms`, in all channels together, are a flood."""
-    flood_ms: int = 10_000
-    messages: int = 1_000_000
+    flood_ms: int = number(10_000, "ms", 1)
+    messages: int = number(1_000_000, "messages", 1)
     """Messages that are kept; the oldest are dropped first. Four times as many changes and
     reactions, and as many membership changes, authors and floods."""
 
     def __post_init__(self) -> None:
-        for option in fields(self):
-            if (value := getattr(self, option.name)) < 1:
-                raise ValueError(f"`{option.name}` must be at least 1 (got {value})")
+        check(self)
 
 
 class Post(NamedTuple):

@@ -5,8 +5,10 @@ message that is not here yet waits for it. Pure: no I/O, no clock.
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, replace
 from typing import TypeAlias
+
+from reliable_channel.sds.declared import check, number
 
 from .enums import Reaction
 from .keys import PublicKey
@@ -39,19 +41,17 @@ class ConversationLimits:
         ValueError: a limit below 1.
     """
 
-    messages: int = 10_000
-    waiting: int = 1_000
+    messages: int = number(10_000, "messages", 1)
+    waiting: int = number(1_000, "messages", 1)
     """Messages that are not here, and which edits, deletions or pins wait for."""
-    waiting_for_one: int = 16
+    waiting_for_one: int = number(16, "messages", 1)
     """Of those for one message; of each kind the last word of each author."""
-    reactions: int = 20_000
-    fingerprints: int = 50_000
+    reactions: int = number(20_000, "reactions", 1)
+    fingerprints: int = number(50_000, "fingerprints", 1)
     """By which repetitions are known."""
 
     def __post_init__(self) -> None:
-        for limit in fields(self):
-            if (value := getattr(self, limit.name)) < 1:
-                raise ValueError(f"`{limit.name}` must be at least 1 (got {value})")
+        check(self)
 
 
 @dataclass(frozen=True, slots=True)

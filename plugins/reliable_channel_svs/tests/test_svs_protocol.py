@@ -470,8 +470,17 @@ def test_who_starts_again_with_what_was_recorded_goes_on_as_before() -> None:
         {"suppression_period_ms": 0},
         {"periodic_jitter": 1.0},
         {"vector_bytes": 1_000},
+        {"decay_factor": 0},
+        {"max_bootstrap_ahead_s": -1},
     ],
 )
 def test_options_that_make_no_sense_are_refused(wrong: dict[str, int]) -> None:
-    with pytest.raises(ValueError):
+    with pytest.raises(ValueError, match=f"`{next(iter(wrong))}` must be"):
         SvsOptions(**wrong)  # type: ignore[arg-type]
+
+
+def test_limits_and_behaviour_that_make_no_sense_are_refused() -> None:
+    with pytest.raises(ValueError, match="`events` must be at least 1"):
+        Limits(events=0)
+    with pytest.raises(ValueError, match="`own_future` must be 'rebootstrap' or 'adopt'"):
+        Behaviour(own_future="ignore")  # type: ignore[arg-type]

@@ -10,6 +10,11 @@ from dataclasses import asdict, dataclass, field, fields
 from enum import Enum
 from typing import Any, ClassVar, Final, Literal, get_args
 
+from reliable_channel.options import SegmentationName, of_channel, of_core
+from reliable_channel.sds import Limits, RepairOptions, SdsOptions
+from reliable_channel.sds.bloom import BloomParameters
+from reliable_channel.sds.declared import check
+
 PUBLISH_MS: Final = 5
 """How long a node without a rate limit takes to accept a message."""
 FOREVER_MS: Final = 10**12
@@ -51,21 +56,27 @@ class StoreConditions:
 
 @dataclass(frozen=True, slots=True)
 class Parameters:
-    """The options of the core that are drawn; all others have their defaults."""
+    """The options of the core that are drawn, as it declares them; all others have their defaults.
 
-    bloom_capacity: int = 1_000
-    bloom_error_rate: float = 0.001
-    causal_history_size: int = 200
-    retry_interval_ms: int = 30_000
-    max_retry_attempts: int = 10
-    sync_min_interval_ms: int = 30_000
-    timeout_for_lost_messages_ms: int = 300_000
-    incoming_messages: int = 10_000
-    log_window_entries: int = 20_000
-    repair_buffer_size: int = 1_000
-    repair_cache_bytes: int = 4 * 1024 * 1024
-    retrieval_strategy: str = "both"
-    """The name of a repair policy."""
+    Raises:
+        ValueError: a value that is not allowed; the text names it and what is.
+    """
+
+    bloom_capacity: int = of_core(BloomParameters, "capacity", default=1_000)
+    bloom_error_rate: float = of_core(BloomParameters, "error_rate")
+    causal_history_size: int = of_core(SdsOptions, "causal_history_size")
+    retry_interval_ms: int = of_core(SdsOptions, "retry_interval_ms")
+    max_retry_attempts: int = of_core(SdsOptions, "max_retry_attempts")
+    sync_min_interval_ms: int = of_core(SdsOptions, "sync_min_interval_ms")
+    timeout_for_lost_messages_ms: int = of_core(SdsOptions, "timeout_for_lost_messages_ms")
+    incoming_messages: int = of_core(Limits, "incoming_messages")
+    log_window_entries: int = of_core(Limits, "log_window_entries")
+    repair_buffer_size: int = of_core(RepairOptions, "buffer_size")
+    repair_cache_bytes: int = of_core(RepairOptions, "cache_bytes")
+    retrieval_strategy: str = of_channel("retrieval_strategy")
+
+    def __post_init__(self) -> None:
+        check(self)
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,8 +85,8 @@ class Habits:
 
     payload_bytes: int = 0
     """The longest payload; 0 for a few words each."""
-    segmentation: Literal["none", "nim-segmentation", "lip-243-v0.1"] = "none"
-    segment_bytes: int = 102_400
+    segmentation: SegmentationName = of_channel("segmentation", default="none")
+    segment_bytes: int = of_channel("segment_size_bytes")
     repeats: float = 0.0
     """Share of accepted messages that are sent again under their key. Where it is above 0, messages
     have keys, and what is not known to be accepted is sent again, too."""
@@ -85,9 +96,11 @@ class Habits:
     """Share of the events that are confirmed once they are handled."""
     budget: int = 0
     """Messages of an epoch that the rate limit lets out; 0 where there is none."""
-    epoch_s: int = 60
-    confirm_interval_ms: int = 0
-    """How often Store is asked for own messages; 0 for never."""
+    epoch_s: int = of_channel("rate_limit_epoch_period_s", default=60)
+    confirm_interval_ms: int = of_channel("confirm_interval_ms", default=0)
+
+    def __post_init__(self) -> None:
+        check(self)
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,9 +8,9 @@ from random import Random
 from typing import Any, Final
 
 from reliable_channel.options import ChannelOptions
+from reliable_channel.options import core_options as options_of_core
 from reliable_channel.repair_policies import REPAIR_POLICIES, WITHOUT_OTHERS, WITHOUT_STORE
-from reliable_channel.sds import Limits, RepairOptions, SdsOptions, SdsProtocol
-from reliable_channel.sds.bloom import BloomParameters
+from reliable_channel.sds import RepairOptions, SdsOptions, SdsProtocol
 
 from .hostile import Attacker
 from .invariants import Watch, Watched
@@ -418,23 +418,10 @@ def channel_options(habits: Habits) -> ChannelOptions:
 
 def core_options(parameters: Parameters) -> SdsOptions:
     """The options of the core, from those of a scenario."""
-    return SdsOptions(
-        bloom=BloomParameters(parameters.bloom_capacity, parameters.bloom_error_rate),
-        causal_history_size=parameters.causal_history_size,
-        retry_interval_ms=parameters.retry_interval_ms,
-        max_retry_attempts=parameters.max_retry_attempts,
-        sync_min_interval_ms=parameters.sync_min_interval_ms,
-        timeout_for_lost_messages_ms=parameters.timeout_for_lost_messages_ms,
-        repair=RepairOptions(
-            buffer_size=parameters.repair_buffer_size,
-            cache_bytes=parameters.repair_cache_bytes,
-            # No simulated Store is so good that nobody need be asked after a restart.
-            cache_durably=True,
-            enabled=parameters.retrieval_strategy not in WITHOUT_OTHERS,
-            repair_on_demand=True,
-        ),
-        limits=Limits(
-            incoming_messages=parameters.incoming_messages,
-            log_window_entries=parameters.log_window_entries,
-        ),
+    return options_of_core(
+        parameters,
+        # No simulated Store is so good that nobody need be asked after a restart.
+        cache_durably=True,
+        enabled=parameters.retrieval_strategy not in WITHOUT_OTHERS,
+        repair_on_demand=True,
     )

@@ -2,12 +2,13 @@
 
 from dataclasses import dataclass
 from random import Random
-from typing import ClassVar, Final, Literal
+from typing import ClassVar, Final
 
 from reliable_channel.options import ChannelOptions
 from reliable_channel.plugins import process_registry
 from reliable_channel.repair_policies import REPAIR_POLICIES, RepairPolicy
 from reliable_channel.resolve import make_repair_policy
+from reliable_channel.sds.declared import number, share, word
 
 from ..sim.relay import RelayNetwork
 from ..sim.scenario import (
@@ -21,7 +22,7 @@ from ..sim.scenario import (
 )
 from ..sim.sharing import sds_maker
 from ..sim.trial import Terms, run_trial
-from .runs import Run, Value, at_least, is_share
+from .runs import Run, Value
 
 COMING_MS: Final = 60_000
 """Before the first message: all participants come, and have their first sync message behind
@@ -60,30 +61,28 @@ class GroupRun(Run):
     measures: ClassVar = (*_MEASURED, *(f"{kind}_per_message" for kind in _KINDS))
     takes_options: ClassVar = True
 
-    participants: int = 10
-    messages: int = 50
-    pause_ms: int = 5_000
+    participants: int = number(10, "participants", 2)
+    messages: int = number(50, "messages", 1)
+    pause_ms: int = number(5_000, "ms", 1)
     """From one message to the next, in the mean; the writer is drawn."""
-    loss: float = 0.0
+    loss: float = share(0.0, of_all=False)
     """Of each copy, on its way to each participant; Store hears everything. In a relay, of each
     hop."""
-    latency_ms: int = 300
+    latency_ms: int = number(300, "ms", 1)
     """The longest; each copy takes from a tenth of it up to this, drawn uniformly. In a relay, each
     hop."""
-    topology: Literal["broadcast", "relay", "islands"] = "broadcast"
+    topology: str = word("broadcast", ("broadcast", "relay", "islands"))
     """`broadcast`: all hear all. `relay`: nodes of degree 6 that pass messages on.
     `islands`: as `broadcast`, but in the middle third of the talk two halves do not hear each
     other."""
-    drain_ms: int = 900_000
+    drain_ms: int = number(900_000, "ms", 1)
     """How long it goes on after the last message, unless all participants have all messages
     before."""
-    idle_ms: int = 0
+    idle_ms: int = number(0, "ms", 0)
     """How long it goes on then, in silence."""
 
     def __post_init__(self) -> None:
-        at_least(self, seed=0, participants=2, messages=1, pause_ms=1, latency_ms=1)
-        at_least(self, drain_ms=1, idle_ms=0)
-        is_share(self, "loss")
+        Run.__post_init__(self)
         self._policy()
 
     def measure(self) -> dict[str, Value]:

@@ -2,14 +2,16 @@
 
 from dataclasses import dataclass
 from functools import partial
-from typing import ClassVar, Literal
+from typing import ClassVar
 
 from reliable_channel.sds import SdsOptions, SdsProtocol
+from reliable_channel.sds.declared import number, share, word
+from reliable_channel.sds.options import SYNC_SCHEDULES
 
 from ..sim.measures import percentile
 from ..sim.quiet import MakeMember, QuietGroup, QuietSimulation, TimedMember
 from ..sim.scenario import Conditions, Latency
-from .runs import Run, Value, at_least, is_share
+from .runs import Run, Value
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -29,33 +31,20 @@ class QuietRun(Run):
         "received_bytes_per_second",
     )
 
-    participants: int = 10
-    sync_schedule: Literal["suppressed", "js-waku", "svs"] = "suppressed"
+    participants: int = number(10, "participants", 2)
+    sync_schedule: str = word("suppressed", (*SYNC_SCHEDULES, "svs"))
     """`svs` needs the plugin reliable-channel-svs."""
-    sync_min_interval_ms: int = 30_000
+    sync_min_interval_ms: int = number(30_000, "ms", 1)
     """With `svs`: PeriodicTimeout."""
-    loss: float = 0.1
+    loss: float = share(0.1, of_all=False)
     """Of each copy of a message, and of each of a sync message."""
-    latency_ms: int = 200
+    latency_ms: int = number(200, "ms", 1)
     """The longest; each copy takes from a tenth of it up to this, drawn uniformly."""
-    rounds: int = 5
+    rounds: int = number(5, "rounds", 1)
     """Messages, one a round."""
-    round_ms: int = 120_000
-    warm_up_ms: int = 60_000
+    round_ms: int = number(120_000, "ms", 1)
+    warm_up_ms: int = number(60_000, "ms", 2)
     """Before the first of them; long enough for the schedule to come into its stride."""
-
-    def __post_init__(self) -> None:
-        at_least(
-            self,
-            seed=0,
-            participants=2,
-            sync_min_interval_ms=1,
-            latency_ms=1,
-            rounds=1,
-            round_ms=1,
-            warm_up_ms=2,
-        )
-        is_share(self, "loss")
 
     def measure(self) -> dict[str, Value]:
         """Play the rounds and count."""
@@ -92,8 +81,8 @@ class QuietRun(Run):
             return vector_bytes(self.participants)
         options = SdsOptions()
         core = SdsProtocol("quiet", "p0", now_ms=0, random=lambda: 0.5, options=options)
-        for number in range(options.causal_history_size):
-            core.send(b"a message", now_ms=number)
+        for count in range(options.causal_history_size):
+            core.send(b"a message", now_ms=count)
         core.send_sync(now_ms=options.causal_history_size)
         *_, sync = core.outgoing()
         return len(sync.data)

@@ -9,52 +9,17 @@ from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import MISSING, dataclass, fields
 from hashlib import sha256
-from typing import Any, ClassVar, Final, Literal, Self, get_args, get_origin
+from typing import Any, ClassVar, Final, Self
 
-from reliable_channel.options import OPTION_NAMES, ChannelOptions
+from reliable_channel.options import CORE_OPTION_NAMES, ChannelOptions
+from reliable_channel.sds.declared import check, number
 
 Value = int | float | str | bool | None
 Record = Mapping[str, Value]
 """What was set and measured, by name; `id`, `run` and `seed` are always there."""
 
 ID_DIGITS: Final = 16
-_OF_THE_RUNTIME: Final = frozenset(
-    {
-        "retrieve_frequency_ms",
-        "history",
-        "history_since_ms",
-        "query_on_connect",
-        "query_on_connect_window_ms",
-        "redundancy",
-        "confirm_interval_ms",
-        "event_buffer_limit",
-        "wire_profile",
-        "segmentation",
-        "encryption_order",
-        "segment_size_bytes",
-        "max_payload_bytes",
-        "segment_reconstruction_timeout_ms",
-        "rate_limit_enabled",
-        "rate_limit_messages_per_epoch",
-        "rate_limit_epoch_period_s",
-        "rate_limit_file",
-        "retry_policy",
-        "id_function",
-        "content_topic",
-        "pubsub_topic",
-        "cluster_id",
-        "num_shards",
-        "service",
-        "store_peer",
-        "wait_for_node",
-        "require_signatures",
-        "marker",
-        "marker_required",
-        "drop_incoming",
-        "seed",
-    }
-)
-OPTIONS: Final = tuple(name for name in OPTION_NAMES if name not in _OF_THE_RUNTIME)
+OPTIONS: Final = (*CORE_OPTION_NAMES, "retrieval_strategy")
 """What the core obeys, and so what makes a difference in a simulation."""
 
 
@@ -63,7 +28,7 @@ class Run(ABC):
     """One simulation with one seed; its fields are its settings.
 
     Raises:
-        ValueError: a setting outside what is allowed; the text begins with its name.
+        ValueError: a setting that is not allowed; the text begins with its name.
     """
 
     kind: ClassVar[str]
@@ -72,10 +37,13 @@ class Run(ABC):
     takes_options: ClassVar[bool] = False
     """Whether the options of a channel are settings, too."""
 
-    seed: int
+    seed: int = number(MISSING, "", 0)
     """Decides all that is drawn."""
     options: tuple[tuple[str, Any], ...] = ()
     """Those that differ from the defaults of `ChannelOptions`, by name."""
+
+    def __post_init__(self) -> None:
+        check(self)
 
     @abstractmethod
     def measure(self) -> dict[str, Value]:
@@ -94,11 +62,14 @@ class Run(ABC):
         Raises:
             ValueError: as the class, and for names that are not known, or missing.
         """
-        own, options = {}, {}
+        own: dict[str, Any] = {}
+        options: dict[str, Any] = {}
         known = {one.name: one for one in fields(cls) if one.name != "options"}
         for name, value in settings.items():
             if name in known:
-                own[name] = _checked(name, value, known[name].type)
+                # 0 and 0.0 are one setting with one id
+                whole = known[name].type is float and type(value) is int
+                own[name] = float(value) if whole else value
             elif cls.takes_options and name in OPTIONS:
                 options[name] = value
             else:
@@ -132,38 +103,3 @@ class Run(ABC):
 def to_line(record: Record) -> str:
     """A record as a line of JSON, always the same."""
     return json.dumps(record, separators=(",", ":"), sort_keys=True)
-
-
-def at_least(run: Run, **least: int) -> None:
-    """Check whole numbers by name.
-
-    Raises:
-        ValueError: one is below its least.
-    """
-    for name, bound in least.items():
-        if (value := getattr(run, name)) < bound:
-            raise ValueError(f"{name} must be a whole number of at least {bound} (got {value})")
-
-
-def is_share(run: Run, name: str) -> None:
-    """Check a share, below 1.
-
-    Raises:
-        ValueError: it is none.
-    """
-    if not 0 <= (value := getattr(run, name)) < 1:
-        raise ValueError(f"{name} must be a share from 0 to below 1 (got {value})")
-
-
-def _checked(name: str, value: object, wanted: Any) -> Any:
-    if get_origin(wanted) is Literal:
-        if value in get_args(wanted):
-            return value
-        raise ValueError(
-            f"{name} must be {' or '.join(map(repr, get_args(wanted)))} (got {value!r})"
-        )
-    if isinstance(value, bool) or not isinstance(value, (int, float)):
-        raise ValueError(f"{name} must be a number (got {value!r})")
-    if wanted is int and not isinstance(value, int):
-        raise ValueError(f"{name} must be a whole number (got {value!r})")
-    return wanted(value)  # 0 and 0.0 are one setting with one id

@@ -5,6 +5,8 @@ from dataclasses import dataclass
 from math import ceil
 from typing import Final, Literal, TypeAlias, get_args
 
+from reliable_channel.sds.declared import check, word
+
 from ..recent import Recent
 
 REMEMBERED: Final = 10_000
@@ -41,11 +43,10 @@ class Cooldown:
 
     calls: int
     per_s: float
-    by: CooldownKey = "user"
+    by: CooldownKey = word("user", get_args(CooldownKey))
 
     def __post_init__(self) -> None:
-        if self.by not in get_args(CooldownKey):
-            raise ValueError(f"`by` must be one of {get_args(CooldownKey)} (got {self.by!r})")
+        check(self)
         RateLimit(self.calls, round(self.per_s * 1000))
 
     @property

@@ -4,8 +4,10 @@ What gives a loop away is speed on both sides: each answers the other within a s
 again. People do not, and a slower loop is not a flood; a call of a command is not counted at all.
 """
 
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from typing import Final, TypeAlias
+
+from reliable_channel.sds.declared import check, number
 
 from ..keys import PublicKey
 from ..recent import Recent
@@ -25,18 +27,16 @@ class LoopLimits:
         ValueError: a number below 1.
     """
 
-    turns: int = 8
+    turns: int = number(8, "rounds", 1)
     """Rounds in a row after which an exchange is a loop."""
-    reflex_ms: int = 1_000
+    reflex_ms: int = number(1_000, "ms", 1)
     """A round counts if the bot answered the other, and the other then the bot, each within this
     time."""
-    silence_ms: int = 600_000
+    silence_ms: int = number(600_000, "ms", 1)
     """For this long the bot does not answer that user in that chat, except to commands."""
 
     def __post_init__(self) -> None:
-        for limit in fields(self):
-            if (value := getattr(self, limit.name)) < 1:
-                raise ValueError(f"`{limit.name}` must be at least 1 (got {value})")
+        check(self)
 
 
 @dataclass(slots=True)

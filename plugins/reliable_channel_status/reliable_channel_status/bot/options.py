@@ -1,10 +1,11 @@
 """How a bot behaves, with defaults that suit one of a community."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final, Literal, TypeAlias, get_args
 
+from reliable_channel.sds.declared import check, number, switch, word
 from waku import PubsubTopic
 
 from ..chats import Derivation
@@ -20,13 +21,6 @@ DirectEncryption: TypeAlias = Literal["dh", "ratchet"]
 FOR_USERS: Final = RateLimit(10, 10_000)
 """A command a second, without end."""
 FOR_CHANNELS: Final = RateLimit(20, 10_000)
-_MAY_BE_0: Final = (
-    "metrics_port",
-    "confirm_ms",
-    "request_membership",
-    "needs_membership",
-    "waku_version",
-)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -34,14 +28,14 @@ class BotOptions:
     """Options of a bot.
 
     Raises:
-        ValueError: a time or number that is not positive.
+        ValueError: a value that is not allowed; the text names it and what is.
     """
 
     prefix: str = "!"
     """What commands begin with; a mention of the bot does as well."""
     display_name: str = ""
     """What the bot calls itself."""
-    reliability: Reliability = "plain"
+    reliability: Reliability = word("plain", get_args(Reliability))
     """How the bot speaks in communities: `sds`, inside an SDS channel a community, or `plain`, for
     clients that cannot read that yet. It reads both, and public chats are always plain."""
     journals: str | Path | None = None
@@ -56,13 +50,13 @@ class BotOptions:
     waku_version: WakuVersion = 1
     """The `version` of the Waku messages that the bot sends. All clients read 1; 0 is what clients
     from 2.40 on send, and those before 2.38 drop it. The bot reads both."""
-    request_membership: bool = True
+    request_membership: bool = switch(True)
     """Whether the bot asks to be let into a community whose description does not list it: clients
     drop what others than members write."""
-    needs_membership: bool = False
+    needs_membership: bool = switch(False)
     """Whether `run` ends with `NotAMember` (exit status 1) once a community has rejected or kicked
     the bot, or cannot take it. Otherwise the bot goes on."""
-    history_ms: int = 86_400_000
+    history_ms: int = number(86_400_000, "ms", 1)
     """How far back Store is asked at the start, so that edits, answers and pins of older messages
     are understood. What was said before the bot's first start is not answered."""
     user_limit: RateLimit = FOR_USERS
@@ -78,39 +72,29 @@ class BotOptions:
     languages: Mapping[str, BotTexts] = field(default_factory=dict)
     """The texts in further languages, by name, such as `de`. With one or more, users choose with
     `!language`."""
-    handler_timeout_ms: int = 30_000
-    handlers_at_once: int = 32
-    direct_encryption: DirectEncryption = "dh"
+    handler_timeout_ms: int = number(30_000, "ms", 1)
+    handlers_at_once: int = number(32, "handlers", 1)
+    direct_encryption: DirectEncryption = word("dh", get_args(DirectEncryption))
     """How direct messages are encrypted. `dh`: by one Diffie-Hellman, without forward secrecy.
     `ratchet`: by X3DH and a double ratchet for users whose bundle is known; the bot publishes its
     bundle with each direct message."""
-    confirm_ms: int = 60_000
+    confirm_ms: int = number(60_000, "ms", 0)
     """How often Store is asked whether it has what was said, and whether it has what did not come;
     what it lacks twice is published again. 0 never asks. Where no Store answers, nothing is
     published again."""
-    publish_at_most: int = 5
+    publish_at_most: int = number(5, "times", 1)
     """How often a message is published that Store does not keep."""
-    poll_ms: int = 200
+    poll_ms: int = number(200, "ms", 1)
     """Between two looks into the node's cache, while there is little to read."""
-    stop_timeout_ms: int = 10_000
+    stop_timeout_ms: int = number(10_000, "ms", 1)
     """So long handlers may end and messages go out when the bot is stopped."""
-    metrics_port: int | None = None
+    metrics_port: int | None = number(None, "", 0, 65_535)
     """Where Prometheus finds the counts (127.0.0.1; 0 takes a free port); needs
     `reliable-channel-status[metrics]`."""
 
     def __post_init__(self) -> None:
-        for option in fields(self):
-            value = getattr(self, option.name)
-            lowest = 0 if option.name in _MAY_BE_0 else 1
-            if isinstance(value, int) and value < lowest:
-                raise ValueError(f"{option.name} is {value}; it must be positive")
+        check(self)
         checked_version(self.waku_version)
-        if self.reliability not in get_args(Reliability):
-            raise ValueError(f"reliability is {self.reliability!r}; it is 'plain' or 'sds'")
-        if self.direct_encryption not in get_args(DirectEncryption):
-            raise ValueError(
-                f"`direct_encryption` must be 'dh' or 'ratchet' (got {self.direct_encryption!r})"
-            )
         if self.journals is not None and self.reliability != "sds":
             raise ValueError("journals are of SDS channels; give reliability='sds' as well")
         for name in (self.language, *self.languages):
@@ -123,4 +107,4 @@ class BotOptions:
                 "with reliability='sds' the derivation is 'universal': a channel has one topic"
             )
         if not self.prefix or self.prefix != self.prefix.strip():
-            raise ValueError(f"prefix is {self.prefix!r}; it must be a sign or a word")
+            raise ValueError(f"`prefix` must be a sign or a word (got {self.prefix!r})")

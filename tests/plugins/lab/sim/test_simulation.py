@@ -7,8 +7,10 @@ from dataclasses import replace
 
 import pytest
 
+from reliable_channel.sds import SdsOptions
 from reliable_channel_lab.sim import Scenario, Simulation, big_group, draw_scenario
 from reliable_channel_lab.sim.scenario import Conditions, Parameters, StoreConditions
+from reliable_channel_lab.sim.simulation import core_options
 
 SEEDS = range(1, 11)
 
@@ -49,6 +51,27 @@ def test_a_scenario_is_read_back_as_it_was_printed(seed: int) -> None:
 def test_what_is_no_scenario_is_refused() -> None:
     with pytest.raises(ValueError, match="no scenario"):
         Scenario.from_json('{"seed": 1, "participants": 2, "weather": "fair"}')
+
+
+@pytest.mark.parametrize(
+    ("wrong", "must_be"),
+    [
+        ('"parameters":{"bloom_capacity":0}', "`bloom_capacity` must be between 1 and 50000"),
+        ('"parameters":{"log_window_entries":0}', "`log_window_entries` must be at least 1"),
+        ('"parameters":{"retry_interval_ms":"soon"}', "`retry_interval_ms` must be a whole number"),
+        ('"habits":{"segmentation":"thin"}', "`segmentation` must be 'profile', 'none'"),
+        ('"habits":{"epoch_s":0}', "`epoch_s` must be at least 1"),
+    ],
+)
+def test_a_scenario_keeps_to_the_bounds_of_the_options(wrong: str, must_be: str) -> None:
+    with pytest.raises(ValueError, match=must_be):
+        Scenario.from_json(f'{{"seed":1,"participants":2,{wrong}}}')
+
+
+def test_what_is_not_drawn_is_as_the_core_has_it() -> None:
+    assert core_options(Parameters(bloom_capacity=10_000)).limits == SdsOptions().limits
+    ours = replace(core_options(Parameters(bloom_capacity=10_000)), repair=SdsOptions().repair)
+    assert ours == SdsOptions()
 
 
 @pytest.mark.parametrize("strategy", ["both", "adaptive", "prompt"])

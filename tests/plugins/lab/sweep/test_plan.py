@@ -84,19 +84,22 @@ def test_ids_depend_on_what_is_set_alone() -> None:
     ("wrong", "named"),
     [
         ("[experiments.a]\nparticipant = 3", r"experiments\.a\.participant is no setting"),
-        ("[experiments.a]\nloss = 1.5", r"experiments\.a\.loss must be a share .* \(got 1\.5\)"),
-        ("[experiments.a]\nloss = '0.1'", r"experiments\.a\.loss must be a number \(got '0\.1'\)"),
+        ("[experiments.a]\nloss = 1.5", r"experiments\.a\.`loss` must be a share .* \(got 1\.5\)"),
+        (
+            "[experiments.a]\nloss = '0.1'",
+            r"experiments\.a\.`loss` must be a share .* \(got '0\.1'\)",
+        ),
         (
             "[experiments.a]\nparticipants = [2, 0]",
-            r"experiments\.a\.participants must be .* \(got 0\)",
+            r"experiments\.a\.`participants` must be .* \(got 0\)",
         ),
         (
             "[experiments.a]\nparticipants = 2.5",
-            r"experiments\.a\.participants must be .* \(got 2\.5\)",
+            r"experiments\.a\.`participants` must be .* \(got 2\.5\)",
         ),
         (
             "[experiments.a]\nparticipants = true",
-            r"experiments\.a\.participants must be .* \(got True\)",
+            r"experiments\.a\.`participants` must be .* \(got True\)",
         ),
         ("[experiments.a]\nparticipants = []", r"experiments\.a\.participants is an empty list"),
         ("[experiments.a]\nparticipants = [2, 2]", r"experiments\.a\.participants names a value"),
@@ -106,7 +109,7 @@ def test_ids_depend_on_what_is_set_alone() -> None:
         ),
         (
             "[experiments.a]\ntopology = 'star'",
-            r"topology must be 'broadcast' or .* \(got 'star'\)",
+            r"`topology` must be 'broadcast', .* \(got 'star'\)",
         ),
         (
             "[experiments.a]\nrun = 'walk'",
@@ -130,6 +133,10 @@ def test_ids_depend_on_what_is_set_alone() -> None:
         (
             "[experiments.a]\nretrieve_frequency_ms = [1, 2]",
             r"experiments\.a\.retrieve_frequency_ms is no setting of a group run",
+        ),
+        (
+            "[experiments.a]\nnetwork = 'status.prod'",
+            r"experiments\.a\.network is no setting of a group run",
         ),
         ("[experiments]\na = 3", r"experiments\.a is 3; it must be a table"),
         ("", "experiments is missing"),
