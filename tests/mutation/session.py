@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final, NoReturn
 
@@ -17,7 +17,7 @@ KILLED: Final = 0
 SURVIVED: Final = 1
 ENDLESS: Final = 2
 ROOM: Final = 20
-"""So many times the steps of the tests without a defect are allowed with one."""
+"""So many times the steps of a test without a defect are allowed with one."""
 MIN_STEPS: Final = 100_000
 
 
@@ -63,8 +63,7 @@ class Session:
             tests = reached.get(target.key(mutant.function), {})
             items = [item for item in session.items if item.nodeid in tests]
             items.sort(key=lambda item: tests[item.nodeid])
-            steps = max(MIN_STEPS, ROOM * sum(tests.values()))
-            killed = bool(items) and _survives(target, mutant, items, steps) != SURVIVED
+            killed = bool(items) and _survives(target, mutant, items, tests) != SURVIVED
             self.verdicts.append(Verdict(target, mutant, killed, len(items)))
             print(self.verdicts[-1], flush=True)
         return True
@@ -112,17 +111,19 @@ def _reached(
     return reached
 
 
-def _survives(target: Target, mutant: Mutant, items: Sequence[pytest.Item], max_steps: int) -> int:
+def _survives(
+    target: Target, mutant: Mutant, items: Sequence[pytest.Item], steps: Mapping[str, int]
+) -> int:
     if (child := os.fork()) == 0:
-        _run_with(target, mutant, items, max_steps)
+        _run_with(target, mutant, items, steps)
     _, status = os.waitpid(child, 0)
     return os.waitstatus_to_exitcode(status)
 
 
 def _run_with(
-    target: Target, mutant: Mutant, items: Sequence[pytest.Item], max_steps: int
+    target: Target, mutant: Mutant, items: Sequence[pytest.Item], steps: Mapping[str, int]
 ) -> NoReturn:
-    left = max_steps
+    left = 0
 
     def step(key: str) -> None:
         nonlocal left
@@ -133,7 +134,11 @@ def _run_with(
     _quietly(items)
     target.count(step)
     target.plant(mutant)
-    os._exit(SURVIVED if all(map(_passes, items)) else KILLED)
+    for item in items:
+        left = max(MIN_STEPS, ROOM * steps[item.nodeid])
+        if not _passes(item):
+            os._exit(KILLED)
+    os._exit(SURVIVED)
 
 
 def _passes(item: pytest.Item) -> bool:
