@@ -114,7 +114,7 @@ class Unconfirmed:
         return dropped
 
     def _drop_oldest(self, rows: int) -> None:
-        while rows > 0 and self._numbers:
+        while rows > 0:
             _, numbers = self._numbers.popitem(last=False)
             self._forget(numbers)
             rows -= len(numbers)

@@ -69,3 +69,10 @@ def test_the_oldest_are_dropped() -> None:
     for number in range(AWAITED_LIMIT + 1):
         sent(it, str(number))
     assert [it.stored(b"0"), it.stored(b"1")] == [None, "1"]
+
+
+def test_a_message_that_was_sent_again_is_not_absent_before_a_look_reached_the_copy() -> None:
+    it = confirmation()
+    sent(it, "a")
+    it.dispatched(Outgoing(OutgoingKind.RETRY, "a", b"data"), b"again", 5)
+    assert [list(it.absent(reached_ns)) for reached_ns in (4, 4, 5, 5)] == [[], [], [], ["a"]]

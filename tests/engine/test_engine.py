@@ -111,13 +111,32 @@ def test_the_budget_keeps_back_what_waits_until_the_next_epoch() -> None:
     assert len(alice.of(RateLimitReached)) == 1
     alice.engine.send_ephemeral(b"typing", alice.now_ms * 1_000_000)
     alice.end_step()
-    assert alice.of(EphemeralDropped)[0].reason == "rate_limit_reached"
+    (dropped,) = alice.of(EphemeralDropped)
+    assert dropped.reason == "rate_limit_reached"
     goes_at_ms = alice.engine.sends_at_ms(alice.now_ms)
     assert goes_at_ms is not None
     assert alice.engine.explain_budget(alice.now_ms).waiting_goes_at_ms == goes_at_ms
     alice.now_ms = goes_at_ms - 1
     assert alice.publish() == []
     alice.now_ms = goes_at_ms
+    assert len(alice.publish()) == 1
+
+
+def test_an_ephemeral_message_goes_out_from_the_first_moment_of_an_epoch_on() -> None:
+    alice = Peer(
+        "alice",
+        rate_limit_enabled=True,
+        rate_limit_messages_per_epoch=1,
+        rate_limit_epoch_period_s=10,
+    )
+    alice.send(b"all there is")
+    alice.publish()
+    begins_ms = alice.engine.explain_budget(alice.now_ms).epoch_ends_at_ms
+    for at_ms in (begins_ms - 1, begins_ms):
+        alice.now_ms = at_ms
+        alice.engine.send_ephemeral(b"typing", at_ms * 1_000_000)
+        alice.end_step()
+    assert len(alice.of(EphemeralDropped)) == 1
     assert len(alice.publish()) == 1
 
 
@@ -243,7 +262,9 @@ def test_what_the_transport_refuses_has_failed_and_is_not_tried_again() -> None:
     alice.end_step()
     assert [event.reason for event in alice.of(SendFailed)] == ["too large"]
     assert not alice.engine.core.unacknowledged
-    assert accepted.message_ids[0] in alice.engine.core.log
+    (message_id,) = accepted.message_ids
+    assert message_id in alice.engine.core.log
+    assert "too large" in str(alice.engine.explain(message_id, alice.now_ms))
 
 
 # -- with state ------------------------------------------------------------------------------------

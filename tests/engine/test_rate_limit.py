@@ -2,7 +2,7 @@
 
 import pytest
 
-from reliable_channel.engine.rate_limit import RateLimit, Spent
+from reliable_channel.engine.rate_limit import Budget, RateLimit, Spent, no_budget
 from reliable_channel.sds.events import OutgoingKind
 
 START_MS = 1_700_000_000_000
@@ -99,3 +99,8 @@ def test_the_explanation_counts_epochs() -> None:
     later = limit.explain({"content": 13, "retry": 1}, START_MS)
     assert later.waiting_goes_at_ms == ends_at_ms + PERIOD_S * 1000
     assert (later.left, later.spent, later.waiting) == (3, 7, {"content": 13, "retry": 1})
+
+
+def test_without_a_rate_limit_there_is_nothing_to_spend() -> None:
+    budget = no_budget({"content": 2})
+    assert budget == Budget(False, 0, 0, 0, 0, 0, 0, False, {"content": 2}, None)

@@ -204,3 +204,21 @@ def test_what_came_and_had_to_make_room_is_missing_as_if_for_the_first_time() ->
     bob.receive(forge("v", after=["never"]))  # makes room for itself
     bob.last_shown(NOW_MS)
     assert [s.asked for s in bob.shown if s.entry.message_id == "u"][-1] == 0
+
+
+def test_a_policy_may_put_off_or_call_off_what_it_had_planned() -> None:
+    class Hesitant(Bob):
+        def policy(self, missing: Missing) -> RepairStep:
+            at_ms = missing.since_ms + (1 + missing.looks) * WAIT_MS
+            return RepairStep(ask_at_ms=at_ms if missing.looks < 2 else None)
+
+    bob = Hesitant()
+    bob.receive(forge("m", after=["u"]))
+    bob.repairs.looked(bob.repairs.plans(NOW_MS), (), NOW_MS)
+    assert bob.repairs.next_deadline_ms() == NOW_MS + 2 * WAIT_MS
+    bob.repairs.step(NOW_MS + WAIT_MS)
+    assert not bob.core.repair_requests.planned()
+    bob.repairs.looked(bob.repairs.plans(NOW_MS), (), NOW_MS)
+    assert bob.repairs.next_deadline_ms() is None
+    bob.repairs.step(NOW_MS + 2 * WAIT_MS)
+    assert not bob.core.repair_requests.planned()

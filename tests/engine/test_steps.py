@@ -164,3 +164,59 @@ def test_a_writer_that_failed_rests_until_it_is_time() -> None:
     assert it.begin(it.retry_at_ms - 1, at_once=False) is None
     again = it.begin(it.retry_at_ms, at_once=False)
     assert again is not None and {key for _, key in again.rows} == {"a"}
+
+
+def logged(*names: str) -> Step:
+    made = Changes()
+    for name in names:
+        made.entries[name] = (name, "alice", 1, name.encode(), None)
+    return Step(made, [], [])
+
+
+def test_what_waits_to_be_written_is_found_until_the_store_has_it() -> None:
+    archive = ArchiveOverlay(NoLog())
+    it = UnwrittenSteps(archive, Backoff(lambda: 1.0, first_ms=1_000))
+    it.add(logged("a"))
+    assert (found := archive.get("a")) is not None and found.content == b"a"
+    it.begin(0, at_once=False)
+    it.failed(FULL, 0)
+    assert archive.get("a") is not None, "it is only here"
+    list(it.finish())
+    it.begin(1_000, at_once=False)
+    it.written(1_000)
+    assert archive.get("a") is None, "from now on the store finds it"
+
+
+def test_of_too_many_entries_at_risk_the_oldest_are_given_up_and_counted(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("reliable_channel.engine.steps.ENTRIES_AT_RISK", 2)
+    archive = ArchiveOverlay(NoLog())
+    it = UnwrittenSteps(archive, Backoff(lambda: 1.0, first_ms=1_000))
+    it.add(logged("a", "b", "c"))
+    it.add(logged("d"))
+    it.begin(0, at_once=False)
+    degraded = it.failed(FULL, 0)
+    assert degraded == StateDegraded(str(FULL), 2, retryable=True)
+    list(it.finish())
+    assert [archive.get(name) is None for name in "abcd"] == [True, True, False, False]
+    again = it.begin(1_000, at_once=False)
+    assert again is not None and list(again.entries) == ["c", "d"]
+    assert it.written(1_500) == StateRecovered(1_500, 2)
+
+
+def test_a_write_that_succeeds_makes_the_next_failure_a_first_one() -> None:
+    it, waits_ms = steps(), []
+    for outcome in ("fails", "fails", "succeeds", "fails"):
+        it.add(step("a"))
+        now_ms = it.retry_at_ms or 0
+        it.begin(now_ms, at_once=False)
+        if outcome == "succeeds":
+            it.written(now_ms)
+        else:
+            it.failed(FULL, now_ms)
+            assert it.retry_at_ms is not None
+            waits_ms.append(it.retry_at_ms - now_ms)
+        list(it.finish())
+    first, second, third = waits_ms
+    assert second > first == third

@@ -174,3 +174,13 @@ def test_a_round_ends_however_long_the_chain_is() -> None:
         bob.take(names[queries], names[queries + 1], now_ms)
         queries += 1
     assert queries == LINKS
+
+
+def test_a_store_that_refused_hashes_is_asked_for_no_more_of_them_in_this_round() -> None:
+    bob, now_ms = Newcomer(), NOW_MS + SECOND
+    assert hashes(bob.queries.next(now_ms)) == [HINT.decode()]
+    bob.queries.failed(now_ms)
+    assert isinstance(bob.queries.next(now_ms), ByTime)
+    bob.take("u", "u1", now_ms)
+    assert bob.queries.next(now_ms) is None
+    assert hashes(bob.queries.next(now_ms)) == ["u1"], "the next round tries again"
