@@ -262,7 +262,8 @@ class Receiver:
         newest = state.log.last(1)
         if not newest or newest[0].message_id in message.causal_ids:
             # It said what ours would say. One that does not know our newest message spares nobody.
-            state.sync_timer.restart(Heard.SYNC, now_ms)
+            heard = Heard.REQUEST if message.repair_request else Heard.SYNC
+            state.sync_timer.restart(heard, now_ms)
         else:
             state.sync_timer.prompt(now_ms)
         return Arrival(Outcome.SYNC, message.message_id, missing_for_ms)

@@ -26,6 +26,8 @@ PROMPTS_EVERY_MS: Final = 3_000
 """Syncs that others provoke, by saying that they lack something, are rationed."""
 STRANGER_SHARE: Final = 2
 """After an own sync the wait is longer: another participant is to speak next."""
+PATIENCE: Final = 10
+"""Requests of others in a row that put a sync off."""
 
 
 class SoonTimer(SyncTimer):
@@ -41,6 +43,8 @@ class SoonTimer(SyncTimer):
         self._observations = observations
         self._random = random
         self._own_ms: int | None = None
+        self._requests = 0
+        """Heard since news, or since a sync that was no request."""
         self._prompts = Bucket(PROMPTS, PROMPTS_EVERY_MS)
 
     def restart(self, heard: Heard, now_ms: int) -> None:
@@ -50,7 +54,7 @@ class SoonTimer(SyncTimer):
         measured = self._observations.measured()
         match heard:
             case Heard.CONTENT:
-                self.stage = 0
+                self.stage = self._requests = 0
                 self.due_ms = now_ms + acknowledge_ms(measured, self._random())
                 return
             case Heard.MISSED_CONTENT:
@@ -64,8 +68,11 @@ class SoonTimer(SyncTimer):
                 return
             case Heard.OWN_SYNC if self._own_ms == now_ms:
                 return
-            case Heard.OWN_SYNC | Heard.SYNC:
+            case Heard.REQUEST if self._requests >= PATIENCE:
+                return
+            case Heard.OWN_SYNC | Heard.SYNC | Heard.REQUEST:
                 self.stage += 1
+                self._requests = self._requests + 1 if heard is Heard.REQUEST else 0
                 self._own_ms = now_ms if heard is Heard.OWN_SYNC else self._own_ms
         share = POLITE_SHARE if self.gives_way else DEAD_SHARE
         quiet_ms = share * stage_ms(self.stage, self._interval_ms)

@@ -26,18 +26,22 @@ class Heard(Enum):
     MISSED_CONTENT = "missed_content"
     """Content that was known to be missing."""
     SYNC = "sync"
+    REQUEST = "request"
+    """A sync message that asks for something. It is sent whether or not others spoke, so it takes
+    no turn: one participant may send them without end."""
     OWN_CONTENT = "own_content"
     OWN_SYNC = "own_sync"
 
 
-_PUTS_OFF: Final = (Heard.CONTENT, Heard.MISSED_CONTENT, Heard.OWN_CONTENT)
+_PUTS_OFF: Final = (Heard.CONTENT, Heard.MISSED_CONTENT, Heard.OWN_CONTENT, Heard.REQUEST)
 
 
 class SyncSchedule(Protocol):
     """A rule for the next sync message."""
 
     patience: int
-    """After how many times the delay content alone puts a sync off no more; 0 for never."""
+    """After how many times the delay content and requests alone put a sync off no more; 0 for
+    never."""
 
     def delay_ms(self, heard: Heard) -> int:
         """How long to wait from now, in milliseconds."""
@@ -108,8 +112,9 @@ def make_schedule(name: str, interval_ms: int, random: Random) -> SyncSchedule |
 class SyncTimer:
     """When this participant sends its next sync message.
 
-    Content puts it off, but not without end: sync messages alone carry the roots by which logs are
-    compared, and a busy channel would have none.
+    Content and requests put it off, but not without end: sync messages alone carry the roots by
+    which logs are compared, and those of a participant in a busy channel, or beside one that asks
+    on and on, would never be heard.
     """
 
     def __init__(self, schedule: SyncSchedule | None) -> None:

@@ -2,8 +2,10 @@
 
 from random import Random
 
+import pytest
+
 from reliable_channel.sds.observation import Observations
-from reliable_channel.sds.soon import PROMPTS, SoonTimer
+from reliable_channel.sds.soon import PATIENCE, PROMPTS, SoonTimer
 from reliable_channel.sds.sync import Heard
 
 
@@ -38,6 +40,28 @@ def test_whoever_spoke_waits_longer_and_one_own_sync_is_one_stage() -> None:
     assert wait(soon, Heard.OWN_SYNC, 500) >= 3_600
     soon.restart(Heard.OWN_SYNC, 500)
     assert soon.stage == 1
+
+
+def test_requests_put_a_sync_off_some_times_and_no_more() -> None:
+    soon = timer()
+    soon.restart(Heard.SYNC, 0)
+    waits = [wait(soon, Heard.REQUEST, 1_000 * number) for number in range(1, PATIENCE + 1)]
+    assert waits[0] >= 3_600 and waits[-1] >= 27_000
+    due_ms = soon.due_ms
+    for number in range(20):
+        soon.restart(Heard.REQUEST, 1_000 * (PATIENCE + number))
+    assert soon.due_ms == due_ms
+
+
+@pytest.mark.parametrize("heard", [Heard.SYNC, Heard.OWN_SYNC, Heard.CONTENT])
+def test_a_turn_or_news_lets_requests_put_syncs_off_again(heard: Heard) -> None:
+    soon = timer()
+    for number in range(PATIENCE + 5):
+        soon.restart(Heard.REQUEST, number)
+    soon.restart(heard, 1_000)
+    due_ms = soon.due_ms
+    soon.restart(Heard.REQUEST, 40_000)
+    assert soon.due_ms is not None and due_ms is not None and soon.due_ms > due_ms
 
 
 def test_what_was_missed_is_no_news() -> None:

@@ -9,6 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from reliable_channel.sds.events import MessageAcknowledged, MessageMissing, OutgoingKind
+from reliable_channel.sds.message import HistoryEntry
 from reliable_channel.sds.sync import (
     Heard,
     JsWakuSchedule,
@@ -18,7 +19,7 @@ from reliable_channel.sds.sync import (
     make_schedule,
 )
 
-from .world import MINUTE, SECOND, Weather, World, participant
+from .world import MINUTE, NOW_MS, SECOND, Weather, World, forge, give, participant, send
 
 INTERVAL_MS = 30_000
 LATENCY_MS = 200
@@ -207,6 +208,40 @@ def test_content_puts_a_sync_off_for_some_minutes_and_no_longer() -> None:
     timer.restart(Heard.OWN_SYNC, now_ms)
     timer.restart(Heard.CONTENT, now_ms + 1_000)
     assert (timer.due_ms or 0) > now_ms + 10_000
+
+
+@pytest.mark.parametrize("self_tuning", [False, True])
+def test_who_asks_on_and_on_keeps_no_other_from_speaking(self_tuning: bool) -> None:
+    """A participant with hundreds of references to nothing asks every few seconds, whatever others
+    say. Its syncs would put off those of all others without end, and with them their roots."""
+    asking = participant("alice", self_tuning=self_tuning)
+    other = participant("bob", self_tuning=self_tuning)
+    give(other, flood := send(asking, b"hello"))
+    now_ms, spoken = NOW_MS, 0
+    while now_ms < NOW_MS + 30 * MINUTE:
+        now_ms += 5 * SECOND
+        nothing = HistoryEntry(f"nothing at {now_ms}", None, "mallory")
+        data = forge(
+            *(f"sync {now_ms}",),
+            sender="alice",
+            lamport=now_ms,
+            after=[flood.message_id],
+            requests=[nothing],
+            content=None,
+        )
+        other.receive(data, now_ms)
+        if (due_ms := other.next_deadline_ms()) is not None and due_ms <= now_ms:
+            other.on_deadline(now_ms)
+        spoken += sum(o.kind is OutgoingKind.SYNC for o in other.outgoing())
+    assert 3 <= spoken <= 30 * MINUTE // INTERVAL_MS
+
+
+def test_a_request_spares_the_others_a_sync_as_any_sync_does() -> None:
+    timer = SyncTimer(make_schedule("suppressed", 30_000, lambda: 0.5))
+    timer.restart(Heard.SYNC, 0)
+    due_ms = timer.due_ms or 0
+    timer.restart(Heard.REQUEST, 20_000)
+    assert timer.due_ms == due_ms + 20_000
 
 
 def test_the_schedule_of_js_waku_stays_as_it_is() -> None:
