@@ -29,6 +29,9 @@ REQUEST_AGAIN_SCALES: Final = 2.2
 """Of D, from a request to its repetition: two ways, and the wait before the answer."""
 FIRST_STAGE_MS: Final = 2_000
 """Between two syncs after news; doubled with each sync, up to the documented interval."""
+FIRST_STAGE_OF_PAIR_MS: Final = 4_000
+"""The same with one other, whose retries end with its acknowledgement, so that no third one lacks
+what both have."""
 ANSWERS_PER_GROUP: Final = 128
 """Participants a response group has (SDS-R)."""
 GROUPS_FROM: Final = 1_000
@@ -111,6 +114,7 @@ def acknowledge_ms(measured: Measured, uniform: float) -> int:
     return max(1, round(min_ms) + feedback_ms(measured, uniform))
 
 
-def stage_ms(stage: int, longest_ms: int) -> int:
+def stage_ms(measured: Measured, stage: int, longest_ms: int) -> int:
     """The interval after a number of syncs since the last news."""
-    return min(FIRST_STAGE_MS << min(max(0, stage - 1), 32), longest_ms)
+    first_ms = FIRST_STAGE_MS if measured.others > 1 else FIRST_STAGE_OF_PAIR_MS
+    return min(first_ms << min(max(0, stage - 1), 32), longest_ms)

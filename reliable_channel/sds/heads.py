@@ -19,14 +19,18 @@ NEWEST: Final = 2
 """Of the log, which are referred to in any case."""
 MAX_HEADS: Final = 200
 REFERRED: Final = 10_000
-ASKED: Final = 20
+MAX_UNACKNOWLEDGED: Final = 100
+"""Messages that one message acknowledges: a second of a fast stream, in some 10 kB."""
 HEADS_OF_SYNC: Final = 8
 """A sync says little and often; with more heads each one names others."""
 HEADS: Final = Table("heads", (("message_id", "TEXT"),))
 
 
 class Heads(CausalTail):
-    """The heads of a log, the newest of it, and what a sender wants acknowledged."""
+    """The heads of a log, the newest of it, and what no participant has acknowledged yet.
+
+    Heads alone acknowledge one message of a stream, as each refers to the one before.
+    """
 
     def __init__(
         self,
@@ -41,17 +45,20 @@ class Heads(CausalTail):
         self._heads: OrderedDict[str, None] = OrderedDict()
         """The most recent last."""
         self._referred = RecentIds(REFERRED)
-        self._asked: OrderedDict[str, None] = OrderedDict()
+        self._unacknowledged: OrderedDict[str, str] = OrderedDict()
+        """Messages of others to which only their senders refer, and these senders."""
         self._encoded: list[str] = []
         """What the last message refers to."""
         self._turn = 0
         self.is_long = False
         """Whether others need references to as many of the newest as are documented."""
 
-    def heard(self, message_ids: Sequence[str], *, is_content: bool) -> None:
+    def heard(self, message_ids: Sequence[str], sender_id: str, *, is_content: bool) -> None:
         """Another participant refers to these, in content or in a sync."""
-        for message_id in message_ids if self._asked else ():
-            self._asked.pop(message_id, None)
+        unacknowledged = self._unacknowledged
+        for message_id in message_ids if unacknowledged else ():
+            if unacknowledged.get(message_id, sender_id) != sender_id:
+                del unacknowledged[message_id]
         if is_content:
             self.referred(message_ids)
 
@@ -71,11 +78,16 @@ class Heads(CausalTail):
             if len(self._heads) > self._size:
                 self._drop(next(iter(self._heads)))
 
-    def ask_for(self, message_id: str) -> None:
-        """Its sender waits for an acknowledgement of this message."""
-        self._asked[message_id] = None
-        if len(self._asked) > ASKED:
-            self._asked.popitem(last=False)
+    @property
+    def is_behind(self) -> bool:
+        """Whether a message of another participant waits to be acknowledged."""
+        return bool(self._unacknowledged)
+
+    def acknowledge(self, message_id: str, sender_id: str) -> None:
+        """Have the next message refer to this one, unless another participant does before."""
+        self._unacknowledged[message_id] = sender_id
+        if len(self._unacknowledged) > MAX_UNACKNOWLEDGED:
+            self._unacknowledged.popitem(last=False)
 
     def encoded(self, *, is_sync: bool = False) -> bytes:
         """What the next message refers to, as the bytes of a causal history field."""
@@ -106,14 +118,14 @@ class Heads(CausalTail):
         DIVERGES: LIP 109 has the newest entries of the log, however many refer to them already.
         Content refers to all heads, which are none then; syncs take turns with them.
         """
-        asked, self._asked = self._asked, OrderedDict()
+        unacknowledged, self._unacknowledged = self._unacknowledged, OrderedDict()
         heads = list(self._heads)
         if is_sync and len(heads) > HEADS_OF_SYNC:
             self._turn = (self._turn + HEADS_OF_SYNC) % len(heads)
             heads = (heads + heads)[self._turn : self._turn + HEADS_OF_SYNC]
         newest = self._log.last(self._size if self.is_long else min(NEWEST, self._size))
         chosen = {entry.message_id: entry for entry in newest}
-        for message_id in (*asked, *heads):
+        for message_id in (*unacknowledged, *heads):
             if message_id not in chosen and (entry := self._log.get(message_id)) is not None:
                 chosen[message_id] = entry
         return sorted(chosen.values(), key=lambda entry: entry.key)[-max(1, self._size) :]

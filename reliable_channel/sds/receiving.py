@@ -163,7 +163,7 @@ class Receiver:
                 state.tuner.heard(message, sent_at_ns, now_ms, len(state.participants))
         if state.heads is not None:
             is_content = message.kind is MessageKind.CONTENT
-            state.heads.heard(message.causal_ids, is_content=is_content)
+            state.heads.heard(message.causal_ids, message.sender_id, is_content=is_content)
         if message.kind is MessageKind.SYNC:
             return self._receive_sync(arrived, unknown, profile, now_ms)
         known = state.log.get(message_id)
@@ -189,13 +189,19 @@ class Receiver:
         state.incoming_buffer.arrived(message_id)
         if state.tuner is not None:
             state.tuner.arrived(message, sent_at_ns, missing_for_ms, now_ms)
-        is_news = missing_for_ms is None
-        state.sync_timer.restart(Heard.CONTENT if is_news else Heard.MISSED_CONTENT, now_ms)
+        state.sync_timer.restart(self._news(missing_for_ms), now_ms)
         # LIP 109, Receive: the id enters the bloom filter before its dependencies are looked at.
         state.bloom_filter.insert(message_id)
         self._deliver_or_park(arrived, unknown, profile, now_ms)
         waits = message_id in state.incoming_buffer.parked
         return Arrival(Outcome.PARKED if waits else Outcome.DELIVERED, message_id, missing_for_ms)
+
+    def _news(self, missing_for_ms: int | None) -> Heard:
+        """What content that comes for the first time is to the sync timer."""
+        if missing_for_ms is not None:
+            return Heard.MISSED_CONTENT
+        heads = self._state.heads
+        return Heard.MORE_CONTENT if heads is not None and heads.is_behind else Heard.CONTENT
 
     def _is_echo(self, message: Message, profile: WireProfile) -> bool:
         """Whether an own message says nothing new.
@@ -301,13 +307,13 @@ class Receiver:
         if known is not None and retrieval_hint is not None:
             self._state.set_retrieval_hint(message_id, retrieval_hint)
         self._state.counters.duplicates += 1
-        self._acknowledge_again(message_id, now_ms)
+        self._acknowledge_again(message_id, message.sender_id, now_ms)
         return Arrival(Outcome.DUPLICATE, message_id)
 
-    def _acknowledge_again(self, message_id: str, now_ms: int) -> None:
+    def _acknowledge_again(self, message_id: str, sender_id: str, now_ms: int) -> None:
         tuner, heads = self._state.tuner, self._state.heads
         if tuner is not None and heads is not None and tuner.came_again(message_id, now_ms):
-            heads.ask_for(message_id)
+            heads.acknowledge(message_id, sender_id)
             self._state.sync_timer.prompt(now_ms)
 
     def _first_copy(self, message_id: str, known: LogEntry | None) -> tuple[str, bytes | None]:

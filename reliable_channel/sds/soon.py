@@ -53,7 +53,9 @@ class SoonTimer(SyncTimer):
             return
         measured = self._observations.measured()
         match heard:
-            case Heard.CONTENT:
+            case Heard.MORE_CONTENT if not self.stage and now_ms <= (self.due_ms or 0):
+                return  # the sync that is planned names it, too
+            case Heard.CONTENT | Heard.MORE_CONTENT:
                 self.stage = self._requests = 0
                 self.due_ms = now_ms + acknowledge_ms(measured, self._random())
                 return
@@ -75,7 +77,7 @@ class SoonTimer(SyncTimer):
                 self._requests = self._requests + 1 if heard is Heard.REQUEST else 0
                 self._own_ms = now_ms if heard is Heard.OWN_SYNC else self._own_ms
         share = POLITE_SHARE if self.gives_way else DEAD_SHARE
-        quiet_ms = share * stage_ms(self.stage, self._interval_ms)
+        quiet_ms = share * stage_ms(measured, self.stage, self._interval_ms)
         if heard is Heard.OWN_SYNC:
             quiet_ms *= STRANGER_SHARE
         self.due_ms = now_ms + round(quiet_ms) + feedback_ms(measured, self._random())

@@ -23,6 +23,9 @@ class Heard(Enum):
 
     START = "start"
     CONTENT = "content"
+    MORE_CONTENT = "more_content"
+    """Content, while no participant has acknowledged what came before: a stream must not put its
+    acknowledgements off."""
     MISSED_CONTENT = "missed_content"
     """Content that was known to be missing."""
     SYNC = "sync"

@@ -72,5 +72,8 @@ def test_a_pair_acknowledges_at_once_and_a_group_draws() -> None:
 
 
 def test_intervals_double_up_to_the_documented_one() -> None:
-    waits = [control.stage_ms(stage, 30_000) for stage in (0, 1, 2, 3, 4, 5, 500)]
+    stages = (0, 1, 2, 3, 4, 5, 500)
+    waits = [control.stage_ms(measured(2), stage, 30_000) for stage in stages]
     assert waits == [2_000, 2_000, 4_000, 8_000, 16_000, 30_000, 30_000]
+    waits = [control.stage_ms(measured(1), stage, 30_000) for stage in stages]
+    assert waits == [4_000, 4_000, 8_000, 16_000, 30_000, 30_000, 30_000]

@@ -3,7 +3,13 @@
 import pytest
 
 from reliable_channel.sds.changes import Recorder, Row, Value
-from reliable_channel.sds.heads import ASKED, HEADS, HEADS_OF_SYNC, MAX_HEADS, Heads
+from reliable_channel.sds.heads import (
+    HEADS,
+    HEADS_OF_SYNC,
+    MAX_HEADS,
+    MAX_UNACKNOWLEDGED,
+    Heads,
+)
 from reliable_channel.sds.log import MessageLog
 from reliable_channel.sds.log_entry import LogEntry
 
@@ -36,7 +42,7 @@ class Group:
 
     def deliver(self, number: int, *refers_to: int) -> None:
         message_id = f"m{number:03}"
-        self.heads.heard([f"m{other:03}" for other in refers_to], is_content=True)
+        self.heads.heard([f"m{other:03}" for other in refers_to], "ada", is_content=True)
         self.log.insert(LogEntry(message_id, "ada", number, b"x"))
         self.heads.logged(message_id)
 
@@ -74,7 +80,7 @@ def test_syncs_take_turns_with_many_heads() -> None:
 
 def test_a_reference_that_comes_before_its_message_counts() -> None:
     group = Group()
-    group.heads.heard(["m001"], is_content=True)
+    group.heads.heard(["m001"], "ada", is_content=True)
     for number in (1, 5, 6):
         group.deliver(number)
     assert group.names() == [5, 6]
@@ -84,7 +90,7 @@ def test_a_sync_refers_for_nobody() -> None:
     group = Group()
     for number in range(5):
         group.deliver(number)
-    group.heads.heard(["m000", "m001"], is_content=False)
+    group.heads.heard(["m000", "m001"], "bob", is_content=False)
     assert group.names() == [0, 1, 2, 3, 4]
 
 
@@ -92,12 +98,27 @@ def test_what_is_to_be_acknowledged_is_named_once_unless_somebody_else_does() ->
     group = Group()
     for number in range(10):
         group.deliver(number, *range(max(0, number - 2), number))
-    group.heads.ask_for("m003")
+    group.heads.acknowledge("m003", "ada")
     assert group.names(is_sync=True) == [3, 8, 9]
     assert group.names(is_sync=True) == [8, 9]
-    group.heads.ask_for("m003")
-    group.heads.heard(["m003"], is_content=False)
+    group.heads.acknowledge("m003", "ada")
+    group.heads.heard(["m003"], "bob", is_content=False)
     assert group.names(is_sync=True) == [8, 9]
+
+
+@pytest.mark.parametrize(("referrer", "is_behind"), [("ada", True), ("bob", False)])
+@pytest.mark.parametrize("is_content", [False, True])
+def test_a_reference_by_its_sender_acknowledges_no_message(
+    referrer: str, is_behind: bool, is_content: bool
+) -> None:
+    group = Group()
+    for number in range(10):
+        group.deliver(number, *range(max(0, number - 2), number))
+    group.heads.acknowledge("m003", "ada")
+    group.heads.heard(["m003"], referrer, is_content=is_content)
+    assert group.heads.is_behind is is_behind
+    assert group.names(is_sync=True) == ([3, 8, 9] if is_behind else [8, 9])
+    assert not group.heads.is_behind
 
 
 @pytest.mark.conformance("AUTO-HISTORY")
@@ -123,7 +144,7 @@ def test_a_restart_forgets_no_head() -> None:
 
 def test_after_a_restart_what_others_wait_for_is_no_head() -> None:
     group = Group()
-    group.heads.heard(["m001"], is_content=True)
+    group.heads.heard(["m001"], "ada", is_content=True)
     group.restart(1)
     for number in (1, 5, 6):
         group.deliver(number)
@@ -155,7 +176,7 @@ def test_a_message_refers_to_no_more_than_allowed(size: int) -> None:
     group = Group(size=size)
     for number in range(5):
         group.deliver(number)
-    group.heads.ask_for("m000")
+    group.heads.acknowledge("m000", "ada")
     assert group.names() == list(range(5))[-size:]
 
 
@@ -177,8 +198,8 @@ def test_as_many_heads_as_a_sync_names_are_named_in_each() -> None:
 
 def test_of_many_who_want_an_acknowledgement_the_last_are_given_one() -> None:
     group = Group()
-    for number in range(ASKED + 5):
+    for number in range(MAX_UNACKNOWLEDGED + 5):
         group.deliver(number, *range(max(0, number - 2), number))
-    for number in range(ASKED + 3):
-        group.heads.ask_for(f"m{number:03}")
-    assert group.names(is_sync=True) == list(range(3, ASKED + 5))
+    for number in range(MAX_UNACKNOWLEDGED + 3):
+        group.heads.acknowledge(f"m{number:03}", "ada")
+    assert group.names(is_sync=True) == list(range(3, MAX_UNACKNOWLEDGED + 5))

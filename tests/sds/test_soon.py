@@ -64,6 +64,19 @@ def test_a_turn_or_news_lets_requests_put_syncs_off_again(heard: Heard) -> None:
     assert soon.due_ms is not None and due_ms is not None and soon.due_ms > due_ms
 
 
+def test_a_stream_does_not_put_its_acknowledgement_off() -> None:
+    soon = timer()
+    soon.restart(Heard.CONTENT, 0)
+    due_ms = soon.due_ms
+    assert due_ms is not None
+    for now_ms in range(10, due_ms, 10):
+        soon.restart(Heard.MORE_CONTENT, now_ms)
+        assert soon.due_ms == due_ms
+    soon.restart(Heard.OWN_SYNC, due_ms)
+    assert wait(soon, Heard.MORE_CONTENT, due_ms + 10) < 1_300
+    assert soon.stage == 0
+
+
 def test_what_was_missed_is_no_news() -> None:
     soon = timer()
     soon.restart(Heard.SYNC, 0)

@@ -108,6 +108,20 @@ def test_a_group_is_sent_copies_whoever_acknowledges() -> None:
     assert not net.cores["p0"].unacknowledged
 
 
+def test_a_stream_is_acknowledged_as_it_goes_and_not_repeated() -> None:
+    """Each of its messages refers to the one before, so that heads alone would acknowledge the last
+    one; and each is news, which must not put the sync off."""
+    net = Net(names(12))
+    for number in range(150):
+        net.send("p0", f"message {number}")
+        net.run(40)
+        assert len(net.cores["p0"].unacknowledged) <= 40
+    net.run(2_000)
+    assert not net.cores["p0"].unacknowledged
+    assert not net.messages(OutgoingKind.RETRY)
+    assert max(len(sync.causal_history) for sync in net.messages(OutgoingKind.SYNC)) <= 40
+
+
 @pytest.mark.conformance("AUTO-T-REQ")
 def test_who_hears_no_copy_asks_and_is_answered() -> None:
     net = Net(names(5))
