@@ -29,9 +29,11 @@ REQUEST_AGAIN_SCALES: Final = 2.2
 """Of D, from a request to its repetition: two ways, and the wait before the answer."""
 FIRST_STAGE_MS: Final = 2_000
 """Between two syncs after news; doubled with each sync, up to the documented interval."""
-FIRST_STAGE_OF_PAIR_MS: Final = 4_000
-"""The same with one other, whose retries end with its acknowledgement, so that no third one lacks
-what both have."""
+CALM_STAGE_MS: Final = 5_000
+"""The same where nothing is lost, and with one other: once that has acknowledged, none lacks a
+message."""
+LOSSY: Final = 0.1
+"""Loss from which on the first interval is the short one."""
 ANSWERS_PER_GROUP: Final = 128
 """Participants a response group has (SDS-R)."""
 GROUPS_FROM: Final = 1_000
@@ -116,5 +118,6 @@ def acknowledge_ms(measured: Measured, uniform: float) -> int:
 
 def stage_ms(measured: Measured, stage: int, longest_ms: int) -> int:
     """The interval after a number of syncs since the last news."""
-    first_ms = FIRST_STAGE_MS if measured.others > 1 else FIRST_STAGE_OF_PAIR_MS
+    calm = max(0.0, 1 - measured.loss / LOSSY) if measured.others > 1 else 1.0
+    first_ms = round(FIRST_STAGE_MS + calm * (CALM_STAGE_MS - FIRST_STAGE_MS))
     return min(first_ms << min(max(0, stage - 1), 32), longest_ms)
