@@ -55,15 +55,13 @@ class References:
         history, referrer_id = message.causal_history, message.sender_id
         unmet, followed = self._review_checked(arrived, unknown, now_ms)
         waiting = self._review_unchecked(arrived, unknown, unmet, now_ms)
-        news = []
-        for index in followed:
-            entry = history[index]
-            if buffer.note_missing(entry, now_ms, referrer_id):
-                news.append(entry)
+        news = [history[index] for index in followed]
+        for entry in news:
+            buffer.note_missing(entry, now_ms, referrer_id)
             self._state.moved(entry.message_id, Event.REFERENCED)
             self._state.want(entry, now_ms, referrer_id)
-        if followed:
-            self._budget.spend(payer, len(followed), now_ms)
+        if news:
+            self._budget.spend(payer, len(news), now_ms)
         if waiting:
             data = arrived.data
             buffer.unseen.add(

@@ -170,22 +170,19 @@ class IncomingBuffer:
         """What counts towards the limit of missing messages."""
         return len(self.missing) + self.unseen.size
 
-    def note_missing(self, entry: HistoryEntry, now_ms: int, referrer_id: str = "") -> bool:
-        """Remember that a message is missing; return whether that is news.
-
-        The reference counts as that of the referrer with the fewest.
-        """
+    def note_missing(self, entry: HistoryEntry, now_ms: int, referrer_id: str = "") -> None:
+        """Remember that a message is missing. The reference counts as that of the referrer with the
+        fewest."""
         message_id = entry.message_id
         if message_id in self.missing:
             self.references.claim(message_id, referrer_id)
-            return False
+            return
         if message_id in self.parked:
-            return False
+            return
         self._seen(message_id)
         self.missing[message_id] = missing = MissingEntry(entry, now_ms, referrer_id)
         self.references.add(message_id, referrer_id)
         self._recorder.put(MISSING, *missing.row)
-        return True
 
     def waits_for(self, message_id: str) -> bool:
         """Whether a parked message waits for this one."""

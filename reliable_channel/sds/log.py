@@ -184,11 +184,6 @@ class MessageLog:
             yield from (entry.key for entry in self._archive.entries((start_ms, ""), until))
         yield from self._order.irange((start_ms, ""), (end_ms, ""), (True, False))
 
-    def key_before(self, key: LogKey) -> LogKey | None:
-        """The last key in memory before this one."""
-        place: int = self._order.bisect_left(key)
-        return self._order[place - 1] if place else None
-
     def digest(self) -> str:
         """Hex sha256 over Lamport timestamp, ids and content of all entries, in log order.
 
