@@ -124,6 +124,11 @@ class VirtualLoop(asyncio.SelectorEventLoop):
         """Let time go by."""
         self._now_s += seconds
 
+    async def shutdown_default_executor(self, timeout: float | None = None) -> None:
+        """Wait for its threads, which take real time; since Python 3.12 there is a limit of 300 s,
+        which would be over at once here."""
+        await super().shutdown_default_executor()
+
 
 class _JumpingSelector(selectors.DefaultSelector):
     def __init__(self, loop: VirtualLoop) -> None:
