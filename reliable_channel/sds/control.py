@@ -29,11 +29,9 @@ REQUEST_AGAIN_SCALES: Final = 2.2
 """Of D, from a request to its repetition: two ways, and the wait before the answer."""
 FIRST_STAGE_MS: Final = 2_000
 """Between two syncs after news; doubled with each sync, up to the documented interval."""
-CALM_STAGE_MS: Final = 5_000
-"""The same where nothing is lost, and with one other: once that has acknowledged, none lacks a
-message."""
-LOSSY: Final = 0.1
-"""Loss from which on the first interval is the short one."""
+FIRST_STAGE_OF_PAIR_MS: Final = 5_000
+"""The same with one other: once it has acknowledged, none lacks a message. In a group that loses
+nothing as long a wait costs a newcomer seconds, as roots come with the second sync after news."""
 ANSWERS_PER_GROUP: Final = 128
 """Participants a response group has (SDS-R)."""
 GROUPS_FROM: Final = 1_000
@@ -118,6 +116,5 @@ def acknowledge_ms(measured: Measured, uniform: float) -> int:
 
 def stage_ms(measured: Measured, stage: int, longest_ms: int) -> int:
     """The interval after a number of syncs since the last news."""
-    calm = max(0.0, 1 - measured.loss / LOSSY) if measured.others > 1 else 1.0
-    first_ms = round(FIRST_STAGE_MS + calm * (CALM_STAGE_MS - FIRST_STAGE_MS))
+    first_ms = FIRST_STAGE_MS if measured.others > 1 else FIRST_STAGE_OF_PAIR_MS
     return min(first_ms << min(max(0, stage - 1), 32), longest_ms)

@@ -55,8 +55,6 @@ class Delivery:
         position = state.log.insert(entry)
         if state.heads is not None:
             state.heads.logged(entry.message_id)
-            if message.sender_id != state.sender_id:
-                state.heads.acknowledge(entry.message_id, message.sender_id)
         state.counters.delivered += 1
         state.emit(
             MessageReceived(

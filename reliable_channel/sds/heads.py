@@ -118,7 +118,10 @@ class Heads(CausalTail):
         DIVERGES: LIP 109 has the newest entries of the log, however many refer to them already.
         Content refers to all heads, which are none then; syncs take turns with them.
         """
-        unacknowledged, self._unacknowledged = self._unacknowledged, OrderedDict()
+        unacknowledged = self._unacknowledged
+        self._unacknowledged = OrderedDict(  # what waits for others is acknowledged with its turn
+            each for each in unacknowledged.items() if self._log.get(each[0]) is None
+        )
         heads = list(self._heads)
         if is_sync and len(heads) > HEADS_OF_SYNC:
             self._turn = (self._turn + HEADS_OF_SYNC) % len(heads)

@@ -189,19 +189,23 @@ class Receiver:
         state.incoming_buffer.arrived(message_id)
         if state.tuner is not None:
             state.tuner.arrived(message, sent_at_ns, missing_for_ms, now_ms)
-        state.sync_timer.restart(self._news(missing_for_ms), now_ms)
+        self._is_news(message, missing_for_ms, now_ms)
         # LIP 109, Receive: the id enters the bloom filter before its dependencies are looked at.
         state.bloom_filter.insert(message_id)
         self._deliver_or_park(arrived, unknown, profile, now_ms)
         waits = message_id in state.incoming_buffer.parked
         return Arrival(Outcome.PARKED if waits else Outcome.DELIVERED, message_id, missing_for_ms)
 
-    def _news(self, missing_for_ms: int | None) -> Heard:
-        """What content that comes for the first time is to the sync timer."""
-        if missing_for_ms is not None:
-            return Heard.MISSED_CONTENT
-        heads = self._state.heads
-        return Heard.MORE_CONTENT if heads is not None and heads.is_behind else Heard.CONTENT
+    def _is_news(self, message: Message, missing_for_ms: int | None, now_ms: int) -> None:
+        """Content came for the first time: acknowledge it soon."""
+        state, heads = self._state, self._state.heads
+        heard = Heard.CONTENT if missing_for_ms is None else Heard.MISSED_CONTENT
+        # The author of what is in a bundle may be gone, and does not wait for these thousands.
+        if heads is not None and not self._is_in_bundle and message.sender_id != state.sender_id:
+            if heads.is_behind and heard is Heard.CONTENT:
+                heard = Heard.MORE_CONTENT
+            heads.acknowledge(message.message_id, message.sender_id)
+        state.sync_timer.restart(heard, now_ms)
 
     def _is_echo(self, message: Message, profile: WireProfile) -> bool:
         """Whether an own message says nothing new.

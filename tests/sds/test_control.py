@@ -77,11 +77,7 @@ def test_intervals_double_up_to_the_documented_one() -> None:
     assert waits == [2_000, 2_000, 4_000, 8_000, 16_000, 30_000, 30_000]
 
 
-@pytest.mark.parametrize(
-    ("others", "loss", "first_ms"),
-    [(1, 0.2, 5_000), (19, 0.0, 5_000), (19, 0.05, 3_500), (19, 0.1, 2_000), (19, 0.9, 2_000)],
-)
-def test_the_less_can_be_missing_the_later_the_second_sync(
-    others: int, loss: float, first_ms: int
-) -> None:
-    assert control.stage_ms(measured(others, loss), 1, 30_000) == first_ms
+def test_between_two_the_second_sync_comes_later() -> None:
+    stages = (0, 1, 2, 3, 4, 500)
+    waits = [control.stage_ms(measured(1), stage, 30_000) for stage in stages]
+    assert waits == [5_000, 5_000, 10_000, 20_000, 30_000, 30_000]

@@ -50,7 +50,7 @@ class QuietMember(Protocol):
         ...
 
     def on_deadline(self, now_ms: int) -> Iterable[Said]:
-        """Do what is due."""
+        """Do what is due: syncs, and messages that are broadcast again."""
         ...
 
 
@@ -221,7 +221,7 @@ class QuietSimulation:
         now_ms, due_ms = self._timeline.now_ms, seat.member.next_deadline_ms()
         if due_ms is not None and due_ms <= now_ms:
             for said in seat.member.on_deadline(now_ms):
-                self._syncs += 1
+                self._syncs += said.is_sync
                 self._broadcast(seat, said)
         self._set_timer(seat)
 

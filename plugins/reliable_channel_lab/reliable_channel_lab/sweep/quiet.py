@@ -11,6 +11,7 @@ from reliable_channel.sds.options import SYNC_SCHEDULES
 from ..sim.measures import percentile
 from ..sim.quiet import MakeMember, QuietGroup, QuietSimulation, TimedMember
 from ..sim.scenario import Conditions, Latency
+from . import tuned_member
 from .runs import Run, Value
 
 
@@ -32,8 +33,8 @@ class QuietRun(Run):
     )
 
     participants: int = number(10, "participants", 2)
-    sync_schedule: str = word("suppressed", (*SYNC_SCHEDULES, "svs"))
-    """`svs` needs the plugin reliable-channel-svs."""
+    sync_schedule: str = word("suppressed", (*SYNC_SCHEDULES, "svs", "auto"))
+    """`svs` needs the plugin reliable-channel-svs; `auto` is a channel that tunes itself."""
     sync_min_interval_ms: int = number(30_000, "ms", 1)
     """With `svs`: PeriodicTimeout."""
     loss: float = share(0.1, of_all=False)
@@ -79,6 +80,8 @@ class QuietRun(Run):
             from .svs_member import vector_bytes
 
             return vector_bytes(self.participants)
+        if self.sync_schedule == "auto":
+            return tuned_member.sync_bytes()
         options = SdsOptions()
         core = SdsProtocol("quiet", "p0", now_ms=0, random=lambda: 0.5, options=options)
         for count in range(options.causal_history_size):
@@ -93,4 +96,6 @@ class QuietRun(Run):
             from .svs_member import SvsMember
 
             return partial(SvsMember, interval_ms)
+        if schedule == "auto":
+            return partial(tuned_member.TunedMember, interval_ms)
         return partial(TimedMember, schedule, interval_ms)

@@ -1,0 +1,110 @@
+"""A member of a quiet group that tunes itself: measures, timer and copies of the core, without its
+log. Requests and retries are left out: the simulation gives a member what it noticed to be missing,
+and in a group an acknowledgement is there before a retry."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from random import Random
+from typing import Final
+
+from reliable_channel.sds import Message, SdsOptions, SdsProtocol
+from reliable_channel.sds.events import OutgoingKind
+from reliable_channel.sds.ids import reliable_channel_id
+from reliable_channel.sds.profile import SPEC
+from reliable_channel.sds.sync import Heard
+from reliable_channel.sds.tuner import Tuner
+
+from ..sim.quiet import Said
+
+CONTENT: Final = b"a message"
+SECOND_MS: Final = 1_000
+QUIET_MS: Final = 120_000
+"""After which the syncs of a core carry the root of its log."""
+
+
+@dataclass(frozen=True, slots=True)
+class TunedSaid(Said):
+    """What a member broadcasts, and what its receivers see of it."""
+
+    message: Message
+    sent_at_ns: int
+    """Its Waku timestamp: of a message that of the first copy, which its id is made of."""
+
+
+class TunedMember:
+    """SDS with `self_tuning`: what starts the timer anew is that of `sds/receiving.py`."""
+
+    def __init__(self, interval_ms: int, number: int, now_ms: int, random: Random) -> None:
+        self.known = self._has = 0
+        self._name = f"p{number}"
+        options = SdsOptions(self_tuning=True, sync_min_interval_ms=interval_ms)
+        self._tuner = Tuner(options, SPEC.repair_timers, random.random, has_filters=False)
+        self._timer = self._tuner.sync_timer
+        self._timer.restart(Heard.START, now_ms)
+        self._heard: set[str] = set()
+        self._written: dict[str, TunedSaid] = {}
+
+    def write(self, now_ms: int) -> Said:
+        """Write the next message, of which copies follow."""
+        self._has = self.known = self._has + 1
+        sent_at_ns = now_ms * 1_000_000
+        message_id = reliable_channel_id(self._name, sent_at_ns, CONTENT)
+        message = Message(self._name, message_id, "quiet", now_ms, content=CONTENT)
+        said = TunedSaid(self._has.to_bytes(8), False, message, sent_at_ns)
+        self._written = {message_id: said}
+        self._tuner.dispatched(message_id, now_ms)
+        self._timer.restart(Heard.OWN_CONTENT, now_ms)
+        return said
+
+    def hear(self, said: Said, now_ms: int) -> None:
+        """Take a message, a copy of one, or a sync message."""
+        assert isinstance(said, TunedSaid)
+        newest = int.from_bytes(said.data)
+        self._heard.add(said.message.sender_id)
+        self._tuner.heard(said.message, said.sent_at_ns, now_ms, len(self._heard))
+        is_new, was_named = newest > self._has, newest <= self.known
+        self.known = max(self.known, newest)
+        if said.is_sync:
+            if is_new or newest == self._has:
+                self._timer.restart(Heard.SYNC, now_ms)
+            else:
+                self._timer.prompt(now_ms)
+        elif is_new:
+            self._has = newest
+            missing_for_ms = SECOND_MS if was_named else None
+            self._tuner.arrived(said.message, said.sent_at_ns, missing_for_ms, now_ms)
+            self._timer.restart(Heard.MISSED_CONTENT if was_named else Heard.CONTENT, now_ms)
+        elif self._tuner.came_again(said.message.message_id, now_ms):
+            self._timer.prompt(now_ms)
+
+    def recover(self, message: Said, now_ms: int) -> None:
+        """Get a message that it missed: content like any other."""
+        self.hear(message, now_ms)
+
+    def next_deadline_ms(self) -> int | None:
+        """When the next sync message or copy is due."""
+        dues = (self._timer.due_ms, self._tuner.next_copy_ms())
+        return min((due_ms for due_ms in dues if due_ms is not None), default=None)
+
+    def on_deadline(self, now_ms: int) -> Iterator[Said]:
+        """Send copies and a sync message, as far as they are due."""
+        for message_id in self._tuner.take_copies(now_ms):
+            yield self._written[message_id]
+        if self._timer.due_ms is not None and self._timer.due_ms <= now_ms:
+            self._timer.restart(Heard.OWN_SYNC, now_ms)
+            sync = Message(self._name, "", "quiet", now_ms)
+            yield TunedSaid(self._has.to_bytes(8), True, sync, now_ms * 1_000_000)
+
+
+def sync_bytes() -> int:
+    """Size of a sync message of a core that is quiet, with two references and a root."""
+    options = SdsOptions(self_tuning=True)
+    core = SdsProtocol("quiet", "p0", now_ms=0, random=lambda: 0.5, options=options)
+    for number in range(2):
+        core.send(CONTENT, now_ms=number * SECOND_MS)
+    now_ms = 0
+    while now_ms < QUIET_MS:
+        now_ms = max(now_ms, core.next_deadline_ms() or QUIET_MS)
+        core.on_deadline(now_ms)
+    *_, sync = (each for each in core.outgoing() if each.kind is OutgoingKind.SYNC)
+    return len(sync.data)
