@@ -36,8 +36,8 @@ from ..sim.trial import Terms
 from .comparison_plots import plots
 
 QUICK_RECEIVES: Final = 100_000
-FULL_RECEIVES: Final = 1_000_000
-"""Messages given to cores after which a run is stopped: a minute or so of one core. A limit of time
+FULL_RECEIVES: Final = 3_000_000
+"""Messages given to cores after which a run is stopped: some minutes of one core. A limit of time
 would make figures depend on the machine."""
 FEW: Final = "few"
 WHICH: Final = {FEW: covering, "full": full, "presets": presets, "auto": self_tuning}

@@ -24,8 +24,16 @@ def test_a_seed_keeps_every_promise(seed: int) -> None:
 # 24910012: a message of a bundle that was evicted while parked enters the filter again. 24920002: a
 # message that a sync alone had named before a restart was no head. 24920142: with state the judge
 # hears of a bundle's message after those that the core took later. 24920526: a judge did not read
-# compressed bundles. 24920559: a message of a bundle was parked and evicted in one step.
-@pytest.mark.parametrize("seed", [58, 100, 105, 24910012, 24920002, 24920142, 24920526, 24920559])
+# compressed bundles. 24920559: a message of a bundle was parked and evicted in one step. 24921025:
+# a participant that asked on and on kept all others from sending syncs. 31002156: a payload that
+# was dropped, with a segment that came late, is whole after a restart.
+@pytest.mark.parametrize(
+    "seed",
+    [
+        *(58, 100, 105, 24910012, 24920002, 24920142, 24920526, 24920559),
+        *(24921025, 31002156),
+    ],
+)
 def test_what_was_found_stays_mended(seed: int) -> None:
     result = Simulation(draw_self_tuning(seed)).run()
     assert result.violation is None, f"seed {seed}: {result.violation}"

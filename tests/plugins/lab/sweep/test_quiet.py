@@ -11,12 +11,15 @@ from reliable_channel_lab.sweep.group import GroupRun
 from reliable_channel_lab.sweep.quiet import QuietRun
 from reliable_channel_lab.sweep.runs import Run
 from reliable_channel_lab.sweep.svs_member import SvsMember
+from reliable_channel_lab.sweep.tuned_member import TunedMember
 
 
 def play(schedule: str, participants: int, *, loss: float = 0.1, rounds: int = 3) -> QuietResult:
     group = QuietGroup(1, participants, Conditions(Latency(20, 200), loss), rounds=rounds)
     if schedule == "svs":
         return QuietSimulation(group, partial(SvsMember, 30_000)).run()
+    if schedule == "auto":
+        return QuietSimulation(group, partial(TunedMember, 30_000)).run()
     return QuietSimulation(group, partial(TimedMember, schedule, 30_000)).run()
 
 
@@ -72,7 +75,35 @@ def test_without_loss_nobody_misses_anything() -> None:
     assert play("suppressed", 20, loss=0).missed == 0
 
 
-@pytest.mark.parametrize("schedule", ["suppressed", "js-waku", "svs"])
+def test_who_tunes_itself_notices_within_a_second_and_speaks_less_and_less() -> None:
+    """Beside the default, which takes half an interval to notice; the copies are no syncs."""
+    tuned, fixed = (play(schedule, 100, rounds=5) for schedule in ("auto", "suppressed"))
+    assert len(tuned.noticed_after_ms) == tuned.missed
+    assert tuned.noticed_after_ms[-1] < 1_000 < fixed.noticed_after_ms[0]
+    assert per_second(tuned) < 3 * per_second(fixed)
+    assert number(QuietRun(seed=1, sync_schedule="auto"), "sync_bytes") < 500
+
+
+def test_whole_groups_that_tune_themselves_send_as_many() -> None:
+    quiet = QuietRun(
+        seed=1, participants=20, loss=0.2, sync_schedule="auto", rounds=3, round_ms=600_000
+    )
+    whole = GroupRun.of(
+        {
+            "seed": 1,
+            "participants": 20,
+            "loss": 0.2,
+            "latency_ms": quiet.latency_ms,
+            "self_tuning": True,
+            "messages": 5,
+            "idle_ms": 1_200_000,
+        }
+    )
+    a_minute = 60 * number(quiet, "syncs_per_second")
+    assert number(whole, "idle_messages_per_minute") == pytest.approx(a_minute, rel=0.3)
+
+
+@pytest.mark.parametrize("schedule", ["suppressed", "js-waku", "svs", "auto"])
 def test_who_missed_a_message_notices_by_a_sync_message(schedule: str) -> None:
     result = play(schedule, 30, loss=0.3)
     assert 30 * 3 * 0.15 < result.missed < 30 * 3 * 0.45
