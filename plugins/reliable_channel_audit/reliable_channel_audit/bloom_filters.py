@@ -37,7 +37,7 @@ MAX_LATER: Final = 100
 """Ids of the channel that came only afterwards, tested in a filter."""
 DRAWN: Final = 100
 """Made-up ids that are tested in a filter."""
-_FRESH: Final = frozenset({"content", "sync"})
+FRESH: Final = frozenset({"content", "sync"})
 """Why a message goes out for the first time, with the filter of that time."""
 _TAKEN: Final = frozenset({"delivered", "parked"})
 
@@ -194,17 +194,27 @@ class BloomReview:
                     self._last_lamport = max(self._last_lamport, line.lamport_timestamp or 0)
                     self._newest.add(message_id, is_own=False)
                 elif line.first_segment_id is not None:
-                    self._entered(message_id, is_own=True)
+                    self.entered(message_id, is_own=True)
             case "wire_in" if message is not None and line.outcome in _TAKEN:
                 if line.outcome == "parked":
                     self._parked.add(message.message_id)
-                self._entered(message.message_id, is_own=False)
-            case "wire_out" if message is not None and line.source in _FRESH:
-                self._newest.went(message)
-                field = message.bloom_filter
-                if field is not None and self._is_due(message, at_ms):
-                    yield from self._told()
-                    self._look(message, field, at_ms)
+                self.entered(message.message_id, is_own=False)
+            case "wire_out" if message is not None and line.source in FRESH:
+                yield from self.went(message, at_ms)
+
+    def entered(self, message_id: str, *, is_own: bool) -> None:
+        """An id entered the filter."""
+        if self._last is not None and message_id not in self._newest:
+            self._last[2].came_later(message_id)
+        self._newest.add(message_id, is_own=is_own)
+
+    def went(self, message: Message, at_ms: int) -> Iterator[Bloom]:
+        """A message went out for the first time; give what came of the filter before its own."""
+        self._newest.went(message)
+        field = message.bloom_filter
+        if field is not None and self._is_due(message, at_ms):
+            yield from self._told()
+            self._look(message, field, at_ms)
 
     def end(self) -> Iterator[Bloom | Finding]:
         """What is known in the end."""
@@ -220,11 +230,6 @@ class BloomReview:
         self._form = _form(settings(line).get("options"))
         self._newest = Newest(self._form[1].capacity if self._form else 1)
         self._unnoted, self._last_set_bits = len(self._parked), 0
-
-    def _entered(self, message_id: str, *, is_own: bool) -> None:
-        if self._last is not None and message_id not in self._newest:
-            self._last[2].came_later(message_id)
-        self._newest.add(message_id, is_own=is_own)
 
     def _is_due(self, message: Message, at_ms: int) -> bool:
         """Whether it is time to look. What was made before the filter looked at last, or before the

@@ -69,7 +69,7 @@ class _Entry(msgspec.Struct):
     message_id: str
 
 
-class _Json(msgspec.Struct):
+class Json(msgspec.Struct):
     """What is read of a line; all else that stands there is passed over."""
 
     event: str
@@ -94,7 +94,8 @@ class _Json(msgspec.Struct):
     redelivered: bool = False
 
 
-_decode: Final = msgspec.json.Decoder(_Json).decode
+json_of: Final = msgspec.json.Decoder(Json).decode
+"""The values of a line; raises `ValueError` or `RecursionError` where it cannot be read."""
 
 
 def line_of(text: bytes, unpacker: Unpacker | None = None) -> Line:
@@ -103,18 +104,17 @@ def line_of(text: bytes, unpacker: Unpacker | None = None) -> Line:
     A payload is None where the `unpacker` has not read the lines that it refers to.
     """
     try:
-        return _line(_decode(text), text, unpacker)
+        return _line(json_of(text), text, unpacker)
     except (ValueError, RecursionError) as error:
         return set_aside(_why_not(text, error))
 
 
-def _line(values: _Json, text: bytes, unpacker: Unpacker | None) -> Line:
+def _line(values: Json, text: bytes, unpacker: Unpacker | None) -> Line:
     event, payload = values.event, values.payload
     if event not in KNOWN:
         raise ValueError("unknown event")
     if unpacker is not None:
         payload = _unpacked(values, unpacker)
-    ids = values.missing if values.message_ids is None else values.message_ids
     return Line(
         event,
         values.at_ms,
@@ -129,15 +129,21 @@ def _line(values: _Json, text: bytes, unpacker: Unpacker | None) -> Line:
         values.evicted,
         _bytes(values.content_sha256),
         values.first_segment_id,
-        None
-        if ids is None
-        else [each if isinstance(each, str) else each.message_id for each in ids],
+        ids_in(values),
         payload,
         None if payload is not None or event in PLAIN else text.decode(),
     )
 
 
-def _unpacked(values: _Json, unpacker: Unpacker) -> bytes | None:
+def ids_in(values: Json) -> list[str] | None:
+    """The messages that a line is about, or that were declared lost before."""
+    ids = values.missing if values.message_ids is None else values.message_ids
+    if ids is None:
+        return None
+    return [each if isinstance(each, str) else each.message_id for each in ids]
+
+
+def _unpacked(values: Json, unpacker: Unpacker) -> bytes | None:
     if values.fresh or values.event == OPENED:
         unpacker.begin()
     if values.packed is None:

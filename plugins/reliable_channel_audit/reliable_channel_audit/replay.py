@@ -57,6 +57,48 @@ class Life(NamedTuple):
     the same deliveries."""
 
 
+class Cases(NamedTuple):
+    """How much there was to look at in a life."""
+
+    entries: int
+    """Messages that entered the log."""
+    arrivals: int
+    """Those of others among them."""
+    receptions: int
+    """Messages that the application received."""
+    in_order: int
+    """Entries of a log that is known from its beginning."""
+    references: int
+    """Of messages in the log, to others."""
+    asked: int
+    """Messages that were asked of others."""
+    came: int
+    """Messages of others that came, whatever became of them."""
+    heard: int
+    """Those that were taken, or were syncs."""
+    blooms: int
+
+    def by_audit(self) -> dict[Audit, int]:
+        """How many cases each audit had."""
+        return {
+            Audit.DELIVERY: self.arrivals,
+            Audit.ARRIVED: self.arrivals,
+            Audit.RECEIVED: self.receptions,
+            Audit.EXACTLY_ONCE: self.entries,
+            Audit.CAUSAL_ORDER: self.references,
+            Audit.LOG_ORDER: self.in_order,
+            Audit.EQUAL_LOGS: self.entries,
+            Audit.IDS: self.entries,
+            Audit.REFERENCES: self.references,
+            Audit.ACKNOWLEDGEMENTS: max(self.entries - self.arrivals, 0),
+            Audit.REPAIR: self.asked,
+            Audit.CLOCK: self.heard,
+            Audit.JOURNALS: 1,
+            Audit.MEMBERS: self.came,
+            Audit.BLOOM_FILTERS: self.blooms,
+        }
+
+
 def often(times: int) -> str:
     """How many times, in words."""
     return "once" if times == 1 else f"{times:,} times"
@@ -104,7 +146,7 @@ class Replay:
         self._proven: dict[str, int] = {}
         """Own messages that others were seen to have, and since when."""
         self._asked: defaultdict[str, list[int]] = defaultdict(list)
-        self._cases: Counter[Audit] = Counter()
+        self._references = self._messages_came = self._messages_heard = 0
         self._unjudged: dict[Audit, str] = {}
         self._heard: Counter[str] = Counter()
         self._hashes: dict[bytes, str] = {}
@@ -205,21 +247,20 @@ class Replay:
     def judged(self, blooms: int) -> Iterator[Judged]:
         """How much each audit looked at here, and what it could not judge; of bloom filters so
         many."""
-        self._cases[Audit.BLOOM_FILTERS] = blooms
-        reception = self._reception
-        own = len(self._seen) - reception.arrivals
-        self._cases[Audit.DELIVERY] = self._cases[Audit.ARRIVED] = reception.arrivals
-        self._cases[Audit.RECEIVED] = reception.receptions
-        self._cases[Audit.EXACTLY_ONCE] = len(self._seen)
-        self._cases[Audit.LOG_ORDER] = 0 if self._log.is_partial else len(self._log)
-        self._cases[Audit.REFERENCES] = self._cases[Audit.CAUSAL_ORDER]
-        self._cases[Audit.ACKNOWLEDGEMENTS] = max(own, 0)
-        self._cases[Audit.EQUAL_LOGS] = self._cases[Audit.IDS] = len(self._seen)
-        self._cases[Audit.REPAIR] = len(self._asked)
-        self._cases[Audit.JOURNALS] = 1
-        unjudged = dict(reception.unjudged()) | self._unjudged
+        cases = Cases(
+            entries=len(self._seen),
+            arrivals=self._reception.arrivals,
+            receptions=self._reception.receptions,
+            in_order=0 if self._log.is_partial else len(self._log),
+            references=self._references,
+            asked=len(self._asked),
+            came=self._messages_came,
+            heard=self._messages_heard,
+            blooms=blooms,
+        ).by_audit()
+        unjudged = dict(self._reception.unjudged()) | self._unjudged
         for audit in Audit:
-            yield Judged(*self._whose, audit.value, self._cases[audit], unjudged.get(audit))
+            yield Judged(*self._whose, audit.value, cases[audit], unjudged.get(audit))
 
     def heard(self) -> Iterator[Heard]:
         """The senders of received messages."""
@@ -254,20 +295,29 @@ class Replay:
         self._owed_from_ms = at_ms
         self._is_whole = isinstance(wanted_ms, int)
         if isinstance(wanted_ms, int):
-            asks = self._option("retrieval_strategy") not in WITHOUT_STORE
-            asks = (
-                asks and self._option("query_on_connect") and values.get("has_store") is not False
-            )
+            asks = self.option("retrieval_strategy") not in WITHOUT_STORE
+            asks = asks and self.option("query_on_connect") and values.get("has_store") is not False
             self._owed_from_ms = wanted_ms if asks else max(wanted_ms, at_ms)
-        if self._option("history") != "all":
+        if self.option("history") != "all":
             self._presume_until_ms = at_ms + JOINING_MS
 
     def _is_plain(self) -> bool:
-        is_spec = self._option("wire_profile") == "spec"
-        whole = self._option("segmentation") in (("none", "profile") if is_spec else ("none",))
-        return whole and self._option("encryption_order") != "encrypt-then-sds"
+        is_spec = self.option("wire_profile") == "spec"
+        whole = self.option("segmentation") in (("none", "profile") if is_spec else ("none",))
+        return whole and self.option("encryption_order") != "encrypt-then-sds"
 
-    def _option(self, name: str) -> Any:
+    @property
+    def has_whole_contents(self) -> bool:
+        """Whether the application receives contents as they stand in messages."""
+        return self._reception.is_plain
+
+    @property
+    def knows_log(self) -> bool:
+        """Whether all of the log is in the journals."""
+        return not self._log.is_partial
+
+    def option(self, name: str) -> Any:
+        """An option of the first session."""
         return self._options.get(name, getattr(_DEFAULTS, name))
 
     def _came(self, line: Line, message: Message | None, at_ms: int) -> None:
@@ -277,12 +327,12 @@ class Replay:
         self._unseen.difference_update(causal_ids)
         if line.message_hash is not None:
             self._hashes[line.message_hash] = message.message_id
-        self._cases[Audit.MEMBERS] += 1
+        self._messages_came += 1
         if line.outcome not in _HEARD:
             return
         if message.sender_id in self._heard or len(self._heard) < MAX_SENDERS:
             self._heard[message.sender_id] += 1
-        self._cases[Audit.CLOCK] += 1
+        self._messages_heard += 1
         self._hints(message, at_ms)
         if line.outcome in TAKEN and line.message_hash is not None:
             self._histories[line.message_hash] = list(causal_ids)
@@ -327,7 +377,7 @@ class Replay:
             self._unjudged |= {Audit.CAUSAL_ORDER: why, Audit.REFERENCES: why}
             return
         lost = set(line.message_ids or ())
-        self._cases[Audit.CAUSAL_ORDER] += len(history)
+        self._references += len(history)
         for dependency in history:
             seen = self._seen.get(dependency)
             if dependency in lost:
@@ -343,7 +393,7 @@ class Replay:
         own = self._seen.get(message.message_id)
         if own is None:
             return
-        self._cases[Audit.CAUSAL_ORDER] += len(message.causal_ids)
+        self._references += len(message.causal_ids)
         for dependency in message.causal_ids:
             seen = self._seen.get(dependency)
             if seen is None:
@@ -416,9 +466,9 @@ class Replay:
         times T_max: the rounds double in length until they have the longest rest between them. Of
         the pace of other policies nothing is known here.
         """
-        if self._option("retrieval_strategy") not in SPECIFIED:
+        if self.option("retrieval_strategy") not in SPECIFIED:
             return
-        attempts, t_max_ms = self._option("max_request_attempts"), self._option("repair_t_max_ms")
+        attempts, t_max_ms = self.option("max_request_attempts"), self.option("repair_t_max_ms")
         for message_id, asked_ms in self._asked.items():
             span_ms = asked_ms[-1] - asked_ms[0]
             rounds = 2 + (span_ms // t_max_ms).bit_length() + span_ms // (MAX_REST * t_max_ms)

@@ -26,7 +26,7 @@ from reliable_channel.events import (
     MessageSent,
     SendingMessage,
 )
-from reliable_channel.runtime.journal import Journal
+from reliable_channel.runtime.journal import PART_BYTES, Journal
 from reliable_channel.sds.bloom import BloomParameters, RollingBloomFilter
 from reliable_channel.sds.ids import reliable_channel_id
 from reliable_channel.sds.message import HistoryEntry, Message
@@ -146,6 +146,7 @@ def write_group(
     history: int = 10,
     bloom: BloomParameters | None = SMALL_BLOOM,
     channel_id: str = "general",
+    part_bytes: int = PART_BYTES,
 ) -> list[Path]:
     """Write a journal for each participant and return their paths."""
     options = {}
@@ -164,6 +165,7 @@ def write_group(
                         channel_id=channel_id,
                         sender_id=path.stem,
                         content_topic="/generated/1/chat/proto",
+                        part_bytes=part_bytes,
                     )
                 ),
                 bloom_filter=None if bloom is None else RollingBloomFilter(bloom),

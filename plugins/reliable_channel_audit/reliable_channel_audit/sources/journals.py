@@ -26,11 +26,14 @@ from pyspark.sql.types import StructType
 
 from reliable_channel.runtime.journal_packing import Unpacker
 
+from ..columns.ordinary import Ordinary, ordinary
+from ..columns.wire import Odd
 from ..dag import said_by
 from ..evidence import ids_of, steps_of
 from ..facts import facts_of, uncollected
 from ..findings import SETTLE_MS, Finding
 from ..journals import (
+    DAMAGE,
     PACKED,
     Participant,
     end_of_lines,
@@ -40,14 +43,19 @@ from ..journals import (
     texts,
 )
 from ..lines import Line, line_of
-from ..schemas import FACT, FACTS, JOURNAL, SAID, STEP
-from .batches import BATCH_ROWS, arrow_schema, batch, batches
+from ..schemas import FACT, JOURNAL, SAID, STEP
+from .batches import BATCH_ROWS, arrow_schema, batches
+from .fact_batches import batches_of, fact_batch
 from .options import whole
 
 FRESH_BYTES = 2 * 1024 * 1024
 """So far before a stretch is looked first for a line that needs none before it."""
 PARTITION_BYTES = 64 * 1024 * 1024
 """Of journals that one task reads, unless one participant has more: a task takes seconds then."""
+
+COLUMNS_FROM_BYTES = 128 * 1024
+"""Of a participant's journals: columns take 5 ms whatever there is, as long as 100 deliveries take
+row by row."""
 
 
 @dataclass
@@ -151,13 +159,26 @@ class FactReader(JournalReader):
         waiting: defaultdict[str, list[Sequence[Any]]] = defaultdict(list)
         with uncollected():
             for participant in partition.group:
-                for fact in facts_of(participant, settle_ms=self._settle_ms):
+                found = self._in_columns(participant)
+                if found is not None:
+                    yield from batches_of(found)
+                rows = facts_of(participant, settle_ms=self._settle_ms)
+                for fact in rows if found is None else found.few:
                     kind = type(fact).__name__
                     waiting[kind].append(fact)
                     if len(waiting[kind]) >= BATCH_ROWS:
                         yield fact_batch(kind, waiting.pop(kind))
         for kind, facts in waiting.items():
             yield fact_batch(kind, facts)
+
+    def _in_columns(self, participant: Participant) -> Ordinary | None:
+        """The same as `facts_of` gives, in less time; None where it must be asked."""
+        if participant.size_bytes < COLUMNS_FROM_BYTES:
+            return None
+        try:
+            return ordinary(participant, settle_ms=self._settle_ms)
+        except (Odd, *DAMAGE):
+            return None
 
 
 class SaidReader(JournalReader):
@@ -167,27 +188,6 @@ class SaidReader(JournalReader):
         """The messages of a share."""
         every = (each for participant in partition.group for each in said_by(participant))
         return batches(every, arrow_schema(SAID))
-
-
-def fact_batch(kind: str, facts: Sequence[Sequence[Any]]) -> pa.RecordBatch:
-    """Facts of one kind in the table of all kinds."""
-    schema, total = arrow_schema(FACTS[kind]), arrow_schema(FACT)
-    own = batch(facts, schema)
-    columns = {name: own.column(name) for name in schema.names}
-    columns["fact"] = pa.array([kind] * len(facts), pa.string())
-    columns["rare"] = _rare(columns, total.field("rare").type, len(facts))
-    arrays = [columns.get(field.name, pa.nulls(len(facts), field.type)) for field in total]
-    return pa.RecordBatch.from_arrays(arrays, schema=total)
-
-
-def _rare(columns: Mapping[str, pa.Array], kind: pa.ListType, rows: int) -> pa.Array:
-    """The columns of rare facts as one; null where the facts have none of them."""
-    fields = list(kind.value_type)
-    if not columns.keys() & {field.name for field in fields}:
-        return pa.nulls(rows, kind)
-    arrays = [columns.get(field.name, pa.nulls(rows, field.type)) for field in fields]
-    values = pa.StructArray.from_arrays(arrays, fields=fields)
-    return pa.ListArray.from_arrays(pa.array(range(rows + 1), pa.int32()), values, type=kind)
 
 
 class StepReader(JournalReader):

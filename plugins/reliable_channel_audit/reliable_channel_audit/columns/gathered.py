@@ -1,0 +1,227 @@
+"""What the lines of one life say, as columns; in the order of lines, which have numbers."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+from itertools import chain
+from typing import Any, Final, NamedTuple, TypeVar, cast
+
+import numpy as np
+
+from ..bloom_filters import Bloom
+from ..journals import Noted, Participant
+from ..lines import LOGGED, WIRE_IN, Json, ids_in
+from .filters import Filters
+from .messages import DIGEST_BYTES, Ids, Messages
+from .reading import RECEIVED, Lines, Stretch, hashed, opened_lines, stretches
+from .tables import NOT_GIVEN, Log, Wire
+from .wire import Array, Odd, Whole
+
+EXTRAORDINARY: Final = frozenset(
+    {"message_forged", "message_lost", "message_rejected", "delivery_failed", "send_failed"}
+)
+"""Events of a life that is judged row by row."""
+T = TypeVar("T")
+
+
+class Received(NamedTuple):
+    """What the application received."""
+
+    line: Whole
+    message_id: Whole
+    sender: Whole
+    lamport_timestamp: Whole
+    content_sha256: Array
+
+
+class Told(NamedTuple):
+    """Acknowledgements that were emitted."""
+
+    line: Whole
+    at_ms: Whole
+    message_id: Whole
+    source: Whole
+
+
+class Gathered(NamedTuple):
+    """A life without extraordinary events."""
+
+    opened: Noted
+    at_ms: Whole
+    """Of each line, from the first on."""
+    log: Log
+    wire: Wire
+    messages: Messages
+    received: Received
+    told: Told
+    missing: list[tuple[int, list[str]]]
+    """When messages were noted as missing, and which."""
+    requested: list[list[str]]
+    """The messages of each repair request."""
+    repaired: list[str]
+    """Messages that were sent again for others."""
+    ids: Ids
+    words: Ids
+    """Sources and outcomes."""
+    filters_tested: int
+    blooms: list[Bloom]
+    """What was found in the bloom filters that went out."""
+
+
+TABLES: Final = (Log, Wire, Messages, Received, Told)
+
+
+def gathered(participant: Participant) -> Gathered:
+    """The journals of a participant with one life.
+
+    Raises:
+        Odd: another one, or lines that are not understood here.
+    """
+    ids, words = Ids(), Ids()
+    columns: defaultdict[type, list[Any]] = defaultdict(list)
+    at_ms: list[int] = []
+    rare: dict[str, list[Json]] = defaultdict(list)
+    opened: list[Noted] = []
+    filters: Filters | None = None
+    for piece in _pieces(participant, at_ms, ids):
+        if isinstance(piece, Noted):
+            opened.append(piece)
+            at_ms.append(piece.line.at_ms or 0)
+            filters = filters or Filters(participant, piece, ids, words)
+            continue
+        assert filters is not None
+        if not EXTRAORDINARY.isdisjoint(piece.by_event):
+            raise Odd("an extraordinary event")
+        at_ms += piece.at_ms
+        log, wire = _log(piece.lines(LOGGED), ids), _wire(piece.wire, words)
+        filters.take(log, wire, piece.messages, piece.filters)
+        columns[Log].append(log)
+        columns[Wire].append(wire)
+        columns[Messages].append(piece.messages)
+        columns[Received].append(_received(piece.lines(RECEIVED), piece.contents, ids))
+        columns[Told].append(_told(piece.lines("message_acknowledged"), ids, words))
+        for event in ("message_missing", "repair_requested", "repair_sent"):
+            rare[event] += piece.lines(event).rows
+    if not columns or filters is None:
+        raise Odd("a journal without lines")
+    log, wire, messages, received, told = (_joined(columns[kind]) for kind in TABLES)
+    return Gathered(
+        opened=opened[0],
+        at_ms=np.array(at_ms, np.int64),
+        log=log,
+        wire=wire,
+        messages=messages,
+        received=received,
+        told=told,
+        missing=[(row.at_ms, ids_in(row) or []) for row in rare["message_missing"]],
+        requested=[ids_in(row) or [] for row in rare["repair_requested"]],
+        repaired=[row.message_id or "" for row in rare["repair_sent"]],
+        ids=ids,
+        words=words,
+        filters_tested=filters.cases,
+        blooms=filters.blooms(),
+    )
+
+
+def _pieces(participant: Participant, at_ms: Sequence[int], ids: Ids) -> Iterator[Noted | Stretch]:
+    """The lines with which files begin, and what stands between them."""
+    for opened, blocks in opened_lines(participant):
+        yield opened
+        yield from stretches(blocks, len(at_ms), ids)
+
+
+def _joined(parts: Sequence[Any]) -> Any:
+    columns = zip(*parts, strict=True)
+    return type(parts[0])(
+        *(
+            list(chain(*column)) if isinstance(column[0], list) else np.concatenate(column)
+            for column in columns
+        )
+    )
+
+
+def _log(lines: Lines, ids: Ids) -> Log:
+    outcomes, lost, missing, first, hashes, hints, *columns = lines.columns(
+        *("outcome", "message_ids", "missing", "first_segment_id", "message_hash"),
+        *("retrieval_hint", "content_sha256", "message_id", "sender_id"),
+        *("lamport_timestamp", "position", "evicted", "at_ms"),
+    )
+    if any(outcomes) or any(lost) or any(missing) or any(hints):
+        raise Odd("restored, or with messages that were declared lost")
+    contents, message_ids, senders, lamport_timestamps, positions, evicted, at_ms = columns
+    own = np.array([each is not None for each in first], bool)
+    if (own == np.array([bool(each) for each in hashes], bool)).any():
+        raise Odd("neither an own message nor one of others, or both")
+    segments = np.full(len(first), -1, np.int64)
+    segments[own] = ids.codes([each for each in first if each is not None])
+    message_hashes = np.zeros((len(first), DIGEST_BYTES), np.uint8)
+    message_hashes[~own] = _hashes([each for each in hashes if each])
+    return Log(
+        lines.numbers,
+        _numbers(at_ms),
+        ids.codes(_all(message_ids)),
+        ids.codes(_all(senders)),
+        _numbers(_all(lamport_timestamps)),
+        _numbers(_all(positions)),
+        _numbers(_all(evicted)),
+        segments,
+        _hashes(_all(contents)),
+        message_hashes,
+    )
+
+
+def _wire(lines: Lines, words: Ids) -> Wire:
+    events, outcomes, sources, timestamps, hashes, contents, at_ms = lines.columns(
+        "event", "outcome", "source", "timestamp_ns", "message_hash", "content_sha256", "at_ms"
+    )
+    if any(contents) or not all(hashes):
+        raise Odd("a message without its hash, or with another")
+    is_in = np.array([event == WIRE_IN for event in events], bool)
+    found = np.full(len(events), -1, np.int64)
+    came = [outcome for outcome, event in zip(outcomes, events, strict=True) if event == WIRE_IN]
+    found[is_in] = words.codes(_all(came))
+    return Wire(
+        lines.numbers,
+        _numbers(at_ms),
+        is_in,
+        words.codes(_all(sources)),
+        found,
+        _numbers([NOT_GIVEN if each is None else each for each in timestamps]),
+        _hashes(hashes),
+    )
+
+
+def _received(lines: Lines, contents: Array, ids: Ids) -> Received:
+    message_ids, senders, lamport_timestamps = lines.columns(
+        "message_id", "sender_id", "lamport_timestamp"
+    )
+    return Received(
+        lines.numbers,
+        ids.codes(_all(message_ids)),
+        ids.codes(_all(senders)),
+        _numbers(_all(lamport_timestamps)),
+        contents,
+    )
+
+
+def _told(lines: Lines, ids: Ids, words: Ids) -> Told:
+    message_ids, sources, at_ms = lines.columns("message_id", "source", "at_ms")
+    return Told(
+        lines.numbers, _numbers(at_ms), ids.codes(_all(message_ids)), words.codes(_all(sources))
+    )
+
+
+def _numbers(values: Sequence[int]) -> Whole:
+    return np.array(values, np.int64)
+
+
+def _hashes(texts: Sequence[str]) -> Array:
+    return np.frombuffer(hashed(texts), np.uint8).reshape(-1, DIGEST_BYTES)
+
+
+def _all(values: Sequence[T | None]) -> Sequence[T]:
+    """Values none of which is missing."""
+    if None in values:
+        raise Odd("a line without a value that others of its kind have")
+    return cast("Sequence[T]", values)

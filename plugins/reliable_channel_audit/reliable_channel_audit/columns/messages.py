@@ -1,0 +1,260 @@
+"""SDS messages of the `spec` dialect as columns. A message is the fields of its pieces, and a piece
+is decoded once, however many messages have it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from hashlib import sha256
+from typing import Final, NamedTuple
+
+import numpy as np
+from google.protobuf.message import DecodeError
+
+from reliable_channel.runtime.journal_packing import MAX_UNPACKED_BYTES
+from reliable_channel.sds.wire import sds_pb2
+from reliable_channel.sds.wire.codec import MAX_HISTORY_ENTRIES, MAX_ID_BYTES, MAX_MESSAGE_BYTES
+
+from ..misbehaviour import MAX_FILL
+from .packing import Pieces, Unpacked
+from .wire import Array, Fields, Odd, Whole, fields, ramps
+
+_BYTES: Final = 2
+SENDER, MESSAGE_ID, CHANNEL = (number << 3 | _BYTES for number in (1, 2, 3))
+LAMPORT: Final = 10 << 3
+HISTORY, BLOOM, REPAIR, CONTENT = (number << 3 | _BYTES for number in (11, 12, 13, 20))
+RECONCILING, TUNED, ROOT, SIGNATURE = 21106 << 3 | 2, 21107 << 3, 21108 << 3 | 2, 21109 << 3 | 2
+ONCE: Final = (SENDER, MESSAGE_ID, CHANNEL, LAMPORT, BLOOM, CONTENT, TUNED, ROOT, SIGNATURE)
+TAGS: Final = frozenset({*ONCE, HISTORY, REPAIR, RECONCILING})
+ENTRY_ID, ENTRY_HINT, ENTRY_SENDER = (number << 3 | _BYTES for number in (1, 2, 3))
+_NOTHING: Final = sha256(b"").digest()
+DIGEST_BYTES: Final = 32
+
+
+class Ids(dict[str, int]):
+    """Ids as numbers, from 0, in the order in which they are first met."""
+
+    def __missing__(self, name: str) -> int:
+        number = self[name] = len(self)
+        return number
+
+    def codes(self, names: Sequence[str]) -> Whole:
+        """The number of each."""
+        return np.fromiter(map(self.__getitem__, names), np.int64, len(names))
+
+
+class Messages(NamedTuple):
+    """Messages as they stand on the wire; ids are numbers of an `Ids`."""
+
+    sender: Whole
+    message_id: Whole
+    lamport_timestamp: Whole
+    """-1 where there is none."""
+    content_sha256: Array
+    """Rows of 32 bytes; of no content that of nothing."""
+    total_bytes: Whole
+    content_bytes: Whole
+    bloom_filter_bytes: Whole
+    repair_request_bytes: Whole
+    reference_counts: Whole
+    references: Whole
+    """Those of the first message first."""
+    hints: list[tuple[int, bytes]]
+    """Retrieval hints and the messages that they are for, by entries that differ."""
+
+
+def messages_of(
+    unpacked: Unpacked, wire: Whole, received: Whole, ids: Ids
+) -> tuple[Messages, dict[int, bytes], Array]:
+    """The messages of the texts `wire`, their bloom filters, and the sha256 of the texts
+    `received`, as rows.
+
+    Raises:
+        Odd: one that is none, is of another dialect, or has a field twice.
+    """
+    starts = np.cumsum(unpacked.counts) - unpacked.counts
+    if unpacked.is_value[wire].any():
+        raise Odd("a value on the wire")
+    counts = unpacked.counts[wire]
+    uses = unpacked.uses[ramps(starts[wire], counts)]
+    pieces = unpacked.pieces
+    is_used = np.zeros(len(pieces.begins), bool)
+    is_used[uses] = True
+    used, places = np.flatnonzero(is_used), (np.cumsum(is_used) - 1)[uses]
+    found = fields(pieces.data, pieces.begins[used], pieces.ends[used])
+    if not TAGS.issuperset(np.unique(found.tag).tolist()):
+        raise Odd("an unknown field")
+    decoded = _Decoded(pieces, found, ids)
+    sizes = np.bincount(
+        np.repeat(np.arange(len(wire)), counts), weights=pieces.sizes[uses], minlength=len(wire)
+    ).astype(np.int64)
+    each = np.bincount(found.owner, minlength=len(used))
+    of_each = each[places]
+    rows = ramps((np.cumsum(each) - each)[places], of_each)
+    owner = np.repeat(np.repeat(np.arange(len(wire)), counts), of_each)
+    messages = _put_together(decoded, rows, owner, sizes)
+    is_filter = found.tag[rows] == BLOOM
+    filters = zip(owner[is_filter].tolist(), rows[is_filter].tolist(), strict=True)
+    by_message = {message: decoded.filters[field] for message, field in filters}
+    return messages, by_message, _contents(unpacked, starts, received, used, each, decoded)
+
+
+class _Decoded:
+    """What is known of each field of a piece."""
+
+    def __init__(self, pieces: Pieces, found: Fields, ids: Ids) -> None:
+        self.found = found
+        self._text = pieces.text
+        count = len(found.tag)
+        self.code = np.full(count, -1, np.int64)
+        self.repair_bytes = np.zeros(count, np.int64)
+        self.sha256 = np.zeros((count, DIGEST_BYTES), np.uint8)
+        self.hints: list[tuple[int, bytes]] = []
+        for tag in (SENDER, MESSAGE_ID, CHANNEL):
+            at = np.flatnonzero(found.tag == tag)
+            names = _names(self._values(at), MAX_ID_BYTES)
+            if tag != CHANNEL:
+                self.code[at] = ids.codes(names)
+        at = np.flatnonzero(found.tag == CONTENT)
+        digests = b"".join([sha256(each).digest() for each in self._values(at)])
+        self.sha256[at] = np.frombuffer(digests, np.uint8).reshape(-1, DIGEST_BYTES)
+        self._entries(pieces, HISTORY, ids)
+        self._entries(pieces, REPAIR, ids)
+        at = np.flatnonzero(found.tag == BLOOM)
+        self.filters = dict(zip(at.tolist(), self._values(at), strict=True))
+        for each in self.filters.values():
+            filled = np.bitwise_count(np.frombuffer(each, np.uint8)).sum()
+            if filled and filled >= MAX_FILL * 8 * len(each) - 1:  # roundings do not matter
+                raise Odd("a bloom filter that has everything")
+        self._others()
+
+    def _values(self, at: Whole) -> list[bytes]:
+        text = self._text
+        begins = self.found.begin[at]
+        ends = begins + self.found.value[at]
+        return [text[a:b] for a, b in zip(begins.tolist(), ends.tolist(), strict=True)]
+
+    def _entries(self, pieces: Pieces, tag: int, ids: Ids) -> None:
+        """Entries of histories, or of repair requests."""
+        at = np.flatnonzero(self.found.tag == tag)
+        begins = self.found.begin[at]
+        inner = fields(pieces.data, begins, begins + self.found.value[at])
+        if (
+            len(np.unique(inner.owner * 4 + (inner.tag >> 3 & 3))) != len(inner.tag)
+            or not np.isin(inner.tag, (ENTRY_ID, ENTRY_HINT, ENTRY_SENDER)).all()
+        ):
+            raise Odd("an entry with other fields")
+        text, ends = self._text, inner.begin + inner.value
+        values = [text[a:b] for a, b in zip(inner.begin.tolist(), ends.tolist(), strict=True)]
+        is_name = inner.tag != ENTRY_HINT
+        lengths = inner.value.copy()
+        texts = _names([values[i] for i in np.flatnonzero(is_name).tolist()], MAX_UNPACKED_BYTES)
+        lengths[is_name] = np.fromiter(map(len, texts), np.int64, len(texts))
+        if tag == REPAIR:
+            sums = np.bincount(inner.owner, weights=lengths, minlength=len(at))
+            self.repair_bytes[at] = sums.astype(np.int64)
+            return
+        is_id = inner.tag[is_name] == ENTRY_ID
+        codes = ids.codes([texts[i] for i in np.flatnonzero(is_id).tolist()])
+        places = at[inner.owner[is_name][is_id]]
+        self.code[places] = codes
+        nameless = at[self.code[at] < 0]
+        if len(nameless):
+            self.code[nameless] = ids[""]
+        for i in np.flatnonzero(inner.tag == ENTRY_HINT).tolist():
+            self.hints.append((int(self.code[at[inner.owner[i]]]), values[i]))
+
+    def _others(self) -> None:
+        """What is not needed must be what a decoder takes."""
+        for tag, kind in ((RECONCILING, sds_pb2.Reconciling), (ROOT, sds_pb2.LogRoot)):
+            for each in self._values(np.flatnonzero(self.found.tag == tag)):
+                try:
+                    kind.FromString(each)
+                except DecodeError as error:
+                    raise Odd("a field that cannot be read") from error
+
+
+def _put_together(decoded: _Decoded, rows: Whole, owner: Whole, sizes: Whole) -> Messages:
+    """Messages of so many bytes each; `rows` are fields of pieces, `owner` their messages."""
+    count, tags = len(sizes), decoded.found.tag[rows]
+
+    def one(tag: int, values: Array, missing: int) -> Whole:
+        chosen = tags == tag
+        found = np.full(count, missing, np.int64)
+        found[owner[chosen]] = values[rows[chosen]]
+        return found
+
+    for tag in ONCE:
+        if (np.bincount(owner[tags == tag], minlength=count) > 1).any():
+            raise Odd("a field twice")
+    value = decoded.found.value
+    field = one(CONTENT, np.arange(len(value)), -1)
+    digests = decoded.sha256[field]
+    digests[field < 0] = np.frombuffer(_NOTHING, np.uint8)
+    is_reference = tags == HISTORY
+    counts = np.bincount(owner[is_reference], minlength=count)
+    asked = tags == REPAIR
+    entries = counts + np.bincount(owner[asked], minlength=count)
+    repair = np.bincount(
+        owner[asked], weights=decoded.repair_bytes[rows[asked]], minlength=count
+    ).astype(np.int64)
+    lamport, content = one(LAMPORT, value, -1), one(CONTENT, value, 0)
+    sender, message_id = one(SENDER, decoded.code, -1), one(MESSAGE_ID, decoded.code, -1)
+    if (
+        (sizes > MAX_MESSAGE_BYTES).any()
+        or (entries > MAX_HISTORY_ENTRIES).any()
+        or ((lamport < 0) & (content == 0)).any()
+        or (sender < 0).any()
+        or (message_id < 0).any()
+    ):
+        raise Odd("not a message, or one without sender or id")
+    references = decoded.code[rows[is_reference]]
+    bloom = one(BLOOM, value, 0)
+    return Messages(
+        *(sender, message_id, lamport, digests, sizes, content, bloom, repair, counts, references),
+        decoded.hints,
+    )
+
+
+def _contents(
+    unpacked: Unpacked,
+    starts: Whole,
+    received: Whole,
+    used: Whole,
+    each: Whole,
+    decoded: _Decoded,
+) -> Array:
+    """sha256 of what applications received: the value of a content that came, as nearly always, or
+    bytes of their own."""
+    digests = np.zeros((len(received), DIGEST_BYTES), np.uint8)
+    pieces = unpacked.pieces
+    firsts = np.cumsum(each) - each
+    of_piece = unpacked.uses[starts[received]]
+    is_value = unpacked.is_value[received]
+    values = np.flatnonzero(is_value)
+    places = np.searchsorted(used, of_piece[values])
+    places = np.minimum(places, len(used) - 1)
+    if len(values):
+        if not len(used) or (used[places] != of_piece[values]).any() or (each[places] != 1).any():
+            raise Odd("the value of something that did not come")
+        rows = firsts[places]
+        if (decoded.found.tag[rows] != CONTENT).any():
+            raise Odd("the value of another field")
+        digests[values] = decoded.sha256[rows]
+    for place in np.flatnonzero(~is_value).tolist():
+        text = int(received[place])
+        begin = int(starts[text])
+        parts = unpacked.uses[begin : begin + int(unpacked.counts[text])].tolist()
+        content = b"".join(map(pieces.piece, parts))
+        digests[place] = np.frombuffer(sha256(content).digest(), np.uint8)
+    return digests
+
+
+def _names(values: Sequence[bytes], longest: int) -> list[str]:
+    """Texts of no more than so many characters."""
+    try:
+        known = {each: each.decode() for each in set(values)}
+    except UnicodeDecodeError as error:
+        raise Odd("not UTF-8") from error
+    if any(len(each) > longest for each in known.values()):
+        raise Odd("a long id")
+    return list(map(known.__getitem__, values))

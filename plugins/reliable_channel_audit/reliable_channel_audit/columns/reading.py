@@ -1,0 +1,187 @@
+"""The lines of one participant's journals as columns, a stretch of them at a time."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from operator import attrgetter
+from pathlib import Path
+from typing import IO, Any, Final, NamedTuple
+
+import numpy as np
+
+from reliable_channel.sds.wire.codec import MAX_MESSAGE_BYTES
+
+from ..journals import MAX_LINE_BYTES, Lives, Noted, Participant, Reading, opened_file
+from ..lines import CONTINUED, KNOWN, LOGGED, OPENED, WIRE_IN, WIRE_OUT, Json, json_of
+from .messages import Ids, Messages, messages_of
+from .packing import Unpacked, unpacked, whole
+from .wire import Array, Odd, Whole
+
+BLOCK_BYTES: Final = 4 * 1024 * 1024
+"""Of text that is read at a time."""
+MAX_STRETCH: Final = 200_000
+"""Lines that need each other: a `Packer` begins anew after far fewer."""
+HASH_DIGITS: Final = 64
+RECEIVED: Final = "message_received"
+TAKEN_APART: Final = frozenset({WIRE_IN, WIRE_OUT, LOGGED})
+"""Events whose hashes become columns."""
+_COMMON: Final = attrgetter("event", "redelivered", "packed", "payload", "at_ms")
+
+
+class Lines(NamedTuple):
+    """Lines of one kind, and which ones of the life they are."""
+
+    numbers: Whole
+    rows: list[Json]
+
+    def columns(self, *names: str) -> list[tuple[Any, ...]]:
+        """Values of the lines, by name."""
+        if not self.rows:
+            return [()] * len(names)
+        return list(zip(*map(attrgetter(*names), self.rows), strict=True))
+
+    def hashes(self) -> None:
+        """Look at hashes that nothing here needs: a line with another text is none.
+
+        Raises:
+            Odd: there is one.
+        """
+        for column in self.columns("message_hash", "retrieval_hint", "content_sha256"):
+            hashed([each for each in column if each is not None])
+
+
+class Stretch(NamedTuple):
+    """Lines in a row that need none before them."""
+
+    by_event: dict[str, Lines]
+    at_ms: Sequence[int]
+    wire: Lines
+    """Those with messages."""
+    messages: Messages
+    filters: dict[int, bytes]
+    """Bloom filters of messages, by which one of them."""
+    contents: Array
+    """sha256 of what the application received, a row of bytes each."""
+
+    def lines(self, event: str) -> Lines:
+        """Those of an event."""
+        return self.by_event.get(event, Lines(np.zeros(0, np.int64), []))
+
+
+def opened_lines(participant: Participant) -> Iterator[tuple[Noted, Iterator[list[bytes]]]]:
+    """For each journal the line with which it begins, and the others, a block at a time.
+
+    Raises:
+        Odd: it begins otherwise, or begins another life.
+    """
+    lives = Lives()
+    for nth, path in enumerate(participant.paths):
+        reading = Reading(participant.channel_id, participant.participant_id)
+        with opened_file(Path(path)) as file:
+            noted = lives.noted(path, 1, reading.line(file.readline(MAX_LINE_BYTES)))
+            if noted.line.event != (CONTINUED if nth else OPENED) or noted.life:
+                raise Odd("not the beginning of a journal, or of the next part of it")
+            yield noted, _blocks(file)
+
+
+def _blocks(file: IO[bytes]) -> Iterator[list[bytes]]:
+    while lines := file.readlines(BLOCK_BYTES):
+        if max(map(len, lines)) >= MAX_LINE_BYTES:
+            raise Odd("a long line")
+        yield lines
+
+
+def stretches(lines: Iterator[list[bytes]], first: int, ids: Ids) -> Iterator[Stretch]:
+    """The lines of a journal, cut where one is fresh; `first` is the number of the first line.
+
+    Raises:
+        Odd: a line that cannot be read, or that is not understood here.
+    """
+    waiting: list[Json] = []
+    for texts in lines:
+        try:
+            rows = list(map(json_of, texts))
+        except (ValueError, RecursionError) as error:
+            raise Odd("a line that cannot be read") from error
+        if not all(map(bytes.isascii, texts)):
+            _utf8(texts)
+        begin = 0
+        for end in (place for place, row in enumerate(rows) if row.fresh):
+            waiting += rows[begin:end]
+            if waiting:
+                yield _stretch(waiting, first, ids)
+            first, begin, waiting = first + len(waiting), end, []
+        waiting += rows[begin:]
+        if len(waiting) > MAX_STRETCH:
+            raise Odd("many lines that need each other")
+        if not any(row.packed is not None for row in waiting):
+            yield _stretch(waiting, first, ids)
+            first, waiting = first + len(waiting), []
+    if waiting:
+        yield _stretch(waiting, first, ids)
+
+
+def hashed(texts: Sequence[str]) -> bytes:
+    """Hashes of 32 bytes in hex, one after the other.
+
+    Raises:
+        Odd: something else.
+    """
+    if set(map(len, texts)) - {HASH_DIGITS}:
+        raise Odd("not a hash")
+    try:
+        found = bytes.fromhex("".join(texts))
+    except ValueError as error:
+        raise Odd("not a hash") from error
+    if 2 * len(found) != HASH_DIGITS * len(texts):
+        raise Odd("not a hash")
+    return found
+
+
+def _stretch(rows: list[Json], first: int, ids: Ids) -> Stretch:
+    names, redelivered, packed, plain, at_ms = zip(*map(_COMMON, rows), strict=True)
+    if any(redelivered):
+        raise Odd("received again")
+    numbers = {name: number for number, name in enumerate(dict.fromkeys(names))}
+    if not numbers.keys() <= KNOWN or OPENED in numbers:
+        raise Odd("an unknown event, or another session")
+    events = np.fromiter(map(numbers.__getitem__, names), np.int64, len(rows))
+    by_event = {
+        name: Lines(first + places, [rows[place] for place in places.tolist()])
+        for name, number in numbers.items()
+        for places in [np.flatnonzero(events == number)]
+    }
+    for name, lines in by_event.items():
+        if name not in TAKEN_APART:
+            lines.hashes()
+    carries = np.array([a is not None or b is not None for a, b in zip(packed, plain, strict=True)])
+    is_wire = np.isin(events, [numbers.get(WIRE_IN, -1), numbers.get(WIRE_OUT, -1)])
+    is_received = events == numbers.get(RECEIVED, -1)
+    if not carries[is_wire | is_received].all():
+        raise Odd("a line without the bytes that it is about")
+    wire, received = np.flatnonzero(is_wire[carries]), np.flatnonzero(is_received[carries])
+    found = messages_of(_unpacked(packed, plain), wire, received, ids)
+    places = np.flatnonzero(is_wire)
+    wired = Lines(first + places, [rows[place] for place in places.tolist()])
+    return Stretch(by_event, at_ms, wired, *found)
+
+
+def _unpacked(packed: Sequence[str | None], plain: Sequence[bytes | None]) -> Unpacked:
+    """The bytes of lines, which are all packed or all as they are."""
+    texts = [each for each in packed if each is not None]
+    payloads = [each for each in plain if each is not None]
+    if texts and payloads:
+        raise Odd("packed bytes beside others")
+    found = unpacked(texts) if texts else whole(payloads)
+    ends = np.cumsum(found.pieces.sizes[found.uses])[np.cumsum(found.counts) - 1]
+    if (np.diff(ends, prepend=0) > MAX_MESSAGE_BYTES).any():
+        raise Odd("a long payload")
+    return found
+
+
+def _utf8(texts: Sequence[bytes]) -> None:
+    """What is passed over in a line must be text as well, as `line_of` would keep it."""
+    try:
+        b"".join(texts).decode()
+    except UnicodeDecodeError as error:
+        raise Odd("not UTF-8") from error

@@ -1,0 +1,99 @@
+"""Protobuf fields of many byte strings at once: each step reads one field of every string."""
+
+from __future__ import annotations
+
+from typing import Any, Final, NamedTuple, TypeAlias
+
+import numpy as np
+
+Array: TypeAlias = "np.ndarray[Any, Any]"
+Whole: TypeAlias = Array
+"""Whole numbers of 64 bits."""
+Bytes: TypeAlias = Array
+MAX_STEPS: Final = 2_000
+"""Fields of one string: with more of them a step reads too little to be worth it."""
+MAX_VARINT_BYTES: Final = 9
+"""A longer one does not fit 63 bits."""
+_VARINT, _LENGTH_DELIMITED = 0, 2
+
+
+class Odd(Exception):
+    """What columns do not understand: read it row by row."""
+
+
+class Fields(NamedTuple):
+    """Fields, by the string in which they stand and in the order there."""
+
+    owner: Whole
+    """Which string."""
+    tag: Whole
+    value: Whole
+    """The number, or how many bytes."""
+    begin: Whole
+    """Where these bytes begin."""
+
+
+def padded(data: bytes) -> Bytes:
+    """Bytes that may be read a varint beyond their end."""
+    return np.frombuffer(data + bytes(MAX_VARINT_BYTES + 1), np.uint8)
+
+
+def fields(data: Bytes, begins: Whole, ends: Whole) -> Fields:
+    """The top-level fields of the strings between `begins` and `ends`.
+
+    Raises:
+        Odd: a string that is not numbers and length-delimited fields alone, written as short as
+            can be.
+    """
+    owner, at = np.flatnonzero(begins < ends), begins[begins < ends]
+    steps: list[Fields] = []
+    while len(at):
+        if len(steps) >= MAX_STEPS:
+            raise Odd("many fields")
+        tag, at = varints(data, at)
+        value, at = varints(data, at)
+        kind = tag & 7
+        is_bytes = kind == _LENGTH_DELIMITED
+        end = at + np.where(is_bytes, np.minimum(value, len(data)), 0)
+        if (end > ends[owner]).any() or not (is_bytes | (kind == _VARINT)).all():
+            raise Odd("not protobuf, or other kinds of fields")
+        steps.append(Fields(owner, tag, value, at))
+        goes_on = end < ends[owner]
+        owner, at = owner[goes_on], end[goes_on]
+    if not steps:
+        none = np.zeros(0, np.int64)
+        return Fields(none, none, none, none)
+    every = Fields(*(np.concatenate(column) for column in zip(*steps, strict=True)))
+    order = np.argsort(every.owner, kind="stable")
+    return Fields(*(column[order] for column in every))
+
+
+def varints(data: Bytes, at: Whole) -> tuple[Whole, Whole]:
+    """The numbers at these places, and where they end.
+
+    Raises:
+        Odd: a number that does not fit 63 bits, or has more bytes than it needs.
+    """
+    value = data[at].astype(np.int64)
+    end = at + 1
+    longer = np.flatnonzero(value >= 0x80)
+    value &= 0x7F
+    for length in range(1, MAX_VARINT_BYTES):
+        if not len(longer):
+            return value, end
+        byte = data[end[longer]].astype(np.int64)
+        value[longer] |= (byte & 0x7F) << (7 * length)
+        end[longer] += 1
+        if not byte.all():
+            raise Odd("a number with more bytes than it needs")
+        longer = longer[byte >= 0x80]
+    if len(longer):
+        raise Odd("a number beyond 63 bits")
+    return value, end
+
+
+def ramps(begins: Whole, counts: Whole) -> Whole:
+    """`begins[0]`, `begins[0] + 1` and so on, so many of each, one after the other."""
+    total = int(counts.sum())
+    firsts = np.repeat(begins - (np.cumsum(counts) - counts), counts)
+    return firsts + np.arange(total)
