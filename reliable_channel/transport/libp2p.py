@@ -4,14 +4,14 @@
 `node` takes them without the scheme, and `enrtree://…` too.
 """
 
-from collections.abc import AsyncGenerator, Sequence
+from collections.abc import Sequence
 from contextlib import AsyncExitStack
 from typing import Final
 
 import anyio
 from anyio.streams.memory import MemoryObjectReceiveStream
 
-from waku.models import StorePage, StoreQuery
+from waku.models import StoreEntry, StorePage, StoreQuery
 from waku.p2p import (
     MAX_REDUNDANCY,
     ClientEvent,
@@ -27,10 +27,10 @@ from waku.p2p import (
 from waku.topics import PubsubTopic
 
 from .addresses import LIBP2P
-from .base import Batch, Envelope, Received, Source, StoreUnavailable, TransportError
+from .base import Batch, Envelope, Source, StoreUnavailable, TransportError
 from .settings import WakuSettings
 from .shared_client import ClientKey, shared_client
-from .waku_topic import WakuTopic, translated
+from .waku_topic import OnTopic, translated
 
 __all__ = ["LightTransport"]
 
@@ -39,7 +39,7 @@ SIGN_OF_LIFE_S: Final = 1.0
 MAX_BATCH: Final = 200
 
 
-class LightTransport:
+class LightTransport(OnTopic):
     """One content topic through service peers."""
 
     def __init__(self, url: str, settings: WakuSettings) -> None:
@@ -49,7 +49,7 @@ class LightTransport:
         self.url = url
         self._addresses = url.removeprefix(LIBP2P).split(",")
         self._settings = settings
-        self._topic = WakuTopic(settings)
+        super().__init__(settings)
         self._key = self._client_key()
         self._key.make()  # a malformed address fails here, not at the first message
         self._client: LightClient | None = None
@@ -58,11 +58,6 @@ class LightTransport:
         self._gap = ""
         self._interrupted = ""
         """Why nothing arrives at the moment."""
-
-    @property
-    def mislabelled(self) -> int:
-        """Messages that Store gave under a hash that is not theirs, twice, or unasked."""
-        return self._topic.mislabelled
 
     async def open(self) -> None:
         """Dial, unless another channel of this event loop has, and subscribe.
@@ -85,14 +80,6 @@ class LightTransport:
         stack, self._stack, self._messages, self._client = self._stack, None, None, None
         if stack is not None:
             await stack.aclose()
-
-    def envelope(
-        self, payload: bytes, *, timestamp_ns: int, ephemeral: bool, meta: bytes = b""
-    ) -> Envelope:
-        """Wrap bytes as a Waku message of this content topic."""
-        return self._topic.envelope(
-            payload, timestamp_ns=timestamp_ns, ephemeral=ephemeral, meta=meta
-        )
 
     async def publish(self, envelope: Envelope) -> None:
         """Publish by light push.
@@ -129,25 +116,6 @@ class LightTransport:
         ]
         return Batch(received, gap)
 
-    async def by_hash(self, hashes: Sequence[bytes]) -> list[Received]:
-        """Fetch by Waku message hash.
-
-        Raises:
-            StoreUnavailable: no Store answers.
-        """
-        client = self._open_client(StoreUnavailable)
-        with translated(StoreUnavailable):
-            entries = await client.store_by_hash(hashes)
-        return self._topic.stored(entries, set(hashes))
-
-    def by_time(self, start_ns: int, end_ns: int) -> AsyncGenerator[list[Received], None]:
-        """Fetch by content topic and time, page by page.
-
-        Raises:
-            StoreUnavailable: no Store answers, or its pages have no end.
-        """
-        return self._topic.by_time(self._store, start_ns, end_ns)
-
     def renew(self) -> None:
         """Subscribe anew: the subscription seems dead."""
         if self._client is not None:
@@ -155,6 +123,9 @@ class LightTransport:
 
     async def _store(self, query: StoreQuery) -> StorePage:
         return await self._open_client(StoreUnavailable).store(query)
+
+    async def _store_by_hash(self, hashes: Sequence[bytes]) -> Sequence[StoreEntry]:
+        return await self._open_client(StoreUnavailable).store_by_hash(hashes)
 
     def _open_client(self, kind: type[TransportError] = TransportError) -> LightClient:
         if self._client is None:

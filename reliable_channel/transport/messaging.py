@@ -4,7 +4,7 @@ The node chooses the shard, stamps each message and retries. It was built from t
 logos-delivery 69fbffa3 (August 2026), and not tried against a live node.
 """
 
-from collections.abc import AsyncGenerator, Callable, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import AsyncExitStack, suppress
 from dataclasses import replace
 from typing import Final
@@ -15,12 +15,13 @@ import httpx
 from waku.errors import EndpointMissing, NotFound, WakuError
 from waku.hashing import message_hash
 from waku.messaging import MessagingMessage
+from waku.models import StoreEntry, StorePage, StoreQuery
 
-from .base import Batch, Envelope, Received, Source, StoreUnavailable, TransportError
+from .base import Batch, Envelope, Source, StoreUnavailable, TransportError
 from .messaging_inbox import Inbox, Tray, shared_inbox
 from .polling import AdaptivePolling
 from .settings import WakuSettings, trusting
-from .waku_topic import NotServed, WakuTopic, translated
+from .waku_topic import NotServed, OnTopic, translated
 
 __all__ = ["MessagingTransport"]
 
@@ -36,7 +37,7 @@ MAX_WAIT_S: Final = 0.25
 """Between two looks for what became of a message; they double."""
 
 
-class MessagingTransport:
+class MessagingTransport(OnTopic):
     """One content topic through the messaging layer of one node."""
 
     def __init__(
@@ -57,7 +58,7 @@ class MessagingTransport:
             )
         self.url = url
         self._settings = settings
-        self._topic = WakuTopic(settings)
+        super().__init__(settings)
         self._http_transport = http_transport
         self._monotonic = monotonic
         self._polling = AdaptivePolling(
@@ -79,11 +80,6 @@ class MessagingTransport:
     def api(self) -> str:
         """The API in use, `messaging`; empty while it is closed."""
         return "messaging" if self._inbox is not None else ""
-
-    @property
-    def mislabelled(self) -> int:
-        """Messages that Store gave under a hash that is not theirs, twice, or unasked."""
-        return self._topic.mislabelled
 
     async def open(self) -> None:
         """Subscribe.
@@ -109,14 +105,6 @@ class MessagingTransport:
         stack, self._stack, self._inbox = self._stack, None, None
         if stack is not None:
             await stack.aclose()
-
-    def envelope(
-        self, payload: bytes, *, timestamp_ns: int, ephemeral: bool, meta: bytes = b""
-    ) -> Envelope:
-        """Wrap bytes. The hash is provisional: `publish` returns the node's."""
-        return self._topic.envelope(
-            payload, timestamp_ns=timestamp_ns, ephemeral=ephemeral, meta=meta
-        )
 
     async def publish(self, envelope: Envelope) -> Envelope:
         """Have the node send a message, and wait until it has.
@@ -177,29 +165,16 @@ class MessagingTransport:
         ]
         return Batch(received, gap)
 
-    async def by_hash(self, hashes: Sequence[bytes]) -> list[Received]:
-        """Fetch by Waku message hash, at the Store of the same node.
-
-        Raises:
-            StoreUnavailable: it does not answer.
-        """
-        client = self._open_inbox(StoreUnavailable).client
-        with translated(StoreUnavailable):
-            entries = await client.store_by_hash(hashes, peer_addr=self._settings.store_peer)
-        return self._topic.stored(entries, set(hashes))
-
-    def by_time(self, start_ns: int, end_ns: int) -> AsyncGenerator[list[Received], None]:
-        """Fetch by content topic and time, page by page, at the Store of the same node.
-
-        Raises:
-            StoreUnavailable: it does not answer, or its pages have no end.
-        """
-        client = self._open_inbox(StoreUnavailable).client
-        return self._topic.by_time(client.store, start_ns, end_ns)
-
     def renew(self) -> None:
         """Subscribe again at the next look."""
         self._renew_at_s = 0.0
+
+    async def _store(self, query: StoreQuery) -> StorePage:
+        return await self._open_inbox(StoreUnavailable).client.store(query)
+
+    async def _store_by_hash(self, hashes: Sequence[bytes]) -> Sequence[StoreEntry]:
+        client, peer = self._open_inbox(StoreUnavailable).client, self._settings.store_peer
+        return await client.store_by_hash(hashes, peer_addr=peer)
 
     async def _subscribe(self, inbox: Inbox) -> None:
         try:

@@ -1,6 +1,6 @@
 """Waku over a node's REST API: relay where the node offers it, else light push and filter."""
 
-from collections.abc import AsyncGenerator, Callable, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from math import inf
 from typing import Final, Literal
@@ -20,14 +20,14 @@ from waku.errors import (
     WakuError,
 )
 from waku.hashing import message_hash
-from waku.models import WakuMessage
+from waku.models import StoreEntry, StorePage, StoreQuery, WakuMessage
 
-from .base import Batch, Envelope, Received, Source, StoreUnavailable, TransportError
+from .base import Batch, Envelope, Source, TransportError
 from .hearing import Hearing
 from .polling import AdaptivePolling
 from .relay_peers import RelayPeers
 from .settings import WakuSettings, trusting
-from .waku_topic import FORGOTTEN, NotServed, WakuTopic, translated
+from .waku_topic import FORGOTTEN, NotServed, OnTopic, translated
 
 PING_INTERVAL_S: Final = 60.0
 """A filter subscription dies unannounced (P2P reliability, Filter: ping every minute)."""
@@ -41,7 +41,7 @@ ABSENT: Final = (EndpointMissing, NotFound)
 """Answers to a subscription that show that the node does not have the protocol."""
 
 
-class WakuTransport:
+class WakuTransport(OnTopic):
     """One content topic through one Waku node."""
 
     def __init__(
@@ -54,7 +54,7 @@ class WakuTransport:
     ) -> None:
         self.url = url
         self.settings = settings
-        self._topic = WakuTopic(settings)
+        super().__init__(settings)
         self._shard = self._topic.shard
         if http_transport is None and (trusted := trusting(settings.ca_file)) is not None:
             http_transport = httpx.AsyncHTTPTransport(verify=trusted, trust_env=False)
@@ -89,11 +89,6 @@ class WakuTransport:
             return ""
         return "relay" if self._service == "relay" else "filter"
 
-    @property
-    def mislabelled(self) -> int:
-        """Messages that Store gave under a hash that is not theirs, twice, or unasked."""
-        return self._topic.mislabelled
-
     async def open(self) -> None:
         """Subscribe, through relay or filter as the node has it; what the service node refuses for
         now is asked for a few times: the one filter request a second that it serves may have been
@@ -115,14 +110,6 @@ class WakuTransport:
                     await self._unsubscribe()
         with anyio.move_on_after(1, shield=True):
             await self._client.aclose()
-
-    def envelope(
-        self, payload: bytes, *, timestamp_ns: int, ephemeral: bool, meta: bytes = b""
-    ) -> Envelope:
-        """Wrap bytes as a Waku message of this content topic."""
-        return self._topic.envelope(
-            payload, timestamp_ns=timestamp_ns, ephemeral=ephemeral, meta=meta
-        )
 
     async def publish(self, envelope: Envelope) -> None:
         """Publish through relay or light push."""
@@ -213,19 +200,16 @@ class WakuTransport:
         with translated():
             await self._subscribe_again()
 
-    async def by_hash(self, hashes: Sequence[bytes]) -> list[Received]:
-        """Fetch by Waku message hash."""
-        with translated(StoreUnavailable):
-            entries = await self._client.store_by_hash(hashes, peer_addr=self.settings.store_peer)
-        return self._topic.stored(entries, set(hashes))
-
-    def by_time(self, start_ns: int, end_ns: int) -> AsyncGenerator[list[Received], None]:
-        """Fetch by content topic and time, page by page, as long as the pages lead somewhere."""
-        return self._topic.by_time(self._client.store, start_ns, end_ns)
-
     def renew(self) -> None:
         """Subscribe anew at the next look, unless that brings something."""
         self._is_suspect = True
+
+    async def _store(self, query: StoreQuery) -> StorePage:
+        return await self._client.store(query)
+
+    async def _store_by_hash(self, hashes: Sequence[bytes]) -> Sequence[StoreEntry]:
+        client, peer = self._client, self.settings.store_peer
+        return await client.store_by_hash(hashes, peer_addr=peer)
 
     async def _subscribe_again(self) -> None:
         """Subscribe; end a suspect subscription first, as nwaku ignores a subscription to a content

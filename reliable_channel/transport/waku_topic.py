@@ -1,5 +1,6 @@
 """One content topic on Waku, over REST or libp2p: its messages, hashes, and Stores' answers."""
 
+from abc import ABC, abstractmethod
 from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
 from typing import Final
 
@@ -36,9 +37,7 @@ class WakuTopic:
         self._content_topic = settings.content_topic
         self._store_peer = settings.store_peer
 
-    def envelope(
-        self, payload: bytes, *, timestamp_ns: int, ephemeral: bool, meta: bytes
-    ) -> Envelope:
+    def envelope(self, payload: bytes, timestamp_ns: int, ephemeral: bool, meta: bytes) -> Envelope:
         """Wrap bytes as a Waku message of this content topic."""
         message = self._message(payload, timestamp_ns, ephemeral, meta)
         digest = message_hash(self.shard, message)
@@ -124,6 +123,48 @@ class WakuTopic:
             meta=meta,
             ephemeral=ephemeral,
         )
+
+
+class OnTopic(ABC):
+    """What the transports of a content topic share: its envelopes, and Store."""
+
+    def __init__(self, settings: WakuSettings) -> None:
+        self._topic = WakuTopic(settings)
+
+    @property
+    def mislabelled(self) -> int:
+        """Messages that Store gave under a hash that is not theirs, twice, or unasked."""
+        return self._topic.mislabelled
+
+    def envelope(
+        self, payload: bytes, *, timestamp_ns: int, ephemeral: bool, meta: bytes = b""
+    ) -> Envelope:
+        """Wrap bytes as a Waku message of this content topic."""
+        return self._topic.envelope(payload, timestamp_ns, ephemeral, meta)
+
+    async def by_hash(self, hashes: Sequence[bytes]) -> list[Received]:
+        """Fetch by Waku message hash.
+
+        Raises:
+            StoreUnavailable: no Store answers.
+        """
+        with translated(StoreUnavailable):
+            entries = await self._store_by_hash(hashes)
+        return self._topic.stored(entries, set(hashes))
+
+    def by_time(self, start_ns: int, end_ns: int) -> AsyncGenerator[list[Received], None]:
+        """Fetch by content topic and time, page by page, as long as the pages lead somewhere.
+
+        Raises:
+            StoreUnavailable: no Store answers, or its pages have no end.
+        """
+        return self._topic.by_time(self._store, start_ns, end_ns)
+
+    @abstractmethod
+    async def _store(self, query: StoreQuery) -> StorePage: ...
+
+    @abstractmethod
+    async def _store_by_hash(self, hashes: Sequence[bytes]) -> Sequence[StoreEntry]: ...
 
 
 class translated:
