@@ -10,6 +10,8 @@ PIPELINE_READY := $(VENV)/.pipeline-ready
 SITE_READY := $(VENV)/.site-ready
 RELEASE_READY := $(VENV)/.release-ready
 WORKERS ?= auto
+# Else each worker compiles all tests again, and each process that a test starts all of ours.
+export PYTHONDONTWRITEBYTECODE :=
 PYTEST = $(BIN)/python -m pytest --numprocesses $(WORKERS) --dist worksteal
 QUICK  := $(wildcard $(addprefix tests/,sds segmentation engine state))
 JS_PEER := plugins/reliable_channel_conformance/peers/js
