@@ -116,7 +116,8 @@ class Heads(CausalTail):
         """What the next message refers to, oldest first.
 
         DIVERGES: LIP 109 has the newest entries of the log, however many refer to them already.
-        Content refers to all heads, which are none then; syncs take turns with them.
+        Content refers to all heads, which are none then; syncs take turns with them. Both refer to
+        what is unacknowledged.
         """
         unacknowledged = self._unacknowledged
         self._unacknowledged = OrderedDict(  # what waits for others is acknowledged with its turn

@@ -106,6 +106,7 @@ def test_what_is_to_be_acknowledged_is_named_once_unless_somebody_else_does() ->
     assert group.names(is_sync=True) == [8, 9]
 
 
+@pytest.mark.conformance("AUTO-HISTORY")
 @pytest.mark.parametrize(("referrer", "is_behind"), [("ada", True), ("bob", False)])
 @pytest.mark.parametrize("is_content", [False, True])
 def test_a_reference_by_its_sender_acknowledges_no_message(

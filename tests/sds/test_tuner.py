@@ -108,6 +108,7 @@ def test_a_group_is_sent_copies_whoever_acknowledges() -> None:
     assert not net.cores["p0"].unacknowledged
 
 
+@pytest.mark.conformance("AUTO-HISTORY")
 def test_a_stream_is_acknowledged_as_it_goes_and_not_repeated() -> None:
     """Each of its messages refers to the one before, so that heads alone would acknowledge the last
     one; and each is news, which must not put the sync off."""
