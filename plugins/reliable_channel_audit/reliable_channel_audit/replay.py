@@ -73,7 +73,7 @@ class Cases(NamedTuple):
     asked: int
     """Messages that were asked of others."""
     came: int
-    """Messages of others that came, whatever became of them."""
+    """Messages of others that came, with any outcome."""
     heard: int
     """Those that were taken, or were syncs."""
     blooms: int

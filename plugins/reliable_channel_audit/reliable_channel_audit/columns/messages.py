@@ -224,7 +224,7 @@ def _contents(
     decoded: _Decoded,
 ) -> Array:
     """sha256 of what applications received: the value of a content that came, as nearly always, or
-    bytes of their own."""
+    separate bytes."""
     digests = np.zeros((len(received), DIGEST_BYTES), np.uint8)
     pieces = unpacked.pieces
     firsts = np.cumsum(each) - each

@@ -54,7 +54,7 @@ PARTITION_BYTES = 64 * 1024 * 1024
 """Of journals that one task reads, unless one participant has more: a task takes seconds then."""
 
 COLUMNS_FROM_BYTES = 128 * 1024
-"""Of a participant's journals: columns take 5 ms whatever there is, as long as 100 deliveries take
+"""Of a participant's journals: columns take at least 5 ms, as long as 100 deliveries take
 row by row."""
 
 
