@@ -11,7 +11,7 @@ from typing import Any
 import anyio
 import pytest
 
-from reliable_channel.cli.demo.processes import ending
+from reliable_channel.cli.demo.processes import ending, started
 from reliable_channel.cli.exit_codes import ExitCode
 
 from .processes import PROGRAM
@@ -51,6 +51,24 @@ def test_too_little_time_to_start_is_one_reason() -> None:
         "error: starting a Waku node and five participants: not done after 0.05 s; more time may "
         "help: --timeout (seed 1)\n"
     )
+
+
+@pytest.mark.parametrize("anyio_backend", ["asyncio"], indirect=True)
+@pytest.mark.anyio
+async def test_a_process_is_left_to_the_watcher_of_its_event_loop(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    # Another look at the exit status would take it away from the watcher, which logs that.
+    looks: list[int] = []
+
+    def poll(popen: subprocess.Popen[bytes]) -> int | None:
+        looks.append(popen.pid)
+        return popen.returncode
+
+    async with started("peer", "--help-all") as process:
+        monkeypatch.setattr(subprocess.Popen, "poll", poll)
+    assert process.returncode is not None
+    assert process.pid not in looks
 
 
 @pytest.mark.parametrize(("words", "shown"), [("no key", "no key"), ("", "it printed no reason")])

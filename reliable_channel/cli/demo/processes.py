@@ -1,6 +1,8 @@
 """The demo's processes: a node, and participants driven by JSON lines."""
 
 import json
+import os
+import signal
 import subprocess
 import sys
 from base64 import b64encode
@@ -114,7 +116,10 @@ async def started(*arguments: str) -> AsyncIterator[Process]:
         finally:
             with anyio.move_on_after(3, shield=True):
                 if process.returncode is None:
-                    process.terminate()
+                    # `process.terminate` asks for the exit status first. If the process has just
+                    # ended, asyncio's watcher then finds none, and logs that.
+                    with suppress(ProcessLookupError):
+                        os.kill(process.pid, signal.SIGTERM)
                     await process.wait()
             if process.returncode is None:
                 process.kill()
