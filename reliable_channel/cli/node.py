@@ -105,19 +105,19 @@ def node(
         bool,
         typer.Option(
             "--store-sync",
-            help="Exchange with joined nodes that have it on, too, the messages that either Store"
-            " lacks.",
+            help="Compare Stores with joined nodes that have this on, too, and exchange the"
+            " messages that either lacks.",
         ),
     ] = False,
     store_sync_interval: Annotated[
         float, typer.Option(help="Seconds between two synchronisations, each with one node.")
     ] = 300,
     store_sync_range: Annotated[
-        float, typer.Option(help="Seconds of whose messages the Stores are compared.")
+        float, typer.Option(help="Compare the messages of this many past seconds.")
     ] = 3600,
     store_sync_relay_jitter: Annotated[
         float,
-        typer.Option(help="Age in seconds from which messages are compared between Stores."),
+        typer.Option(help="Seconds that a message waits before it is compared between Stores."),
     ] = 20,
     relay_peer: Annotated[
         list[str] | None,
