@@ -353,7 +353,10 @@ class ReliableChannel:
 
         Raises:
             ChannelClosed: the channel is not open.
+            TypeError: the request is not what `send` returned.
         """
+        if not isinstance(request, Request):
+            raise TypeError(f"`request` must be what `send` returned (got {request!r})")
         was_pending = await self._opened().cancel(request.message_ids)
         await anyio.lowlevel.checkpoint()
         return was_pending

@@ -100,6 +100,15 @@ _COMMON: Final[dict[str, Any]] = {
     ],
 }
 """Flags beside those of single options."""
+_ANY_SENDER: Final = Annotated[
+    str | None,
+    _flag(
+        "--sender-id",
+        "--sender",
+        metavar="ID",
+        help="Your name in the channel; without it no state is examined.",
+    ),
+]
 
 
 @dataclass(frozen=True)
@@ -119,6 +128,15 @@ class ChannelArguments:
     def state(self) -> str | None:
         """The state that was named."""
         return self.given.get("state")
+
+    @property
+    def names_sender(self) -> bool:
+        """Whether a `sender_id` was given."""
+        return "sender_id" in self.given
+
+    def of_sender(self, sender_id: str) -> "ChannelArguments":
+        """The same for another sender, without state."""
+        return ChannelArguments(self.given | {"sender_id": sender_id, "state": None}, self.config)
 
     def channel(
         self, *, default_state: str | None = None, wait_for_node: bool = False
@@ -140,21 +158,22 @@ class ChannelArguments:
 
 
 def with_channel_flags(
-    command: Callable[Concatenate[ChannelArguments, P], None],
+    command: Callable[Concatenate[ChannelArguments, P], None], *, needs_sender: bool = True
 ) -> Callable[..., None]:
     """Give `command` the flags of a channel; its first argument is their `ChannelArguments`."""
+    common = _COMMON if needs_sender else _COMMON | {"sender_id": _ANY_SENDER}
 
     @functools.wraps(command)
     def wrapper(**values: Any) -> None:
         values.pop(_HELP_ALL.name)
-        names = [*_COMMON, *_option_parameters]
+        names = [*common, *_option_parameters]
         given = {name: value for name in names if (value := values.pop(name)) is not None}
-        command(_arguments(given), **values)  # type: ignore[call-arg]
+        command(_arguments(given, needs_sender=needs_sender), **values)  # type: ignore[call-arg]
 
     own = list(inspect.signature(command, eval_str=True).parameters.values())[1:]
     shared = [
         inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, annotation=annotation, default=None)
-        for name, annotation in _COMMON.items()
+        for name, annotation in common.items()
     ]
     keyword_only = [
         parameter.replace(kind=inspect.Parameter.KEYWORD_ONLY)
@@ -165,11 +184,11 @@ def with_channel_flags(
     return wrapper
 
 
-def _arguments(flags: dict[str, Any]) -> ChannelArguments:
+def _arguments(flags: dict[str, Any], *, needs_sender: bool) -> ChannelArguments:
     """Flags over `-o`, over the environment, over the file.
 
     Raises:
-        ValueError: a name or a value is unusable, or there is no `sender_id`.
+        ValueError: a name or a value is unusable, or there is no `sender_id` where it is needed.
         OSError: the file cannot be read.
     """
     config = flags.pop("config", None)
@@ -182,7 +201,7 @@ def _arguments(flags: dict[str, Any]) -> ChannelArguments:
         check_channel_name(name, "-o")
         given[name] = from_text(name, value, f"-o {name}")
     given |= {name: value for name, value in flags.items() if value != []}
-    if "sender_id" not in given:
+    if needs_sender and "sender_id" not in given:
         raise ValueError(
             "`sender_id` is missing: your name in the channel; give --sender-id NAME, or set "
             "RELIABLE_CHANNEL_SENDER_ID"

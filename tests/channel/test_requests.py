@@ -120,6 +120,13 @@ async def test_a_payload_that_only_half_fits_the_outgoing_buffer_is_refused_whol
         assert len(channel.log()) == 0
 
 
+async def test_what_is_cancelled_is_a_request() -> None:
+    async with make_channel(MemoryNetwork().transport(), "alice") as alice:
+        request = await alice.send(b"hello")
+        with pytest.raises(TypeError, match="must be what `send` returned \\(got '"):
+            await alice.cancel(request.request_id)  # type: ignore[arg-type]
+
+
 async def test_a_cancelled_request_is_not_retried_and_makes_room() -> None:
     spy = spied(MemoryNetwork())
     alice = make_channel(spy, "alice", options=QUICK_OF_ONE)

@@ -32,12 +32,14 @@ _SIGNS: Final[dict[Level, tuple[str, str]]] = {
     "warning": ("!", "yellow"),
     "problem": ("✗", "red"),
 }
+NOBODY: Final = "doctor"
+"""The sender of a set-up that names none."""
 REST: Final = ("http://", "https://", "waku+http://", "waku+https://")
 
 
 def register(app: typer.Typer) -> None:
     """Add the command."""
-    app.command()(with_channel_flags(doctor))
+    app.command()(with_channel_flags(doctor, needs_sender=False))
 
 
 def doctor(
@@ -61,8 +63,11 @@ def doctor(
     examine_plugins(findings)
     channel = _examine_channel(findings, arguments)
     if channel is not None:
-        ids = channel.channel_id, channel.sender_id
-        examine_state(findings, channel._state, ids)
+        if arguments.names_sender:
+            examine_state(findings, channel._state, (channel.channel_id, channel.sender_id))
+        else:
+            advice = "give --sender-id NAME to have it examined"
+            findings.add("note", "state", "state", "not examined: it belongs to a sender", advice)
         anyio.run(_examine_network, findings, channel, publish, wait)
     examine_by_plugins(findings, arguments.nodes, arguments.config)
     for finding in findings.found:
@@ -76,6 +81,8 @@ def doctor(
 def _examine_channel(findings: Findings, arguments: ChannelArguments) -> "ReliableChannel | None":
     """Make the channel that the flags describe, as any command would."""
     try:
+        if not arguments.names_sender:
+            return arguments.of_sender(NOBODY).channel()
         return arguments.channel(default_state=personal_state(), wait_for_node=False)
     except (ValueError, TypeError, PluginError, ReliableChannelError) as error:
         advice = "see `reliable-channel listen --help-all`, docs/reference.md"

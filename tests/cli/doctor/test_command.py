@@ -55,6 +55,15 @@ def test_a_group_without_a_node_opens() -> None:
     assert done.returncode == 0 and "the channel opens" in done.stdout
 
 
+def test_without_a_sender_all_but_the_state_is_examined() -> None:
+    command = [*PROGRAM, "doctor", "--node", "memory://doctor", "--json"]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    found = {one["check"]: one for one in map(json.loads, done.stdout.splitlines())}
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert found["state"]["level"] == "note" and "--sender-id" in found["state"]["advice"]
+    assert "transport" in found
+
+
 def test_plugins_that_were_left_out_are_one_note() -> None:
     done = doctor("--node", "memory://doctor", RELIABLE_CHANNEL_PLUGINS="none")
     (note,) = [line for line in done.stdout.splitlines() if "left out" in line]
