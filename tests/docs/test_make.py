@@ -15,7 +15,8 @@ ROOT: Final = Path(__file__).parents[2]
 PAGES: Final = sorted([ROOT / "README.md", *(ROOT / "docs").rglob("*.md")])
 MAKE: Final = ("make", f"VENV={sys.prefix}", f"--old-file={sys.prefix}/.ready")
 """make with this environment, which it does not set up again."""
-OF_THE_TESTS: Final = {"MAKEFLAGS", "RELIABLE_CHANNEL_PLUGINS"}
+OF_THE_TESTS: Final = {"MAKEFLAGS", "MAKELEVEL", "MFLAGS", "RELIABLE_CHANNEL_PLUGINS"}
+"""A make that knows of an outer one prints which folder it enters."""
 ENVIRONMENT: Final = {
     **{name: value for name, value in os.environ.items() if name not in OF_THE_TESTS},
     "NO_COLOR": "1",
