@@ -29,13 +29,14 @@ class Log(list[LogEntry]):
         numbers: Sequence[int] = range(len(self))
         if len(self) > SHOWN_ENTRIES:
             numbers = [*range(half), *range(len(self) - half, len(self))]
-        rows: list[tuple[object, ...]] = [
-            (number, entry.sender_id, entry.content, entry.message_id[:SHORT_ID])
-            for number, entry in ((number, self[number]) for number in numbers)
-        ]
+        rows = [self._row(number) for number in numbers]
         if len(rows) < len(self):
             rows.insert(half, ("…", "", f"{len(self) - len(rows)} more", ""))
         return table(("", "sender", "content", "message id"), rows)
+
+    def _row(self, number: int) -> tuple[object, ...]:
+        entry = self[number]
+        return number, entry.sender_id, entry.content, entry.message_id[:SHORT_ID]
 
 
 def event_html(event: Any) -> str:

@@ -119,17 +119,19 @@ class Heads(CausalTail):
         Content refers to all heads, which are none then; syncs take turns with them. Both refer to
         what is unacknowledged.
         """
-        unacknowledged = self._unacknowledged
-        self._unacknowledged = OrderedDict(  # what waits for others is acknowledged with its turn
-            each for each in unacknowledged.items() if self._log.get(each[0]) is None
-        )
         heads = list(self._heads)
         if is_sync and len(heads) > HEADS_OF_SYNC:
             self._turn = (self._turn + HEADS_OF_SYNC) % len(heads)
             heads = (heads + heads)[self._turn : self._turn + HEADS_OF_SYNC]
         newest = self._log.last(self._size if self.is_long else min(NEWEST, self._size))
         chosen = {entry.message_id: entry for entry in newest}
-        for message_id in (*unacknowledged, *heads):
+        unacknowledged, self._unacknowledged = self._unacknowledged, OrderedDict()
+        for message_id, sender_id in unacknowledged.items():
+            if (entry := self._log.get(message_id)) is None:
+                self._unacknowledged[message_id] = sender_id  # it is parked: with a later message
+            else:
+                chosen[message_id] = entry
+        for message_id in heads:
             if message_id not in chosen and (entry := self._log.get(message_id)) is not None:
                 chosen[message_id] = entry
         return sorted(chosen.values(), key=lambda entry: entry.key)[-max(1, self._size) :]

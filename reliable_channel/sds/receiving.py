@@ -189,14 +189,14 @@ class Receiver:
         state.incoming_buffer.arrived(message_id)
         if state.tuner is not None:
             state.tuner.arrived(message, sent_at_ns, missing_for_ms, now_ms)
-        self._is_news(message, missing_for_ms, now_ms)
+        self._note_news(message, missing_for_ms, now_ms)
         # LIP 109, Receive: the id enters the bloom filter before its dependencies are looked at.
         state.bloom_filter.insert(message_id)
         self._deliver_or_park(arrived, unknown, profile, now_ms)
         waits = message_id in state.incoming_buffer.parked
         return Arrival(Outcome.PARKED if waits else Outcome.DELIVERED, message_id, missing_for_ms)
 
-    def _is_news(self, message: Message, missing_for_ms: int | None, now_ms: int) -> None:
+    def _note_news(self, message: Message, missing_for_ms: int | None, now_ms: int) -> None:
         """Content came for the first time: acknowledge it soon."""
         state, heads = self._state, self._state.heads
         heard = Heard.CONTENT if missing_for_ms is None else Heard.MISSED_CONTENT
