@@ -53,9 +53,12 @@ def base_of(message: Assembled) -> Base | None:
 
 def difference(base: Base, message: Base, changed: Collection[int]) -> bytes | None:
     """A message as a difference, or None where it is none to speak of. `changed` are the places in
-    the filter that may differ."""
+    the filter that may differ: none where neither message has one."""
     data, (base_start, base_end), (start, end) = message.data, base.history, message.history
     filter_start, filter_end = message.bloom_filter
+    base_filter_start, base_filter_end = base.bloom_filter
+    if base_filter_end - base_filter_start != filter_end - filter_start:
+        return None
     old = base.data.find(data[start : start + _ANCHOR_BYTES], base_start, base_end)
     same = _common(base.data[old:base_end], data[start:end]) if old >= 0 else 0
     found = b"".join(
@@ -63,7 +66,7 @@ def difference(base: Base, message: Base, changed: Collection[int]) -> bytes | N
             _literal(data[:start]),
             b"@%b%b" % (_number(max(old, 0)), _number(same)),
             _literal(data[start + same : filter_start]),
-            _changed(base.bloom_filter[0], data[filter_start:filter_end], changed),
+            _changed(base_filter_start, data[filter_start:filter_end], changed),
             _literal(data[filter_end:]),
         )
     )

@@ -190,7 +190,8 @@ class Sender:
             state.emit(RepairRequested(asked, message_id))
             state.counters.repairs_requested += len(asked)
         is_kept = not is_sync and state.recorder is not NO_RECORDER
-        changed = state.bloom_filter.changed() if is_kept else None
+        # A message without a filter leaves it to the next one that has it to say what changed.
+        changed = state.bloom_filter.changed() if is_kept and bloom_filter else ()
         return Assembled(data, history, bloom_filter or b"", changed)
 
     def _root(self, now_ms: int) -> LogRoot | None:

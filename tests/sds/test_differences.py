@@ -19,7 +19,7 @@ class Made:
         self.history: list[bytes] = []
         self.words = bytearray(self.random.choice([64, 1_000, 18_752]))
 
-    def next(self) -> Assembled:
+    def next(self, *, has_filter: bool = True) -> Assembled:
         random, before = self.random, bytes(self.words)
         for _ in range(random.choice([0, 1, 2, 5])):
             hint = random.choice([None, random.randbytes(32)])
@@ -37,10 +37,12 @@ class Made:
             random.randbytes(33).hex(),
             "general",
             random.randrange(10**9) * 1_000,
-            bloom_filter=bytes(self.words),
+            bloom_filter=bytes(self.words) if has_filter else None,
             content=random.randbytes(random.choice([1, 60, 3_000])),
         )
         data, words = self.codec.assemble(message, history), bytes(self.words)
+        if not has_filter:
+            return Assembled(data, history, b"", ())
         places = [place for place, value in enumerate(words) if value != before[place]]
         return Assembled(data, history, words, places)
 
@@ -60,6 +62,21 @@ def test_the_same_bytes_come_back(seed: int, profile: WireProfile) -> None:
                 assert len(found) < len(message.data) // 4
         before = base
     assert worth_it > (20 if len(made.words) > 1_000 else 0)
+
+
+@pytest.mark.parametrize("seed", range(10))
+def test_messages_with_and_without_a_filter_follow_each_other(seed: int) -> None:
+    made, before = Made(seed, SPEC), None
+    random, found = Random(seed), 0
+    for _ in range(60):
+        message = made.next(has_filter=random.random() < 0.5)
+        base = base_of(message)
+        assert base is not None
+        if before and (kept := difference(before, base, message.changed or ())) is not None:
+            found += 1
+            assert restored(before.data, kept) == message.data
+        before = base
+    assert found > (5 if len(made.words) > 1_000 else 0)
 
 
 def test_a_change_that_is_not_named_makes_no_difference() -> None:

@@ -27,8 +27,11 @@ from .world import (
     Weather,
     World,
     forge,
+    give,
     options,
+    participant,
     promises_broken,
+    send,
 )
 
 SMALL: Any = {
@@ -410,3 +413,19 @@ def test_a_smaller_cache_after_a_restart_loses_no_own_message() -> None:
         kept.write(again)
         assert [entry.message_id for entry in again.outgoing_buffer] == ids
         assert all(len(entry.data) > 300 for entry in again.outgoing_buffer)
+
+
+def test_long_messages_come_back_whether_or_not_they_have_a_filter() -> None:
+    """`self_tuning` leaves the filter out until another implementation is heard."""
+    kept, bob = Kept("alice", self_tuning=True), participant("bob")
+    alice, sent = kept.begin(), {}
+    for number in range(40):
+        if number == 20:
+            give(alice, send(bob, b"bob does not tune itself"))
+        own = send(alice, bytes([number]) * 3_000)
+        sent[own.message_id] = own.data
+        kept.write(alice)
+    has_filter = [CODEC.decode(data).bloom_filter is not None for data in sent.values()]
+    assert (has_filter[0], has_filter[-1]) == (False, True)
+    again = kept.begin()
+    assert {each.message_id: each.data for each in again.outgoing_buffer} == sent

@@ -115,7 +115,12 @@ def draw_scenario(seed: int) -> Scenario:
     apart = Draw(seed, "applications")
     kills = _kills(apart, scenario, span_ms) if apart.chance(0.4) else ()
     faults = tuple(sorted((*faults, *kills), key=lambda fault: fault.at_ms))
-    return replace(scenario, faults=faults, habits=_habits(apart, scenario))
+    habits = _habits(apart, scenario)
+    if not habits.payload_bytes:
+        # Messages of 2 kB and more are kept as differences: few words would never be.
+        longest = Draw(seed, "payloads").one_of((0, 0, 0, 0, 4_000, 20_000))
+        habits = replace(habits, payload_bytes=longest)
+    return replace(scenario, faults=faults, habits=habits)
 
 
 def big_group(seed: int, participants: int, messages: int) -> Scenario:
