@@ -200,9 +200,9 @@ def test_positions_count_what_is_archived() -> None:
     for count, number in enumerate(dict.fromkeys(numbers)):
         data = forge(f"m{number:05}", lamport=NOW_MS + number)
         positions = []
-        for participant in (core, whole):
-            participant.receive(data, NOW_MS)
-            positions += [e.position for e in participant.events() if hasattr(e, "position")]
+        for each in (core, whole):
+            each.receive(data, NOW_MS)
+            positions += [e.position for e in each.events() if hasattr(e, "position")]
         assert positions[0] == positions[1]
         kept.write(core)
         if count % 50 == 49:
