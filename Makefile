@@ -133,7 +133,7 @@ bench-pipeline: $(PIPELINE_READY) ## what judging journals costs on Spark and in
 bench-watch: $(READY) ## frame times of the page of `watch` in headless Chromium: 1,000 participants, 100,000 messages
 	@$(BIN)/python -m bench.watch $(ARGS)
 
-crash: $(READY) ## kill participants and node under load, 200 times; nothing may be lost (ARGS="--kills 20 --seed 5")
+crash: $(READY) ## kill participants and node under load, 200 times; nothing may be lost (ARGS="--kills 20 --seed 5 --auto")
 	@$(BIN)/python -m tests.crash $(ARGS)
 
 mutation: $(READY) ## every small defect in sds and engine, one at a time: which do their tests miss? (hours; ARGS="--sample 100 --seed 5")

@@ -17,10 +17,19 @@ def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m tests.crash", description=__doc__)
     parser.add_argument("--kills", type=int, default=200)
     parser.add_argument("--seed", type=int, default=randbelow(10**6))
+    parser.add_argument("--auto", action="store_true", help="participants tune themselves")
     options = parser.parse_args()
     directory = Path(mkdtemp(prefix="crash-"))
     print(f"journals and states in {directory}")
-    outcome = anyio.run(partial(run, directory, kills=options.kills, seed=options.seed))
+    outcome = anyio.run(
+        partial(
+            run,
+            directory,
+            kills=options.kills,
+            seed=options.seed,
+            self_tuned=options.auto,
+        )
+    )
     for line in outcome.broken:
         print(f"BROKEN {line}")
     print(

@@ -6,6 +6,7 @@ import json
 import subprocess
 import sys
 from base64 import b64encode
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Final
 
@@ -31,6 +32,12 @@ QUICK: Final = {
     "bloom-capacity": 500,
 }
 """Periods for a test of minutes, and messages of 4 kB in place of 40."""
+SELF_TUNED: Final = {"preset": "auto"} | {
+    name: QUICK[name] for name in ("timeout-for-lost-messages-ms", "bloom-capacity")
+}
+"""All other periods are found by the participants."""
+LONG: Final = 3_000
+"""Bytes of every third message: what the state keeps of those from 2 kB on is another thing."""
 
 
 class Killable:
@@ -96,10 +103,17 @@ class Node(Killable):
 class Participant(Killable):
     """A peer whose state outlives it, and what it was asked to send."""
 
-    def __init__(self, name: str, directory: Path, address: str, tasks: TaskGroup) -> None:
+    def __init__(
+        self,
+        name: str,
+        directory: Path,
+        address: str,
+        tasks: TaskGroup,
+        options: Mapping[str, object] = QUICK,
+    ) -> None:
         self.name = name
         self.journal = directory / f"{name}.journal"
-        flags = [part for flag, value in QUICK.items() for part in (f"--{flag}", str(value))]
+        flags = [part for flag, value in options.items() for part in (f"--{flag}", str(value))]
         super().__init__(
             *("peer", "--node", address, "--channel", CHANNEL, "--sender", name),
             *("--state", f"sqlite:///{directory}/{name}.db"),
@@ -134,7 +148,7 @@ class Participant(Killable):
         """Ask for a message, whether or not the process lives."""
         self.asked += 1
         key = f"{self.name} {self.asked}"
-        self.unknown[key] = f"message {key}"
+        self.unknown[key] = f"message {key}".ljust(0 if self.asked % 3 else LONG, ".")
         await self._ask(key, self.unknown[key])
 
     async def confirm(self, count: int) -> None:

@@ -14,7 +14,7 @@ from typing import Final
 import anyio
 
 from .checker import broken_promises, read
-from .processes import Killable, Node, Participant
+from .processes import QUICK, SELF_TUNED, Killable, Node, Participant
 
 NAMES: Final = ("alice", "bob", "carol")
 NODE_TURN: Final = 7
@@ -38,14 +38,21 @@ class Outcome:
 
 
 async def run(
-    directory: Path, *, kills: int, seed: int, tell: Callable[[str], None] = print
+    directory: Path,
+    *,
+    kills: int,
+    seed: int,
+    self_tuned: bool = False,
+    tell: Callable[[str], None] = print,
 ) -> Outcome:
-    """Send, kill and start again, then let the group settle and read the journals."""
+    """Send, kill and start again, then let the group settle and read the journals. With
+    `self_tuned` participants have `preset="auto"`."""
+    options = SELF_TUNED if self_tuned else QUICK
     tell(f"seed {seed}")
     random = Random(seed)
     async with anyio.create_task_group() as tasks:
         node = Node(directory / "store.db", _free_port(), tasks)
-        group = [Participant(name, directory, node.address, tasks) for name in NAMES]
+        group = [Participant(name, directory, node.address, tasks, options) for name in NAMES]
         with _all_killed([node, *group]):
             await node.start()
             await node.listens.wait()

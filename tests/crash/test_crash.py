@@ -18,9 +18,10 @@ SEED = 5
 
 @pytest.mark.slow
 @pytest.mark.timeout(1_800)
-def test_killed_at_random_moments_the_group_loses_nothing(tmp_path: Path) -> None:
+@pytest.mark.parametrize("self_tuned", [False, True], ids=["documented", "auto"])
+def test_killed_at_random_moments_the_group_loses_nothing(tmp_path: Path, self_tuned: bool) -> None:
     async def story() -> Outcome:
-        return await run(tmp_path, kills=KILLS, seed=SEED)
+        return await run(tmp_path, kills=KILLS, seed=SEED, self_tuned=self_tuned)
 
     outcome = anyio.run(story)
     assert outcome.broken == []
