@@ -36,7 +36,7 @@ quick: $(READY) ## the tests of the cores and of state, in some 20 s
 test: $(READY) ## all tests but the slow ones and those of Spark and interop, on all cores (WORKERS=1)
 	@$(PYTEST) -m "not slow" $(ARGS)
 
-test-slow: $(READY) ## the long tests: planted defects, kills, full disks, whole simulations
+test-slow: $(READY) ## the long tests: planted defects, kills, full disks, whole simulations, pages
 	@$(PYTEST) -m slow $(ARGS)
 
 test-spark: $(SPARK_READY) ## the tests of the pipeline on Spark: they need Java 17 or 21

@@ -67,6 +67,7 @@ def test_what_is_not_typed_has_the_flags_and_targets_that_exist(
             assert {*given} <= {flag.rstrip(",/") for flag in flags} | every, line
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "page",
     sorted(page for page in TEXTS if typed(page)),
