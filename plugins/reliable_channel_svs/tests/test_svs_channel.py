@@ -456,6 +456,14 @@ def test_signed_senders_are_refused() -> None:
         SvsCore(replace(setting("a"), require_signatures=True))
 
 
+def test_a_channel_without_syncs_is_refused_by_the_name_of_the_option() -> None:
+    """The dialect of nim-sds has none."""
+    context = setting("a")
+    silent = replace(context.options, sync_min_interval_ms=0)
+    with pytest.raises(ValueError, match=r"^`sync_min_interval_ms` must be .* \(got 0\)$"):
+        SvsCore(replace(context, options=silent))
+
+
 def test_ephemeral_messages_are_told_and_leave_no_trace() -> None:
     sender, receiver = SvsCore(setting("a")), SvsCore(setting("b"))
     message_id = sender.send_ephemeral(b"once", START)

@@ -45,7 +45,8 @@ class SvsCore:
     """One participant of one channel (`reliable_channel.sync_core.SyncCore`).
 
     Raises:
-        ValueError: signatures are asked for, which this protocol does not have.
+        ValueError: signatures are asked for, which this protocol does not have; or no syncs, as in
+            the dialect of nim-sds, without which it repairs nothing.
     """
 
     def __init__(self, context: CoreContext) -> None:
@@ -53,6 +54,11 @@ class SvsCore:
             raise ValueError(
                 "sync='svs' has no signed senders; leave signing and "
                 "require_signatures out, or take sync='sds'"
+            )
+        if (interval_ms := context.options.sync_min_interval_ms) < 1:
+            raise ValueError(
+                "`sync_min_interval_ms` must be at least 1 with sync='svs', which learns from "
+                f"state vectors what it lacks (got {interval_ms})"
             )
         self._state = ChannelState(context)
         self._receiver = Receiver(self._state)
