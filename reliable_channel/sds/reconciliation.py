@@ -60,8 +60,6 @@ MAX_SAID: Final = 256
 PRECISE: Final = 2
 """Questions about known gaps without an answer, after which one is about all."""
 MAX_BROUGHT: Final = 50_000
-PERSISTS: Final = 2
-"""Differing roots after which a small difference is asked about."""
 ATTEMPTS: Final = 12
 REST_MS: Final = 600_000
 """How long no question goes after so many without success; doubled each time."""
@@ -82,7 +80,8 @@ class _Question:
     root: LogRoot
     heard_ms: int
     """When a root differed last."""
-    seen: int = 1
+    stays: bool = False
+    """Whether more than one root differed."""
     attempts: int = 0
     brought: list[LogKey] = field(default_factory=list)
     """Messages that bundles brought."""
@@ -95,7 +94,7 @@ class _Failed:
 
     difference: int
     """By how many messages the logs differed in number."""
-    times: int
+    rest_ms: int
     until_ms: int
 
     def rests(self, difference: int, now_ms: int) -> bool:
@@ -131,8 +130,8 @@ class Reconciliation:
         self._question: _Question | None = None
         self._failed: _Failed | None = None
         self._plan = _Plan()
-        self._said: OrderedDict[tuple[int, int, bool], tuple[bytes, int]] = OrderedDict()
-        """What was described, as a list or not: its fingerprint, and when."""
+        self._said: OrderedDict[tuple[Range, bytes, bool], int] = OrderedDict()
+        """When a range with this fingerprint was described, as a list or not."""
         self._open: OrderedDict[Range, set[bytes]] = OrderedDict()
         """What others listed, for ranges in which that was more than there is here."""
         self._bundles = Bundles(own_id, observations, random, held)
@@ -156,12 +155,12 @@ class Reconciliation:
         if question is None:
             question = self._question = _Question(root, now_ms)
         else:
-            question.seen += 1
+            question.stays = True
             question.heard_ms = now_ms
             if root.count != question.root.count or root.end > question.root.end:
                 question.root = root
         is_plain = difference >= MANY
-        if question.due_ms is None and (is_plain or question.seen >= PERSISTS):
+        if question.due_ms is None and (is_plain or question.stays):
             question.due_ms = now_ms + self._draw_ms()
 
     def agrees(self, now_ms: int, *, all_agree: bool) -> None:
@@ -256,9 +255,8 @@ class Reconciliation:
     def _give_up(self, root: LogRoot, now_ms: int) -> None:
         """Rest, since no participant that hears this one has what is missing any more."""
         here = self._log.sums.root(root.start, root.end)
-        times = 1 if self._failed is None else self._failed.times + 1
-        rest_ms = min(REST_MS << min(times - 1, 16), MAX_REST_MS)
-        self._failed = _Failed(abs(root.count - here.count), times, now_ms + rest_ms)
+        rest_ms = REST_MS if self._failed is None else min(2 * self._failed.rest_ms, MAX_REST_MS)
+        self._failed = _Failed(abs(root.count - here.count), rest_ms, now_ms + rest_ms)
 
     def _ask_later(self, question: _Question, now_ms: int) -> None:
         question.due_ms = now_ms + NEXT_SCALES * self._scale_ms + self._draw_ms()
@@ -328,15 +326,15 @@ class Reconciliation:
             del ranges[each]
 
     def _note_said(self, range_: Range, fingerprint: bytes, now_ms: int, *, as_list: bool) -> None:
-        place = *range_, as_list
-        self._said[place] = fingerprint, now_ms
+        place = range_, fingerprint, as_list
+        self._said[place] = now_ms
         self._said.move_to_end(place)
         if len(self._said) > MAX_SAID:
             self._said.popitem(last=False)
 
     def _was_said(self, range_: Range, fingerprint: bytes, now_ms: int, *, as_list: bool) -> bool:
-        said, at_ms = self._said.get((*range_, as_list), (b"", 0))
-        return said == fingerprint and now_ms - at_ms <= SAID_SCALES * self._scale_ms
+        at_ms = self._said.get((range_, fingerprint, as_list))
+        return at_ms is not None and now_ms - at_ms <= SAID_SCALES * self._scale_ms
 
     def _plan_range(
         self, range_: Range, now_ms: int, *, at_once: bool = False, as_list: bool = False
@@ -355,7 +353,7 @@ class Reconciliation:
             plan.due_ms = None
             return
         if not self._descriptions.take(now_ms):
-            plan.due_ms = now_ms + max(1, self._descriptions.wait_ms(now_ms))
+            plan.due_ms = now_ms + self._descriptions.wait_ms(now_ms)
             return
         ranges, self._plan = plan.ranges, _Plan()
         roots, lists = list[LogRoot](), list[ListedIds]()
@@ -395,7 +393,7 @@ class Reconciliation:
     def _hashes(self, range_: Range, parked: Parked) -> dict[bytes, LogKey | None]:
         """The messages of the log by their short hashes, and those that wait, without a key."""
         start, end = range_[0] * SECOND_MS, range_[1] * SECOND_MS
-        first, last = (bisect_left(parked, ((at, ""), False)) for at in (start, end))
+        first, last = (bisect_left(parked, ((at, ""),)) for at in (start, end))
         waiting = {key_hash(key)[:SHORT_BYTES]: None for key, _ in parked[first:last]}
         logged = self._log.keys_between(start, end)
         return waiting | {key_hash(key)[:SHORT_BYTES]: key for key in logged}

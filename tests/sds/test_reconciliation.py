@@ -23,11 +23,11 @@ class Member:
         self.parked: list[tuple[LogKey, bool]] = []
         self.log = MessageLog(1_000_000)
         self.log.sums.max_seconds = 50_000
-        observations = Observations()
-        observations.heard, observations.delays.scale_ms = others, 100
+        self.observations = Observations()
+        self.observations.heard, self.observations.delays.scale_ms = others, 100
         random = Random(name).random
         self.it = Reconciliation(
-            name, self.log, observations, random, self.held, lambda: self.parked
+            name, self.log, self.observations, random, self.held, lambda: self.parked
         )
         for number in numbers:
             self.add(number)
