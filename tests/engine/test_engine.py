@@ -399,3 +399,12 @@ def test_what_is_on_its_way_when_an_epoch_ends_counts_in_the_next_one() -> None:
     assert alice.of(RateLimitReached)
     alice.now_ms += 600_000
     assert len(alice.publish()) == 2
+
+
+def test_of_what_store_has_own_and_handled_messages_are_known() -> None:
+    alice, bob, carol = Peer("alice"), Peer("bob"), Peer("carol")
+    alice.send(b"hello")
+    (sent,) = alice.publish()
+    bob.receive(sent.data)
+    known = [each.engine.is_known(hash_of(sent.data)) for each in (alice, bob, carol)]
+    assert known == [True, True, False]

@@ -7,7 +7,7 @@ import pytest
 from reliable_channel.engine.backoff import Backoff
 from reliable_channel.engine.logged import Logged
 from reliable_channel.engine.requests import Accepted
-from reliable_channel.engine.steps import Step, UnwrittenSteps
+from reliable_channel.engine.steps import STEPS_WAITING, Step, UnwrittenSteps
 from reliable_channel.events import (
     Event,
     MessageSent,
@@ -220,3 +220,16 @@ def test_a_write_that_succeeds_makes_the_next_failure_a_first_one() -> None:
         list(it.finish())
     first, second, third = waits_ms
     assert second > first == third
+
+
+def test_so_many_steps_may_wait_for_the_disk_before_receiving_waits() -> None:
+    it = steps()
+    for number in range(STEPS_WAITING):
+        it.add(step(str(number)))
+    full = [it.is_full]
+    it.add(step("one more"))
+    full.append(it.is_full)
+    it.begin(0, at_once=False)
+    it.written(0)
+    assert len(list(it.finish())) == STEPS_WAITING + 1
+    assert [*full, it.is_full] == [False, True, False]

@@ -1,5 +1,7 @@
 """What Store is asked for, and what becomes of an answer that does not come."""
 
+from typing import Literal
+
 from reliable_channel.engine.repairs import Repairs
 from reliable_channel.engine.store_queries import (
     LINKS,
@@ -12,6 +14,7 @@ from reliable_channel.engine.store_queries import (
     StoreQueries,
 )
 from reliable_channel.engine.trails import Trails
+from reliable_channel.explanation import StoreSearch
 from reliable_channel.repair_policies import Look, Missing, RepairStep
 from reliable_channel.sds import HistoryEntry, RepairOptions
 
@@ -33,12 +36,17 @@ class Bob:
             retrieve_frequency_ms=30 * SECOND,
             has_store=True,
         )
-        self.queries = StoreQueries(self.core, self.repairs, Trails("bob", proves_copies=True))
+        self.trails = Trails("bob", proves_copies=True)
+        self.queries = StoreQueries(self.core, self.repairs, self.trails)
         self.core.receive(forge("m", after=[HistoryEntry("u", hint, "alice")]), NOW_MS)
 
     def policy(self, missing: Missing) -> RepairStep:
         self.shown.append(missing)
         return RepairStep(look_at_ms=missing.since_ms, look=self.look)
+
+    def searches(self) -> tuple[StoreSearch, ...]:
+        """What `explain` shows of the missing message."""
+        return self.trails.explain("u", None, NOW_MS).searches
 
 
 def lookback(step: int, now_ms: int) -> ByTime:
@@ -184,3 +192,30 @@ def test_a_store_that_refused_hashes_is_asked_for_no_more_of_them_in_this_round(
     bob.take("u", "u1", now_ms)
     assert bob.queries.next(now_ms) is None
     assert hashes(bob.queries.next(now_ms)) == ["u1"], "the next round tries again"
+
+
+def test_explain_shows_how_each_search_ended_and_how_long_it_took() -> None:
+    later_ms = NOW_MS + SECOND
+    looks: tuple[Literal["hint", "time"], ...] = ("hint", "time")
+    for look in looks:
+        found = Bob(look)
+        found.queries.next(NOW_MS)
+        found.core.receive(forge("u"), later_ms)
+        found.queries.next(later_ms)
+        assert found.searches() == (StoreSearch(later_ms, look, SECOND, "found"),)
+        absent = Bob(look)
+        absent.queries.next(NOW_MS)
+        absent.queries.next(later_ms)
+        assert absent.searches() == (StoreSearch(later_ms, look, SECOND, "not found"),)
+
+
+def test_explain_shows_searches_that_failed() -> None:
+    bob, later_ms = Bob("hint"), NOW_MS + SECOND
+    bob.queries.next(NOW_MS)
+    bob.queries.failed(later_ms)
+    bob.queries.next(later_ms)
+    bob.queries.failed(later_ms + SECOND)
+    assert bob.searches() == (
+        StoreSearch(later_ms, "hint", SECOND, "failed"),
+        StoreSearch(later_ms + SECOND, "time", SECOND, "failed"),
+    )
