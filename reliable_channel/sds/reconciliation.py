@@ -297,11 +297,10 @@ class Reconciliation:
         for short, key in mine.items():
             if key is not None and short not in theirs:
                 self._bundles.lacks(key, now_ms)
-        if theirs == mine.keys():
+        if theirs <= mine.keys():
             self._is_asked_for(range_, now_ms)
-            self._is_described(range_, _fingerprint(mine), now_ms, as_list=True)
-        elif theirs <= mine.keys():
-            self._is_asked_for(range_, now_ms)
+            if len(theirs) == len(mine):
+                self._is_described(range_, _fingerprint(mine), now_ms, as_list=True)
         else:
             self._plan_range(range_, now_ms)
             known = self._open.setdefault(range_, set())
