@@ -130,8 +130,8 @@ class Reconciliation:
         self._question: _Question | None = None
         self._failed: _Failed | None = None
         self._plan = _Plan()
-        self._said: OrderedDict[tuple[Range, bytes, bool], int] = OrderedDict()
-        """When a range with this fingerprint was described, as a list or not."""
+        self._said: OrderedDict[tuple[Range, bool], tuple[bytes, int]] = OrderedDict()
+        """What was described last, as a list or not: its fingerprint, and when."""
         self._open: OrderedDict[Range, set[bytes]] = OrderedDict()
         """What others listed, for ranges in which that was more than there is here."""
         self._bundles = Bundles(own_id, observations, random, held)
@@ -325,15 +325,17 @@ class Reconciliation:
             del ranges[each]
 
     def _note_said(self, range_: Range, fingerprint: bytes, now_ms: int, *, as_list: bool) -> None:
-        place = range_, fingerprint, as_list
-        self._said[place] = now_ms
+        place = range_, as_list
+        self._said[place] = fingerprint, now_ms
         self._said.move_to_end(place)
         if len(self._said) > MAX_SAID:
             self._said.popitem(last=False)
 
     def _was_said(self, range_: Range, fingerprint: bytes, now_ms: int, *, as_list: bool) -> bool:
-        at_ms = self._said.get((range_, fingerprint, as_list))
-        return at_ms is not None and now_ms - at_ms <= SAID_SCALES * self._scale_ms
+        if (said := self._said.get((range_, as_list))) is None:
+            return False
+        described, at_ms = said
+        return described == fingerprint and now_ms - at_ms <= SAID_SCALES * self._scale_ms
 
     def _plan_range(
         self, range_: Range, now_ms: int, *, at_once: bool = False, as_list: bool = False
