@@ -84,6 +84,8 @@ class Json(msgspec.Struct):
     lamport_timestamp: Whole | None = None
     position: Whole | None = None
     evicted: Whole | None = None
+    wanted_from_ms: Whole | None = None
+    """Read from the whole line, where one is needed; here so that it is a number of 64 bits."""
     content_sha256: str | None = None
     first_segment_id: str | None = None
     message_ids: list[str | _Entry] | None = None

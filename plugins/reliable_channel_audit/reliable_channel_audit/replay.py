@@ -317,8 +317,10 @@ class Replay:
         return not self._log.is_partial
 
     def option(self, name: str) -> Any:
-        """An option of the first session."""
-        return self._options.get(name, getattr(_DEFAULTS, name))
+        """An option of the latest session; the default for a value of another type."""
+        default = getattr(_DEFAULTS, name)
+        value = self._options.get(name, default)
+        return value if isinstance(default, type(value)) else default
 
     def _came(self, line: Line, message: Message | None, at_ms: int) -> None:
         if message is None or line.outcome == "own":
@@ -468,7 +470,8 @@ class Replay:
         """
         if self.option("retrieval_strategy") not in SPECIFIED:
             return
-        attempts, t_max_ms = self.option("max_request_attempts"), self.option("repair_t_max_ms")
+        attempts = self.option("max_request_attempts")
+        t_max_ms = max(1, self.option("repair_t_max_ms"))
         for message_id, asked_ms in self._asked.items():
             span_ms = asked_ms[-1] - asked_ms[0]
             rounds = 2 + (span_ms // t_max_ms).bit_length() + span_ms // (MAX_REST * t_max_ms)

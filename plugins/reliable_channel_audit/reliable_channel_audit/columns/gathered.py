@@ -22,6 +22,8 @@ EXTRAORDINARY: Final = frozenset(
     {"message_forged", "message_lost", "message_rejected", "delivery_failed", "send_failed"}
 )
 """Events of a life that is judged row by row."""
+MAX_MS: Final = 2**53
+"""A time beyond, in 285,000 years, is left to rows: sums of times stay within 64 bits."""
 T = TypeVar("T")
 
 
@@ -57,8 +59,8 @@ class Gathered(NamedTuple):
     told: Told
     missing: list[tuple[int, list[str]]]
     """When messages were noted as missing, and which."""
-    requested: list[list[str]]
-    """The messages of each repair request."""
+    requested: list[tuple[int, list[str]]]
+    """When messages were asked of others, and which."""
     repaired: list[str]
     """Messages that were sent again for others."""
     ids: Ids
@@ -106,6 +108,8 @@ def gathered(participant: Participant) -> Gathered:
     if not columns or filters is None:
         raise Odd("a journal without lines")
     log, wire, messages, received, told = (_joined(columns[kind]) for kind in TABLES)
+    if max(map(abs, at_ms)) > MAX_MS:
+        raise Odd("a time that is none")
     return Gathered(
         opened=opened[0],
         at_ms=np.array(at_ms, np.int64),
@@ -115,7 +119,7 @@ def gathered(participant: Participant) -> Gathered:
         received=received,
         told=told,
         missing=[(row.at_ms, ids_in(row) or []) for row in rare["message_missing"]],
-        requested=[ids_in(row) or [] for row in rare["repair_requested"]],
+        requested=[(row.at_ms, ids_in(row) or []) for row in rare["repair_requested"]],
         repaired=[row.message_id or "" for row in rare["repair_sent"]],
         ids=ids,
         words=words,
@@ -153,6 +157,8 @@ def _log(lines: Lines, ids: Ids) -> Log:
     own = np.array([each is not None for each in first], bool)
     if (own == np.array([bool(each) for each in hashes], bool)).any():
         raise Odd("neither an own message nor one of others, or both")
+    if any(a not in (None, b) for a, b in zip(first, message_ids, strict=True)):
+        raise Odd("a payload of several messages")
     segments = np.full(len(first), -1, np.int64)
     segments[own] = ids.codes([each for each in first if each is not None])
     message_hashes = np.zeros((len(first), DIGEST_BYTES), np.uint8)
@@ -177,6 +183,8 @@ def _wire(lines: Lines, words: Ids) -> Wire:
     )
     if any(contents) or not all(hashes):
         raise Odd("a message without its hash, or with another")
+    if NOT_GIVEN in timestamps:
+        raise Odd("a timestamp that stands for none here")
     is_in = np.array([event == WIRE_IN for event in events], bool)
     found = np.full(len(events), -1, np.int64)
     came = [outcome for outcome, event in zip(outcomes, events, strict=True) if event == WIRE_IN]

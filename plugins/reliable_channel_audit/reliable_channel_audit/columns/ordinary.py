@@ -84,7 +84,7 @@ class _Ordinary:
         references = self._check_arrivals() + self._check_own(own)
         self._check_receptions()
         self._check_acknowledgements()
-        requests = Counter(each for ids in life.requested for each in ids)
+        requests = Counter(each for _, ids in life.requested for each in ids)
         self._check_repair(requests)
         order = self._in_order()
         responses = Counter(life.repaired)
@@ -225,17 +225,22 @@ class _Ordinary:
         since = referred_at[log.message_id[own]]
         if (since < log.line[own]).any():
             raise Odd("referred to before it was in the log")
-        first, last = np.full(len(self._names), NEVER), np.full(len(self._names), -1)
-        np.minimum.at(first, log.first_segment[own], since)
-        np.maximum.at(last, log.first_segment[own], since)
+        if not own[entry].all():
+            raise Odd("an acknowledged message of others")
         by_reference = told.source == words.get("causal_history", -1)
-        if (first[told.message_id] >= told.line)[by_reference].any():
+        if (referred_at[told.message_id] >= told.line)[by_reference].any():
             raise Odd("acknowledged by a reference that did not arrive")
-        due = (last >= 0) & (last < NEVER) & (told_at < 0)
-        if (self._life.at_ms[last[due]] + self._settle_ms <= self._until_ms).any():
+        untold = since[(since < NEVER) & (told_at[log.message_id[own]] < 0)]
+        # Rows take the time of the first reference in what was heard, which may come later than
+        # here, by a clock that went back a little.
+        earliest_ms = np.minimum.accumulate(self._life.at_ms[::-1])[::-1]
+        if (earliest_ms[untold] + self._settle_ms <= self._until_ms).any():
             raise Odd("others have it, and no acknowledgement was emitted")
 
     def _check_repair(self, requests: Counter[str]) -> None:
+        asked_ms = np.array([at_ms for at_ms, _ in self._life.requested], np.int64)
+        if (np.diff(asked_ms) < 0).any():
+            raise Odd("asked by a clock that went back")
         most = max(requests.values(), default=0)
         option = self._replay.option
         if option("retrieval_strategy") in SPECIFIED and most > 2 * option("max_request_attempts"):

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import gzip
 import json
+from base64 import b64encode
 from collections import defaultdict
-from collections.abc import Sequence
+from hashlib import sha256
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -13,15 +14,13 @@ from typing import Any
 import pytest
 from pyspark.sql import SparkSession
 
+from reliable_channel.runtime.journal import FORMAT
+from reliable_channel.sds.message import HistoryEntry, Message
 from reliable_channel_audit.audit import read_facts, verdict
 from reliable_channel_audit.check import check
-from reliable_channel_audit.columns.ordinary import ordinary
-from reliable_channel_audit.columns.wire import Odd
-from reliable_channel_audit.facts import facts_of
 from reliable_channel_audit.findings import SETTLE_MS
-from reliable_channel_audit.journals import DAMAGE, Participant, journal_files, participants
+from reliable_channel_audit.journals import journal_files, participants
 from reliable_channel_audit.sources import journals
-from reliable_channel_audit.sources.fact_batches import batches_of, fact_batch
 from reliable_channel_audit.verdict import Value
 from tests.journal_lines import json_lines
 
@@ -29,46 +28,9 @@ from .. import simulated
 from ..generated import SMALL_BLOOM, write_group
 from ..mutations import mutate
 from ..planted import FAULTS, plant
+from .columns_fuzzed import CODEC, by_columns, by_rows, compared, fuzzed, spoilt
 
-Table = dict[str, list[dict[str, Any]]]
 SEEDS = range(2)
-
-
-def by_rows(participant: Participant) -> Table:
-    facts: defaultdict[str, list[Sequence[Any]]] = defaultdict(list)
-    for fact in facts_of(participant):
-        facts[type(fact).__name__].append(fact)
-    return {kind: fact_batch(kind, rows).to_pylist() for kind, rows in facts.items()}
-
-
-def by_columns(participant: Participant) -> Table | None:
-    """None where they are left to the rows."""
-    try:
-        found = ordinary(participant, settle_ms=SETTLE_MS)
-    except (Odd, *DAMAGE):
-        return None
-    facts: defaultdict[str, list[dict[str, Any]]] = defaultdict(list)
-    for each in found.few:
-        facts[type(each).__name__] += fact_batch(type(each).__name__, [each]).to_pylist()
-    for batch in batches_of(found):
-        for row in batch.to_pylist():
-            facts[row["fact"]].append(row)
-    return dict(facts)
-
-
-def compared(*paths: Path) -> list[bool]:
-    """Whether each participant's journals were read by columns; then as they are by rows."""
-    group, _ = participants(journal_files(paths))
-    taken = []
-    for participant in group:
-        found = by_columns(participant)
-        taken.append(found is not None)
-        if found is not None:
-            expected = by_rows(participant)
-            for table in (found, expected):
-                table.get("Repair", []).sort(key=lambda row: str(row["message_id"]))
-            assert found == expected, participant.participant_id
-    return taken
 
 
 @pytest.mark.parametrize("seed", SEEDS)
@@ -104,32 +66,136 @@ def test_changed_bytes_are_seen_or_left_to_the_rows(tmp_path: Path, seed: int) -
     (path, *_) = write_group(tmp_path, participants=2, messages=20, seed=seed)
     whole, random, seen = path.read_bytes(), Random(seed), list[bool]()
     for _ in range(40):
-        path.write_bytes(_spoilt(whole, random))
+        path.write_bytes(spoilt(whole, random))
         seen += compared(path)
     assert {True, False} == set(seen)
 
 
-def _spoilt(whole: bytes, random: Random) -> bytes:
-    at = random.randrange(len(whole))
-    lines = whole.splitlines(keepends=True)
-    one, other = random.randrange(1, len(lines)), random.randrange(1, len(lines))
-    match random.randrange(7):
-        case 0:
-            return whole[:at] + random.randbytes(1) + whole[at + 1 :]
-        case 1:
-            return whole[:at] + whole[at + random.randrange(1, 30) :]
-        case 2:
-            return whole[:at] + whole[max(0, at - random.randrange(1, 30)) :]
-        case 3:
-            digit = random.choice(b"0123456789abcdef=~^- ")
-            return whole[:at] + bytes([digit]) + whole[at + 1 :]
-        case 4:
-            lines[one], lines[other] = lines[other], lines[one]
-        case 5:
-            lines.insert(one, lines[other])
-        case 6:
-            del lines[one]
-    return b"".join(lines)
+@pytest.mark.parametrize("seed", [10, 15])
+def test_fuzzed_journals_are_seen_or_left_to_the_rows(tmp_path: Path, seed: int) -> None:
+    """Many seeds: `python -m tests.plugins.audit.on_spark.columns_fuzzed`."""
+    assert {True, False} == set(fuzzed(seed, tmp_path))
+
+
+class _Lines(list[dict[str, Any]]):
+    """The lines of alice's journal, some of which other tests' journals never have."""
+
+    def __init__(self, **options: int) -> None:
+        opened: dict[str, Any] = {
+            "format": FORMAT,
+            "channel_id": "c",
+            "sender_id": "alice",
+            "log_length": 0,
+        }
+        opened |= {"wanted_from_ms": 0, "options": options}
+        super().__init__([{"event": "journal_opened", "at_ms": 0, **opened}])
+
+    def own(self, message_id: str, at_ms: int, *, first: str) -> None:
+        """An own message enters the log."""
+        entry: dict[str, Any] = {
+            "message_id": message_id,
+            "first_segment_id": first,
+            "sender_id": "alice",
+        }
+        entry |= {"lamport_timestamp": len(self), "position": int(message_id != first)}
+        entry |= {"evicted": 0, "content_sha256": sha256(b"text").hexdigest()}
+        self.append({"event": "message_logged", "at_ms": at_ms, **entry})
+
+    def came(self, message_id: str, reference: str, outcome: str, at_ms: int) -> None:
+        """A message of bob's that refers to another one."""
+        history = (HistoryEntry(reference),)
+        payload = CODEC.encode(Message("bob", message_id, "c", 9, history, None, (), b"text"))
+        line: dict[str, Any] = {
+            "event": "wire_in",
+            "source": "live",
+            "outcome": outcome,
+            "timestamp_ns": 0,
+        }
+        line |= {"payload": b64encode(payload).decode()}
+        self.append(line | {"at_ms": at_ms, "message_hash": sha256(payload).hexdigest()})
+
+    def about(self, event: str, at_ms: int, **values: Any) -> None:
+        """Another event."""
+        self.append({"event": event, "at_ms": at_ms, **values})
+
+    def slide(self, from_ms: int, to_ms: int) -> None:
+        """The clock goes back, by less than a second from line to line."""
+        for at_ms in range(from_ms, to_ms, -900):
+            self.about("sync_sent", at_ms)
+
+    def has(self, directory: Path, detail: str) -> None:
+        """The rows have one finding, and columns leave it to them."""
+        (directory / "alice.jsonl").write_text("".join(json.dumps(line) + "\n" for line in self))
+        ((participant,), _) = participants(journal_files([directory]))
+        (found,) = by_rows(participant)["Finding"]
+        assert found["rare"][0]["detail"] == detail
+        assert by_columns(participant) is None
+
+
+UNTOLD = "others have it, and no acknowledgement was emitted"
+
+
+def test_a_clock_that_slides_back_hides_no_missing_acknowledgement(tmp_path: Path) -> None:
+    """Rows take the time of the first reference that they count as heard."""
+    lines = _Lines()
+    lines.about("sending_message", 10_000, message_id="m1")
+    lines.own("m1", 10_000, first="m1")
+    lines.came("again", "m1", "duplicate", 5_000_000)
+    lines.slide(5_000_000, 11_000)
+    lines.came("later", "m1", "sync", 11_000)
+    lines.has(tmp_path, UNTOLD)
+
+
+def test_an_acknowledged_segment_hides_no_other_one(tmp_path: Path) -> None:
+    lines = _Lines()
+    lines.own("m1", 10_000, first="m1")
+    lines.about("message_acknowledged", 10_000, message_id="m1", source="bloom_filter")
+    lines.about("sending_message", 10_000, message_id="m1")
+    lines.own("m2", 10_000, first="m1")
+    lines.came("one", "m1", "sync", 11_000)
+    lines.came("other", "m2", "sync", 11_000)
+    lines.about("journal_closed", 60_000)
+    lines.has(tmp_path, UNTOLD)
+
+
+def test_a_clock_that_slides_back_hides_no_request_too_many(tmp_path: Path) -> None:
+    lines = _Lines(repair_t_max_ms=1_000)
+    for _ in range(5):
+        lines.about("repair_requested", 500_000, message_ids=["m1"])
+    lines.slide(500_000, 300_000)
+    for _ in range(5):
+        lines.about("repair_requested", 300_000, message_ids=["m1"])
+    lines.has(tmp_path, "asked for 10 times within -200000 ms")
+
+
+def test_a_clock_beyond_all_times_is_seen_to_go_back(tmp_path: Path) -> None:
+    lines = _Lines()
+    lines.about("sync_sent", 2**63 - 1)
+    lines.about("sync_sent", 2 - 2**63)
+    lines.has(tmp_path, f"the clock went back by {2**64 - 3} ms")
+
+
+def test_options_of_another_type_are_taken_for_the_defaults(tmp_path: Path) -> None:
+    """They ended the judgement in a TypeError or a division by zero."""
+    lines = _Lines()
+    options = {"max_request_attempts": "5", "repair_t_max_ms": 0, "wire_profile": []}
+    lines[0]["options"] = options
+    for _ in range(11):
+        lines.about("repair_requested", 7, message_ids=["m1"])
+    lines.has(tmp_path, "asked for 11 times within 0 ms")
+
+
+@pytest.mark.parametrize("wanted_ms", [2**63, -(2**63) - 1, "0"])
+def test_a_session_with_a_wanted_time_that_is_none_is_set_aside(
+    tmp_path: Path, wanted_ms: object
+) -> None:
+    lines = _Lines()
+    lines[0]["wanted_from_ms"] = wanted_ms
+    path = tmp_path / "alice.jsonl"
+    path.write_text(json.dumps(lines[0]) + "\n" + json.dumps(_Lines()[0]) + "\n")
+    ((participant,), _) = participants(journal_files([path]))
+    (aside,) = by_rows(participant)["SetAside"]
+    assert aside["rare"][0]["reason"].startswith("bad value in journal_opened")
 
 
 @pytest.mark.parametrize("seed", [7, 11, 158, 303])
