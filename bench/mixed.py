@@ -10,7 +10,6 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterator
 from dataclasses import replace
-from random import Random
 from statistics import fmean
 from typing import Any, Final, NamedTuple
 
@@ -18,7 +17,8 @@ from reliable_channel.options import PRESETS, ChannelOptions
 from reliable_channel.sds import SdsProtocol
 from reliable_channel.sds.events import MessageReceived, Outgoing, SdsEvent
 from reliable_channel.sds.receiving import Arrival
-from reliable_channel_lab.sim.comparison import SCENARIOS, Cell
+from reliable_channel_lab.sim.comparison import Cell, workload
+from reliable_channel_lab.sim.measures import percentile
 from reliable_channel_lab.sim.sharing import sharing
 from reliable_channel_lab.sim.trial import Terms, run_trial
 from reliable_channel_lab.sim.world import CHANNEL
@@ -52,10 +52,9 @@ class _Seen:
         self.bytes = 0
 
     def kind(self, participants: int, messages: int) -> Kind | None:
-        if not participants:
+        latency_ms = percentile(sorted(self.latencies_ms), 95)
+        if latency_ms is None:
             return None
-        latencies = sorted(self.latencies_ms)
-        latency_ms = latencies[int(0.95 * len(latencies))]
         return Kind(latency_ms / 1_000, self.bytes / participants / messages / 1_000)
 
 
@@ -74,6 +73,10 @@ class _Watched(SdsProtocol):
         self._now_ms = now_ms
         return super().receive(data, now_ms, **rest)
 
+    def on_deadline(self, now_ms: int) -> None:
+        self._now_ms = now_ms  # what waited for a message that is given up is delivered then
+        super().on_deadline(now_ms)
+
     def outgoing(self) -> Iterator[Outgoing]:
         for each in super().outgoing():
             if self._sent_ms:
@@ -90,7 +93,6 @@ class _Watched(SdsProtocol):
 def mixed(tuned: int, seed: int, participants: int = PARTICIPANTS) -> Mixed:
     """Run one group until all have all messages."""
     cell = Cell("group", participants, LOSS, "SDS-R", seed)
-    scenarios = SCENARIOS["group"](cell, Random(f"group {participants} {seed} workload"))
     documented = ChannelOptions(retrieval_strategy="sds-r-only")
     options = (replace(documented, **PRESETS["auto"]), documented)
     profile, seen = sharing(), (_Seen(), _Seen())
@@ -109,7 +111,7 @@ def mixed(tuned: int, seed: int, participants: int = PARTICIPANTS) -> Mixed:
         core.watch(seen[kind], sent_ms)
         return core
 
-    run_trial(scenarios, make_core, Terms(options=documented, idle_ms=0))
+    run_trial(workload(cell), make_core, Terms(options=documented, idle_ms=0))
     counts = (tuned, participants - tuned)
     return Mixed(*(each.kind(n, len(sent_ms)) for each, n in zip(seen, counts, strict=True)))
 

@@ -108,11 +108,12 @@ def gathered(participant: Participant) -> Gathered:
     if not columns or filters is None:
         raise Odd("a journal without lines")
     log, wire, messages, received, told = (_joined(columns[kind]) for kind in TABLES)
-    if max(map(abs, at_ms)) > MAX_MS:
+    times_ms = np.array(at_ms, np.int64)
+    if times_ms.min() < -MAX_MS or times_ms.max() > MAX_MS:
         raise Odd("a time that is none")
     return Gathered(
         opened=opened[0],
-        at_ms=np.array(at_ms, np.int64),
+        at_ms=times_ms,
         log=log,
         wire=wire,
         messages=messages,

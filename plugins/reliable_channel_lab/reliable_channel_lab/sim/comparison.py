@@ -231,18 +231,23 @@ MakeSyncCore = Callable[[str, CoreContext], SyncCore]
 """Makes a core of a sync protocol by its name."""
 
 
+def workload(cell: Cell) -> list[Scenario]:
+    """The channels of a cell. Writers and times depend on scenario, size and seed alone, so that
+    they are the same for all variants and at any loss."""
+    name, _, hardship = cell.scenario.partition(", ")
+    random = Random(f"{name} {cell.participants} {cell.seed} workload")
+    return [HARDSHIPS[hardship](each) for each in SCENARIOS[name](cell, random)]
+
+
 def run_cell(cell: Cell, make: MakeSyncCore, terms: Terms | None = None) -> Figure:
-    """Run a cell. What the workload is depends on scenario, size and seed alone, so that it is the
-    same for all variants and at any loss."""
+    """Run a cell."""
     variant = ALL_VARIANTS[cell.variant]
     most = variant.max_participants
     if most is not None and cell.participants > most:
         return Figure(cell, None, f"{cell.variant}: {variant.why}")
-    name, _, hardship = cell.scenario.partition(", ")
-    random = Random(f"{name} {cell.participants} {cell.seed} workload")
-    scenarios = [HARDSHIPS[hardship](each) for each in SCENARIOS[name](cell, random)]
     try:
-        measures = run_trial(scenarios, maker(variant, make), _terms(variant, terms or Terms()))
+        terms = _terms(variant, terms or Terms())
+        measures = run_trial(workload(cell), maker(variant, make), terms)
         return Figure(cell, measures)
     except TooMuchWork as error:
         return Figure(cell, None, f"stopped: {error}")
