@@ -12,7 +12,9 @@ import socket
 import sys
 from collections import deque
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from functools import partial
+from ipaddress import ip_address
 from typing import Any, Final, Never, cast
 
 import anyio
@@ -38,9 +40,9 @@ async def connect(host: str, port: int) -> ByteStream:
     loop = _asyncio_loop()
     if loop is None:
         return await anyio.connect_tcp(host, port)
-    _, pipe = await loop.create_connection(
-        AsyncioSocket, host, port, happy_eyeballs_delay=NEXT_ADDRESS_S
-    )
+    # With a delay, asyncio leaves a socket open where the caller is cancelled: for names alone.
+    delay_s = None if _is_ip_address(host) else NEXT_ADDRESS_S
+    _, pipe = await loop.create_connection(AsyncioSocket, host, port, happy_eyeballs_delay=delay_s)
     return pipe
 
 
@@ -53,10 +55,31 @@ async def accept(listener: SocketListener) -> ByteStream:
     loop = _asyncio_loop()
     if loop is None:
         return await listener.accept()
-    accepted, _ = await loop.sock_accept(listener.extra(SocketAttribute.raw_socket))
-    accepted.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)  # asyncio misses some
+    accepted = await _accepted(listener.extra(SocketAttribute.raw_socket))
+    try:
+        accepted.setblocking(False)
+        accepted.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)  # asyncio misses some
+    except BaseException:
+        accepted.close()
+        raise
     _, pipe = await loop.connect_accepted_socket(AsyncioSocket, accepted)
     return pipe
+
+
+async def _accepted(listener: socket.socket) -> socket.socket:
+    """Wait for a connection. asyncio's own `sock_accept` leaves it open where it is cancelled."""
+    while True:
+        await anyio.wait_readable(listener)
+        with suppress(BlockingIOError, InterruptedError):  # the peer is gone again
+            return listener.accept()[0]
+
+
+def _is_ip_address(host: str) -> bool:
+    try:
+        ip_address(host)
+    except ValueError:
+        return False
+    return True
 
 
 async def pump(pipe: ByteStream, take: Take) -> Never:

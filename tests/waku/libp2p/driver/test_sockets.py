@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import socket
 import sys
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+import warnings
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager, contextmanager
 
 import anyio
+import anyio.lowlevel
 import pytest
 from anyio.abc import ByteStream, SocketAttribute, SocketListener
 
@@ -53,6 +56,60 @@ async def test_small_writes_leave_at_once() -> None:
         for end in ends:
             raw = end.extra(SocketAttribute.raw_socket)
             assert raw.getsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY)
+
+
+@contextmanager
+def no_socket_left_open() -> Iterator[None]:
+    """Sockets are closed, and not left to the garbage collector."""
+    with warnings.catch_warnings(record=True) as warned:
+        warnings.simplefilter("always", ResourceWarning)
+        yield
+        gc.collect()
+    assert [str(each.message) for each in warned] == []
+
+
+MOMENTS = range(12)
+"""Passes of the event loop before the cancellation: some before the connection, some after."""
+
+
+@pytest.mark.parametrize("moment", MOMENTS)
+async def test_a_dial_that_is_cancelled_leaves_no_socket_open(moment: int) -> None:
+    made = await anyio.create_tcp_listener(local_host="127.0.0.1")
+    (listener,) = made.listeners
+
+    async def dial() -> None:
+        pipe = await connect("127.0.0.1", listener.extra(SocketAttribute.local_port))
+        await pipe.aclose()
+
+    with no_socket_left_open():
+        async with listener, anyio.create_task_group() as tasks:
+            tasks.start_soon(dial)
+            for _ in range(moment):
+                await anyio.lowlevel.checkpoint()
+            tasks.cancel_scope.cancel()
+        del tasks
+
+
+@pytest.mark.parametrize("moment", MOMENTS)
+async def test_an_accept_that_is_cancelled_leaves_no_socket_open(moment: int) -> None:
+    made = await anyio.create_tcp_listener(local_host="127.0.0.1")
+    (listener,) = made.listeners
+    assert isinstance(listener, SocketListener)
+
+    async def take() -> None:
+        pipe = await accept(listener)
+        await pipe.aclose()
+
+    with no_socket_left_open():
+        async with listener, anyio.create_task_group() as tasks:
+            tasks.start_soon(take)
+            await anyio.wait_all_tasks_blocked()
+            address = "127.0.0.1", listener.extra(SocketAttribute.local_port)
+            with socket.create_connection(address):
+                for _ in range(moment):
+                    await anyio.lowlevel.checkpoint()
+                tasks.cancel_scope.cancel()
+        del tasks
 
 
 async def test_what_one_sends_the_other_receives_until_the_end() -> None:
