@@ -53,22 +53,33 @@ class Heads(CausalTail):
         self.is_long = False
         """Whether others need references to as many of the newest as are documented."""
 
-    def heard(self, message_ids: Sequence[str], sender_id: str, *, is_content: bool) -> None:
+    def heard(self, message_ids: Sequence[str], sender_id: str) -> None:
         """Another participant refers to these, in content or in a sync."""
         unacknowledged = self._unacknowledged
         for message_id in message_ids if unacknowledged else ():
             if unacknowledged.get(message_id, sender_id) != sender_id:
                 del unacknowledged[message_id]
-        if is_content:
-            self.referred(message_ids)
 
-    def referred(self, message_ids: Sequence[str]) -> None:
-        """A message of the log, now or soon, refers to these."""
+    def referred(self, message_ids: Iterable[str]) -> tuple[str, ...]:
+        """A message of the log, now or soon, refers to these; return those to which none did."""
+        first = list[str]()
         for message_id in message_ids:
-            if message_id not in self._referred:
-                self._referred.add(message_id)
             if message_id in self._heads:
                 self._drop(message_id)
+                first.append(message_id)
+            elif message_id not in self._referred and message_id not in self._log:
+                first.append(message_id)
+            if message_id not in self._referred:
+                self._referred.add(message_id)
+        return tuple(first)
+
+    def unreferred(self, message_ids: Iterable[str]) -> None:
+        """The message that was the first to refer to these was evicted before it entered the log,
+        and may never come again."""
+        for message_id in message_ids:
+            self._referred.discard(message_id)
+            if message_id in self._log:
+                self.logged(message_id)
 
     def logged(self, message_id: str) -> None:
         """A message entered the log."""
@@ -103,14 +114,11 @@ class Heads(CausalTail):
         """The content message with the last `encoded` references is sent."""
         self.referred(self._encoded)
 
-    def restore(self, rows: Sequence[Row], waits_for: Iterable[str]) -> None:
-        """Begin with the heads from before a restart; `waits_for` are messages that others refer to
-        and that are not in the log yet."""
+    def restore(self, rows: Sequence[Row]) -> None:
+        """Begin with the heads from before a restart."""
         heads = [self._log.get(str(message_id)) for (message_id,) in rows]
         found = sorted(head.key for head in heads if head is not None)
         self._heads = OrderedDict.fromkeys(message_id for _, message_id in found)
-        for message_id in waits_for:
-            self._referred.add(message_id)
 
     def entries(self, *, is_sync: bool) -> list[LogEntry]:
         """What the next message refers to, oldest first.

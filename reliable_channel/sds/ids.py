@@ -84,6 +84,12 @@ class RecentIds:
         if len(self._ids) > self._limit:
             self._recorder.delete(self._table, self._ids.popitem(last=False)[0])
 
+    def discard(self, message_id: str) -> None:
+        """Forget an id, if it is remembered."""
+        if message_id in self._ids:
+            del self._ids[message_id]
+            self._recorder.delete(self._table, message_id)
+
     def restore(self, rows: Iterable[Row]) -> None:
         """Begin with the ids from before a restart."""
         self._ids = OrderedDict.fromkeys(str(row[0]) for row in rows)

@@ -56,6 +56,8 @@ class ParkedMessage:
     unmet: set[str]
     lost: list[HistoryEntry] = field(default_factory=list)
     """Dependencies that it stopped waiting for."""
+    refers_first: tuple[str, ...] = ()
+    """Messages to which none before it referred, where that is of interest."""
     size_bytes: int = 0
     """Memory charged while it waits."""
 
@@ -393,7 +395,8 @@ class IncomingBuffer:
 
 def charge_bytes(parked: ParkedMessage) -> int:
     """The memory that a message takes while it waits."""
-    return len(parked.data) + REFERENCE_BYTES * len(parked.unmet)
+    references = len(parked.unmet) + len(parked.refers_first)
+    return len(parked.data) + REFERENCE_BYTES * references
 
 
 def in_log_order(parked: Iterable[ParkedMessage]) -> list[ParkedMessage]:

@@ -162,8 +162,7 @@ class Receiver:
             if state.tuner is not None:
                 state.tuner.heard(message, sent_at_ns, now_ms, len(state.participants))
         if state.heads is not None:
-            is_content = message.kind is MessageKind.CONTENT
-            state.heads.heard(message.causal_ids, message.sender_id, is_content=is_content)
+            state.heads.heard(message.causal_ids, message.sender_id)
         if message.kind is MessageKind.SYNC:
             return self._receive_sync(arrived, unknown, profile, now_ms)
         known = state.log.get(message_id)
@@ -189,6 +188,8 @@ class Receiver:
         state.incoming_buffer.arrived(message_id)
         if state.tuner is not None:
             state.tuner.arrived(message, sent_at_ns, missing_for_ms, now_ms)
+        if state.heads is not None:
+            arrived.refers_first = state.heads.referred(message.causal_ids)
         self._note_news(message, missing_for_ms, now_ms)
         # LIP 109, Receive: the id enters the bloom filter before its dependencies are looked at.
         state.bloom_filter.insert(message_id)
@@ -343,9 +344,9 @@ class Receiver:
     def _forget_forged(self, message_id: str) -> None:
         state = self._state
         if message_id in state.incoming_buffer.parked:
-            forged = state.incoming_buffer.evict(message_id).message
+            forged = self._take_out(message_id)
             detail = "the message that its id was made for has come"
-            self._reject(RejectionReason.FORGED_ID, detail, forged)
+            self._reject(RejectionReason.FORGED_ID, detail, forged.message)
         else:
             entry = state.forget(message_id)
             state.emit(MessageForged(message_id, entry.sender_id, entry.content))
@@ -394,7 +395,7 @@ class Receiver:
     def _evict(self, message_id: str, now_ms: int) -> None:
         """Make room; what goes counts as missing, so that it comes again."""
         state, buffer = self._state, self._state.incoming_buffer
-        evicted = buffer.evict(message_id)
+        evicted = self._take_out(message_id)
         message = evicted.message
         detail = f"{len(buffer.parked) + 1} messages wait for others; this one must come again"
         self._reject(RejectionReason.INCOMING_BUFFER_FULL, detail, message)
@@ -402,6 +403,13 @@ class Receiver:
         buffer.note_missing(entry, now_ms, message.sender_id)
         state.moved(message_id, Event.LIMIT)
         state.want(entry, now_ms, message.sender_id)
+
+    def _take_out(self, message_id: str) -> ParkedMessage:
+        """Evict a message that waits, and what it alone said of others."""
+        evicted = self._state.incoming_buffer.evict(message_id)
+        if self._state.heads is not None:
+            self._state.heads.unreferred(evicted.refers_first)
+        return evicted
 
     def _reject(
         self, reason: RejectionReason, detail: str, message: Message | None = None

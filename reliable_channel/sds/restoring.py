@@ -88,9 +88,9 @@ def restore(
     if state.heads is not None:
         # What is missing or lost besides may be known through a sync alone, which is no reference:
         # once it is here, the next message has to refer to it.
-        parked = state.incoming_buffer.parked.values()
-        referred = [message_id for each in parked for message_id in each.message.causal_ids]
-        state.heads.restore(rows(HEADS), referred)
+        state.heads.restore(rows(HEADS))
+        for parked in state.incoming_buffer.parked.values():
+            parked.refers_first = state.heads.referred(parked.message.causal_ids)
     if state.options.repair.repair_on_demand:
         # Whether the owner had decided on them by then is not known.
         for missing in state.incoming_buffer.missing.values():

@@ -38,11 +38,14 @@ class Group:
                 self.kept[key] = row
         self._begin()
         waiting = [f"m{number:03}" for number in waits_for]
-        self.heads.restore(sorted(self.kept.values(), reverse=True), waiting)
+        self.heads.restore(sorted(self.kept.values(), reverse=True))
+        self.heads.referred(waiting)
 
     def deliver(self, number: int, *refers_to: int) -> None:
         message_id = f"m{number:03}"
-        self.heads.heard([f"m{other:03}" for other in refers_to], "ada", is_content=True)
+        references = [f"m{other:03}" for other in refers_to]
+        self.heads.heard(references, "ada")
+        self.heads.referred(references)
         self.log.insert(LogEntry(message_id, "ada", number, b"x"))
         self.heads.logged(message_id)
 
@@ -80,17 +83,30 @@ def test_syncs_take_turns_with_many_heads() -> None:
 
 def test_a_reference_that_comes_before_its_message_counts() -> None:
     group = Group()
-    group.heads.heard(["m001"], "ada", is_content=True)
+    group.heads.referred(["m001"])
     for number in (1, 5, 6):
         group.deliver(number)
     assert group.names() == [5, 6]
+
+
+def test_what_a_message_that_never_enters_the_log_was_first_to_refer_to_is_a_head_again() -> None:
+    group = Group()
+    for number in range(4):
+        group.deliver(number, *range(min(number, 2)))
+    # m003 is a head, m005 is not here yet, and to m000 and m001 others refer.
+    first = group.heads.referred(["m000", "m001", "m003", "m005"])
+    assert first == ("m003", "m005")
+    assert group.heads.referred(["m003", "m005"]) == ()
+    group.heads.unreferred(first)
+    group.deliver(5)
+    assert group.names() == [2, 3, 5]
 
 
 def test_a_sync_refers_for_nobody() -> None:
     group = Group()
     for number in range(5):
         group.deliver(number)
-    group.heads.heard(["m000", "m001"], "bob", is_content=False)
+    group.heads.heard(["m000", "m001"], "bob")
     assert group.names() == [0, 1, 2, 3, 4]
 
 
@@ -102,21 +118,18 @@ def test_what_is_to_be_acknowledged_is_named_once_unless_somebody_else_does() ->
     assert group.names(is_sync=True) == [3, 8, 9]
     assert group.names(is_sync=True) == [8, 9]
     group.heads.acknowledge("m003", "ada")
-    group.heads.heard(["m003"], "bob", is_content=False)
+    group.heads.heard(["m003"], "bob")
     assert group.names(is_sync=True) == [8, 9]
 
 
 @pytest.mark.conformance("AUTO-HISTORY")
 @pytest.mark.parametrize(("referrer", "is_behind"), [("ada", True), ("bob", False)])
-@pytest.mark.parametrize("is_content", [False, True])
-def test_a_reference_by_its_sender_acknowledges_no_message(
-    referrer: str, is_behind: bool, is_content: bool
-) -> None:
+def test_a_reference_by_its_sender_acknowledges_no_message(referrer: str, is_behind: bool) -> None:
     group = Group()
     for number in range(10):
         group.deliver(number, *range(max(0, number - 2), number))
     group.heads.acknowledge("m003", "ada")
-    group.heads.heard(["m003"], referrer, is_content=is_content)
+    group.heads.heard(["m003"], referrer)
     assert group.heads.is_behind is is_behind
     assert group.names(is_sync=True) == ([3, 8, 9] if is_behind else [8, 9])
     assert not group.heads.is_behind
@@ -145,7 +158,7 @@ def test_a_restart_forgets_no_head() -> None:
 
 def test_after_a_restart_what_others_wait_for_is_no_head() -> None:
     group = Group()
-    group.heads.heard(["m001"], "ada", is_content=True)
+    group.heads.referred(["m001"])
     group.restart(1)
     for number in (1, 5, 6):
         group.deliver(number)
