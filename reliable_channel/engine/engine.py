@@ -382,7 +382,7 @@ class Engine:
     # -- to the transport --------------------------------------------------------------------------
 
     def take(self, now_ms: int) -> Item | None:
-        """The most urgent message that may go out now, counted in the budget.
+        """The next message that may go out now, counted in the budget.
 
         `dispatched`, `failed` or `refused` must follow. None where nothing waits, or not before
         `sends_at_ms`.

@@ -1,13 +1,13 @@
-"""Messages for the transport, most urgent first."""
+"""Messages for the transport: content first, and no other kind keeps the rest waiting."""
 
 import heapq
-from collections import Counter, deque
+from collections import deque
 from dataclasses import dataclass, field
 from typing import Final
 
 from ..sds.events import Outgoing, OutgoingKind
 
-_URGENCY: Final = {kind: urgency for urgency, kind in enumerate(OutgoingKind)}
+_IN_TURNS: Final = tuple(kind for kind in OutgoingKind if kind is not OutgoingKind.CONTENT)
 CONTROL_LIMIT: Final = 1_000
 EPHEMERAL_LIMIT: Final = 100
 """Nothing is promised for ephemeral messages, and an old "is typing" is worth nothing."""
@@ -27,7 +27,6 @@ ones (nwaku: 20 s)."""
 class Item:
     """A message in the outbox, and its place there."""
 
-    urgency: int
     number: int
     outgoing: Outgoing = field(compare=False)
 
@@ -39,8 +38,11 @@ class Item:
 
 
 class Outbox:
-    """A priority queue: content in the order it was sent, then syncs, control messages, retries,
-    repairs and ephemeral messages.
+    """A queue for each kind: content in the order it was sent, before all else; syncs, control
+    messages, retries, repairs and ephemeral messages in turns.
+
+    A transport may be slower than a kind comes, and syncs above all never end: with a priority for
+    each kind nothing would be repeated or repaired any more.
 
     Bounded by what fills it: own messages by the outgoing buffer, answers by the repair buffer; of
     syncs only the newest is kept, since each says all that the one before said, of control messages
@@ -48,15 +50,18 @@ class Outbox:
     """
 
     def __init__(self) -> None:
-        self._heap: list[Item] = []
+        self._waiting: dict[OutgoingKind, list[Item]] = {kind: [] for kind in OutgoingKind}
+        """Heaps."""
+        self._had_turn = dict.fromkeys(_IN_TURNS, 0)
+        """When a kind had its turn last, in turns."""
         self._queued: set[tuple[OutgoingKind, str]] = set()
         self._newest: dict[OutgoingKind, deque[Outgoing]] = {kind: deque() for kind in _NEWEST}
-        self._added = 0
+        self._added = self._turns = 0
         self.in_hand = 0
         """Messages that were taken, of which the transport has not answered."""
 
     def __len__(self) -> int:
-        return len(self._heap) + self.in_hand
+        return sum(map(len, self._waiting.values())) + self.in_hand
 
     def __contains__(self, message_id: str) -> bool:
         """Whether a message of the application waits here, for the first time or again."""
@@ -78,17 +83,23 @@ class Outbox:
             newest.append(outgoing)
         self._added += 1
         self._queued.add(key)
-        heapq.heappush(self._heap, Item(_URGENCY[kind], self._added, outgoing))
+        heapq.heappush(self._waiting[kind], Item(self._added, outgoing))
 
     @property
     def first(self) -> Outgoing | None:
-        """The most urgent message."""
-        return self._heap[0].outgoing if self._heap else None
+        """The message whose turn it is."""
+        first = self._first()
+        return first[0].outgoing if first else None
 
     def take(self) -> Item:
-        """Take the most urgent message; `done` or `put_back` must follow."""
-        item = heapq.heappop(self._heap)
+        """Take the message whose turn it is; `done` or `put_back` must follow."""
+        first = self._first()
+        assert first, "nothing waits"
+        item = heapq.heappop(first)
         outgoing = item.outgoing
+        if outgoing.kind is not OutgoingKind.CONTENT:
+            self._turns += 1
+            self._had_turn[outgoing.kind] = self._turns
         self._queued.discard((outgoing.kind, outgoing.message_id))
         if (newest := self._newest.get(outgoing.kind)) is not None:
             newest.remove(outgoing)
@@ -109,18 +120,25 @@ class Outbox:
                 return
             newest.appendleft(outgoing)
         self._queued.add((outgoing.kind, outgoing.message_id))
-        heapq.heappush(self._heap, item)
+        heapq.heappush(self._waiting[outgoing.kind], item)
 
     def waiting(self) -> dict[str, int]:
         """How many messages of each kind wait."""
-        return dict(Counter(item.outgoing.kind.value for item in self._heap))
+        return {kind.value: len(items) for kind, items in self._waiting.items() if items}
 
     def undispatched(self) -> list[Outgoing]:
         """The messages of the application that wait."""
-        waiting = [item.outgoing for item in sorted(self._heap)]
-        return [outgoing for outgoing in waiting if outgoing.kind is OutgoingKind.CONTENT]
+        return [item.outgoing for item in sorted(self._waiting[OutgoingKind.CONTENT])]
+
+    def _first(self) -> list[Item] | None:
+        waiting = self._waiting
+        if content := waiting[OutgoingKind.CONTENT]:
+            return content
+        kinds = [kind for kind in _IN_TURNS if waiting[kind]]
+        return waiting[min(kinds, key=self._had_turn.__getitem__)] if kinds else None
 
     def _discard(self, outgoing: Outgoing) -> None:
-        self._heap = [item for item in self._heap if item.outgoing is not outgoing]
-        heapq.heapify(self._heap)
+        items = self._waiting[outgoing.kind]
+        items[:] = [item for item in items if item.outgoing is not outgoing]
+        heapq.heapify(items)
         self._queued.discard((outgoing.kind, outgoing.message_id))

@@ -65,7 +65,7 @@ class Publisher:
                 self._driver.went(item, published)
 
     async def _next(self) -> Item:
-        """Wait for the most urgent message that may go out."""
+        """Wait for the next message that may go out."""
         driver, engine = self._driver, self._engine
         outbox = engine.outbox
         while outbox.first is None or (item := engine.take(driver.now_ms())) is None:

@@ -11,13 +11,14 @@ from .message import HistoryEntry
 
 
 class OutgoingKind(Enum):
-    """Why a message is broadcast; also its priority on a busy transport."""
+    """Why a message is broadcast. On a busy transport content goes first, and the other kinds take
+    turns, in this order."""
 
     CONTENT = "content"
     SYNC = "sync"
     """A sync message that replaces earlier ones, because it repeats all that they contain.
 
-    It is soon out of date. It stops the retries of peers, so it must not wait behind our retries.
+    It is soon out of date. It stops the retries of peers, so it must not wait behind all of ours.
     """
     CONTROL = "control"
     """A sync message that does not replace earlier ones."""

@@ -24,9 +24,32 @@ def test_content_goes_first_in_the_order_it_was_sent() -> None:
         for number in (1, 2):
             outbox.put(outgoing(kind, f"{kind.value}-{number}"))
     assert take_all(outbox) == [
-        "content-1", "content-2", "sync-2", "control-1", "control-2",
-        "retry-1", "retry-2", "repair-1", "repair-2", "ephemeral-1", "ephemeral-2",
+        "content-1", "content-2", "sync-2", "control-1", "retry-1", "repair-1", "ephemeral-1",
+        "control-2", "retry-2", "repair-2", "ephemeral-2",
     ]  # fmt: skip
+
+
+def test_a_transport_that_is_slower_than_syncs_come_still_takes_what_is_repeated() -> None:
+    outbox = Outbox()
+    for message_id in ("a", "b"):
+        outbox.put(outgoing(OutgoingKind.RETRY, message_id))
+        outbox.put(outgoing(OutgoingKind.REPAIR, f"of another {message_id}"))
+    taken = []
+    for number in range(7):
+        outbox.put(outgoing(OutgoingKind.SYNC, f"s{number}"))
+        taken.append(outbox.take().outgoing.message_id)
+        outbox.done()
+    assert taken == ["s0", "a", "of another a", "s3", "b", "of another b", "s6"]
+
+
+def test_content_keeps_everything_else_waiting() -> None:
+    outbox = Outbox()
+    outbox.put(outgoing(OutgoingKind.SYNC, "s"))
+    outbox.put(outgoing(OutgoingKind.RETRY, "a"))
+    outbox.take()
+    outbox.done()
+    outbox.put(outgoing(OutgoingKind.CONTENT, "new"))
+    assert take_all(outbox) == ["new", "a"]
 
 
 def test_the_same_message_waits_once() -> None:
