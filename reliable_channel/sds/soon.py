@@ -17,7 +17,8 @@ DEAD_SHARE: Final = 0.9
 """Of an interval, in which no sync is sent."""
 POLITE_SHARE: Final = 1.2
 """The same where others keep to the documented interval, of which they wait that much at most.
-They would never have their turn else."""
+They would never have their turn else; nor would this participant, unless it took one after as many
+syncs of others as there are others."""
 JOINING: Final = 1_000
 """Participants that a newcomer allows for, as it has heard none."""
 LONG_STAGE: Final = 2
@@ -45,6 +46,8 @@ class SoonTimer(SyncTimer):
         self._own_ms: int | None = None
         self._requests = 0
         """Heard since news, or since a sync that was no request."""
+        self._silent = 0
+        """Syncs heard since this participant spoke."""
         self._prompts = Bucket(PROMPTS, PROMPTS_EVERY_MS)
 
     def restart(self, heard: Heard, now_ms: int) -> None:
@@ -62,7 +65,7 @@ class SoonTimer(SyncTimer):
             case Heard.MISSED_CONTENT:
                 return  # it was known of; a sync will name it
             case Heard.OWN_CONTENT:
-                self.stage = 1
+                self.stage, self._silent = 1, 0
             case Heard.START:
                 crowd = replace(measured, others=max(measured.others, JOINING))
                 draw_ms = feedback_ms(crowd, self._random())
@@ -75,8 +78,11 @@ class SoonTimer(SyncTimer):
             case Heard.OWN_SYNC | Heard.SYNC | Heard.REQUEST:
                 self.stage += 1
                 self._requests = self._requests + 1 if heard is Heard.REQUEST else 0
-                self._own_ms = now_ms if heard is Heard.OWN_SYNC else self._own_ms
-        share = POLITE_SHARE if self.gives_way else DEAD_SHARE
+                self._silent += 1
+                if heard is Heard.OWN_SYNC:
+                    self._own_ms, self._silent = now_ms, 0
+        gives_way = self.gives_way and self._silent < max(1, measured.others)
+        share = POLITE_SHARE if gives_way else DEAD_SHARE
         quiet_ms = share * stage_ms(measured, self.stage, self._interval_ms)
         if heard is Heard.OWN_SYNC:
             quiet_ms *= STRANGER_SHARE

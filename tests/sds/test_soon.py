@@ -148,3 +148,13 @@ def test_who_gives_way_to_other_implementations_waits_longer_than_they_do() -> N
     for _ in range(6):
         soon.restart(Heard.SYNC, 0)
     assert wait(soon, Heard.SYNC, 0) >= 36_000
+
+
+@pytest.mark.parametrize("spoke", [Heard.OWN_SYNC, Heard.OWN_CONTENT])
+def test_who_gives_way_takes_its_turn_after_as_many_syncs_as_there_are_others(spoke: Heard) -> None:
+    soon = timer(others=8)
+    soon.gives_way = True
+    for turn in range(2):
+        waits = [wait(soon, Heard.SYNC, 100_000 * turn) for _ in range(8)]
+        assert waits[6] >= 0.9 * waits[7] * 36 / 30 and waits[7] <= 31_000
+        assert wait(soon, spoke, 100_000 * turn) > 1_000

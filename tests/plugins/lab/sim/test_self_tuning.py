@@ -31,7 +31,7 @@ def test_a_seed_keeps_every_promise(seed: int) -> None:
     "seed",
     [
         *(58, 100, 105, 24910012, 24920002, 24920142, 24920526, 24920559),
-        *(24921025, 31002156, 33003064),
+        *(24921025, 31002156, 33003064, 33005784, 33006910),
     ],
 )
 def test_what_was_found_stays_mended(seed: int) -> None:
