@@ -48,8 +48,8 @@ def test_too_little_time_to_start_is_one_reason() -> None:
     result = _demo("--timeout", "0.05", "--seed", "1")
     assert result.returncode == ExitCode.FAILED
     assert result.stderr == (
-        "error: starting a Waku node and five participants: not done after 0.05 s; more time may "
-        "help: --timeout (seed 1)\n"
+        "error: starting a Waku node and five participants: no progress for 0.05 s; more time "
+        "may help: --timeout (seed 1)\n"
     )
 
 
