@@ -148,7 +148,7 @@ def self_tuning(seeds: range) -> Iterator[Cell]:
     points = [("1:1", 2, loss) for loss in (0.2, 0.4)]
     points += [("group", 20, loss) for loss in (0.0, 0.2, 0.4)]
     points += [("group", 100, loss) for loss in (0.2, 0.4)]
-    points += [("group", 1_000, 0.2)]
+    points += [("group", 1_000, loss) for loss in (0.2, 0.4)]
     for scenario, participants in (("1:1", 2), ("group", 20), ("group", 100)):
         points.append((f"{scenario}, wrong clocks", participants, 0.2))
         points.append((f"{scenario}, bursts", participants, 0.0))
