@@ -1,6 +1,7 @@
 """No test loads what happens to be installed, and no time limit decides a result; the same holds
 for the processes that tests start."""
 
+import gc
 import os
 
 from hypothesis import HealthCheck, settings
@@ -16,3 +17,10 @@ settings.register_profile(
 settings.load_profile("any machine")
 
 states.check_transitions = True
+
+
+def pytest_collection_finish() -> None:
+    """Keep the garbage collector from what was collected: each of its full passes would walk
+    through all tests and modules, for a third of a second, and tests cause hundreds of passes."""
+    gc.collect()
+    gc.freeze()

@@ -1,7 +1,10 @@
 from __future__ import annotations
 
+import gc
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+
+import pytest
 
 from bench.floor import Floor
 from bench.memory import compare_memory
@@ -11,6 +14,13 @@ from bench.session import Plan, measure
 from bench.workload import WireMessage, history_ids, message_id, traffic
 
 PLAN = Plan(50, rounds=3, batch=2)
+
+
+@pytest.fixture(autouse=True)
+def frozen_again() -> Iterator[None]:
+    """`measure` unfreezes what `conftest.py` froze."""
+    yield
+    gc.freeze()
 
 
 class FakeSide:
