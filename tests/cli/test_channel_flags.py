@@ -1,7 +1,6 @@
 """Where a command's options come from, and which of two wins."""
 
 import json
-import os
 import subprocess
 from pathlib import Path
 
@@ -9,16 +8,11 @@ import pytest
 
 from reliable_channel.cli.node import configured
 
+from .in_process import run
 from .processes import PROGRAM
 from .test_commands import address, flags
 
 __all__ = ["address"]  # a fixture
-
-
-def run(*arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [*PROGRAM, *arguments], capture_output=True, text=True, env=os.environ | environment
-    )
 
 
 def options_of(journal: Path) -> dict[str, object]:

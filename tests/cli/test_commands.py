@@ -1,7 +1,6 @@
 """The command line as processes: a node, peers, and what a person types."""
 
 import json
-import os
 import signal
 import subprocess
 import sys
@@ -15,6 +14,7 @@ import pytest
 from reliable_channel import ChannelOptions
 from reliable_channel.cli.channel_flags import NO_FLAGS
 
+from .in_process import run
 from .processes import PROGRAM, TIMEOUT_S, Node, Terminal, payload, peers
 
 QUICK = [
@@ -138,7 +138,7 @@ def test_an_interrupted_chat_ends_at_once_and_leaves_the_terminal_as_it_was(addr
 
 
 def test_every_option_of_a_channel_is_a_flag_of_peer() -> None:
-    text = _run("peer", "--help-all").stdout
+    text = run("peer", "--help-all").stdout
     for field in fields(ChannelOptions):
         if field.name in NO_FLAGS:
             continue
@@ -146,36 +146,36 @@ def test_every_option_of_a_channel_is_a_flag_of_peer() -> None:
 
 
 def test_a_wrong_option_says_which_and_what_is_allowed(address: str) -> None:
-    result = _run("peer", *flags(address, "x", "alice", "--causal-history-size", "5000"))
+    result = run("peer", *flags(address, "x", "alice", "--causal-history-size", "5000"))
     assert result.returncode == 2
     assert "`causal_history_size` must be between 0 and 1000" in result.stderr
     assert "(got 5000)" in " ".join(result.stderr.split())
 
 
 def test_an_error_is_shown_as_it_is_however_it_looks(address: str) -> None:
-    result = _run("peer", *flags(address, "x", "alice"), "--content-topic", "/a/b/c/[/red]")
+    result = run("peer", *flags(address, "x", "alice"), "--content-topic", "/a/b/c/[/red]")
     assert result.returncode == 2
     assert "[/red]" in result.stderr
     assert result.stderr.count("\n") == 1
 
 
 def test_a_message_store_that_cannot_be_opened_is_named(tmp_path: Path) -> None:
-    result = _run("node", "--port", "0", "--store", str(tmp_path / "missing" / "store.sqlite"))
+    result = run("node", "--port", "0", "--store", str(tmp_path / "missing" / "store.sqlite"))
     assert result.returncode == 4
     assert "missing" in result.stderr
     assert "Traceback" not in result.stderr
 
 
 def test_a_port_outside_the_range_is_refused() -> None:
-    result = _run("node", "--port", "99999")
+    result = run("node", "--port", "99999")
     assert result.returncode == 2
     assert "65535" in result.stderr
 
 
 def test_listen_tells_the_time_of_day(address: str) -> None:
     began_ms = time.time_ns() // 1_000_000
-    assert _run("send", "hello", *flags(address, "dated", "alice")).returncode == 0
-    result = _run("listen", "--json", "--count", "1", *flags(address, "dated", "bob"))
+    assert run("send", "hello", *flags(address, "dated", "alice")).returncode == 0
+    result = run("listen", "--json", "--count", "1", *flags(address, "dated", "bob"))
     told = [json.loads(line) for line in result.stdout.splitlines()]
     assert all(began_ms <= line["at_ms"] <= time.time_ns() // 1_000_000 for line in told)
 
@@ -185,7 +185,7 @@ def test_send_listen_and_journal(address: str, tmp_path: Path) -> None:
     command = [*PROGRAM, "listen", *flags(address, "shell", "bob"), "--count", "1"]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as listener:
         alice = flags(address, "shell", "alice", "--journal", str(journal))
-        sent = _run("send", "hello", *alice)
+        sent = run("send", "hello", *alice)
         assert sent.returncode == 0, sent.stderr
         assert sent.stdout.strip()
         heard, _ = listener.communicate(timeout=TIMEOUT_S)
@@ -197,19 +197,9 @@ def test_send_listen_and_journal(address: str, tmp_path: Path) -> None:
 
 def test_a_taken_port_is_named(address: str) -> None:
     port = address.rsplit(":", 1)[1]
-    result = _run("node", "--port", port)
+    result = run("node", "--port", port)
     assert result.returncode == 4
     assert port in result.stderr
-
-
-def _run(*arguments: str, columns: int = 100) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [*PROGRAM, *arguments],
-        capture_output=True,
-        text=True,
-        check=False,
-        env={**os.environ, "COLUMNS": str(columns), "NO_COLOR": "1"},
-    )
 
 
 def test_a_chat_that_is_taken_up_again_shows_what_was_said(address: str, tmp_path: Path) -> None:
@@ -230,10 +220,10 @@ def test_a_person_may_say_something_while_chatting(
     who = flags(address, "both", "alice")
     with Terminal([*PROGRAM, "chat", *who]) as terminal:
         terminal.until("Ctrl-D leaves")
-        said = _run("send", *who, "from the shell")
+        said = run("send", *who, "from the shell")
         assert said.returncode == 0
         assert "keeps none" in said.stderr
-        refused = _run("send", *who, "--state", f"sqlite:///{_state_in(tmp_path)}", "refused")
+        refused = run("send", *who, "--state", f"sqlite:///{_state_in(tmp_path)}", "refused")
         assert refused.returncode == 4
         assert "one owner at a time" in refused.stderr
         assert "Traceback" not in refused.stderr
@@ -252,7 +242,7 @@ def test_a_node_that_listens_for_libp2p_peers(tmp_path: Path) -> None:
         with Node(*listen, "--identity", str(key)) as node:
             addresses.append(node.libp2p_addresses)
             if len(addresses) == 1:
-                second = _run("node", "--port", "0", *listen, "--identity", str(key))
+                second = run("node", "--port", "0", *listen, "--identity", str(key))
                 assert second.returncode == 4
                 assert "another node uses the identity" in second.stderr
             lists = [flags(one, "libp2p", name) for one, name in zip(
@@ -278,7 +268,7 @@ run()
 def test_send_listen_and_chat_take_the_address_of_a_service_peer(tmp_path: Path) -> None:
     with Node("--listen", "/ip4/127.0.0.1/tcp/0", "--identity", str(tmp_path / "key")) as node:
         (one,) = node.libp2p_addresses
-        sent = _run("send", *flags(one, "libp2p", "carol"), "from the shell")
+        sent = run("send", *flags(one, "libp2p", "carol"), "from the shell")
         assert sent.returncode == 0, sent.stderr
         with Terminal([*PROGRAM, "chat", *flags(one, "libp2p", "dave")]) as terminal:
             terminal.until("from the shell")

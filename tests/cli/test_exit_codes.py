@@ -12,13 +12,13 @@ import pytest
 from reliable_channel import ChannelOptions, ChannelUnavailable, __version__
 from reliable_channel.cli.console import PrintableFormatter, errors
 from reliable_channel.cli.exit_codes import ExitCode
-from reliable_channel.cli.main import command_line
 from reliable_channel.cli.send import Outcome, outcome
 from reliable_channel.transport import LossyTransport, MemoryNetwork
 from reliable_channel.transport.base import Envelope, TransportError
 from tests.channel.world import make_channel
 from tests.virtual_time import backend
 
+from .in_process import run
 from .processes import PROGRAM, Node
 from .test_commands import address, flags
 
@@ -29,10 +29,7 @@ NOWHERE = "http://127.0.0.1:9"
 
 
 def _status(*arguments: str) -> int:
-    """How a command ends, in this process."""
-    with pytest.raises(SystemExit) as end, errors():
-        command_line()(list(arguments))
-    return int(str(end.value.code or 0))
+    return run(*arguments).returncode
 
 
 def test_a_message_that_was_sent(address: str) -> None:
@@ -91,11 +88,11 @@ def test_wrong_usage(arguments: tuple[str, ...]) -> None:
 
 
 @pytest.mark.parametrize("command", [("send", "hello"), ("listen",), ("chat",)], ids=" ".join)
-def test_no_node(command: tuple[str, ...], capsys: pytest.CaptureFixture[str]) -> None:
-    assert _status(*command, *flags(NOWHERE, "x", "alice")) == ExitCode.NO_NODE
-    complaint = capsys.readouterr().err
-    assert "127.0.0.1:9" in complaint
-    assert complaint.count("\n") == 1
+def test_no_node(command: tuple[str, ...]) -> None:
+    done = run(*command, *flags(NOWHERE, "x", "alice"))
+    assert done.returncode == ExitCode.NO_NODE
+    assert "127.0.0.1:9" in done.stderr
+    assert done.stderr.count("\n") == 1
 
 
 def test_errors_with_words_of_others_are_one_line_without_control_characters(
@@ -145,11 +142,7 @@ def test_sigterm_before_the_answer(address: str) -> None:
 
 def test_sigint_while_listening(address: str) -> None:
     heed: Callable[[], object] = lambda: signal.signal(signal.SIGINT, signal.SIG_DFL)  # noqa: E731
-    subprocess.run(
-        [*PROGRAM, "send", "hello", *flags(address, "int", "alice")],
-        check=True,
-        capture_output=True,
-    )
+    assert _status("send", "hello", *flags(address, "int", "alice")) == ExitCode.DONE
     command = [*PROGRAM, "listen", *flags(address, "int", "bob")]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, preexec_fn=heed) as process:
         assert process.stdout is not None
@@ -168,14 +161,13 @@ def test_a_node_that_is_told_to_stop() -> None:
         assert node.process.wait() == ExitCode.DONE
 
 
-def test_the_page_and_the_help_list_every_status(capsys: pytest.CaptureFixture[str]) -> None:
-    assert _status("--help") == 0
-    page, shown = PAGE.read_text(), " ".join(capsys.readouterr().out.split())
+def test_the_page_and_the_help_list_every_status() -> None:
+    page, shown = PAGE.read_text(), " ".join(run("--help").stdout.split())
     for code in ExitCode:
         assert f"| {code.value} | {code.meaning} |" in page
         assert f"{code.value} {code.meaning}" in shown
 
 
-def test_the_version(capsys: pytest.CaptureFixture[str]) -> None:
-    assert _status("--version") == 0
-    assert capsys.readouterr().out == f"reliable-channel {__version__}\n"
+def test_the_version() -> None:
+    done = run("--version")
+    assert (done.returncode, done.stdout) == (0, f"reliable-channel {__version__}\n")

@@ -2,6 +2,7 @@ import subprocess
 
 import pytest
 
+from .in_process import run
 from .processes import PROGRAM
 from .test_commands import address, flags
 
@@ -35,5 +36,5 @@ def test_without_the_flag_there_is_no_log(address: str) -> None:
 
 
 def test_an_unknown_level_is_named() -> None:
-    done = subprocess.run([*PROGRAM, "node", "--log-level", "loud"], capture_output=True, text=True)
+    done = run("node", "--log-level", "loud")
     assert done.returncode == 2 and "'loud' is not one of" in done.stderr

@@ -17,6 +17,7 @@ from watch_world import talk
 from pytest_reliable_channel.channels import Channels
 from reliable_channel import BlockingReliableChannel
 from reliable_channel_watch.command import _feed
+from tests.cli.in_process import run
 
 
 @contextmanager
@@ -81,10 +82,9 @@ def test_a_node_and_the_page_of_what_passes_it_are_one_process() -> None:
     ],
 )
 def test_a_mistake_is_one_line(arguments: list[str], problem: str) -> None:
-    with running(*arguments) as process:
-        _, errors = process.communicate()
-    assert process.returncode not in (0, 70) and problem in errors
-    assert "Traceback" not in errors
+    done = run("watch", *arguments, RELIABLE_CHANNEL_PLUGINS="watch")
+    assert done.returncode not in (0, 70) and problem in done.stderr
+    assert "Traceback" not in done.stderr
 
 
 def test_a_channel_is_joined_with_what_the_environment_gives(

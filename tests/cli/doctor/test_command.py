@@ -1,19 +1,14 @@
 """The command as people run it."""
 
 import json
-import os
-import subprocess
+from subprocess import CompletedProcess
 
-from tests.cli.processes import PROGRAM, Node
+from tests.cli.in_process import run
+from tests.cli.processes import Node
 
 
-def doctor(*arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [*PROGRAM, "doctor", "--sender-id", "alice", *arguments],
-        capture_output=True,
-        text=True,
-        env=os.environ | environment,
-    )
+def doctor(*arguments: str, **environment: str) -> CompletedProcess[str]:
+    return run("doctor", "--sender-id", "alice", *arguments, **environment)
 
 
 def test_a_sound_set_up_ends_with_0_and_json_lines() -> None:
@@ -56,8 +51,7 @@ def test_a_group_without_a_node_opens() -> None:
 
 
 def test_without_a_sender_all_but_the_state_is_examined() -> None:
-    command = [*PROGRAM, "doctor", "--node", "memory://doctor", "--json"]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    done = run("doctor", "--node", "memory://doctor", "--json")
     found = {one["check"]: one for one in map(json.loads, done.stdout.splitlines())}
     assert done.returncode == 0, done.stdout + done.stderr
     assert found["state"]["level"] == "note" and "--sender-id" in found["state"]["advice"]

@@ -12,10 +12,12 @@ from collections import deque
 from collections.abc import Iterator
 from contextlib import ExitStack
 from dataclasses import dataclass, field
+from functools import lru_cache
 from hashlib import sha256
 from itertools import count
 from pathlib import Path
 from random import Random
+from tempfile import TemporaryDirectory
 from typing import Final
 
 from reliable_channel.engine.logged import Logged
@@ -134,6 +136,21 @@ class Writer:
                 for message_id, parked in self.parked.items()
                 if message_id not in ready and self.seen.issuperset(parked.message.causal_ids)
             ]
+
+
+def copy_group(directory: Path, *, seed: int = 1, loss: float = 0.1) -> list[Path]:
+    """As `write_group`, for tests that need the same journals again and again."""
+    directory.mkdir(parents=True, exist_ok=True)
+    for name, data in _written(seed, loss):
+        (directory / name).write_bytes(data)
+    return sorted(directory.iterdir())
+
+
+@lru_cache(maxsize=8)
+def _written(seed: int, loss: float) -> list[tuple[str, bytes]]:
+    with TemporaryDirectory() as directory:
+        paths = write_group(Path(directory), seed=seed, loss=loss)
+        return [(path.name, path.read_bytes()) for path in paths]
 
 
 def write_group(

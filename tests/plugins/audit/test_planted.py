@@ -8,7 +8,7 @@ import pytest
 from reliable_channel_audit.check import check
 from reliable_channel_audit.verdict import Verdict
 
-from .generated import write_group
+from .generated import copy_group, write_group
 from .planted import FAULTS, Expected, plant
 
 SEEDS = range(1, 6)
@@ -20,7 +20,7 @@ def found(verdict: Verdict) -> Expected:
 
 @pytest.mark.parametrize("seed", SEEDS)
 def test_clean_data_is_clean(tmp_path: Path, seed: int) -> None:
-    write_group(tmp_path, seed=seed, loss=0.3)
+    copy_group(tmp_path, seed=seed, loss=0.3)
     verdict = check([tmp_path])
     assert not verdict.findings
     assert not verdict.set_aside
@@ -31,7 +31,7 @@ def test_clean_data_is_clean(tmp_path: Path, seed: int) -> None:
 @pytest.mark.parametrize("seed", SEEDS)
 @pytest.mark.parametrize("fault", FAULTS)
 def test_each_audit_finds_its_own(tmp_path: Path, fault: str, seed: int) -> None:
-    paths = write_group(tmp_path, seed=seed)
+    paths = copy_group(tmp_path, seed=seed)
     expected = plant(fault, paths[seed % len(paths)], seed)
     verdict = check([tmp_path])
     assert found(verdict) == expected

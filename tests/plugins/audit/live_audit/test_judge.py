@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from ..generated import write_group
+from ..generated import copy_group
 from ..planted import FAULTS, plant
 from .growing import Growing, judged, live
 
@@ -12,7 +12,7 @@ from .growing import Growing, judged, live
 @pytest.mark.parametrize("window", [10_000, 40], ids=["one generation", "generations"])
 @pytest.mark.parametrize("seed", [1, 2])
 def test_clean_journals_are_clean(tmp_path: Path, seed: int, window: int) -> None:
-    write_group(tmp_path / "whole", seed=seed, loss=0.3)
+    copy_group(tmp_path / "whole", seed=seed, loss=0.3)
     growing = Growing(tmp_path / "whole", tmp_path / "live")
     with live(tmp_path, tmp_path / "live", window=window) as judge:
         assert judged(judge, growing) == set()
@@ -21,7 +21,7 @@ def test_clean_journals_are_clean(tmp_path: Path, seed: int, window: int) -> Non
 @pytest.mark.parametrize("window", [10_000, 40], ids=["one generation", "generations"])
 @pytest.mark.parametrize("fault", FAULTS)
 def test_each_planted_fault_is_found_live(tmp_path: Path, fault: str, window: int) -> None:
-    paths = write_group(tmp_path / "whole", seed=1)
+    paths = copy_group(tmp_path / "whole")
     expected = plant(fault, paths[1], 1)
     growing = Growing(tmp_path / "whole", tmp_path / "live")
     with live(tmp_path, tmp_path / "live", window=window) as judge:

@@ -1,15 +1,15 @@
 """The command as it is typed: a line for each row, a table, an exit status."""
 
 import json
-import subprocess
 import sys
 from pathlib import Path
+from subprocess import CompletedProcess
 
-CONFORMANCE = (sys.executable, "-m", "reliable_channel", "conformance")
+from tests.cli.in_process import run
 
 
-def _run(*arguments: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run([*CONFORMANCE, *arguments], capture_output=True, text=True, check=False)
+def _run(*arguments: str) -> CompletedProcess[str]:
+    return run("conformance", *arguments)
 
 
 def test_a_row_is_run_and_leaves_its_trace(tmp_path: Path) -> None:

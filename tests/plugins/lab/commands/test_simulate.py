@@ -13,6 +13,7 @@ import pytest
 
 from reliable_channel_lab.sim import Scenario, draw_scenario, shrink
 from reliable_channel_lab.sim.scenario import Parameters, Write
+from tests.cli.in_process import run
 
 COMMAND = (sys.executable, "-m", "reliable_channel", "simulate")
 IMPATIENT = replace(
@@ -22,7 +23,7 @@ IMPATIENT = replace(
 
 
 def simulate(*arguments: str) -> tuple[int, list[str]]:
-    done = subprocess.run([*COMMAND, *arguments], capture_output=True, text=True, check=False)
+    done = run("simulate", *arguments)
     return done.returncode, done.stdout.splitlines()
 
 

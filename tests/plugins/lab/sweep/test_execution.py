@@ -23,37 +23,47 @@ def run_all(directory: Path, *, jobs: int = 1, batch_size: int = 2) -> str:
     return digest(execute(RUNS, directory, local_processes(jobs), batch_size=batch_size))
 
 
-def test_the_digest_is_the_same_with_any_processes_and_batches(tmp_path: Path) -> None:
-    wanted = run_all(tmp_path / "reference")
-    for jobs, batch_size in ((1, 1), (2, 1), (1, 4)):
-        assert (
-            run_all(tmp_path / f"{jobs}-{batch_size}", jobs=jobs, batch_size=batch_size) == wanted
-        )
+@pytest.fixture(scope="module")
+def reference(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, str]:
+    """Results of all runs, and their digest."""
+    directory = tmp_path_factory.mktemp("reference")
+    return directory, run_all(directory)
 
 
-def test_what_is_there_is_not_run_again(tmp_path: Path) -> None:
-    wanted = run_all(tmp_path)
+@pytest.mark.parametrize(("jobs", "batch_size"), [(1, 1), (2, 1), (1, 4)])
+def test_the_digest_is_the_same_with_any_processes_and_batches(
+    tmp_path: Path, reference: tuple[Path, str], jobs: int, batch_size: int
+) -> None:
+    assert run_all(tmp_path, jobs=jobs, batch_size=batch_size) == reference[1]
+
+
+def test_what_is_there_is_not_run_again(reference: tuple[Path, str]) -> None:
+    directory, wanted = reference
     told: list[int] = []
 
     def nobody(_: Path, batches: Sequence[Batch]) -> Iterator[int]:
         assert not batches
         return iter(())
 
-    again = execute(RUNS, tmp_path, nobody, batch_size=1, progress=told.append)
+    again = execute(RUNS, directory, nobody, batch_size=1, progress=told.append)
     assert digest(again) == wanted
     assert told == [len(RUNS)]
 
 
-def test_who_is_told_to_stop_keeps_what_is_done(tmp_path: Path) -> None:
+def test_who_is_told_to_stop_keeps_what_is_done(
+    tmp_path: Path, reference: tuple[Path, str]
+) -> None:
     answers = iter([False, False, True])
     executor = local_processes(1, stopped=lambda: next(answers))
     assert len(execute(RUNS, tmp_path, executor, batch_size=2)) == 4
-    assert run_all(tmp_path) == run_all(tmp_path / "reference")
+    assert run_all(tmp_path) == reference[1]
 
 
-def test_results_of_others_in_the_directory_are_left_alone(tmp_path: Path) -> None:
+def test_results_of_others_in_the_directory_are_left_alone(
+    tmp_path: Path, reference: tuple[Path, str]
+) -> None:
     write_batch(tmp_path, [QuietRun(seed=99, participants=2, rounds=1).record()])
-    assert run_all(tmp_path) == run_all(tmp_path / "reference")
+    assert run_all(tmp_path) == reference[1]
     assert len(read_results(tmp_path)) == len(RUNS) + 1
 
 
@@ -104,7 +114,9 @@ def digest_of(tmp_path: Path, results: str, *arguments: str) -> str:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("jobs", ["1", "2"])
-def test_a_sweep_that_was_killed_goes_on_to_the_same_digest(tmp_path: Path, jobs: str) -> None:
+def test_a_sweep_that_was_killed_goes_on_to_the_same_digest(
+    tmp_path: Path, reference: tuple[Path, str], jobs: str
+) -> None:
     killed = subprocess.Popen(
         [sys.executable, "-m", "tests.plugins.lab.sweep.killed", str(tmp_path), jobs],
         start_new_session=True,
@@ -114,7 +126,7 @@ def test_a_sweep_that_was_killed_goes_on_to_the_same_digest(tmp_path: Path, jobs
     there = read_results(tmp_path)
     assert there.keys() < {run.id for run in RUNS}
     assert len(there) == 3 or jobs == "2"
-    assert run_all(tmp_path) == run_all(tmp_path / "reference")
+    assert run_all(tmp_path) == reference[1]
 
 
 def wait_for_group_to_end(group: int) -> None:
