@@ -7,6 +7,7 @@ import pytest
 
 from reliable_channel.sds.bundles import (
     BUNDLE_BYTES,
+    FIRST_BUNDLE_BYTES,
     LEAVES,
     MAX_UNPACKED_BYTES,
     PAUSE_MS,
@@ -153,3 +154,34 @@ def test_a_budget_ends_what_others_cause() -> None:
     for key in keys(messages):
         it.lacks(key, 0)
     assert len(broadcast(it, 200_000)) <= 100
+
+
+def test_each_answer_begins_with_a_small_bundle_and_grows() -> None:
+    """One that answers beside others is heard before it has sent much."""
+    messages = content(600)
+    for_two = keys(messages)
+    it = answerer(messages)
+    for lacking, now_ms in ((for_two[:300], 0), (for_two[300:], 60_000)):
+        for key in lacking:
+            it.lacks(key, now_ms)
+        sizes = [sum(map(len, bundle)) for _, bundle in broadcast(it)]
+        assert sizes[0] <= FIRST_BUNDLE_BYTES < sizes[1] <= 4 * FIRST_BUNDLE_BYTES
+
+
+def test_a_message_is_made_after_the_one_before_and_the_first_of_each_copy_after_none() -> None:
+    """What another participant lacks it may lack in every copy."""
+    messages, asked = content(5), list[tuple[str, str | None]]()
+
+    def held(one: str, after: str | None) -> bytes | None:
+        asked.append((one, after))
+        return messages.get(one)
+
+    observations = Observations()
+    observations.heard, observations.delays.scale_ms, observations.losses.share = 1, 100, 0.2
+    it = Bundles("b", observations, Random(1).random, held)
+    it.lacked_by(10)
+    for key in keys(messages):
+        it.lacks(key, 0)
+    copies = len(broadcast(it))
+    once = list(zip(messages, [None, *messages], strict=False))
+    assert copies > 1 and asked == once * copies

@@ -1,6 +1,7 @@
 """An option is declared once: its default, its check and its text."""
 
-from dataclasses import MISSING, dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import MISSING, dataclass, make_dataclass
 from typing import Any
 
 import pytest
@@ -64,6 +65,32 @@ def test_a_wrong_value_is_named_with_what_it_must_be(wrong: dict[str, Any], text
     with pytest.raises(ValueError) as caught:
         Options(**wrong)
     assert str(caught.value) == text
+
+
+@pytest.mark.parametrize(
+    ("kind", "right", "wrong"),
+    [
+        (lambda: number(5, "ms", 0, 9), [0, 9], [-1, 10, 1.5, "5", None, True]),
+        (lambda: number(5, "ms", 1), [1, 10**12], [0]),
+        (lambda: number(None, "ms", 1, 9), [None, 1], [0]),
+        (lambda: positive(0.5, "s"), [0.1, 7], [0, -1, "1", None, True]),
+        (lambda: share(0.5), [0, 1], [-0.1, 1.1, "1", True]),
+        (lambda: share(0.5, of_all=False), [0, 0.9], [1, -0.1, "0"]),
+        (lambda: word("a", ("a", "b", "c")), ["a", "c"], ["d", None]),
+        (lambda: switch(True), [True, False], [1, "true", None]),
+    ],
+)
+def test_a_kind_of_option_takes_its_values_and_no_other(
+    kind: Callable[[], Any], right: Sequence[object], wrong: Sequence[object]
+) -> None:
+    made = make_dataclass(
+        "One", [("value", object, kind())], namespace={"__post_init__": check}, frozen=True
+    )
+    for value in right:
+        assert made(value).value == value
+    for value in wrong:
+        with pytest.raises(ValueError, match="`value` must be "):
+            made(value)
 
 
 def test_defaults_and_bounds_are_allowed() -> None:

@@ -9,7 +9,7 @@ import pytest
 
 from reliable_channel.sds.changes import Recorder, Row, Table
 from reliable_channel.sds.differences import Assembled
-from reliable_channel.sds.kept_messages import DIFFERENCES, MAX_GROUP, REPAIR_CACHE
+from reliable_channel.sds.kept_messages import DIFFERENCES, MAX_GROUP, REPAIR_CACHE, SMALL_BYTES
 from reliable_channel.sds.repair_cache import RepairCache
 
 HISTORY = Random(1).randbytes(3_000)
@@ -113,3 +113,15 @@ def test_without_state_nothing_is_recorded() -> None:
     cache, message = RepairCache(10_000), own(1)
     assert cache.add("1", message.data, durably=True, own=message)
     assert cache.restore([], []) == {}
+
+
+@pytest.mark.parametrize(("size", "is_whole"), [(SMALL_BYTES, True), (SMALL_BYTES + 1, False)])
+def test_a_small_message_is_written_whole(size: int, is_whole: bool) -> None:
+    disk = Disk()
+    cache, _ = disk.reopened()
+    for number in range(2):
+        history, words = HISTORY[: size - 1_000], bytes(999) + bytes([number])
+        message = Assembled(history + words, history, words, {999})
+        cache.add(f"{number}", message.data, durably=True, own=message)
+    disk.write()
+    assert ("1" in disk.rows[REPAIR_CACHE]) is is_whole

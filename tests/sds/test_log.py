@@ -105,3 +105,10 @@ def test_the_digest_tells_logs_apart(other: LogEntry) -> None:
 def test_the_digest_leaves_out_what_is_local() -> None:
     hinted = LogEntry("a", "s", 1, b"c", b"hint")
     assert log_of(hinted).digest() == log_of(entry("a", 1)).digest()
+
+
+def test_a_position_counts_from_the_oldest_entry_that_is_kept() -> None:
+    log = MessageLog(3)
+    positions = [log.insert(entry(f"m{i}", i)) for i in (1, 2, 3, 4, 6, 5, 0)]
+    assert positions == [0, 1, 2, 2, 2, 1, 0]
+    assert [e.message_id for e in log] == ["m4", "m5", "m6"]

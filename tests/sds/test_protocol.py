@@ -501,3 +501,19 @@ def test_a_delivery_that_failed_counts() -> None:
         send(alice, b"%d" % n)
     alice.sweep_outgoing(NOW_MS + alice.options.retry_interval_ms)
     assert len(events(alice, DeliveryFailed)) == alice.counters.delivery_failed == 2
+
+
+def test_all_that_is_due_is_sent_again() -> None:
+    alice = participant("alice", sync_min_interval_ms=0)
+    sent = [send(alice, b"%d" % n).message_id for n in range(3)]
+    alice.on_deadline(NOW_MS + alice.options.retry_interval_ms)
+    assert sorted(each.message_id for each in alice.outgoing()) == sorted(sent)
+
+
+@pytest.mark.parametrize("self_tuning", [False, True])
+def test_only_a_sync_that_one_may_do_without_is_spare(self_tuning: bool) -> None:
+    """A spare message is the first that a rate limit puts off."""
+    alice = participant("alice", self_tuning=self_tuning)
+    send(alice, b"hi")
+    assert alice.send_sync(NOW_MS)
+    assert only(alice.outgoing()).is_spare is self_tuning

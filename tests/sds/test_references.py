@@ -1,6 +1,13 @@
 """The budgets for following references."""
 
-from reliable_channel.sds.references import FOLLOWED_BURST, ReferenceBudget, Unknown
+from dataclasses import replace
+
+import pytest
+
+from reliable_channel.sds import HistoryEntry, Limits, Message
+from reliable_channel.sds.log import MessageLog
+from reliable_channel.sds.references import FOLLOWED_BURST, ReferenceBudget, Unknown, excess
+from reliable_channel.sds.wire.codec import MAX_ID_BYTES
 
 
 def test_all_unknown_references_count() -> None:
@@ -28,3 +35,16 @@ def test_the_payer_that_spent_longest_ago_is_forgotten() -> None:
         "bob": FOLLOWED_BURST,
         "carol": FOLLOWED_BURST - 10,
     }
+
+
+@pytest.mark.parametrize(
+    ("length", "reason"),
+    [(MAX_ID_BYTES, ""), (MAX_ID_BYTES + 1, "ids or hints of more than")],
+)
+@pytest.mark.parametrize("part", ["message_id", "sender_id", "retrieval_hint"])
+def test_an_id_or_hint_may_have_so_many_bytes(part: str, length: int, reason: str) -> None:
+    long: str | bytes = b"x" * length if part == "retrieval_hint" else "x" * length
+    entry = replace(HistoryEntry("m"), **{part: long})
+    message = Message("alice", "id", "c", 1, (entry,), content=b"x")
+    found = excess(message, Unknown((0,), ()), MessageLog(1), Limits())
+    assert reason in found and bool(found) is bool(reason)

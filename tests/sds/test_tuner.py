@@ -294,3 +294,14 @@ def test_a_request_that_brings_its_message_is_not_rationed() -> None:
         made.arrived(Message("ada", f"unasked {number}", "c", 1, content=b"x"), None, 100, now_ms)
         pauses_ms.append(made.request_pause_ms(now_ms))
     assert pauses_ms[-1] == REQUESTS_EVERY_MS
+
+
+def test_a_group_is_estimated_by_its_syncs_alone() -> None:
+    made = tuner()
+    for number in range(100):
+        content = Message(f"one {number}", f"m{number}", "c", 1, content=b"x")
+        made.heard(content, None, 1_000_000, participants=2)
+    assert made.observations.crowd.factor == 1
+    for number in range(100):
+        made.heard(Message(f"one {number}", f"s{number}", "c", 1), None, 1_000_000, participants=2)
+    assert made.observations.crowd.factor > 1
