@@ -2,6 +2,7 @@
 
 import asyncio
 from collections import deque
+from collections.abc import Awaitable
 
 import anyio
 
@@ -22,18 +23,32 @@ class Notifier:
         while self._waiting and not _wake(self._waiting.popleft()):
             pass
 
-    async def wait(self) -> None:
-        """Wait for a notification."""
-        # A message takes half a dozen waits. On asyncio a future is a third of an event.
-        loop = asyncio_loop()
-        waiter = anyio.Event() if loop is None else loop.create_future()
+    async def wait(self, within_s: float | None = None) -> None:
+        """Wait for a notification, no longer than `within_s`."""
+        # A message takes half a dozen waits. On asyncio a future is a third of an event, and a
+        # timer a fifth of a cancel scope.
+        if (loop := asyncio_loop()) is None:
+            with anyio.move_on_after(within_s):
+                event = anyio.Event()
+                await self._until(event, event.wait())
+            return
+        future: asyncio.Future[None] = loop.create_future()
+        timer = None if within_s is None else loop.call_later(within_s, _wake, future)
+        try:
+            await self._until(future, future)
+        finally:
+            if timer is not None:
+                timer.cancel()
+
+    async def _until(
+        self, waiter: anyio.Event | asyncio.Future[None], woken: Awaitable[None]
+    ) -> None:
         self._waiting.append(waiter)
         try:
-            await (waiter.wait() if isinstance(waiter, anyio.Event) else waiter)
-        except BaseException:
-            if waiter in self._waiting:
+            await woken
+        finally:
+            if waiter in self._waiting:  # it gave up
                 self._waiting.remove(waiter)
-            raise
 
 
 def asyncio_loop() -> asyncio.AbstractEventLoop | None:

@@ -72,3 +72,22 @@ async def test_of_two_that_wait_the_cancelled_one_takes_no_notification() -> Non
         await anyio.wait_all_tasks_blocked()
         notifier.notify_one()
     assert woken == ["b"]
+
+
+async def test_one_that_waited_long_enough_goes_on_and_takes_no_notification() -> None:
+    notifier, woken = Notifier(), list[str]()
+    await notifier.wait(0)
+    await notifier.wait(0.001)
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(waiting, notifier, woken, "a")
+        await anyio.wait_all_tasks_blocked()
+        notifier.notify_one()
+    assert woken == ["a"]
+
+
+async def test_a_notification_ends_a_wait_that_has_time() -> None:
+    notifier = Notifier()
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(notifier.wait, 3_600)
+        await anyio.wait_all_tasks_blocked()
+        notifier.notify()

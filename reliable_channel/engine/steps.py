@@ -87,6 +87,12 @@ class UnwrittenSteps:
         return len(self._waiting)
 
     @property
+    def wakes_writer(self) -> bool:
+        """Whether a writer that waits has a reason to go on: steps beyond the first one have its
+        time."""
+        return self.is_awaited or len(self._waiting) == 1
+
+    @property
     def is_full(self) -> bool:
         """Whether so much waits for the disk that nothing more should be received."""
         return len(self._waiting) > STEPS_WAITING

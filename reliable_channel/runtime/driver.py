@@ -69,7 +69,7 @@ class Driver:
             now_ms = self.now_ms()
         if steps := engine.end_step(now_ms):
             self.let_out(steps, now_ms)
-        if engine.unwritten:
+        if engine.unwritten and engine.unwritten.wakes_writer:
             self.to_write.notify()
         if engine.sealed:
             self.to_open.notify()
@@ -154,8 +154,8 @@ class Driver:
         A deadline that was put off rings all the same: each message puts off some.
         """
         while (wait_ns := self._rings_in_ns()) is None or wait_ns > 0:
-            with anyio.move_on_after(None if wait_ns is None else wait_ns / 1_000_000_000):
-                await self._earlier_deadline.wait()
+            within_s = None if wait_ns is None else wait_ns / 1_000_000_000
+            await self._earlier_deadline.wait(within_s)
 
     def _rings_in_ns(self) -> int | None:
         # In whole nanoseconds: a float of this size can reach the deadline before the clock.

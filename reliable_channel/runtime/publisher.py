@@ -93,8 +93,7 @@ class Publisher:
             await driver.to_send.wait()
             return
         driver.finish()
-        with anyio.move_on_after(max(0, goes_at_ms - now_ms) / 1000):
-            await driver.to_send.wait()
+        await driver.to_send.wait(max(0, goes_at_ms - now_ms) / 1000)
 
     async def _save_budget(self) -> None:
         """See that what is spent outlives the process before the message goes."""

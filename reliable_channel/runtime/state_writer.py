@@ -166,17 +166,13 @@ class StateWriter:
     async def _wait(self) -> None:
         """Wait for a step that something waits for; for others a little longer, for company."""
         steps, to_write, retry_at_ms = self._steps, self._driver.to_write, self._steps.retry_at_ms
-        if retry_at_ms is not None:
-            with anyio.move_on_after(max(0, retry_at_ms - self._driver.now_ms()) / 1000):
-                while not steps:
-                    await to_write.wait()
-        else:
-            while not steps:
-                await to_write.wait()
+        if not steps:
+            now_ms = self._driver.now_ms()
+            await to_write.wait(
+                None if retry_at_ms is None else max(0, retry_at_ms - now_ms) / 1000
+            )
         if steps and not steps.is_awaited:
-            with anyio.move_on_after(LEISURE_MS / 1000):
-                while not steps.is_awaited:
-                    await to_write.wait()
+            await to_write.wait(LEISURE_MS / 1000)
 
 
 def _caller_into_loop() -> Callable[[Callable[[], object]], object]:

@@ -48,8 +48,7 @@ class StoreClient:
             if queries.is_idle:
                 await driver.to_fetch.wait()
             elif not queries.must_catch_up:
-                with anyio.move_on_after(queries.tick_ms / 1000):
-                    await driver.to_catch_up.wait()
+                await driver.to_catch_up.wait(queries.tick_ms / 1000)
 
     async def confirm(self) -> None:
         """Look from time to time for what was sent lately, and for what did not come; for ever."""
