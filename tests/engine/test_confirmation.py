@@ -55,6 +55,7 @@ def test_echoes_of_own_messages_do_not_show_that_others_are_heard() -> None:
     assert not it.heard_anything()
     assert it.came_live(b"c", Arrival(Outcome.DELIVERED))
     assert [it.heard_anything(), it.heard_anything()] == [True, False]
+    assert [it.knows(each) for each in (b"a", b"b", b"c", b"d")] == [True, True, True, False]
 
 
 def test_a_look_goes_back_two_intervals_but_not_before_the_opening() -> None:

@@ -5,13 +5,14 @@ from typing import Any
 import pytest
 
 from reliable_channel import MessageAcknowledged, MessageReceived, MessageSent
-from reliable_channel.engine.engine import CANCELLED, REORDERED_MS
+from reliable_channel.engine.engine import CANCELLED, REORDERED_MS, RESTART_MARGIN_MS
 from reliable_channel.engine.logged import Logged
 from reliable_channel.errors import ContentTooLong, OutgoingBufferFull
 from reliable_channel.events import (
     EphemeralDropped,
     MessageRejected,
     MessageStored,
+    PayloadDropped,
     RateLimitReached,
     ReceiveProgress,
     RejectionReason,
@@ -301,6 +302,32 @@ def test_what_was_not_confirmed_is_delivered_again_after_a_restart() -> None:
     again = Peer("alice", disk)
     again.write()
     assert [(e.content, e.redelivered) for e in again.of(MessageReceived)] == [(b"two", True)]
+
+
+def test_after_a_restart_it_listens_from_a_while_before_the_last_look() -> None:
+    """Messages may be stored late, or stamped by a slow clock."""
+    disk = MemoryStateStore()
+    alice = Peer("alice", disk)
+    alice.engine.listened(START_MS - 3_600_000)
+    alice.send(b"hello")
+    alice.write()
+    assert Peer("alice", disk).listens_from_ms == START_MS - 3_600_000 - RESTART_MARGIN_MS
+
+
+def test_a_payload_that_stays_half_finished_is_given_up_in_time() -> None:
+    values: Any = {"segmentation": LAYOUTS[0].name, "segment_size_bytes": 1_000}
+    alice, bob = Peer("alice", **values), Peer("bob", **values)
+    alice.send(bytes(2_500))
+    bob.receive(alice.publish()[0].data)
+    due_ms = bob.engine.segmentation.next_deadline_ms()
+    assert due_ms is not None and due_ms > START_MS
+    while (next_ms := bob.engine.next_deadline_ms()) is not None and next_ms <= due_ms:
+        bob.now_ms = next_ms
+        bob.engine.on_deadline(next_ms)
+        bob.end_step()
+    assert bob.now_ms == due_ms
+    assert [(event.chunks, event.total_chunks) for event in bob.of(PayloadDropped)] == [(1, 4)]
+    assert bob.engine.segmentation.next_deadline_ms() is None
 
 
 def test_a_key_outlives_a_restart_and_so_does_its_request() -> None:

@@ -42,6 +42,15 @@ def test_spare_messages_yield_first_by_how_much_of_the_epoch_is_over() -> None:
     assert limit.is_short(begins_ms + 599_999)
 
 
+def test_half_of_the_time_is_for_half_of_what_is_not_kept_back() -> None:
+    limit = limit_of(1_000)
+    begins_ms = limit.epoch_ends_at_ms(START_MS)
+    spend(limit, 449, begins_ms)
+    assert not limit.is_short(begins_ms + 300_000)
+    spend(limit, 1, begins_ms)
+    assert limit.is_short(begins_ms + 300_000)
+
+
 @pytest.mark.conformance("LD-RATE-8")
 def test_the_epoch_is_that_of_rln() -> None:
     limit = limit_of(1)

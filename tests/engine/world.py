@@ -69,7 +69,7 @@ class Peer:
             notes_log=notes_log,
             spent=None if saved is None else spent_in(saved.tables),
         )
-        self.engine.begin(saved, self.now_ms)
+        self.listens_from_ms = self.engine.begin(saved, self.now_ms)
         self.end_step()
         if saved is not None:
             for _ in self.engine.redeliver(saved.tables, self.now_ms):

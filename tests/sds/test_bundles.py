@@ -11,6 +11,7 @@ from reliable_channel.sds.bundles import (
     LEAVES,
     MAX_UNPACKED_BYTES,
     PAUSE_MS,
+    YIELDS,
     Bundles,
     packed,
     unpacked,
@@ -185,3 +186,23 @@ def test_a_message_is_made_after_the_one_before_and_the_first_of_each_copy_after
     copies = len(broadcast(it))
     once = list(zip(messages, [None, *messages], strict=False))
     assert copies > 1 and asked == once * copies
+
+
+def test_one_that_answers_beside_others_lets_them_speak_so_often_and_no_more() -> None:
+    """A participant that begins answers on and on keeps nobody silent."""
+    messages = content(500)
+    it = answerer(messages, others=9)
+    for again in range(LEAVES):
+        for key in keys(messages):
+            it.lacks(key, again * 5_000)
+        it.came((0, "m0"), "hostile", again * 5_000)
+    now_ms, put_off = LEAVES * 5_000, 0
+    for key in keys(messages):
+        it.lacks(key, now_ms)
+    for number in range(1, 2 * YIELDS):
+        before_ms = it.due_ms
+        assert before_ms is not None
+        it.came((number, f"m{number}"), "hostile", before_ms)
+        assert it.due_ms is not None
+        put_off += it.due_ms > before_ms
+    assert put_off == YIELDS
