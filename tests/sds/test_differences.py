@@ -102,3 +102,17 @@ def test_messages_with_nothing_in_common_make_no_difference() -> None:
     assert difference(one, other, range(350)) is None
     assert difference(one, one, ()) is not None
     assert difference(one, one, [0, 349]) is not None
+
+
+@pytest.mark.parametrize("shared", [2_500, 2_700, 2_999])
+def test_a_difference_has_what_is_new_and_little_beside(shared: int) -> None:
+    """What two histories begin with is not repeated, however much that is."""
+    random = Random(shared)
+    history, words = random.randbytes(3_000), random.randbytes(500)
+    other = history[:shared] + random.randbytes(3_000 - shared)
+    before, after = (Assembled(b"id" + each + words, each, words, ()) for each in (history, other))
+    one, two = base_of(before), base_of(after)
+    assert one is not None and two is not None
+    found = difference(one, two, ())
+    assert found is not None and len(found) < 3_000 - shared + 100
+    assert restored(one.data, found) == after.data

@@ -2,6 +2,7 @@ from hashlib import sha256
 
 from Crypto.Hash import keccak
 
+from reliable_channel.sds.changes import Recorder, Table
 from reliable_channel.sds.ids import RecentIds, js_waku_id, reliable_channel_id
 
 
@@ -28,3 +29,15 @@ def test_the_oldest_of_recent_ids_make_room() -> None:
         recent.add(message_id)
     assert [message_id in recent for message_id in "abc"] == [False, True, True]
     assert len(recent) == 2
+
+
+def test_the_row_of_an_id_goes_with_it() -> None:
+    recorder, table = Recorder(), Table("recent", (("message_id", "TEXT"),))
+    recent = RecentIds(2, recorder=recorder, table=table)
+    for message_id in "abc":
+        recent.add(message_id)
+    rows = {key: row for (_, key), row in recorder.take().rows.items()}
+    assert rows == {"a": None, "b": ("b",), "c": ("c",)}
+    again = RecentIds(2, recorder=recorder, table=table)
+    again.restore(row for row in rows.values() if row)
+    assert list(again) == ["b", "c"]

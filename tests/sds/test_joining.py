@@ -4,6 +4,7 @@ from reliable_channel.sds.changes import Recorder
 from reliable_channel.sds.incoming import MissingEntry
 from reliable_channel.sds.joining import PRESUMED, Joining
 from reliable_channel.sds.message import HistoryEntry
+from reliable_channel.sds.states import Event
 
 
 def joining(limit: int = 10, recorder: Recorder | None = None) -> Joining:
@@ -46,6 +47,23 @@ def test_what_is_not_found_in_time_is_not_looked_for_any_more() -> None:
     made.expire(100, 99)
     assert list(made.presumed) == ["b"]
     assert "a" in made.historic
+
+
+def test_each_change_of_what_a_message_is_is_noted() -> None:
+    moves: list[tuple[str, Event]] = []
+    made = Joining(2, moved=lambda message_id, event: moves.append((message_id, event)))
+    made.start(wanted_from=50, presume_until_ms=1_000)
+    for name in "abca":
+        made.is_earlier(HistoryEntry(name), 0)
+    made.expire(100, 99)
+    assert moves == [
+        ("a", Event.REFERENCED_JOINING),
+        ("b", Event.REFERENCED_JOINING),
+        ("c", Event.REFERENCED_JOINING),
+        ("a", Event.LIMIT),
+        ("b", Event.TIMEOUT),
+        ("c", Event.TIMEOUT),
+    ]
 
 
 def test_what_arrived_is_presumed_no_more() -> None:
