@@ -92,3 +92,12 @@ def test_a_full_block_is_written_again_when_an_entry_of_it_is_taken_out() -> Non
     recorder.take()
     made.remove(entry(1, 10))
     assert recorder.take().rows == {(LOG_BLOCKS, 0): (0, 0, "m0", 1, 10)}
+
+
+def test_what_entered_the_log_since_the_last_step_is_counted_by_time_and_id() -> None:
+    recorder = Recorder()
+    for number, sender_id in enumerate("zyxw"):
+        recorder.log((f"m{number}", sender_id, 7, b"", None))
+    assert recorder.logged((7, "m1"), (7, "m3")) == 2
+    assert recorder.logged((7, ""), (8, "")) == 4
+    assert recorder.logged((8, ""), (9, "")) == 0

@@ -7,7 +7,15 @@ import pytest
 from reliable_channel.sds.control import MAX_COPIES, Measured, copies
 from reliable_channel.sds.ids import js_waku_id, reliable_channel_id
 from reliable_channel.sds.message import Message
-from reliable_channel.sds.observation import CopyGuard, Crowd, Delays, Losses, Observations
+from reliable_channel.sds.observation import (
+    REMEMBERED,
+    UNPROVEN,
+    CopyGuard,
+    Crowd,
+    Delays,
+    Losses,
+    Observations,
+)
 
 
 def scale(offset_ms: int = 0, *, trips: bool = False, samples: int = 200) -> float:
@@ -281,3 +289,15 @@ def test_after_congestion_copies_come_back() -> None:
         guard.copies(lossy(loss), samples)
     assert guard.copies(lossy(0.2), 96) == 2
     assert guard.copies(lossy(0.2), 128) == copies(lossy(0.2)) > 2
+
+
+def test_of_too_many_senders_the_one_that_was_first_is_forgotten() -> None:
+    losses = Losses()
+    for number in range(REMEMBERED + 1):
+        losses.arrived(*message(number, f"p{number}"), is_late=False)
+    for sender_id, counted in ((f"p{REMEMBERED}", 2 * UNPROVEN), ("p0", UNPROVEN)):
+        before = losses.samples
+        for number in range(2 * UNPROVEN):
+            said, at_ns = message(10_000 + number, sender_id)
+            losses.arrived(said, at_ns + 1, is_late=False)
+        assert losses.samples - before == counted
