@@ -1,7 +1,6 @@
 """The page of commands has every command and every flag of the program."""
 
 import re
-import subprocess
 from typing import Any
 
 import pytest
@@ -9,7 +8,7 @@ import typer
 
 from docs import commands
 from reliable_channel.cli.main import command_line
-from tests.cli.processes import PROGRAM
+from tests.cli.in_process import run
 
 
 @pytest.fixture(autouse=True)
@@ -54,7 +53,7 @@ def test_it_has_each_flag_of_the_command_tree() -> None:
 
 @pytest.mark.parametrize("words", [("send", "--help-all"), ("check", "--help")])
 def test_it_has_what_the_program_prints(words: tuple[str, str]) -> None:
-    printed = subprocess.run([*PROGRAM, *words], capture_output=True, text=True, check=True).stdout
+    printed = run(*words).stdout
     found = sections()
     known = flags(found[f"reliable-channel {words[0]}"]) | flags(found["Flags of every command"])
     if "--help-all" in words:

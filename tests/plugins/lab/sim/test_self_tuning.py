@@ -27,6 +27,7 @@ def test_a_seed_keeps_every_promise(seed: int) -> None:
 # compressed bundles. 24920559: a message of a bundle was parked and evicted in one step. 24921025:
 # a participant that asked on and on kept all others from sending syncs. 31002156: a payload that
 # was dropped, with a segment that came late, is whole after a restart.
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "seed",
     [
