@@ -473,10 +473,14 @@ class Replay:
         attempts = self.option("max_request_attempts")
         t_max_ms = max(1, self.option("repair_t_max_ms"))
         for message_id, asked_ms in self._asked.items():
-            span_ms = asked_ms[-1] - asked_ms[0]
+            steps_ms = [after - before for before, after in pairwise(asked_ms)]
+            back_ms = -sum(step_ms for step_ms in steps_ms if step_ms < 0)
+            span_ms = sum(map(abs, steps_ms))  # the most that a clock that went back may hide
             rounds = 2 + (span_ms // t_max_ms).bit_length() + span_ms // (MAX_REST * t_max_ms)
             if len(asked_ms) > attempts * rounds:
-                detail = f"asked for {len(asked_ms)} times within {span_ms} ms"
+                went_back = f", while this participant's clock went back by {back_ms} ms"
+                within = went_back if back_ms else f" within {span_ms} ms"
+                detail = f"asked for {len(asked_ms)} times{within}"
                 yield self._finding(Audit.REPAIR, message_id, asked_ms[0], detail)
 
     def _find(self, audit: Audit, message_id: str, at_ms: int, detail: str) -> None:

@@ -1,6 +1,8 @@
 """Each audit finds exactly the fault that is its own, and nothing in clean data."""
 
+import json
 import re
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
@@ -38,6 +40,32 @@ def test_each_audit_finds_its_own(tmp_path: Path, fault: str, seed: int) -> None
     assert len(verdict.findings) == len(expected)
     torn = [(each.reason, each.lines) for each in verdict.set_aside]
     assert torn == ([("not JSON: torn, or not of a journal", 1)] if "torn" in fault else [])
+
+
+def asked(path: Path, at_ms: Sequence[int]) -> str:
+    """What is found of a message that was asked for at these times, each that long before the
+    end of the journal."""
+    plant("never-ending repair", path, 1)
+    lines = list(map(json.loads, path.read_text().splitlines()))
+    asking = next(each for each in lines if each["event"] == "repair_requested")
+    lines = [each for each in lines if each["event"] != "repair_requested"]
+    lines[-1:-1] = [asking | {"at_ms": lines[-1]["at_ms"] + each} for each in at_ms]
+    path.write_text("".join(json.dumps(line) + "\n" for line in lines))
+    (finding,) = [each for each in check([path.parent]).findings if each.audit == "repair"]
+    return finding.detail
+
+
+def test_how_long_a_message_was_asked_for(tmp_path: Path) -> None:
+    path = write_group(tmp_path)[0]
+    assert asked(path, range(-40, 0)) == "asked for 40 times within 39 ms"
+
+
+def test_a_message_was_asked_for_while_the_clock_went_back(tmp_path: Path) -> None:
+    """The span was -199,961 ms, and by that the number of attempts that are allowed was wrong."""
+    path = write_group(tmp_path)[0]
+    times_ms = [*range(-20, 0), *range(-200_020, -200_000)]
+    detail = "asked for 40 times, while this participant's clock went back by 200019 ms"
+    assert asked(path, times_ms) == detail
 
 
 def test_faults_of_several_participants_are_told_apart(tmp_path: Path) -> None:
