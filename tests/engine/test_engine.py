@@ -16,6 +16,7 @@ from reliable_channel.events import (
     RateLimitReached,
     ReceiveProgress,
     RejectionReason,
+    SegmentDiscarded,
     SendFailed,
     SendingMessage,
     SendProgress,
@@ -24,6 +25,7 @@ from reliable_channel.events import (
 )
 from reliable_channel.sds.events import Outgoing, OutgoingKind
 from reliable_channel.segmentation import LAYOUTS
+from reliable_channel.segmentation.segment import Segment
 from reliable_channel.state import MemoryStateStore, StateUnavailable
 
 from .world import FULL, START_MS, Peer, hash_of
@@ -328,6 +330,18 @@ def test_a_payload_that_stays_half_finished_is_given_up_in_time() -> None:
     assert bob.now_ms == due_ms
     assert [(event.chunks, event.total_chunks) for event in bob.of(PayloadDropped)] == [(1, 4)]
     assert bob.engine.segmentation.next_deadline_ms() is None
+
+
+def test_a_segment_that_contradicts_itself_is_reported_and_the_next_payload_arrives() -> None:
+    values: Any = {"segmentation": LAYOUTS[0].name, "segment_size_bytes": 1_000}
+    alice, bob = Peer("alice", segmentation="none"), Peer("bob", **values)
+    wrong = LAYOUTS[0].encode(Segment(bytes(32), 1_500, 7, 2, 0, False, b"x"))
+    for payload in (wrong, b"fine"):
+        alice.send(payload)
+    for sent in alice.publish():
+        bob.receive(sent.data)
+    assert [(e.sender_id, e.reason) for e in bob.of(SegmentDiscarded)] == [("alice", "invalid")]
+    assert [event.content for event in bob.of(MessageReceived)] == [b"fine"]
 
 
 def test_a_key_outlives_a_restart_and_so_does_its_request() -> None:

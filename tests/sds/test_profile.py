@@ -31,6 +31,7 @@ from reliable_channel.sds.events import (
     SyncReceived,
 )
 from reliable_channel.sds.options import DAY_MS
+from reliable_channel.sds.profile import understood
 
 from .world import (
     MINUTE,
@@ -366,3 +367,10 @@ def test_last_words_to_a_quiet_group_of_nim_fail_and_say_why() -> None:
             alice.dispatched(outgoing.message_id, due_ms)
     failed = only(events(alice, DeliveryFailed))
     assert "acknowledge with their next message only, so others may have it" in failed.reason
+
+
+def test_one_listens_to_its_own_dialect_and_to_the_built_in_others() -> None:
+    assert set(understood(SPEC)) == set(understood(NIM)) == {SPEC, NIM}
+    own, renamed = dataclasses.replace(SPEC, marker=b"ours"), dataclasses.replace(SPEC, name="ours")
+    assert understood(own) == (own, NIM)
+    assert understood(renamed) == (renamed, SPEC, NIM)

@@ -517,3 +517,24 @@ def test_only_a_sync_that_one_may_do_without_is_spare(self_tuning: bool) -> None
     send(alice, b"hi")
     assert alice.send_sync(NOW_MS)
     assert only(alice.outgoing()).is_spare is self_tuning
+
+
+def test_a_message_may_be_sent_again_early_as_long_as_it_has_attempts() -> None:
+    alice = participant("alice", max_retry_attempts=2)
+    message = send(alice, b"hi")
+    again = []
+    while alice.resend_early(message.message_id, NOW_MS):
+        again.append(only(alice.outgoing()))
+        alice.dispatched(message.message_id, NOW_MS)
+    assert [(each.kind, each.data) for each in again] == [(OutgoingKind.RETRY, message.data)] * 2
+    assert not alice.resend_early("unknown", NOW_MS)
+
+
+def test_a_sync_that_the_owner_asks_for_puts_off_the_next_one() -> None:
+    alice = participant("alice")
+    alice.receive(forge("m"), NOW_MS)
+    due_ms = alice.next_deadline_ms()
+    assert due_ms is not None
+    assert alice.send_sync(due_ms - 1)
+    later_ms = alice.next_deadline_ms()
+    assert later_ms is not None and later_ms > due_ms
