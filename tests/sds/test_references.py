@@ -1,6 +1,5 @@
 """The budgets for following references."""
 
-from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -45,7 +44,8 @@ def test_the_payer_that_spent_longest_ago_is_forgotten() -> None:
 @pytest.mark.parametrize("part", ["message_id", "sender_id", "retrieval_hint"])
 def test_an_id_or_hint_may_have_so_many_bytes(part: str, length: int, reason: str) -> None:
     long: Any = b"x" * length if part == "retrieval_hint" else "x" * length
-    entry = replace(HistoryEntry("m"), **{part: long})
+    values: dict[str, Any] = {"message_id": "m", part: long}
+    entry = HistoryEntry(**values)
     message = Message("alice", "id", "c", 1, (entry,), content=b"x")
     found = excess(message, Unknown((0,), ()), MessageLog(1), Limits())
     assert reason in found and bool(found) is bool(reason)
