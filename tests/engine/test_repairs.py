@@ -222,3 +222,13 @@ def test_a_policy_may_put_off_or_call_off_what_it_had_planned() -> None:
     assert bob.repairs.next_deadline_ms() is None
     bob.repairs.step(NOW_MS + 2 * WAIT_MS)
     assert not bob.core.repair_requests.planned()
+
+
+def test_what_a_message_of_store_refers_to_is_of_the_past_and_what_comes_live_is_not() -> None:
+    bob = Bob()
+    bob.receive(forge("m", after=["u"]), from_store=True)
+    bob.receive(forge("n", sender="nick", after=["v"]))
+    assert [(each.entry.message_id, each.is_past) for each in bob.shown] == [
+        ("u", True),
+        ("v", False),
+    ]

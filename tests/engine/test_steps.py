@@ -108,6 +108,19 @@ def test_a_step_that_cannot_be_written_is_refused_where_it_accepted_a_message() 
     assert cleared.events == [SendingMessage("c", "c")]
 
 
+def test_the_last_step_that_waited_when_a_write_failed_is_refused_and_a_later_one_is_not() -> None:
+    it, accepted = steps(), Accepted("request", ("a",))
+    it.add(step("a", accepted=accepted))
+    it.begin(0, at_once=False)
+    it.add(step("b", accepted=accepted))
+    it.failed(FULL, 0)
+    assert [reason for _, reason in it.finish()] == [FULL]
+    it.add(step("c", accepted=accepted))
+    it.begin(10_000, at_once=True)
+    it.written(10_000)
+    assert [reason for _, reason in it.finish()] == [FULL, None]
+
+
 @pytest.mark.parametrize(("error", "retry_at_ms"), [(FULL, 1_000), (StateCorrupt("torn"), None)])
 def test_a_damaged_file_is_not_tried_again(
     error: StateUnavailable | StateCorrupt, retry_at_ms: int | None

@@ -13,6 +13,7 @@ from reliable_channel.sds import (
     SdsProtocol,
 )
 from reliable_channel.sds.bloom import BloomFilter
+from reliable_channel.sds.changes import Recorder
 from reliable_channel.sds.errors import (
     ContentTooLong,
     EmptyContent,
@@ -538,3 +539,12 @@ def test_a_sync_that_the_owner_asks_for_puts_off_the_next_one() -> None:
     assert alice.send_sync(due_ms - 1)
     later_ms = alice.next_deadline_ms()
     assert later_ms is not None and later_ms > due_ms
+
+
+def test_a_step_in_which_nothing_changed_has_nothing_to_write() -> None:
+    alice = SdsProtocol(*(CHANNEL, "alice"), now_ms=NOW_MS, random=lambda: 0.5, recorder=Recorder())
+    send(alice, b"hi")
+    assert alice.changes()
+    assert not alice.changes()
+    alice.on_deadline(NOW_MS)
+    assert not alice.changes()

@@ -8,6 +8,7 @@ import pytest
 
 from reliable_channel.sds import NIM, SPEC, Message, SdsOptions, SdsProtocol, WireProfile
 from reliable_channel.sds.events import DeliveryFailed, MessageReceived, Outgoing, OutgoingKind
+from reliable_channel.sds.ids import reliable_channel_id
 from reliable_channel.sds.message import HistoryEntry
 from reliable_channel.sds.options import RepairOptions
 from reliable_channel.sds.tuner import REQUESTS, REQUESTS_EVERY_MS, Tuner
@@ -305,3 +306,16 @@ def test_a_group_is_estimated_by_its_syncs_alone() -> None:
     for number in range(100):
         made.heard(Message(f"one {number}", f"s{number}", "c", 1), None, 1_000_000, participants=2)
     assert made.observations.crowd.factor > 1
+
+
+def test_what_arrives_is_counted_as_lost_where_it_was_missed_for_long() -> None:
+    shares = []
+    for missing_for_ms in (None, 60_000):
+        made, now_ms = tuner(), 1_700_000_000_000
+        for number in range(100):
+            at_ns = (now_ms + number) * 1_000_000
+            message_id = reliable_channel_id("ada", at_ns, b"x")
+            message = Message("ada", message_id, "c", 1, content=b"x")
+            made.arrived(message, at_ns, missing_for_ms, now_ms + number)
+        shares.append(made.observations.losses.share)
+    assert shares[0] < 0.05 and shares[1] > 0.9
