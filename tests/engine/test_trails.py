@@ -4,8 +4,15 @@ from typing import Any
 
 from reliable_channel.engine.trails import MAX_EXPLAINED, MAX_NOTED, Trails
 from reliable_channel.explanation import StoreSearch, Way
-from reliable_channel.sds.events import MessageReceived, MessageReconciled, RepairRequestReceived
+from reliable_channel.sds.events import (
+    MessageMissing,
+    MessageReceived,
+    MessageReconciled,
+    RepairRequested,
+    RepairRequestReceived,
+)
 from reliable_channel.sds.log_entry import LogEntry
+from reliable_channel.sds.message import HistoryEntry
 
 from .world import START_MS, Peer
 
@@ -134,3 +141,22 @@ def test_the_oldest_are_forgotten_and_notes_of_one_message_are_bounded() -> None
     assert len(explained.searches) == len(explained.requests) == MAX_NOTED
     trails.notes[RepairRequestReceived](RepairRequestReceived(("other",), "p"), START_MS)
     assert trails.explain("other", None, START_MS).requests == ()  # nothing of ours is missing
+
+
+def test_a_request_is_noted_of_each_message_that_did_not_come() -> None:
+    trails = Trails("bob", proves_copies=True)
+    trails.arrived("came", 1, START_MS, from_store=False, is_parked=True)
+    request = RepairRequested(("came", "one", "other"), "sync")
+    trails.notes[RepairRequested](request, START_MS)
+    counts = [len(trails.explain(each, None, START_MS).requests) for each in request.message_ids]
+    assert counts == [0, 1, 1]
+
+
+def test_so_many_messages_that_one_waits_for_are_noted() -> None:
+    trails = Trails("bob", proves_copies=True)
+    trails.arrived("m", 1, START_MS, from_store=False, is_parked=True)
+    names = [f"u{number}" for number in range(MAX_NOTED + 4)]
+    for part in (names[:10], names[10:]):
+        missing = MessageMissing(tuple(map(HistoryEntry, part)), "m", "alice")
+        trails.notes[MessageMissing](missing, START_MS)
+    assert trails.explain("m", None, START_MS).waited_for == tuple(names[:MAX_NOTED])
