@@ -80,7 +80,10 @@ def test_lazy_packages_have_what_they_promise(name: str) -> None:
     assert "True" not in modules
 
 
-PLUGINS = ("audit", "encryption", "lab", "metrics", "mvds", "status", "svs")
+PLUGINS = (
+    *("audit", "conformance", "encryption", "lab", "metrics", "moderation"),
+    *("mvds", "status", "svs", "watch"),
+)
 
 
 @pytest.mark.parametrize("plugin", PLUGINS)
