@@ -63,7 +63,8 @@ MAX_BROUGHT: Final = 50_000
 ATTEMPTS: Final = 12
 REST_MS: Final = 600_000
 """How long no question goes after so many without success; doubled each time."""
-MAX_REST_MS: Final = 6 * 3_600_000
+MAX_REST_MS: Final = 3 * REST_MS
+"""Longer, and a network that is good again would leave logs different for hours."""
 
 
 Range = tuple[int, int]
