@@ -96,8 +96,11 @@ class Json(msgspec.Struct):
     redelivered: bool = False
 
 
-json_of: Final = msgspec.json.Decoder(Json).decode
+_decoder: Final = msgspec.json.Decoder(Json)
+json_of: Final = _decoder.decode
 """The values of a line; raises `ValueError` or `RecursionError` where it cannot be read."""
+all_json_of: Final = _decoder.decode_lines
+"""The values of text, which need not be one a line: one may go on in the next."""
 
 
 def line_of(text: bytes, unpacker: Unpacker | None = None) -> Line:

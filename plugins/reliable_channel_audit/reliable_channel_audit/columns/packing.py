@@ -6,7 +6,6 @@ from __future__ import annotations
 import zlib
 from binascii import a2b_base64
 from collections.abc import Sequence
-from itertools import repeat
 from typing import Final, NamedTuple
 
 import numpy as np
@@ -18,6 +17,7 @@ from .wire import Array, Bytes, Odd, Whole, padded, ramps
 MAX_PIECES: Final = 2 * MAX_FIELDS
 """Numbered fields of which an `Unpacker` takes no more."""
 MAX_DIGITS: Final = 9
+_SPACE, _EQUALS, _TILDE, _DASH, _ZERO, _FILLED = b" =~-0A"
 
 
 class Pieces(NamedTuple):
@@ -65,79 +65,82 @@ def unpacked(texts: Sequence[str]) -> Unpacked:
     Raises:
         Odd: bytes that are missing, or are not written as a `Packer` does.
     """
-    tokens = " ".join(texts).split(" ")
-    token_counts = np.array([text.count(" ") for text in texts], np.int64) + 1
-    given: dict[str, int] = {}
-    for place, token in enumerate(tokens):
-        if "=" in token:
-            given.setdefault(token, place)
-    parts = [token.partition("=") for token in given]
-    encoded = [text for _, _, text in parts]
-    names = [name for name, _, _ in parts]
-    has_differences = "^" in "".join(encoded)
-    pieces = _with_differences(names, encoded) if has_differences else _decoded(encoded)
+    joined = " ".join(texts)
+    if not joined.isascii():
+        raise Odd("not a token")
+    data = np.frombuffer(joined.encode(), np.uint8)
+    spaces = np.flatnonzero(data == _SPACE)
+    begins, ends = np.append(0, spaces + 1), np.append(spaces, len(data))
+    if (begins >= ends).any():
+        raise Odd("not a token")
+    text_begins = np.cumsum(np.fromiter(map(len, texts), np.int64, len(texts)) + 1)
+    text_of = np.searchsorted(text_begins, begins, side="right")
+    equals = np.append(np.flatnonzero(data == _EQUALS), len(data))
+    signs = equals[np.searchsorted(equals, begins)]
+    defined = np.flatnonzero(signs < ends)
+    names = begins[defined], signs[defined]
+    values = signs[defined] + 1, ends[defined]
+    if (values[0] >= values[1]).any():
+        raise Odd("an empty piece")
+    has_name = np.flatnonzero(names[0] < names[1])
+    numbers = _numbers(data, names[0][has_name], names[1][has_name])
+    table = _table(numbers, has_name)
+    if "^" in joined:
+        pieces = _with_differences(joined, data, names, values)
+    else:
+        pieces = _decoded(data, *values)
     if not pieces.sizes.all():
         raise Odd("an empty piece")
-    numbered = [piece for piece, name in enumerate(names) if name]
-    names = list(filter(None, names))
-    table = _table(_numbers(names), numbered)
-    known = dict(zip(given, range(len(given)), strict=True))
-    known.update(zip(names, numbered, strict=True))
-    found = np.fromiter(map(known.get, tokens, repeat(-1)), np.int64, len(tokens))
-    given_at = np.fromiter(given.values(), np.int64, len(given))
-    return _resolved(tokens, token_counts, found, table, given_at, pieces)
+    return _resolved(_Tokens(data, begins, ends, text_of, defined), table, pieces, len(texts))
 
 
-def _resolved(
-    tokens: list[str],
-    token_counts: Whole,
-    firsts: Whole,
-    table: Whole,
-    given_at: Whole,
-    pieces: Pieces,
-) -> Unpacked:
-    """Pieces of tokens, where those are found that are one each; ranges and values are not."""
-    lengths = np.ones(len(tokens), np.int64)
-    text_of = np.repeat(np.arange(len(token_counts)), token_counts)
-    is_value = np.zeros(len(token_counts), bool)
-    others = np.flatnonzero(firsts < 0)
-    rest = [tokens[place] for place in others.tolist()]
-    of_value = np.array([token[:1] == "~" for token in rest], bool)
-    at = others[of_value]
-    if (token_counts[text_of[at]] != 1).any():
+class _Tokens(NamedTuple):
+    """The tokens of texts."""
+
+    data: Bytes
+    begins: Whole
+    ends: Whole
+    text_of: Whole
+    """In which text each stands."""
+    defined: Whole
+    """Those that define a piece, one each."""
+
+
+def _resolved(tokens: _Tokens, table: Whole, pieces: Pieces, texts: int) -> Unpacked:
+    """Pieces of tokens, which are definitions, numbers, ranges or values."""
+    data, begins, ends, text_of, defined = tokens
+    count = len(begins)
+    firsts, lengths = np.zeros(count, np.int64), np.ones(count, np.int64)
+    is_number = np.ones(count, bool)
+    firsts[defined], is_number[defined] = np.arange(len(defined)), False
+    of_value = is_number & (data[begins] == _TILDE)
+    at = np.flatnonzero(of_value)
+    if (np.bincount(text_of, minlength=texts)[text_of[at]] != 1).any():
         raise Odd("a value among other bytes")
+    is_value = np.zeros(texts, bool)
     is_value[text_of[at]] = True
-    firsts[at] = _of_numbers(table, _numbers([token[1:] for token in rest if token[:1] == "~"]))
-    at = others[~of_value]
-    firsts[at], lengths[at] = _ranges([token for token in rest if token[:1] != "~"], len(table))
-    uses = ramps(firsts, lengths)
-    in_range = np.repeat(lengths > 1, lengths)
-    uses[in_range] = table[uses[in_range]]
-    used_at = np.repeat(np.arange(len(tokens)), lengths)
-    if (uses < 0).any() or (given_at[uses] > used_at).any():
-        raise Odd("refers to a line that could not be read")
-    ends = np.cumsum(lengths)[np.cumsum(token_counts) - 1]
-    return Unpacked(pieces, uses, np.diff(ends, prepend=0), is_value)
-
-
-def _ranges(tokens: list[str], end: int) -> tuple[Whole, Whole]:
-    """The first number of each range, and how many there are."""
-    if {token.count("-") for token in tokens} - {1}:
-        raise Odd("not a token")
-    bounds = _numbers("-".join(tokens).split("-") if tokens else []).reshape(-1, 2)
-    first, last = bounds[:, 0], bounds[:, 1]
-    if (last <= first).any() or (last >= end).any():
+    dashes = np.append(np.flatnonzero(data == _DASH), len(data))
+    middle = np.minimum(dashes[np.searchsorted(dashes, begins)], ends)
+    at = np.flatnonzero(is_number)
+    firsts[at] = _numbers(data, begins[at] + of_value[at], middle[at])
+    at = np.flatnonzero(is_number & (middle < ends))
+    last = _numbers(data, middle[at] + 1, ends[at])
+    if of_value[at].any() or (last <= firsts[at]).any() or (last >= len(table)).any():
         raise Odd("a range of fields that are not all there")
-    return first, last - first + 1
-
-
-def _of_numbers(table: Whole, numbers: Whole) -> Whole:
-    if (numbers >= len(table)).any():
+    lengths[at] = last - firsts[at] + 1
+    uses = ramps(firsts, lengths)
+    by_number = np.repeat(is_number, lengths)
+    if (uses[by_number] >= len(table)).any():
         raise Odd("refers to a line that could not be read")
-    return table[numbers]
+    uses[by_number] = table[uses[by_number]]
+    used_at = np.repeat(np.arange(count), lengths)
+    if (uses < 0).any() or (defined[uses] > used_at).any():
+        raise Odd("refers to a line that could not be read")
+    counts = np.bincount(text_of, weights=lengths, minlength=texts).astype(np.int64)
+    return Unpacked(pieces, uses, counts, is_value)
 
 
-def _table(numbers: Whole, pieces: list[int]) -> Whole:
+def _table(numbers: Whole, pieces: Whole) -> Whole:
     """Pieces by number; -1 where there is none."""
     if len(numbers) > MAX_PIECES or (numbers > 4 * MAX_PIECES).any():
         raise Odd("too many fields, or too large a number of one")
@@ -148,34 +151,43 @@ def _table(numbers: Whole, pieces: list[int]) -> Whole:
     return table
 
 
-def _numbers(texts: list[str]) -> Whole:
+def _numbers(data: Bytes, begins: Whole, ends: Whole) -> Whole:
     """Numbers that are written as no other text is."""
-    if max(map(len, texts), default=0) > MAX_DIGITS:
-        raise Odd("a large number")
-    try:
-        numbers = list(map(int, texts))
-    except ValueError as error:
-        raise Odd("not a number") from error
-    if list(map(str, numbers)) != texts or min(numbers, default=0) < 0:
+    sizes = ends - begins
+    if len(sizes) and (sizes.min() < 1 or sizes.max() > MAX_DIGITS):
+        raise Odd("not a number, or a large one")
+    if ((data[begins] == _ZERO) & (sizes > 1)).any():
         raise Odd("a number that is written otherwise")
-    return np.array(numbers, np.int64)
+    found = np.zeros(len(sizes), np.int64)
+    for nth in range(int(sizes.max(initial=0))):
+        at = np.flatnonzero(sizes > nth)
+        digits = data[begins[at] + nth].astype(np.int64) - _ZERO
+        if ((digits < 0) | (digits > 9)).any():
+            raise Odd("not a number")
+        found[at] = 10 * found[at] + digits
+    return found
 
 
-def _with_differences(names: list[str], encoded: list[str]) -> Pieces:
+def _with_differences(
+    joined: str, data: Bytes, names: tuple[Whole, Whole], values: tuple[Whole, Whole]
+) -> Pieces:
     """The pieces of definitions some of which are differences from one before."""
-    plain = _decoded(["" if "^" in text else text for text in encoded])
+    texts = [joined[a:b] for a, b in zip(*(each.tolist() for each in values), strict=True)]
+    is_plain = np.array(["^" not in text for text in texts], bool)
+    plain = _decoded(data, values[0][is_plain], values[1][is_plain])
+    nth = (np.cumsum(is_plain) - 1).tolist()
     parts: list[bytes | Bytes] = []
     numbered: dict[str, int] = {}
-    for piece, (name, text) in enumerate(zip(names, encoded, strict=True)):
-        if "^" in text:
-            base, _, packed = text.rpartition("^")
+    for piece, (begin, end) in enumerate(zip(*(each.tolist() for each in names), strict=True)):
+        if is_plain[piece]:
+            parts.append(plain.piece(nth[piece]))
+        else:
+            base, _, packed = texts[piece].rpartition("^")
             if base not in numbered:
                 raise Odd("refers to a line that could not be read")
             parts.append(_flipped(parts[numbered[base]], packed))
-        else:
-            parts.append(plain.piece(piece))
-        if name:
-            numbered[name] = piece
+        if begin < end:
+            numbered[joined[begin:end]] = piece
     sizes = np.fromiter(map(len, parts), np.int64, len(parts))
     return _pieces(b"".join(parts), sizes)
 
@@ -192,19 +204,24 @@ def _flipped(base: bytes | Bytes, packed: str) -> Bytes:
     return np.frombuffer(base, np.uint8) ^ np.frombuffer(bits, np.uint8)
 
 
-def _decoded(encoded: list[str]) -> Pieces:
+def _decoded(data: Bytes, begins: Whole, ends: Whole) -> Pieces:
     """The pieces of definitions, all at once."""
-    joined = "".join(encoded)
-    padding = [text.endswith("=") + text.endswith("==") for text in encoded]
-    if joined.count("=") != sum(padding) or any(len(text) % 4 for text in encoded):
+    edges = np.zeros(len(data) + 1, np.int8)
+    edges[begins], edges[ends] = 1, -1
+    joined = data[np.cumsum(edges[:-1], dtype=np.int8).view(bool)]
+    is_padded = data[ends - 1] == _EQUALS
+    padding = is_padded + (is_padded & (data[ends - 2] == _EQUALS)).astype(np.int64)
+    sign = joined == _EQUALS
+    if int(sign.sum()) != int(padding.sum()) or ((ends - begins) % 4).any():
         raise Odd("not base64")
+    joined[sign] = _FILLED
     try:
-        text = a2b_base64(joined.replace("=", "A"), strict_mode=True)
+        text = a2b_base64(joined.tobytes(), strict_mode=True)
     except ValueError as error:
         raise Odd("not base64") from error
-    sizes = np.fromiter(map(len, encoded), np.int64, len(encoded)) // 4 * 3
+    sizes = (ends - begins) // 4 * 3
     begins = np.cumsum(sizes) - sizes
-    return Pieces(text, padded(text), begins, begins + sizes - np.array(padding, np.int64))
+    return Pieces(text, padded(text), begins, begins + sizes - padding)
 
 
 def _pieces(text: bytes, sizes: Whole) -> Pieces:

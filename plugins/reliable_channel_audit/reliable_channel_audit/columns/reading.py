@@ -12,7 +12,7 @@ import numpy as np
 from reliable_channel.sds.wire.codec import MAX_MESSAGE_BYTES
 
 from ..journals import MAX_LINE_BYTES, Lives, Noted, Participant, Reading, opened_file
-from ..lines import CONTINUED, KNOWN, LOGGED, OPENED, WIRE_IN, WIRE_OUT, Json, json_of
+from ..lines import CONTINUED, KNOWN, LOGGED, OPENED, WIRE_IN, WIRE_OUT, Json, all_json_of
 from .messages import Ids, Messages, messages_of
 from .packing import Unpacked, unpacked, whole
 from .wire import Array, Odd, Whole
@@ -68,7 +68,7 @@ class Stretch(NamedTuple):
         return self.by_event.get(event, Lines(np.zeros(0, np.int64), []))
 
 
-def opened_lines(participant: Participant) -> Iterator[tuple[Noted, Iterator[list[bytes]]]]:
+def opened_lines(participant: Participant) -> Iterator[tuple[Noted, Iterator[bytes]]]:
     """For each journal the line with which it begins, and the others, a block at a time.
 
     Raises:
@@ -84,29 +84,33 @@ def opened_lines(participant: Participant) -> Iterator[tuple[Noted, Iterator[lis
             yield noted, _blocks(file)
 
 
-def _blocks(file: IO[bytes]) -> Iterator[list[bytes]]:
-    while lines := file.readlines(BLOCK_BYTES):
-        if max(map(len, lines)) >= MAX_LINE_BYTES:
+def _blocks(file: IO[bytes]) -> Iterator[bytes]:
+    """The rest of a file, in whole lines."""
+    begun = b""
+    while read := file.read(BLOCK_BYTES):
+        lines, end, rest = read.rpartition(b"\n")
+        if end:
+            yield begun + lines + end
+            begun = rest
+        else:
+            begun += read
+        if len(begun) >= MAX_LINE_BYTES - BLOCK_BYTES:
             raise Odd("a long line")
-        yield lines
+    if begun:
+        yield begun
 
 
-def stretches(lines: Iterator[list[bytes]], first: int, ids: Ids) -> Iterator[Stretch]:
+def stretches(blocks: Iterator[bytes], first: int, ids: Ids) -> Iterator[Stretch]:
     """The lines of a journal, cut where one is fresh; `first` is the number of the first line.
 
     Raises:
         Odd: a line that cannot be read, or that is not understood here.
     """
     waiting: list[Json] = []
-    for texts in lines:
-        try:
-            rows = list(map(json_of, texts))
-        except (ValueError, RecursionError) as error:
-            raise Odd("a line that cannot be read") from error
-        if not all(map(bytes.isascii, texts)):
-            _utf8(texts)
+    for block in blocks:
+        rows = _rows(block)
         begin = 0
-        for end in (place for place, row in enumerate(rows) if row.fresh):
+        for end in [place for place, row in enumerate(rows) if row.fresh]:
             waiting += rows[begin:end]
             if waiting:
                 yield _stretch(waiting, first, ids)
@@ -119,6 +123,22 @@ def stretches(lines: Iterator[list[bytes]], first: int, ids: Ids) -> Iterator[St
             first, waiting = first + len(waiting), []
     if waiting:
         yield _stretch(waiting, first, ids)
+
+
+def _rows(block: bytes) -> list[Json]:
+    """One of each line."""
+    try:
+        rows = all_json_of(block)
+    except (ValueError, RecursionError) as error:
+        raise Odd("a line that cannot be read") from error
+    # Where all lines begin and end with braces none goes on in the next one.
+    ends = block.count(b"\n")
+    is_whole = block.startswith(b"{") and block.count(b"}\n{") == len(rows) - 1
+    if not is_whole or ends != len(rows) - (not block.endswith(b"\n")):
+        raise Odd("a line that cannot be read")
+    if not block.isascii():
+        _utf8(block)
+    return rows
 
 
 def hashed(texts: Sequence[str]) -> bytes:
@@ -179,9 +199,9 @@ def _unpacked(packed: Sequence[str | None], plain: Sequence[bytes | None]) -> Un
     return found
 
 
-def _utf8(texts: Sequence[bytes]) -> None:
+def _utf8(block: bytes) -> None:
     """What is passed over in a line must be text as well, as `line_of` would keep it."""
     try:
-        b"".join(texts).decode()
+        block.decode()
     except UnicodeDecodeError as error:
         raise Odd("not UTF-8") from error

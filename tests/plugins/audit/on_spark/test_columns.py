@@ -205,6 +205,25 @@ def test_journals_of_simulated_channels(tmp_path: Path, seed: int) -> None:
     compared(tmp_path)
 
 
+@pytest.mark.parametrize("between", [b" ", b"\r", b"\n\n", b"\r\n"])
+def test_each_line_is_one_event(tmp_path: Path, between: bytes) -> None:
+    """Two on a line, beside an empty line, are as many as lines; by rows neither is read."""
+    (path, *_) = write_group(tmp_path, participants=1, bloom=None)
+    first, *others = path.read_bytes().splitlines()
+    one, two, *rest = others
+    path.write_bytes(b"\n".join([first, one + between + two, b"", *rest, b""]))
+    assert compared(path) == [False]
+
+
+@pytest.mark.parametrize("packed", ["=", "1=CgE=", "=CgFh 01", "=CgFh 9", "=CgFh ", "~1", "1-0"])
+def test_packed_bytes_that_no_packer_writes(tmp_path: Path, packed: str) -> None:
+    (path, *_) = write_group(tmp_path, participants=1, bloom=None)
+    lines = list(map(json.loads, path.read_bytes().splitlines()))
+    next(line for line in lines if line["event"] == "wire_out")["packed"] = packed
+    path.write_text("".join(json.dumps(line) + "\n" for line in lines))
+    assert compared(path) == [False]
+
+
 def test_packed_parts_are_read_on(tmp_path: Path) -> None:
     (path, *_) = write_group(tmp_path, messages=60, part_bytes=8_000)
     assert len(journal_files([path])) > 3
