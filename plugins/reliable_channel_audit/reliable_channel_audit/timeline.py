@@ -12,7 +12,7 @@ MAX_STRETCHES: Final = 120
 DELIVERIES_A_STRETCH: Final = 20
 """On average: fewer have no median worth drawing."""
 _WIDTH, _HEIGHT = 960, 240
-_LEFT, _RIGHT, _TOP, _BOTTOM = 64, 12, 14, 40
+_LEFT, _RIGHT, _TOP, _BOTTOM = 88, 12, 14, 40
 _TICKS: Final = 8
 _STEPS: Final = (
     *((ms, "%H:%M:%S.%f") for ms in (1, 2, 5, 10, 20, 50, 100, 200, 500)),

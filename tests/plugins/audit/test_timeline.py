@@ -28,6 +28,15 @@ def test_no_time_is_written_twice(span_ms: int) -> None:
     assert len(set(times)) == len(times)
 
 
+@pytest.mark.parametrize("slowest_ms", [10.0, 900.0, 2_000_000.0, 900_000_000.0])
+def test_no_latency_is_cut_off_on_the_left(slowest_ms: float) -> None:
+    """A letter of 12 pixels is less than 7 wide; a clock may be ten days off."""
+    text = draw_timeline([Stretch(BEGIN_MS, BEGIN_MS + 9, 9, 1.0, slowest_ms, 0, 0)])
+    levels = re.findall(r'<text x="(\d+)"[^>]*text-anchor="end"[^>]*>([^<]+)<', text)
+    assert len(levels) >= 2
+    assert all(int(right) >= 7 * len(level) for right, level in levels)
+
+
 def test_findings_and_repairs_are_shaded() -> None:
     shades = re.findall(r'<rect [^>]*fill="(#\w+)"[^>]*><title>([^<]+)<', drawn(92_000))
     assert len({colour for colour, _ in shades}) == 2
