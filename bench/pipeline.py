@@ -46,6 +46,8 @@ CASES: Final = {
 }
 """By what they show."""
 LARGE: Final = {"5 million": "50x100000", "20 million": "20x1000000"}
+BRIEF_DELIVERIES: Final = 1_000_000
+"""Up to so many `audit` starts a JVM for brief work, too (`BRIEF_BYTES`)."""
 WIDTH: Final = 140
 """Of the table, in characters: beside a narrower one its headings could not be read."""
 COMPARED: Final = ("participants", "deliveries", "messages", "logs")
@@ -85,7 +87,7 @@ def main() -> None:
     parser.add_argument("--driver-memory", default="2g", help="heap of the JVM")
     parser.add_argument("--output", type=Path, default=RESULTS, help="where the JSON goes")
     options = parser.parse_args()
-    is_brief = not (options.groups or options.large)
+    is_brief = all(deliveries(case.groups) <= BRIEF_DELIVERIES for case in cases(options))
     started = None if options.no_spark else start(options.driver_memory, brief=is_brief)
     rows = []
     for case in cases(options):

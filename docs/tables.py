@@ -375,9 +375,10 @@ def _lines() -> Iterator[str]:
         yield from _section(table)
     yield from ("", "## Facts", "")
     yield "`sds_facts`: what one participant's journal proves alone. `schemas.FACT` has all of them"
-    yield "in one table: `fact` is the name in `schemas.FACTS`, and `rare` has the columns of rare"
-    yield "facts. `audits.table(facts, 'Life')` is the table of one kind. Own messages are there as"
-    yield "[SAID](#said)."
+    yield "in one table: `fact` is the name in `schemas.FACTS`. Of the kinds of `schemas.MANY` a"
+    yield "row is up to 5,000 facts as an Arrow stream (`many`), and `rows` is their number; of the"
+    yield "others a row is a fact, and `rare` has its columns. `audits.table(facts, 'Life')` is the"
+    yield "table of one kind. Own messages are there as [SAID](#said)."
     for table in FACTS:
         yield from _section(table)
 

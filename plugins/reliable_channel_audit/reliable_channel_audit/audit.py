@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import json
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
+import pyarrow as pa
 import pyarrow.compute as pc
 from pyspark.sql import DataFrame, DataFrameReader, SparkSession, Window
 from pyspark.sql import functions as F
@@ -29,7 +30,9 @@ from .findings import SETTLE_MS, Finding, Heard, Orphan
 from .journals import journal_files, participants
 from .promises import not_judged, reasons
 from .replay import Life
-from .schemas import FACT, FACTS
+from .schemas import FACT, FACTS, MANY
+from .sources.batches import rows_of
+from .sources.fact_batches import rows_in
 from .verdict import MAX_FINDINGS, SetAside, Verdict, counted
 
 MAX_GATHERED: Final = 250_000
@@ -75,7 +78,7 @@ def verdict(
     where they have at most `MAX_GATHERED` facts together, and else by Spark.
     """
     progress("reading the journals")
-    kinds = {row.fact: row["count"] for row in facts.groupBy("fact").count().collect()}
+    kinds = _counts(facts)
     lives = _row(
         table(facts, "Life").agg(
             F.count_distinct("channel_id", "participant_id").alias("participants"),
@@ -144,7 +147,7 @@ def _compared(facts: DataFrame, kinds: Mapping[str, int], settle_ms: int) -> _Co
     same = alike(table(facts, "Life")).persist()
     messages = _row(same.agg(F.coalesce(F.sum("messages"), F.lit(0)).alias("n")))["n"]
     differing = facts.join(F.broadcast(same), "channel_id", "left_anti")
-    rows = differing.where(F.col("fact").isin(list(_COMPARED))).count()
+    rows = sum(_counts(differing.where(F.col("fact").isin(list(_COMPARED)))).values())
     if table(differing, "Life").isEmpty():
         compared = _Compared(messages, 0, *_listed(_of_each(facts, kinds)))
     elif rows <= MAX_GATHERED:
@@ -156,12 +159,15 @@ def _compared(facts: DataFrame, kinds: Mapping[str, int], settle_ms: int) -> _Co
         broken = {audit: both[audit] for audit in sorted(both)}
         compared = _Compared(messages + here.messages, here.on_the_way, broken, first)
     else:
+        # Spark finds these again wherever the same tables are asked for below.
+        unpacked = [table(differing, kind).persist() for kind in MANY if kind != "Said"]
         messages += table(differing, "Delivery").select(*MESSAGE).distinct().count()
         missing = absent(differing, settle_ms).persist()
         found = _of_each(facts, kinds).unionByName(findings_between(differing, missing))
         on_the_way = missing.where("not is_due").count()
         compared = _Compared(messages, on_the_way, *_listed(found))
-        missing.unpersist()
+        for each in (missing, *unpacked):
+            each.unpersist()
     same.unpersist()
     return compared
 
@@ -177,14 +183,27 @@ def gather(facts: DataFrame) -> defaultdict[type, list[Any]]:
     found: defaultdict[type, list[Any]] = defaultdict(list)
     for name, kind in _COMPARED.items():
         rows = given.filter(pc.equal(given["fact"], name))
-        rare = pc.list_flatten(rows["rare"])
-        columns = (
-            rows[column] if column in FACT.names else pc.struct_field(rare, column)
-            for column in FACTS[name].names
-        )
-        values = zip(*(column.to_pylist() for column in columns), strict=True)
-        found[kind] = [kind(*each) for each in values]
+        for values in rows_of(_of_kind(name, rows)):
+            found[kind].append(kind(*values))
     return found
+
+
+def _of_kind(kind: str, rows: pa.Table) -> Iterator[pa.RecordBatch]:
+    """The columns of facts that are all of one kind."""
+    names = FACTS[kind].names
+    if kind in MANY:
+        every = zip(rows["channel_id"].to_pylist(), rows["many"].to_pylist(), strict=True)
+        yield from (rows_in(kind, *each, names) for each in every)
+        return
+    rare = pc.list_flatten(rows["rare"])
+    columns = (rows[name] if name in FACT.names else pc.struct_field(rare, name) for name in names)
+    yield from pa.table(dict(zip(names, columns, strict=True))).to_batches()
+
+
+def _counts(facts: DataFrame) -> dict[str, int]:
+    """How many facts there are of each kind."""
+    rows = facts.groupBy("fact").agg(F.sum("rows").alias("rows")).collect()
+    return {row.fact: row.rows for row in rows}
 
 
 def _judged(

@@ -15,7 +15,8 @@ from pyspark.sql import functions as F
 from .clocks import APART, MAX_OFFSET_MS
 from .findings import NOBODY_HAS_IT, Audit
 from .promises import ANOTHER_MESSAGE, LOST, NEVER, NO_JOURNAL_KNOWS, NOT_SENT
-from .schemas import FACT, FACTS, FINDING
+from .schemas import FACT, FACTS, FINDING, MANY
+from .sources.fact_batches import unpacked
 
 WHOSE: Final = ("channel_id", "participant_id", "life")
 MESSAGE: Final = ("channel_id", "message_id")
@@ -23,13 +24,18 @@ MAX_LIGHT: Final = 250_000
 """Rows of a table that is sent to all tasks: 50 MB of ids and times, which a heap of 1 GB takes."""
 
 
-def table(facts: DataFrame, kind: str) -> DataFrame:
-    """The facts of one kind, named as in `schemas.FACTS`."""
+def table(facts: DataFrame, kind: str, *names: str, own: bool | None = None) -> DataFrame:
+    """The facts of one kind, named as in `schemas.FACTS`; all their columns, or these.
+
+    Of deliveries those of own messages or of others' alone, where `own` is given.
+    """
+    chosen, columns = facts.where(F.col("fact") == kind), names or FACTS[kind].names
+    if kind in MANY:
+        return unpacked(chosen, kind, columns, own=own)
     rare = F.get("rare", F.lit(0))
-    columns = (
-        F.col(name) if name in FACT.names else rare[name].alias(name) for name in FACTS[kind].names
+    return chosen.select(
+        *(F.col(name) if name in FACT.names else rare[name].alias(name) for name in columns)
     )
-    return facts.where(F.col("fact") == kind).select(*columns)
 
 
 def light(frame: DataFrame) -> DataFrame:
@@ -344,7 +350,7 @@ def twice_at_a_time(lives: DataFrame) -> DataFrame:
 def own_lags(facts: DataFrame) -> DataFrame:
     """Lags of messages that their sender sent out itself, by its journal; some more than once."""
     copy = ["channel_id", "sender_id", "message_hash"]
-    lags = light(table(facts, "Lag").select(*WHOSE, "sender_id", "message_hash", "least_ms"))
+    lags = light(table(facts, "Lag"))
     sent = table(facts, "Dispatch").select(
         "channel_id", F.col("participant_id").alias("sender_id"), "message_hash"
     )

@@ -7,7 +7,7 @@ from typing import Final
 from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F
 
-from .audits import MESSAGE, WHOSE, clock_offsets, light, messages, own_lags, table
+from .audits import MESSAGE, WHOSE, alike, clock_offsets, light, messages, own_lags, table
 
 QUANTILES: Final = tuple(n / 20 for n in range(21))
 """At which a curve of latencies is drawn."""
@@ -36,7 +36,7 @@ def ways(facts: DataFrame) -> DataFrame:
     sender, or one that another participant sent to repair a loss. `unknown` is of a sender that
     left no journal.
     """
-    kinds = light(table(facts, "Dispatch").select("channel_id", "message_hash", "kind").distinct())
+    kinds = light(sent_as(facts))
     way = (
         F.when(F.col("source") == "store", "store")
         .when(F.col("kind") == "content", "live")
@@ -45,11 +45,10 @@ def ways(facts: DataFrame) -> DataFrame:
         .otherwise("unknown")
     )
     return (
-        with_accepted(table(facts, "Delivery"))
+        with_accepted(facts)
         .join(kinds, ["channel_id", "message_hash"], "left")
         .select(
-            *WHOSE,
-            "message_id",
+            "channel_id",
             way.alias("way"),
             "accepted_ms",
             (F.col("at_ms") - F.col("accepted_ms")).alias("delay_ms"),
@@ -58,65 +57,41 @@ def ways(facts: DataFrame) -> DataFrame:
     )
 
 
-def with_accepted(deliveries: DataFrame) -> DataFrame:
+def sent_as(facts: DataFrame) -> DataFrame:
+    """What kind of message each copy was that went out, by its hash."""
+    sent = table(facts, "Dispatch", "channel_id", "message_hash", "kind")
+    return sent.groupBy("channel_id", "message_hash").agg(F.min("kind").alias("kind"))
+
+
+def with_accepted(facts: DataFrame) -> DataFrame:
     """Deliveries of messages of others, with `accepted_ms`, when the sender had the message, or
     else the first participant that logged it.
 
     Senders' own deliveries, one of each message, are sent to the others, which then stay where
     they are; only those of senders without a journal are exchanged.
     """
-    accepted, rest = own_and_rest(deliveries)
-    of_others = deliveries.where("first_segment_id is null")
+    accepted, rest = own_and_rest(facts)
+    columns = *MESSAGE, "message_hash", "source", "at_ms", "missing_since_ms"
+    came = table(facts, "Delivery", *columns, own=False).join(accepted, [*MESSAGE])
+    if rest is None:
+        return came
     first = messages(rest).select(*MESSAGE, "accepted_ms")
-    return of_others.join(accepted, [*MESSAGE]).unionByName(rest.join(first, [*MESSAGE]))
+    return came.unionByName(rest.select(*columns).join(first, [*MESSAGE]))
 
 
-def own_and_rest(deliveries: DataFrame) -> tuple[DataFrame, DataFrame]:
+def own_and_rest(facts: DataFrame) -> tuple[DataFrame, DataFrame | None]:
     """Messages that their senders logged and when (`accepted_ms`), and deliveries of all other
-    messages."""
-    own = messages(deliveries.where("first_segment_id is not null"))
-    accepted = light(own.select(*MESSAGE, "accepted_ms"))
-    return accepted, deliveries.join(accepted, [*MESSAGE], "left_anti")
-
-
-def delivery_by_way(facts: DataFrame) -> DataFrame:
-    """How long messages took from their sender to others' logs (ms), by the way they came; and how
-    long those that were missed first were missed."""
-    return by_way(ways(facts))
-
-
-def by_way(came: DataFrame) -> DataFrame:
-    """`delivery_by_way`, of `ways`."""
-    missing = F.percentile_approx("missing_ms", F.lit(0.5), F.lit(10_000))
-    return (
-        came.groupBy("channel_id", "way")
-        .agg(
-            F.count("*").alias("deliveries"),
-            *_levels(F.col("delay_ms")),
-            F.count("missing_ms").alias("missed_first"),
-            missing.alias("missed_p50"),
-        )
-        .orderBy("channel_id", "way")
-    )
-
-
-def delay_curves(came: DataFrame) -> DataFrame:
-    """The delays of `ways` at each of `QUANTILES`."""
-    levels = F.array(*(F.lit(quantile) for quantile in QUANTILES))
-    curve = F.percentile_approx("delay_ms", levels, F.lit(10_000))
-    return came.groupBy("way").agg(curve.alias("delays_ms")).orderBy("way")
-
-
-def timeline(came: DataFrame, begin_ms: int, wide_ms: int) -> DataFrame:
-    """Of `ways` in each part of the time so many ms wide: deliveries, their median delay and that
-    of nine of ten, and how many came another way than by the first broadcast."""
-    part = F.floor((F.col("accepted_ms") - begin_ms) / wide_ms).alias("part")
-    return came.groupBy(part).agg(
-        F.count("*").alias("deliveries"),
-        F.percentile_approx("delay_ms", F.lit(0.5)).cast("double").alias("p50_ms"),
-        F.percentile_approx("delay_ms", F.lit(0.9)).cast("double").alias("p90_ms"),
-        F.count_if(F.col("way").isin("store", "retransmission", "repair")).alias("repaired"),
-    )
+    messages; None where digests show that there are none."""
+    own = table(facts, "Delivery", *MESSAGE, "at_ms", own=True)
+    accepted = own.groupBy(*MESSAGE).agg(F.min("at_ms").alias("accepted_ms"))
+    counts = accepted.groupBy("channel_id").agg(F.count("*").alias("messages"))
+    told = alike(table(facts, "Life")).join(counts, ["channel_id", "messages"])
+    channels = facts.where("fact = 'Delivery'").select("channel_id").distinct()
+    others = channels.join(told, "channel_id", "left_anti")
+    if others.isEmpty():
+        return light(accepted), None
+    deliveries = table(facts.join(F.broadcast(others), "channel_id", "left_semi"), "Delivery")
+    return light(accepted), deliveries.join(light(accepted), [*MESSAGE], "left_anti")
 
 
 def repair_efficiency(facts: DataFrame) -> DataFrame:
@@ -195,9 +170,9 @@ def sync_traffic(facts: DataFrame) -> DataFrame:
 def lamport_drift(facts: DataFrame) -> DataFrame:
     """By how much Lamport timestamps of own messages run ahead of the sender's clock (ms)."""
     ahead = F.col("lamport_timestamp") - F.col("at_ms")
+    columns = "channel_id", "participant_id", "lamport_timestamp", "at_ms"
     return (
-        table(facts, "Delivery")
-        .where("first_segment_id is not null")
+        table(facts, "Delivery", *columns, own=True)
         .groupBy("channel_id", "participant_id")
         .agg(F.count("*").alias("messages"), *_levels(ahead))
         .orderBy("channel_id", "participant_id")
@@ -257,20 +232,19 @@ def bloom_filters(facts: DataFrame) -> DataFrame:
 
 def late_joiners(facts: DataFrame) -> DataFrame:
     """Participants that came after the first message, and their share of the messages before."""
-    lives, deliveries = table(facts, "Life"), table(facts, "Delivery")
-    earliest = deliveries.groupBy("channel_id").agg(F.min("at_ms").alias("earliest_ms"))
+    lives = table(facts, "Life")
+    earliest = table(facts, "Delivery", "channel_id", "at_ms").groupBy("channel_id")
+    earliest = earliest.agg(F.min("at_ms").alias("earliest_ms"))
     if lives.join(earliest, "channel_id").where("opened_ms > earliest_ms").isEmpty():
-        deliveries = deliveries.limit(0)  # no participant is late, as mostly: nothing needs joining
-    accepted, rest = own_and_rest(deliveries)
-    began = (
-        accepted.select("channel_id", "accepted_ms")
-        .union(rest.select("channel_id", "at_ms"))
-        .groupBy("channel_id")
-        .agg(F.min("accepted_ms").alias("began_ms"))
-    )
+        facts = facts.limit(0)  # no participant is late, as mostly: nothing needs joining
+    accepted, rest = own_and_rest(facts)
+    firsts = accepted.select("channel_id", "accepted_ms")
+    if rest is not None:
+        firsts = firsts.union(rest.select("channel_id", "at_ms"))
+    began = firsts.groupBy("channel_id").agg(F.min("accepted_ms").alias("began_ms"))
     late = lives.join(began, "channel_id").where("opened_ms > began_ms")
     channels = light(late.select("channel_id").distinct())
-    deliveries = deliveries.join(channels, "channel_id", "left_semi")
+    deliveries = table(facts, "Delivery").join(channels, "channel_id", "left_semi")
     said = messages(deliveries).select(*MESSAGE, "accepted_ms")
     before = (
         late.select(*WHOSE, "opened_ms")

@@ -15,7 +15,7 @@ import pyarrow.parquet as pq
 from pyspark.sql import DataFrame, Row
 from pyspark.sql import functions as F
 
-from . import dag_tables, figures
+from . import arrivals, dag_tables, figures
 from .audits import table
 from .dag_picture import draw_dag
 from .evidence import Evidence
@@ -34,7 +34,7 @@ from .page import (
 from .plots import Line, Panel, PlotsUnavailable, draw
 from .schemas import FINDING
 from .sources.batches import arrow_schema
-from .timeline import DELIVERIES_A_STRETCH, MAX_STRETCHES, Stretch
+from .timeline import Stretch
 from .verdict import Verdict
 
 
@@ -53,7 +53,7 @@ class Figure:
 
 
 FIGURES: Final = (
-    Figure("delivery_by_way", "How messages came", figures.delivery_by_way),
+    Figure("delivery_by_way", "How messages came", arrivals.by_way),
     Figure("acknowledgements", "Acknowledgements", figures.acknowledgement_latency),
     Figure("repair", "Repair", figures.repair_efficiency),
     Figure("overhead", "Overhead", figures.overhead),
@@ -90,19 +90,18 @@ def write_report(
     """
     directory.mkdir(parents=True, exist_ok=True)
     (directory / "report.json").write_text(as_json(found, evidence))
-    came = figures.ways(facts).persist()
+    came = arrivals.arrivals(facts)
     sections = []
     for figure in FIGURES:
         progress(figure.title.lower())
-        is_by_way = figure.of is figures.delivery_by_way
-        rows = figures.by_way(came) if is_by_way else figure.of(facts)
-        values = rows.toArrow()
+        is_by_way = figure.of is arrivals.by_way
+        values = figure.of(came.counted if is_by_way else facts).toArrow()
         pq.write_table(values, directory / f"{figure.name}.parquet")
         first = [tuple(row.values()) for row in values.slice(0, MAX_ROWS).to_pylist()]
-        drawn = _delays(came) if is_by_way else ""
+        drawn = _delays(came.counted) if is_by_way else ""
         sections.append(section(figure.title, figure.about, values.column_names, first, drawn))
     stretches = _stretches(came, found.findings)
-    came.unpersist()
+    came.counted.unpersist()
     if said is not None:
         progress("the causal dag")
         sections.append(_dag(dag_tables.said_in(facts, said), directory, begin_ms, end_ms))
@@ -151,18 +150,13 @@ def _some_participants(judged: DataFrame) -> list[Row]:
     return rows
 
 
-def _stretches(came: DataFrame, findings: Sequence[Finding]) -> list[Stretch]:
-    """The time in which messages were accepted in equal parts, as many as have something to
-    show."""
-    (span,) = came.agg(F.min("accepted_ms"), F.max("accepted_ms"), F.count("*")).collect()
-    if span[0] is None:
-        return []
-    count = max(1, min(MAX_STRETCHES, span[2] // DELIVERIES_A_STRETCH))
-    begin_ms, wide_ms = span[0], (span[1] - span[0]) // count + 1
-    parts = {row.part: row for row in figures.timeline(came, begin_ms, wide_ms).collect()}
+def _stretches(came: arrivals.Arrivals, findings: Sequence[Finding]) -> list[Stretch]:
+    """The time in which messages were accepted, in parts."""
+    begin_ms, wide_ms = came.begin_ms, came.wide_ms
+    parts = {row.part: row for row in arrivals.timeline(came.counted).collect()}
     broken = Counter((each.at_ms - begin_ms) // wide_ms for each in findings)
     stretches = []
-    for part in range((span[1] - begin_ms) // wide_ms + 1):
+    for part in range((came.end_ms - begin_ms) // wide_ms + 1):
         row, at_ms = parts.get(part), begin_ms + part * wide_ms
         span_ms, findings_here = (at_ms, at_ms + wide_ms), broken[part]
         if row is None:
@@ -195,7 +189,7 @@ def _dag(said: DataFrame, directory: Path, begin_ms: int, end_ms: int) -> str:
     return section("The causal DAG", about, shape.column_names, first, picture)
 
 
-def _delays(came: DataFrame) -> str:
+def _delays(counted: DataFrame) -> str:
     """The share of deliveries of each way that took no longer than so many seconds, drawn."""
     lines = [
         Line(
@@ -206,7 +200,7 @@ def _delays(came: DataFrame) -> str:
             ],
             colour=number,
         )
-        for number, row in enumerate(figures.delay_curves(came).collect())
+        for number, row in enumerate(arrivals.delay_curves(counted).collect())
     ]
     panel = Panel(
         "Time from sender to log", lines, x_label="seconds", y_label="share of deliveries"

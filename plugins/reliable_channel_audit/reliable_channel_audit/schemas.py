@@ -147,23 +147,28 @@ FACTS: Final = {
 }
 """By the name of the type of `facts.py` whose fields they hold."""
 
-MANY: Final = (DELIVERY, DISPATCH, ACKNOWLEDGEMENT, LAG, SAID)
+MANY: Final = ("Delivery", "Dispatch", "Acknowledgement", "Lag", "Said")
 """Facts of which there may be one for each message of a participant."""
-_FREQUENT: Final = {field.name: field.dataType for table in MANY for field in table}
 RARE: Final = StructType(
     list(
         {
             field.name: field
-            for table in FACTS.values()
+            for kind, table in FACTS.items()
             for field in table
-            if field.name not in _FREQUENT
+            if kind not in MANY and field.name not in _WHOSE
         }.values()
     )
 )
-"""The other columns, those of facts of which there are few."""
-FACT: Final = _table(fact=TEXT, **_FREQUENT, rare=ArrayType(RARE, containsNull=False))
-"""All facts in one table: which one it is, the columns of frequent ones, and `rare`, one element or
-null. As a column each, some fifty nulls would be most of what a delivery takes in memory."""
+"""The columns of the other facts, of which there are few."""
+FACT: Final = _table(
+    fact=TEXT, **_WHOSE, rows=NUMBER, many=BYTES, rare=ArrayType(RARE, containsNull=False)
+)
+"""All facts in one table, and which one it is: `audits.table` is the table of one kind.
+
+Of `MANY` a row has so many `rows` of one channel, in `many` (an Arrow stream without `channel_id`),
+and neither participant nor life: Spark keeps and passes on a row of bytes for a hundredth of what
+five thousand rows take. Of all other facts a row is one, with its columns in `rare`, one element;
+as a column each, some thirty nulls would be most of what a fact takes in memory."""
 
 STEP: Final = _table(
     rank=NUMBER,

@@ -32,8 +32,8 @@ if TYPE_CHECKING:
 
     from ..evidence import Evidence
 
-BRIEF_BYTES: Final = 400 * 1000 * 1000
-"""Of journals, as they are on disk: up to here, 300,000 deliveries, brief work was measured."""
+BRIEF_BYTES: Final = 1000 * 1000 * 1000
+"""Of journals, as they are on disk: up to here, 1,000,000 deliveries, brief work was measured."""
 
 
 def register(app: typer.Typer) -> None:

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import heapq
 import json
-from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -44,8 +43,8 @@ from ..journals import (
 )
 from ..lines import Line, line_of
 from ..schemas import FACT, JOURNAL, SAID, STEP
-from .batches import BATCH_ROWS, arrow_schema, batches
-from .fact_batches import batches_of, fact_batch
+from .batches import arrow_schema, batches
+from .fact_batches import FactBatches, batches_of
 from .options import whole
 
 FRESH_BYTES = 2 * 1024 * 1024
@@ -156,7 +155,7 @@ class FactReader(JournalReader):
 
     def read(self, partition: Participants) -> Iterator[pa.RecordBatch]:
         """The facts of a share, in batches of one kind."""
-        waiting: defaultdict[str, list[Sequence[Any]]] = defaultdict(list)
+        collected = FactBatches()
         with uncollected():
             for participant in partition.group:
                 found = self._in_columns(participant)
@@ -164,12 +163,8 @@ class FactReader(JournalReader):
                     yield from batches_of(found)
                 rows = facts_of(participant, settle_ms=self._settle_ms)
                 for fact in rows if found is None else found.few:
-                    kind = type(fact).__name__
-                    waiting[kind].append(fact)
-                    if len(waiting[kind]) >= BATCH_ROWS:
-                        yield fact_batch(kind, waiting.pop(kind))
-        for kind, facts in waiting.items():
-            yield fact_batch(kind, facts)
+                    yield from collected.add(type(fact).__name__, fact)
+        yield from collected.rest()
 
     def _in_columns(self, participant: Participant) -> Ordinary | None:
         """The same as `facts_of` gives, in less time; None where it must be asked."""

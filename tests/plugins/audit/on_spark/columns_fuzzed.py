@@ -14,6 +14,7 @@ import time
 from collections import Counter, defaultdict
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from itertools import chain
 from pathlib import Path
 from random import Random
 from tempfile import TemporaryDirectory
@@ -31,6 +32,7 @@ from reliable_channel_audit.sources.fact_batches import batches_of, fact_batch
 from tests.journal_lines import json_lines
 
 from ..generated import SMALL_BLOOM, write_group
+from .tables import rows_of
 
 Table = dict[str, list[dict[str, Any]]]
 Lines = list[dict[str, Any]]
@@ -48,7 +50,7 @@ def by_rows(participant: Participant) -> Table:
     facts: defaultdict[str, list[Sequence[Any]]] = defaultdict(list)
     for fact in facts_of(participant):
         facts[type(fact).__name__].append(fact)
-    return {kind: fact_batch(kind, rows).to_pylist() for kind, rows in facts.items()}
+    return rows_of(fact_batch(kind, rows) for kind, rows in facts.items())
 
 
 def by_columns(participant: Participant) -> Table | None:
@@ -57,13 +59,8 @@ def by_columns(participant: Participant) -> Table | None:
         found = ordinary(participant, settle_ms=SETTLE_MS)
     except (Odd, *DAMAGE):
         return None
-    facts: defaultdict[str, list[dict[str, Any]]] = defaultdict(list)
-    for each in found.few:
-        facts[type(each).__name__] += fact_batch(type(each).__name__, [each]).to_pylist()
-    for batch in batches_of(found):
-        for row in batch.to_pylist():
-            facts[row["fact"]].append(row)
-    return dict(facts)
+    few = (fact_batch(type(each).__name__, [each]) for each in found.few)
+    return rows_of(chain(few, batches_of(found)))
 
 
 def compared(*paths: Path) -> list[bool]:

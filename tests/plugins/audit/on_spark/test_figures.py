@@ -67,34 +67,6 @@ def test_acknowledgement_latency(spark: SparkSession) -> None:
     )
 
 
-def test_delivery_by_way_and_its_curve(spark: SparkSession) -> None:
-    given = facts(
-        spark,
-        fact("Dispatch", "alice", message_hash=b"1", kind="content"),
-        delivery("alice", 1_000, first_segment_id="m"),
-        delivery("bob", 1_010, source="live", message_hash=b"1"),
-        delivery("carol", 1_030, source="live", message_hash=b"1", missing_since_ms=1_020),
-        delivery("dave", 1_400, source="store", message_hash=b"1"),
-    )
-    expected = [
-        ("general", "live", 2, 10, 30, 30, 30, 1, 10),
-        ("general", "store", 1, 400, 400, 400, 400, 0, None),
-    ]
-    schema = (
-        "channel_id string, way string, deliveries long, p50 long, p90 long, p99 long, max long, "
-        "missed_first long, missed_p50 long"
-    )
-    assertDataFrameEqual(
-        figures.delivery_by_way(given), spark.createDataFrame(expected, schema), ignoreNullable=True
-    )
-    curves = [("live", [10] * 11 + [30] * 10), ("store", [400] * 21)]
-    assertDataFrameEqual(
-        figures.delay_curves(figures.ways(given)),
-        spark.createDataFrame(curves, "way string, delays_ms array<long>"),
-        ignoreNullable=True,
-    )
-
-
 def test_repair_efficiency(spark: SparkSession) -> None:
     given = facts(
         spark,

@@ -13,6 +13,8 @@ from reliable_channel_audit.schemas import FINDING
 
 from .tables import Row, delivery, fact, facts
 
+Found = tuple[str, str, str, int, str, int, str]
+
 
 def life(participant_id: str, **values: object) -> Row:
     times = {"opened_ms": 0, "until_ms": 60_000, "owed_from_ms": 0}
@@ -20,11 +22,11 @@ def life(participant_id: str, **values: object) -> Row:
     return fact("Life", participant_id, **{**given, **times, **values})
 
 
-def finding(audit: str, whose: str, message_id: str, at_ms: int, detail: str) -> Row:
+def finding(audit: str, whose: str, message_id: str, at_ms: int, detail: str) -> Found:
     return (audit, "general", whose, 0, message_id, at_ms, detail)
 
 
-def check(spark: SparkSession, found: DataFrame, *expected: Row) -> None:
+def check(spark: SparkSession, found: DataFrame, *expected: Found) -> None:
     assertDataFrameEqual(found, spark.createDataFrame(list(expected), FINDING), ignoreNullable=True)
 
 
