@@ -22,6 +22,9 @@ STABLE_MS: Final = 300_000
 """Messages that entered the log later are not compared: as long as missing ones are waited for."""
 STAYS_MS: Final = 20_000
 """A difference that lasts this long, at two roots at least, is not one of messages underway."""
+OVERTAKEN_MS: Final = 300_000
+"""How long a sync message with an earlier Lamport timestamp may be one that was overtaken. A forged
+one may be far ahead, and is not to keep a participant from being heard for as long."""
 FORGET_MS: Final = 3_600_000
 """A participant that differed and was not heard for so long is not counted any more."""
 MAX_SUSPECTS: Final = 16
@@ -105,7 +108,8 @@ class LogComparison:
         if not self._is_over(root.end, now_ms):
             return None
         if suspect is not None and lamport <= suspect.lamport_timestamp:
-            return None  # overtaken, or replayed
+            if 0 <= now_ms - suspect.heard_ms < OVERTAKEN_MS:
+                return None
         was_different = bool(self.different_from)
         here = self._log.sums.root(root.start, root.end)
         if here == root:

@@ -35,7 +35,9 @@ REQUESTS_EVERY_MS: Final = 2_000
 """Syncs that are sent to ask for something are rationed: references may be false. A request that
 brings its message costs nothing."""
 FOREIGN_MS: Final = 3_600_000
-"""How long after the last message of another implementation messages are made for it, too."""
+FOREIGN_MESSAGES: Final = 120
+"""How long after the last message of another implementation messages are made for it, too: so long,
+and until so many were made, or syncs heard, as a clock may be set."""
 
 
 class Tuner:
@@ -60,6 +62,8 @@ class Tuner:
         self._requests = Bucket(REQUESTS, REQUESTS_EVERY_MS)
         self._asked = Times()
         self._foreign_ms: int | None = None
+        self._since_foreign = 0
+        """Messages made and syncs heard since then."""
 
     # -- what is heard -----------------------------------------------------------------------------
 
@@ -71,8 +75,9 @@ class Tuner:
         if sent_at_ns is not None:
             self.observations.delays.add(now_ms - sent_at_ns // 1_000_000)
         if message.bloom_filter and not message.is_tuned:
-            self._foreign_ms = now_ms
+            self._foreign_ms, self._since_foreign = now_ms, 0
         if message.kind is MessageKind.SYNC:
+            self._since_foreign += 1
             round_ms = 2 * self.observations.delays.scale_ms
             self.observations.crowd.sync_heard(message.sender_id, now_ms, round_ms)
         for entry in message.repair_request:
@@ -113,7 +118,10 @@ class Tuner:
     def wants_filter(self, now_ms: int) -> bool:
         """Whether messages carry a filter, in full size: where other implementations were heard."""
         foreign_ms = self._foreign_ms
-        is_recent = foreign_ms is not None and 0 <= now_ms - foreign_ms < FOREIGN_MS
+        self._since_foreign += 1
+        is_recent = foreign_ms is not None and (
+            self._since_foreign < FOREIGN_MESSAGES or 0 <= now_ms - foreign_ms < FOREIGN_MS
+        )
         self.sync_timer.gives_way = is_recent
         return self._has_filters or is_recent
 

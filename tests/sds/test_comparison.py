@@ -7,7 +7,13 @@ from typing import Any
 import pytest
 
 from reliable_channel.sds import SPEC, Limits, SdsProtocol
-from reliable_channel.sds.comparison import FORGET_MS, MAX_SUSPECTS, STABLE_MS, STAYS_MS
+from reliable_channel.sds.comparison import (
+    FORGET_MS,
+    MAX_SUSPECTS,
+    OVERTAKEN_MS,
+    STABLE_MS,
+    STAYS_MS,
+)
 from reliable_channel.sds.events import LogAgrees, LogDiffers
 from reliable_channel.sds.log_root import LogRoot
 from reliable_channel.sds.options import JS_WAKU
@@ -207,6 +213,19 @@ def test_a_replayed_or_overtaken_root_counts_for_nothing() -> None:
     for _ in range(5):
         alice.receive(said("mallory", FALSE, NOW_MS), LATER_MS)
         alice.receive(said("mallory", FALSE, NOW_MS - 1), LATER_MS + MINUTE)
+    assert alice.progress().different_from == ()
+
+
+def test_a_forged_root_from_far_ahead_keeps_its_victim_unheard_for_minutes_alone() -> None:
+    alice, bob = participant("alice"), participant("bob")
+    give(bob, send(alice, b"1", NOW_MS))
+    sync(bob, NOW_MS)
+    for n in range(2):
+        alice.receive(said("bob", FALSE, NOW_MS + 60 * MINUTE + n), LATER_MS + n * STAYS_MS)
+    heard_ms = LATER_MS + STAYS_MS
+    give(alice, sync(bob, LATER_MS), now_ms=heard_ms + OVERTAKEN_MS - 1)
+    assert alice.progress().different_from == ("bob",)
+    give(alice, sync(bob, LATER_MS + MINUTE), now_ms=heard_ms + OVERTAKEN_MS)
     assert alice.progress().different_from == ()
 
 

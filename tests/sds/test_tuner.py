@@ -11,7 +11,7 @@ from reliable_channel.sds.events import DeliveryFailed, MessageReceived, Outgoin
 from reliable_channel.sds.ids import reliable_channel_id
 from reliable_channel.sds.message import HistoryEntry
 from reliable_channel.sds.options import RepairOptions
-from reliable_channel.sds.tuner import REQUESTS, REQUESTS_EVERY_MS, Tuner
+from reliable_channel.sds.tuner import FOREIGN_MESSAGES, REQUESTS, REQUESTS_EVERY_MS, Tuner
 
 TUNED = SdsOptions(self_tuning=True, repair=RepairOptions(max_requests_per_message=20))
 ONE_WAY_MS = 100
@@ -168,8 +168,11 @@ def test_with_another_implementation_messages_have_full_filters_for_an_hour() ->
     del net.cores["js"]
     net.now_ms += 3_700_000
     net.sent.clear()
-    net.send("ada", "alone")
-    assert net.messages(OutgoingKind.CONTENT)[0].bloom_filter is None
+    for number in range(FOREIGN_MESSAGES):
+        net.send("ada", f"alone {number}")
+    first, *_, last = net.messages(OutgoingKind.CONTENT)
+    assert first.bloom_filter, "a clock that is set is no hour"
+    assert last.bloom_filter is None
 
 
 @pytest.mark.conformance("AUTO-NIM")
