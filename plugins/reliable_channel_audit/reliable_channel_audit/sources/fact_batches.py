@@ -18,6 +18,8 @@ from .batches import BATCH_ROWS, arrow_schema, batch
 _PACKED: Final = pa.ipc.IpcWriteOptions(compression="zstd")
 """Ids are text of hex digits, which become half as many bytes."""
 
+MAX_WAITING: Final = 20 * BATCH_ROWS
+"""Facts that wait for others of their channel; with many small channels nearly all would."""
 _OF_OWN: Final = "first_segment_id"
 """Not null of own messages alone."""
 
@@ -27,20 +29,26 @@ class FactBatches:
 
     def __init__(self) -> None:
         self._waiting: defaultdict[tuple[str, str], list[Sequence[Any]]] = defaultdict(list)
+        self._count = 0
 
     def add(self, kind: str, fact: Sequence[Any]) -> Iterator[pa.RecordBatch]:
         """Take a fact; batches that are full."""
         channel_id = fact[0] if kind in MANY else ""
         waiting = self._waiting[kind, channel_id]
         waiting.append(fact)
+        self._count += 1
         if len(waiting) >= BATCH_ROWS:
+            self._count -= len(waiting)
             yield fact_batch(kind, self._waiting.pop((kind, channel_id)))
+        if self._count >= MAX_WAITING:
+            yield from self.rest()
 
     def rest(self) -> Iterator[pa.RecordBatch]:
         """What is left."""
         for (kind, _), facts in self._waiting.items():
             yield fact_batch(kind, facts)
         self._waiting.clear()
+        self._count = 0
 
 
 def fact_batch(kind: str, facts: Sequence[Sequence[Any]]) -> pa.RecordBatch:
