@@ -91,7 +91,7 @@ def _shades(stretches: Iterable[Stretch], x: Callable[[float], float]) -> Iterat
         yield (
             f'<rect x="{left:.1f}" y="{_TOP}" width="{max(right - left, 1):.1f}" '
             f'height="{_HEIGHT - _TOP - _BOTTOM}" fill="{colour}" fill-opacity="{opacity:.2f}">'
-            f"<title>{each.broken} findings; {each.repaired} of {each.deliveries} deliveries by "
+            f"<title>findings: {each.broken}; {each.repaired} of {each.deliveries} deliveries by "
             "another way</title></rect>"
         )
 

@@ -40,8 +40,8 @@ def test_no_latency_is_cut_off_on_the_left(slowest_ms: float) -> None:
 def test_findings_and_repairs_are_shaded() -> None:
     shades = re.findall(r'<rect [^>]*fill="(#\w+)"[^>]*><title>([^<]+)<', drawn(92_000))
     assert len({colour for colour, _ in shades}) == 2
-    assert [title for _, title in shades if title.startswith("1 findings")] == [
-        "1 findings; 1 of 9 deliveries by another way"
+    assert [title for _, title in shades if title.startswith("findings: 1;")] == [
+        "findings: 1; 1 of 9 deliveries by another way"
     ]
 
 
