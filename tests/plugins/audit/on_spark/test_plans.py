@@ -20,10 +20,12 @@ PARTICIPANTS = 4
 
 def rows_exchanged(spark: SparkSession, facts: DataFrame) -> int:
     """Rows that stages wrote for others to read, while facts were judged."""
-    store = spark.sparkContext._jsc.sc().statusStore()
+    context = spark.sparkContext._jsc.sc()
+    store = context.statusStore()
     none = spark.sparkContext._gateway.new_array(spark.sparkContext._jvm.double, 0)
 
     def total() -> int:
+        context.listenerBus().waitUntilEmpty(2**62)  # what stages did is told later, by a queue
         stages = store.stageList(None, False, False, none, None)
         return sum(stages.apply(at).shuffleWriteRecords() for at in range(stages.size()))
 
