@@ -19,6 +19,8 @@ POLITE_SHARE: Final = 1.2
 """The same where others keep to the documented interval, of which they wait that much at most.
 They would never have their turn else; nor would this participant, unless it took one after as many
 syncs of others as there are others."""
+LISTENS: Final = 10
+"""After each so many syncs since news all wait as long, for participants not heard yet."""
 JOINING: Final = 1_000
 """Participants that a newcomer allows for, as it has heard none."""
 LONG_STAGE: Final = 2
@@ -82,6 +84,7 @@ class SoonTimer(SyncTimer):
                 if heard is Heard.OWN_SYNC:
                     self._own_ms, self._silent = now_ms, 0
         gives_way = self.gives_way and self._silent < max(1, measured.others)
+        gives_way = gives_way or (self.stage > 0 and self.stage % LISTENS == 0)
         share = POLITE_SHARE if gives_way else DEAD_SHARE
         quiet_ms = share * stage_ms(measured, self.stage, self._interval_ms)
         if heard is Heard.OWN_SYNC:
