@@ -107,9 +107,12 @@ class LogComparison:
             return None
         if not self._is_over(root.end, now_ms):
             return None
-        if suspect is not None and lamport <= suspect.lamport_timestamp:
-            if 0 <= now_ms - suspect.heard_ms < OVERTAKEN_MS:
-                return None
+        if (
+            suspect is not None
+            and lamport <= suspect.lamport_timestamp
+            and 0 <= now_ms - suspect.heard_ms < OVERTAKEN_MS
+        ):
+            return None
         was_different = bool(self.different_from)
         here = self._log.sums.root(root.start, root.end)
         if here == root:

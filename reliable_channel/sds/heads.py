@@ -64,13 +64,14 @@ class Heads(CausalTail):
         """A message of the log, now or soon, refers to these; return those to which none did."""
         first = list[str]()
         for message_id in message_ids:
+            if message_id in self._referred:
+                continue
+            self._referred.add(message_id)
             if message_id in self._heads:
                 self._drop(message_id)
-                first.append(message_id)
-            elif message_id not in self._referred and message_id not in self._log:
-                first.append(message_id)
-            if message_id not in self._referred:
-                self._referred.add(message_id)
+            elif message_id in self._log:
+                continue  # no head any more
+            first.append(message_id)
         return tuple(first)
 
     def unreferred(self, message_ids: Iterable[str]) -> None:

@@ -49,7 +49,7 @@ class SoonTimer(SyncTimer):
         self._requests = 0
         """Heard since news, or since a sync that was no request."""
         self._silent = 0
-        """Syncs heard since this participant spoke."""
+        """Syncs heard since the last own message."""
         self._prompts = Bucket(PROMPTS, PROMPTS_EVERY_MS)
 
     def restart(self, heard: Heard, now_ms: int) -> None:
@@ -83,9 +83,9 @@ class SoonTimer(SyncTimer):
                 self._silent += 1
                 if heard is Heard.OWN_SYNC:
                     self._own_ms, self._silent = now_ms, 0
-        gives_way = self.gives_way and self._silent < max(1, measured.others)
-        gives_way = gives_way or (self.stage > 0 and self.stage % LISTENS == 0)
-        share = POLITE_SHARE if gives_way else DEAD_SHARE
+        leaves_turn = self.gives_way and self._silent < measured.others
+        is_polite = leaves_turn or self.stage % LISTENS == 0
+        share = POLITE_SHARE if is_polite else DEAD_SHARE
         quiet_ms = share * stage_ms(measured, self.stage, self._interval_ms)
         if heard is Heard.OWN_SYNC:
             quiet_ms *= STRANGER_SHARE

@@ -116,7 +116,8 @@ class Tuner:
     # -- what is sent ------------------------------------------------------------------------------
 
     def wants_filter(self, now_ms: int) -> bool:
-        """Whether messages carry a filter, in full size: where other implementations were heard."""
+        """Whether the message that is made now carries a filter, in full size: where other
+        implementations were heard."""
         foreign_ms = self._foreign_ms
         self._since_foreign += 1
         is_recent = foreign_ms is not None and (
