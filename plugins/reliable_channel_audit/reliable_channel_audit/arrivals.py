@@ -6,7 +6,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from functools import partial, reduce
 from itertools import repeat
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -16,6 +16,7 @@ from pyspark.sql import functions as F
 from pyspark.sql.types import LongType, StringType, StructField, StructType
 
 from .audits import MAX_LIGHT, MESSAGE, alike, table
+from .facts import way_of
 from .figures import QUANTILES, sent_as, ways
 from .sources.batches import arrow_schema
 from .sources.fact_batches import rows_in
@@ -35,8 +36,6 @@ COUNTED: Final = StructType(
 that were missed first by channel, way and `missing_ms`; and by way, part of the time and a delay of
 which the highest `BITS` bits are kept, as a picture takes no more. What does not matter is null."""
 BITS: Final = 6
-WAYS: Final = {"content": "live", "retry": "retransmission", "repair": "repair"}
-"""By the kind of the copy that came."""
 ROWS_AT_ONCE: Final = 200_000
 """Deliveries that a task counts together."""
 _KEYS: Final = COUNTED.names[:-1]
@@ -203,9 +202,9 @@ def _packed(rows: pa.Table) -> bytes:
     return packed
 
 
-def _by_channel(packed: bytes) -> dict[str, dict[object, object]]:
+def _by_channel(packed: bytes) -> dict[str, dict[object, Any]]:
     """Of a table of channel, key and value the values by key."""
-    found: defaultdict[str, dict[object, object]] = defaultdict(dict)
+    found: defaultdict[str, dict[object, Any]] = defaultdict(dict)
     with pa.ipc.open_stream(packed) as stream:
         for each in stream:
             rows = zip(*(column.to_pylist() for column in each.columns), strict=True)
@@ -225,10 +224,8 @@ def _counted(
             own, hashes = accepted_ms[channel_id], kind_of[channel_id]
             ids, copies, sources, at_ms, missing_ms = rows.columns
             known = map(hashes.get, copies.to_pylist(), repeat(None))
-            named = [
-                "store" if source == "store" else WAYS.get(str(kind), "unknown")
-                for source, kind in zip(sources.to_pylist(), known, strict=True)
-            ]
+            sent = zip(sources.to_pylist(), known, strict=True)
+            named = [way_of(source, kind) for source, kind in sent]
             since = np.fromiter(map(own.__getitem__, ids.to_pylist()), np.int64, rows.num_rows)
             columns = {
                 "channel_id": pa.repeat(channel_id, rows.num_rows),

@@ -97,6 +97,16 @@ class Dispatch(NamedTuple):
     payload_bytes: int
 
 
+WAY_OF_KIND: Final = {"content": "live", "retry": "retransmission", "repair": "repair"}
+"""How a message came, by the kind of the copy that came."""
+
+
+def way_of(source: str | None, kind: str | None) -> str:
+    """How a message came: from Store, or as the copy of that kind; `unknown` of a sender that left
+    no journal."""
+    return "store" if source == "store" else WAY_OF_KIND.get(kind or "", "unknown")
+
+
 class Traffic(NamedTuple):
     """What went out of one kind, in all, by the fields that it went into."""
 

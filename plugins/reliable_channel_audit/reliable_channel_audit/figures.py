@@ -8,6 +8,7 @@ from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F
 
 from .audits import MESSAGE, WHOSE, alike, clock_offsets, light, messages, own_lags, table
+from .facts import WAY_OF_KIND
 
 QUANTILES: Final = tuple(n / 20 for n in range(21))
 """At which a curve of latencies is drawn."""
@@ -37,19 +38,15 @@ def ways(facts: DataFrame) -> DataFrame:
     left no journal.
     """
     kinds = light(sent_as(facts))
-    way = (
-        F.when(F.col("source") == "store", "store")
-        .when(F.col("kind") == "content", "live")
-        .when(F.col("kind") == "retry", "retransmission")
-        .when(F.col("kind") == "repair", "repair")
-        .otherwise("unknown")
-    )
+    way = F.when(F.col("source") == "store", "store")
+    for kind, name in WAY_OF_KIND.items():
+        way = way.when(F.col("kind") == kind, name)
     return (
         with_accepted(facts)
         .join(kinds, ["channel_id", "message_hash"], "left")
         .select(
             "channel_id",
-            way.alias("way"),
+            way.otherwise("unknown").alias("way"),
             "accepted_ms",
             (F.col("at_ms") - F.col("accepted_ms")).alias("delay_ms"),
             (F.col("at_ms") - F.col("missing_since_ms")).alias("missing_ms"),

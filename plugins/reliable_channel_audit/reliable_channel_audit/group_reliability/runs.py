@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from ..clocks import clock_offsets, own_lags
-from ..facts import Delivery, Dispatch, Lag, Outcome, Repair, facts_of
+from ..facts import Delivery, Dispatch, Lag, Outcome, Repair, facts_of, way_of
 from ..journals import PACKED, Participant, lines_of, participants, settings
 from ..lines import OPENED
 from ..replay import Life
@@ -217,11 +217,7 @@ def _read_journals(group: list[Participant], tally: Tally, settle_ms: int) -> di
 
 
 def _way(delivery: Delivery, kinds: Mapping[tuple[str, bytes | None], str]) -> str:
-    if delivery.source == "store":
-        return "store"
-    kind = kinds.get((delivery.channel_id, delivery.message_hash))
-    ways = {"content": "live", "retry": "retransmission", "repair": "repair"}
-    return ways.get(kind or "", "unknown")
+    return way_of(delivery.source, kinds.get((delivery.channel_id, delivery.message_hash)))
 
 
 def _name(whose: Life | Delivery) -> str:
