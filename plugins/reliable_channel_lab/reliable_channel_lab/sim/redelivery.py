@@ -1,5 +1,6 @@
 """Judges what an application gets again after a restart: all that it has not confirmed, no more."""
 
+from collections import Counter
 from typing import Any, Final
 
 from reliable_channel.engine.logged import Logged
@@ -34,9 +35,11 @@ class Redelivery:
     def started(self) -> None:
         """A process starts with nothing."""
         self._seen: set[_Key] = set()
-        self._unconfirmed: dict[_Key, None] = {}
-        self._owed: dict[_Key, None] = {}
-        """To be emitted again."""
+        self._unconfirmed: Counter[_Key] = Counter()
+        """How often it was emitted since: what counts as lost, comes to be wanted again and is
+        lost once more is reported twice."""
+        self._owed: Counter[_Key] = Counter()
+        """To be emitted again, so many times."""
         self._before: set[_Key] = set()
         """Seen before a state was rolled back."""
         self._is_sure = True
@@ -47,8 +50,8 @@ class Redelivery:
 
     def restarted(self) -> None:
         """A process starts from what is on disk."""
-        self._owed |= self._unconfirmed
-        self._unconfirmed = {}
+        self._owed += self._unconfirmed
+        self._unconfirmed.clear()
 
     def rolled_back(self) -> None:
         """A process starts from an older state: what is confirmed there is not known."""
@@ -60,9 +63,9 @@ class Redelivery:
         """All that is owed should have been emitted."""
         if self._owed and self._is_sure:
             kind, message_id = next(iter(self._owed))
-            detail = f"{kind.__name__} and {len(self._owed) - 1} others were not"
+            detail = f"{kind.__name__} and {self._owed.total() - 1} others were not"
             self._fail(REDELIVERED, message_id, detail)
-        self._owed = {}
+        self._owed.clear()
         self._before = set()
         self._is_sure = True
 
@@ -73,19 +76,21 @@ class Redelivery:
             return False
         key = type(event), event.message_id
         if self._is_repetition(event, key):
-            self._owed.pop(key, None)
+            self._owed[key] -= 1
+            if not self._owed[key]:
+                del self._owed[key]
             self._seen.add(key)
-            self._unconfirmed[key] = None
+            self._unconfirmed[key] += 1
             return True
         if key in self._seen and not isinstance(event, MessageLost):
             promise = ONCE if key in self._unconfirmed else CONFIRMED
             self._fail(promise, event.message_id, f"{event.wire_name} is emitted again")
         is_of_state = self._has_dropped and isinstance(event, MessageReceived) and event.redelivered
         if self._owed and self._is_sure and not is_of_state:
-            detail = f"{event.wire_name}, while {len(self._owed)} are still owed"
+            detail = f"{event.wire_name}, while {self._owed.total()} are still owed"
             self._fail(OVERTAKEN, event.message_id, detail)
         self._seen.add(key)
-        self._unconfirmed[key] = None
+        self._unconfirmed[key] += 1
         return False
 
     def _is_repetition(self, event: Event, key: _Key) -> bool:

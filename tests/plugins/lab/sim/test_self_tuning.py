@@ -33,14 +33,14 @@ def test_a_seed_keeps_every_promise(seed: int) -> None:
 # 34002396: two rested for more than an hour in a network that was good again. 34004811: a forged
 # sync from far ahead made all true ones count as overtaken. 34006003: after its clock was set
 # one forgot that others wait longer. 35001063: those who had not heard one that waits longer
-# never let it speak.
+# never let it speak. 37000543: the judge did not know that a message can be lost twice.
 @pytest.mark.slow
 @pytest.mark.parametrize(
     "seed",
     [
         *(58, 100, 105, 24910012, 24920002, 24920142, 24920526, 24920559),
         *(24921025, 31002156, 33003064, 33005784, 33006910, 34002396, 34004811, 34006003),
-        35001063,
+        *(35001063, 37000543),
     ],
 )
 def test_what_was_found_stays_mended(seed: int) -> None:
