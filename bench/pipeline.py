@@ -160,12 +160,17 @@ def by_spark(steps: Steps, spark: SparkSession, directory: Path, scratch: Path) 
     from reliable_channel_audit.audit import read_facts, read_said, verdict
     from reliable_channel_audit.report import write_report
 
+    def step(name: str, work: Callable[[], object]) -> None:
+        before = spilled_bytes(spark)
+        note(steps, name, work)
+        steps[name]["spilled_bytes"] = spilled_bytes(spark) - before
+
     facts = read_facts(spark, [directory])
     found: list[Verdict] = []
-    note(steps, "reading", facts.count)
-    note(steps, "verdict", lambda: found.append(verdict(facts, [directory])))
+    step("reading", facts.count)
+    step("verdict", lambda: found.append(verdict(facts, [directory])))
     said = read_said(spark, [directory])
-    note(steps, "report", lambda: write_report(facts, found[0], scratch, said=said))
+    step("report", lambda: write_report(facts, found[0], scratch, said=said))
     facts.unpersist()
     ways = pq.read_table(scratch / "delivery_by_way.parquet")
     told = pq.read_table(scratch / "acknowledgements.parquet")
@@ -182,6 +187,23 @@ def by_spark(steps: Steps, spark: SparkSession, directory: Path, scratch: Path) 
         "ways": [(way, *values) for way, values in sorted(by_way.items())],
         "acknowledgements": sorted(counts.items()),
     }
+
+
+def spilled_bytes(spark: SparkSession) -> int:
+    """What all stages so far wrote to disk because it did not fit into memory."""
+    gateway = spark.sparkContext._gateway
+    every = (
+        None,
+        False,
+        False,
+        gateway.new_array(gateway.jvm.double, 0),
+        gateway.jvm.java.util.ArrayList(),
+    )
+    stages = spark.sparkContext._jsc.sc().statusStore().stageList(*every).iterator()
+    total = 0
+    while stages.hasNext():
+        total += stages.next().diskBytesSpilled()
+    return total
 
 
 def figures_of(found: Verdict) -> dict[str, Any]:
@@ -208,8 +230,8 @@ def start(driver_memory: str, *, brief: bool) -> SparkSession:
     """A session that did something already, so that the start of the JVM does not count."""
     from reliable_channel_audit.session import session
 
-    memory = {"spark.driver.memory": driver_memory}
-    started = session("local[2]", settings=memory, brief=brief)
+    settings = {"spark.driver.memory": driver_memory, "spark.ui.retainedStages": "100000"}
+    started = session("local[2]", settings=settings, brief=brief)
     with written("3x100", Shape()) as journals, tempfile.TemporaryDirectory() as scratch:
         by_spark({}, started, journals, Path(scratch))
     return started
@@ -220,17 +242,19 @@ def table(rows: list[dict[str, Any]]) -> Table:
     names = list(dict.fromkeys(name for row in rows for name in row["steps"]))
     shown = Table(title="CPU seconds a million deliveries", caption="single runs; load: beside")
     shown.add_column("case")
-    for name in ("deliveries", "bytes each", *names, "load"):
+    for name in ("deliveries", "bytes each", *names, "spilled", "load"):
         shown.add_column(name, justify="right")
     for each in rows:
         count, steps = each["deliveries"], each["steps"]
         taken = {name: f"{1e6 * step['cpu_s'] / count:.0f}" for name, step in steps.items()}
         loads = [step["load"] for step in steps.values()]
+        spilled = sum(step.get("spilled_bytes", 0) for step in steps.values())
         shown.add_row(
             each["case"],
             f"{count:,}",
             f"{each['journal_bytes'] / count:,.0f}",
             *(taken.get(name, "") for name in names),
+            f"{spilled / 1e6:,.0f} MB",
             f"{min(loads):.0f} to {max(loads):.0f}",
         )
     return shown

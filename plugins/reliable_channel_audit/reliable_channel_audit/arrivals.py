@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from functools import partial, reduce
-from itertools import repeat
-from typing import Any, Final, NamedTuple
+from itertools import product, starmap
+from typing import Final, NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -15,10 +15,11 @@ from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F
 from pyspark.sql.types import LongType, StringType, StructField, StructType
 
-from .audits import MAX_LIGHT, MESSAGE, alike, table
+from .audits import MAX_LIGHT, MESSAGE, alike, rows_of_kind, table
 from .facts import way_of
-from .figures import QUANTILES, sent_as, ways
+from .figures import QUANTILES, ways
 from .sources.batches import arrow_schema
+from .sources.by_channel import by_channel, packed
 from .sources.fact_batches import rows_in
 from .timeline import DELIVERIES_A_STRETCH, MAX_STRETCHES
 
@@ -167,10 +168,7 @@ def _parts(begin_ms: int | None, end_ms: int | None, deliveries: int) -> tuple[i
 
 def _looked_up(facts: DataFrame) -> Arrivals | None:
     """The same without a join; None where too much was said, or a sender left no journal."""
-    rows = {
-        row.fact: row.rows
-        for row in facts.groupBy("fact").agg(F.sum("rows").alias("rows")).collect()
-    }
+    rows = rows_of_kind(facts)
     if rows.get("Dispatch", 0) > MAX_LIGHT:
         return None
     own = table(facts, "Delivery", *MESSAGE, "at_ms", own=True).toArrow()
@@ -185,65 +183,70 @@ def _looked_up(facts: DataFrame) -> Arrivals | None:
     span = pc.min_max(own["at_ms_min"]).as_py()
     deliveries = rows.get("Delivery", 0) - len(own)
     begin_ms, end_ms, wide_ms = _parts(span["min"], span["max"], deliveries)
-    kinds = sent_as(facts).toArrow()
-    count = partial(_counted, _packed(own), _packed(kinds), begin_ms, wide_ms)
+    copy = ["channel_id", "message_hash"]
+    sent = table(facts, "Dispatch", *copy, "kind").toArrow()
+    kinds = sent.group_by(copy).aggregate([("kind", "min")])
+    count = partial(_counted, packed(own), packed(kinds), begin_ms, wide_ms)
     chunks = facts.where("fact = 'Delivery'").select("channel_id", "many")
     counted = chunks.mapInArrow(count, COUNTED).groupBy(*_KEYS)
     counted = counted.agg(F.sum("deliveries").alias("deliveries")).persist()
     return Arrivals(counted, begin_ms, end_ms, wide_ms)
 
 
-def _packed(rows: pa.Table) -> bytes:
-    sink = pa.BufferOutputStream()
-    options = pa.ipc.IpcWriteOptions(compression="zstd")
-    with pa.ipc.new_stream(sink, rows.schema, options=options) as stream:
-        stream.write_table(rows)
-    packed: bytes = sink.getvalue().to_pybytes()
-    return packed
-
-
-def _by_channel(packed: bytes) -> dict[str, dict[object, Any]]:
-    """Of a table of channel, key and value the values by key."""
-    found: defaultdict[str, dict[object, Any]] = defaultdict(dict)
-    with pa.ipc.open_stream(packed) as stream:
-        for each in stream:
-            rows = zip(*(column.to_pylist() for column in each.columns), strict=True)
-            for channel_id, key, value in rows:
-                found[channel_id][key] = value
-    return found
-
-
 def _counted(
     accepted: bytes, kinds: bytes, begin_ms: int, wide_ms: int, given: Iterable[pa.RecordBatch]
 ) -> Iterator[pa.RecordBatch]:
-    accepted_ms, kind_of = _by_channel(accepted), _by_channel(kinds)
-    waiting: list[pa.RecordBatch] = []
+    accepted_ms, kind_of = by_channel(accepted), by_channel(kinds)
+    waiting: defaultdict[str, list[pa.RecordBatch]] = defaultdict(list)
+
+    def of_channel(channel_id: str, batches: Sequence[pa.RecordBatch]) -> pa.Table:
+        rows = pa.Table.from_batches(batches)
+        since = _looked_up_in(accepted_ms[channel_id], rows["message_id"])
+        if (sent := kind_of.get(channel_id)) is None:
+            kinds = pa.chunked_array([pa.nulls(rows.num_rows, pa.string())])
+        else:
+            kinds = _looked_up_in(sent, rows["message_hash"])
+        columns = {
+            "channel_id": pa.repeat(channel_id, rows.num_rows),
+            "way": _ways(rows["source"], kinds),
+            "part": pa.array((since.to_numpy() - begin_ms) // wide_ms),
+            "delay_ms": pc.subtract(rows["at_ms"], since),
+            "missing_ms": pc.subtract(rows["at_ms"], rows["missing_since_ms"]),
+        }
+        return pa.table(columns)
+
+    count = 0
     for batch in given:
         for channel_id, many in zip(batch.column(0).to_pylist(), batch.column(1), strict=True):
             rows = rows_in("Delivery", channel_id, many.as_buffer(), _COLUMNS, own=False)
-            own, hashes = accepted_ms[channel_id], kind_of[channel_id]
-            ids, copies, sources, at_ms, missing_ms = rows.columns
-            known = map(hashes.get, copies.to_pylist(), repeat(None))
-            sent = zip(sources.to_pylist(), known, strict=True)
-            named = [way_of(source, kind) for source, kind in sent]
-            since = np.fromiter(map(own.__getitem__, ids.to_pylist()), np.int64, rows.num_rows)
-            columns = {
-                "channel_id": pa.repeat(channel_id, rows.num_rows),
-                "way": pa.array(named, pa.string()),
-                "part": pa.array((since - begin_ms) // wide_ms),
-                "delay_ms": pc.subtract(at_ms, pa.array(since)),
-                "missing_ms": pc.subtract(at_ms, missing_ms),
-            }
-            waiting.append(pa.RecordBatch.from_pydict(columns))
-        if sum(each.num_rows for each in waiting) >= ROWS_AT_ONCE:
-            yield from _summed(waiting)
-            waiting = []
+            waiting[channel_id].append(rows)
+            count += rows.num_rows
+        if count >= ROWS_AT_ONCE:
+            yield from _summed(pa.concat_tables(starmap(of_channel, waiting.items())))
+            waiting.clear()
+            count = 0
     if waiting:
-        yield from _summed(waiting)
+        yield from _summed(pa.concat_tables(starmap(of_channel, waiting.items())))
 
 
-def _summed(batches: Sequence[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    rows = pa.Table.from_batches(batches)
+def _looked_up_in(table: pa.Table, keys: pa.ChunkedArray) -> pa.ChunkedArray:
+    """Of a table of channel, key and value the value of each key; null where there is none."""
+    _, known, values = table.columns
+    return values.take(pc.index_in(keys, value_set=known))
+
+
+def _ways(sources: pa.ChunkedArray, kinds: pa.ChunkedArray) -> pa.Array:
+    """By which way each came: `way_of`, asked once for each source and kind."""
+    source, kind = (
+        pc.dictionary_encode(each.combine_chunks(), null_encoding="encode")
+        for each in (sources, kinds)
+    )
+    names = [way_of(*pair) for pair in product(*(x.dictionary.to_pylist() for x in (source, kind)))]
+    places = pc.add(pc.multiply(source.indices, len(kind.dictionary)), kind.indices)
+    return pa.array(names, pa.string()).take(places)
+
+
+def _summed(rows: pa.Table) -> Iterator[pa.RecordBatch]:
     delay_ms = np.maximum(rows["delay_ms"].to_numpy(), 1)
     dropped = np.maximum(np.frexp(delay_ms.astype(float))[1] - BITS, 0)
     some_bits = rows.set_column(3, "delay_ms", pa.array(delay_ms >> dropped << dropped))

@@ -20,6 +20,7 @@ from .audits import (
     findings_alone,
     findings_between,
     orphaned,
+    rows_of_kind,
     table,
     without_journal,
 )
@@ -78,7 +79,7 @@ def verdict(
     where they have at most `MAX_GATHERED` facts together, and else by Spark.
     """
     progress("reading the journals")
-    kinds = _counts(facts)
+    kinds = rows_of_kind(facts)
     lives = _row(
         table(facts, "Life").agg(
             F.count_distinct("channel_id", "participant_id").alias("participants"),
@@ -147,7 +148,7 @@ def _compared(facts: DataFrame, kinds: Mapping[str, int], settle_ms: int) -> _Co
     same = alike(table(facts, "Life")).persist()
     messages = _row(same.agg(F.coalesce(F.sum("messages"), F.lit(0)).alias("n")))["n"]
     differing = facts.join(F.broadcast(same), "channel_id", "left_anti")
-    rows = sum(_counts(differing.where(F.col("fact").isin(list(_COMPARED)))).values())
+    rows = sum(rows_of_kind(differing.where(F.col("fact").isin(list(_COMPARED)))).values())
     if table(differing, "Life").isEmpty():
         compared = _Compared(messages, 0, *_listed(_of_each(facts, kinds)))
     elif rows <= MAX_GATHERED:
@@ -198,12 +199,6 @@ def _of_kind(kind: str, rows: pa.Table) -> Iterator[pa.RecordBatch]:
     rare = pc.list_flatten(rows["rare"])
     columns = (rows[name] if name in FACT.names else pc.struct_field(rare, name) for name in names)
     yield from pa.table(dict(zip(names, columns, strict=True))).to_batches()
-
-
-def _counts(facts: DataFrame) -> dict[str, int]:
-    """How many facts there are of each kind."""
-    rows = facts.groupBy("fact").agg(F.sum("rows").alias("rows")).collect()
-    return {row.fact: row.rows for row in rows}
 
 
 def _judged(

@@ -6,17 +6,22 @@ compare digests first, and look closer only at participants that differ.
 
 from __future__ import annotations
 
-from functools import reduce
+from collections.abc import Iterable, Iterator, Mapping
+from functools import partial, reduce
 from typing import Final
 
+import pyarrow as pa
+import pyarrow.compute as pc
 from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F
 
-from .clocks import APART, MAX_OFFSET_MS
+from .clocks import AHEAD, BEHIND, MAX_OFFSET_MS
 from .findings import NOBODY_HAS_IT, Audit
 from .promises import ANOTHER_MESSAGE, LOST, NEVER, NO_JOURNAL_KNOWS, NOT_SENT
 from .schemas import FACT, FACTS, FINDING, MANY
-from .sources.fact_batches import unpacked
+from .sources.batches import arrow_schema
+from .sources.by_channel import by_channel, packed
+from .sources.fact_batches import repacked, rows_in, unpacked
 
 WHOSE: Final = ("channel_id", "participant_id", "life")
 MESSAGE: Final = ("channel_id", "message_id")
@@ -42,6 +47,12 @@ def light(frame: DataFrame) -> DataFrame:
     """The frame, broadcast in joins where it has at most `MAX_LIGHT` rows, which are counted now:
     then the other side stays where it is."""
     return F.broadcast(frame) if frame.count() <= MAX_LIGHT else frame
+
+
+def rows_of_kind(facts: DataFrame) -> dict[str, int]:
+    """How many facts there are of each kind."""
+    rows = facts.groupBy("fact").agg(F.sum("rows").alias("rows")).collect()
+    return {row.fact: row.rows for row in rows}
 
 
 def alike(lives: DataFrame) -> DataFrame:
@@ -348,13 +359,32 @@ def twice_at_a_time(lives: DataFrame) -> DataFrame:
 
 
 def own_lags(facts: DataFrame) -> DataFrame:
-    """Lags of messages that their sender sent out itself, by its journal; some more than once."""
+    """Lags of messages that their sender sent out itself, by its journal; some more than once.
+
+    Where there are few, tasks look for them in what went out, which need not become rows for that.
+    """
+    lags = table(facts, "Lag")
+    if rows_of_kind(facts).get("Lag", 0) <= MAX_LIGHT:
+        look = partial(_sent_by_senders, packed(lags.toArrow()))
+        chunks = facts.where("fact = 'Dispatch'").select("channel_id", "many")
+        return chunks.mapInArrow(look, FACTS["Lag"])
+    sent = table(facts, "Dispatch", "channel_id", "participant_id", "message_hash")
     copy = ["channel_id", "sender_id", "message_hash"]
-    lags = light(table(facts, "Lag"))
-    sent = table(facts, "Dispatch").select(
-        "channel_id", F.col("participant_id").alias("sender_id"), "message_hash"
-    )
-    return sent.join(lags, copy)
+    return sent.withColumnRenamed("participant_id", "sender_id").join(lags, copy)
+
+
+def _sent_by_senders(lags: bytes, given: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    of, copy = by_channel(lags), ["sender_id", "message_hash"]
+    schema = arrow_schema(FACTS["Lag"])
+    for batch in given:
+        for channel_id, many in zip(batch.column(0).to_pylist(), batch.column(1), strict=True):
+            if (known := of.get(channel_id)) is None:
+                continue
+            columns = ("participant_id", "message_hash")
+            sent = rows_in("Dispatch", channel_id, many.as_buffer(), columns)
+            went = pa.Table.from_batches([sent]).rename_columns(copy)
+            found = known.join(went, copy, join_type="inner")
+            yield from found.select(schema.names).cast(schema).to_batches()
 
 
 def clock_offsets(lags: DataFrame) -> DataFrame:
@@ -384,13 +414,34 @@ def clock_offsets(lags: DataFrame) -> DataFrame:
 
 def certain_offsets(facts: DataFrame) -> DataFrame:
     """By how much each clock is certainly ahead (`clocks.Offset.certain_ms`), where it is."""
-    certain = F.greatest("least_ms", F.lit(0)) + F.least("most_ms", F.lit(0))
-    return (
-        clock_offsets(own_lags(facts))
-        .where("least_ms <= most_ms")
-        .withColumn("ahead_ms", certain)
-        .where("ahead_ms != 0")
+    return certain(clock_offsets(own_lags(facts)))
+
+
+def certain(offsets: DataFrame) -> DataFrame:
+    """Those of `clock_offsets` that are certain, with `ahead_ms`."""
+    ahead = F.greatest("least_ms", F.lit(0)) + F.least("most_ms", F.lit(0))
+    known = offsets.where("least_ms <= most_ms")
+    return known.withColumn("ahead_ms", ahead).where("ahead_ms != 0")
+
+
+def in_true_time(facts: DataFrame, ahead_ms: Mapping[tuple[str, str], int]) -> DataFrame:
+    """Facts with deliveries at the time that they had by a clock that is not ahead; by channel and
+    participant it is `ahead_ms`."""
+    if not ahead_ms:
+        return facts
+
+    def change(channel_id: str, rows: pa.RecordBatch) -> pa.RecordBatch:
+        names = rows.column("participant_id").to_pylist()
+        ahead = pa.array([ahead_ms.get((channel_id, name), 0) for name in names])
+        for name in ("at_ms", "missing_since_ms"):
+            place = rows.schema.get_field_index(name)
+            rows = rows.set_column(place, name, pc.subtract(rows.column(name), ahead))
+        return rows
+
+    is_wrong = F.expr("fact = 'Delivery'") & F.col("channel_id").isin(
+        {each for each, _ in ahead_ms}
     )
+    return facts.where(~is_wrong).unionByName(repacked(facts.where(is_wrong), "Delivery", change))
 
 
 def clocks_apart(facts: DataFrame) -> DataFrame:
@@ -401,7 +452,10 @@ def clocks_apart(facts: DataFrame) -> DataFrame:
         .agg(F.max_by(F.struct("life", F.col("until_ms").alias("at_ms")), "life").alias("last"))
     )
     numbers = ("offset_ms", "least_ms", "most_ms")
-    detail = F.format_string(APART.replace("{}", "%d"), *numbers)
+    ahead = F.format_string(AHEAD.replace("{}", "%d"), *numbers)
+    turned = (-F.col(name) for name in ("offset_ms", "most_ms", "least_ms"))
+    behind = F.format_string(BEHIND.replace("{}", "%d"), *turned)
+    detail = F.when(F.col("offset_ms") >= 0, ahead).otherwise(behind)
     return (
         certain_offsets(facts)
         .where(F.abs("ahead_ms") > MAX_OFFSET_MS)

@@ -19,8 +19,9 @@ from .replay import Life
 
 MAX_OFFSET_MS: Final = 5_000
 """A clock may be so far from those of most others."""
-APART: Final = "the clock is {} ms ahead of most others, {} to {}"
-"""How a finding describes a clock that is not."""
+AHEAD: Final = "the clock is {} ms ahead of most others, {} to {}"
+BEHIND: Final = "the clock is {} ms behind most others, {} to {}"
+"""How findings describe clocks that are not."""
 
 
 class Offset(NamedTuple):
@@ -73,8 +74,14 @@ def clocks_apart(
     for whose, life in last.items():
         offset = offsets.get(whose)
         if offset is not None and abs(offset.certain_ms) > MAX_OFFSET_MS:
-            detail = APART.format(*offset)
+            detail = _described(offset)
             yield Finding(Audit.CLOCK.value, *life[:3], "", life.until_ms, detail)
+
+
+def _described(offset: Offset) -> str:
+    if offset.offset_ms >= 0:
+        return AHEAD.format(*offset)
+    return BEHIND.format(-offset.offset_ms, -offset.most_ms, -offset.least_ms)
 
 
 def _median(values: Iterable[int]) -> int:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Final
 
@@ -10,13 +11,18 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
+from pyspark.sql.types import StructType
 
 from .audits import MESSAGE, alike, table
 from .dag import Said, places
 from .dag_picture import MAX_DRAWN
 from .schemas import PLACE, SAID
 from .sources.batches import arrow_schema, batches, rows_of
+from .sources.fact_batches import rows_in
 
+NODE: Final = StructType([*PLACE]).add("drawn", SAID)
+"""A `PLACE`, and the message itself where it is to be drawn."""
+MAX_MS: Final = 2**63 - 1
 _REST: Final = [name for name in SAID.names if name not in MESSAGE]
 
 
@@ -26,22 +32,6 @@ def union(said: DataFrame) -> DataFrame:
     first = F.min_by(F.struct(*_REST), F.struct("at_ms", "participant_id"))
     firsts = said.groupBy(*MESSAGE).agg(first.alias("first"))
     return firsts.select(*MESSAGE, "first.*").select(*SAID.names)
-
-
-def said_in(facts: DataFrame, said: DataFrame) -> DataFrame:
-    """Messages and what they refer to, from facts where these have all: of channels that are
-    `alike` and whose senders all left journals, each message as its sender has it.
-
-    Of other channels from `said`, for which journals are read once more.
-    """
-    own, lives = table(facts, "Said"), table(facts, "Life")
-    counts = own.groupBy("channel_id").agg(F.count_distinct("message_id").alias("messages"))
-    told = alike(lives).join(counts, ["channel_id", "messages"]).select("channel_id")
-    rest = lives.select("channel_id").distinct().join(told, "channel_id", "left_anti")
-    if rest.isEmpty():
-        return own
-    others = said.join(F.broadcast(told), "channel_id", "left_anti")
-    return own.join(F.broadcast(told), "channel_id", "left_semi").unionByName(others)
 
 
 def edges(said: DataFrame) -> DataFrame:
@@ -59,12 +49,48 @@ def edges(said: DataFrame) -> DataFrame:
 
 def nodes(said: DataFrame) -> DataFrame:
     """A row for each message, with its place in the DAG (`dag.Place`)."""
-    return placed(union(said))
+    return placed(union(said)).select(*PLACE.names)
 
 
-def placed(messages: DataFrame) -> DataFrame:
-    """`nodes`, of a `union`."""
-    return messages.groupBy("channel_id").applyInArrow(_of_channel, PLACE)
+def placed(messages: DataFrame, begin_ms: int = 0, end_ms: int = MAX_MS) -> DataFrame:
+    """`NODE`s, of a `union`; to be drawn are those between two times."""
+
+    def of_channel(messages: pa.Table) -> pa.Table:
+        return _placed(map(Said._make, rows_of(messages.to_batches())), begin_ms, end_ms)
+
+    return messages.groupBy("channel_id").applyInArrow(of_channel, NODE)
+
+
+@contextmanager
+def nodes_in(
+    facts: DataFrame, said: DataFrame, begin_ms: int = 0, end_ms: int = MAX_MS
+) -> Iterator[DataFrame]:
+    """`NODE`s of all messages, kept meanwhile.
+
+    They are made from facts where these have all messages: of channels that are `alike` and whose
+    senders all left journals, each message as its sender has it. For other channels journals are
+    read once more, by `said`.
+    """
+
+    def of_channel(chunks: pa.Table) -> pa.Table:
+        return _placed(_first_seen(_unpacked(chunks)), begin_ms, end_ms)
+
+    lives = table(facts, "Life")
+    told = F.broadcast(alike(lives))
+    chunks = facts.where("fact = 'Said'").join(told, "channel_id", "left_semi")
+    own = chunks.select("channel_id", "many").groupBy("channel_id")
+    own = own.applyInArrow(of_channel, NODE).persist()
+    counts = own.groupBy("channel_id").agg(F.count("*").alias("messages"))
+    whole = F.broadcast(counts.join(told, ["channel_id", "messages"]).select("channel_id"))
+    if lives.select("channel_id").distinct().join(whole, "channel_id", "left_anti").isEmpty():
+        yield own
+    else:
+        others = union(said.join(whole, "channel_id", "left_anti"))
+        found = own.join(whole, "channel_id", "left_semi")
+        found = found.unionByName(placed(others, begin_ms, end_ms)).persist()
+        yield found
+        found.unpersist()
+    own.unpersist()
 
 
 def shape(nodes: DataFrame) -> DataFrame:
@@ -93,30 +119,28 @@ def shape(nodes: DataFrame) -> DataFrame:
     )
 
 
-def window(said: DataFrame, begin_ms: int = 0, end_ms: int = 2**63 - 1) -> list[Said]:
-    """The last `MAX_DRAWN` messages between two times, in log order; of the channel in which most
-    was said then."""
-    return last_of(union(said), begin_ms, end_ms)
-
-
-def last_of(messages: DataFrame, begin_ms: int, end_ms: int) -> list[Said]:
-    """`window`, of a `union`."""
-    there = messages.where(F.col("at_ms").between(begin_ms, end_ms))
+def last_of(nodes: DataFrame, begin_ms: int = 0, end_ms: int = MAX_MS) -> list[Said]:
+    """The last `MAX_DRAWN` messages between two times, in log order, of the channel in which most
+    was said then; of `NODE`s that were made for these times."""
+    there = nodes.where(F.col("at_ms").between(begin_ms, end_ms))
     counts = there.groupBy("channel_id").count().orderBy(F.desc("count"), "channel_id")
     rows = (
-        there.join(counts.limit(1), "channel_id", "left_semi")
-        .orderBy(F.desc("lamport_timestamp"), F.desc("message_id"))
-        .limit(MAX_DRAWN)
+        there.where("drawn is not null")
+        .join(counts.limit(1), "channel_id", "left_semi")
+        .orderBy("lamport_timestamp", "message_id")
+        .select("drawn.*")
         .collect()
     )
-    return [Said(*row) for row in reversed(rows)]
+    return [Said(*row) for row in rows]
 
 
 def write_parquet(nodes: DataFrame, path: Path) -> None:
-    """Write `nodes` to a file here, a batch at a time: they are not gathered in memory."""
+    """Write the `PLACE`s to a file here, a batch at a time: they are not gathered in memory."""
     schema = arrow_schema(PLACE)
     with pq.ParquetWriter(path, schema) as file:
-        for row in nodes.mapInArrow(_as_bytes, "batch binary").toLocalIterator():
+        for row in (
+            nodes.select(*PLACE.names).mapInArrow(_as_bytes, "batch binary").toLocalIterator()
+        ):
             for batch in pa.ipc.open_stream(row.batch):
                 file.write_batch(batch.cast(schema))
 
@@ -129,8 +153,27 @@ def _as_bytes(given: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         yield pa.RecordBatch.from_pydict({"batch": [sink.getvalue().to_pybytes()]})
 
 
-def _of_channel(messages: pa.Table) -> pa.Table:
-    rows = [Said(*row) for row in rows_of(messages.to_batches())]
-    schema = arrow_schema(PLACE)
-    nodes = ((rows[0].channel_id, *place) for place in places(rows))
-    return pa.Table.from_batches(batches(nodes, schema), schema)
+def _unpacked(chunks: pa.Table) -> Iterator[Said]:
+    for channel_id, many in zip(*chunks.columns, strict=True):
+        rows = rows_in("Said", channel_id.as_py(), many.as_buffer(), SAID.names)
+        yield from map(Said._make, rows_of([rows]))
+
+
+def _first_seen(said: Iterable[Said]) -> Iterable[Said]:
+    """Each message once: a sender that started again may have sent one twice."""
+    found: dict[str, Said] = {}
+    for each in said:
+        other = found.setdefault(each.message_id, each)
+        if (each.at_ms, each.participant_id) < (other.at_ms, other.participant_id):
+            found[each.message_id] = each
+    return found.values()
+
+
+def _placed(said: Iterable[Said], begin_ms: int, end_ms: int) -> pa.Table:
+    """`NODE`s of all messages of one channel."""
+    order = sorted(said, key=lambda each: (each.lamport_timestamp, each.message_id))
+    there = [each for each in order if begin_ms <= each.at_ms <= end_ms]
+    drawn = {each.message_id: each._asdict() for each in there[-MAX_DRAWN:]}
+    channel_id, schema = order[0].channel_id, arrow_schema(NODE)
+    found = ((channel_id, *place, drawn.get(place.message_id)) for place in places(order))
+    return pa.Table.from_batches(batches(found, schema), schema)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from html import escape
 from importlib.metadata import version
@@ -16,7 +16,7 @@ from pyspark.sql import DataFrame, Row
 from pyspark.sql import functions as F
 
 from . import arrivals, dag_tables, figures
-from .audits import table
+from .audits import certain, in_true_time, table
 from .dag_picture import draw_dag
 from .evidence import Evidence
 from .findings import SETTLE_MS, Finding
@@ -90,21 +90,26 @@ def write_report(
     """
     directory.mkdir(parents=True, exist_ok=True)
     (directory / "report.json").write_text(as_json(found, evidence))
-    came = arrivals.arrivals(facts)
+    clocks = figures.clocks(facts).persist()
+    rows = certain(clocks).select("channel_id", "participant_id", "ahead_ms").collect()
+    ahead_ms = {(row.channel_id, row.participant_id): row.ahead_ms for row in rows}
+    came = arrivals.arrivals(in_true_time(facts, ahead_ms))
+    made = {"clocks": clocks, "delivery_by_way": arrivals.by_way(came.counted)}
     sections = []
     for figure in FIGURES:
         progress(figure.title.lower())
-        is_by_way = figure.of is arrivals.by_way
-        values = figure.of(came.counted if is_by_way else facts).toArrow()
+        there = made.get(figure.name)
+        values = (figure.of(facts) if there is None else there).toArrow()
         pq.write_table(values, directory / f"{figure.name}.parquet")
         first = [tuple(row.values()) for row in values.slice(0, MAX_ROWS).to_pylist()]
-        drawn = _delays(came.counted) if is_by_way else ""
+        drawn = _delays(came.counted) if figure.of is arrivals.by_way else ""
         sections.append(section(figure.title, figure.about, values.column_names, first, drawn))
-    stretches = _stretches(came, found.findings)
+    stretches = _stretches(came, found.findings, ahead_ms)
     came.counted.unpersist()
+    clocks.unpersist()
     if said is not None:
         progress("the causal dag")
-        sections.append(_dag(dag_tables.said_in(facts, said), directory, begin_ms, end_ms))
+        sections.append(_dag(facts, said, directory, begin_ms, end_ms))
     progress("writing the tables")
     pq.write_table(table(facts, "Life").toArrow(), directory / "lives.parquet")
     rows_of = [each._asdict() for each in found.findings]
@@ -150,11 +155,14 @@ def _some_participants(judged: DataFrame) -> list[Row]:
     return rows
 
 
-def _stretches(came: arrivals.Arrivals, findings: Sequence[Finding]) -> list[Stretch]:
+def _stretches(
+    came: arrivals.Arrivals, findings: Sequence[Finding], ahead_ms: Mapping[tuple[str, str], int]
+) -> list[Stretch]:
     """The time in which messages were accepted, in parts."""
     begin_ms, wide_ms = came.begin_ms, came.wide_ms
     parts = {row.part: row for row in arrivals.timeline(came.counted).collect()}
-    broken = Counter((each.at_ms - begin_ms) // wide_ms for each in findings)
+    true_ms = [each.at_ms - ahead_ms.get(each[1:3], 0) for each in findings]
+    broken = Counter((at_ms - begin_ms) // wide_ms for at_ms in true_ms)
     stretches = []
     for part in range((came.end_ms - begin_ms) // wide_ms + 1):
         row, at_ms = parts.get(part), begin_ms + part * wide_ms
@@ -168,15 +176,12 @@ def _stretches(came: arrivals.Arrivals, findings: Sequence[Finding]) -> list[Str
     return stretches
 
 
-def _dag(said: DataFrame, directory: Path, begin_ms: int, end_ms: int) -> str:
+def _dag(facts: DataFrame, said: DataFrame, directory: Path, begin_ms: int, end_ms: int) -> str:
     """The shape of the DAG as a table, and some of it as a picture."""
-    messages = dag_tables.union(said).persist()  # else the window makes it anew
-    nodes = dag_tables.placed(messages).persist()
-    dag_tables.write_parquet(nodes, directory / "dag.parquet")
-    shape = dag_tables.shape(nodes).toArrow()
-    nodes.unpersist()
-    drawn = dag_tables.last_of(messages, begin_ms, end_ms)
-    messages.unpersist()
+    with dag_tables.nodes_in(facts, said, begin_ms, end_ms) as nodes:
+        dag_tables.write_parquet(nodes, directory / "dag.parquet")
+        shape = dag_tables.shape(nodes).toArrow()
+        drawn = dag_tables.last_of(nodes, begin_ms, end_ms)
     about = " ".join((dag_tables.shape.__doc__ or "").split())
     if drawn:
         about += (

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from reliable_channel_audit.clocks import Offset, clock_offsets, own_lags
+from reliable_channel_audit.clocks import Offset, clock_offsets, clocks_apart, own_lags
 from reliable_channel_audit.facts import Dispatch, Lag
+from reliable_channel_audit.replay import Replay
 
 OFFSETS = {"a": 0, "b": 7_000, "c": 0, "d": -301}
 
@@ -55,3 +56,16 @@ def test_a_clock_is_only_accused_of_what_is_certain(
     least_ms: int, most_ms: int, certain_ms: int
 ) -> None:
     assert Offset(0, least_ms, most_ms).certain_ms == certain_ms
+
+
+@pytest.mark.parametrize(
+    ("offset", "described"),
+    [
+        (Offset(7_000, 6_980, 7_020), "the clock is 7000 ms ahead of most others, 6980 to 7020"),
+        (Offset(-7_000, -7_020, -6_980), "the clock is 7000 ms behind most others, 6980 to 7020"),
+    ],
+)
+def test_a_finding_says_by_how_much(offset: Offset, described: str) -> None:
+    life = Replay("general", "alice", 0, settle_ms=0).life()
+    (finding,) = clocks_apart([life], {("general", "alice"): offset})
+    assert finding.detail == described

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
 from typing import Any, Final
 
@@ -78,6 +78,21 @@ def unpacked(
     schema = StructType([FACTS[kind][name] for name in names])
     unpack = partial(_unpacked, kind, names, own)
     return facts.select("channel_id", "many").mapInArrow(unpack, schema)
+
+
+def repacked(
+    facts: DataFrame, kind: str, change: Callable[[str, pa.RecordBatch], pa.RecordBatch]
+) -> DataFrame:
+    """Rows of one of `MANY`, with all facts in them changed: `change` is given those of a channel
+    and its id."""
+
+    def pack(given: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for each in given:
+            for channel_id, many in zip(each.column(0).to_pylist(), each.column(1), strict=True):
+                rows = rows_in(kind, channel_id, many.as_buffer(), FACTS[kind].names)
+                yield _packed(kind, channel_id, change(channel_id, rows))
+
+    return facts.select("channel_id", "many").mapInArrow(pack, FACT)
 
 
 def rows_in(

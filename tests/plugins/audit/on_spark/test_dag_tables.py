@@ -80,10 +80,16 @@ def test_shape(spark: SparkSession, diamond: DataFrame) -> None:
     assertDataFrameEqual(found, spark.createDataFrame(expected, schema), ignoreNullable=True)
 
 
-def test_the_window_is_of_the_busiest_channel(diamond: DataFrame) -> None:
-    assert [each.message_id for each in dag_tables.window(diamond)] == list("abcd")
-    assert [each.message_id for each in dag_tables.window(diamond, 12, 12)] == ["b", "c"]
-    assert dag_tables.window(diamond, 14) == []
+@pytest.mark.parametrize(
+    ("times", "drawn"), [((0, 100), "abcd"), ((12, 12), "bc"), ((14, 100), "")]
+)
+def test_what_is_drawn_is_of_the_busiest_channel(
+    diamond: DataFrame, times: tuple[int, int], drawn: str
+) -> None:
+    nodes = dag_tables.placed(dag_tables.union(diamond), *times)
+    said = dag_tables.last_of(nodes, *times)
+    assert [each.message_id for each in said] == list(drawn)
+    assert all(each.references for each in said)
 
 
 def test_spark_and_one_process_see_one_dag(spark: SparkSession, tmp_path: Path) -> None:
@@ -110,6 +116,6 @@ def test_messages_of_a_sender_without_journal_are_in_the_dag(
     path.unlink()
     facts, said = read_facts(spark, [tmp_path]), read_said(spark, [tmp_path])
     assert table(facts, "Said").count() < 60
-    found = dag_tables.said_in(facts, said)
-    assert dag_tables.union(found).count() == 60
+    with dag_tables.nodes_in(facts, said) as found:
+        assert found.count() == 60
     facts.unpersist()

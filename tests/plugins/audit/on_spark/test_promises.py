@@ -145,14 +145,28 @@ def test_twice_at_a_time(spark: SparkSession) -> None:
     check(spark, found, row)
 
 
-def test_clocks_apart(spark: SparkSession) -> None:
+@pytest.mark.parametrize(
+    ("to_carol", "from_carol", "of_carol", "of_others", "detail"),
+    [
+        (6_010, -5_990, (6_000, 5_990, 6_010), (0, -10, 0), "6000 ms ahead of"),
+        (-5_990, 6_010, (-6_000, -6_010, -5_990), (0, 0, 10), "6000 ms behind"),
+    ],
+)
+def test_clocks_apart(
+    spark: SparkSession,
+    to_carol: int,
+    from_carol: int,
+    of_carol: tuple[int, int, int],
+    of_others: tuple[int, int, int],
+    detail: str,
+) -> None:
     pairs = [
         ("alice", "bob", 10),
         ("bob", "alice", 10),
-        ("alice", "carol", -5_990),
-        ("bob", "carol", -5_990),
-        ("carol", "alice", 6_010),
-        ("carol", "bob", 6_010),
+        ("alice", "carol", from_carol),
+        ("bob", "carol", from_carol),
+        ("carol", "alice", to_carol),
+        ("carol", "bob", to_carol),
     ]
     hashed: dict[str, object] = {"message_hash": b"h"}
     given = facts(
@@ -164,19 +178,15 @@ def test_clocks_apart(spark: SparkSession) -> None:
     )
     lags = audits.own_lags(given)
     schema = "participant_id string, peers long, offset_ms long, least_ms long, most_ms long"
-    offsets = [
-        ("alice", 2, 0, -10, 0),
-        ("bob", 2, 0, -10, 0),
-        ("carol", 2, 6_000, 5_990, 6_010),
-    ]
+    offsets = [("alice", 2, *of_others), ("bob", 2, *of_others), ("carol", 2, *of_carol)]
     assertDataFrameEqual(
         audits.clock_offsets(lags).drop("channel_id"),
         spark.createDataFrame(offsets, schema),
         ignoreNullable=True,
     )
-    detail = "the clock is 6000 ms ahead of most others, 5990 to 6010"
+    described = f"the clock is {detail} most others, 5990 to 6010"
     check(
         spark,
         audits.clocks_apart(given),
-        finding("clock", "carol", "", 60_000, detail),
+        finding("clock", "carol", "", 60_000, described),
     )
