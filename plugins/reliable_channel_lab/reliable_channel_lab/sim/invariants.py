@@ -146,8 +146,7 @@ class Watch(Observer[SdsProtocol]):
         self._clock_ms = clock_ms
         self._tails.clear()
         self._heads.clear()
-        self._filter.inserted.extend(self.window)
-        self._filter.inserted.extend(core.incoming_buffer.parked)
+        self._filter.restarted(self.window, core.incoming_buffer.parked)
         self.check_log(core)
 
     def rolled_back(self, core: SdsProtocol) -> None:

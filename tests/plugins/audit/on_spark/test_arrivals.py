@@ -11,6 +11,7 @@ from pyspark.testing import assertDataFrameEqual
 from reliable_channel_audit import arrivals as arriving
 from reliable_channel_audit.arrivals import arrivals, by_way, delay_curves, timeline
 from reliable_channel_audit.audit import read_facts
+from reliable_channel_audit.audits import in_true_time
 
 from ..generated import write_group
 from .tables import Row, delivery, fact, facts
@@ -59,6 +60,23 @@ def test_by_way_and_its_curve(spark: SparkSession, here: DataFrame) -> None:
     assert curves["live"] == [10] * 11 + [30] * 10
     assert curves["store"] == [400] * 21
     counted.unpersist()
+
+
+def test_clocks_that_are_ahead_are_no_delay(spark: SparkSession) -> None:
+    """Dave's clock is three hours fast, and frank's ten seconds slow."""
+    ahead_ms = {("general", "dave"): 3 * 3_600_000, ("general", "frank"): -10_000}
+    others = [row for row in HERE if not {"dave", "frank"} & {*row[1]}]
+    given = facts(
+        spark,
+        *others,
+        delivery("dave", 1_400 + 3 * 3_600_000, source="store", message_hash=b"1"),
+        delivery("frank", -8_700, source="live", message_hash=b"3", missing_since_ms=-8_900),
+    )
+    right, corrected = arrivals(facts(spark, *HERE)), arrivals(in_true_time(given, ahead_ms))
+    assert corrected[1:] == right[1:]
+    assertDataFrameEqual(corrected.counted, right.counted, ignoreNullable=True)
+    for each in (right, corrected):
+        each.counted.unpersist()
 
 
 def test_a_message_in_time(here: DataFrame) -> None:
