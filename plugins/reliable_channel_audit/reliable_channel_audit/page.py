@@ -75,8 +75,10 @@ pre {{ font-size: 12px; white-space: pre-wrap; overflow-wrap: anywhere; margin: 
   table.rows, .rows tbody, .rows tr, .rows td {{ display: block; padding: 0 }}
   .rows tr.head {{ display: none }}
   .rows tr {{ border-bottom: 1px solid #c8c8c8; padding: .4rem 0 }}
-  .rows td, .rows td.number {{ border: 0; text-align: left; display: flex; gap: .6rem }}
-  .rows td[data-label]::before {{ content: attr(data-label); color: #555; flex: 0 0 8.5rem }}
+  .rows td, .rows td.number {{ border: 0; text-align: left }}
+  .rows td[data-label] {{ position: relative; padding-left: 9.1rem }}
+  .rows td[data-label]::before {{ content: attr(data-label); color: #555; position: absolute;
+    left: 0; width: 8.5rem }}
   .matrix th {{ writing-mode: vertical-rl; height: 8rem; text-align: left }}
   .matrix th:first-child {{ writing-mode: horizontal-tb; vertical-align: bottom }}
 }}

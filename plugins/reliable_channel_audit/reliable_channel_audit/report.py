@@ -116,23 +116,32 @@ def write_report(
     pq.write_table(
         pa.Table.from_pylist(rows_of, arrow_schema(FINDING)), directory / "findings.parquet"
     )
-    subject = _subject(facts, paths, settle_ms)
+    subject = _subject(facts, ahead_ms, paths, settle_ms)
     text = page(found, subject, _cases(facts, found), stretches, evidence, sections)
     path = directory / "index.html"
     path.write_text(text)
     return path
 
 
-def _subject(facts: DataFrame, paths: Sequence[str | Path], settle_ms: int) -> Subject:
+def _subject(
+    facts: DataFrame,
+    ahead_ms: Mapping[tuple[str, str], int],
+    paths: Sequence[str | Path],
+    settle_ms: int,
+) -> Subject:
     """What was judged."""
     lives = table(facts, "Life")
     channels = lives.select("channel_id").distinct().orderBy("channel_id").limit(10).collect()
-    (span,) = lives.agg(F.min("opened_ms"), F.max("until_ms")).collect()
+    times = F.min("opened_ms").alias("opened_ms"), F.max("until_ms").alias("until_ms")
+    spans = lives.groupBy("channel_id", "participant_id").agg(*times).collect()
+    ahead = [ahead_ms.get((row.channel_id, row.participant_id), 0) for row in spans]
+    begin_ms = min((row.opened_ms - ms for row, ms in zip(spans, ahead, strict=True)), default=0)
+    end_ms = max((row.until_ms - ms for row, ms in zip(spans, ahead, strict=True)), default=0)
     group, _ = participants(journal_files(paths)) if paths else ([], [])
     formats, options = options_of(group)
     names = [row.channel_id for row in channels]
     by = f"reliable-channel {version('reliable-channel')}"
-    return Subject(names, span[0] or 0, span[1] or 0, formats, options, settle_ms, by)
+    return Subject(names, begin_ms, end_ms, formats, options, settle_ms, by)
 
 
 def _cases(facts: DataFrame, found: Verdict) -> Cases:
