@@ -170,8 +170,12 @@ def _stretches(
     """The time in which messages were accepted, in parts."""
     begin_ms, wide_ms = came.begin_ms, came.wide_ms
     parts = {row.part: row for row in arrivals.timeline(came.counted).collect()}
-    true_ms = [each.at_ms - ahead_ms.get(each[1:3], 0) for each in findings]
-    broken = Counter((at_ms - begin_ms) // wide_ms for at_ms in true_ms)
+    broken = Counter[int]()
+    for each in findings:
+        # By the clock of the participant, or of the sender of the message: by one that is there.
+        is_there = begin_ms <= each.at_ms <= came.end_ms
+        at_ms = each.at_ms if is_there else each.at_ms - ahead_ms.get(each[1:3], 0)
+        broken[(at_ms - begin_ms) // wide_ms] += 1
     stretches = []
     for part in range((came.end_ms - begin_ms) // wide_ms + 1):
         row, at_ms = parts.get(part), begin_ms + part * wide_ms
