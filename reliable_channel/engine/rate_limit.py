@@ -66,7 +66,8 @@ class RateLimit:
 
     A clock that jumped back does not refill the budget: the count stays with the epoch it was made
     in, as the network's does. Messages that are on their way to the node when an epoch ends count
-    in the next one, too: they may be out in either. `in_hand` returns their number.
+    in the next one, too: they may be out in either. `in_hand` returns their number. After a restart
+    nobody knows whether the last message of before was still on its way, so that it counts as well.
     """
 
     def __init__(
@@ -81,12 +82,15 @@ class RateLimit:
         self.epoch_period_s = epoch_period_s
         self._spent = spent or Spent(0, 0)
         self._in_hand = in_hand
+        self._of_before = 1 if self._spent.messages else 0
+        """Messages that a process before may have had in hand: one goes after the other."""
 
     def spent(self, now_ms: int) -> Spent:
         """What went out in this epoch."""
         index = now_ms // 1000 // self.epoch_period_s
         if index > self._spent.epoch_index:
-            self._spent = Spent(index, self._in_hand())
+            self._spent = Spent(index, self._in_hand() + self._of_before)
+        self._of_before = 0
         return self._spent
 
     def epoch_ends_at_ms(self, now_ms: int) -> int:

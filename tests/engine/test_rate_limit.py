@@ -83,6 +83,18 @@ def test_a_restart_does_not_overspend() -> None:
     assert last.spent(START_MS + PERIOD_S * 1000).messages == 0
 
 
+def test_what_was_on_its_way_at_a_restart_may_be_out_in_the_epoch_after() -> None:
+    limit = limit_of(5)
+    spend(limit, 3)
+    again = limit_of(5, limit.spent(START_MS))
+    next_ms = again.epoch_ends_at_ms(START_MS)
+    assert again.spent(next_ms).messages == 0, "it started in the epoch that the message counts in"
+    later = limit_of(5, limit.spent(START_MS))
+    assert later.spent(next_ms).messages == 1
+    assert later.spent(next_ms + PERIOD_S * 1000).messages == 0
+    assert limit_of(5, Spent(0, 0)).spent(next_ms).messages == 0
+
+
 def test_a_clock_that_jumps_back_refills_nothing() -> None:
     limit, earlier_ms = limit_of(2), START_MS - 10 * PERIOD_S * 1000
     spend(limit, 2)
