@@ -17,6 +17,7 @@ from reliable_channel_audit.report import write_report
 from reliable_channel_audit.schemas import PLACE, SAID
 
 from ..generated import write_group
+from .tables import fact, facts
 
 
 @pytest.fixture(scope="module")
@@ -119,3 +120,21 @@ def test_messages_of_a_sender_without_journal_are_in_the_dag(
     with dag_tables.nodes_in(facts, said) as found:
         assert found.count() == 60
     facts.unpersist()
+
+
+def test_what_a_sender_sent_twice_is_in_the_dag_once(spark: SparkSession) -> None:
+    """It was stopped before it could note that the message was out."""
+    alike: dict[str, object] = {"entries": 2, "log_digest": "same", "is_whole": True}
+    first: dict[str, object] = {"message_id": "a", "lamport_timestamp": 1, "references": []}
+    second: dict[str, object] = {"message_id": "b", "lamport_timestamp": 2, "references": ["a"]}
+    given = facts(
+        spark,
+        fact("Life", "alice", **alike),
+        fact("Life", "bob", **alike),
+        fact("Said", "alice", sender_id="alice", at_ms=10, **first),
+        fact("Said", "alice", sender_id="alice", at_ms=30, **second),
+        fact("Said", "alice", sender_id="alice", at_ms=20, **second),
+    )
+    with dag_tables.nodes_in(given, given.limit(0)) as found:
+        rows = found.orderBy("lamport_timestamp").select("message_id", "at_ms", "references")
+        assert [tuple(row) for row in rows.collect()] == [("a", 10, 0), ("b", 20, 1)]
