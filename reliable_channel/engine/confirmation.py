@@ -29,8 +29,8 @@ class _Awaited:
 
     newest_ns: int
     """The timestamp of its newest envelope."""
-    hashes: list[bytes] = field(default_factory=list)
-    """One for each time it was sent."""
+    hashes: set[bytes] = field(default_factory=set)
+    """Of all envelopes that it was sent in. By a clock that was set back two may be one."""
     looks: int = 0
 
 
@@ -59,7 +59,7 @@ class Confirmation:
             return
         if awaited := self._awaited.get(message_id):
             awaited.newest_ns = timestamp_ns
-            awaited.hashes.append(message_hash)
+            awaited.hashes.add(message_hash)
             self._message_ids[message_hash] = message_id
 
     def is_own(self, message_hash: bytes) -> bool:

@@ -41,6 +41,14 @@ def test_each_copy_of_a_message_confirms_it() -> None:
     assert it.stored(b"a") is None
 
 
+def test_a_repetition_in_the_same_envelope_is_one_copy() -> None:
+    """As by a clock that was set back to the very millisecond (seed 37009748)."""
+    it = confirmation()
+    message_hash = sent(it, "a")
+    it.dispatched(Outgoing(OutgoingKind.RETRY, "a", b"data"), message_hash, 1)
+    assert [it.stored(message_hash), it.stored(message_hash)] == ["a", None]
+
+
 def test_syncs_are_known_and_not_looked_for() -> None:
     it = confirmation()
     message_hash = sent(it, "s", OutgoingKind.SYNC)

@@ -36,13 +36,14 @@ def test_a_seed_keeps_every_promise(seed: int) -> None:
 # never let it speak. 37000543: the judge did not know that a message can be lost twice.
 # 37005891: a message made before a restart went out after it, with the filter of before.
 # 37007119: one that was counted in an epoch went out in the next one, and then came a restart.
+# 37009748: a clock was set back, and a message went out twice in one and the same envelope.
 @pytest.mark.slow
 @pytest.mark.parametrize(
     "seed",
     [
         *(58, 100, 105, 24910012, 24920002, 24920142, 24920526, 24920559),
         *(24921025, 31002156, 33003064, 33005784, 33006910, 34002396, 34004811, 34006003),
-        *(35001063, 37000543, 37005891, 37007119),
+        *(35001063, 37000543, 37005891, 37007119, 37009748),
     ],
 )
 def test_what_was_found_stays_mended(seed: int) -> None:
