@@ -67,7 +67,7 @@ class RateLimit:
     A clock that jumped back does not refill the budget: the count stays with the epoch it was made
     in, as the network's does. Messages that are on their way to the node when an epoch ends count
     in the next one, too: they may be out in either. `in_hand` returns their number. After a restart
-    nobody knows whether the last message of before was still on its way, so that it counts as well.
+    it is unknown whether the last message of before was still on its way: it counts as well.
     """
 
     def __init__(
