@@ -66,6 +66,7 @@ class Process:
         stdout: int | None = None,
         stderr: int | None = None,
         env: Mapping[str, str] | None = None,
+        start_new_session: bool = False,
     ) -> None:
         self.args = ["reliable-channel", *arguments]
         self.returncode: int | None = None
@@ -80,7 +81,8 @@ class Process:
             if fd > 2 and fd not in (stdin, stdout, stderr):
                 os.close(fd)
         with os.fdopen(told, "w") as file:
-            json.dump([arguments, dict(os.environ if env is None else env), str(Path.cwd())], file)
+            environment = dict(os.environ if env is None else env)
+            json.dump([arguments, environment, str(Path.cwd()), start_new_session], file)
         self.pid = int(os.read(self._status, 8))
 
     def poll(self) -> int | None:
@@ -137,8 +139,9 @@ def run(
     with TemporaryFile("w+") as stdin, TemporaryFile("w+") as out, TemporaryFile("w+") as err:
         stdin.write(input)
         stdin.seek(0)
-        files = {"stdin": stdin.fileno(), "stdout": out.fileno(), "stderr": err.fileno()}
-        process = Process(*arguments, env=env, **files)
+        process = Process(
+            *arguments, env=env, stdin=stdin.fileno(), stdout=out.fileno(), stderr=err.fileno()
+        )
         process.wait()
         out.seek(0), err.seek(0)
         assert process.returncode is not None
@@ -202,9 +205,11 @@ def _serve(requests: socket.socket) -> list[str] | None:
                 return None
             request, status_fd, *standard = given
             with os.fdopen(request) as file:
-                arguments, environment, folder = json.load(file)
+                arguments, environment, folder, is_new_session = json.load(file)
             if not (pid := os.fork()):
                 requests.detach()
+                if is_new_session:
+                    os.setsid()
                 _become(standard, environment, folder)
                 return list(arguments)
             for fd in standard:

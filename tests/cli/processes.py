@@ -116,8 +116,8 @@ class Terminal:
     ) -> None:
         self._ours, self._theirs = pty.openpty()
         termios.tcsetwinsize(self._theirs, (25, columns))
-        theirs = {"stdin": self._theirs, "stdout": self._theirs, "stderr": self._theirs}
-        self.process = Process(*arguments, env=env, **theirs)
+        fd = self._theirs
+        self.process = Process(*arguments, env=env, stdin=fd, stdout=fd, stderr=fd)
         self._decoder = codecs.getincrementaldecoder("utf-8")(errors="replace")
         self._shown = ""
         self.screen = ""
