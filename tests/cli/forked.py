@@ -87,7 +87,7 @@ class Process:
 
     def poll(self) -> int | None:
         """The exit status if it ended, as `subprocess.Popen` has it."""
-        if self.returncode is None and select.select([self._status], [], [], 0)[0]:
+        if self.returncode is None and self._has_ended(0):
             self._ended()
         return self.returncode
 
@@ -98,11 +98,16 @@ class Process:
             TimeoutExpired: it did not.
         """
         if self.returncode is None:
-            if not select.select([self._status], [], [], timeout)[0]:
+            if not self._has_ended(timeout):
                 raise subprocess.TimeoutExpired(self.args, timeout or 0)
             self._ended()
         assert self.returncode is not None
         return self.returncode
+
+    def _has_ended(self, within_s: float | None) -> bool:
+        waiting = select.poll()  # `select` knows no more than 1,024 files
+        waiting.register(self._status, select.POLLIN)
+        return bool(waiting.poll(None if within_s is None else within_s * 1000))
 
     def _ended(self) -> None:
         code = os.read(self._status, 8)
