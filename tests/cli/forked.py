@@ -83,7 +83,9 @@ class Process:
         with os.fdopen(told, "w") as file:
             environment = dict(os.environ if env is None else env)
             json.dump([arguments, environment, str(Path.cwd()), start_new_session], file)
-        self.pid = int(os.read(self._status, 8))
+        pid = os.read(self._status, 8)
+        assert pid, "the process that forks has ended"
+        self.pid = int(pid)
 
     def poll(self) -> int | None:
         """The exit status if it ended, as `subprocess.Popen` has it."""
@@ -195,6 +197,7 @@ def _serve(requests: socket.socket) -> list[str] | None:
     os.set_blocking(waking, False)
     signal.signal(signal.SIGCHLD, lambda *_: None)
     signal.set_wakeup_fd(waking, warn_on_full_buffer=False)
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # it ends with the tests
     running: dict[int, int] = {}
     while True:
         ready, *_ = select.select([requests.fileno(), woken], [], [])
