@@ -3,7 +3,9 @@ for the processes that tests start."""
 
 import gc
 import os
+from collections.abc import Generator
 
+import pytest
 from hypothesis import HealthCheck, settings
 
 from reliable_channel.sds import states
@@ -19,8 +21,28 @@ settings.load_profile("any machine")
 states.check_transitions = True
 
 
+gc.set_threshold(20_000)  # tests make much, and little of it in cycles
+
+
 def pytest_collection_finish() -> None:
-    """Keep the garbage collector from what was collected: each of its full passes would walk
-    through all tests and modules, for a third of a second, and tests cause hundreds of passes."""
+    """Before the first test, keep the garbage collector from all tests and modules."""
+    _freeze()
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_protocol(
+    item: pytest.Item, nextitem: pytest.Item | None
+) -> Generator[None, object, object]:
+    """After each file, keep the garbage collector from what pytest leaves of its tests, reports and
+    timers: some forty objects a test."""
+    done = yield
+    if nextitem is None or nextitem.path != item.path:
+        _freeze()
+    return done
+
+
+def _freeze() -> None:
+    """Keep the garbage collector from all there is now: each of its full passes would walk through
+    it, for a third of a second, and tests cause hundreds of passes."""
     gc.collect()
     gc.freeze()

@@ -14,11 +14,11 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Final
 
-from docs.pictures import PROGRAM
 from interop.browser.test_interop_browser import browser
 from interop.debian import ProgramUnavailable
 from interop.node_install import NodeUnavailable
 from interop.watch.headless import visited
+from tests.cli.processes import PROGRAM
 
 DOCS: Final = Path(__file__).parent
 WIDTH: Final = 1280

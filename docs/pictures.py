@@ -5,14 +5,13 @@
 
 import os
 import re
-import subprocess
-import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from io import StringIO
 from itertools import groupby
 from operator import itemgetter
 from pathlib import Path
+from subprocess import PIPE
 from tempfile import TemporaryDirectory
 from typing import Final
 
@@ -20,12 +19,12 @@ from rich._export_format import CONSOLE_SVG_FORMAT
 from rich.console import Console
 from rich.text import Text
 
+from tests.cli import forked
 from tests.cli.emulator import Emulator
 from tests.cli.processes import Terminal
 
 PICTURES: Final = Path(__file__).parent / "pictures"
 COLUMNS: Final = 96
-PROGRAM: Final = (sys.executable, "-m", "reliable_channel")
 _FONT_FACE: Final = re.compile(r"@font-face \{\{.*?\}\}", re.DOTALL)
 _ENVIRONMENT: Final = {
     "COLUMNS": str(COLUMNS),
@@ -67,16 +66,14 @@ def chat() -> str:
 
         def command(verb: str, sender: str, *arguments: str) -> list[str]:
             flags = ("--sender-id", sender, "--node", address, "-o", "sync_min_interval_ms=1000")
-            environment = [
-                f"{name}={text}" for name, text in {**_ENVIRONMENT, "HOME": home}.items()
-            ]
-            return ["env", *environment, *PROGRAM, verb, *flags, *arguments]
+            return [verb, *flags, *arguments]
 
+        environment = {**os.environ, **_ENVIRONMENT, "HOME": home}
         said = command("send", "carol", "7.2 is on the test machines")
-        subprocess.run(said, check=True, stdout=subprocess.DEVNULL)
-        with Terminal(command("chat", "alice"), columns=COLUMNS) as alice:
+        forked.run(*said, check=True, env=environment)
+        with Terminal(*command("chat", "alice"), columns=COLUMNS, env=environment) as alice:
             alice.until("7.2 is on the test machines")
-            with Terminal(command("chat", "bob"), columns=COLUMNS) as bob:
+            with Terminal(*command("chat", "bob"), columns=COLUMNS, env=environment) as bob:
                 bob.until("7.2 is on the test machines")
                 alice.type("I see it too, and it answers\n")
                 bob.until("it answers")
@@ -146,8 +143,7 @@ def make(folder: Path) -> None:
 def _output(*arguments: str, home: str | None = None) -> str:
     inherited = {name: text for name, text in os.environ.items() if "RELIABLE_CHANNEL" not in name}
     environment = inherited | _ENVIRONMENT | ({"HOME": home} if home else {})
-    command = [*PROGRAM, *arguments]
-    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
+    done = forked.run(*arguments, env=environment)
     if not done.stdout:
         raise RuntimeError(f"{' '.join(arguments)} printed nothing: {done.stderr}")
     return done.stdout
@@ -155,8 +151,7 @@ def _output(*arguments: str, home: str | None = None) -> str:
 
 @contextmanager
 def _node() -> Iterator[str]:
-    command = [*PROGRAM, "node", "--port", "0"]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
+    with forked.Process("node", "--port", "0", stdout=PIPE) as process:
         try:
             assert process.stdout is not None
             yield process.stdout.readline().removeprefix("listening on ").strip()

@@ -10,6 +10,7 @@ import json
 import logging
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Final, TypeVar
 
 import anyio
@@ -35,6 +36,10 @@ _log = logging.getLogger("waku")
 
 CLOSE_GRACE_S: Final = 1.0
 """How long closing may hold up a cancelled task: sockets close at once, TLS may say goodbye."""
+
+URLS: Final = 64
+"""Maximum number of parsed URLs of a session; the one used least recently is evicted. A channel
+polls the same few paths again and again."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,6 +84,7 @@ class Session:
         self._max_answer_bytes = max_answer_bytes
         self._max_message_bytes = max_message_bytes
         self._closed = False
+        self._url_of = lru_cache(URLS)(lambda path: http.build_request("GET", path).url)
         self.flavour: Flavour | None = None
         """Known once the node was asked (`Api.flavour`)."""
         self.store_flavour: Flavour | None = None
@@ -97,6 +103,19 @@ class Session:
         async def attempt() -> T:
             return _understand(await self._exchange(request), read)
 
+        # Setting up the repetition takes a quarter of the time of a call, and few calls need it.
+        try:
+            return await attempt()
+        except WakuError as error:
+            if policy.attempts == 1 or not _may_repeat(request, error):
+                raise
+            failed = [error]
+
+        async def first_known() -> T:
+            if failed:
+                raise failed.pop()
+            return await attempt()
+
         retrying = AsyncRetrying(
             sleep=policy.sleep,
             stop=stop_after_attempt(policy.attempts),
@@ -105,7 +124,7 @@ class Session:
             retry=retry_if_exception(lambda error: _may_repeat(request, error)),
             reraise=True,
         )
-        return await retrying(attempt)
+        return await retrying(first_known)
 
     async def aclose(self) -> None:
         """Close the connections; a second call does nothing."""
@@ -130,7 +149,7 @@ class Session:
             with Quiet():
                 async with self._http.stream(
                     request.method,
-                    request.path,
+                    self._url_of(request.path),
                     params=request.params or None,
                     content=content,
                     headers=headers,

@@ -6,15 +6,16 @@ import os
 import pty
 import queue
 import select
-import signal
-import subprocess
 import sys
 import termios
 import threading
 from base64 import b64encode
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from subprocess import DEVNULL, PIPE
 from typing import Any, Self
+
+from .forked import Process
 
 PROGRAM = [sys.executable, "-m", "reliable_channel"]
 LIBP2P = "libp2p peers reach it at "
@@ -26,13 +27,7 @@ class Peer:
     """A `reliable-channel peer` in a process of its own."""
 
     def __init__(self, *flags: str) -> None:
-        self.process = subprocess.Popen(
-            [*PROGRAM, "peer", *flags],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            text=True,
-        )
+        self.process = Process("peer", *flags, stdin=PIPE, stdout=PIPE, stderr=PIPE)
         self.told: list[dict[str, Any]] = []
         self._lines: queue.Queue[dict[str, Any] | None] = queue.Queue()
         threading.Thread(target=self._read, daemon=True).start()
@@ -95,12 +90,7 @@ class Node:
     """A `reliable-channel node`, on a free port unless told which."""
 
     def __init__(self, *flags: str, port: int = 0) -> None:
-        self.process = subprocess.Popen(
-            [*PROGRAM, "node", "--port", str(port), *flags],
-            stdout=subprocess.PIPE,
-            stderr=subprocess.DEVNULL,
-            text=True,
-        )
+        self.process = Process("node", "--port", str(port), *flags, stdout=PIPE, stderr=DEVNULL)
         assert self.process.stdout is not None
         self.libp2p_addresses: list[str] = []
         while (line := self.process.stdout.readline()).startswith(LIBP2P):
@@ -119,18 +109,15 @@ class Node:
 
 
 class Terminal:
-    """A process in a terminal of its own, and somebody who types."""
+    """A `reliable-channel` in a separate terminal, and a person that types."""
 
-    def __init__(self, command: list[str], *, columns: int = 80) -> None:
+    def __init__(
+        self, *arguments: str, columns: int = 80, env: Mapping[str, str] | None = None
+    ) -> None:
         self._ours, self._theirs = pty.openpty()
         termios.tcsetwinsize(self._theirs, (25, columns))
-        self.process = subprocess.Popen(
-            command,
-            stdin=self._theirs,
-            stdout=self._theirs,
-            stderr=self._theirs,
-            preexec_fn=_heed_interrupts,
-        )
+        fd = self._theirs
+        self.process = Process(*arguments, env=env, stdin=fd, stdout=fd, stderr=fd)
         self._decoder = codecs.getincrementaldecoder("utf-8")(errors="replace")
         self._shown = ""
         self.screen = ""
@@ -167,11 +154,6 @@ class Terminal:
         self.process.wait()
         os.close(self._ours)
         os.close(self._theirs)
-
-
-def _heed_interrupts() -> None:
-    """As a terminal starts it; where the tests run in the background, interrupts are ignored."""
-    signal.signal(signal.SIGINT, signal.SIG_DFL)
 
 
 @contextmanager

@@ -1,15 +1,15 @@
 """Where a command's options come from, and which of two wins."""
 
 import json
-import subprocess
 from pathlib import Path
+from subprocess import PIPE
 
 import pytest
 
 from reliable_channel.cli.node import configured
 
+from .forked import Process
 from .in_process import run
-from .processes import PROGRAM
 from .test_commands import address, flags
 
 __all__ = ["address"]  # a fixture
@@ -101,8 +101,7 @@ def test_a_node_takes_its_flags_from_a_file_and_the_environment(
 def test_a_node_uses_them(tmp_path: Path) -> None:
     config = tmp_path / "node.toml"
     config.write_text("[node]\nport = 0\nnum_shards = 4\n")
-    command = [*PROGRAM, "node", "--config", str(config), "--json"]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as node:
+    with Process("node", "--config", str(config), "--json", stdout=PIPE) as node:
         assert node.stdout is not None
         assert json.loads(node.stdout.readline())["event"] == "listening"
         node.terminate()

@@ -15,7 +15,7 @@ from reliable_channel.cli.own_messages import REMEMBERED, OwnMessages
 from reliable_channel.health import ChannelHealth
 
 from .emulator import Emulator
-from .processes import PROGRAM, Peer, Terminal, peers
+from .processes import Peer, Terminal, peers
 from .test_commands import address, flags
 
 __all__ = ["address"]  # a fixture
@@ -46,8 +46,8 @@ def chatting(address: str, channel: str, tmp_path: Path) -> Iterator[tuple[Perso
     kept = ["--state", f"sqlite:///{tmp_path}/alice.db"]
     with peers(flags(address, channel, "bob")) as (bob,):
         bob.event("ready")
-        program = [*PROGRAM, "chat", *flags(address, channel, "alice"), *kept]
-        with Person(program, columns=COLUMNS) as alice:
+        flag_list = [*flags(address, channel, "alice"), *kept]
+        with Person("chat", *flag_list, columns=COLUMNS) as alice:
             alice.sees(row("^>"))
             yield alice, bob
 

@@ -14,8 +14,10 @@ import pytest
 from reliable_channel import ChannelOptions
 from reliable_channel.cli.channel_flags import NO_FLAGS
 
+from . import forked
+from .forked import Process
 from .in_process import run
-from .processes import PROGRAM, TIMEOUT_S, Node, Terminal, payload, peers
+from .processes import TIMEOUT_S, Node, Terminal, payload, peers
 
 QUICK = [
     *("--sync-min-interval-ms", "400"),
@@ -127,7 +129,7 @@ def test_what_could_not_be_sent_is_told_before_the_end() -> None:
 
 
 def test_an_interrupted_chat_ends_at_once_and_leaves_the_terminal_as_it_was(address: str) -> None:
-    with Terminal([*PROGRAM, "chat", *flags(address, "typing", "alice")]) as terminal:
+    with Terminal("chat", *flags(address, "typing", "alice")) as terminal:
         terminal.until("Ctrl-D leaves")
         terminal.until("> ")
         terminal.type("half a li")
@@ -182,13 +184,14 @@ def test_listen_tells_the_time_of_day(address: str) -> None:
 
 def test_send_listen_and_journal(address: str, tmp_path: Path) -> None:
     journal = tmp_path / "journal.jsonl"
-    command = [*PROGRAM, "listen", *flags(address, "shell", "bob"), "--count", "1"]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as listener:
+    command = ["listen", *flags(address, "shell", "bob"), "--count", "1"]
+    with Process(*command, stdout=subprocess.PIPE) as listener:
         alice = flags(address, "shell", "alice", "--journal", str(journal))
         sent = run("send", "hello", *alice)
         assert sent.returncode == 0, sent.stderr
         assert sent.stdout.strip()
-        heard, _ = listener.communicate(timeout=TIMEOUT_S)
+        assert listener.stdout is not None
+        heard = listener.stdout.read()
     assert heard == "alice: hello\n"
     lines = [json.loads(line) for line in journal.read_text().splitlines()]
     assert lines[0]["event"] == "journal_opened"
@@ -204,9 +207,9 @@ def test_a_taken_port_is_named(address: str) -> None:
 
 def test_a_chat_that_is_taken_up_again_shows_what_was_said(address: str, tmp_path: Path) -> None:
     state = ["--state", f"sqlite:///{tmp_path}/{{channel_id}}/{{sender_id}}.db"]
-    command = [*PROGRAM, "chat", *flags(address, "again", "alice"), *state]
-    subprocess.run(command, input="before I left\n", capture_output=True, text=True, check=True)
-    again = subprocess.run(command, input="", capture_output=True, text=True, check=True)
+    command = ["chat", *flags(address, "again", "alice"), *state]
+    forked.run(*command, input="before I left\n", check=True)
+    again = forked.run(*command, check=True)
     assert "alice before I left" in again.stdout
     assert (tmp_path / "again" / "alice.db").exists()
 
@@ -218,7 +221,7 @@ def test_a_person_may_say_something_while_chatting(
     monkeypatch.setenv("HOME", str(tmp_path))
     monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path))
     who = flags(address, "both", "alice")
-    with Terminal([*PROGRAM, "chat", *who]) as terminal:
+    with Terminal("chat", *who) as terminal:
         terminal.until("Ctrl-D leaves")
         said = run("send", *who, "from the shell")
         assert said.returncode == 0
@@ -270,9 +273,9 @@ def test_send_listen_and_chat_take_the_address_of_a_service_peer(tmp_path: Path)
         (one,) = node.libp2p_addresses
         sent = run("send", *flags(one, "libp2p", "carol"), "from the shell")
         assert sent.returncode == 0, sent.stderr
-        with Terminal([*PROGRAM, "chat", *flags(one, "libp2p", "dave")]) as terminal:
+        with Terminal("chat", *flags(one, "libp2p", "dave")) as terminal:
             terminal.until("from the shell")
-        with Terminal([*PROGRAM, "listen", *flags(one, "libp2p", "erin")]) as terminal:
+        with Terminal("listen", *flags(one, "libp2p", "erin")) as terminal:
             terminal.until("from the shell")
 
 

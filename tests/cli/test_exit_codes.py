@@ -2,9 +2,8 @@
 
 import logging
 import signal
-import subprocess
-from collections.abc import Callable
 from pathlib import Path
+from subprocess import PIPE
 
 import anyio
 import pytest
@@ -18,8 +17,9 @@ from reliable_channel.transport.base import Envelope, TransportError
 from tests.channel.world import make_channel
 from tests.virtual_time import backend
 
+from .forked import Process
 from .in_process import run
-from .processes import PROGRAM, Node
+from .processes import Node
 from .test_commands import address, flags
 
 __all__ = ["address"]  # a fixture
@@ -132,8 +132,8 @@ def test_state_that_cannot_be_used(state: str, address: str, tmp_path: Path) -> 
 
 
 def test_sigterm_before_the_answer(address: str) -> None:
-    command = [*PROGRAM, "send", "hello", "--wait", "3600", *flags(address, "patient", "alice")]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
+    command = ["send", "hello", "--wait", "3600", *flags(address, "patient", "alice")]
+    with Process(*command, stdout=PIPE) as process:
         assert process.stdout is not None
         assert process.stdout.readline()
         process.send_signal(signal.SIGTERM)
@@ -141,10 +141,8 @@ def test_sigterm_before_the_answer(address: str) -> None:
 
 
 def test_sigint_while_listening(address: str) -> None:
-    heed: Callable[[], object] = lambda: signal.signal(signal.SIGINT, signal.SIG_DFL)  # noqa: E731
     assert _status("send", "hello", *flags(address, "int", "alice")) == ExitCode.DONE
-    command = [*PROGRAM, "listen", *flags(address, "int", "bob")]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, preexec_fn=heed) as process:
+    with Process("listen", *flags(address, "int", "bob"), stdout=PIPE) as process:
         assert process.stdout is not None
         assert process.stdout.readline() == "alice: hello\n"
         process.send_signal(signal.SIGINT)

@@ -1,9 +1,7 @@
-import subprocess
-
 import pytest
 
+from . import forked
 from .in_process import run
-from .processes import PROGRAM
 from .test_commands import address, flags
 
 __all__ = ["address"]  # a fixture
@@ -11,9 +9,7 @@ __all__ = ["address"]  # a fixture
 
 def sent(*arguments: str) -> tuple[str, list[str]]:
     """The id that `send` prints, and the lines of its log."""
-    done = subprocess.run(
-        [*PROGRAM, "send", *arguments, "secret text"], check=True, capture_output=True, text=True
-    )
+    done = forked.run("send", *arguments, "secret text", check=True)
     return done.stdout.strip(), done.stderr.splitlines()
 
 

@@ -2,13 +2,13 @@
 
 import json
 import signal
-import subprocess
 from pathlib import Path
 
 import pytest
 from rich.text import Text
 
-from .processes import PROGRAM, Node, Terminal, peers
+from . import forked
+from .processes import Node, Terminal, peers
 from .test_commands import address, flags
 
 __all__ = ["address"]  # a fixture
@@ -29,9 +29,9 @@ def test_listen_prints_a_line_a_message_without_control_characters(address: str)
     with peers(flags(address, "hostile", NAME)) as (mal,):
         mal.send(HOSTILE)
         mal.event("message_sent")
-    listen = [*PROGRAM, "listen", "--count", "1", *flags(address, "hostile", "bob")]
-    assert _output(listen) == f"{NAME_SHOWN}: {SHOWN}\n"
-    told = _output([*listen, "--json"]).splitlines()
+    listen = ["listen", "--count", "1", *flags(address, "hostile", "bob")]
+    assert forked.run(*listen, check=True).stdout == f"{NAME_SHOWN}: {SHOWN}\n"
+    told = forked.run(*listen, "--json", check=True).stdout.splitlines()
     assert all(line.isprintable() for line in told)
     assert NAME in {json.loads(line).get("sender_id") for line in told}
 
@@ -43,9 +43,9 @@ def test_nothing_on_a_terminal_passes_for_a_line_of_somebody_else(
     """Where long lines are not indented, spaces up to the edge are as good as a newline."""
     channel = f"hostile {command}"
     kept = ["--state", f"sqlite:///{tmp_path}/bob.db"]
-    program = [*PROGRAM, command, *flags(address, channel, "bob"), *kept]
+    program = [command, *flags(address, channel, "bob"), *kept]
     with peers(flags(address, channel, NAME)) as (mal,):
-        with Terminal(program, columns=WIDTH) as terminal:
+        with Terminal(*program, columns=WIDTH) as terminal:
             mal.send(HOSTILE)
             for spaces in (*range(WIDTH - 10, WIDTH + 10), 3 * WIDTH):
                 mal.send(f"hi{' ' * spaces}{FORGED} {'x' * 100}")
@@ -55,13 +55,9 @@ def test_nothing_on_a_terminal_passes_for_a_line_of_somebody_else(
             terminal.process.send_signal(signal.SIGTERM)
             assert terminal.process.wait() == 0
         if command == "chat":  # what was said before it was taken up again
-            with Terminal(program, columns=WIDTH) as terminal:
+            with Terminal(*program, columns=WIDTH) as terminal:
                 terminal.until("over")
                 _is_clean(terminal.screen)
-
-
-def _output(command: list[str]) -> str:
-    return subprocess.run(command, check=True, capture_output=True, text=True).stdout
 
 
 def _is_clean(screen: str) -> None:
@@ -81,8 +77,8 @@ def test_sigterm_closes_the_channel(command: str, tmp_path: Path) -> None:
         kept = ["--state", f"sqlite:///{tmp_path}/bob.db", "--journal", f"{tmp_path}/bob.jsonl"]
         with peers(flags(node.address, "ended", "alice")) as (alice,):
             alice.send("hello")
-            program = [*PROGRAM, command, *flags(node.address, "ended", "bob", *kept)]
-            with Terminal(program) as terminal:
+            program = [command, *flags(node.address, "ended", "bob", *kept)]
+            with Terminal(*program) as terminal:
                 terminal.until("hello")
                 terminal.process.send_signal(signal.SIGTERM)
                 assert terminal.process.wait() == 0

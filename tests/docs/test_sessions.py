@@ -3,6 +3,7 @@
 import re
 import shlex
 import subprocess
+import sys
 from collections.abc import Mapping
 from functools import cache
 from pathlib import Path
@@ -56,7 +57,8 @@ def flags_of_commands() -> dict[str, set[str]]:
 
 @cache
 def can_be_made(arguments: tuple[str, ...]) -> bool:
-    run = ["make", "--dry-run", *arguments]
+    # Else make looks for a Python, each time that it needs one.
+    run = ["make", "--dry-run", f"PYTHON={sys.executable}", *arguments]
     return not subprocess.run(run, cwd=DOCS.parent, stdout=subprocess.DEVNULL).returncode
 
 

@@ -1,8 +1,6 @@
 """The hook that makes an encryption of a URL, and commands that use it."""
 
 import os
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -10,6 +8,7 @@ import pytest
 from reliable_channel.spi import DecryptionFailed
 from reliable_channel_encryption import Keyring, Secret, SymmetricEncryption
 from reliable_channel_encryption.key_files import make_encryption
+from tests.cli import forked
 
 pytestmark = pytest.mark.anyio
 
@@ -64,16 +63,10 @@ def test_a_wrong_key_is_refused_and_not_shown(tmp_path: Path) -> None:
 
 
 def test_the_command_line_finds_it(keys: Path) -> None:
-    command = [sys.executable, "-m", "reliable_channel", "send", "--sender-id", "alice", "hello"]
+    command = ["send", "--sender-id", "alice", "hello"]
     flags = ["--node", "memory://x", "--state", "memory:"]
     environment = os.environ | {"RELIABLE_CHANNEL_PLUGINS": "encryption"}
     for url, status in ((f"aes-256-gcm:///{keys}", 0), ("rot13:///x", 2)):
-        done = subprocess.run(
-            [*command, *flags, "--encryption", url],
-            env=environment,
-            capture_output=True,
-            text=True,
-            check=False,
-        )
+        done = forked.run(*command, *flags, "--encryption", url, env=environment)
         assert done.returncode == status, done.stderr
     assert "schemes aes-256-gcm, chacha20-poly1305 (got 'rot13:///x')" in done.stderr

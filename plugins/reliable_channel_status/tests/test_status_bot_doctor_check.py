@@ -2,7 +2,6 @@
 
 import json
 import os
-import subprocess
 import time
 from pathlib import Path
 
@@ -12,7 +11,8 @@ from status_world import COMMUNITY, OWNER, describing
 
 from reliable_channel_status import CommunityMember, PrivateKey, PublicKey, Sealer, write_key
 from reliable_channel_status.bot.doctor_check import check_membership
-from tests.cli.processes import PROGRAM, Node
+from tests.cli import forked
+from tests.cli.processes import Node
 from waku import WakuClient
 
 SHARD = "/waku/2/rs/16/32"
@@ -30,14 +30,12 @@ def bot(tmp_path: Path) -> PublicKey:
 
 def membership(file: Path, node: str) -> tuple[int, dict[str, str]]:
     """The exit status of the doctor, and its finding on the bot; the channel needs no node."""
-    command = [*PROGRAM, "doctor", "--sender-id", "me", "--node", "memory://doctor", "--json"]
+    flags = ("--sender-id", "me", "--node", "memory://doctor", "--json", "--config", str(file))
     environment = os.environ | {
         "RELIABLE_CHANNEL_BOT_NODE": node,
         "RELIABLE_CHANNEL_PLUGINS": "status",
     }
-    done = subprocess.run(
-        [*command, "--config", str(file)], env=environment, capture_output=True, text=True
-    )
+    done = forked.run("doctor", *flags, env=environment)
     found = [json.loads(line) for line in done.stdout.splitlines()]
     (one,) = [finding for finding in found if finding["check"] == "status.membership"]
     return done.returncode, one

@@ -1,7 +1,6 @@
 """`bot doctor`: where a bot stands in its communities, from Store alone."""
 
 import os
-import subprocess
 import sys
 from pathlib import Path
 
@@ -23,6 +22,7 @@ from reliable_channel_status.bot import BotOptions, StatusBot, StatusTestKit
 from reliable_channel_status.bot.examining import Finding, Place, examine
 from reliable_channel_status.bot.testkit import key_of
 from reliable_channel_status.commands import doctor
+from tests.cli import forked
 
 ADVICE = "clients drop what it says; run the bot, which asks to join, or ask the owner"
 
@@ -127,8 +127,7 @@ def test_the_command_without_node_or_bot(
     key = tmp_path / "bot.key"
     write_key(key, PrivateKey.generate())
     (tmp_path / "a_bot.py").write_text(BOT.format(key=str(key), community=COMMUNITY.id))
-    command = [sys.executable, "-m", "reliable_channel", "bot", "doctor", str(tmp_path / target)]
     environment = {**os.environ, "RELIABLE_CHANNEL_PLUGINS": "status"}
-    done = subprocess.run(command, capture_output=True, text=True, env=environment, check=False)
+    done = forked.run("bot", "doctor", str(tmp_path / target), env=environment)
     assert (done.returncode, done.stdout) == (status, "")
     assert says in done.stderr and "Traceback" not in done.stderr

@@ -2,11 +2,10 @@
 
 import os
 import socket
-import subprocess
-import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from subprocess import PIPE
 from typing import Any
 
 import anyio
@@ -17,15 +16,14 @@ from watch_world import talk
 from pytest_reliable_channel.channels import Channels
 from reliable_channel import BlockingReliableChannel
 from reliable_channel_watch.command import _feed
+from tests.cli.forked import Process
 from tests.cli.in_process import run
 
 
 @contextmanager
-def running(*arguments: str) -> Iterator["subprocess.Popen[str]"]:
-    command = [sys.executable, "-m", "reliable_channel", "watch", *arguments]
+def running(*arguments: str) -> Iterator[Process]:
     environment = os.environ | {"RELIABLE_CHANNEL_PLUGINS": "watch"}
-    pipes: Any = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
-    with subprocess.Popen(command, env=environment, **pipes) as process:
+    with Process("watch", *arguments, stdout=PIPE, stderr=PIPE, env=environment) as process:
         try:
             yield process
         finally:

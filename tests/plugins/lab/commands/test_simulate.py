@@ -3,19 +3,18 @@
 import json
 import os
 import signal
-import subprocess
-import sys
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import replace
+from subprocess import PIPE
 
 import pytest
 
 from reliable_channel_lab.sim import Scenario, draw_scenario, shrink
 from reliable_channel_lab.sim.scenario import Parameters, Write
+from tests.cli.forked import Process
 from tests.cli.in_process import run
 
-COMMAND = (sys.executable, "-m", "reliable_channel", "simulate")
 IMPATIENT = replace(
     draw_scenario(22), settle_within_ms=1, parameters=Parameters(retry_interval_ms=5_000)
 )
@@ -62,17 +61,15 @@ def test_one_seed_can_be_read_along() -> None:
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 @pytest.mark.parametrize("jobs", ["1", "2"])
 def test_without_end_it_runs_until_it_is_told_to_stop(number: int, jobs: str) -> None:
-    process = subprocess.Popen(
-        [*COMMAND, "--forever", "--jobs", jobs, "--digests"],
-        stdout=subprocess.PIPE,
-        text=True,
-        start_new_session=True,
-    )
+    flags = ("--forever", "--jobs", jobs, "--digests")
+    process = Process("simulate", *flags, stdout=PIPE, start_new_session=True)
     try:
         assert process.stdout is not None
         assert process.stdout.readline().startswith("seed ")
         process.send_signal(number)
-        told, _ = process.communicate()
+        with process.stdout as rest:
+            told = rest.read()
+        process.wait()
         assert told.splitlines()[-1].endswith(" passed, 0 failed")
         assert process.returncode == 0
     finally:

@@ -2,8 +2,6 @@
 
 import json
 import os
-import subprocess
-import sys
 from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
@@ -37,6 +35,7 @@ from reliable_channel_lab.sim.trial import EqualNetwork, Terms, run_trial
 from reliable_channel_mvds.channel import MvdsCore
 from reliable_channel_mvds.channel.setting import MAX_PEERS
 from reliable_channel_svs.channel import SvsCore
+from tests.cli import forked
 
 KEPT = [name for name in VARIANTS if name != CONTROL]
 SHORT = Terms(idle_ms=60_000)
@@ -222,12 +221,9 @@ def test_percentiles_by_nearest_rank(percent: int, value: int) -> None:
 
 
 def compare(*arguments: str, **environment: str) -> tuple[int, str, str]:
-    done = subprocess.run(
-        [sys.executable, "-m", "reliable_channel", "simulate", "--compare", *arguments],
-        env={**os.environ, "RELIABLE_CHANNEL_PLUGINS": "lab,mvds,svs", **environment},
-        capture_output=True,
-        text=True,
-        check=False,
+    plugins = {"RELIABLE_CHANNEL_PLUGINS": "lab,mvds,svs"}
+    done = forked.run(
+        "simulate", "--compare", *arguments, env={**os.environ, **plugins, **environment}
     )
     return done.returncode, done.stdout, done.stderr
 

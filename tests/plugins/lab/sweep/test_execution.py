@@ -16,6 +16,7 @@ from reliable_channel_lab.sweep import digest, execute, local_processes, read_re
 from reliable_channel_lab.sweep.execution import Batch
 from reliable_channel_lab.sweep.quiet import QuietRun
 from reliable_channel_lab.sweep.results import write_batch
+from tests.cli import forked
 from tests.plugins.lab.sweep.killed import RUNS
 
 
@@ -101,14 +102,11 @@ seeds = 2
 
 def command(tmp_path: Path, results: str, *arguments: str) -> list[str]:
     (tmp_path / "sweep.toml").write_text(PLAN)
-    here = [sys.executable, "-m", "reliable_channel", "sweep", str(tmp_path / "sweep.toml")]
-    return [*here, "--results", str(tmp_path / results), *arguments]
+    return ["sweep", str(tmp_path / "sweep.toml"), "--results", str(tmp_path / results), *arguments]
 
 
 def digest_of(tmp_path: Path, results: str, *arguments: str) -> str:
-    done = subprocess.run(
-        command(tmp_path, results, *arguments), capture_output=True, text=True, check=True
-    )
+    done = forked.run(*command(tmp_path, results, *arguments), check=True)
     return done.stdout.split()[-1]
 
 
@@ -152,7 +150,7 @@ def test_the_page_has_questions_that_nobody_asked_as_well(tmp_path: Path) -> Non
 def test_a_wrong_file_is_one_line_and_status_2(tmp_path: Path) -> None:
     line = command(tmp_path, "none")
     (tmp_path / "sweep.toml").write_text("[experiments.a]\nparticipant = 3")
-    done = subprocess.run(line, capture_output=True, text=True, check=False)
+    done = forked.run(*line)
     assert done.returncode == 2
     assert "experiments.a.participant is no setting of a group run" in done.stderr
     assert "Traceback" not in done.stderr
