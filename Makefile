@@ -9,7 +9,8 @@ SPARK_READY := $(VENV)/.spark-ready
 PIPELINE_READY := $(VENV)/.pipeline-ready
 SITE_READY := $(VENV)/.site-ready
 RELEASE_READY := $(VENV)/.release-ready
-WORKERS ?= auto
+# Half as many again as cores: tests of real processes and sockets wait for a third of their time.
+WORKERS ?= $(shell echo $$((($$(getconf _NPROCESSORS_ONLN) * 3 + 1) / 2)))
 # Else each worker compiles all tests again, and each process that a test starts all of ours.
 export PYTHONDONTWRITEBYTECODE :=
 PYTEST = $(BIN)/python -m pytest --numprocesses $(WORKERS) --dist worksteal
