@@ -16,6 +16,8 @@ import duckdb
 from reliable_channel_audit.findings import SETTLE_MS
 
 MEMORY: Final = "2GB"
+"""As much as the heap of Spark."""
+OutOfMemory = duckdb.OutOfMemoryException
 THREADS: Final = 2
 _COLUMNS: Final = {
     "event": "VARCHAR",
