@@ -41,6 +41,11 @@ def pytest_runtest_protocol(
     return done
 
 
+def pytest_sessionfinish() -> None:
+    """Let the interpreter clear all at its end: DuckDB prints what is left of its objects then."""
+    gc.unfreeze()
+
+
 def _freeze() -> None:
     """Keep the garbage collector from all there is now: each of its full passes would walk through
     it, for a third of a second, and tests cause hundreds of passes."""
