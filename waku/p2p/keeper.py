@@ -119,7 +119,8 @@ class Keeper:
     async def serving(
         self, role: Role | None, count: int, *, besides: Collection[Entry] = ()
     ) -> list[Chosen]:
-        """Return peers to ask, at least one; none where all were tried that `besides` names.
+        """Return peers to ask, at least one; none where all were tried that `besides` names, and no
+        other is being dialled.
 
         Raises:
             WakuError: no peer can be asked; the error says why.
@@ -127,13 +128,16 @@ class Keeper:
         if role is not None and role not in self._wanted:
             self._wanted[role] = self._counts[role]
             self._wake.set()
-        number = self._rounds_begun + 1
+        begun = self._rounds_begun
         while not (found := self._book.choose(role, count, now_ms(), besides=besides)):
             if besides:
-                return []
+                if self._rounds_done >= begun:
+                    return []
+                await self._changed.wait()
+                continue
             if role is not None and (error := self._book.pause_error(role, now_ms())) is not None:
                 raise error
-            if self._rounds_done >= number:
+            if self._rounds_done > begun:
                 raise self._nobody(role)
             changed = self._changed
             self._wake.set()

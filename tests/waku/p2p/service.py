@@ -60,6 +60,8 @@ class Service:
         self.dials: list[float] = []
         self.dial_s = 0.0
         """How long a dial takes to fail."""
+        self.dialled_after: anyio.Event | None = None
+        """What a dial waits for, if anything."""
         self.links: list[Link] = []
         self.filter_status = 200
         self.push_back = False
@@ -178,6 +180,8 @@ async def served(
             if service is None or not service.reachable:
                 await anyio.sleep(service.dial_s if service else 0)
                 raise DialFailed(f"{address}: nobody is there")
+            if service.dialled_after is not None:
+                await service.dialled_after.wait()
             ours, theirs = pipes()
             tasks.start_soon(accept, service, theirs)
             return await client._host.connect(ours, dialler=True, expected=address.peer_id)

@@ -455,6 +455,23 @@ async def test_another_store_is_asked_for_hashes_that_one_refuses(
             assert [entry.message_hash for entry in found] == [digest]
 
 
+async def test_a_store_that_is_being_dialled_is_waited_for_where_another_refuses() -> None:
+    """It was connected soon after, and the query had failed."""
+    refusing, answering = Service(LISTENER), Service(identity(2))
+    answering.dialled_after = anyio.Event()
+
+    def refuse(request: Any) -> Any:
+        assert answering.dialled_after is not None
+        answering.dialled_after.set()
+        return pb.StoreQueryResponse(request_id=request.request_id, status_code=503)
+
+    refusing.store_answer = refuse
+    answering.store_answer = lambda request: page_of(request, range(1), None)
+    async with served(refusing, answering) as client:
+        query = StoreQuery(pubsub_topic=SHARD, content_topics=(TOPIC,))
+        assert len((await client.store(query)).entries) == 1
+
+
 async def test_a_refusal_of_a_store_needs_no_request_id() -> None:
     """T16."""
     service = Service()
