@@ -20,7 +20,7 @@ from .facts import way_of
 from .figures import QUANTILES, ways
 from .sources.batches import arrow_schema
 from .sources.by_channel import by_channel, packed
-from .sources.fact_batches import rows_in
+from .sources.fact_batches import each_unpacked
 from .timeline import DELIVERIES_A_STRETCH, MAX_STRETCHES
 
 COUNTED: Final = StructType(
@@ -216,11 +216,9 @@ def _counted(
         return pa.table(columns)
 
     count = 0
-    for batch in given:
-        for channel_id, many in zip(batch.column(0).to_pylist(), batch.column(1), strict=True):
-            rows = rows_in("Delivery", channel_id, many.as_buffer(), _COLUMNS, own=False)
-            waiting[channel_id].append(rows)
-            count += rows.num_rows
+    for channel_id, rows in each_unpacked("Delivery", _COLUMNS, given, own=False):
+        waiting[channel_id].append(rows)
+        count += rows.num_rows
         if count >= ROWS_AT_ONCE:
             yield from _summed(pa.concat_tables(starmap(of_channel, waiting.items())))
             waiting.clear()

@@ -21,7 +21,7 @@ from .promises import ANOTHER_MESSAGE, LOST, NEVER, NO_JOURNAL_KNOWS, NOT_SENT
 from .schemas import FACT, FACTS, FINDING, MANY
 from .sources.batches import arrow_schema
 from .sources.by_channel import by_channel, packed
-from .sources.fact_batches import repacked, rows_in, unpacked
+from .sources.fact_batches import each_unpacked, repacked, unpacked
 
 WHOSE: Final = ("channel_id", "participant_id", "life")
 MESSAGE: Final = ("channel_id", "message_id")
@@ -376,12 +376,8 @@ def own_lags(facts: DataFrame) -> DataFrame:
 def _sent_by_senders(lags: bytes, given: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     of, copy = by_channel(lags), ["sender_id", "message_hash"]
     schema = arrow_schema(FACTS["Lag"])
-    for batch in given:
-        for channel_id, many in zip(batch.column(0).to_pylist(), batch.column(1), strict=True):
-            if (known := of.get(channel_id)) is None:
-                continue
-            columns = ("participant_id", "message_hash")
-            sent = rows_in("Dispatch", channel_id, many.as_buffer(), columns)
+    for channel_id, sent in each_unpacked("Dispatch", ("participant_id", "message_hash"), given):
+        if (known := of.get(channel_id)) is not None:
             went = pa.Table.from_batches([sent]).rename_columns(copy)
             found = known.join(went, copy, join_type="inner")
             yield from found.select(schema.names).cast(schema).to_batches()

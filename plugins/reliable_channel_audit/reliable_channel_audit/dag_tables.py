@@ -18,7 +18,7 @@ from .dag import Said, places
 from .dag_picture import MAX_DRAWN
 from .schemas import PLACE, SAID
 from .sources.batches import arrow_schema, batches, rows_of
-from .sources.fact_batches import rows_in
+from .sources.fact_batches import each_unpacked
 
 NODE: Final = StructType([*PLACE]).add("drawn", SAID)
 """A `PLACE`, and the message itself where it is to be drawn."""
@@ -154,8 +154,7 @@ def _as_bytes(given: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
 
 
 def _unpacked(chunks: pa.Table) -> Iterator[Said]:
-    for channel_id, many in zip(*chunks.columns, strict=True):
-        rows = rows_in("Said", channel_id.as_py(), many.as_buffer(), SAID.names)
+    for _, rows in each_unpacked("Said", SAID.names, chunks.to_batches()):
         yield from map(Said._make, rows_of([rows]))
 
 

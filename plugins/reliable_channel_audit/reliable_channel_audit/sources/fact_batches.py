@@ -87,12 +87,19 @@ def repacked(
     and its id."""
 
     def pack(given: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        for each in given:
-            for channel_id, many in zip(each.column(0).to_pylist(), each.column(1), strict=True):
-                rows = rows_in(kind, channel_id, many.as_buffer(), FACTS[kind].names)
-                yield _packed(kind, channel_id, change(channel_id, rows))
+        for channel_id, rows in each_unpacked(kind, FACTS[kind].names, given):
+            yield _packed(kind, channel_id, change(channel_id, rows))
 
     return facts.select("channel_id", "many").mapInArrow(pack, FACT)
+
+
+def each_unpacked(
+    kind: str, names: Sequence[str], given: Iterable[pa.RecordBatch], own: bool | None = None
+) -> Iterator[tuple[str, pa.RecordBatch]]:
+    """Each row of `channel_id` and `many`: the channel, and columns of what is packed there."""
+    for each in given:
+        for channel_id, many in zip(each.column(0).to_pylist(), each.column(1), strict=True):
+            yield channel_id, rows_in(kind, channel_id, many.as_buffer(), names, own)
 
 
 def rows_in(
@@ -118,9 +125,8 @@ def rows_in(
 def _unpacked(
     kind: str, names: Sequence[str], own: bool | None, given: Iterable[pa.RecordBatch]
 ) -> Iterator[pa.RecordBatch]:
-    for each in given:
-        for channel_id, many in zip(each.column(0).to_pylist(), each.column(1), strict=True):
-            yield rows_in(kind, channel_id, many.as_buffer(), names, own)
+    for _, rows in each_unpacked(kind, names, given, own):
+        yield rows
 
 
 def _packed(kind: str, channel_id: str, own: pa.RecordBatch) -> pa.RecordBatch:
