@@ -2,16 +2,17 @@
 
 import asyncio
 from collections import deque
-from collections.abc import Awaitable
 
 import anyio
+
+_Waiter = anyio.Event | asyncio.Future[None]
 
 
 class Notifier:
     """A condition without memory: a notification reaches those that wait, and no later one."""
 
     def __init__(self) -> None:
-        self._waiting: deque[anyio.Event | asyncio.Future[None]] = deque()
+        self._waiting: deque[_Waiter] = deque()
 
     def notify(self) -> None:
         """Wake all that wait."""
@@ -27,39 +28,42 @@ class Notifier:
         """Wait for a notification, no longer than `within_s`."""
         # A message takes half a dozen waits. On asyncio a future is a third of an event, and a
         # timer a fifth of a cancel scope.
+        waiting = self._waiting
         if (loop := asyncio_loop()) is None:
-            with anyio.move_on_after(within_s):
-                event = anyio.Event()
-                await self._until(event, event.wait())
+            event = anyio.Event()
+            waiting.append(event)
+            try:
+                with anyio.move_on_after(within_s):
+                    await event.wait()
+            finally:
+                _give_up(waiting, event)
             return
         future: asyncio.Future[None] = loop.create_future()
+        waiting.append(future)
         timer = None if within_s is None else loop.call_later(within_s, _wake, future)
         try:
-            await self._until(future, future)
+            await future
         finally:
             if timer is not None:
                 timer.cancel()
-
-    async def _until(
-        self, waiter: anyio.Event | asyncio.Future[None], woken: Awaitable[None]
-    ) -> None:
-        self._waiting.append(waiter)
-        try:
-            await woken
-        finally:
-            if waiter in self._waiting:  # it gave up
-                self._waiting.remove(waiter)
+            _give_up(waiting, future)
 
 
 def asyncio_loop() -> asyncio.AbstractEventLoop | None:
     """The event loop of the current task; None where that is one of trio."""
     try:
-        return None if asyncio.current_task() is None else asyncio.get_running_loop()
+        loop = asyncio.get_running_loop()
     except RuntimeError:
         return None
+    return None if asyncio.current_task(loop) is None else loop
 
 
-def _wake(waiter: anyio.Event | asyncio.Future[None]) -> bool:
+def _give_up(waiting: deque[_Waiter], waiter: _Waiter) -> None:
+    if waiter in waiting:  # it was not notified
+        waiting.remove(waiter)
+
+
+def _wake(waiter: _Waiter) -> bool:
     """Wake a task; False where it was cancelled."""
     if isinstance(waiter, anyio.Event):
         waiter.set()

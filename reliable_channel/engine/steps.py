@@ -119,7 +119,10 @@ class UnwrittenSteps:
         `failed` must follow; then `finish`."""
         self._batch, self.is_awaited = len(self._waiting), False
         for step in self._waiting:
-            self._unwritten.add(step.changes)
+            if self._unwritten:
+                self._unwritten.add(step.changes)
+            else:
+                self._unwritten = step.changes  # nearly always it is the only one
         if not self._unwritten or self._is_resting(now_ms, at_once):
             return None
         self._writing, self._unwritten = self._unwritten, Changes()

@@ -91,6 +91,8 @@ class Health:
 
     def succeeded(self, component: str, cause: Cause = "failure") -> int | None:
         """Note a success; return since when (ms) the component had failed, if it had."""
+        if not self._failing_since_ms:
+            return None
         since_ms = self._failing_since_ms.pop((component, cause), None)
         if since_ms is not None and component not in self.degraded:
             self._emit(TransportRecovered(component, self._now_ms() - since_ms))

@@ -68,7 +68,7 @@ class Publisher:
         """Wait for the next message that may go out."""
         driver, engine = self._driver, self._engine
         outbox = engine.outbox
-        while outbox.first is None or (item := engine.take(driver.now_ms())) is None:
+        while (item := engine.take(driver.now_ms())) is None:
             if not len(outbox):
                 driver.drained.notify()
             await self._more()

@@ -57,12 +57,16 @@ class Changes:
             self.hints.pop(message_id, None)
         self.entries.update(later.entries)
         for message_id, hint in later.hints.items():
-            if (row := self.entries.get(message_id)) is None:
-                self.hints[message_id] = hint
-            else:
-                self.entries[message_id] = (*row[:4], hint)
+            self.hint(message_id, hint)
         self.trimmed_below = later.trimmed_below or self.trimmed_below
         self.rows.update(later.rows)
+
+    def hint(self, message_id: str, retrieval_hint: bytes) -> None:
+        """An entry of the log learned its retrieval hint."""
+        if (row := self.entries.get(message_id)) is None:
+            self.hints[message_id] = retrieval_hint
+        else:
+            self.entries[message_id] = (*row[:4], retrieval_hint)
 
 
 NO_CHANGES: Final = Changes()
@@ -94,7 +98,7 @@ class Recorder:
 
     def hint(self, message_id: str, retrieval_hint: bytes) -> None:
         """An entry of the log learned its retrieval hint."""
-        self._changes.add(Changes(hints={message_id: retrieval_hint}))
+        self._changes.hint(message_id, retrieval_hint)
 
     def remove(self, message_id: str) -> None:
         """An entry was taken out of the log."""

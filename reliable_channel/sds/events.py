@@ -8,6 +8,7 @@ from enum import Enum
 from typing import ClassVar, Final
 
 from .message import HistoryEntry
+from .value import value
 
 
 class OutgoingKind(Enum):
@@ -26,6 +27,8 @@ class OutgoingKind(Enum):
     REPAIR = "repair"
     EPHEMERAL = "ephemeral"
 
+    __hash__ = object.__hash__  # the one of Enum hashes the name, in Python
+
     @property
     def is_of_the_moment(self) -> bool:
         """Whether Store need not store it."""
@@ -35,7 +38,7 @@ class OutgoingKind(Enum):
 _OF_THE_MOMENT: Final = (OutgoingKind.CONTROL, OutgoingKind.SYNC, OutgoingKind.EPHEMERAL)
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class Outgoing:
     """Bytes to broadcast; for `CONTENT` and `RETRY` the owner then calls `dispatched`."""
 

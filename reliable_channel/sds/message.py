@@ -1,14 +1,14 @@
 """The two messages of SDS as values (LIP 109, Wire protocol; SDS-R adds `repair_request`)."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from enum import Enum
 from typing import overload
 
 from .log_root import LogRoot, Reconciling
+from .value import value
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class HistoryEntry:
     """A reference to a message: in a causal history, or in a repair request."""
 
@@ -71,7 +71,7 @@ def kind_of(lamport_timestamp: int | None, content: bytes | None) -> MessageKind
     return None if lamport_timestamp is None else MessageKind.SYNC
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class Message:
     """An SDS message. `None` is an absent field, which is not the same as an empty one but in the
     `nim` dialect."""

@@ -1,6 +1,6 @@
 """Receiving (LIP 109, Receive Message and Review ACK Status; SDS-R, When RECEIVING a Message)."""
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from enum import Enum
 
 from .delivery import Delivery
@@ -25,6 +25,7 @@ from .signing import NotProven, Signing, check_signature
 from .state import ChannelState
 from .states import Event
 from .sync import Heard
+from .value import value
 from .wire import CodecError, SpecCodec
 
 
@@ -42,7 +43,7 @@ class Outcome(Enum):
     REJECTED = "rejected"
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class Arrival:
     """The answer to `receive`."""
 
@@ -150,8 +151,9 @@ class Receiver:
         if ahead_ms > state.options.max_lamport_ahead_ms:
             detail = f"lamport_timestamp {lamport} is {ahead_ms} ms ahead of local time"
             return self._reject(RejectionReason.LAMPORT_TOO_FAR_AHEAD, detail, message)
-        room = self._references.room(self._payer(message), now_ms)
-        unknown = unknown_references(message, state.log, room)
+        unknown = unknown_references(
+            message, state.log, lambda: self._references.room(self._payer(message), now_ms)
+        )
         if (unknown or message.repair_request) and (
             too_much := excess(message, unknown, state.log, state.options.limits)
         ):

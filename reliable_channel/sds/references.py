@@ -7,7 +7,7 @@ reference alone enter these tables at a bounded rate, and wait in `unseen.py` un
 """
 
 from collections import OrderedDict
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -44,14 +44,17 @@ class Unknown:
         return len(self.checked) + len(self.unchecked)
 
 
-def unknown_references(message: Message, log: MessageLog, checked: int = CHECKED) -> Unknown:
-    """The references to messages that were never in the log: mostly none. The newest `checked` of
-    those that are not in memory are looked up in the archive."""
+def unknown_references(
+    message: Message, log: MessageLog, room: Callable[[], int] = lambda: CHECKED
+) -> Unknown:
+    """The references to messages that were never in the log: mostly none. The newest ones of
+    those that are not in memory, as many as there is `room` for, are looked up in the archive."""
     in_memory, ids, history = log.entries, message.causal_ids, message.causal_history
     known = history.known if isinstance(history, LazyHistory) else 0
     # Nearly always; a loop in Python over 200 ids would be a fifth of what a message costs.
     if all(map(in_memory.__contains__, ids[known:])):
         return Unknown()
+    checked = room()
     absent = [i for i in range(known, len(ids)) if ids[i] not in in_memory]
     newest = [i for i in absent[-checked:] if not log.is_known(ids[i])]
     return Unknown(newest, absent[:-checked])

@@ -1,14 +1,15 @@
 """When an unacknowledged own message is sent again: policies, which are pure functions."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Final
+
+from .value import value
 
 MAX_MS: Final = 60 * 60 * 1000
 """The longest wait of `doubling`."""
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class Unacknowledged:
     """What a retry policy knows of a message that was dispatched."""
 

@@ -35,6 +35,8 @@ class Heard(Enum):
     OWN_CONTENT = "own_content"
     OWN_SYNC = "own_sync"
 
+    __hash__ = object.__hash__  # the one of Enum hashes the name, in Python
+
 
 _PUTS_OFF: Final = (Heard.CONTENT, Heard.MISSED_CONTENT, Heard.OWN_CONTENT, Heard.REQUEST)
 

@@ -4,7 +4,6 @@ A transport may lose, repeat, delay and reorder; the channel above makes up for 
 """
 
 from collections.abc import AsyncGenerator, Sequence
-from dataclasses import dataclass
 from enum import Enum
 from typing import Final, Protocol, runtime_checkable
 
@@ -12,6 +11,7 @@ import anyio
 
 from ..events import NodeHealth as NodeHealth
 from ..sds.errors import ReliableChannelError
+from ..sds.value import value
 
 HASH_BYTES: Final = 32
 
@@ -36,7 +36,7 @@ class Source(Enum):
     STORE = "store"
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class Envelope:
     """Bytes ready to be broadcast, with the hash under which the transport will know them."""
 
@@ -49,7 +49,7 @@ class Envelope:
     """Beside the payload, at most 64 bytes; part of the hash."""
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class Received:
     """Bytes that a participant has broadcast."""
 
@@ -61,7 +61,7 @@ class Received:
     meta: bytes = b""
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class Batch:
     """What arrived since the last look."""
 

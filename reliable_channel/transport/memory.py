@@ -47,17 +47,17 @@ class MemoryNetwork:
         if self.away:
             raise error("the network is away")
 
-    def broadcast(self, envelope: Envelope) -> None:
-        """Deliver to all, the sender included, and store."""
+    def broadcast(self, envelope: Envelope) -> bool:
+        """Deliver to all, the sender included, and store; return whether a participant has much to
+        read."""
         if not envelope.ephemeral and envelope.message_hash not in self.store:
             self._keep(_received(envelope, Source.STORE))
         live = _received(envelope, Source.LIVE)
+        is_behind = False
         for transport in self._transports:
             transport.arrive(live)
-
-    def is_behind(self) -> bool:
-        """Whether a participant has much to read."""
-        return any(transport.unread >= BEHIND for transport in self._transports)
+            is_behind |= transport.unread >= BEHIND
+        return is_behind
 
     def join(self, transport: "MemoryTransport") -> None:
         """Let a transport hear what is broadcast.
@@ -128,8 +128,7 @@ class MemoryTransport:
     async def publish(self, envelope: Envelope) -> None:
         """Broadcast; wait a turn of the event loop where a participant is behind with reading."""
         self._network.check()
-        self._network.broadcast(envelope)
-        if self._network.is_behind():
+        if self._network.broadcast(envelope):
             await anyio.lowlevel.checkpoint()
 
     async def receive(self) -> Batch:
