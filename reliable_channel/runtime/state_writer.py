@@ -1,4 +1,5 @@
-"""Writes the steps of a channel to its state store, in a thread of the store's own."""
+"""Writes the steps of a channel to its state store: in a thread of the store's own, unless the
+store says that this write waits for nothing."""
 
 import threading
 from collections.abc import AsyncIterator, Callable
@@ -6,16 +7,19 @@ from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
 from functools import partial
 from queue import SimpleQueue
-from typing import Any, Generic, TypeVar, TypeVarTuple, Unpack
+from typing import Any, Final, Generic, TypeVar, TypeVarTuple, Unpack
 
 import anyio
 
 from ..engine.steps import LEISURE_MS
 from ..notifier import Notifier, asyncio_loop
-from ..state.base import Identity, Saved, StateStore
+from ..sds.changes import Changes
+from ..state.base import Identity, QuickStateStore, Saved, StateStore
 from ..state.errors import StateError
 from ..state.overlay import ArchiveOverlay
 from .driver import Driver
+
+SLOW_S: Final = 0.05
 
 T = TypeVar("T")
 Ts = TypeVarTuple("Ts")
@@ -123,6 +127,9 @@ class StateWriter:
         self._steps = driver.engine.unwritten
         self._state = state
         self._progressed = Notifier()
+        self._was_slow = False
+        """Whether the last write failed, or took longer than `SLOW_S`: then the next one may."""
+        self._quick_store = state.store if isinstance(state.store, QuickStateStore) else None
 
     async def written(self) -> None:
         """Wait until all that was accepted so far is written, or known to be at risk; for a turn of
@@ -156,12 +163,22 @@ class StateWriter:
         changes = engine.begin_write(driver.now_ms(), at_once=at_once)
         if changes is not None:
             try:
-                await self._state.thread.call(self._state.store.write, changes)
+                await self._write(changes)
             except StateError as error:
                 failure = error
         now_ms = driver.now_ms()
         driver.let_out(engine.end_write(now_ms, tried=changes is not None, failure=failure), now_ms)
         self._progressed.notify()
+
+    async def _write(self, changes: Changes) -> None:
+        """Write in the thread, or at once where that is quick and the last write was, too."""
+        began_s, was_slow, self._was_slow = anyio.current_time(), self._was_slow, True
+        quick_store = None if was_slow else self._quick_store
+        if quick_store is not None and quick_store.is_quick(changes):
+            quick_store.write(changes)
+        else:
+            await self._state.thread.call(self._state.store.write, changes)
+        self._was_slow = anyio.current_time() - began_s > SLOW_S
 
     async def _wait(self) -> None:
         """Wait for a step that something waits for; for others a little longer, for company."""

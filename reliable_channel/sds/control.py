@@ -10,6 +10,8 @@ import math
 from dataclasses import dataclass
 from typing import Final
 
+from . import repair
+
 LEFT_OVER: Final = 0.15
 """Participants that lack a message after its last copy, in the mean: N * p ** copies."""
 LEFT_OVER_OF_PAIR: Final = 0.3
@@ -32,8 +34,6 @@ FIRST_STAGE_MS: Final = 2_000
 FIRST_STAGE_OF_PAIR_MS: Final = 5_000
 """The same with one other: once it has acknowledged, none lacks a message. In a group that loses
 nothing as long a wait costs a newcomer seconds, as roots come with the second sync after news."""
-ANSWERS_PER_GROUP: Final = 128
-"""Participants a response group has (SDS-R)."""
 GROUPS_FROM: Final = 1_000
 """Fewer participants are one response group."""
 
@@ -86,9 +86,10 @@ def request_again_ms(measured: Measured, attempts: int, longest_ms: int) -> int:
 
 
 def response_groups(measured: Measured) -> int:
-    """Groups of participants of which one answers a request."""
+    """Groups of participants of which one answers a request: as many as SDS-R says, in groups that
+    are large enough to need them."""
     size = measured.others + 1
-    return max(1, size // ANSWERS_PER_GROUP) if size > GROUPS_FROM else 1
+    return repair.response_groups(size) if size > GROUPS_FROM else 1
 
 
 def answer_span_ms(measured: Measured) -> int:

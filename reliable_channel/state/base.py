@@ -52,8 +52,9 @@ class Archive(LogArchive, Protocol):
 class StateStore(Protocol):
     """Where state outlives the process.
 
-    `open`, `write` and `close` are called from one thread, which does nothing else where they may
-    block. The archive is used from the thread of the channel: its calls should take microseconds.
+    `open`, `write` and `close` are called one after the other: where they may block from a thread
+    that does nothing else, a quick `write` (`QuickStateStore`) from that of the channel. The
+    archive is used from the thread of the channel: its calls should take microseconds.
     It sees what was written.
     """
 
@@ -84,4 +85,14 @@ class StateStore(Protocol):
 
     def close(self) -> None:
         """Close; twice does nothing."""
+        ...
+
+
+@runtime_checkable
+class QuickStateStore(StateStore, Protocol):
+    """A store whose writes mostly wait for nothing: the way to another thread and back would take
+    longer than these."""
+
+    def is_quick(self, changes: Changes) -> bool:
+        """Whether to write these changes waits for no disk."""
         ...

@@ -36,6 +36,12 @@ class Packed(NamedTuple):
     large: Rows
     """Those that go to their tables."""
 
+    @property
+    def large_bytes(self) -> int:
+        """The size of these."""
+        rows = (row for keys in self.large.values() for row in keys.values() if row is not None)
+        return sum(len(value) for row in rows for value in row if isinstance(value, (bytes, str)))
+
 
 class ChangeLog:
     """The rows of one file that were appended and are not moved yet, the newest of each key."""
@@ -44,9 +50,9 @@ class ChangeLog:
         self._rows: Rows = {}
         self._writes = self._size_bytes = 0
 
-    def has_room(self, packed: Packed) -> bool:
+    def has_room(self, size_bytes: int) -> bool:
         """Whether the rows of another transaction may wait here."""
-        return self._writes < MAX_WRITES and self._size_bytes + len(packed.data) <= MAX_BYTES
+        return self._writes < MAX_WRITES and self._size_bytes + size_bytes <= MAX_BYTES
 
     def appended(self, packed: Packed) -> None:
         """The rows of a transaction were written here, large ones to their tables."""

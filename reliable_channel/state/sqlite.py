@@ -1,5 +1,8 @@
-"""State in an SQLite file: WAL, one writing connection in the writer's thread, and one for reading
-the log in the channel's (`sqlite_archive.py`).
+"""State in an SQLite file: WAL, one connection for writing, and one for reading the log
+(`sqlite_archive.py`).
+
+Most transactions are quick (`is_quick`): they only append to the WAL, so their caller need not wait
+for them in another thread.
 
 Rows of small tables are appended to one table first (`change_log.py`); the log has its entries at
 once. What the file is checked for, and against: `schema.py` (tables), `rows.py` (checksums),
@@ -17,9 +20,10 @@ from typing import Final, Literal, get_args
 from ..sds.changes import Changes, Row
 from ..sds.log_entry import LogEntry
 from ..sds.options import LOG_WINDOW_ENTRIES
-from . import continuity, schema
+from . import checkpoints, continuity, schema
 from .base import Identity, Saved
 from .change_log import ChangeLog, by_table, pack, put_rows
+from .checkpoints import Checkpoints
 from .continuity import Continuity, check_in_place
 from .errors import StateError, StateMismatch, StateUnavailable, StateVersionTooNew
 from .ownership import Ownership, inode_of
@@ -30,8 +34,10 @@ from .sqlite_archive import BUSY_TIMEOUT_S, SqliteArchive, id_hash, log_entries,
 Durability = Literal["process", "power"]
 _SYNCHRONOUS: Final[dict[Durability, str]] = {"process": "NORMAL", "power": "FULL"}
 WRITER_CACHE_KIB: Final = 16_384
-WAL_BYTES: Final = 8 * 1024 * 1024
-"""A write-ahead log that grew larger gives its room back as soon as it is begun anew."""
+QUICK_ROWS: Final = 200
+"""A transaction with more rows is no quick one."""
+QUICK_BYTES: Final = 64 * 1024
+"""The room that a quick one may take in the change log."""
 
 
 class SqliteStateStore:
@@ -57,6 +63,7 @@ class SqliteStateStore:
         self._connection: sqlite3.Connection | None = None
         self._wal_inode: tuple[int, int] | None = None
         self._tables: set[str] = set()
+        self._checkpoints = Checkpoints()
         self.epoch = 0
         """How often a reader has had to begin anew."""
 
@@ -75,18 +82,30 @@ class SqliteStateStore:
             self._release()
             raise
 
+    def is_quick(self, changes: Changes) -> bool:
+        """Whether these changes are only appended, and that to the system's memory."""
+        return (
+            self._durability == "process"
+            and self._connection is not None
+            and not self._checkpoints.is_due
+            and len(changes.rows) <= QUICK_ROWS
+            and self._change_log.has_room(QUICK_BYTES)
+            and all(table.name in self._tables for table, _ in changes.rows)
+        )
+
     def write(self, changes: Changes) -> None:
         """Write all in one transaction.
 
         Raises:
             StateUnavailable, StateCorrupt, StateInUse: nothing was written.
         """
+        is_due = self._checkpoints.is_due
         with self._errors():
             connection = self._in_place()
             rows = by_table(changes.rows)
             packed = pack(rows)
             created = {table for table, _ in changes.rows if table.name not in self._tables}
-            is_appended = not created and self._change_log.has_room(packed)
+            is_appended = not created and self._change_log.has_room(len(packed.data))
             with _transaction(connection):
                 self._write_log(connection, changes)
                 if is_appended:
@@ -106,6 +125,10 @@ class SqliteStateStore:
             self._change_log.appended(packed)
         else:
             self._change_log.clear()
+        contents_bytes = sum(len(row[3]) for row in changes.entries.values())
+        self._checkpoints.written(contents_bytes + packed.large_bytes)
+        if is_due or not is_appended:
+            self._checkpoints.run(connection)
 
     def archive(self) -> "SqliteArchive":
         """The log for reading."""
@@ -159,11 +182,14 @@ class SqliteStateStore:
             header.close()
 
     def _connect(self) -> sqlite3.Connection:
-        connection = sqlite3.connect(self.path, timeout=BUSY_TIMEOUT_S, isolation_level=None)
+        # Two threads use it, one after the other: `is_quick` says which.
+        connection = sqlite3.connect(
+            self.path, timeout=BUSY_TIMEOUT_S, isolation_level=None, check_same_thread=False
+        )
         try:
             connection.execute(f"PRAGMA synchronous = {_SYNCHRONOUS[self._durability]}")
             connection.execute(f"PRAGMA cache_size = -{WRITER_CACHE_KIB}")
-            connection.execute(f"PRAGMA journal_size_limit = {WAL_BYTES}")
+            checkpoints.prepare(connection)
         except sqlite3.Error:
             connection.close()
             raise

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import threading
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
 from pathlib import Path
 
 import anyio
 import pytest
 
 from reliable_channel import MessageReceived
+from reliable_channel.runtime import state_writer
 from reliable_channel.sds.changes import Changes
-from reliable_channel.state import SqliteStateStore
+from reliable_channel.state import SqliteStateStore, StateUnavailable
 from reliable_channel.transport import MemoryNetwork
 from tests.channel.world import listening, make_channel
 
@@ -25,6 +28,9 @@ class SlowDisk(SqliteStateStore):
         self.may_write = threading.Event()
         self.may_write.set()
         self.asked = threading.Event()
+
+    def is_quick(self, changes: Changes) -> bool:
+        return False
 
     def write(self, changes: Changes) -> None:
         self.asked.set()
@@ -82,3 +88,65 @@ async def test_what_is_not_written_is_not_told(tmp_path: Path) -> None:
         assert alice.contents == [b"first"]
         disk.may_write.set()
         await alice.until(lambda: alice.contents == [b"first", b"second"])
+
+
+class Watched(SqliteStateStore):
+    """A file that notes which thread writes to it."""
+
+    def __init__(self, path: Path) -> None:
+        super().__init__(path)
+        self.writers: list[threading.Thread] = []
+        self.wrote = threading.Event()
+        self.fails = 0
+
+    def write(self, changes: Changes) -> None:
+        self.writers.append(threading.current_thread())
+        self.wrote.set()
+        if self.fails:
+            self.fails -= 1
+            raise StateUnavailable("the disk is full")
+        super().write(changes)
+
+
+@asynccontextmanager
+async def sending(disk: Watched) -> AsyncIterator[Callable[[], Awaitable[set[threading.Thread]]]]:
+    """A channel whose tables exist; in the context, call for the threads that write a message."""
+    async with make_channel(MemoryNetwork().transport(), "alice", state=disk) as alice:
+
+        async def writers() -> set[threading.Thread]:
+            disk.writers.clear()
+            await alice.send(b"what is written")
+            return set(disk.writers)
+
+        for _ in range(10):
+            await writers()
+        yield writers
+
+
+async def test_what_waits_for_nothing_is_written_without_another_thread(tmp_path: Path) -> None:
+    async with sending(Watched(tmp_path / "state.db")) as writers:
+        assert await writers() == {threading.current_thread()}
+
+
+async def test_after_a_slow_write_the_next_one_is_in_the_thread(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with sending(Watched(tmp_path / "state.db")) as writers:
+        monkeypatch.setattr(state_writer, "SLOW_S", -1)  # the next one counts as slow
+        await writers()
+        assert threading.current_thread() not in await writers()
+        monkeypatch.undo()
+        await writers()
+        assert await writers() == {threading.current_thread()}
+
+
+async def test_after_a_failure_it_is_tried_in_the_thread(tmp_path: Path) -> None:
+    disk = Watched(tmp_path / "state.db")
+    async with sending(disk) as writers:
+        disk.fails = 1
+        with pytest.raises(StateUnavailable):
+            await writers()
+        disk.writers.clear()
+        disk.wrote.clear()
+        await anyio.to_thread.run_sync(disk.wrote.wait)  # it is tried again by itself
+        assert disk.writers[0] is not threading.current_thread()

@@ -1,0 +1,138 @@
+"""Which transactions wait for the disk, and that the write-ahead log stays short without them."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from reliable_channel.sds.changes import Changes, Table
+from reliable_channel.sds.log_entry import LogEntry
+from reliable_channel.state import Identity, SqliteStateStore, change_log
+from reliable_channel.state.checkpoints import DUE_BYTES, WAL_BYTES
+
+ALICE = Identity("general", "alice", "spec")
+NOTES = Table("notes", (("name", "TEXT"), ("data", "BLOB")))
+OTHERS = Table("others", (("name", "TEXT"), ("data", "BLOB")))
+
+
+def put(name: str, data: bytes = b"", table: Table = NOTES) -> Changes:
+    return Changes(rows={(table, name): (name, data)})
+
+
+def message(number: int, content: bytes) -> Changes:
+    entry = LogEntry(f"message {number}", "alice", number, content, None)
+    return Changes(entries={entry.message_id: entry.row})
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Iterator[SqliteStateStore]:
+    store = SqliteStateStore(tmp_path / "state.db")
+    store.open(ALICE)
+    store.write(put("first"))
+    yield store
+    store.close()
+
+
+@pytest.fixture
+def checkpoints(monkeypatch: pytest.MonkeyPatch, store: SqliteStateStore) -> list[str]:
+    """What the store says to SQLite of checkpoints."""
+    statements: list[str] = []
+    connection = store._connection
+    assert connection is not None
+    connection.set_trace_callback(
+        lambda statement: statements.append(statement) if "checkpoint" in statement else None
+    )
+    return statements
+
+
+def wal_bytes(store: SqliteStateStore) -> int:
+    return Path(f"{store.path}-wal").stat().st_size
+
+
+def test_a_transaction_that_appends_is_quick(store: SqliteStateStore) -> None:
+    assert store.is_quick(put("second"))
+    assert store.is_quick(message(1, b"hello"))
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        pytest.param(put("other", table=OTHERS), id="a new table"),
+        pytest.param(Changes(rows={(NOTES, n): (n, b"") for n in range(500)}), id="many rows"),
+    ],
+)
+def test_what_does_more_than_append_is_not_quick(store: SqliteStateStore, changes: Changes) -> None:
+    assert not store.is_quick(changes)
+
+
+def test_a_transaction_that_moves_rows_is_not_quick_and_ends_with_a_checkpoint(
+    store: SqliteStateStore, checkpoints: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(change_log, "MAX_WRITES", 50)
+    for number in range(50):
+        assert store.is_quick(put(f"note {number}")), number
+        store.write(put(f"note {number}"))
+    assert not store.is_quick(put("last"))
+    assert not checkpoints
+    store.write(put("last"))
+    assert len(checkpoints) == 1
+    assert store.is_quick(put("next"))
+
+
+def test_no_quick_transaction_does_a_checkpoint(
+    store: SqliteStateStore, checkpoints: list[str]
+) -> None:
+    done = 0
+    for number in range(100):
+        is_quick = store.is_quick(message(number, bytes(DUE_BYTES // 10)))
+        store.write(message(number, bytes(DUE_BYTES // 10)))
+        assert len(checkpoints) - done == (not is_quick), number
+        done = len(checkpoints)
+    assert 8 <= done <= 12
+
+
+def test_the_write_ahead_log_stays_short(store: SqliteStateStore) -> None:
+    for number in range(4 * WAL_BYTES // 100_000):
+        store.write(message(number, bytes(100_000)))
+        assert wal_bytes(store) < 2 * WAL_BYTES
+    assert store.path.stat().st_size > 3 * WAL_BYTES
+
+
+def test_where_power_may_fail_none_is_quick(tmp_path: Path) -> None:
+    store = SqliteStateStore(tmp_path / "state.db", durability="power")
+    store.open(ALICE)
+    store.write(put("first"))
+    assert not store.is_quick(put("second"))
+    store.close()
+
+
+def test_a_checkpoint_that_fails_takes_nothing_back(
+    store: SqliteStateStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class Failing:
+        """A connection that does everything but checkpoints."""
+
+        def __init__(self, connection: Any) -> None:
+            self._connection = connection
+
+        def execute(self, statement: str, *values: object) -> Any:
+            if "checkpoint" in statement:
+                raise sqlite3.OperationalError("disk I/O error")
+            return self._connection.execute(statement, *values)
+
+        def __getattr__(self, name: str) -> Callable[..., Any]:
+            found: Callable[..., Any] = getattr(self._connection, name)
+            return found
+
+    monkeypatch.setattr(store, "_connection", Failing(store._connection))
+    for number in range(change_log.MAX_WRITES + 1):
+        store.write(put(f"note {number}"))
+    monkeypatch.undo()
+    store.close()
+    saved = SqliteStateStore(store.path)
+    assert len(saved.open(ALICE).tables["notes"]) == change_log.MAX_WRITES + 2
+    saved.close()
