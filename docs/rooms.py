@@ -32,7 +32,7 @@ class Room:
     purpose: tuple[str, ...]
     """At most two lines."""
     modules: tuple[str, ...]
-    """Modules and packages with all in them; `reliable_channel` and `waku` are their roots alone."""
+    """Modules, and packages with all in them; of `reliable_channel` and `waku` the roots alone."""
 
 
 def _room(name: str, purpose: str, package: str, modules: str) -> Room:

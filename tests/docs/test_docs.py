@@ -71,6 +71,15 @@ def test_the_picture_of_rooms_is_up_to_date() -> None:
     assert rooms.PICTURE.read_text() == rooms.picture(), "run `make docs`"
 
 
+@pytest.mark.parametrize("page", ["design.md", "decisions.md"])
+def test_the_files_that_a_page_names_exist(page: str) -> None:
+    named = set(re.findall(r"`([\w/]+\.(?:py|toml))`", (DOCS / page).read_text()))
+    packages = [ROOT, ROOT / "reliable_channel", *(ROOT / "plugins").glob("*/reliable_channel_*")]
+    assert [
+        name for name in sorted(named) if not any((folder / name).exists() for folder in packages)
+    ] == []
+
+
 def test_every_page_has_its_place_on_the_site() -> None:
     navigation = (ROOT / "mkdocs.yml").read_text()
     pages = [str(page.relative_to(DOCS)) for page in PAGES if page.is_relative_to(DOCS)]
