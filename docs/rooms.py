@@ -79,7 +79,7 @@ _SDK: Final = [
 _WAKU: Final = [
     _room("waku", "public names", "waku", "."),
     _room("node", "the embedded node, / the same REST API", "waku", "node"),
-    _room("p2p, discovery", "light client and relay / without a node", "waku", "p2p discovery"),
+    _room("p2p, discovery", "light client, relay / without a node", "waku", "p2p discovery"),
     _room(
         "client",
         "typed REST client / of a node",
@@ -93,9 +93,9 @@ _NO_ROOM: Final = {"reliable_channel._lazy", "reliable_channel._version"}
 """They only load the names of packages, for rooms at all heights."""
 _ROOMS: Final = {room.name: room for room in [*_SDK, *_WAKU]}
 
-_WIDTH, _ROW, _BOX, _TALL, _TOP = 960, 92, 176, 60, 24
-_SDK_WIDTH, _WAKU_BOX = 580, 148
-_CHIP, _CHIP_TALL, _CHIP_ROW = 98, 26, 54
+_WIDTH, _ROW, _BOX, _TALL, _TOP = 900, 100, 204, 66, 24
+_SDK_WIDTH, _WAKU_BOX = 524, 147
+_CHIP, _CHIP_TALL, _CHIP_ROW = 91, 28, 56
 _INK, _PALE, _LINE = "#323f4b", "#52606d", "#9aa5b1"
 _SANS_IO, _OTHER, _PLUGIN, _INSIDER = "#d9f2e3", "#ffffff", "#fff3cd", "#e4e9f7"
 
@@ -189,7 +189,7 @@ def picture(arrows: Arrows | None = None) -> str:
         return above + _ROW * (sdk_top - row) + _TALL / 2
 
     for row in range(sdk_top + 1):
-        columns = ((_SDK, 20, 20 + _SDK_WIDTH), (_WAKU, 45 + _SDK_WIDTH, _WIDTH - 25))
+        columns = ((_SDK, 20, 20 + _SDK_WIDTH), (_WAKU, 41 + _SDK_WIDTH, _WIDTH - 21))
         for rooms, left, right in columns:
             at.update(_spread(_row(rooms, row, row_of, drawn), left, right, y_of(row)))
     lines = [
@@ -208,7 +208,7 @@ def picture(arrows: Arrows | None = None) -> str:
             *_plugins(shelves, drawn, at["public names"], above),
             *lines,
             *boxes,
-            *_legend(55 + _SDK_WIDTH, above + 10),
+            *_legend(46 + _SDK_WIDTH, above + 10),
             "</svg>\n",
         ]
     )
@@ -299,7 +299,7 @@ def _head(height: float) -> list[str]:
     return [
         (
             f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {_WIDTH} {height:.0f}" '
-            f'width="{_WIDTH}" height="{height:.0f}" font-family="sans-serif" font-size="12">'
+            f'width="{_WIDTH}" height="{height:.0f}" font-family="sans-serif" font-size="13">'
         ),
         (
             '<defs><marker id="tip" viewBox="0 0 8 8" refX="8" refY="4" markerWidth="8" '
@@ -346,7 +346,7 @@ def _plugins(shelves: list[list[str]], drawn: Arrows, public: Point, above: floa
         yield (
             f'<rect x="{x - _CHIP / 2:.0f}" y="{y - _CHIP_TALL / 2:.0f}" width="{_CHIP}" '
             f'height="{_CHIP_TALL}" rx="6" fill="{fill}" stroke="{_INK}"/>'
-            f'<text x="{x:.0f}" y="{y + 4:.0f}" text-anchor="middle">'
+            f'<text x="{x:.0f}" y="{y + 4:.0f}" text-anchor="middle" font-size="12">'
             f"{escape(name.removeprefix('reliable_channel_').replace('_reliable_channel', ''))}"
             "</text>"
         )
@@ -360,17 +360,17 @@ def _path(points: Iterable[Point]) -> str:
 
 def _box(room: Room, at: Point, sans_io: set[str]) -> str:
     (x, y), width = at, _width(room.name)
-    first = y + 13 - 7 * len(room.purpose)
+    first = y + 14 - 8 * len(room.purpose)
     fill = _SANS_IO if sans_io.issuperset(room.modules) else _OTHER
     texts = "".join(
-        f'<text x="{x:.0f}" y="{first + 7 + 14 * n:.0f}" text-anchor="middle" font-size="11" '
+        f'<text x="{x:.0f}" y="{first + 8 + 16 * n:.0f}" text-anchor="middle" '
         f'fill="{_PALE}">{escape(line)}</text>'
         for n, line in enumerate(room.purpose)
     )
     return (
         f'<rect x="{x - width / 2:.0f}" y="{y - _TALL / 2:.0f}" width="{width}" height="{_TALL}" '
         f'rx="6" fill="{fill}" stroke="{_INK}"/><text x="{x:.0f}" y="{first - 10:.0f}" '
-        f'text-anchor="middle" font-weight="bold" font-size="14">{escape(room.name)}</text>{texts}'
+        f'text-anchor="middle" font-weight="bold" font-size="15">{escape(room.name)}</text>{texts}'
     )
 
 
