@@ -140,12 +140,13 @@ crash: $(READY) ## kill participants and node under load, 200 times; nothing may
 mutation: $(READY) ## every small defect in sds and engine, one at a time: which do their tests miss? (hours; ARGS="--sample 100 --seed 5")
 	@$(BIN)/python -m tests.mutation $(ARGS)
 
-docs: $(READY) ## write docs/reference.md from the docstrings, docs/api/commands.md from the commands, docs/conformance.md from the tests, the figures of docs/choosing.md
+docs: $(READY) ## write docs/reference.md from the docstrings, docs/api/commands.md from the commands, docs/conformance.md from the tests, the figures of docs/choosing.md, the picture of docs/design.md from the imports
 	@$(BIN)/python -m docs.generate
 	@$(BIN)/python -m docs.commands
 	@$(BIN)/python -m docs.conformance
 	@$(BIN)/python -m docs.choosing
 	@$(BIN)/python -m docs.message_states
+	@$(BIN)/python -m docs.rooms
 	@$(BIN)/python -m docs.migration
 
 tables-page: $(SPARK_READY) ## write docs/tables.md and its picture from the schemas of the audit

@@ -2,8 +2,8 @@
 
 D is the latency scale, how long a message takes to arrive, variation included; p the share of first
 copies that are lost; N the number of other participants. `observation.py` measures them, `tuner.py`
-applies what is computed here, and docs/design.md has the law on one page, with the argument for its
-stability and its literature. All times are milliseconds.
+applies what is computed here, and docs/decisions.md has the law on one page, with the argument for
+its stability and its literature. All times are milliseconds.
 """
 
 import math

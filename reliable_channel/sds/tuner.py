@@ -1,7 +1,7 @@
 """A channel that tunes itself: what was measured, put to use.
 
 The core asks a `Tuner` where it would otherwise take an option: when to repeat, to ask, to answer
-and to speak. The law itself is `control.py`, pure functions; docs/design.md explains it.
+and to speak. The law itself is `control.py`, pure functions; docs/decisions.md explains it.
 """
 
 from collections import OrderedDict

@@ -10,7 +10,7 @@ from typing import Any, get_args
 
 import pytest
 
-from docs import cells, choosing, conformance, generate, message_states, migration
+from docs import cells, choosing, conformance, generate, message_states, migration, rooms
 from reliable_channel import ChannelOptions, Event, MessageReceived, ReliableChannel
 from reliable_channel.transport import MemoryNetwork
 from reliable_channel_lab.commands.comparison_plots import plots
@@ -65,6 +65,19 @@ def test_the_table_of_names_has_every_event_and_only_names_that_exist() -> None:
 
 def test_the_picture_of_message_states_is_up_to_date() -> None:
     assert message_states.PICTURE.read_text() == message_states.picture(), "run `make docs`"
+
+
+def test_the_picture_of_rooms_is_up_to_date() -> None:
+    assert rooms.PICTURE.read_text() == rooms.picture(), "run `make docs`"
+
+
+@pytest.mark.parametrize("page", ["design.md", "decisions.md"])
+def test_the_files_that_a_page_names_exist(page: str) -> None:
+    named = set(re.findall(r"[\w/]+\.py\b", (DOCS / page).read_text()))
+    folders = ("reliable_channel", "waku", "plugins", "docs", "tests")
+    files = {f"/{file.relative_to(ROOT)}" for one in folders for file in (ROOT / one).rglob("*.py")}
+    gone = [name for name in named if not any(file.endswith(f"/{name}") for file in files)]
+    assert sorted(gone) == []
 
 
 def test_every_page_has_its_place_on_the_site() -> None:
