@@ -19,7 +19,7 @@ from ..state.errors import StateError
 from ..state.overlay import ArchiveOverlay
 from .driver import Driver
 
-SLOW_S: Final = 0.05
+SLOW_NS: Final = 50_000_000
 
 T = TypeVar("T")
 Ts = TypeVarTuple("Ts")
@@ -128,7 +128,7 @@ class StateWriter:
         self._state = state
         self._progressed = Notifier()
         self._was_slow = False
-        """Whether the last write failed, or took longer than `SLOW_S`: then the next one may."""
+        """Whether the last write failed, or took longer than `SLOW_NS`: then the next one may."""
         self._quick_store = state.store if isinstance(state.store, QuickStateStore) else None
 
     async def written(self) -> None:
@@ -172,13 +172,14 @@ class StateWriter:
 
     async def _write(self, changes: Changes) -> None:
         """Write in the thread, or at once where that is quick and the last write was, too."""
-        began_s, was_slow, self._was_slow = anyio.current_time(), self._was_slow, True
+        now_ns, was_slow, self._was_slow = self._driver.now_ns, self._was_slow, True
+        began_ns = now_ns()
         quick_store = None if was_slow else self._quick_store
         if quick_store is not None and quick_store.is_quick(changes):
             quick_store.write(changes)
         else:
             await self._state.thread.call(self._state.store.write, changes)
-        self._was_slow = anyio.current_time() - began_s > SLOW_S
+        self._was_slow = now_ns() - began_ns > SLOW_NS
 
     async def _wait(self) -> None:
         """Wait for a step that something waits for; for others a little longer, for company."""

@@ -132,7 +132,7 @@ async def test_after_a_slow_write_the_next_one_is_in_the_thread(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async with sending(Watched(tmp_path / "state.db")) as writers:
-        monkeypatch.setattr(state_writer, "SLOW_S", -1)  # the next one counts as slow
+        monkeypatch.setattr(state_writer, "SLOW_NS", -1)  # the next one counts as slow
         await writers()
         assert threading.current_thread() not in await writers()
         monkeypatch.undo()
