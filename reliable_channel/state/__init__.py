@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 from .._lazy import lazy_names
 
 if TYPE_CHECKING:
-    from .base import Archive, Identity, RolledBack, Saved, StateStore
+    from .base import Archive, Identity, QuickStateStore, RolledBack, Saved, StateStore
     from .errors import (
         StateCorrupt,
         StateError,
@@ -24,6 +24,7 @@ else:
             "base": (
                 "Archive",
                 "Identity",
+                "QuickStateStore",
                 "RolledBack",
                 "Saved",
                 "StateStore",
@@ -47,6 +48,7 @@ __all__ = [
     "ArchiveOverlay",
     "Identity",
     "MemoryStateStore",
+    "QuickStateStore",
     "RolledBack",
     "Saved",
     "SqliteStateStore",
