@@ -16,9 +16,12 @@ from pathlib import Path
 
 import anyio
 import pytest
+from anyio import to_thread
 from anyio.abc import TaskGroup
 
-from .processes import PROGRAM, Killable, Node, Participant
+from tests.cli import forked
+
+from .processes import Killable, Node, Participant
 from .story import _all_killed, _free_port
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(900)]
@@ -54,10 +57,8 @@ class Watched(Participant):
 
     async def refuses(self) -> bool:
         """Whether the program does not start with this state, and names it as damaged."""
-        run = await anyio.run_process(
-            [*PROGRAM, *self._arguments], input=b"", check=False, stderr=subprocess.PIPE
-        )
-        return run.returncode != 0 and b"damaged" in run.stderr
+        run = await to_thread.run_sync(forked.run, *self._arguments)
+        return run.returncode != 0 and "damaged" in run.stderr
 
 
 def wal(state: Path) -> Path:
