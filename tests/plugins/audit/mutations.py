@@ -10,18 +10,23 @@ import argparse
 import json
 import sys
 from collections import Counter
+from collections.abc import Sequence
 from pathlib import Path
 from random import Random
 from tempfile import TemporaryDirectory
 from typing import Any
+from unittest.mock import patch
 
+from reliable_channel_audit import check as checking
 from reliable_channel_audit.check import check
+from reliable_channel_audit.facts import Fact, facts_of
 from reliable_channel_audit.findings import SETTLE_MS, Audit
+from reliable_channel_audit.journals import Participant
 from reliable_channel_audit.verdict import Value
 from tests.journal_lines import json_lines
 
 from . import simulated
-from .oracle import Ledger, Lines, broken
+from .oracle import Ledger, Lines, broken, broken_alone
 
 EVENTS = ("message_logged", "message_received", "message_acknowledged", "wire_in", "message_sent")
 FILTERS = {Audit.BLOOM_FILTERS.value}
@@ -87,22 +92,40 @@ class Mistakes(list[str]):
         self.counts: Counter[tuple[str, str]] = Counter()
 
 
+class FactsOnce:
+    """`facts_of`, once for each content of a participant's files: one journal of a group is changed,
+    and what the others say is the same each time."""
+
+    def __init__(self) -> None:
+        self._known: dict[tuple[Participant, int, tuple[bytes, ...]], Sequence[Fact]] = {}
+
+    def __call__(self, participant: Participant, *, settle_ms: int) -> Sequence[Fact]:
+        files = tuple(Path(path).read_bytes() for path in participant.paths)
+        key = participant, settle_ms, files
+        if key not in self._known:
+            self._known[key] = tuple(facts_of(participant, settle_ms=settle_ms))
+        return self._known[key]
+
+
 def judged(
     paths: list[Path], ledger: Ledger, seed: int, mutations: int, settle_ms: int = SETTLE_MS
 ) -> Mistakes:
     """Change journals in one place each time, and compare the audit with the oracle."""
     whole = {path.stem: json_lines(path) for path in paths}
-    random, found = Random(seed), Mistakes()
-    assert not broken(ledger, whole), f"seed {seed} as it was"
+    alone = {name: broken_alone(ledger, name, lines) for name, lines in whole.items()}
+    random, found, facts = Random(seed), Mistakes(), FactsOnce()
+    assert not broken(ledger, whole, alone), f"seed {seed} as it was"
     for number in range(mutations):
         path = random.choice(paths)
         lines = [dict(line) for line in whole[path.stem]]
         what = mutate(lines, random)
         kept = path.read_bytes()
         path.write_text("".join(json.dumps(line) + "\n" for line in lines))
-        verdict = check([path.parent], settle_ms=settle_ms)
+        with patch.object(checking, "facts_of", facts):
+            verdict = check([path.parent], settle_ms=settle_ms)
         path.write_bytes(kept)
-        truth = broken(ledger, whole | {path.stem: lines})
+        others = {name: what for name, what in alone.items() if name != path.stem}
+        truth = broken(ledger, whole | {path.stem: lines}, others)
         if not truth and "message_logged" in what and verdict.broken.keys() == FILTERS:
             found.counts["unknown", verdict.value.value] += 1
             continue

@@ -9,9 +9,11 @@ from __future__ import annotations
 
 from base64 import b64decode
 from bisect import bisect_left
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from hashlib import sha256
+from types import MappingProxyType
 from typing import Any
 
 from reliable_channel.sds.message import HistoryEntry, Message
@@ -38,7 +40,7 @@ class Ledger:
     def of(cls, journals: Mapping[str, Lines]) -> Ledger:
         """From the journals as they were written, before anything happened to them."""
         sent = (
-            SpecCodec().decode(b64decode(line["payload"]))
+            _message(line["payload"])
             for lines in journals.values()
             for line in lines
             if line["event"] == "wire_out"
@@ -64,18 +66,33 @@ class Ledger:
         return cls(messages, logs, settle_ms)
 
 
-def broken(ledger: Ledger, journals: Mapping[str, Lines]) -> list[str]:
-    """Every promise that these lines show to be broken."""
+def broken(
+    ledger: Ledger,
+    journals: Mapping[str, Lines],
+    alone: Mapping[str, Sequence[str]] = MappingProxyType({}),
+) -> list[str]:
+    """Every promise that these lines show to be broken; of journals that were looked at before,
+    `alone` has what `broken_alone` gave."""
     found = []
     have = {name: set(_log(lines)) for name, lines in journals.items()}
     for name, lines in journals.items():
-        found += [f"{name}: {what}" for what in _of_one(ledger, name, lines)]
+        found += alone[name] if name in alone else broken_alone(ledger, name, lines)
         for line in lines:
             if line["event"] == "message_acknowledged":
                 message_id = line["message_id"]
                 if not any(message_id in log for other, log in have.items() if other != name):
                     found.append(f"{name}: {message_id} is acknowledged and lost")
     return found
+
+
+def broken_alone(ledger: Ledger, name: str, lines: Lines) -> list[str]:
+    """Every promise that one participant's lines show to be broken, whatever others have."""
+    return [f"{name}: {what}" for what in _of_one(ledger, name, lines)]
+
+
+@lru_cache(10_000)  # of a journal that is changed in many ways most payloads stay as they are
+def _message(payload: str) -> Message:
+    return SpecCodec().decode(b64decode(payload))
 
 
 def _log(lines: Lines) -> list[str]:
@@ -96,7 +113,7 @@ def _of_one(ledger: Ledger, name: str, lines: Lines) -> Iterator[str]:
     arrived: dict[str, Message] = {}
     for line in lines:
         if line["event"] == "wire_in" and line["outcome"] in ("delivered", "parked"):
-            arrived[line["message_hash"]] = SpecCodec().decode(b64decode(line["payload"]))
+            arrived[line["message_hash"]] = _message(line["payload"])
         if line["event"] != "message_logged":
             continue
         message = ledger.messages.get(line["message_id"])
@@ -144,7 +161,7 @@ def _acknowledged(name: str, ledger: Ledger, lines: Lines) -> Iterator[str]:
     told, sent = set[str](), set[str]()
     for line in lines:
         if line["event"] == "wire_in":
-            message = SpecCodec().decode(b64decode(line["payload"]))
+            message = _message(line["payload"])
             if message.sender_id != name:
                 for message_id in own & sent & set(message.causal_ids):
                     proven.setdefault(message_id, line["at_ms"])
