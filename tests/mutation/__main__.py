@@ -26,9 +26,7 @@ def main() -> int:
     arguments = parser.parse_args()
     modules = [path.resolve() for path in arguments.modules] or list(_core())
     planted = [
-        (target, mutant)
-        for target in (Target(path, ROOT) for path in modules)
-        for mutant in target.mutants()
+        (target, mutant) for target in Target.load(modules, ROOT) for mutant in target.mutants()
     ]
     if arguments.sample is not None:
         print(f"{arguments.sample} of {len(planted)} defects, seed {arguments.seed}")

@@ -50,7 +50,21 @@ class Mutant:
     """Its qualified name."""
     line: int
     change: str
-    node: Function
+    whole: Function
+    """The function without the defect."""
+    place: int
+    """Which of its places is changed."""
+    which: int
+    """Which of the changes of that place."""
+
+    @property
+    def node(self) -> Function:
+        """The function with the defect, made anew each time: of thousands few are planted."""
+        copy = deepcopy(self.whole)
+        old = list(_places(copy))[self.place]
+        _, new = list(_changes(old))[self.which]
+        _replace(copy, old, new)
+        return copy
 
 
 def functions(tree: ast.Module) -> Iterator[tuple[str, Function]]:
@@ -71,14 +85,10 @@ def mutants(tree: ast.Module) -> Iterator[Mutant]:
     for name, function in functions(tree):
         if function.name in UNTESTED_FUNCTIONS:
             continue
-        places = list(_places(function))
-        for number, place in enumerate(places):
-            for change in range(len(list(_changes(place)))):
-                copy = deepcopy(function)
-                copied = list(_places(copy))[number]
-                text, replacement = list(_changes(copied))[change]
-                _replace(copy, copied, replacement)
-                yield Mutant(name, getattr(place, "lineno", function.lineno), text, copy)
+        for number, place in enumerate(_places(function)):
+            line = getattr(place, "lineno", function.lineno)
+            for which, (text, _) in enumerate(_changes(place)):
+                yield Mutant(name, line, text, function, number, which)
 
 
 def _places(function: Function) -> Iterator[ast.AST]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final, NoReturn
 
@@ -16,6 +16,8 @@ from .target import Target
 KILLED: Final = 0
 SURVIVED: Final = 1
 ENDLESS: Final = 2
+JOBS: Final = os.cpu_count() or 1
+"""So many processes run tests at a time."""
 ROOM: Final = 20
 """So many times the steps of a test without a defect are allowed with one."""
 MIN_STEPS: Final = 100_000
@@ -57,22 +59,53 @@ class Session:
         settings.load_profile("mutation")
 
     def pytest_runtestloop(self, session: pytest.Session) -> bool:
-        """Run the tests without a defect, and then with each."""
-        reached = _reached_in_fork(self._targets, session.items)
-        for target, mutant in self._planted:
+        """Run the tests without a defect, and then with each: one on each core."""
+        reached = _reached_in_forks(self._targets, session.items)
+        verdicts: dict[int, Verdict] = {}
+        running: dict[int, tuple[int, int]] = {}
+
+        def judge(place: int, reached_by: int, *, killed: bool) -> None:
+            verdicts[place] = Verdict(*self._planted[place], killed, reached_by)
+            print(verdicts[place], flush=True)
+
+        def judge_next() -> None:
+            child, status = os.wait()
+            killed = os.waitstatus_to_exitcode(status) != SURVIVED
+            judge(*running.pop(child), killed=killed)
+
+        for place, (target, mutant) in enumerate(self._planted):
             tests = reached.get(target.key(mutant.function), {})
             items = [item for item in session.items if item.nodeid in tests]
             items.sort(key=lambda item: tests[item.nodeid])
-            killed = bool(items) and _survives(target, mutant, items, tests) != SURVIVED
-            self.verdicts.append(Verdict(target, mutant, killed, len(items)))
-            print(self.verdicts[-1], flush=True)
+            if not items:
+                judge(place, 0, killed=False)
+                continue
+            if len(running) == JOBS:
+                judge_next()
+            if not (child := os.fork()):
+                _run_with(target, mutant, items, tests)
+            running[child] = place, len(items)
+        while running:
+            judge_next()
+        self.verdicts += (verdicts[place] for place in sorted(verdicts))
         return True
+
+
+def _reached_in_forks(
+    targets: Sequence[Target], items: Sequence[pytest.Item]
+) -> dict[str, dict[str, int]]:
+    """The tests that reach each function, with the steps that they take in all targets."""
+    reached: dict[str, dict[str, int]] = {}
+    for fork in [_reached_in_fork(targets, items[first::JOBS]) for first in range(JOBS)]:
+        for key, steps in fork().items():
+            reached.setdefault(key, {}).update(steps)
+    return reached
 
 
 def _reached_in_fork(
     targets: Sequence[Target], items: Sequence[pytest.Item]
-) -> dict[str, dict[str, int]]:
-    """The tests that reach each function, with the steps that they take in all targets."""
+) -> Callable[[], dict[str, dict[str, int]]]:
+    """The same of one process; call what is returned to wait for it."""
     reading, writing = os.pipe()
     if (child := os.fork()) == 0:
         os.close(reading)
@@ -81,13 +114,17 @@ def _reached_in_fork(
             json.dump(_reached(targets, items), pipe)
         os._exit(0)
     os.close(writing)
-    with os.fdopen(reading) as pipe:
-        written = pipe.read()
-    os.waitpid(child, 0)
-    reached: dict[str, dict[str, int]] | None = json.loads(written)
-    if reached is None:
-        raise pytest.UsageError("the tests fail without a defect")
-    return reached
+
+    def wait() -> dict[str, dict[str, int]]:
+        with os.fdopen(reading) as pipe:
+            written = pipe.read()
+        os.waitpid(child, 0)
+        reached: dict[str, dict[str, int]] | None = json.loads(written)
+        if reached is None:
+            raise pytest.UsageError("the tests fail without a defect")
+        return reached
+
+    return wait
 
 
 def _reached(
@@ -109,15 +146,6 @@ def _reached(
         for key in entered:
             reached.setdefault(key, {})[item.nodeid] = steps
     return reached
-
-
-def _survives(
-    target: Target, mutant: Mutant, items: Sequence[pytest.Item], steps: Mapping[str, int]
-) -> int:
-    if (child := os.fork()) == 0:
-        _run_with(target, mutant, items, steps)
-    _, status = os.waitpid(child, 0)
-    return os.waitstatus_to_exitcode(status)
 
 
 def _run_with(

@@ -9,10 +9,11 @@ from __future__ import annotations
 
 import ast
 import gc
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from importlib import import_module
 from pathlib import Path
-from types import CodeType, FunctionType
+from types import CodeType, FunctionType, ModuleType
+from typing import Self
 
 from .operators import Function, Mutant, functions, mutants
 
@@ -24,15 +25,24 @@ Loop = ast.For | ast.AsyncFor | ast.While
 class Target:
     """One module."""
 
-    def __init__(self, path: Path, root: Path) -> None:
+    def __init__(self, path: Path, root: Path, loaded: Sequence[FunctionType] = ()) -> None:
+        """`loaded` are all functions that there are, where they were looked for before."""
         self.path = path.relative_to(root)
         self._tree = ast.parse(path.read_text())
-        self._module = import_module(".".join(self.path.with_suffix("").parts))
+        self._module = _module(path, root)
         self._file = self._module.__file__ or ""
         self._live: dict[str, list[FunctionType]] = {}
-        for each in gc.get_objects():
-            if isinstance(each, FunctionType) and each.__code__.co_filename == self._file:
+        for each in loaded or _loaded():
+            if each.__code__.co_filename == self._file:
                 self._live.setdefault(each.__code__.co_qualname, []).append(each)
+
+    @classmethod
+    def load(cls, paths: Sequence[Path], root: Path) -> list[Self]:
+        """Several modules: their functions are looked for once, among a million objects."""
+        for path in paths:
+            _module(path, root)
+        loaded = _loaded()
+        return [cls(path, root, loaded) for path in paths]
 
     def mutants(self) -> Iterator[Mutant]:
         """Every defect in a function that is loaded."""
@@ -62,6 +72,14 @@ class Target:
         found = _code_of(code, name)
         for live in self._live.get(name, ()):
             live.__code__ = found  # raises ValueError where it closes over other names
+
+
+def _module(path: Path, root: Path) -> ModuleType:
+    return import_module(".".join(path.relative_to(root).with_suffix("").parts))
+
+
+def _loaded() -> list[FunctionType]:
+    return [each for each in gc.get_objects() if isinstance(each, FunctionType)]
 
 
 class _Counting(ast.NodeTransformer):
