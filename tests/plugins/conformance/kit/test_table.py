@@ -2,7 +2,9 @@
 
 import json
 import sys
+from collections.abc import Callable, Coroutine, Sequence
 from pathlib import Path
+from typing import Any
 
 import anyio
 import pytest
@@ -20,43 +22,77 @@ OURS = f"{sys.executable} -m reliable_channel peer"
 BROKEN = f"{sys.executable} -m tests.plugins.conformance.kit.broken_peer"
 BEATS = 60
 """A peer that breaks a rule is not waited for: it fails sooner or later."""
+PATIENT_BEATS = 3_000
+PATIENT_IN_VAIN = {"budget-of-an-epoch-is-kept": Setting(OURS, SPEC).beats}
+"""Rows that wait for something that must not come: for as long as the kit waits by itself."""
 QUICK = ("waits-for-its-dependency", "duplicates-are-delivered-once")
-NAMES = [
-    pytest.param(row.name, marks=[] if row.name in QUICK else [pytest.mark.slow]) for row in ROWS
-]
+SLOW = [row.name for row in ROWS if row.name not in QUICK]
+GROUPS_OF_ROWS = 4
+"""The rows of a group are run side by side: they wait for most of their time."""
+GROUPS = [SLOW[first::GROUPS_OF_ROWS] for first in range(GROUPS_OF_ROWS)]
 
 
-def _run(name: str, command: str, folder: Path, beats: int) -> Outcome:
-    async def one() -> Outcome:
-        row = next(each for each in ROWS if each.name == name)
-        async for outcome in run(Setting(command, SPEC, beats), [row], folder):
-            return outcome
-        raise AssertionError("no outcome")
-
-    return anyio.run(one)
+async def _run(name: str, command: str, folder: Path, beats: int) -> Outcome:
+    row = next(each for each in ROWS if each.name == name)
+    async for outcome in run(Setting(command, SPEC, beats), [row], folder):
+        return outcome
+    raise AssertionError("no outcome")
 
 
-@pytest.mark.parametrize("name", NAMES)
-def test_ours_keeps_the_rule(name: str, tmp_path: Path) -> None:
-    outcome = _run(name, OURS, tmp_path, 3_000)
-    assert (outcome.result, outcome.seen) == (Result.PASSED, "")
+async def _ours(name: str, folder: Path) -> None:
+    outcome = await _run(name, OURS, folder, PATIENT_IN_VAIN.get(name, PATIENT_BEATS))
+    assert (outcome.result, outcome.seen) == (Result.PASSED, ""), name
 
 
-@pytest.mark.parametrize("name", NAMES)
-def test_a_peer_that_breaks_the_rule_fails(name: str, tmp_path: Path) -> None:
-    outcome = _run(name, f"{BROKEN} {name} peer", tmp_path, BEATS)
-    assert outcome.result in (Result.FAILED, Result.NOT_RUN)
-    kept = json.loads((tmp_path / name / "row.json").read_text())
-    assert kept["seen"] and kept["sentence"] and kept["expected"]
-    assert (tmp_path / name / "trace.jsonl").stat().st_size > 0
+async def _broken(name: str, folder: Path) -> None:
+    outcome = await _run(name, f"{BROKEN} {name} peer", folder, BEATS)
+    assert outcome.result in (Result.FAILED, Result.NOT_RUN), name
+    kept = json.loads((folder / name / "row.json").read_text())
+    assert kept["seen"] and kept["sentence"] and kept["expected"], name
+    assert (folder / name / "trace.jsonl").stat().st_size > 0, name
     assert outcome.row.name in markdown("broken", [outcome])
+
+
+def _all(
+    rule: Callable[[str, Path], Coroutine[Any, Any, None]], names: Sequence[str], folder: Path
+) -> None:
+    """Check several rows side by side."""
+
+    async def together() -> None:
+        async with anyio.create_task_group() as tasks:
+            for name in names:
+                tasks.start_soon(rule, name, folder)
+
+    anyio.run(together)
+
+
+@pytest.mark.parametrize("name", QUICK)
+def test_ours_keeps_the_rule(name: str, tmp_path: Path) -> None:
+    anyio.run(_ours, name, tmp_path)
+
+
+@pytest.mark.parametrize("name", QUICK)
+def test_a_peer_that_breaks_the_rule_fails(name: str, tmp_path: Path) -> None:
+    anyio.run(_broken, name, tmp_path)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("names", GROUPS, ids=" ".join)
+def test_ours_keeps_the_rules(names: list[str], tmp_path: Path) -> None:
+    _all(_ours, names, tmp_path)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("names", GROUPS, ids=" ".join)
+def test_peers_that_break_a_rule_fail(names: list[str], tmp_path: Path) -> None:
+    _all(_broken, names, tmp_path)
 
 
 @pytest.mark.slow
 def test_a_run_knows_nothing_of_the_one_before(tmp_path: Path) -> None:
     """A state that was left in the folder had the second run fail: its messages were known."""
     for _ in range(2):
-        assert _run("restart-goes-on", OURS, tmp_path, 3_000).result is Result.PASSED
+        anyio.run(_ours, "restart-goes-on", tmp_path)
 
 
 def test_every_row_has_a_peer_that_breaks_it() -> None:
@@ -65,7 +101,8 @@ def test_every_row_has_a_peer_that_breaks_it() -> None:
 
 
 def test_a_peer_that_does_not_start_is_not_run(tmp_path: Path) -> None:
-    outcome = _run(ROWS[0].name, f"{sys.executable} -c pass", tmp_path, 1)
+    command = f"{sys.executable} -c pass"
+    outcome = anyio.run(_run, ROWS[0].name, command, tmp_path, 1)
     assert outcome.result is Result.NOT_RUN
     assert "exit status 0" in outcome.seen
     assert outcome.breaks_a_rule
