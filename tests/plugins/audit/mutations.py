@@ -93,8 +93,8 @@ class Mistakes(list[str]):
 
 
 class FactsOnce:
-    """`facts_of`, once for each content of a participant's files: one journal of a group is changed,
-    and what the others say is the same each time."""
+    """`facts_of`, once for each content of a participant's files: one journal of a group is
+    changed, and what the others say is the same each time."""
 
     def __init__(self) -> None:
         self._known: dict[tuple[Participant, int, tuple[bytes, ...]], Sequence[Fact]] = {}

@@ -73,7 +73,7 @@ def broken(
 ) -> list[str]:
     """Every promise that these lines show to be broken; of journals that were looked at before,
     `alone` has what `broken_alone` gave."""
-    found = []
+    found: list[str] = []
     have = {name: set(_log(lines)) for name, lines in journals.items()}
     for name, lines in journals.items():
         found += alone[name] if name in alone else broken_alone(ledger, name, lines)
