@@ -32,10 +32,12 @@ class Limits:
     def check(self) -> None:
         """Count what is in each, which costs nothing."""
         for name, held, limit in self._gauges:
-            if len(held) == limit:
+            if (count := len(held)) < limit:
+                continue
+            if count == limit:
                 self._full(name)
-            if len(held) > limit:
-                self._fail(KEPT, "", f"{name} holds {len(held)} > {limit}")
+            else:
+                self._fail(KEPT, "", f"{name} holds {count} > {limit}")
 
     def check_sizes(self) -> None:
         """Add up what they have in bytes."""
