@@ -22,7 +22,7 @@ from reliable_channel_audit.check import check
 from reliable_channel_audit.facts import Fact, facts_of
 from reliable_channel_audit.findings import SETTLE_MS, Audit
 from reliable_channel_audit.journals import Participant
-from reliable_channel_audit.verdict import Value
+from reliable_channel_audit.verdict import Value, Verdict
 from tests.journal_lines import json_lines
 
 from . import simulated
@@ -106,14 +106,24 @@ class FactsOnce:
             self._known[key] = tuple(facts_of(participant, settle_ms=settle_ms))
         return self._known[key]
 
+    def check(self, directory: Path, settle_ms: int) -> Verdict:
+        """Judge the journals of a directory."""
+        with patch.object(checking, "facts_of", self):
+            return check([directory], settle_ms=settle_ms)
+
 
 def judged(
-    paths: list[Path], ledger: Ledger, seed: int, mutations: int, settle_ms: int = SETTLE_MS
+    paths: list[Path],
+    ledger: Ledger,
+    seed: int,
+    mutations: int,
+    settle_ms: int = SETTLE_MS,
+    facts: FactsOnce | None = None,
 ) -> Mistakes:
     """Change journals in one place each time, and compare the audit with the oracle."""
     whole = {path.stem: json_lines(path) for path in paths}
     alone = {name: broken_alone(ledger, name, lines) for name, lines in whole.items()}
-    random, found, facts = Random(seed), Mistakes(), FactsOnce()
+    random, found, facts = Random(seed), Mistakes(), facts or FactsOnce()
     assert not broken(ledger, whole, alone), f"seed {seed} as it was"
     for number in range(mutations):
         path = random.choice(paths)
@@ -121,8 +131,7 @@ def judged(
         what = mutate(lines, random)
         kept = path.read_bytes()
         path.write_text("".join(json.dumps(line) + "\n" for line in lines))
-        with patch.object(checking, "facts_of", facts):
-            verdict = check([path.parent], settle_ms=settle_ms)
+        verdict = facts.check(path.parent, settle_ms)
         path.write_bytes(kept)
         others = {name: what for name, what in alone.items() if name != path.stem}
         truth = broken(ledger, whole | {path.stem: lines}, others)
@@ -143,12 +152,12 @@ def judged_run(seed: int, directory: Path, mutations: int = MUTATIONS_A_SEED) ->
     """The same with journals of a run of the simulator, which are right as they are."""
     ledger = simulated.run(seed, directory)
     paths = sorted(directory.glob("*.jsonl"))
-    found = Mistakes()
-    verdict = check([directory], settle_ms=simulated.SETTLE_MS)
+    found, facts = Mistakes(), FactsOnce()
+    verdict = facts.check(directory, simulated.SETTLE_MS)
     if verdict.value is Value.BROKEN:
         found.append(f"seed {seed} as it was: broken: {verdict.findings[0]}")
     elif len(ledger.messages) >= LEAST_MESSAGES:
-        return judged(paths, ledger, seed, mutations, simulated.SETTLE_MS)
+        return judged(paths, ledger, seed, mutations, simulated.SETTLE_MS, facts)
     return found
 
 
