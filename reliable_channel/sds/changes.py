@@ -37,8 +37,8 @@ class Changes:
 
     entries: dict[str, LogRow] = field(default_factory=dict)
     """New in the log, by message id."""
-    hints: dict[str, bytes] = field(default_factory=dict)
-    """Retrieval hints of entries that stood in the log already, by message id."""
+    hints: dict[str, LogRow] = field(default_factory=dict)
+    """Entries that stood in the log already and learned their retrieval hint, by message id."""
     removed: set[str] = field(default_factory=set)
     """Ids of entries that were taken out of the log, before `entries` were put in."""
     trimmed_below: LogKey | None = None
@@ -56,17 +56,15 @@ class Changes:
             self.entries.pop(message_id, None)
             self.hints.pop(message_id, None)
         self.entries.update(later.entries)
-        for message_id, hint in later.hints.items():
-            self.hint(message_id, hint)
+        for row in later.hints.values():
+            self.hint(row)
         self.trimmed_below = later.trimmed_below or self.trimmed_below
         self.rows.update(later.rows)
 
-    def hint(self, message_id: str, retrieval_hint: bytes) -> None:
+    def hint(self, row: LogRow) -> None:
         """An entry of the log learned its retrieval hint."""
-        if (row := self.entries.get(message_id)) is None:
-            self.hints[message_id] = retrieval_hint
-        else:
-            self.entries[message_id] = (*row[:4], retrieval_hint)
+        message_id = row[0]
+        (self.entries if message_id in self.entries else self.hints)[message_id] = row
 
 
 NO_CHANGES: Final = Changes()
@@ -96,9 +94,9 @@ class Recorder:
         `end`: an archive does not find them yet."""
         return sum(start <= (row[2], row[0]) < end for row in self._changes.entries.values())
 
-    def hint(self, message_id: str, retrieval_hint: bytes) -> None:
+    def hint(self, row: LogRow) -> None:
         """An entry of the log learned its retrieval hint."""
-        self._changes.hint(message_id, retrieval_hint)
+        self._changes.hint(row)
 
     def remove(self, message_id: str) -> None:
         """An entry was taken out of the log."""
@@ -126,7 +124,7 @@ class _NoRecorder(Recorder):
     def log(self, row: LogRow) -> None:
         pass
 
-    def hint(self, message_id: str, retrieval_hint: bytes) -> None:
+    def hint(self, row: LogRow) -> None:
         pass
 
     def remove(self, message_id: str) -> None:

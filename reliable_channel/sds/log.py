@@ -97,11 +97,12 @@ class MessageLog:
         self._touch(key)
         if blocks.total and order and key < order[0]:
             return blocks.insert(entry, self._archive)
-        at_end = not order or key > order[-1]
+        entries = self.entries
+        at_end = not entries or key > order[-1]
         order.add(key)
-        self.entries[entry.message_id] = entry
+        entries[entry.message_id] = entry
         self.size_bytes += len(entry.content)
-        position = blocks.total + (len(order) - 1 if at_end else order.bisect_left(key))
+        position = blocks.total + (len(entries) - 1 if at_end else order.bisect_left(key))
         evicted = self.evicted
         self._make_room()
         return max(0, position - (self.evicted - evicted))
@@ -118,7 +119,7 @@ class MessageLog:
             return False
         entry.retrieval_hint = retrieval_hint
         self._touch(entry.key)
-        self._recorder.hint(message_id, retrieval_hint)
+        self._recorder.hint(entry.row)
         return True
 
     def remove(self, message_id: str) -> LogEntry:
@@ -173,7 +174,7 @@ class MessageLog:
     def since(self, key: LogKey, most: int) -> list[LogEntry]:
         """The entries in memory from a place on, oldest first, `most` at most."""
         entries, order = self.entries, self._order
-        if most and order and order[-1] == key:  # nearly always it is the newest one that changed
+        if most and entries and order[-1] == key:  # nearly always it is the newest one that changed
             return [entries[key[1]]]
         return [entries[message_id] for _, message_id in islice(order.irange(key), most)]
 
@@ -249,10 +250,10 @@ class MessageLog:
     def _make_room(self) -> None:
         """Keep to the limits: oldest entries leave the log, or, where there is an archive, memory
         and then the archive."""
-        order, archived = self._order, self._archive is not NO_ARCHIVE
+        entries, archived = self.entries, self._archive is not NO_ARCHIVE
         most = self._window if archived else self.limit
         max_bytes = min(WINDOW_BYTES, self.limit_bytes) if archived else self.limit_bytes
-        while len(order) > most or (self.size_bytes > max_bytes and len(order) > 1):
+        while len(entries) > most or (self.size_bytes > max_bytes and len(entries) > 1):
             if archived:
                 self._archive_oldest()
             else:

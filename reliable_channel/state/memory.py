@@ -45,7 +45,7 @@ class MemoryStateStore:
             entry = LogEntry(*row)
             self._entries[entry.message_id] = entry
             self._order.add(entry.key)
-        for message_id, hint in changes.hints.items():
+        for message_id, (*_, hint) in changes.hints.items():
             if known := self._entries.get(message_id):
                 known.retrieval_hint = hint
         while changes.trimmed_below and self._order and self._order[0] < changes.trimmed_below:

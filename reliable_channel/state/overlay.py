@@ -33,7 +33,7 @@ class ArchiveOverlay:
             self._unwritten.pop(message_id, None)
         for message_id, row in changes.entries.items():
             self._unwritten[message_id] = LogEntry(*row)
-        for message_id, hint in changes.hints.items():
+        for message_id, (*_, hint) in changes.hints.items():
             if entry := self._unwritten.get(message_id):
                 entry.retrieval_hint = hint
 

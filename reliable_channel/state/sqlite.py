@@ -27,7 +27,7 @@ from .checkpoints import Checkpoints
 from .continuity import Continuity, check_in_place
 from .errors import StateError, StateMismatch, StateUnavailable, StateVersionTooNew
 from .ownership import Ownership, inode_of
-from .rows import CHECKSUM, checksum, damaged, verified
+from .rows import CHECKSUM, checksum, damaged
 from .schema import ENTRY_COLUMNS
 from .sqlite_archive import BUSY_TIMEOUT_S, SqliteArchive, id_hash, log_entries, state_error
 
@@ -287,28 +287,20 @@ class SqliteStateStore:
                 "VALUES (?, ?, ?, ?, ?, ?, ?)",
                 [(*row, id_hash(row[0]), checksum("log", row)) for row in changes.entries.values()],
             )
-        for message_id, hint in changes.hints.items():
-            self._write_hint(connection, message_id, hint)
+        if changes.hints:
+            connection.executemany(
+                f"UPDATE log SET retrieval_hint = ?, {CHECKSUM} = ? "
+                "WHERE id_hash = ? AND message_id = ?",
+                [
+                    (row[4], checksum("log", row), id_hash(row[0]), row[0])
+                    for row in changes.hints.values()
+                ],
+            )
         if changes.trimmed_below is not None:
             lamport_timestamp, message_id = changes.trimmed_below
             connection.execute(
                 "DELETE FROM log WHERE (lamport_timestamp, message_id) < (?, ?)",
                 (lamport_timestamp, message_id),
-            )
-
-    def _write_hint(self, connection: sqlite3.Connection, message_id: str, hint: bytes) -> None:
-        """Give an entry its retrieval hint, and the checksum that it has with that."""
-        found = connection.execute(
-            f"SELECT entry, {ENTRY_COLUMNS}, {CHECKSUM} FROM log "
-            "WHERE id_hash = ? AND message_id = ?",
-            (id_hash(message_id), message_id),
-        ).fetchone()
-        if found is not None:
-            place, *row = found
-            ((*values, _),) = verified(self.path, "log", [row])
-            connection.execute(
-                f"UPDATE log SET retrieval_hint = ?, {CHECKSUM} = ? WHERE entry = ?",
-                (hint, checksum("log", (*values, hint)), place),
             )
 
 

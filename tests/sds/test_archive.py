@@ -77,9 +77,9 @@ def test_blocks_are_restored_in_the_order_of_their_numbers() -> None:
 
 
 def test_a_removal_takes_back_what_an_earlier_step_recorded() -> None:
-    changes = Changes(hints={"m1": b"hint", "m2": b"hint"}, entries={"m1": entry(1).row})
+    changes = Changes(hints={"m1": entry(1).row, "m2": entry(2).row}, entries={"m1": entry(1).row})
     changes.add(Changes(removed={"m1"}))
-    assert changes.hints == {"m2": b"hint"}
+    assert changes.hints == {"m2": entry(2).row}
     assert changes.entries == {}
     assert changes.removed == {"m1"}
 

@@ -85,7 +85,7 @@ def test_an_entry_learns_its_hint(reopen: Reopen) -> None:
     store = reopen()
     store.open(ALICE)
     store.write(logged(entry(1)))
-    store.write(Changes(hints={"m0001": b"hint"}))
+    store.write(Changes(hints={"m0001": (*entry(1).row[:4], b"hint")}))
     with closing(store.archive()) as archive:
         found = archive.get("m0001")
     assert found is not None
