@@ -35,8 +35,10 @@ Durability = Literal["process", "power"]
 _SYNCHRONOUS: Final[dict[Durability, str]] = {"process": "NORMAL", "power": "FULL"}
 WRITER_CACHE_KIB: Final = 16_384
 QUICK_ROWS: Final = 200
-"""A transaction with more rows is no quick one."""
-QUICK_BYTES: Final = 64 * 1024
+"""A transaction with more rows, or more messages, is no quick one."""
+QUICK_CONTENT_BYTES: Final = 256 * 1024
+"""The same for the content of its messages."""
+QUICK_CHANGE_LOG_BYTES: Final = 64 * 1024
 """The room that a quick one may take in the change log."""
 
 
@@ -88,8 +90,10 @@ class SqliteStateStore:
             self._durability == "process"
             and self._connection is not None
             and not self._checkpoints.is_due
-            and len(changes.rows) <= QUICK_ROWS
-            and self._change_log.has_room(QUICK_BYTES)
+            and changes.trimmed_below is None
+            and max(len(changes.rows), len(changes.entries)) <= QUICK_ROWS
+            and _content_bytes(changes) <= QUICK_CONTENT_BYTES
+            and self._change_log.has_room(QUICK_CHANGE_LOG_BYTES)
             and all(table.name in self._tables for table, _ in changes.rows)
         )
 
@@ -125,8 +129,7 @@ class SqliteStateStore:
             self._change_log.appended(packed)
         else:
             self._change_log.clear()
-        contents_bytes = sum(len(row[3]) for row in changes.entries.values())
-        self._checkpoints.written(contents_bytes + packed.large_bytes)
+        self._checkpoints.written(_content_bytes(changes) + packed.large_bytes)
         if is_due or not is_appended:
             self._checkpoints.run(connection)
 
@@ -302,6 +305,11 @@ class SqliteStateStore:
                 "DELETE FROM log WHERE (lamport_timestamp, message_id) < (?, ?)",
                 (lamport_timestamp, message_id),
             )
+
+
+def _content_bytes(changes: Changes) -> int:
+    """The size of the content of new messages."""
+    return sum(len(row[3]) for row in changes.entries.values())
 
 
 @contextmanager
