@@ -10,10 +10,11 @@ Numbers have 4 bytes.
 """
 
 import struct
-from collections.abc import Collection, Iterator
+from collections.abc import Collection
 from typing import Final, NamedTuple
 
-_NUMBER_BYTES: Final = 4
+_ONE: Final = struct.Struct(">I")
+_TWO: Final = struct.Struct(">II")
 _ANCHOR_BYTES: Final = 64
 """Bytes that a piece is looked for by: shorter than an entry of a causal history."""
 
@@ -64,7 +65,7 @@ def difference(base: Base, message: Base, changed: Collection[int]) -> bytes | N
     found = b"".join(
         (
             _literal(data[:start]),
-            b"@%b%b" % (_number(max(old, 0)), _number(same)),
+            b"@%b" % _TWO.pack(max(old, 0), same),
             _literal(data[start + same : filter_start]),
             _changed(base_filter_start, data[filter_start:filter_end], changed),
             _literal(data[filter_end:]),
@@ -77,40 +78,36 @@ def difference(base: Base, message: Base, changed: Collection[int]) -> bytes | N
 
 def restored(base: bytes, difference: bytes) -> bytes:
     """The message, from its base and the difference."""
-    return b"".join(_pieces(base, difference))
-
-
-def _pieces(base: bytes, difference: bytes) -> Iterator[bytes]:
+    pieces: list[bytes | bytearray] = []
     at = 0
-
-    def number() -> int:
-        nonlocal at
-        at += _NUMBER_BYTES
-        return int.from_bytes(difference[at - _NUMBER_BYTES : at])
-
     while at < len(difference):
         kind = difference[at : at + 1]
-        at += 1
         if kind == b"=":
-            length = number()
-            yield difference[at : at + length]
+            (length,) = _ONE.unpack_from(difference, at + 1)
+            at += 1 + _ONE.size
+            pieces.append(difference[at : at + length])
             at += length
             continue
-        start, length = number(), number()
+        start, length = _TWO.unpack_from(difference, at + 1)
+        at += 1 + _TWO.size
         if kind == b"@":
-            yield base[start : start + length]
-            continue
-        piece = bytearray(base[start : start + length])
-        count = number()
-        values = at + _NUMBER_BYTES * count
-        for place, value in zip(
-            struct.unpack(f">{count}I", difference[at:values]),
-            difference[values : values + count],
-            strict=True,
-        ):
-            piece[place] = value
-        yield bytes(piece)
-        at = values + count
+            pieces.append(base[start : start + length])
+        else:
+            piece = bytearray(base[start : start + length])
+            at = _change(piece, difference, at)
+            pieces.append(piece)
+    return b"".join(pieces)
+
+
+def _change(piece: bytearray, difference: bytes, at: int) -> int:
+    """Change the bytes of a piece that the difference has from a place on; return where they
+    end."""
+    (count,) = _ONE.unpack_from(difference, at)
+    places = struct.unpack_from(f">{count}I", difference, at + _ONE.size)
+    values = at + _ONE.size * (count + 1)
+    for place, value in zip(places, difference[values : values + count], strict=True):
+        piece[place] = value
+    return values + count
 
 
 def _common(one: bytes, other: bytes) -> int:
@@ -135,8 +132,4 @@ def _changed(start: int, words: bytes, places: Collection[int]) -> bytes:
 
 
 def _literal(data: bytes) -> bytes:
-    return b"=%b%b" % (_number(len(data)), data)
-
-
-def _number(value: int) -> bytes:
-    return value.to_bytes(_NUMBER_BYTES)
+    return b"=%b%b" % (_ONE.pack(len(data)), data)
