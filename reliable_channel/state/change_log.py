@@ -18,7 +18,10 @@ TABLE: Final = "change_log"
 MAX_WRITES: Final = 500
 """Transactions whose rows wait here."""
 MAX_BYTES: Final = 512 * 1024
-"""Of their rows: what a start after a crash has to move, and what memory holds until then."""
+"""Of their rows, before the last one: what a start after a crash has to move, and what memory holds
+until then."""
+MAX_TRANSACTION_BYTES: Final = 128 * 1024
+"""Of the rows of one transaction."""
 LARGE_BYTES: Final = 8 * 1024
 """A longer row, such as a whole message, goes to its table at once: it is not written twice."""
 _INTEGER_BYTES: Final = 8
@@ -50,9 +53,13 @@ class ChangeLog:
         self._rows: Rows = {}
         self._writes = self._size_bytes = 0
 
-    def has_room(self, size_bytes: int) -> bool:
+    def has_room(self, size_bytes: int = 0) -> bool:
         """Whether the rows of another transaction may wait here."""
-        return self._writes < MAX_WRITES and self._size_bytes + size_bytes <= MAX_BYTES
+        return (
+            self._writes < MAX_WRITES
+            and self._size_bytes <= MAX_BYTES
+            and size_bytes <= MAX_TRANSACTION_BYTES
+        )
 
     def appended(self, packed: Packed) -> None:
         """The rows of a transaction were written here, large ones to their tables."""

@@ -38,8 +38,6 @@ QUICK_ROWS: Final = 200
 """A transaction with more rows, or more messages, is no quick one."""
 QUICK_CONTENT_BYTES: Final = 256 * 1024
 """The same for the content of its messages."""
-QUICK_CHANGE_LOG_BYTES: Final = 64 * 1024
-"""The room that a quick one may take in the change log."""
 
 
 class SqliteStateStore:
@@ -93,7 +91,7 @@ class SqliteStateStore:
             and changes.trimmed_below is None
             and max(len(changes.rows), len(changes.entries)) <= QUICK_ROWS
             and _content_bytes(changes) <= QUICK_CONTENT_BYTES
-            and self._change_log.has_room(QUICK_CHANGE_LOG_BYTES)
+            and self._change_log.has_room()
             and all(table.name in self._tables for table, _ in changes.rows)
         )
 

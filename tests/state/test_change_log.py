@@ -89,7 +89,7 @@ def test_rows_are_there_after_a_crash_and_after_a_close(tmp_path: Path) -> None:
     assert notes(path) == expected
 
 
-@pytest.mark.parametrize("limits", [{"MAX_WRITES": 3}, {"MAX_BYTES": 150}])
+@pytest.mark.parametrize("limits", [{"MAX_WRITES": 3}, {"MAX_BYTES": 100}])
 def test_no_more_rows_wait_than_allowed(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, limits: dict[str, int]
 ) -> None:
@@ -105,6 +105,18 @@ def test_no_more_rows_wait_than_allowed(
     assert {0, 1} <= seen <= {0, 1, 2, 3}
     assert notes(crashed(path, tmp_path / "crashed")) == sorted(expected.values())
     store.close()
+
+
+def test_the_rows_of_a_large_transaction_do_not_wait(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(change_log, "MAX_TRANSACTION_BYTES", 1_000)
+    store = opened(tmp_path / "state.db")
+    store.write(put("second"))
+    store.write(Changes(rows={(NOTES, f"{n}"): (f"{n}", n, bytes(20)) for n in range(50)}))
+    assert waiting(store.path) == 0
+    store.close()
+    assert len(notes(store.path)) == 52
 
 
 def test_a_large_row_is_written_once(tmp_path: Path) -> None:
