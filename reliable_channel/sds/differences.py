@@ -102,7 +102,7 @@ def restored(base: bytes, difference: bytes) -> bytes:
 def _change(piece: bytearray, difference: bytes, at: int) -> int:
     """Change the bytes of a piece that the difference has from a place on; return where they
     end."""
-    (count,) = _ONE.unpack_from(difference, at)
+    count = int.from_bytes(difference[at : at + _ONE.size])
     places = struct.unpack_from(f">{count}I", difference, at + _ONE.size)
     values = at + _ONE.size * (count + 1)
     for place, value in zip(places, difference[values : values + count], strict=True):
