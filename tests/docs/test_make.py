@@ -16,7 +16,9 @@ PAGES: Final = sorted([ROOT / "README.md", *(ROOT / "docs").rglob("*.md")])
 MAKE: Final = ("make", f"VENV={sys.prefix}", f"--old-file={sys.prefix}/.ready")
 """make with this environment, which it does not set up again."""
 OF_THE_TESTS: Final = {"MAKEFLAGS", "MAKELEVEL", "MFLAGS", "RELIABLE_CHANNEL_PLUGINS"}
-"""A make that knows of an outer one prints which folder it enters."""
+"""A make that knows of an outer one prints which folder it enters. And where the outer one has
+`--output-sync`, it locks its standard output: with /dev/null, that waits for all who lock it, such
+as a Docker engine."""
 ENVIRONMENT: Final = {
     **{name: value for name, value in os.environ.items() if name not in OF_THE_TESTS},
     "NO_COLOR": "1",

@@ -14,6 +14,7 @@ from docs import commands as program
 from release import stranger
 
 from .sessions import Mismatch, Session, blocks, steps
+from .test_make import ENVIRONMENT
 from .untyped import GIVEN, NOT_TYPED
 
 DOCS = Path(__file__).parents[2] / "docs"
@@ -59,7 +60,8 @@ def flags_of_commands() -> dict[str, set[str]]:
 def can_be_made(arguments: tuple[str, ...]) -> bool:
     # Else make looks for a Python, each time that it needs one.
     run = ["make", "--dry-run", f"PYTHON={sys.executable}", *arguments]
-    return not subprocess.run(run, cwd=DOCS.parent, stdout=subprocess.DEVNULL).returncode
+    done = subprocess.run(run, cwd=DOCS.parent, env=ENVIRONMENT, stdout=subprocess.DEVNULL)
+    return not done.returncode
 
 
 @pytest.mark.parametrize("page", NOT_TYPED)
