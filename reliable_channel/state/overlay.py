@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from heapq import merge
 
-from ..sds.changes import Changes, LogKey
+from ..sds.changes import Changes, LogKey, LogRow
 from ..sds.log_entry import LogEntry
 from .base import Archive
 from .errors import StateError
@@ -18,7 +18,7 @@ class ArchiveOverlay:
 
     def __init__(self, written: Archive) -> None:
         self._written = written
-        self._unwritten: dict[str, LogEntry] = {}
+        self._unwritten: dict[str, LogRow] = {}
         self._removed: set[str] = set()
         self.failure: StateError | None = None
         """The last look-up that failed."""
@@ -31,11 +31,10 @@ class ArchiveOverlay:
         for message_id in changes.removed:
             self._removed.add(message_id)
             self._unwritten.pop(message_id, None)
-        for message_id, row in changes.entries.items():
-            self._unwritten[message_id] = LogEntry(*row)
-        for message_id, (*_, hint) in changes.hints.items():
-            if entry := self._unwritten.get(message_id):
-                entry.retrieval_hint = hint
+        self._unwritten.update(changes.entries)
+        for message_id, row in changes.hints.items():
+            if message_id in self._unwritten:
+                self._unwritten[message_id] = row
 
     def remove(self, changes: Changes) -> None:
         """These changes are written."""
@@ -49,8 +48,8 @@ class ArchiveOverlay:
 
     def get(self, message_id: str) -> LogEntry | None:
         """The entry of an id, or None."""
-        if (entry := self._unwritten.get(message_id)) is not None:
-            return entry
+        if (row := self._unwritten.get(message_id)) is not None:
+            return LogEntry(*row)
         return None if message_id in self._removed else self._find(message_id)
 
     def entries(self, start: LogKey | None, end: LogKey) -> Iterator[LogEntry]:
@@ -93,12 +92,9 @@ class ArchiveOverlay:
         return entry.message_id not in self._removed or entry.message_id in self._unwritten
 
     def _within(self, start: LogKey | None, end: LogKey) -> list[LogEntry]:
+        entries = (LogEntry(*row) for row in self._unwritten.values())
         return sorted(
-            (
-                entry
-                for entry in self._unwritten.values()
-                if entry.key < end and (start is None or start <= entry.key)
-            ),
+            (each for each in entries if each.key < end and (start is None or start <= each.key)),
             key=_key,
         )
 
