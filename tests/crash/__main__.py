@@ -34,7 +34,7 @@ def main() -> int:
         print(f"BROKEN {line}")
     print(
         f"{outcome.kills} kills, {outcome.node_kills} of them of the node; {outcome.accepted} "
-        f"messages accepted, {outcome.redelivered} told again; settled after "
+        f"messages accepted, {outcome.redelivered} emitted again; all equal after "
         f"{outcome.settled_s:.0f} s; {len(outcome.broken)} promises broken"
     )
     return int(bool(outcome.broken))

@@ -87,16 +87,16 @@ def _told_once(story: Story, others: Set[str]) -> Iterator[str]:
 
 
 def _redelivered_last(story: Story) -> Iterator[str]:
-    """What is told again is the end of what was told before: all before that was confirmed."""
+    """What is emitted again is the end of what was emitted before: all before that was confirmed."""
     before: list[str] = []
     for number, life in enumerate(story.lives):
         again = [each.message_id for each in life if each.redelivered]
         if any(each.redelivered for each in life[len(again) :]):
-            yield f"{story.name}: in life {number} something new came before what is told again"
+            yield f"{story.name}: in life {number} something new came before what is emitted again"
         known = set(before)
         repeated = [message_id for message_id in again if message_id in known]
         if repeated != before[len(before) - len(repeated) :]:
-            yield f"{story.name}: in life {number} something confirmed was told again"
+            yield f"{story.name}: in life {number} something confirmed was emitted again"
         before = [i for i in before if i not in set(again)]
         before += [each.message_id for each in life]
 

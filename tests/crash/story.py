@@ -69,7 +69,7 @@ async def run(
     stories = [read(each.name, each.journal) for each in group]
     broken = [error for each in group for error in each.errors] + broken_promises(stories, logs)
     broken += [
-        f"{each.name}: {message_id} was not confirmed, and not told again"
+        f"{each.name}: {message_id} was not confirmed, and not emitted again"
         for each in group
         for message_id in sorted(each.owed)
     ]
@@ -126,7 +126,7 @@ async def _one_that_owes(group: list[Participant]) -> Participant:
 
 
 async def _settle(group: list[Participant]) -> dict[str, list[str]]:
-    """Wait until all that was asked for is accepted, all that is owed was told again and all logs
+    """Wait until all that was asked for is accepted, all that is owed was emitted again and all logs
     hold as much; return their ids, whether or not the time was enough."""
     with anyio.move_on_after(SETTLE_S):
         while not await _is_settled(group):  # noqa: ASYNC110 - told by other processes
