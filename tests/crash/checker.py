@@ -87,7 +87,7 @@ def _told_once(story: Story, others: Set[str]) -> Iterator[str]:
 
 
 def _redelivered_last(story: Story) -> Iterator[str]:
-    """What is emitted again is the end of what was emitted before: all before that was confirmed."""
+    """What is emitted again is the end of what was emitted before: all else was confirmed."""
     before: list[str] = []
     for number, life in enumerate(story.lives):
         again = [each.message_id for each in life if each.redelivered]

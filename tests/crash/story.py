@@ -126,8 +126,8 @@ async def _one_that_owes(group: list[Participant]) -> Participant:
 
 
 async def _settle(group: list[Participant]) -> dict[str, list[str]]:
-    """Wait until all that was asked for is accepted, all that is owed was emitted again and all logs
-    hold as much; return their ids, whether or not the time was enough."""
+    """Wait until all that was asked for is accepted, all that is owed was emitted again and all
+    logs hold as much; return their ids, whether or not the time was enough."""
     with anyio.move_on_after(SETTLE_S):
         while not await _is_settled(group):  # noqa: ASYNC110 - told by other processes
             await anyio.sleep(1)
