@@ -127,6 +127,7 @@ class StateWriter:
         self._steps = driver.engine.unwritten
         self._state = state
         self._progressed = Notifier()
+        self._is_unfinished = False
         self._was_slow = False
         """Whether the last write failed, or took longer than `SLOW_NS`: then the next one may."""
         self._quick_store = state.store if isinstance(state.store, QuickStateStore) else None
@@ -158,7 +159,14 @@ class StateWriter:
             await self.flush()
 
     async def flush(self, *, at_once: bool = False) -> None:
-        """Write what waits, and let it out; `at_once` even while a failing store is let rest."""
+        """Write what waits, and let it out; `at_once` even while a failing store is let rest.
+
+        Does nothing after a write that was interrupted, by a signal that raised or a task that was
+        cancelled without AnyIO: whether it is there shows at the next start, as after a crash.
+        """
+        if self._is_unfinished:
+            return
+        self._is_unfinished = True
         driver, engine, failure = self._driver, self._driver.engine, None
         changes = engine.begin_write(driver.now_ms(), at_once=at_once)
         if changes is not None:
@@ -167,7 +175,9 @@ class StateWriter:
             except StateError as error:
                 failure = error
         now_ms = driver.now_ms()
-        driver.let_out(engine.end_write(now_ms, tried=changes is not None, failure=failure), now_ms)
+        due = engine.end_write(now_ms, tried=changes is not None, failure=failure)
+        self._is_unfinished = False
+        driver.let_out(due, now_ms)
         self._progressed.notify()
 
     async def _write(self, changes: Changes) -> None:

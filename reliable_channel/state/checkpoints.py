@@ -13,8 +13,7 @@ WAL_BYTES: Final = 8 * 1024 * 1024
 """A WAL that grew larger gives its room back as soon as it is begun anew."""
 DUE_BYTES: Final = WAL_BYTES // 2
 """What is written before a checkpoint is due."""
-TRANSACTION_BYTES: Final = 20 * 1024
-"""What a transaction writes beside its contents: five pages in most cases."""
+PAGE_BYTES: Final = 4_096
 
 
 class Checkpoints:
@@ -22,22 +21,26 @@ class Checkpoints:
 
     def __init__(self) -> None:
         self._written_bytes = 0
+        self.begins_wal = True
+        """Whether the next transaction may begin the WAL anew, for which it waits for the disk."""
 
     @property
     def is_due(self) -> bool:
         """Whether the next transaction ends with a checkpoint."""
         return self._written_bytes >= DUE_BYTES
 
-    def written(self, contents_bytes: int) -> None:
-        """A transaction is written."""
-        self._written_bytes += TRANSACTION_BYTES + contents_bytes
+    def written(self, pages: int, contents_bytes: int) -> None:
+        """A transaction is written: so many pages, beside those that its contents take."""
+        self._written_bytes += pages * PAGE_BYTES + contents_bytes
+        self.begins_wal = False
 
     def run(self, connection: sqlite3.Connection) -> None:
         """Bring the WAL into the file. What fails, or has to wait for a reader, stays due."""
         with suppress(sqlite3.Error):
-            _, pages, moved = connection.execute("PRAGMA wal_checkpoint(PASSIVE)").fetchone()
-            if pages == moved:
+            is_busy, pages, moved = connection.execute("PRAGMA wal_checkpoint(PASSIVE)").fetchone()
+            if not is_busy and pages == moved:
                 self._written_bytes = 0
+                self.begins_wal = True
 
 
 def prepare(connection: sqlite3.Connection) -> None:

@@ -34,10 +34,10 @@ from .sqlite_archive import BUSY_TIMEOUT_S, SqliteArchive, id_hash, log_entries,
 Durability = Literal["process", "power"]
 _SYNCHRONOUS: Final[dict[Durability, str]] = {"process": "NORMAL", "power": "FULL"}
 WRITER_CACHE_KIB: Final = 16_384
-QUICK_ROWS: Final = 200
-"""A transaction with more rows, or more messages, is no quick one."""
-QUICK_CONTENT_BYTES: Final = 256 * 1024
-"""The same for the content of its messages."""
+QUICK_CHANGES: Final = 200
+"""A transaction that changes more rows and log entries is no quick one."""
+QUICK_BYTES: Final = 64 * 1024
+"""The same for all that it writes."""
 
 
 class SqliteStateStore:
@@ -64,6 +64,9 @@ class SqliteStateStore:
         self._wal_inode: tuple[int, int] | None = None
         self._tables: set[str] = set()
         self._checkpoints = Checkpoints()
+        self._is_unfinished = False
+        """Whether a signal that raised, such as Ctrl-C, took a write by surprise: then nothing more
+        is written, and the next start finds the file as after a crash."""
         self.epoch = 0
         """How often a reader has had to begin anew."""
 
@@ -88,10 +91,11 @@ class SqliteStateStore:
             self._durability == "process"
             and self._connection is not None
             and not self._checkpoints.is_due
+            and not self._checkpoints.begins_wal
             and changes.trimmed_below is None
-            and max(len(changes.rows), len(changes.entries)) <= QUICK_ROWS
-            and _content_bytes(changes) <= QUICK_CONTENT_BYTES
+            and len(changes.rows) + _entries(changes) <= QUICK_CHANGES
             and self._change_log.has_room()
+            and _content_bytes(changes) + _row_bytes(changes) <= QUICK_BYTES
             and all(table.name in self._tables for table, _ in changes.rows)
         )
 
@@ -101,6 +105,20 @@ class SqliteStateStore:
         Raises:
             StateUnavailable, StateCorrupt, StateInUse: nothing was written.
         """
+        if self._is_unfinished:
+            raise StateUnavailable(
+                f"{self.path}: a write was interrupted, and whether it is there shows at the next "
+                "start: open the channel anew"
+            )
+        self._is_unfinished = True
+        try:
+            self._write(changes)
+        except StateError:
+            self._is_unfinished = False
+            raise
+        self._is_unfinished = False
+
+    def _write(self, changes: Changes) -> None:
         is_due = self._checkpoints.is_due
         with self._errors():
             connection = self._in_place()
@@ -127,8 +145,9 @@ class SqliteStateStore:
             self._change_log.appended(packed)
         else:
             self._change_log.clear()
-        self._checkpoints.written(_content_bytes(changes) + packed.large_bytes)
-        if is_due or not is_appended:
+        pages = 3 + 2 * _entries(changes)
+        self._checkpoints.written(pages, _content_bytes(changes) + packed.large_bytes)
+        if is_due or not is_appended or changes.trimmed_below is not None:
             self._checkpoints.run(connection)
 
     def archive(self) -> "SqliteArchive":
@@ -137,7 +156,7 @@ class SqliteStateStore:
 
     def close(self) -> None:
         """Close the file; twice does nothing."""
-        if self._connection is not None:
+        if self._connection is not None and not self._is_unfinished:
             # A disk that fails now: the next start finds the file as after a crash.
             with suppress(sqlite3.Error, StateError):
                 check_in_place(self.path, self._ownership.inode)
@@ -305,9 +324,20 @@ class SqliteStateStore:
             )
 
 
+def _entries(changes: Changes) -> int:
+    """How many entries of the log are written."""
+    return len(changes.entries) + len(changes.hints) + len(changes.removed)
+
+
 def _content_bytes(changes: Changes) -> int:
     """The size of the content of new messages."""
     return sum(len(row[3]) for row in changes.entries.values())
+
+
+def _row_bytes(changes: Changes) -> int:
+    """The size of the rows of small tables."""
+    rows = (row for row in changes.rows.values() if row is not None)
+    return sum(len(value) for row in rows for value in row if isinstance(value, (bytes, str)))
 
 
 @contextmanager

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import threading
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
@@ -13,7 +14,7 @@ import pytest
 from reliable_channel import MessageReceived
 from reliable_channel.runtime import state_writer
 from reliable_channel.sds.changes import Changes
-from reliable_channel.state import SqliteStateStore, StateUnavailable
+from reliable_channel.state import Identity, SqliteStateStore, StateUnavailable
 from reliable_channel.transport import MemoryNetwork
 from tests.channel.world import listening, make_channel
 
@@ -150,3 +151,27 @@ async def test_after_a_failure_it_is_tried_in_the_thread(tmp_path: Path) -> None
         disk.wrote.clear()
         await anyio.to_thread.run_sync(disk.wrote.wait)  # it is tried again by itself
         assert disk.writers[0] is not threading.current_thread()
+
+
+def test_a_write_that_outlives_its_event_loop_is_written_once(tmp_path: Path) -> None:
+    disk = SlowDisk(tmp_path / "state.db")
+
+    async def send() -> None:
+        async with make_channel(MemoryNetwork().transport(), "alice", state=disk) as alice:
+            disk.may_write.clear()
+            disk.asked.clear()
+            await alice.send(b"precious")
+
+    async def leave_it_behind() -> None:
+        task = asyncio.create_task(send())
+        while disk.may_write.is_set() or not disk.asked.is_set():
+            await asyncio.sleep(0)
+        # Then `asyncio.run` cancels the tasks of the channel, without AnyIO.
+        asyncio.get_running_loop().call_later(0.1, disk.may_write.set)
+        assert not task.done()
+
+    asyncio.run(leave_it_behind())
+    again = SqliteStateStore(disk.path)
+    saved = again.open(Identity("general", "alice", "spec"))
+    assert [entry.content for entry in saved.newest] == [b"precious"]
+    again.close()

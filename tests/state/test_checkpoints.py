@@ -33,6 +33,7 @@ def store(tmp_path: Path) -> Iterator[SqliteStateStore]:
     store = SqliteStateStore(tmp_path / "state.db")
     store.open(ALICE)
     store.write(put("first"))
+    store.write(put("first"))
     yield store
     store.close()
 
@@ -64,6 +65,13 @@ def test_a_transaction_that_appends_is_quick(store: SqliteStateStore) -> None:
         pytest.param(put("other", table=OTHERS), id="a new table"),
         pytest.param(Changes(rows={(NOTES, n): (n, b"") for n in range(500)}), id="many rows"),
         pytest.param(message(1, bytes(1_000_000)), id="long content"),
+        pytest.param(
+            Changes(rows={(NOTES, n): (n, bytes(5_000)) for n in range(40)}), id="long rows"
+        ),
+        pytest.param(
+            Changes(hints={str(n): (str(n), "", n, b"", b"hint") for n in range(500)}), id="hints"
+        ),
+        pytest.param(Changes(removed={str(n) for n in range(500)}), id="entries taken out"),
         pytest.param(Changes(trimmed_below=(4096, "")), id="old messages leave the log"),
     ],
 )
@@ -75,26 +83,30 @@ def test_a_transaction_that_moves_rows_is_not_quick_and_ends_with_a_checkpoint(
     store: SqliteStateStore, checkpoints: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(change_log, "MAX_WRITES", 50)
-    for number in range(50):
+    for number in range(49):
         assert store.is_quick(put(f"note {number}")), number
         store.write(put(f"note {number}"))
     assert not store.is_quick(put("last"))
     assert not checkpoints
     store.write(put("last"))
     assert len(checkpoints) == 1
-    assert store.is_quick(put("next"))
+    assert not store.is_quick(put("next")), "it begins the WAL anew, and waits for the disk"
+    store.write(put("next"))
+    assert store.is_quick(put("after that"))
 
 
 def test_no_quick_transaction_does_a_checkpoint(
     store: SqliteStateStore, checkpoints: list[str]
 ) -> None:
-    done = 0
-    for number in range(100):
-        is_quick = store.is_quick(message(number, bytes(200_000)))
-        store.write(message(number, bytes(200_000)))
-        assert len(checkpoints) - done == (not is_quick), number
-        done = len(checkpoints)
-    assert 4 <= done <= 6  # 22 MB, and one is due after 4 MB
+    quick = 0
+    for number in range(500):
+        changes, before = message(number, bytes(50_000)), len(checkpoints)
+        is_quick = store.is_quick(changes)
+        store.write(changes)
+        assert len(checkpoints) == before or not is_quick, number
+        quick += is_quick
+    assert 5 <= len(checkpoints) <= 10  # 35 MB, and one is due after 4 MB
+    assert quick >= 480
 
 
 def test_the_write_ahead_log_stays_short(store: SqliteStateStore) -> None:

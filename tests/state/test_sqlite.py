@@ -195,3 +195,35 @@ def test_a_file_that_is_damaged_while_it_is_read_finds_nothing_and_says_why(tmp_
     assert overlay.count(None, (1_000, "")) == 0
     assert isinstance(overlay.failure, StateCorrupt)
     overlay.close()
+
+
+@pytest.mark.parametrize("is_there", [False, True], ids=["before commit", "after commit"])
+def test_a_write_that_a_signal_interrupts_is_there_or_not_at_the_next_start(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, is_there: bool
+) -> None:
+    store = SqliteStateStore(tmp_path / "state.db")
+    store.open(ALICE)
+    store.write(put("first"))
+    store.write(put("second"))
+
+    def interrupt(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    if is_there:
+        monkeypatch.setattr(store._continuity, "committed", interrupt)
+    else:
+        monkeypatch.setattr(store, "_write_log", interrupt)
+    entry = LogEntry("message", "alice", 1, b"content", None)
+    changes = Changes(entries={"message": entry.row}, rows=put("third").rows)
+    with pytest.raises(KeyboardInterrupt):
+        store.write(changes)
+    monkeypatch.undo()
+    with pytest.raises(StateUnavailable, match="interrupted"):
+        store.write(changes)
+    store.close()
+    again = SqliteStateStore(store.path)
+    saved = again.open(ALICE)
+    assert saved.rolled_back is None
+    assert [name for name, _ in saved.tables["notes"]] == ["first", "second"] + ["third"] * is_there
+    assert [each.message_id for each in saved.newest] == ["message"] * is_there
+    again.close()
