@@ -165,7 +165,7 @@ def test_a_write_that_outlives_its_event_loop_is_written_once(tmp_path: Path) ->
     async def leave_it_behind() -> None:
         task = asyncio.create_task(send())
         while disk.may_write.is_set() or not disk.asked.is_set():
-            await asyncio.sleep(0)
+            await anyio.lowlevel.checkpoint()
         # Then `asyncio.run` cancels the tasks of the channel, without AnyIO.
         asyncio.get_running_loop().call_later(0.1, disk.may_write.set)
         assert not task.done()
