@@ -34,7 +34,7 @@ from .sqlite_archive import BUSY_TIMEOUT_S, SqliteArchive, id_hash, log_entries,
 Durability = Literal["process", "power"]
 _SYNCHRONOUS: Final[dict[Durability, str]] = {"process": "NORMAL", "power": "FULL"}
 WRITER_CACHE_KIB: Final = 16_384
-QUICK_CHANGES: Final = 200
+QUICK_CHANGES: Final = 300
 """A transaction that changes more rows and log entries is no quick one."""
 QUICK_BYTES: Final = 64 * 1024
 """The same for all that it writes."""
