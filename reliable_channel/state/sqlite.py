@@ -22,7 +22,7 @@ from ..sds.log_entry import LogEntry
 from ..sds.options import LOG_WINDOW_ENTRIES
 from . import checkpoints, continuity, schema
 from .base import Identity, Saved
-from .change_log import ChangeLog, by_table, pack, put_rows
+from .change_log import ChangeLog, by_table, pack, put_rows, size_bytes
 from .checkpoints import Checkpoints
 from .continuity import Continuity, check_in_place
 from .errors import StateError, StateMismatch, StateUnavailable, StateVersionTooNew
@@ -95,7 +95,7 @@ class SqliteStateStore:
             and changes.trimmed_below is None
             and len(changes.rows) + _entries(changes) <= QUICK_CHANGES
             and self._change_log.has_room()
-            and _content_bytes(changes) + _row_bytes(changes) <= QUICK_BYTES
+            and _content_bytes(changes) + size_bytes(changes.rows.values()) <= QUICK_BYTES
             and all(table.name in self._tables for table, _ in changes.rows)
         )
 
@@ -332,12 +332,6 @@ def _entries(changes: Changes) -> int:
 def _content_bytes(changes: Changes) -> int:
     """The size of the content of new messages."""
     return sum(len(row[3]) for row in changes.entries.values())
-
-
-def _row_bytes(changes: Changes) -> int:
-    """The size of the rows of small tables."""
-    rows = (row for row in changes.rows.values() if row is not None)
-    return sum(len(value) for row in rows for value in row if isinstance(value, (bytes, str)))
 
 
 @contextmanager
