@@ -19,7 +19,6 @@ COMMUNITIES = ROOT / "docs" / "status-communities.md"
 DIRECT = ROOT / "docs" / "status-direct.md"
 FRAMEWORK = ROOT / "docs" / "status-framework.md"
 IRC = ROOT / "docs" / "how-to" / "irc.md"
-SDK = ROOT / "docs" / "how-to" / "from-status-sdk.md"
 README = Path(__file__).parents[1] / "README.md"
 
 
@@ -34,7 +33,7 @@ def _environment() -> Iterator[None]:
 
 @pytest.mark.parametrize(
     "page",
-    [PAGE, BOTS, COMMUNITIES, DIRECT, FRAMEWORK, IRC, SDK, README],
+    [PAGE, BOTS, COMMUNITIES, DIRECT, FRAMEWORK, IRC, README],
     ids=lambda page: page.name,
 )
 def test_the_snippets_run(page: Path) -> None:
