@@ -18,7 +18,6 @@ BOTS = ROOT / "docs" / "status-bots.md"
 COMMUNITIES = ROOT / "docs" / "status-communities.md"
 DIRECT = ROOT / "docs" / "status-direct.md"
 FRAMEWORK = ROOT / "docs" / "status-framework.md"
-IRC = ROOT / "docs" / "how-to" / "irc.md"
 README = Path(__file__).parents[1] / "README.md"
 
 
@@ -33,7 +32,7 @@ def _environment() -> Iterator[None]:
 
 @pytest.mark.parametrize(
     "page",
-    [PAGE, BOTS, COMMUNITIES, DIRECT, FRAMEWORK, IRC, README],
+    [PAGE, BOTS, COMMUNITIES, DIRECT, FRAMEWORK, README],
     ids=lambda page: page.name,
 )
 def test_the_snippets_run(page: Path) -> None:
