@@ -39,7 +39,7 @@ def journals(folder: Path) -> Path:
 
 def watch(journals: Path, picture: Path) -> None:
     """The page of `watch`, gone back in time to a gap, with a message explained."""
-    command = [*PROGRAM, "watch", str(journals), "--web"]
+    command = [*PROGRAM, "watch", str(journals)]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=_environment()) as served:
         try:
             assert served.stdout is not None

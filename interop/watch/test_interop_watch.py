@@ -46,7 +46,7 @@ def test_a_person_goes_back_in_time_and_asks_why_a_message_is_late(tmp_path: Pat
         chromium = browser()
     plain = os.environ | {"RELIABLE_CHANNEL_PLUGINS": "none"}
     subprocess.run([sys.executable, "-c", PROGRAM], cwd=tmp_path, env=plain, check=True)
-    command = [sys.executable, "-m", "reliable_channel", "watch", str(tmp_path), "--web"]
+    command = [sys.executable, "-m", "reliable_channel", "watch", str(tmp_path)]
     environment = os.environ | {"RELIABLE_CHANNEL_PLUGINS": "watch"}
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=environment) as served:
         try:

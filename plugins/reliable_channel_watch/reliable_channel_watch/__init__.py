@@ -1,1 +1,1 @@
-"""A view of a reliable channel, live or from journals: in the terminal, and as a web page."""
+"""A view of a reliable channel, live or from journals, as a web page."""

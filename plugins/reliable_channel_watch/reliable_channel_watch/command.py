@@ -1,6 +1,6 @@
-"""`reliable-channel watch`: a channel, live or from journals, in the terminal or as a web page."""
+"""`reliable-channel watch`: a channel, live or from journals, as a web page."""
 
-from collections.abc import Callable, Coroutine, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Sequence
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Final
@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from reliable_channel import ReliableChannel
 
     from .feeds import Feed
+    from .model import View
 
 MINUTE_S: Final = 60
 LOCAL: Final = ("127.0.0.1", "localhost", "::1")
@@ -60,11 +61,10 @@ def watch(
         int,
         typer.Option(min=0, metavar="MINUTES", help="With --sniff: what Store has of so long."),
     ] = 10,
-    web: Annotated[bool, typer.Option("--web", help="Serve a web page to this machine.")] = False,
     port: Annotated[int, typer.Option(min=0, max=65535, help="Of the page; 0 for a free one.")] = 0,
     with_node: Annotated[
         bool,
-        typer.Option("--with-node", help="With --web: run the node itself, too, at its address."),
+        typer.Option("--with-node", help="Run the node itself, too, at its address."),
     ] = False,
     config: Annotated[
         Path | None, typer.Option(metavar="FILE", help="A TOML file with a table [channel].")
@@ -74,10 +74,13 @@ def watch(
         typer.Option("-o", "--option", metavar="NAME=VALUE", help="Any option of a channel."),
     ] = None,
 ) -> None:
-    """Show a channel, live or from journals, in the terminal or as a web page.
+    """Show a channel, live or from journals, as a web page.
 
     From journals, with what their participants append to them; live with --sniff, or with
     --sender-id as one more participant. Payloads are never shown.
+
+    Prints the page's address, then a line a minute: how many participants, messages and losses
+    there are, and which participants miss messages.
     """
     flags = {
         "node": node,
@@ -85,16 +88,13 @@ def watch(
         "content_topic": content_topic,
         "sender_id": sender_id,
     }
-    if with_node and (paths or not web):
-        raise ValueError("--with-node goes with --web, and with --sniff or --sender-id")
+    if with_node and paths:
+        raise ValueError("--with-node goes with --sniff or --sender-id, not with journals")
     beside = _node_beside(node or [DEFAULT_NODE]) if with_node else None
     feed = _feed(paths or (), sniff, history * MINUTE_S, flags, config, option or ())
-    if web:
-        from reliable_channel.program import run
+    from reliable_channel.program import run
 
-        run(_serve, feed, port, beside)
-    else:
-        _show(feed)
+    run(_serve, feed, port, beside)
 
 
 def _feed(
@@ -184,6 +184,16 @@ async def _serve(feed: "Feed", port: int, beside: "Beside | None") -> None:
             await tasks.start(_run_node, beside, tasks.cancel_scope)
         say(f"open {url}")
         tasks.start_soon(feed, view)
+        tasks.start_soon(_report, view)
+
+
+async def _report(view: "View", sleep: Callable[[float], Awaitable[None]] = anyio.sleep) -> None:
+    """Print a line a minute, until cancelled."""
+    from .summary import summary
+
+    while True:
+        await sleep(MINUTE_S)
+        say(summary(view))
 
 
 async def _run_node(
@@ -192,18 +202,3 @@ async def _run_node(
     """Run a node until a signal ends it, and then everything."""
     await beside(started=lambda _: task_status.started())
     everything.cancel()
-
-
-def _show(feed: "Feed") -> None:
-    """Show the view in the terminal.
-
-    Raises:
-        Exception: what ended the feed, once a person closed the view.
-    """
-    from .model import View
-    from .terminal.app import WatchApp
-
-    app = WatchApp(View(), feed)
-    app.run()
-    if app.failure is not None:
-        raise app.failure

@@ -19,7 +19,7 @@ Feed = Callable[[View], Coroutine[Any, Any, None]]
 """Fills a view until it is cancelled, or nothing more can come."""
 POLL_S: Final = 0.25
 LINES_AT_ONCE: Final = 500
-"""Between two looks at the keyboard, or at the clients of the page."""
+"""Between two looks at the clients of the page."""
 
 
 async def follow(view: View, paths: Iterable[str | Path], *, poll_s: float = POLL_S) -> None:

@@ -7,7 +7,7 @@ from reliable_channel.spi import hookimpl
 if TYPE_CHECKING:
     import typer
 
-SUMMARY: Final = "Show a channel, live or from journals, in the terminal or as a web page."
+SUMMARY: Final = "Show a channel, live or from journals, as a web page."
 
 
 @hookimpl

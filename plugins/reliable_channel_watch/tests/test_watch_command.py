@@ -15,7 +15,8 @@ from watch_world import talk
 
 from pytest_reliable_channel.channels import Channels
 from reliable_channel import BlockingReliableChannel
-from reliable_channel_watch.command import _feed
+from reliable_channel_watch.command import MINUTE_S, _feed, _report
+from reliable_channel_watch.model import View
 from tests.cli.forked import Process
 from tests.cli.in_process import run
 
@@ -39,7 +40,7 @@ def test_the_page_of_journals_is_served_until_sigterm(
 
     backend, options = virtual_time
     anyio.run(record, backend=backend, backend_options=options)
-    with running(str(tmp_path), "--web") as process:
+    with running(str(tmp_path)) as process:
         assert process.stdout is not None
         url = process.stdout.readline().removeprefix("open ").strip()
         assert httpx.get(url).is_success
@@ -53,7 +54,7 @@ def test_a_node_and_the_page_of_what_passes_it_are_one_process() -> None:
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))
         node = f"http://127.0.0.1:{taken.getsockname()[1]}"
-    arguments = ("--sniff", "--channel-id", "ops", "--node", node, "--web", "--with-node")
+    arguments = ("--sniff", "--channel-id", "ops", "--node", node, "--with-node")
     with running(*arguments) as process:
         assert process.stdout is not None
         url = process.stdout.readline().removeprefix("open ").strip()
@@ -72,8 +73,8 @@ def test_a_node_and_the_page_of_what_passes_it_are_one_process() -> None:
         (["--sniff"], "--sniff needs"),
         (["nowhere", "--sniff"], "give one of"),
         (["nowhere"], "nowhere is not there"),
-        (["--sniff", "--channel-id", "x", "--with-node"], "goes with --web"),
-        (["--sniff", "--web", "--with-node", "--node", "http://10.0.0.1:1"], "of this machine"),
+        (["nowhere", "--with-node"], "goes with --sniff"),
+        (["--sniff", "--with-node", "--node", "http://10.0.0.1:1"], "of this machine"),
         (["--sniff", "--channel-id", "x", "-o", "oops"], "NAME=VALUE"),
         (["--sniff", "--channel-id", "x", "-o", "clustre_id=1"], "cluster_id"),
         (["--sniff", "--channel-id", "x", "--node", "gopher://x"], "gopher"),
@@ -93,3 +94,21 @@ def test_a_channel_is_joined_with_what_the_environment_gives(
     channel = feed.keywords["open_channel"](Path("folder"))
     assert (channel.sender_id, channel.channel_id) == ("dora", "ops")
     assert channel.options.cluster_id == 16
+
+
+def test_a_line_is_printed_every_minute(capsys: pytest.CaptureFixture[str]) -> None:
+    view, pauses = View(), list[float]()
+
+    async def sleep(seconds: float) -> None:
+        if len(pauses) == 2:
+            raise InterruptedError
+        pauses.append(seconds)
+        view.opened(f"participant {len(pauses)}", 0)
+
+    with pytest.raises(InterruptedError):
+        anyio.run(_report, view, sleep)
+    assert pauses == [MINUTE_S, MINUTE_S]
+    assert capsys.readouterr().out.splitlines() == [
+        "participants: 1; messages: 0; behind: none; lost: 0",
+        "participants: 2; messages: 0; behind: none; lost: 0",
+    ]
