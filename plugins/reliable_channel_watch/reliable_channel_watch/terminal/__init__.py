@@ -1,1 +1,0 @@
-"""The view in a terminal."""
