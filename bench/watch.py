@@ -88,7 +88,8 @@ class Group:
             due, loser, known = self._owed.popleft()
             message = self.view.message(known)
             if message is not None:
-                self.view.entered_log(loser, known, self.view.name(message.lane), due)
+                sender = self.view.lanes[message.lane].name
+                self.view.entered_log(loser, known, sender, due)
 
 
 async def measure(group: Group, screenshot: Path) -> Any:

@@ -5,7 +5,6 @@ come from journals (`reading.py`) or from the wire (`sniffing.py`). Names and id
 participants: a face prints them as text only.
 """
 
-from bisect import bisect_right, insort
 from collections import OrderedDict
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
@@ -20,10 +19,7 @@ from .values import (
     Lane,
     Limits,
     Message,
-    Rate,
     Service,
-    Stage,
-    Standing,
 )
 
 WHOLE_CHANNEL: Final = ""
@@ -69,7 +65,6 @@ class View:
         self._next = self._next_gap = 0
         self._by_id: Final[dict[str, Message]] = {}
         self._lane_of: Final[dict[str, int]] = {}
-        self._joined: Final[list[int]] = []
         self._open_gaps: Final[dict[tuple[int, str], Gap]] = {}
         self._receptions: Final[OrderedDict[tuple[int, int], Reception]] = OrderedDict()
         self._passed: Final[OrderedDict[bytes, None]] = OrderedDict()
@@ -278,28 +273,6 @@ class View:
         """The message of an id."""
         return self._by_id.get(message_id)
 
-    def name(self, lane: int) -> str:
-        """Whose lane, or whose lamps, they are."""
-        return "this view" if lane == ONLOOKER else self.lanes[lane].name
-
-    def others_at(self, at_ms: int) -> int:
-        """How many participants were known, without a message's sender."""
-        return max(0, bisect_right(self._joined, at_ms) - 1)
-
-    def standing(self, message: Message, at_ms: int) -> Standing | None:
-        """How a message stood at a time; None where it was not there yet."""
-        if at_ms < message.at_ms:
-            return None
-        holders, others = message.held_at(at_ms), self.others_at(at_ms)
-        if message.failed_ms is not None and message.failed_ms <= at_ms:
-            stage = Stage.FAILED
-        elif holders:
-            stage = Stage.HELD_BY_ALL if holders >= others else Stage.HELD
-        else:
-            sent = message.sent_ms is not None and message.sent_ms <= at_ms
-            stage = Stage.SENT if sent else Stage.WAITING
-        return Standing(stage, holders, max(holders, others))
-
     def holders(self, message: Message) -> tuple[list[str], list[str]]:
         """Names of the others that are known to have a message, and of those that are not."""
         has: list[str] = []
@@ -319,19 +292,6 @@ class View:
     def gaps_of(self, message_id: str) -> list[Gap]:
         """Where a message was missing."""
         return [gap for gap in self.gaps.values() if gap.message_id == message_id]
-
-    def rate(self, at_ms: int, window_s: int = 10) -> Rate:
-        """What passed in the seconds before a time."""
-        total = useful = 0
-        for second in range(at_ms // 1000 - window_s + 1, at_ms // 1000 + 1):
-            here = self._traffic.get(second, (0, 0))
-            total, useful = total + here[0], useful + here[1]
-        return Rate(total / window_s, 1 - useful / total if total else None)
-
-    def overhead(self) -> float | None:
-        """The share of all bytes that was not content sent for the first time."""
-        total = sum(each[0] for each in self._traffic.values())
-        return 1 - sum(each[1] for each in self._traffic.values()) / total if total else None
 
     def seconds(self, since: int = 0) -> Iterator[tuple[int, int, int]]:
         """Seconds with traffic, newest first: since the epoch, bytes, and bytes of content."""
@@ -354,7 +314,6 @@ class View:
         if lane is None and len(self.lanes) < self.limits.participants:
             lane = self._lane_of[participant] = len(self.lanes)
             self.lanes.append(Lane(participant[: self.limits.name_characters], at_ms))
-            insort(self._joined, at_ms)
         return lane
 
     def _message(self, message_id: str, sender: str, at_ms: int) -> Message | None:
@@ -371,7 +330,6 @@ class View:
         message = Message(self._next, message_id, lane, at_ms)
         self._next += 1
         self.messages[message.number] = self._by_id[message_id] = message
-        self.lanes[lane].sent += 1
         self.changed_messages.add(message.number)
         return message
 

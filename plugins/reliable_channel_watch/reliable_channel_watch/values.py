@@ -17,30 +17,6 @@ MAX_DISPATCHES: Final = 32
 """Of one message: a message that is repaired without end has more."""
 
 
-class Stage(Enum):
-    """How far a message has come, by what the view knows."""
-
-    WAITING = "waiting"
-    """Accepted by its sender, and not yet on the wire."""
-    SENT = "sent"
-    HELD = "held"
-    """By some of the others."""
-    HELD_BY_ALL = "held by all"
-    FAILED = "failed"
-    """Its sender gave up, or its transport refused it; others may still get it."""
-
-
-class Standing(NamedTuple):
-    """A message at a time."""
-
-    stage: Stage
-    holders: int
-    """Other participants that are known to have it; in the past of a large group, at least so
-    many."""
-    others: int
-    """Participants known by then, without its sender."""
-
-
 class Dispatch(NamedTuple):
     """A time that a message went over the wire."""
 
@@ -56,7 +32,6 @@ class Lane:
     name: str
     since_ms: int
     has_journal: bool = False
-    sent: int = 0
 
 
 @dataclass(slots=True)
@@ -103,19 +78,6 @@ class Message:
             self.reached.extend((max(at_ms, previous), self.count))
             return True
         return False
-
-    def held_at(self, at_ms: int) -> int:
-        """How many others are known to have had it."""
-        low, high = 0, len(self.reached) // 2
-        while low < high:
-            middle = (low + high) // 2
-            if self.reached[2 * middle] <= at_ms:
-                low = middle + 1
-            else:
-                high = middle
-        if low == len(self.reached) // 2:
-            return self.count
-        return self.reached[2 * low - 1] if low else 0
 
     @property
     def sent_ms(self) -> int | None:
@@ -173,14 +135,6 @@ class Service:
         """Whether it worked at that time, and why not; None where nothing was known yet."""
         index = bisect_right(self.changes, at_ms, key=lambda change: change[0])
         return self.changes[index - 1][1:] if index else None
-
-
-class Rate(NamedTuple):
-    """What passed over the wire."""
-
-    bytes_per_s: float
-    overhead: float | None
-    """The share that was not content sent for the first time, 0 to 1; None where nothing passed."""
 
 
 @dataclass(frozen=True, slots=True)

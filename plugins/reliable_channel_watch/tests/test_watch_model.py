@@ -2,10 +2,8 @@
 
 from collections.abc import Sequence
 
-import pytest
-
 from reliable_channel_watch.model import View
-from reliable_channel_watch.values import Lamp, Limits, Stage
+from reliable_channel_watch.values import Lamp, Limits
 
 HASH = bytes(32)
 
@@ -26,14 +24,7 @@ def passes(
     )
 
 
-def stage(view: View, name: str, at_ms: int) -> tuple[Stage, int, int] | None:
-    message = view.message(name)
-    assert message is not None
-    standing = view.standing(message, at_ms)
-    return None if standing is None else (standing.stage, standing.holders, standing.others)
-
-
-def test_a_message_is_seen_at_every_time_as_it_was_then() -> None:
+def test_a_message_keeps_when_it_was_sent_reached_each_participant_and_failed() -> None:
     view = View()
     for at_ms, name in enumerate(("alice", "bob", "carol")):
         view.opened(name, at_ms)
@@ -43,12 +34,10 @@ def test_a_message_is_seen_at_every_time_as_it_was_then() -> None:
     view.entered_log("bob", "m", "alice", 30)
     passes(view, "reply", "carol", 40, after=["m"])
     view.has_failed("alice", "m", 50, "no peer answers")
-    assert stage(view, "m", 9) is None
-    assert stage(view, "m", 10) == (Stage.WAITING, 0, 2)
-    assert stage(view, "m", 20) == (Stage.SENT, 0, 2)
-    assert stage(view, "m", 30) == (Stage.HELD, 1, 2)
-    assert stage(view, "m", 40) == (Stage.HELD_BY_ALL, 2, 2)
-    assert stage(view, "m", 50) == (Stage.FAILED, 2, 2)
+    message = view.message("m")
+    assert message is not None
+    assert (message.at_ms, message.sent_ms, message.failed_ms) == (10, 20, 50)
+    assert list(message.reached) == [30, 1, 40, 2]
 
 
 def test_a_participant_has_what_it_refers_to_and_what_that_follows() -> None:
@@ -75,10 +64,10 @@ def test_the_times_of_many_holders_are_thinned_and_their_number_stays_right() ->
         view.entered_log(f"peer {number}", "m", "alice", 1_000 + number)
     message = view.message("m")
     assert message is not None and len(message.reached) < 2 * 24
-    assert stage(view, "m", 1_004) == (Stage.HELD, 5, 300)
-    seen = stage(view, "m", 1_149)
-    assert seen is not None and 100 < seen[1] <= 150  # at least so many
-    assert stage(view, "m", 1_299) == (Stage.HELD_BY_ALL, 300, 300)
+    counts = dict(zip(message.reached[::2], message.reached[1::2], strict=True))
+    assert counts[1_004] == 5
+    assert 100 < max(count for at_ms, count in counts.items() if at_ms <= 1_149) <= 150
+    assert counts[1_299] == message.count == 300
 
 
 def test_a_clock_that_is_wrong_moves_no_message_far() -> None:
@@ -121,10 +110,7 @@ def test_bytes_that_are_seen_twice_count_once() -> None:
     view.traffic(b"1", 900, 300, 1_000)
     view.traffic(b"1", 900, 300, 1_100)
     view.traffic(b"2", 100, 0, 2_000)
-    rate = view.rate(2_500, window_s=10)
-    assert rate.bytes_per_s == 100
-    assert rate.overhead == pytest.approx(0.7) == view.overhead()
-    assert view.rate(900_000) == (0, None)
+    assert list(view.seconds()) == [(2, 100, 0), (1, 900, 300)]
 
 
 def test_a_flood_makes_the_view_forget_and_never_grow() -> None:
