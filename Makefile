@@ -147,7 +147,6 @@ docs: $(READY) ## write docs/reference.md from the docstrings, docs/api/commands
 	@$(BIN)/python -m docs.choosing
 	@$(BIN)/python -m docs.message_states
 	@$(BIN)/python -m docs.rooms
-	@$(BIN)/python -m docs.migration
 
 tables-page: $(SPARK_READY) ## write docs/tables.md and its picture from the schemas of the audit
 	@$(BIN)/python -m docs.tables

@@ -41,7 +41,7 @@ def _room(name: str, purpose: str, package: str, modules: str) -> Room:
 
 
 _SDK: Final = [
-    _room("public names", "reliable_channel, spi", "reliable_channel", ". spi _moved migrate"),
+    _room("public names", "reliable_channel, spi", "reliable_channel", ". spi"),
     _room("cli", "the command line", "reliable_channel", "cli __main__"),
     _room("testing", "for authors / of transports", "reliable_channel", "testing"),
     _room(

@@ -5,7 +5,6 @@ The names for applications, loaded when they are used. Other events, errors and 
 are in `reliable_channel.events`, `.errors` and `.options`; `.spi` is for plugins.
 """
 
-import sys
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, Final
 
@@ -95,13 +94,7 @@ if not TYPE_CHECKING:  # it would take every name for one that is there
             return value
         if name in ("errors", "events", "options"):
             return import_module(f".{name}", __name__)
-        from ._moved import MOVED, advice
-
-        if name not in MOVED:
-            raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-        # `from reliable_channel import …` replaces the text of an AttributeError by its own.
-        imported = sys._getframe(1).f_code.co_name == "_handle_fromlist"
-        raise (ImportError if imported else AttributeError)(advice(name))
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
     def __dir__() -> list[str]:
         return [*__all__, "__version__"]

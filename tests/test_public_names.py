@@ -1,7 +1,6 @@
 """What the packages offer: sorted, there, and described."""
 
 import ast
-import importlib
 import inspect
 import re
 import subprocess
@@ -15,7 +14,6 @@ import pytest
 import reliable_channel
 import waku
 from reliable_channel import Event, errors, events, options
-from reliable_channel._moved import MOVED
 
 REFERENCE = Path(__file__).parents[1] / "docs" / "reference.md"
 SOURCE = Path(reliable_channel.__file__)
@@ -79,21 +77,10 @@ def test_type_checkers_see_the_names_that_are_loaded_on_use() -> None:
         for node in ast.walk(ast.parse(SOURCE.read_text()))
         if isinstance(node, ast.ImportFrom) and node.level == 1
         for alias in node.names
-        if node.module not in ("_moved", "_version")
+        if node.module != "_version"
     }
     assert seen == reliable_channel._HOME_OF
     assert set(seen) == set(reliable_channel.__all__)
-
-
-@pytest.mark.parametrize("name", MOVED)
-def test_a_name_that_moved_is_where_its_error_says(name: str) -> None:
-    home = importlib.import_module(f"reliable_channel.{MOVED[name]}")
-    assert name in home.__all__
-    text = re.escape(f"{name} moved: from reliable_channel.{MOVED[name]} import {name}")
-    with pytest.raises(AttributeError, match=text):
-        getattr(reliable_channel, name)
-    with pytest.raises(ImportError, match=text):
-        exec(f"from reliable_channel import {name}")
 
 
 def test_other_names_are_missing_as_usual() -> None:

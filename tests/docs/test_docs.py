@@ -10,7 +10,7 @@ from typing import Any, get_args
 
 import pytest
 
-from docs import cells, choosing, conformance, generate, message_states, migration, rooms
+from docs import cells, choosing, conformance, generate, message_states, rooms
 from reliable_channel import ChannelOptions, Event, MessageReceived, ReliableChannel
 from reliable_channel.transport import MemoryNetwork
 from reliable_channel_lab.commands.comparison_plots import plots
@@ -23,7 +23,7 @@ PAGES = sorted([ROOT / "README.md", *DOCS.rglob("*.md")])
 
 @pytest.mark.parametrize(
     "written",
-    [generate, conformance, choosing, message_states, migration],
+    [generate, conformance, choosing, message_states],
     ids=lambda module: module.__name__,
 )
 def test_a_generated_page_is_up_to_date(written: ModuleType) -> None:

@@ -130,11 +130,6 @@ for seed, folder in enumerate(("runs/baseline", "before", "after"), 1):
 $ PYTHONPATH=$PROJECT python runs.py
 ```
 """,
-    "docs/migration-0.2.md": """```python title="my_bot/bot.py"
-from reliable_channel import ReliableChannel, MemoryNetwork
-channel = ReliableChannel.sync("memory://x", channel_id="c", sender_id="a")
-```
-""",
     "docs/peer.md": _NODE,
     "docs/pipeline.md": """```python title="journals.py"
 from pathlib import Path
