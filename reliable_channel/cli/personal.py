@@ -1,10 +1,9 @@
 """Channels of people, whose state has a default place."""
 
 import os
-import shutil
 import sys
 from collections.abc import AsyncIterator
-from contextlib import ExitStack, asynccontextmanager
+from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -54,39 +53,9 @@ async def personal_channel(arguments: ChannelArguments) -> AsyncIterator["Reliab
 
 
 def data_directory() -> Path:
-    """Where the platform keeps data of applications; what an earlier version kept where settings
-    are moves there once."""
+    """Return where the platform keeps data of applications."""
     if sys.platform in ("darwin", "win32"):
         return Path(typer.get_app_dir(_NAME, roaming=False))
     # An address that is not absolute is to be ignored (XDG Base Directory Specification).
     given = Path(os.environ.get("XDG_DATA_HOME", ""))
-    directory = (given if given.is_absolute() else Path.home() / ".local" / "share") / _NAME
-    earlier = Path(typer.get_app_dir(_NAME))
-    if not earlier.is_dir() or directory.exists():
-        return directory
-    from filelock import Timeout
-
-    try:
-        _move(earlier, directory)
-    except (Timeout, OSError) as error:
-        why = "it is in use" if isinstance(error, Timeout) else str(error)
-        err.print(f"state stays in {earlier} for now: {why}", style="dim", markup=False)
-        return earlier
-    err.print(f"state moved from {earlier} to {directory}", style="dim", markup=False)
-    return directory
-
-
-def _move(earlier: Path, directory: Path) -> None:
-    """Move a directory in which no process has a state open.
-
-    Raises:
-        Timeout: a process has.
-        OSError: it cannot be moved.
-    """
-    from filelock import FileLock
-
-    with ExitStack() as held:
-        for path in earlier.rglob("*.db"):
-            held.enter_context(FileLock(f"{path}.lock", timeout=0))
-        directory.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-        shutil.move(earlier, directory)
+    return (given if given.is_absolute() else Path.home() / ".local" / "share") / _NAME
