@@ -42,7 +42,7 @@ class StateSummary:
     sender_id: str
     wire_profile: str
     version: int
-    """How many migrations it has been through."""
+    """The version of its tables."""
     size_bytes: int
     """With its write-ahead log."""
     messages: int
@@ -64,9 +64,8 @@ def summary(path: Path) -> StateSummary:
     in_use = is_in_use(path)
     with _reading(path) as connection:
         identity = _identity(connection, path)
-        log, writes = ChangeLog(), 0
-        if schema.version(connection) == len(schema.MIGRATIONS):
-            writes = _read_changes(log, connection, path)
+        log = ChangeLog()
+        writes = _read_changes(log, connection, path)
         beside = [Path(f"{path}{end}") for end in BESIDE[:1]]
         sizes = [file.stat().st_size for file in (path, *beside) if file.exists()]
         return StateSummary(
@@ -93,8 +92,6 @@ def check(path: Path) -> list[str]:
     if problems := _damage(path):
         return problems
     with _reading(path) as connection:
-        if schema.version(connection) < len(schema.MIGRATIONS):
-            return []
         lacks = continuity.Continuity(path).read(connection)
     return [lacks] if lacks else []
 
@@ -108,8 +105,6 @@ def _damage(path: Path) -> list[str]:
             (found,) = connection.execute("PRAGMA integrity_check(1)").fetchone()
             if found != "ok":
                 problems.append(f"{path} is damaged: {found}")
-            if schema.version(connection) < len(schema.MIGRATIONS):
-                return problems  # an earlier version: its rows have no checksums
             for _ in schema.small_tables(connection, path):
                 pass
             _read_changes(ChangeLog(), connection, path)
@@ -129,10 +124,6 @@ def export(path: Path) -> Iterator[dict[str, object]]:
     """
     with _reading(path) as connection:
         _identity(connection, path)
-        if schema.version(connection) < len(schema.MIGRATIONS):
-            raise StateUnavailable(
-                f"{path} is of an earlier version: open a channel with it once, which migrates it"
-            )
         rows = connection.execute(
             f"SELECT {ENTRY_COLUMNS}, {CHECKSUM} FROM log ORDER BY lamport_timestamp, message_id"
         )
@@ -261,6 +252,7 @@ def _reading(path: Path) -> Iterator[sqlite3.Connection]:
     # Without a WAL nobody writes, and a read-only directory is readable all the same.
     how = "mode=ro" if Path(f"{path}-wal").exists() else "mode=ro&immutable=1"
     with _errors(path):
+        schema.refuse_unreleased(path)
         uri = f"{path.absolute().as_uri()}?{how}"
         with closing(sqlite3.connect(uri, uri=True, timeout=BUSY_TIMEOUT_S)) as connection:
             connection.execute("BEGIN")

@@ -1,35 +1,36 @@
-"""The tables of an SQLite state file, and how an older file becomes a newer one.
+"""The tables of an SQLite state file, and the steps to them from an older file.
 
-`user_version` counts the migrations that a file has been through. A file with more than this
-version knows is refused.
+`user_version` counts the steps of `MIGRATIONS` that a file has been through. A file with more than
+this version knows is refused.
 """
 
 import sqlite3
 from collections.abc import Callable, Iterator
+from contextlib import closing, suppress
 from hashlib import sha256
 from pathlib import Path
 from typing import Final
 
-from ..sds.changes import Recorder, Row, Table
-from ..sds.log_root import LOG_SUMS, SECOND_MS, LogSums
+from ..sds.changes import Row, Table
+from ..sds.log_root import LOG_SUMS
 from . import change_log, continuity
 from .errors import StateCorrupt
-from .rows import CHECKSUM, checksum, damaged, verified
+from .rows import CHECKSUM, damaged, verified
 
-APPLICATION_ID: Final = 0x53445331
-"""`SDS1` in the header of the file: distinguishes it from other SQLite files."""
+APPLICATION_ID: Final = 0x52434853
+"""`RCHS` in the header of the file: distinguishes it from other SQLite files."""
+UNRELEASED_ID: Final = 0x53445331
+"""`SDS1`, in the header of files that were written before 0.1.0."""
 ENTRY_COLUMNS: Final = "message_id, sender_id, lamport_timestamp, content, retrieval_hint"
 """What the checksum of a log entry covers."""
 _NOT_SMALL: Final = ("identity", "log", change_log.TABLE, continuity.TABLE)
 """The tables that are not small ones of the core or the runtime."""
-SUMMED_SECONDS: Final = 50_000
-"""Seconds with messages that a log of an earlier version gets sums of."""
 WHOLE_CHECK_BYTES: Final = 16 * 1024 * 1024
 """A file of at most this size is checked whole when it is opened: at most some 0.2 s."""
 
 
 def _create(connection: sqlite3.Connection) -> None:
-    """The first version.
+    """Make the tables of version 1.
 
     An id is looked up by the first 8 bytes of its sha256: a fifth of the index that whole ids make,
     and no sender can make many of them equal.
@@ -41,71 +42,61 @@ def _create(connection: sqlite3.Connection) -> None:
     connection.execute(
         "CREATE TABLE log (entry INTEGER PRIMARY KEY, lamport_timestamp INTEGER NOT NULL, "
         "message_id TEXT NOT NULL, sender_id TEXT NOT NULL, content BLOB NOT NULL, "
-        "retrieval_hint BLOB, id_hash INTEGER NOT NULL) STRICT"
+        f"retrieval_hint BLOB, id_hash INTEGER NOT NULL, {CHECKSUM} INTEGER NOT NULL) STRICT"
     )
     connection.execute("CREATE INDEX log_order ON log (lamport_timestamp)")
     connection.execute("CREATE INDEX log_ids ON log (id_hash)")
-
-
-def _add_checksums(connection: sqlite3.Connection) -> None:
-    """Each row gets a checksum, and the file what `continuity.py` keeps.
-
-    Writes the file anew: about a minute for ten million messages.
-    """
-    connection.create_function(CHECKSUM, -1, lambda table, *row: checksum(table, row))
-    small = _small_table_names(connection)
-    covered = {name: ", ".join(_columns(connection, name)) for name in small}
-    for name, values in {**covered, "log": ENTRY_COLUMNS}.items():
-        connection.execute(f"ALTER TABLE {name} ADD COLUMN {CHECKSUM} INTEGER NOT NULL DEFAULT 0")
-        connection.execute(f"UPDATE {name} SET {CHECKSUM} = {CHECKSUM}('{name}', {values})")
     connection.execute(
         f"CREATE TABLE {continuity.TABLE} (name TEXT PRIMARY KEY NOT NULL, value ANY, "
         f"{CHECKSUM} INTEGER NOT NULL) STRICT, WITHOUT ROWID"
     )
-
-
-def _sum_log(connection: sqlite3.Connection) -> None:
-    """The log gets the sums that it is compared by.
-
-    Reads ids alone, the newest first, until enough seconds are summed.
-    """
     create_small_table(connection, LOG_SUMS)
-    recorder = Recorder()
-    sums = LogSums(recorder)
-    sums.max_seconds = SUMMED_SECONDS
-    if "channel" in _small_table_names(connection):
-        (horizon,) = connection.execute(
-            "SELECT MAX(value) FROM channel WHERE name = 'horizon_lamport_timestamp'"
-        ).fetchone()
-        if horizon is not None:
-            sums.forget_until(horizon)
-    keys = "SELECT lamport_timestamp, message_id FROM log ORDER BY lamport_timestamp DESC"
-    for key in connection.execute(keys):
-        sums.add(key)
-        if key[0] // SECOND_MS < sums.start:
-            break
-    for (table, _), row in recorder.take().rows.items():
-        if row is not None:
-            create_small_table(connection, table)
-            places = ", ".join("?" * (len(row) + 1))
-            connection.execute(
-                f"INSERT OR REPLACE INTO {table.name} VALUES ({places})",
-                (*row, checksum(table.name, row)),
-            )
+    change_log.create(connection)
 
 
-MIGRATIONS: Final[tuple[Callable[[sqlite3.Connection], None], ...]] = (
-    _create,
-    _add_checksums,
-    _sum_log,
-    change_log.create,
-)
-"""Each takes a file from the version of its place here to the next; none is ever changed."""
+MIGRATIONS: Final[tuple[Callable[[sqlite3.Connection], None], ...]] = (_create,)
+"""Steps from the version of their place here to the next one; the first takes an empty file. From
+the first release on, no step is ever changed."""
 
 
 def version(connection: sqlite3.Connection) -> int:
-    """How many migrations a file has been through."""
+    """The version of a file; 0 for an empty one."""
     return int(connection.execute("PRAGMA user_version").fetchone()[0])
+
+
+def refuse_unreleased(path: Path) -> None:
+    """Refuse a file of a version before 0.1.0 without a change to it, or to what lies beside it.
+
+    Raises:
+        StateCorrupt: it is one.
+    """
+    with closing(sqlite3.connect(header_uri(path), uri=True)) as connection:
+        (application,) = connection.execute("PRAGMA application_id").fetchone()
+    if (application or _application_in_wal(Path(f"{path}-wal"))) == UNRELEASED_ID:
+        raise StateCorrupt(
+            f"{path} was written by a version before 0.1.0, and nothing was changed; give another "
+            "path: the log in this file is not read"
+        )
+
+
+def header_uri(path: Path) -> str:
+    """The file alone, as the last checkpoint left it: SQLite writes to nothing beside it."""
+    return f"{path.absolute().as_uri()}?mode=ro&immutable=1"
+
+
+def _application_in_wal(wal: Path) -> int:
+    """The id that a killed process left in the WAL alone; 0 for none.
+
+    SQLite itself would write to the index beside the WAL.
+    The format: https://www.sqlite.org/fileformat2.html#walformat
+    """
+    with suppress(FileNotFoundError), wal.open("rb") as file:
+        header = file.read(32)
+        frame_bytes = 24 + int.from_bytes(header[8:12])
+        while len(frame := file.read(frame_bytes)) > 96 and frame[8:16] == header[16:24]:
+            if int.from_bytes(frame[:4]) == 1:
+                return int.from_bytes(frame[24 + 68 : 24 + 72])
+    return 0
 
 
 def check_ours(connection: sqlite3.Connection, path: Path) -> None:
@@ -148,10 +139,8 @@ def check_whole(connection: sqlite3.Connection, path: Path) -> None:
     Raises:
         StateCorrupt: it is not.
     """
-    if version(connection) == len(MIGRATIONS):
-        noted = continuity.values(connection, path).get("schema")
-        if noted != _digest(connection):
-            raise damaged(path, "its tables are not those that were made")
+    if continuity.values(connection, path).get("schema") != _digest(connection):
+        raise damaged(path, "its tables are not those that were made")
     (pages,) = connection.execute("PRAGMA page_count").fetchone()
     (page_bytes,) = connection.execute("PRAGMA page_size").fetchone()
     checks = ["PRAGMA integrity_check(1)"]
@@ -187,10 +176,6 @@ def small_tables(connection: sqlite3.Connection, path: Path) -> Iterator[tuple[s
 def _small_table_names(connection: sqlite3.Connection) -> list[str]:
     found = connection.execute("SELECT name FROM sqlite_schema WHERE type = 'table'").fetchall()
     return [name for (name,) in found if name not in _NOT_SMALL]
-
-
-def _columns(connection: sqlite3.Connection, table: str) -> list[str]:
-    return [row[1] for row in connection.execute(f"PRAGMA table_info({table})").fetchall()]
 
 
 def _digest(connection: sqlite3.Connection) -> str:

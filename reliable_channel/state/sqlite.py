@@ -12,7 +12,7 @@ once. What the file is checked for, and against: `schema.py` (tables), `rows.py`
 import os
 import sqlite3
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import closing, contextmanager, suppress
 from itertools import pairwise
 from pathlib import Path
 from typing import Final, Literal, get_args
@@ -176,6 +176,7 @@ class SqliteStateStore:
     def _open(self, identity: Identity) -> Saved:
         had_wal = self._wal.exists()
         if self.path.stat().st_size:
+            schema.refuse_unreleased(self.path)
             self._check_header()
         self._connection = connection = self._connect()
         schema.check_ours(connection, self.path)  # again: what the header lacked may be in the WAL
@@ -194,12 +195,8 @@ class SqliteStateStore:
 
     def _check_header(self) -> None:
         """See that the file is ours without a change to it, or to what lies beside it."""
-        uri = f"{self.path.as_uri()}?mode=ro&immutable=1"
-        header = sqlite3.connect(uri, uri=True)
-        try:
+        with closing(sqlite3.connect(schema.header_uri(self.path), uri=True)) as header:
             schema.check_ours(header, self.path)
-        finally:
-            header.close()
 
     def _connect(self) -> sqlite3.Connection:
         # Two threads use it, one after the other: `is_quick` says which.

@@ -20,7 +20,6 @@ from reliable_channel.state import files
 from reliable_channel.transport import MemoryNetwork
 from tests.channel.world import make_channel
 
-DATA = Path(__file__).parent / "data"
 pytestmark = pytest.mark.anyio
 
 
@@ -148,15 +147,6 @@ async def test_pruning_evicts_old_messages_and_the_channel_goes_on(path: Path) -
         assert [entry.content for entry in channel.log()] == [b"kept"]
         await send(channel, "more")
     assert files.prune(path, older_than_ms=0)[0] == 0
-
-
-def test_a_file_of_an_earlier_version_can_be_read(tmp_path: Path) -> None:
-    copy = tmp_path / "old.db"
-    copyfile(DATA / "version-1.db", copy)
-    assert files.summary(copy).version == 1
-    assert files.check(copy) == []
-    with pytest.raises(StateUnavailable, match="which migrates it"):
-        list(files.export(copy))
 
 
 async def test_the_commands_print_json(path: Path, capsys: pytest.CaptureFixture[str]) -> None:
