@@ -15,7 +15,7 @@ from typing import Final
 from sortedcontainers import SortedList
 
 from .archive import LOG_BLOCKS, NO_ARCHIVE, ArchiveBlocks, LogArchive
-from .changes import CHANNEL, NO_RECORDER, LogKey, Recorder, Row, Table, Tables, Value
+from .changes import CHANNEL, NO_RECORDER, LogKey, Recorder, Row, Table, Tables
 from .ids import RecentIds
 from .log_entry import LogEntry
 from .log_root import LOG_SUMS, SUMMED_FROM, LogSums
@@ -228,20 +228,8 @@ class MessageLog:
             horizon = lamport_timestamp, message_id
         blocks, evicted = tables.get(LOG_BLOCKS.name, ()), tables.get(EVICTED.name, ())
         self.restore(list(newest), list(blocks), list(evicted), horizon)
-        self._restore_sums(tables.get(LOG_SUMS.name, ()), values.get(SUMMED_FROM))
-
-    def _restore_sums(self, rows: Sequence[Row], start: Value) -> None:
-        """Begin with the sums that were recorded; where none were, as in the state of an earlier
-        version, with those of what is in memory."""
-        if rows or start is not None:
-            self.sums.restore(rows, start if isinstance(start, int) else 0)
-            return
-        if self.horizon is not None:
-            self.sums.forget_until(self.horizon[0])
-        if self._blocks.total:
-            self.sums.forget_until(self._order[0][0])
-        for key in self._order:
-            self.sums.add(key)
+        start = values.get(SUMMED_FROM)
+        self.sums.restore(tables.get(LOG_SUMS.name, ()), start if isinstance(start, int) else 0)
 
     def _touch(self, key: LogKey) -> None:
         if key >= self.watched_from and (self.touched is None or key < self.touched):

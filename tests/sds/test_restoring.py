@@ -287,20 +287,6 @@ def test_what_a_sync_alone_named_is_a_head_after_a_restart() -> None:
     }
 
 
-def test_a_state_without_sums_is_compared_from_what_is_in_memory_on() -> None:
-    kept = Kept("alice", limits=Limits(log_window_entries=4))
-    core = kept.begin()
-    for number in range(10):
-        core.receive(forge(f"m{number}", lamport=NOW_MS + number * SECOND), NOW_MS)
-    kept.write(core)
-    del kept.store._tables["log_sums"]  # as another store has it, of an earlier version
-    for each in (kept.begin(), kept.begin()):
-        start = each.log.sums.start
-        assert start == NOW_MS // SECOND + 7
-        assert each.log.sums.root(start, 10**10).count == 3
-        kept.write(each)
-
-
 def test_old_messages_leave_by_age() -> None:
     kept = Kept("alice", retention_ms=10 * MINUTE, limits=Limits(log_window_entries=50))
     core = kept.begin()
