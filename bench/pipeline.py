@@ -35,10 +35,8 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 RESULTS: Final = Path(__file__).parent / "results" / "pipeline.json"
-EVEN: Final = "10x5000"
 CASES: Final = {
-    "even": EVEN,
-    "old journals": EVEN,
+    "even": "10x5000",
     "twice as much": "10x10000",
     "one journal has half": "2x25000/1+5*10x500",
     "500 journals have half": "500x50+25x1000",
@@ -77,7 +75,6 @@ def main() -> None:
     )
     parser.add_argument("groups", nargs="*", help="cases, as 10x100000")
     parser.add_argument("--large", action="store_true", help="five and twenty million deliveries")
-    parser.add_argument("--old", action="store_true", help="the given cases in the old format")
     parser.add_argument("--history", type=int, default=10, help="references of a message")
     parser.add_argument("--bloom-capacity", type=int, default=0, help="0 for no bloom filters")
     parser.add_argument("--keep", type=Path, help="where journals stay, and are found again")
@@ -101,13 +98,9 @@ def main() -> None:
 
 def cases(options: argparse.Namespace) -> Iterator[Case]:
     """Those that were asked for."""
-    shape = Shape(options.history, options.bloom_capacity, options.old)
-    if options.groups or options.large:
-        named = {groups: groups for groups in options.groups} | (LARGE if options.large else {})
-        yield from (Case(name, groups, shape) for name, groups in named.items())
-        return
-    for name, groups in CASES.items():
-        yield Case(name, groups, shape._replace(is_old=name == "old journals"))
+    shape = Shape(options.history, options.bloom_capacity)
+    named = {groups: groups for groups in options.groups} | (LARGE if options.large else {})
+    yield from (Case(name, groups, shape) for name, groups in (named or CASES).items())
 
 
 def row(

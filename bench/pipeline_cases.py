@@ -6,9 +6,6 @@ A case is groups joined by `+`: `20x10000` is a channel of 20 participants and 1
 
 from __future__ import annotations
 
-import base64
-import gzip
-import json
 import os
 import re
 import resource
@@ -20,10 +17,7 @@ from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 
-from reliable_channel.runtime.journal import UNPACKED_FORMAT
-from reliable_channel.runtime.journal_packing import Unpacker
 from reliable_channel.sds.bloom import BloomParameters
-from reliable_channel_audit.journals import journal_files, opened_file
 from tests.plugins.audit.generated import write_group
 
 
@@ -47,8 +41,6 @@ class Shape(NamedTuple):
     """Message ids in a causal history."""
     bloom_capacity: int = 0
     """0 for no bloom filters."""
-    is_old: bool = False
-    """Every payload whole, as version 0.1.0 wrote it."""
 
 
 def groups(case: str) -> list[Group]:
@@ -106,37 +98,6 @@ def write(group: Group, directory: Path, shape: Shape) -> None:
     for path in paths[group.journals :]:
         for part in (path, *folder.glob(f"{path.stem}.*")):
             part.unlink(missing_ok=True)
-    if shape.is_old:
-        for path in journal_files([folder]):
-            unpack(path)
-
-
-def unpack(path: Path) -> None:
-    """Write a journal anew in the format in which every payload is whole."""
-    old = path.with_name(f"{path.name}.old")
-    unpacker = Unpacker()
-    with opened_file(path) as packed, old.open("wb") as whole:
-        for text in packed:
-            whole.write(_unpacked(text, unpacker))
-    if path.suffix == ".gz":
-        with old.open("rb") as whole, gzip.open(path, "wb", compresslevel=6) as again:
-            again.writelines(whole)
-        old.unlink()
-    else:
-        old.replace(path)
-
-
-def _unpacked(text: bytes, unpacker: Unpacker) -> bytes:
-    values = json.loads(text)
-    if values["event"] == "journal_opened":
-        unpacker.begin()
-        values["format"] = UNPACKED_FORMAT
-    elif values.pop("fresh", False):
-        unpacker.begin()
-    packed = values.pop("packed", None)
-    if packed is not None:
-        values["payload"] = base64.b64encode(unpacker.unpack(packed)).decode()
-    return json.dumps(values, separators=(",", ":")).encode() + b"\n"
 
 
 def _allow_files(participants: int) -> None:

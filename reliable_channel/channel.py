@@ -239,6 +239,7 @@ class ReliableChannel:
         Raises:
             ChannelUnavailable: the node does not answer, or not as a Waku node does.
             StateError: the state cannot be used.
+            ValueError: `journal` is a file of another format.
         """
         if self._exit is not None:
             return

@@ -20,11 +20,10 @@ from ..sds.log import MessageLog
 from ..transport.base import Envelope, Received
 from .journal_packing import Packer
 
-FORMAT: Final = "sds-journal/3"
-UNPACKED_FORMAT: Final = "sds-journal/2"
-"""What version 0.1.0 wrote before bytes were packed: each payload whole, as base64."""
+FORMAT: Final = "reliable-channel-journal/1"
 PART_BYTES: Final = 64 * 1024 * 1024
 """A file that is longer becomes a part with a number in its name, packed with gzip."""
+MAX_HEADER_BYTES: Final = 64 * 1024
 RENOTED = 1_000
 """Entries that are noted again after a restart: those that a killed process had written to its
 state and not yet to its journal are among the newest."""
@@ -39,6 +38,7 @@ class Journal:
 
     Raises:
         OSError: the file cannot be opened for appending.
+        ValueError: it is a journal of another format.
     """
 
     def __init__(
@@ -63,6 +63,8 @@ class Journal:
             "sender_id": sender_id,
             "content_topic": content_topic,
         }
+        if self.path.is_file():
+            _check_format(self.path)
         self._file: TextIO | None = self.path.open("a", encoding="utf-8", buffering=1)
         if self.path.is_file():
             self._file_bytes = self.path.stat().st_size
@@ -243,6 +245,27 @@ def _pack(part: Path) -> None:
 def _named(value: object) -> str:
     """An option that is a function, by its name."""
     return getattr(value, "__qualname__", type(value).__qualname__)
+
+
+def _check_format(path: Path) -> None:
+    """See that a journal that is there already has this format.
+
+    Raises:
+        ValueError: it has another one.
+    """
+    with path.open("rb") as file:
+        header = file.readline(MAX_HEADER_BYTES)
+    try:
+        values = json.loads(header)
+    except (ValueError, RecursionError):
+        return  # empty, or torn
+    if not isinstance(values, dict) or values.get("event") != "journal_opened":
+        return
+    if (found := values.get("format")) != FORMAT:
+        raise ValueError(
+            f"`journal` must be a file of format {FORMAT} (got {found!r:.40} in {path}); give "
+            "another path, or move the file away"
+        )
 
 
 def _is_torn(path: Path) -> bool:

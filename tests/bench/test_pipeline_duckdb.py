@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -26,10 +25,9 @@ def figures(journals: Path, scratch: Path) -> Iterator[dict[str, int]]:
     yardstick.close()
 
 
-@pytest.mark.parametrize("is_old", [False, True])
-def test_figures_are_those_of_check(tmp_path: Path, is_old: bool) -> None:
-    """Also where a journal is in several parts, and in the old format."""
-    with written("4x60+2x20/1", Shape(is_old=is_old)) as journals:
+def test_figures_are_those_of_check(tmp_path: Path) -> None:
+    """Also where a journal is in several parts."""
+    with written("4x60+2x20/1", Shape()) as journals:
         found = check([journals])
         with figures(journals, tmp_path) as counts:
             assert counts["participants"] == found.participants == 5
@@ -37,10 +35,6 @@ def test_figures_are_those_of_check(tmp_path: Path, is_old: bool) -> None:
             assert counts["messages"] == found.messages == 80
             assert counts["logs"] == found.logs == 2
             assert counts["delivered_twice"] == counts["never_delivered"] == 0
-        if is_old:
-            text = next(journals.rglob("p000.jsonl")).read_text()
-            assert '"packed"' not in text
-            assert json.loads(text.split("\n")[0])["format"] == "sds-journal/2"
 
 
 def test_a_missing_message_is_missing_for_both(tmp_path: Path) -> None:

@@ -43,7 +43,7 @@ async def test_it_has_every_event_and_every_message_on_the_wire(tmp_path: Path) 
         assert opened == {
             "event": "journal_opened",
             "at_ms": opened["at_ms"],
-            "format": "sds-journal/3",
+            "format": "reliable-channel-journal/1",
             "channel_id": "general",
             "sender_id": path.removesuffix(".jsonl"),
             "content_topic": "/reliable-channel/1/general/proto",
@@ -123,6 +123,16 @@ async def test_sessions_follow_each_other_in_one_file(tmp_path: Path) -> None:
         async with make_channel(MemoryNetwork().transport(), "alice", journal=path) as channel:
             await channel.send(b"hello")
     assert [line["event"] for line in json_lines(path)].count("journal_opened") == 2
+
+
+async def test_a_journal_of_another_format_is_refused_as_it_lies(tmp_path: Path) -> None:
+    path = tmp_path / "journal.jsonl"
+    path.write_text('{"event":"journal_opened","format":"sds-journal/3"}\n{"event":"wire_o')
+    before = path.read_bytes()
+    channel = make_channel(MemoryNetwork().transport(), "alice", journal=path)
+    with pytest.raises(ValueError, match=r"channel-journal/1 \(got 'sds-journal/3' in .*; give"):
+        await channel.open()
+    assert path.read_bytes() == before
 
 
 async def test_a_line_torn_by_a_kill_costs_only_itself(tmp_path: Path) -> None:

@@ -21,7 +21,7 @@ from sys import maxsize
 from typing import IO, Any, Final, NamedTuple, cast
 
 from reliable_channel.options import ChannelOptions
-from reliable_channel.runtime.journal import FORMAT, UNPACKED_FORMAT
+from reliable_channel.runtime.journal import FORMAT
 from reliable_channel.runtime.journal_packing import Unpacker
 
 from .lines import CONTINUED, OPENED, SET_ASIDE, Line, line_of, set_aside
@@ -265,6 +265,12 @@ def wanted_from_ms(opened: Line) -> int | None:
     return value if isinstance(value, int) else None
 
 
+def other_format(opened: Line) -> str:
+    """Return why a session has another format; empty for one of this format."""
+    found = settings(opened).get("format")
+    return "" if found == FORMAT else f"format {found!r:.40}; this reads {FORMAT}"
+
+
 def settings(opened: Line) -> dict[str, object]:
     """What a session says of itself."""
     values = json.loads(opened.record or "{}")
@@ -355,8 +361,8 @@ def _first_opened(path: Path) -> tuple[str, str, int] | None:
 def _why_not(opened: Line, channel_id: str, participant_id: str) -> str:
     """Why a session is not read; empty where it is."""
     values = settings(opened)
-    if values.get("format") not in (FORMAT, UNPACKED_FORMAT):
-        return f"version {values.get('format')!r:.40}; this reads {FORMAT}"
+    if why := other_format(opened):
+        return why
     if (values.get("channel_id"), opened.sender_id) != (channel_id, participant_id):
         return f"of another participant than {participant_id!r:.80}, whose journal this is"
     return ""

@@ -119,7 +119,7 @@ def _feed(
         raise ValueError("give one of: paths of journals, --sniff, or --sender-id to join")
     if paths:
         with Follower(paths) as follower:
-            follower.look()
+            next(follower.look(), None)
         return partial(follow, paths=paths)
     given = channel_settings(config) | _options(options) | given
     if sniff:

@@ -27,7 +27,7 @@ async def follow(view: View, paths: Iterable[str | Path], *, poll_s: float = POL
 
     Raises:
         FileNotFoundError: a path that is not there.
-        ValueError: there is no journal at all.
+        ValueError: there is no journal at all, or one of another format.
     """
     with Follower(paths) as follower:
         while True:

@@ -16,6 +16,7 @@ from reliable_channel_audit.journals import (
     PACKED,
     journal_files,
     opened_file,
+    other_format,
     settings,
 )
 from reliable_channel_audit.lines import (
@@ -159,7 +160,7 @@ class Follower:
 
         Raises:
             FileNotFoundError: a path that is not there.
-            ValueError: there is no journal at all.
+            ValueError: there is no journal at all, or one of another format.
         """
         before = frozenset(self._families)
         for path in journal_files(self._paths):
@@ -247,6 +248,8 @@ class _File:
                 return  # the rest of the line is not written yet
             self._end += len(text)
             line = line_of(text, self._unpacker)
+            if line.event == OPENED and (why := other_format(line)):
+                raise ValueError(f"{self._path} cannot be read: {why}")
             if line.event == OPENED and line.sender_id is not None:
                 self.participant = line.sender_id
             yield line

@@ -86,6 +86,13 @@ def test_a_mistake_is_one_line(arguments: list[str], problem: str) -> None:
     assert "Traceback" not in done.stderr
 
 
+def test_a_journal_of_another_format_is_named(tmp_path: Path) -> None:
+    path = tmp_path / "alice.jsonl"
+    path.write_text('{"event":"journal_opened","at_ms":1,"format":"sds-journal/3"}\n')
+    with pytest.raises(ValueError, match=r"alice.jsonl .* 'sds-journal/3'; this reads reliable-c"):
+        _feed([path], False, 0, {}, None, ())
+
+
 def test_a_channel_is_joined_with_what_the_environment_gives(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from reliable_channel.runtime.journal import Journal
+from reliable_channel.runtime.journal import FORMAT, Journal
 from reliable_channel_audit import journals
 from reliable_channel_audit.check import check
 from reliable_channel_audit.journals import journal_files, lived, options_of, participants
@@ -23,7 +23,7 @@ def opened(**values: Any) -> str:
         {
             "event": "journal_opened",
             "at_ms": EPOCH_MS,
-            "format": "sds-journal/2",
+            "format": FORMAT,
             "channel_id": "general",
             "sender_id": "alice",
             "wanted_from_ms": 0,
@@ -121,16 +121,17 @@ def test_an_endless_line_is_not_read(tmp_path: Path, monkeypatch: pytest.MonkeyP
         assert aside(verdict) == [("longer than 10000 bytes", 1, 6)]
 
 
-def test_sessions_of_another_version_are_counted(tmp_path: Path) -> None:
+@pytest.mark.parametrize("name", ["sds-journal/1", "sds-journal/2", "sds-journal/3"])
+def test_sessions_of_another_format_are_counted(tmp_path: Path, name: str) -> None:
     path = tmp_path / "alice.jsonl"
-    old = opened(format="sds-journal/1")
+    old = opened(format=name)
     sync = '{"event":"sync_sent","at_ms":1,"message_id":"a"}'
     path.write_text("\n".join([sync, old, sync, opened(), sync]) + "\n")
     verdict = check([path])
     assert verdict.lives == 1
     assert aside(verdict) == [
         ("before journal_opened: its participant is unknown", 1, 1),
-        ("version 'sds-journal/1'; this reads sds-journal/3", 2, 2),
+        (f"format '{name}'; this reads reliable-channel-journal/1", 2, 2),
     ]
 
 
@@ -147,15 +148,12 @@ def test_a_file_of_nobody_is_counted(tmp_path: Path) -> None:
     assert aside(check([tmp_path])) == [("no journal_opened: its participant is unknown", 0, 0)]
 
 
-def test_journals_of_the_version_before_say_the_same(tmp_path: Path) -> None:
-    """Their payloads stand there whole."""
+def test_journals_with_whole_payloads_say_the_same(tmp_path: Path) -> None:
     paths = write_group(tmp_path, messages=60)
     expected = check([tmp_path])
     size = sum(path.stat().st_size for path in paths)
     for path in paths:
-        opened, *rest = json_lines(path)
-        lines = [opened | {"format": "sds-journal/2"}, *rest]
-        path.write_text("".join(json.dumps(line) + "\n" for line in lines))
+        path.write_text("".join(json.dumps(line) + "\n" for line in json_lines(path)))
     assert check([tmp_path]) == expected
     assert sum(path.stat().st_size for path in paths) > size
 
@@ -259,5 +257,5 @@ def test_options_are_listed_with_the_seed_of_each_participant(tmp_path: Path) ->
             journal.opened(at_ms=1, wanted_from_ms=0, log_length=0, options=options)
     group, _ = participants(journal_files([tmp_path]))
     formats, found = options_of(group)
-    assert formats == ["sds-journal/3"]
+    assert formats == [FORMAT]
     assert found == {"bloom_capacity": "60", "seed": "9, 10, 11, 12, 13 and 2 more"}
