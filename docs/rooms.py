@@ -55,7 +55,7 @@ _SDK: Final = [
         "registry",
         "plugins: found, loaded; / names and URLs to objects",
         "reliable_channel",
-        "plugins registry resolve hooks old_hooks builtin_plugin guarded_transport",
+        "plugins registry resolve hooks builtin_plugin guarded_transport",
     ),
     _room("engine", "one participant whole, / for any sync protocol", "reliable_channel", "engine"),
     _room(

@@ -18,7 +18,6 @@ from .calls import Call, parameters
 from .errors import PluginError
 from .guard import FUNCTION, NOTHING, Contract, Guard
 from .hooks import PROJECT, Hooks
-from .old_hooks import OldHooks
 
 MUST_BE: Final = "must be"
 
@@ -34,7 +33,6 @@ class Kind:
     itself is used."""
     by_scheme: bool = False
     """Names are URL schemes."""
-    old_hook: str = ""
 
     @property
     def plural(self) -> str:
@@ -44,28 +42,17 @@ class Kind:
 
 _CHANNEL: Final = ("url", "channel_id", "sender_id")
 TRANSPORTS: Final = Kind(
-    "transport", "register_transports", (*_CHANNEL, "settings"), True, "make_transport"
+    "transport", "register_transports", (*_CHANNEL, "settings"), by_scheme=True
 )
-STATE_STORES: Final = Kind(
-    "state store", "register_state_stores", _CHANNEL, True, "make_state_store"
-)
-ENCRYPTIONS: Final = Kind("encryption", "register_encryptions", _CHANNEL, True, "make_encryption")
-SYNC_CORES: Final = Kind(
-    "sync core", "register_sync_cores", ("context",), old_hook="make_sync_core"
-)
-WIRE_PROFILES: Final = Kind("wire profile", "register_wire_profiles", old_hook="make_wire_profile")
-REPAIR_POLICIES: Final = Kind(
-    "repair policy", "register_repair_policies", old_hook="make_repair_policy"
-)
-RETRY_POLICIES: Final = Kind(
-    "retry policy", "register_retry_policies", old_hook="make_retry_policy"
-)
-ID_FUNCTIONS: Final = Kind("id function", "register_id_functions", old_hook="make_id_function")
+STATE_STORES: Final = Kind("state store", "register_state_stores", _CHANNEL, by_scheme=True)
+ENCRYPTIONS: Final = Kind("encryption", "register_encryptions", _CHANNEL, by_scheme=True)
+SYNC_CORES: Final = Kind("sync core", "register_sync_cores", ("context",))
+WIRE_PROFILES: Final = Kind("wire profile", "register_wire_profiles")
+REPAIR_POLICIES: Final = Kind("repair policy", "register_repair_policies")
+RETRY_POLICIES: Final = Kind("retry policy", "register_retry_policies")
+ID_FUNCTIONS: Final = Kind("id function", "register_id_functions")
 OBSERVERS: Final = Kind(
-    "observer",
-    "register_observers",
-    ("channel_id", "sender_id", "event", "at_ms", "health"),
-    old_hook="observe",
+    "observer", "register_observers", ("channel_id", "sender_id", "event", "at_ms", "health")
 )
 CHECKS: Final = Kind("check", "register_checks", ("nodes", "config"))
 KINDS: Final = (
@@ -144,18 +131,6 @@ class Registration:
                 raise
             raise ValueError(f"{error} (plugin {self.plugin!r})") from error
 
-    def provide_old(self, given: str, contract: Contract, **offered: object) -> Any:
-        """What a deprecated hook returns for a name or URL; None if the plugin does not know it.
-
-        Raises:
-            PluginError, ValueError: as `provide`.
-        """
-        maybe = Contract(lambda value: value is None or contract.fits(value), *contract[1:])
-        function = cast("Callable[..., object]", self.value)
-        call = Call(self.plugin, self.kind.old_hook, function, parameters(function)[0])
-        old = {"name": given, "protocol": given, "setting": offered.get("context")}
-        return call.guarded(maybe, (ValueError,), **{**old, **offered})
-
     def _check_parameters(self, function: Callable[..., object]) -> None:
         if lacking := parameters(function)[1].difference(self.kind.offers):
             raise PluginError(
@@ -171,8 +146,6 @@ class Registry:
         self._plugins: dict[str, object] = {}
         self._hooks: dict[str, tuple[str, ...]] = {}
         self._tables: dict[str, dict[str, Registration]] = {kind.hook: {} for kind in KINDS}
-        self._old: list[Registration] = []
-        """Functions of deprecated hooks, which are asked for every name."""
         self._commands: list[Call] = []
 
     def copy(self) -> "Registry":
@@ -180,7 +153,7 @@ class Registry:
         made = Registry()
         made._plugins, made._hooks = dict(self._plugins), dict(self._hooks)
         made._tables = {hook: dict(table) for hook, table in self._tables.items()}
-        made._old, made._commands = list(self._old), list(self._commands)
+        made._commands = list(self._commands)
         return made
 
     def add(self, plugin: object, name: str, *, built_in: bool = False) -> None:
@@ -200,13 +173,6 @@ class Registry:
                 raise PluginError(_both(registration.what, taken.plugin, name))
         for registration in found:
             self._tables[registration.kind.hook][registration.name] = registration
-        for kind in KINDS:
-            if kind.old_hook in hooks:
-                old = Registration(name, kind, name, hooks[kind.old_hook])
-                if kind is OBSERVERS:
-                    self._tables[kind.hook].setdefault(name, old)
-                else:
-                    self._old.append(old)
         if "register_commands" in hooks:
             self._commands.append(Call(name, "register_commands", hooks["register_commands"]))
         self._plugins[name], self._hooks[name] = plugin, tuple(sorted(hooks))
@@ -217,7 +183,6 @@ class Registry:
         for table in self._tables.values():
             for one in [one for one in table.values() if one.plugin == name]:
                 del table[one.name]
-        self._old = [one for one in self._old if one.plugin != name]
         self._commands = [call for call in self._commands if call.plugin != name]
 
     @property
@@ -266,20 +231,12 @@ class Registry:
         """The object of a name or URL, and its registration; None if no plugin knows it.
 
         Raises:
-            PluginError: its plugin failed, or two plugins provide it.
+            PluginError: its plugin failed.
             ValueError: its plugin refuses the rest of the URL.
         """
         key = given.partition(":")[0].lower() if kind.by_scheme else given
-        found: list[tuple[Registration, Any]] = []
-        if one := self._tables[kind.hook].get(key):
-            found.append((one, one.provide(contract, **offered)))
-        asked = [one for one in self._old if one.kind is kind]
-        answers = [(one, one.provide_old(given, contract, **offered)) for one in asked]
-        found += [answer for answer in answers if answer[1] is not None]
-        if len(found) > 1:
-            what = f"{kind.what} {given!r}"
-            raise PluginError(_both(what, *(one.plugin for one, _ in found[:2])))
-        return found[0] if found else None
+        found = self._tables[kind.hook].get(key)
+        return None if found is None else (found, found.provide(contract, **offered))
 
     def _collect(self, kind: Kind, hook: Call, found: list[Registration], built_in: bool) -> None:
         """Let a plugin register what it has of a kind."""
@@ -312,7 +269,6 @@ def implemented(plugin: object, name: str) -> dict[str, Callable[..., object]]:
         raise PluginError(f"plugin {name!r} is a class; give an instance of it")
     manager = pluggy.PluginManager(PROJECT)
     manager.add_hookspecs(Hooks)
-    manager.add_hookspecs(OldHooks)
     try:
         manager.register(plugin, name)
         manager.check_pending()
