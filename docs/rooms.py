@@ -55,7 +55,7 @@ _SDK: Final = [
         "registry",
         "plugins: found, loaded; / names and URLs to objects",
         "reliable_channel",
-        "plugins registry resolve hooks builtin_plugin guarded_transport",
+        "plugins registry resolve hooks builtin_plugin plugin_transport",
     ),
     _room("engine", "one participant whole, / for any sync protocol", "reliable_channel", "engine"),
     _room(
@@ -68,9 +68,9 @@ _SDK: Final = [
         "vocabulary",
         "options, events, errors, / contracts of plugins",
         "reliable_channel",
-        "calls config encryption errors events explanation finding guard health notebook notifier "
-        "option_values options policies program repair_policies sds_core signing sync_core "
-        "terminal_text wire_profile",
+        "config encryption errors events explanation finding health notebook notifier "
+        "option_values options plugin_code policies program repair_policies sds_core signing "
+        "sync_core terminal_text wire_profile",
     ),
     _room("segmentation", "long payloads: / segments and back", "reliable_channel", "segmentation"),
     _room("state", "the contract; / SQLite and memory", "reliable_channel", "state"),

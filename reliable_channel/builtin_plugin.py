@@ -1,7 +1,4 @@
-"""The SDK's own transports, state stores, profiles and policies, registered as plugins register.
-
-All by their place: each is loaded when a channel needs it.
-"""
+"""The SDK's own transports, stores, profiles and policies, imported when a channel needs it."""
 
 from .hooks import Register, hookimpl
 

@@ -32,10 +32,9 @@ from .health import ChannelHealth
 from .options import ChannelOptions, OptionValues, PresetName
 from .plugins import registry_with
 from .policies import Policies
+from .registry import Kind
 from .resolve import (
-    make_id_function,
-    make_repair_policy,
-    make_retry_policy,
+    make_function,
     make_sync_core,
     make_transport,
     make_wire_profile,
@@ -175,9 +174,11 @@ class ReliableChannel:
         if reached and not any(map(has_store, reached)):
             self.options = given.without_store()
         self._policies = Policies(
-            make_retry_policy(self._plugins, given.retry_policy),
-            make_repair_policy(self._plugins, self.options.retrieval_strategy),
-            None if (name := given.id_function) is None else make_id_function(self._plugins, name),
+            make_function(self._plugins, Kind.RETRY_POLICY, given.retry_policy),
+            make_function(self._plugins, Kind.REPAIR_POLICY, self.options.retrieval_strategy),
+            None
+            if given.id_function is None
+            else make_function(self._plugins, Kind.ID_FUNCTION, given.id_function),
         )
         self._signing = checked_signing(signing, sender_id, required=given.require_signatures)
         encryption = checked_encryption(self._plugins, encryption, channel_id, sender_id)
@@ -542,7 +543,7 @@ class ReliableChannel:
         ]
 
     def _observers(self) -> Observers | None:
-        observers = self._plugins.observers()
+        observers = [(one.plugin, one.call()) for one in self._plugins.registered(Kind.OBSERVER)]
         if not observers:
             return None
         return Observers(observers, self.channel_id, self.sender_id, self.health)

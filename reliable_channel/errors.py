@@ -8,7 +8,7 @@ ReliableChannelError
 ├── EncryptionFailed        the given encryption raised an error; nothing was sent
 ├── ChannelClosed           the channel is not open: use it inside `async with`
 ├── ChannelUnavailable      opening failed: the node does not answer, or not as expected
-├── PluginError             a plugin failed, or broke its contract; the text names it
+├── PluginError             a plugin cannot be loaded or used; the text names it
 ├── StateError              the state given with `state=` cannot be used
 │   ├── StateUnavailable    it cannot be read or written now
 │   ├── StateInUse          another process has it open
@@ -72,7 +72,7 @@ class ChannelUnavailable(ReliableChannelError):
 
 
 class PluginError(ReliableChannelError):
-    """A plugin cannot be loaded, failed, broke its contract, or registered a name that is taken.
+    """A plugin cannot be loaded, registered a name that is taken, or failed to make something.
 
-    The text names the plugin.
+    The text names the plugin. Later errors of its code keep their type and name it in a note.
     """

@@ -16,16 +16,20 @@ text: then a process does not import what it does not use. A registered function
 offered arguments that it names. A name has one owner: when two plugins register the same name,
 loading the second raises a `PluginError` with both.
 
-**Failures.** All code of a plugin runs under one guard (`guard.py`). A hook, a registered function
-or an object that raises, returns something else than its contract says, or hangs, raises a
-`PluginError` with the plugin's name; a plugin's commands and observers are dropped, and the rest
-goes on. A call of a second or more is named in a warning or an event.
+**URL schemes.** A function that is registered by URL scheme runs in the channel's thread, must not
+block and do no I/O, which belongs into `open` of the object that it returns. It raises `ValueError`
+for a malformed URL, with the allowed form in its text.
+
+**Failures.** While a plugin is loaded or a channel is made, an error of its code becomes a
+`PluginError` that names the plugin. Later an error keeps its type, gets a note with the plugin's
+name, and ends the channel. Only a transport's `publish` and `by_hash` have a time limit.
 
 `RELIABLE_CHANNEL_PLUGINS` names the installed plugins to load (empty or `none`: none);
 `RELIABLE_CHANNEL_TRACE_PLUGINS=1` prints each call on standard error.
 """
 
-from typing import TYPE_CHECKING, Protocol
+from collections.abc import Callable
+from typing import TYPE_CHECKING, TypeAlias
 
 import pluggy
 
@@ -38,16 +42,9 @@ hookspec = pluggy.HookspecMarker(PROJECT)
 hookimpl = pluggy.HookimplMarker(PROJECT)
 
 
-class Register(Protocol):
-    """What a hook is given to register with."""
-
-    def __call__(self, name: str, provided: object) -> None:
-        """Add one thing: the object, or `"package.module:name"` of it.
-
-        Raises:
-            PluginError: the name or the object is not of the form that the hook demands.
-        """
-        ...
+Register: TypeAlias = Callable[[str, object], None]
+"""Function that adds one thing: its name, and the object or `"package.module:name"` of it. Raises
+`PluginError` if the name or the object is not of the form that the hook demands."""
 
 
 class Hooks:
@@ -58,12 +55,10 @@ class Hooks:
         """Register transports by URL scheme: `register("pigeon", PigeonTransport)`.
 
         Registered is a function that returns a `Transport`. It runs for each URL of the scheme when
-        a channel is made, and again each time the channel is opened again, in the channel's thread;
-        it is offered `url`, `channel_id`, `sender_id` and `settings`, must not block and do no
-        I/O: I/O belongs into the transport's `open`. It raises `ValueError` for a malformed URL,
-        with the allowed form in its text. Of the settings, a transport without Waku needs
+        a channel is made, and again each time the channel is opened again; it is offered `url`,
+        `channel_id`, `sender_id` and `settings`. Of the settings, a transport without Waku needs
         `content_topic`, which separates channels, and `shard` if it hashes as Waku does. An error
-        of the transport that is not a `TransportError` ends the channel with a `PluginError`.
+        of the transport that is not a `TransportError` ends the channel.
         `reliable_channel.testing.transport_suite` tests a transport.
         """
 
@@ -72,9 +67,7 @@ class Hooks:
         """Register state stores by URL scheme: `register("redis", "my_package.store:open_store")`.
 
         Registered is a function that returns a `StateStore`. It runs once for each channel with
-        `state=` of the scheme, in the channel's thread; it is offered `url`, `channel_id` and
-        `sender_id`, must not block and do no I/O: I/O belongs into the store's `open`. It raises
-        `ValueError` for a malformed URL, with the allowed form in its text.
+        `state=` of the scheme; it is offered `url`, `channel_id` and `sender_id`.
         """
 
     @hookspec
@@ -82,10 +75,9 @@ class Hooks:
         """Register encryptions by URL scheme: `register("aes-256-gcm", "my_package:from_url")`.
 
         Registered is a function that returns an `Encryption`. It runs once for each channel with
-        `encryption=` as a text of the scheme (`--encryption`), in the channel's thread; it is
-        offered `url`, `channel_id` and `sender_id`, and may read a small file, such as a key. The
-        URL itself must not contain a secret, because command lines are visible to others. It raises
-        `ValueError` for a malformed URL, with the allowed form in its text.
+        `encryption=` as a text of the scheme (`--encryption`); it is offered `url`, `channel_id`
+        and `sender_id`, and may read a small file, such as a key. The URL itself must not contain a
+        secret, because command lines are visible to others.
         """
 
     @hookspec
@@ -101,12 +93,11 @@ class Hooks:
     def register_wire_profiles(self, register: Register) -> None:
         """Register dialects of SDS by name: `register("mine", "my_package.profile:MINE")`.
 
-        Registered is a `WireProfile` of the same name. It is checked once for each channel with
-        `wire_profile=` of the name: a message is encoded and decoded. Its codec, clock, bloom form
-        and formulas are pure and run for each message. A codec raises `CodecError` for bytes that
-        are not a message; any other error ends the channel with a `PluginError`. The channel sends
-        this dialect and decodes the built-in ones beside it, so `recognises` must not accept
-        their messages. `reliable_channel.wire_profile` has the parts of a profile.
+        Registered is a `WireProfile` of the same name. It runs for each message of a channel with
+        `wire_profile=` of the name: its codec, clock, bloom form and formulas are pure. A codec
+        raises `CodecError` for bytes that are not a message; any other error ends the channel. The
+        channel sends this dialect and decodes the built-in ones beside it, so `recognises` must not
+        accept their messages.
         """
 
     @hookspec
@@ -114,8 +105,8 @@ class Hooks:
         """Register repair policies by name, for `retrieval_strategy=`.
 
         Registered is the `RepairPolicy` itself, a pure function. It runs for each missing message
-        in the channel's event loop and in simulations (`repair_policies.py` says when, and what it
-        is given). An error of it ends the channel with a `PluginError`.
+        in the channel's event loop and in simulations; `repair_policies.py` says when, and what it
+        is given.
         """
 
     @hookspec
@@ -123,29 +114,28 @@ class Hooks:
         """Register retry policies by name, for `retry_policy=`.
 
         Registered is the `RetryPolicy` itself, a pure function. It runs in the channel's event loop
-        and in simulations, each time an unacknowledged message was sent. An error of it ends the
-        channel with a `PluginError`.
+        and in simulations, each time an unacknowledged message was sent.
         """
 
     @hookspec
     def register_id_functions(self, register: Register) -> None:
         """Register functions that make message ids by name, for `id_function=`.
 
-        Registered is the `IdFunction` itself. It runs in `send`, which raises a `PluginError` if it
-        fails. Ids must be unique in the channel.
+        Registered is the `IdFunction` itself. It runs in `send`, which passes on its errors. Ids
+        must be unique in the channel, with 1 to 1,024 characters.
         """
 
     @hookspec
     def register_observers(self, register: Register) -> None:
         """Register observers of all events: `register("tally", count)`.
 
-        Registered is a function that returns None. It runs for each event of each channel, in
-        order, in the channel's event loop, after the changes behind the event are on disk
-        (`state=`) and before the application can read it; it is offered `channel_id`, `sender_id`,
-        `event`, `at_ms`, and `health`, the channel's method (keep a weak reference at most). It
-        must not block, do no I/O and not call the channel otherwise: pass the event to a queue that
-        a thread or task of yours reads. An observer that raises, or returns something, is dropped
-        for the rest of the channel's life; an `observer_set_aside` event names it.
+        Registered is a function. It runs for each event of each channel, in order, in the channel's
+        event loop, after the changes behind the event are on disk (`state=`) and before the
+        application can read it; it is offered `channel_id`, `sender_id`, `event`, `at_ms`, and
+        `health`, the channel's method (keep a weak reference at most). It must not block, do no I/O
+        and not call the channel otherwise: pass the event to a queue that a thread or task of yours
+        reads. An observer that raises is dropped for the rest of the
+        channel's life; an `observer_set_aside` event names it.
         """
 
     @hookspec

@@ -6,10 +6,8 @@ from typing import Any, Self
 from weakref import WeakSet
 
 from .channel import ReliableChannel
-from .errors import PluginError
 from .options import ChannelOptions
 from .sds.profile import PROFILES, WireProfile
-from .sds.wire import CodecError
 from .transport import PoolTransport, Transport, WakuSettings
 from .transport.addresses import LIBP2P, checked_addresses, default_content_topic
 from .transport.connect import (
@@ -131,8 +129,8 @@ def channel_of(
         try:
             if profile.codec.recognises(data):
                 channels.add(profile.codec.decode(data).channel_id)
-        except (CodecError, PluginError):
-            continue  # those of its channels will say so
+        except Exception:
+            continue  # its channel raises an error of a plugin's codec, too
     return channels.pop() if len(channels) == 1 else None
 
 

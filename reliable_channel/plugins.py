@@ -10,15 +10,14 @@ from typing import TYPE_CHECKING, Final
 from .builtin_plugin import BuiltIn
 from .errors import PluginError
 from .hooks import PROJECT
-from .registry import Registry
+from .plugin_code import Owner
+from .registry import Kind, Registry
 
 if TYPE_CHECKING:
     from importlib.metadata import EntryPoint
 
 SELECTION: Final = "RELIABLE_CHANNEL_PLUGINS"
 """Names of the installed plugins to load, with commas. Empty or `none`: none. Not set: all."""
-
-
 BUILT_IN: Final = "built in"
 """The plugin of the SDK itself."""
 
@@ -34,24 +33,24 @@ class InstalledPlugin:
     registered: Mapping[str, Sequence[str]] = field(default_factory=dict)
     """Schemes and names by kind, such as `{"transports": ["ndn"]}`."""
     problem: str = ""
-    """Why it is not in use; empty if it is."""
+    """Reason why it is not in use; empty if it is."""
 
 
 @cache
 def process_registry() -> Registry:
-    """The registry of this process: built-in plugins, and installed ones that are selected.
+    """Return the registry of this process: built-in plugins, and installed ones that are selected.
 
     Raises:
         PluginError: a plugin cannot be loaded; the text names it and a way to go on without it.
     """
-    registry = _built_in()
-    for entry in _selected():
-        _load(registry, entry)
+    registry, problems = working_registry()
+    if problems:
+        raise problems[0]
     return registry
 
 
 def working_registry() -> tuple[Registry, list[PluginError]]:
-    """A registry of the selected plugins that can be loaded, and why the others cannot.
+    """Return a registry of the selected plugins that can be loaded, and why the others cannot.
 
     For the command line, whose other commands work without a broken plugin. A channel needs all
     installed plugins (`process_registry`): it cannot know what the broken one provides.
@@ -60,27 +59,18 @@ def working_registry() -> tuple[Registry, list[PluginError]]:
         PluginError: a plugin is selected but not installed, or two have one name.
     """
     registry = _built_in()
-    problems: list[PluginError] = []
-    for entry in _selected():
-        try:
-            _load(registry, entry)
-        except PluginError as error:
-            problems.append(error)
-    return registry, problems
+    return registry, [error for entry in _selected() if (error := _load(registry, entry))]
 
 
 def registry_with(plugins: Sequence[object]) -> Registry:
-    """The registry of one channel: the process's plugins, and its own.
+    """Return the registry of one channel: the process's plugins, and its own.
 
     Raises:
         PluginError: one of them is not a plugin, or registers a name that is taken.
     """
-    registry = process_registry()
-    if not plugins:
-        return registry
-    registry = registry.copy()
+    registry = process_registry().copy()
     for plugin in plugins:
-        if registry.has(plugin):
+        if any(plugin is other for other in registry.plugins.values()):
             continue  # installed as well
         name = getattr(plugin, "__name__", type(plugin).__name__)
         if name in registry.plugins:
@@ -90,30 +80,29 @@ def registry_with(plugins: Sequence[object]) -> Registry:
 
 
 def installed() -> Iterator[InstalledPlugin]:
-    """All plugins, with those that are left out or broken."""
+    """Iterate over all plugins, also those that are left out or broken."""
     from importlib.metadata import version
 
-    registry = _built_in()
+    registry, names = _built_in(), _selection()
     yield _described(registry, BUILT_IN, "reliable-channel", version("reliable-channel"))
-    names = _selection()
     for entry in _all():
-        if names is not None and entry.name not in names:
-            problem = f"left out by {SELECTION}"
+        if names is None or entry.name in names:
+            problem = str(_load(registry, entry) or "")
         else:
-            try:
-                _load(registry, entry)
-                yield _described(registry, entry.name, *_distribution(entry))
-                continue
-            except PluginError as error:
-                problem = str(error)
-        yield InstalledPlugin(entry.name, *_distribution(entry), problem=problem)
+            problem = f"left out by {SELECTION}"
+        yield _described(registry, entry.name, *_distribution(entry), problem)
 
 
-def _described(registry: Registry, name: str, distribution: str, version: str) -> InstalledPlugin:
-    registered: dict[str, list[str]] = {}
-    for one in registry.registered_by(name):
-        registered.setdefault(one.kind.plural, []).append(one.name)
-    return InstalledPlugin(name, distribution, version, registry.hooks_of(name), registered)
+def _described(
+    registry: Registry, name: str, distribution: str, version: str, problem: str = ""
+) -> InstalledPlugin:
+    hooks = () if problem else tuple(sorted(registry.hooks[name]))
+    registered = {
+        kind.plural: [one.name for one in registry.registered(kind) if one.plugin == name]
+        for kind in Kind
+        if kind.hook in hooks
+    }
+    return InstalledPlugin(name, distribution, version, hooks, registered, problem)
 
 
 def _built_in() -> Registry:
@@ -123,13 +112,13 @@ def _built_in() -> Registry:
 
 
 def _all() -> "list[EntryPoint]":
-    from importlib.metadata import entry_points  # brings a parser of mail
+    from importlib.metadata import entry_points  # late, because it imports the package `email`
 
     return sorted(entry_points(group=PROJECT), key=lambda entry: entry.name)
 
 
 def _selection() -> frozenset[str] | None:
-    """The names of the plugins to load; None for all."""
+    """Return the names of the plugins to load; None for all."""
     selection = os.environ.get(SELECTION)
     if selection is None:
         return None
@@ -137,40 +126,32 @@ def _selection() -> frozenset[str] | None:
 
 
 def _selected() -> "list[EntryPoint]":
-    """The installed plugins to load.
-
-    Raises:
-        PluginError: one is selected but not installed, or two have one name.
-    """
     names = _selection()
     if names is not None and not names:
         return []
-    found = _all()
-    if names is not None:
-        if absent := sorted(names - {entry.name for entry in found}):
-            raise PluginError(
-                f"{SELECTION} names {', '.join(absent)}; installed are "
-                f"{', '.join(entry.name for entry in found) or 'none'}"
-            )
-        found = [entry for entry in found if entry.name in names]
+    installed = _all()
+    found = [entry for entry in installed if names is None or entry.name in names]
+    if absent := sorted((names or set()) - {entry.name for entry in found}):
+        known = ", ".join(entry.name for entry in installed) or "none"
+        raise PluginError(f"{SELECTION} names {', '.join(absent)}; installed are {known}")
     for one, other in pairwise(found):  # sorted by name
         if one.name == other.name:
+            both = f"{_distribution(one)[0]} and {_distribution(other)[0]}"
             raise PluginError(
-                f"two plugins are called {one.name!r}: those of {_distribution(one)[0]} and "
-                f"{_distribution(other)[0]}; uninstall one of them"
+                f"two plugins are called {one.name!r}: those of {both}; uninstall one of them"
             )
     return found
 
 
-def _load(registry: Registry, entry: "EntryPoint") -> None:
+def _load(registry: Registry, entry: "EntryPoint") -> PluginError | None:
+    """Add an installed plugin, or return the reason why that is not possible."""
+    owner = Owner(f"plugin {entry.name!r} of {' '.join(_distribution(entry))}")
     try:
-        plugin = entry.load()
-    except Exception as error:
-        raise PluginError(
-            f"plugin {entry.name!r} of {' '.join(_distribution(entry))} cannot be loaded: "
-            f"{error!r}; repair or uninstall it, or leave it out ({SELECTION}=none)"
-        ) from error
-    registry.add(plugin, entry.name)
+        with owner.loading(": import"):
+            registry.add(entry.load(), entry.name)
+    except PluginError as error:
+        return error
+    return None
 
 
 def _distribution(entry: "EntryPoint") -> tuple[str, str]:

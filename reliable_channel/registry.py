@@ -1,270 +1,180 @@
 """The registry of a process or a channel: which plugin registered what under which name.
 
-Each kind of thing that plugins provide has one table from a name to a `Registration`. A name has
-one owner; a plugin that registers a name of another plugin is refused, with both named.
+A name has one owner; a plugin that registers a name of another plugin is refused, with both named.
 """
 
 import inspect
 import re
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from enum import Enum
 from importlib import import_module
 from operator import attrgetter
-from typing import Any, Final, cast
+from typing import Any, Final
 
 import pluggy
 
-from .calls import Call, parameters
 from .errors import PluginError
-from .guard import FUNCTION, NOTHING, Contract, Guard
 from .hooks import PROJECT, Hooks
-
-MUST_BE: Final = "must be"
-
-
-@dataclass(frozen=True, slots=True)
-class Kind:
-    """One kind of thing that plugins provide."""
-
-    what: str
-    hook: str
-    offers: tuple[str, ...] = ()
-    """Arguments with which a registered function is called; without any, the registered object
-    itself is used."""
-    by_scheme: bool = False
-    """Names are URL schemes."""
-
-    @property
-    def plural(self) -> str:
-        """Name of its list, such as `state_stores`."""
-        return self.hook.removeprefix("register_")
-
+from .plugin_code import SHORT, Owner
 
 _CHANNEL: Final = ("url", "channel_id", "sender_id")
-TRANSPORTS: Final = Kind(
-    "transport", "register_transports", (*_CHANNEL, "settings"), by_scheme=True
-)
-STATE_STORES: Final = Kind("state store", "register_state_stores", _CHANNEL, by_scheme=True)
-ENCRYPTIONS: Final = Kind("encryption", "register_encryptions", _CHANNEL, by_scheme=True)
-SYNC_CORES: Final = Kind("sync core", "register_sync_cores", ("context",))
-WIRE_PROFILES: Final = Kind("wire profile", "register_wire_profiles")
-REPAIR_POLICIES: Final = Kind("repair policy", "register_repair_policies")
-RETRY_POLICIES: Final = Kind("retry policy", "register_retry_policies")
-ID_FUNCTIONS: Final = Kind("id function", "register_id_functions")
-OBSERVERS: Final = Kind(
-    "observer", "register_observers", ("channel_id", "sender_id", "event", "at_ms", "health")
-)
-CHECKS: Final = Kind("check", "register_checks", ("nodes", "config"))
-KINDS: Final = (
-    TRANSPORTS,
-    STATE_STORES,
-    ENCRYPTIONS,
-    SYNC_CORES,
-    WIRE_PROFILES,
-    REPAIR_POLICIES,
-    RETRY_POLICIES,
-    ID_FUNCTIONS,
-    OBSERVERS,
-    CHECKS,
-)
+
+
+class Kind(Enum):
+    """Kinds of things that plugins provide.
+
+    Each has its plural, the argument of a channel that selects by name, and the arguments that are
+    offered to a registered function. Without any, the registered object itself is used.
+    """
+
+    TRANSPORT = "transports", "node", (*_CHANNEL, "settings")
+    STATE_STORE = "state_stores", "state", _CHANNEL
+    ENCRYPTION = "encryptions", "encryption", _CHANNEL
+    SYNC_CORE = "sync_cores", "sync", ("context",)
+    WIRE_PROFILE = "wire_profiles", "wire_profile", ()
+    REPAIR_POLICY = "repair_policies", "retrieval_strategy", ()
+    RETRY_POLICY = "retry_policies", "retry_policy", ()
+    ID_FUNCTION = "id_functions", "id_function", ()
+    OBSERVER = "observers", "", ("channel_id", "sender_id", "event", "at_ms", "health")
+    CHECK = "checks", "", ("nodes", "config")
+
+    def __init__(self, plural: str, argument: str, offers: tuple[str, ...]) -> None:
+        self.plural, self.argument, self.offers = plural, argument, offers
+        self.what = self.name.lower().replace("_", " ")
+        self.hook = f"register_{plural}"
+        self.by_scheme = "url" in offers
 
 
 @dataclass(frozen=True, slots=True)
 class Registration:
-    """What one plugin registered under one name."""
+    """One thing that a plugin registered under one name."""
 
     plugin: str
     kind: Kind
     name: str
     value: object
-    """The object, or `module:name` of one that is imported when it is used."""
+    """The object, or `module:name` of an object that is imported when it is used."""
     built_in: bool = False
 
     @property
-    def what(self) -> str:
-        """What it is, for an error text."""
-        return f"{self.kind.what} {self.name!r}"
-
-    @property
-    def guard(self) -> Guard:
-        """The guard that names the plugin."""
-        return Guard(f"plugin {self.plugin!r}")
+    def owner(self) -> Owner:
+        """The plugin, to be named in errors."""
+        return Owner(f"plugin {self.plugin!r}: {self.kind.what} {self.name!r}")
 
     def load(self) -> Any:
-        """The registered object, imported where it was registered by its place.
+        """Return the registered object, imported if it was registered by its place.
+
+        Raises:
+            PluginError: it cannot be imported.
+        """
+        if not isinstance(self.value, str):
+            return self.value
+        module, _, name = self.value.partition(":")
+        with self.owner.loading(f": import of {self.value!r}"):
+            return attrgetter(name)(import_module(module))
+
+    def call(self) -> Callable[..., Any]:
+        """Return the registered function as one that takes all that is offered.
 
         Raises:
             PluginError: it cannot be imported, or takes arguments that are not offered.
         """
-        value = self.value
-        if isinstance(value, str):
-            module, _, name = value.partition(":")
-            with self.guard.watching(f"import of {self.what} from {value!r}"):
-                value = attrgetter(name)(import_module(module))
-        if self.kind.offers:
-            function: Callable[..., object] = cast("Any", value)
-            self._check_parameters(self.guard.checked(self.what, function, FUNCTION, MUST_BE))
-        return value
-
-    def call(self) -> Call:
-        """The registered function, ready to be called with what is offered.
-
-        Raises:
-            PluginError: as `load`.
-        """
-        function = self.load()
-        return Call(self.plugin, self.what, function, parameters(function)[0], self.built_in)
-
-    def provide(self, contract: Contract, **offered: object) -> Any:
-        """The object, made or as it is.
-
-        Raises:
-            PluginError: it cannot be made, or breaks the contract.
-            ValueError: its maker refuses the arguments.
-        """
-        if not self.kind.offers:
-            return self.guard.checked(self.what, self.load(), contract, MUST_BE)
-        try:
-            return self.call().guarded(contract, (ValueError,), **offered)
-        except ValueError as error:
-            if self.built_in:
-                raise
-            raise ValueError(f"{error} (plugin {self.plugin!r})") from error
-
-    def _check_parameters(self, function: Callable[..., object]) -> None:
-        if lacking := parameters(function)[1].difference(self.kind.offers):
-            raise PluginError(
-                f"{self.guard.owner}: {self.what} takes {', '.join(sorted(lacking))}; it can take "
-                f"{', '.join(self.kind.offers)}"
-            )
+        return self.owner.bound(self.load(), self.kind.offers)
 
 
+@dataclass(slots=True)
 class Registry:
     """The registrations of a set of plugins."""
 
-    def __init__(self) -> None:
-        self._plugins: dict[str, object] = {}
-        self._hooks: dict[str, tuple[str, ...]] = {}
-        self._tables: dict[str, dict[str, Registration]] = {kind.hook: {} for kind in KINDS}
-        self._commands: list[Call] = []
+    plugins: dict[str, object] = field(default_factory=dict)
+    hooks: dict[str, dict[str, Callable[..., object]]] = field(default_factory=dict)
+    """The implemented hooks of each plugin."""
+    _found: dict[tuple[Kind, str], Registration] = field(default_factory=dict)
 
     def copy(self) -> "Registry":
-        """A registry of the same plugins, to which others can be added."""
-        made = Registry()
-        made._plugins, made._hooks = dict(self._plugins), dict(self._hooks)
-        made._tables = {hook: dict(table) for hook, table in self._tables.items()}
-        made._commands = list(self._commands)
-        return made
+        """Return a registry of the same plugins, to which others can be added."""
+        return Registry(dict(self.plugins), dict(self.hooks), dict(self._found))
 
     def add(self, plugin: object, name: str, *, built_in: bool = False) -> None:
         """Add a plugin: all of its registrations, or none.
 
         Raises:
             PluginError: it implements no hook, or in a way that does not fit; or it registers what
-                another plugin has registered.
+                another plugin has registered; or its code failed.
         """
-        hooks = implemented(plugin, name)
-        found: list[Registration] = []
-        for kind in KINDS:
-            if kind.hook in hooks:
-                self._collect(kind, Call(name, kind.hook, hooks[kind.hook]), found, built_in)
-        for registration in found:
-            if taken := self._tables[registration.kind.hook].get(registration.name):
-                raise PluginError(_both(registration.what, taken.plugin, name))
-        for registration in found:
-            self._tables[registration.kind.hook][registration.name] = registration
-        if "register_commands" in hooks:
-            self._commands.append(Call(name, "register_commands", hooks["register_commands"]))
-        self._plugins[name], self._hooks[name] = plugin, tuple(sorted(hooks))
+        registry = self.copy()
+        registry.plugins[name], registry.hooks[name] = plugin, _implemented(plugin, name)
+        for kind in Kind:
+            if kind.hook in registry.hooks[name]:
 
-    def remove(self, name: str) -> None:
-        """Remove a plugin and its registrations."""
-        del self._plugins[name], self._hooks[name]
-        for table in self._tables.values():
-            for one in [one for one in table.values() if one.plugin == name]:
-                del table[one.name]
-        self._commands = [call for call in self._commands if call.plugin != name]
+                def register(called: str, value: object, kind: Kind = kind) -> None:
+                    registry._register(Registration(name, kind, called, value, built_in))
 
-    @property
-    def plugins(self) -> tuple[str, ...]:
-        """Names of the plugins."""
-        return tuple(self._plugins)
+                registry.run(name, kind.hook, register=register)
+        self.plugins, self.hooks, self._found = registry.plugins, registry.hooks, registry._found
 
-    def has(self, plugin: object) -> bool:
-        """Whether this very object is among the plugins."""
-        return any(one is plugin for one in self._plugins.values())
-
-    def hooks_of(self, plugin: str) -> tuple[str, ...]:
-        """Names of the hooks that a plugin implements."""
-        return self._hooks[plugin]
-
-    def names(self, kind: Kind) -> tuple[str, ...]:
-        """The registered names of a kind."""
-        return tuple(self._tables[kind.hook])
-
-    def registered_by(self, plugin: str) -> Iterator[Registration]:
-        """All that a plugin registered."""
-        for table in self._tables.values():
-            yield from (one for one in table.values() if one.plugin == plugin)
-
-    def observers(self) -> list[Call]:
-        """The registered observers.
+    def run(self, plugin: str, hook: str, **offered: object) -> None:
+        """Call a hook of a plugin.
 
         Raises:
-            PluginError: one of them cannot be imported.
+            PluginError: the hook failed.
         """
-        return [
-            replace(one.call(), what="observe") for one in self._tables[OBSERVERS.hook].values()
-        ]
+        owner = Owner(f"plugin {plugin!r}: {hook}")
+        owner.at_load(owner.bound(self.hooks[plugin][hook], tuple(offered)), offered)
 
-    def checks(self) -> list[Registration]:
-        """The registered checks of the doctor."""
-        return list(self._tables[CHECKS.hook].values())
+    def _register(self, one: Registration) -> None:
+        form, pattern = "a name", r"\S.*"
+        if one.kind.by_scheme:
+            form, pattern = "a URL scheme in lower case, such as 'pigeon'", r"[a-z][a-z0-9+.-]*"
+        if not (isinstance(one.name, str) and re.fullmatch(pattern, one.name)):
+            raise PluginError(f"{one.owner.note} must be registered by {form} (got {one.name!r})")
+        if taken := self._found.get((one.kind, one.name)):
+            raise PluginError(
+                f"{one.kind.what} {one.name!r} is registered twice, by {taken.plugin!r} and by "
+                f"{one.plugin!r}; leave one out (RELIABLE_CHANNEL_PLUGINS names those to load)"
+            )
+        if one.kind.offers and not isinstance(one.value, str):
+            one.call()
+        self._found[one.kind, one.name] = one
 
-    def commands(self) -> list[Call]:
-        """The hooks `register_commands`."""
-        return list(self._commands)
+    def registered(self, kind: Kind) -> list[Registration]:
+        """Return the registrations of a kind."""
+        return [one for one in self._found.values() if one.kind is kind]
 
     def provide(
-        self, kind: Kind, given: str, contract: Contract, **offered: object
-    ) -> tuple[Registration, Any] | None:
-        """The object of a name or URL, and its registration; None if no plugin knows it.
+        self, kind: Kind, given: str, must_be: Any, **offered: object
+    ) -> tuple[Registration, Any]:
+        """Return the registration of a name or URL, and its object: made, or as registered.
 
         Raises:
-            PluginError: its plugin failed.
-            ValueError: its plugin refuses the rest of the URL.
+            PluginError: its plugin failed, or the object is not of the type.
+            ValueError: no plugin registered it, or its plugin refuses the rest of the URL.
         """
         key = given.partition(":")[0].lower() if kind.by_scheme else given
-        found = self._tables[kind.hook].get(key)
-        return None if found is None else (found, found.provide(contract, **offered))
-
-    def _collect(self, kind: Kind, hook: Call, found: list[Registration], built_in: bool) -> None:
-        """Let a plugin register what it has of a kind."""
-        guard = Guard(f"plugin {hook.plugin!r}")
-
-        def register(name: str, value: object) -> None:
-            pattern = r"[a-z][a-z0-9+.-]*" if kind.by_scheme else r"\S.*"
-            if not (isinstance(name, str) and re.fullmatch(pattern, name)):
-                form = (
-                    "a URL scheme in lower case, such as 'pigeon'" if kind.by_scheme else "a name"
-                )
-                raise PluginError(f"{guard.owner}: {kind.hook} must be given {form} (got {name!r})")
-            one = Registration(hook.plugin, kind, name, value, built_in)
-            if any(other.kind is kind and other.name == name for other in found):
-                raise PluginError(f"{guard.owner}: {kind.hook} registers {name!r} twice")
-            if not isinstance(value, str):
-                one.load()
-            found.append(one)
-
-        hook.guarded(NOTHING, register=register)
+        one = self._found.get((kind, key))
+        if one is None:
+            form = "a URL of one of the schemes" if kind.by_scheme else "one of"
+            names = ", ".join(sorted(other.name for other in self.registered(kind)))
+            known = f"must be {form} {names}" if names else "needs a plugin"
+            raise ValueError(
+                f"`{kind.argument}` {known} (got {given!r}); plugins provide others, and "
+                "`reliable-channel plugins` lists those that are installed"
+            )
+        if not kind.offers:
+            made = one.load()
+        elif one.built_in:
+            made = one.call()(**offered)
+        else:
+            made = one.owner.at_load(one.call(), offered, ValueError)
+        if not isinstance(made, must_be) or isinstance(made, type):
+            wanted = f"must be of type {must_be.__name__} (got {SHORT.repr(made)})"
+            raise PluginError(f"{one.owner.note} {wanted}")
+        return one, made
 
 
-def implemented(plugin: object, name: str) -> dict[str, Callable[..., object]]:
-    """The functions of a plugin by the hooks that they implement.
-
-    Raises:
-        PluginError: it implements no hook, or in a way that does not fit.
-    """
+def _implemented(plugin: object, name: str) -> dict[str, Callable[..., object]]:
+    """Return the functions of a plugin by the hooks that they implement."""
     if inspect.isclass(plugin):
         raise PluginError(f"plugin {name!r} is a class; give an instance of it")
     manager = pluggy.PluginManager(PROJECT)
@@ -283,10 +193,3 @@ def implemented(plugin: object, name: str) -> dict[str, Callable[..., object]]:
             f"(got {plugin!r})"
         )
     return {caller.name: caller.get_hookimpls()[0].function for caller in callers}
-
-
-def _both(what: str, one: str, other: str) -> str:
-    return (
-        f"{what} is registered by two plugins, {one!r} and {other!r}; leave one of them out "
-        "(RELIABLE_CHANNEL_PLUGINS names those to load)"
-    )

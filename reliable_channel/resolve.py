@@ -1,163 +1,79 @@
-"""From a URL or a name that a channel was given to the object that a plugin registered."""
+"""From a URL or a name that a channel was given to the object that a plugin registered.
 
+Each function raises `PluginError` if the plugin fails, and `ValueError` for an unknown name, an
+unknown scheme or a malformed URL.
+"""
+
+from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 from .encryption import Encryption
-from .guard import FUNCTION, Contract, Guard, instance
-from .guarded_transport import GuardedTransport
-from .policies import (
-    IdFunction,
-    RepairPolicy,
-    RetryPolicy,
-    guarded_id_function,
-    guarded_repair_policy,
-    guarded_retry_policy,
-)
-from .registry import (
-    ENCRYPTIONS,
-    ID_FUNCTIONS,
-    REPAIR_POLICIES,
-    RETRY_POLICIES,
-    STATE_STORES,
-    SYNC_CORES,
-    TRANSPORTS,
-    WIRE_PROFILES,
-    Kind,
-    Registration,
-    Registry,
-)
+from .errors import PluginError
+from .plugin_code import Owner
+from .plugin_transport import PluginTransport
+from .registry import Kind, Registry
 from .sds.profile import WireProfile
 from .state.base import StateStore
 from .sync_core import CoreContext, SyncCore
 from .transport.base import Transport
 from .transport.settings import WakuSettings
-from .wire_profile import guarded_wire_profile
 
 
 def make_transport(
     registry: Registry, url: str, channel_id: str, sender_id: str, settings: WakuSettings
 ) -> Transport:
-    """Return a transport of a node's URL.
-
-    Raises:
-        PluginError: its plugin failed.
-        ValueError: the scheme is unknown, or the rest of the URL is malformed.
-    """
-    channel = {"channel_id": channel_id, "sender_id": sender_id, "settings": settings}
-    found, transport = _provided(
-        registry, TRANSPORTS, "node", url, instance(Transport), url=url, **channel
-    )
-    made: Transport = transport
-    return made if found.built_in else GuardedTransport(made, found.guard)
+    """Return a transport of a node's URL."""
+    channel = {"url": url, "channel_id": channel_id, "sender_id": sender_id, "settings": settings}
+    found, made = registry.provide(Kind.TRANSPORT, url, Transport, **channel)
+    transport: Transport = made if found.built_in else PluginTransport(made, found.owner)
+    return transport
 
 
 def make_state_store(registry: Registry, url: str, channel_id: str, sender_id: str) -> StateStore:
-    """Return the state store of a URL.
-
-    Raises:
-        PluginError, ValueError: as `make_transport`.
-    """
+    """Return the state store of a URL."""
     channel = {"url": url, "channel_id": channel_id, "sender_id": sender_id}
-    store: StateStore = _provided(
-        registry, STATE_STORES, "state", url, instance(StateStore), **channel
-    )[1]
+    store: StateStore = registry.provide(Kind.STATE_STORE, url, StateStore, **channel)[1]
     return store
 
 
 def make_encryption(registry: Registry, url: str, channel_id: str, sender_id: str) -> Encryption:
-    """Return the encryption of a URL.
-
-    Raises:
-        PluginError, ValueError: as `make_transport`.
-    """
+    """Return the encryption of a URL."""
     channel = {"url": url, "channel_id": channel_id, "sender_id": sender_id}
-    encryption: Encryption = _provided(
-        registry, ENCRYPTIONS, "encryption", url, instance(Encryption), **channel
-    )[1]
+    encryption: Encryption = registry.provide(Kind.ENCRYPTION, url, Encryption, **channel)[1]
     return encryption
 
 
 def make_sync_core(registry: Registry, protocol: str, context: CoreContext) -> SyncCore:
-    """Return a core of a sync protocol.
-
-    Raises:
-        PluginError: its plugin failed.
-        ValueError: the name is unknown.
-    """
-    core: SyncCore = _provided(
-        registry, SYNC_CORES, "sync", protocol, instance(SyncCore), context=context
-    )[1]
+    """Return a core of a sync protocol."""
+    core: SyncCore = registry.provide(Kind.SYNC_CORE, protocol, SyncCore, context=context)[1]
     return core
 
 
 def make_wire_profile(registry: Registry, given: WireProfile | str) -> WireProfile:
-    """Return the wire profile of a name, or the given one.
-
-    Raises:
-        PluginError: its plugin failed, or the profile cannot be used.
-        ValueError: the name is unknown.
-    """
+    """Return the wire profile of a name, or the given one."""
     if isinstance(given, WireProfile):
         return given
-    found, profile = _provided(
-        registry, WIRE_PROFILES, "wire_profile", given, instance(WireProfile)
+    found, made = registry.provide(Kind.WIRE_PROFILE, given, WireProfile)
+    profile: WireProfile = made
+    if profile.name != given:
+        raise PluginError(f"{found.owner.note} must have that name (got {profile.name!r})")
+    if found.built_in:
+        return profile
+    owner = found.owner
+    return replace(
+        profile,
+        codec=owner.functions(profile.codec),
+        clock=owner.function(profile.clock),
+        bloom=owner.functions(profile.bloom),
+        id_function=owner.function(profile.id_function),
+        repair_timers=owner.functions(profile.repair_timers),
     )
-    made: WireProfile = profile
-    return made if found.built_in else guarded_wire_profile(made, given, found.guard)
 
 
-def make_retry_policy(registry: Registry, given: RetryPolicy | str) -> RetryPolicy:
-    """Return the retry policy of a name, or the given one.
-
-    Raises:
-        PluginError, ValueError: as `make_sync_core`.
-    """
-    policy, guard = _function(registry, RETRY_POLICIES, "retry_policy", given)
-    return policy if guard is None else guarded_retry_policy(policy, guard)
-
-
-def make_repair_policy(registry: Registry, given: RepairPolicy | str) -> RepairPolicy:
-    """Return the repair policy of a name, or the given one.
-
-    Raises:
-        PluginError, ValueError: as `make_sync_core`.
-    """
-    policy, guard = _function(registry, REPAIR_POLICIES, "retrieval_strategy", given)
-    return policy if guard is None else guarded_repair_policy(policy, guard)
-
-
-def make_id_function(registry: Registry, given: IdFunction | str) -> IdFunction:
-    """Return the id function of a name, or the given one.
-
-    Raises:
-        PluginError, ValueError: as `make_sync_core`.
-    """
-    function, guard = _function(registry, ID_FUNCTIONS, "id_function", given)
-    return function if guard is None else guarded_id_function(function, guard)
-
-
-def _function(
-    registry: Registry, kind: Kind, argument: str, given: object
-) -> tuple[Any, Guard | None]:
-    """A function of a name or the given one, and the guard it needs; None for the SDK's own."""
-    if isinstance(given, str):
-        found, function = _provided(registry, kind, argument, given, FUNCTION)
-        return function, None if found.built_in else found.guard
-    if callable(given):
-        return given, Guard("the application")
-    raise ValueError(f"`{argument}` must be a name or a function (got {given!r})")
-
-
-def _provided(
-    registry: Registry, kind: Kind, argument: str, given: str, contract: Contract, **offered: object
-) -> tuple[Registration, Any]:
-    found = registry.provide(kind, given, contract, **offered)
-    if found is None:
-        form = "a URL of one of the schemes" if kind.by_scheme else "one of"
-        names = ", ".join(sorted(registry.names(kind)))
-        known = f"must be {form} {names}" if names else "needs a plugin"
-        raise ValueError(
-            f"`{argument}` {known} (got {given!r}); plugins provide others, and "
-            "`reliable-channel plugins` lists those that are installed"
-        )
-    return found
+def make_function(registry: Registry, kind: Kind, given: Callable[..., Any] | str) -> Any:
+    """Return the policy or id function of a name, or the given one."""
+    if not isinstance(given, str):
+        return Owner(f"the application: {kind.argument}").function(given)
+    found, function = registry.provide(kind, given, Callable)
+    return function if found.built_in else found.owner.function(function)

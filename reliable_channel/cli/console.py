@@ -27,13 +27,19 @@ def errors() -> Iterator[None]:
     except* tuple(expected_errors()) as group:
         found = list(leaves(group))
         # Several tasks may fail for one reason.
-        for text in dict.fromkeys(str(error) or type(error).__name__ for error in found):
+        for text in dict.fromkeys(map(text_of, found)):
             fail(text)
         status = code_of(found[0])
     except* KeyboardInterrupt:
         status = status or ExitCode.INTERRUPTED
     if status:
         sys.exit(status)
+
+
+def text_of(error: BaseException) -> str:
+    """Return the text of an error, with the plugin that it names in a note."""
+    notes = "".join(f" ({note})" for note in getattr(error, "__notes__", ()))
+    return (str(error) or type(error).__name__) + notes
 
 
 def say(text: str, *, style: str | None = None) -> None:

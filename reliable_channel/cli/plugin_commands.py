@@ -1,14 +1,16 @@
 """The commands that plugins add; one that fails at it is named, and the others work."""
 
 from contextlib import suppress
+from typing import Final
 
 import typer
 
-from ..calls import Call
 from ..errors import PluginError
-from ..guard import NOTHING
 from ..plugins import working_registry
+from ..registry import Registry
 from .console import warn
+
+HOOK: Final = "register_commands"
 
 
 def add_commands_of_plugins(app: typer.Typer) -> None:
@@ -20,9 +22,9 @@ def add_commands_of_plugins(app: typer.Typer) -> None:
         return
     for problem in problems:
         warn(str(problem))
-    for call in registry.commands():
+    for plugin in _with_commands(registry):
         try:
-            _add(app, call)
+            _add(app, registry, plugin)
         except PluginError as error:
             warn(f"without its commands: {error}")
 
@@ -30,21 +32,26 @@ def add_commands_of_plugins(app: typer.Typer) -> None:
 def commands_of_plugins() -> dict[str, list[str]]:
     """Names of the commands that each working plugin adds."""
     found: dict[str, list[str]] = {}
-    for call in working_registry()[0].commands():
+    registry, _ = working_registry()
+    for plugin in _with_commands(registry):
         app = typer.Typer()
         with suppress(PluginError):  # named when the command line started
-            call.guarded(NOTHING, app=app)
-        found[call.plugin] = sorted(str(name) for name in _names(app))
+            registry.run(plugin, HOOK, app=app)
+        found[plugin] = sorted(str(name) for name in _names(app))
     return found
 
 
-def _add(app: typer.Typer, call: Call) -> None:
+def _with_commands(registry: Registry) -> list[str]:
+    return [plugin for plugin, hooks in registry.hooks.items() if HOOK in hooks]
+
+
+def _add(app: typer.Typer, registry: Registry, plugin: str) -> None:
     """Let a plugin add to a separate command line first: then a failure leaves nothing behind."""
     own = typer.Typer()
-    call.guarded(NOTHING, app=own)
+    registry.run(plugin, HOOK, app=own)
     taken = _names(app)
     for name in _names(own) & taken:
-        warn(f"the command {name!r} of plugin {call.plugin!r} is left out: the name is taken")
+        warn(f"the command {name!r} of plugin {plugin!r} is left out: the name is taken")
     app.registered_commands += [c for c in own.registered_commands if _name(c) not in taken]
     app.registered_groups += [g for g in own.registered_groups if g.name not in taken]
 

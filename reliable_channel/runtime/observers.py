@@ -2,42 +2,21 @@
 
 import time
 from collections.abc import Callable, Iterator, Sequence
-from typing import Protocol
 
-from ..calls import SLOW_S
-from ..errors import PluginError
 from ..events import Event, ObserverSetAside, ObserverSlow
-from ..guard import NOTHING, Guard
 from ..health import ChannelHealth
+from ..plugin_code import SLOW_S
 
-
-class Observer(Protocol):
-    """A function that a plugin registered."""
-
-    @property
-    def plugin(self) -> str:
-        """The plugin's name."""
-        ...
-
-    def __call__(
-        self,
-        *,
-        channel_id: str,
-        sender_id: str,
-        event: Event,
-        at_ms: int,
-        health: Callable[[], ChannelHealth],
-    ) -> object:
-        """See an event."""
-        ...
+Observe = Callable[..., object]
+"""Function of a plugin, called with the keywords that `hooks.register_observers` lists."""
 
 
 class Observers:
-    """The observers of one channel."""
+    """The observers of one channel, each with the name of its plugin."""
 
     def __init__(
         self,
-        observers: Sequence[Observer],
+        observers: Sequence[tuple[str, Observe]],
         channel_id: str,
         sender_id: str,
         health: Callable[[], ChannelHealth],
@@ -53,28 +32,22 @@ class Observers:
     def emit(self, event: Event, at_ms: int) -> Iterator[ObserverSetAside | ObserverSlow]:
         """Show them an event; return those that failed at it or took long."""
         for observer in tuple(self._observers):
+            plugin, observe = observer
             began_s = self._now_s()
-            reason = self._failure(observer, event, at_ms)
-            took_s = self._now_s() - began_s
-            if reason is not None:
-                self._observers.remove(observer)
-                yield ObserverSetAside(observer.plugin, reason)
-            elif took_s >= SLOW_S and observer.plugin not in self._slow:
-                self._slow.add(observer.plugin)  # once: this event takes it long, too
-                yield ObserverSlow(observer.plugin, round(1000 * took_s))
-
-    def _failure(self, observer: Observer, event: Event, at_ms: int) -> str | None:
-        guard = Guard(f"plugin {observer.plugin!r}")
-        try:
-            with guard.watching("observe"):
-                value = observer(
+            try:
+                observe(
                     channel_id=self._channel_id,
                     sender_id=self._sender_id,
                     event=event,
                     at_ms=at_ms,
                     health=self._health,
                 )
-            guard.checked("observe", value, NOTHING)
-        except PluginError as error:
-            return f"{error} at {event.wire_name}"
-        return None
+            except Exception as error:  # an observer's failure is no failure of the channel
+                self._observers.remove(observer)
+                reason = f"plugin {plugin!r}: observe failed: {error!r} at {event.wire_name}"
+                yield ObserverSetAside(plugin, reason)
+                continue
+            took_s = self._now_s() - began_s
+            if took_s >= SLOW_S and plugin not in self._slow:
+                self._slow.add(plugin)  # once: this event takes it long, too
+                yield ObserverSlow(plugin, round(1000 * took_s))

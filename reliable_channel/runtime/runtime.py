@@ -173,8 +173,8 @@ class Runtime:
             self._open_journal(now_ms, goes_on=saved is not None and is_restart(saved))
             self._driver.finish()
         except DAMAGE as error:
-            if saved is None:
-                raise
+            if saved is None or hasattr(error, "__notes__"):
+                raise  # not damage, because only errors of given code have a note
             raise StateCorrupt(
                 f"the state is damaged: a row is not what this package writes ({error!r}); move it "
                 "away and start without it, or bring back a copy"

@@ -149,7 +149,7 @@ class Plugin:
 def plugin() -> Iterator[None]:
     process_registry().add(Plugin(), "shouting")
     yield
-    process_registry().remove("shouting")
+    process_registry.cache_clear()
 
 
 def heard(told: Told, count: int) -> bool:

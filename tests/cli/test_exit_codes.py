@@ -12,6 +12,7 @@ from reliable_channel import ChannelOptions, ChannelUnavailable, __version__
 from reliable_channel.cli.console import PrintableFormatter, errors
 from reliable_channel.cli.exit_codes import ExitCode
 from reliable_channel.cli.send import Outcome, outcome
+from reliable_channel.plugin_code import Owner
 from reliable_channel.transport import LossyTransport, MemoryNetwork
 from reliable_channel.transport.base import Envelope, TransportError
 from tests.channel.world import make_channel
@@ -117,6 +118,15 @@ def test_tasks_that_fail_for_one_reason_name_it_once(capsys: pytest.CaptureFixtu
         raise ExceptionGroup("tasks", [ExceptionGroup("more", reasons)])
     assert end.value.code == ExitCode.NO_NODE
     assert capsys.readouterr().err == "error: no node\nerror: TimeoutError\n"
+
+
+def test_an_error_names_the_plugin_in_one_line(capsys: pytest.CaptureFixture[str]) -> None:
+    error = ValueError("no loft")
+    Owner("plugin 'pigeons': transport 'pigeon'").add_note(error)
+    with pytest.raises(SystemExit) as end, errors():
+        raise ExceptionGroup("tasks", [error])
+    assert end.value.code == ExitCode.USAGE
+    assert capsys.readouterr().err == "error: no loft (plugin 'pigeons': transport 'pigeon')\n"
 
 
 @pytest.mark.parametrize(

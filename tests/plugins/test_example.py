@@ -79,8 +79,8 @@ def test_left_out_it_does_nothing(site: Path, tmp_path: Path) -> None:
 
 def test_its_calls_can_be_seen(site: Path, tmp_path: Path) -> None:
     _, traced = run(site, tmp_path, "-c", OBSERVED, RELIABLE_CHANNEL_TRACE_PLUGINS="1")
-    assert traced.count("tally: observe(event=SendingMessage(") == 3
-    assert "built in: transport 'memory'(url='memory://tally'" in traced
+    assert traced.count("plugin 'tally': observer 'tally'(event=SendingMessage(") == 3
+    assert "plugin 'built in': transport 'memory'(url='memory://tally'" in traced
 
 
 def test_the_page_has_it_line_by_line_in_forty() -> None:

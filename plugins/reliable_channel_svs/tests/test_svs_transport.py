@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 from small_forwarder import SmallForwarder, small_forwarder
 
 from reliable_channel import MessageReceived, ReliableChannel
-from reliable_channel.guard import Guard
-from reliable_channel.guarded_transport import GuardedTransport
+from reliable_channel.plugin_code import Owner
+from reliable_channel.plugin_transport import PluginTransport
 from reliable_channel.testing.transport_suite import (
     SETTINGS,
     MakeTransport,
@@ -84,8 +84,8 @@ class TestNdnInPool(TestNdn):
     @asynccontextmanager
     async def network(self) -> AsyncIterator[MakeTransport]:
         async with super().network() as make:
-            guard = Guard("plugin 'svs'")
-            yield lambda settings: PoolTransport([GuardedTransport(make(settings), guard)])
+            owner = Owner("plugin 'svs': transport 'ndn'")
+            yield lambda settings: PoolTransport([PluginTransport(make(settings), owner)])
 
 
 def test_a_url_says_where_the_group_is_and_who_we_are() -> None:

@@ -16,7 +16,7 @@ from ...errors import ChannelUnavailable, PluginError, ReliableChannelError, Sta
 from ...finding import Finding, Level
 from ...terminal_text import printable
 from ..channel_flags import ChannelArguments, with_channel_flags
-from ..console import out
+from ..console import out, text_of
 from ..exit_codes import ExitCode
 from ..personal import personal_state
 from .findings import Findings
@@ -86,7 +86,7 @@ def _examine_channel(findings: Findings, arguments: ChannelArguments) -> "Reliab
         return arguments.channel(default_state=personal_state(), wait_for_node=False)
     except (ValueError, TypeError, PluginError, ReliableChannelError) as error:
         advice = "see `reliable-channel listen --help-all`, docs/reference.md"
-        findings.add("problem", "options", "options of the channel", str(error), advice)
+        findings.add("problem", "options", "options of the channel", text_of(error), advice)
         return None
 
 

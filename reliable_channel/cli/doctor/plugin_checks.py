@@ -1,18 +1,13 @@
 """The checks that plugins add to the doctor."""
 
 from pathlib import Path
-from typing import Final
 
 from ...errors import PluginError
 from ...finding import Finding
-from ...guard import Contract
+from ...plugin_code import SHORT
 from ...plugins import working_registry
+from ...registry import Kind
 from .findings import Findings
-
-FINDINGS: Final = Contract(
-    lambda value: isinstance(value, list) and all(isinstance(one, Finding) for one in value),
-    "a list of reliable_channel.spi.Finding",
-)
 
 
 def examine_by_plugins(findings: Findings, nodes: tuple[str, ...], config: Path | None) -> None:
@@ -21,12 +16,15 @@ def examine_by_plugins(findings: Findings, nodes: tuple[str, ...], config: Path 
         registry, _ = working_registry()
     except PluginError:
         return
-    for check in registry.checks():
+    for check in registry.registered(Kind.CHECK):
         try:
-            # Not `Call.guarded`, which warns of calls that block: a check may.
-            with check.guard.watching(check.what):
+            # Not `Owner.at_load`, which warns of calls that block: a check may.
+            with check.owner.loading():
                 found = check.call()(nodes=nodes, config=config)
-            findings.found += check.guard.checked(check.what, found, FINDINGS)  # type: ignore[arg-type]
+            if not (isinstance(found, list) and all(isinstance(one, Finding) for one in found)):
+                must_be = "must return a list of reliable_channel.spi.Finding"
+                raise PluginError(f"{check.owner.note} {must_be} (got {SHORT.repr(found)})")
+            findings.found += found
         except PluginError as error:
             advice = "look into the plugin, or leave it out with RELIABLE_CHANNEL_PLUGINS"
             findings.add("problem", "plugins", check.plugin, str(error), advice)

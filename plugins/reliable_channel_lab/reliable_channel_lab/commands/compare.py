@@ -12,7 +12,7 @@ from rich.table import Table
 
 from reliable_channel.cli.console import err, out, warn
 from reliable_channel.plugins import process_registry
-from reliable_channel.registry import SYNC_CORES
+from reliable_channel.registry import Kind
 from reliable_channel.resolve import make_sync_core
 from reliable_channel.sync_core import CoreContext, SyncCore
 from reliable_channel_audit.plots import PlotsUnavailable
@@ -118,7 +118,7 @@ def _make(sync: str, context: CoreContext) -> SyncCore:
 
 def _absent() -> Iterator[tuple[str, str]]:
     """The protocols that no installed plugin brings, and how to get them."""
-    known = process_registry().names(SYNC_CORES)
+    known = {one.name for one in process_registry().registered(Kind.SYNC_CORE)}
     for sync in dict.fromkeys(variant.sync for variant in VARIANTS.values()):
         if sync not in known:
             yield sync, f"not installed (pip install reliable-channel-{sync})"

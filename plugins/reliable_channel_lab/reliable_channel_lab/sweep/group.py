@@ -6,8 +6,9 @@ from typing import ClassVar, Final
 
 from reliable_channel.options import ChannelOptions
 from reliable_channel.plugins import process_registry
+from reliable_channel.registry import Kind
 from reliable_channel.repair_policies import REPAIR_POLICIES, RepairPolicy
-from reliable_channel.resolve import make_repair_policy
+from reliable_channel.resolve import make_function
 from reliable_channel.sds.declared import number, share, word
 
 from ..sim.relay import RelayNetwork
@@ -111,7 +112,9 @@ class GroupRun(Run):
         """
         name = dict(self.options).get("retrieval_strategy", "both")
         # Ours need no plugins, which each process would load.
-        return REPAIR_POLICIES.get(name) or make_repair_policy(process_registry(), name)
+        return REPAIR_POLICIES.get(name) or make_function(
+            process_registry(), Kind.REPAIR_POLICY, name
+        )
 
     def _scenario(self, options: ChannelOptions) -> Scenario:
         random = Random(f"{self.seed} talk").random
