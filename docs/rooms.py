@@ -69,8 +69,8 @@ _SDK: Final = [
         "options, events, errors, / contracts of plugins",
         "reliable_channel",
         "config encryption errors events explanation finding health notebook notifier "
-        "option_values options plugin_code policies program repair_policies sds_core signing "
-        "sync_core terminal_text wire_profile",
+        "option_values options plugin_code program repair_policies sds_core signing sync_core "
+        "terminal_text",
     ),
     _room("segmentation", "long payloads: / segments and back", "reliable_channel", "segmentation"),
     _room("state", "the contract; / SQLite and memory", "reliable_channel", "state"),

@@ -31,7 +31,6 @@ from .explanation import Explanation
 from .health import ChannelHealth
 from .options import ChannelOptions, OptionValues, PresetName
 from .plugins import registry_with
-from .policies import Policies
 from .registry import Kind
 from .resolve import (
     make_function,
@@ -55,6 +54,7 @@ from .sds.log_entry import LogEntry
 from .sds.profile import PROFILES
 from .signing import Signing
 from .state import Identity, StateStore
+from .sync_core import Policies
 from .transport.addresses import checked_addresses, default_content_topic
 from .transport.base import Transport, TransportError, has_store
 from .transport.connect import embedded_transport, on_network

@@ -158,7 +158,7 @@ class ChannelOptions:
     """Where missing messages come from: `store-only`, other participants (`sds-r-only`), `both`,
     `none`, `adaptive`, which is `both` without what did not help lately, or `prompt`, which asks
     Store soon and others where it does not help. Also the name of a policy that a plugin registers,
-    or a `reliable_channel.policies.RepairPolicy`."""
+    or a `reliable_channel.spi.RepairPolicy`."""
     history: HistoryName = word("all", get_args(HistoryName))
     """Earlier messages that a joining participant fetches: `all` that Store has, those `since`
     `history_since_ms`, or `none`. Other earlier messages neither block it nor count as lost."""
@@ -259,7 +259,7 @@ class ChannelOptions:
     retry_policy: RetryPolicyName = named("fixed", ("fixed", "doubling"), "a policy")
     """When an unacknowledged message is sent again: `fixed`, as the options say;
     `doubling`, twice as long each time, up to an hour; the name of a policy that a plugin
-    registers; or a `reliable_channel.policies.RetryPolicy`."""
+    registers; or a `reliable_channel.spi.RetryPolicy`."""
     id_function: IdFunctionName = named(None, ("lip-173", "js-waku"), "a function")
     """Makes the ids of messages, in place of the wire profile's: `lip-173`, `js-waku`, one that a
     plugin registers, or a function of sender, nanoseconds and content. Only with `lip-173` do

@@ -13,38 +13,23 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any, Final
 
 if TYPE_CHECKING:
-    from ._lazy import (
-        lazy_names,
-    )
-    from .cli.lazy_command import (
-        lazy_command,
-    )
-    from .encryption import (
-        DecryptionFailed,
-        Encryption,
-        EncryptionPair,
-    )
-    from .finding import (
-        Finding,
-        Level,
-    )
-    from .hooks import (
-        Hooks,
-        Register,
-        hookimpl,
-    )
-    from .policies import (
-        IdFunction,
-        Missing,
-        RepairPolicy,
-        RepairStep,
-        RetryPolicy,
-        Unacknowledged,
-    )
-    from .signing import (
-        NotProven,
-        Signing,
-    )
+    from ._lazy import lazy_names
+    from .cli.lazy_command import lazy_command
+    from .encryption import DecryptionFailed, Encryption, EncryptionPair
+    from .finding import Finding, Level
+    from .hooks import Hooks, Register, hookimpl
+    from .repair_policies import Missing, RepairPolicy, RepairStep
+    from .sds.bloom import BloomFilterError, BloomForm, BloomLayout, BloomParameters
+    from .sds.clock import LamportClock
+    from .sds.ids import IdFunction
+    from .sds.message import HistoryEntry, Message
+    from .sds.options import RepairOptions, SdsOptions
+    from .sds.profile import NIM, SPEC, WireProfile
+    from .sds.repair import RepairTimers
+    from .sds.retries import RetryPolicy, Unacknowledged
+    from .sds.wire import Codec, CodecError
+    from .segmentation import SegmentLayout
+    from .signing import NotProven, Signing
     from .state import (
         Archive,
         Identity,
@@ -99,24 +84,6 @@ if TYPE_CHECKING:
         Wrapping,
         has_store,
     )
-    from .wire_profile import (
-        NIM,
-        SPEC,
-        BloomFilterError,
-        BloomForm,
-        BloomLayout,
-        BloomParameters,
-        Codec,
-        CodecError,
-        HistoryEntry,
-        LamportClock,
-        Message,
-        RepairOptions,
-        RepairTimers,
-        SdsOptions,
-        SegmentLayout,
-        WireProfile,
-    )
 
 _HOMES: Final = {
     "_lazy": ("lazy_names",),
@@ -132,14 +99,17 @@ _HOMES: Final = {
         "Register",
         "hookimpl",
     ),
-    "policies": (
-        "IdFunction",
-        "Missing",
-        "RepairPolicy",
-        "RepairStep",
-        "RetryPolicy",
-        "Unacknowledged",
-    ),
+    "repair_policies": ("Missing", "RepairPolicy", "RepairStep"),
+    "sds.bloom": ("BloomFilterError", "BloomForm", "BloomLayout", "BloomParameters"),
+    "sds.clock": ("LamportClock",),
+    "sds.ids": ("IdFunction",),
+    "sds.message": ("HistoryEntry", "Message"),
+    "sds.options": ("RepairOptions", "SdsOptions"),
+    "sds.profile": ("NIM", "SPEC", "WireProfile"),
+    "sds.repair": ("RepairTimers",),
+    "sds.retries": ("RetryPolicy", "Unacknowledged"),
+    "sds.wire": ("Codec", "CodecError"),
+    "segmentation": ("SegmentLayout",),
     "signing": (
         "NotProven",
         "Signing",
@@ -197,24 +167,6 @@ _HOMES: Final = {
         "WakuSettings",
         "Wrapping",
         "has_store",
-    ),
-    "wire_profile": (
-        "NIM",
-        "SPEC",
-        "BloomFilterError",
-        "BloomForm",
-        "BloomLayout",
-        "BloomParameters",
-        "Codec",
-        "CodecError",
-        "HistoryEntry",
-        "LamportClock",
-        "Message",
-        "RepairOptions",
-        "RepairTimers",
-        "SdsOptions",
-        "SegmentLayout",
-        "WireProfile",
     ),
 }
 _HOME_OF: Final = {name: home for home, names in _HOMES.items() for name in names}

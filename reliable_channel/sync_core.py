@@ -11,15 +11,17 @@ from dataclasses import dataclass, field
 from typing import Protocol, runtime_checkable
 
 from .options import ChannelOptions
-from .policies import Policies
+from .repair_policies import RepairPolicy, both
 from .sds.archive import LogArchive
 from .sds.changes import CHANNEL, NO_RECORDER, Changes, Recorder, Row, Table, Tables, Value
 from .sds.events import Outgoing, OutgoingKind, SdsEvent
+from .sds.ids import IdFunction
 from .sds.incoming import MissingEntry
 from .sds.log import MessageLog
 from .sds.log_entry import LogEntry
 from .sds.progress import Progress
 from .sds.receiving import Arrival, Outcome
+from .sds.retries import RetryPolicy, fixed
 from .sds.statistics import SdsCounters, SdsStatistics
 from .signing import Signing
 
@@ -48,6 +50,16 @@ __all__ = [
     "Value",
     "Withdrawing",
 ]
+
+
+@dataclass(frozen=True, slots=True)
+class Policies:
+    """The policies of one channel, which are pure functions."""
+
+    retry: RetryPolicy = fixed
+    repair: RepairPolicy = both
+    id_function: IdFunction | None = None
+    """None: the id function of the wire profile."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -20,14 +20,13 @@ from ..explanation import Explanation
 from ..health import ChannelHealth
 from ..notebook import Log
 from ..options import ChannelOptions
-from ..policies import Policies
 from ..sds.archive import NO_ARCHIVE
 from ..sds.changes import NO_RECORDER, Recorder
 from ..sds.log_entry import LogEntry
 from ..signing import Signing
 from ..state.errors import StateCorrupt
 from ..steady_clock import SteadyClock
-from ..sync_core import CoreContext, SyncCore
+from ..sync_core import CoreContext, Policies, SyncCore
 from ..transport.base import Transport, has_store, nodes_of
 from .backlog import Backlog
 from .budget_file import BudgetFile

@@ -16,9 +16,7 @@ from reliable_channel.hub import channel_of
 from reliable_channel.plugins import process_registry, registry_with
 from reliable_channel.resolve import make_wire_profile
 from reliable_channel.segmentation import Segment
-from reliable_channel.state import MemoryStateStore
-from reliable_channel.transport import MemoryNetwork
-from reliable_channel.wire_profile import (
+from reliable_channel.spi import (
     NIM,
     SPEC,
     CodecError,
@@ -27,6 +25,8 @@ from reliable_channel.wire_profile import (
     SdsOptions,
     WireProfile,
 )
+from reliable_channel.state import MemoryStateStore
+from reliable_channel.transport import MemoryNetwork
 from tests.channel.world import CHANNEL_ID, Told, listening, make_channel, now_ns
 
 MAGIC = b"\xffshout"

@@ -6,7 +6,7 @@ from functools import partial
 from random import Random
 from typing import Final
 
-from reliable_channel.wire_profile import HistoryEntry, Message
+from reliable_channel.spi import HistoryEntry, Message
 from reliable_channel_status import (
     PAYLOADS,
     STATUS_SDS,
