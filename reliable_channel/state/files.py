@@ -21,7 +21,7 @@ from ..sds.log import MessageLog
 from . import continuity, schema
 from .base import Identity
 from .change_log import ChangeLog
-from .errors import StateCorrupt, StateError, StateInUse, StateUnavailable, StateVersionTooNew
+from .errors import StateCorrupt, StateError, StateInUse, StateUnavailable
 from .ownership import PRIVATE_FILE, Ownership
 from .rows import CHECKSUM, verified
 from .schema import ENTRY_COLUMNS
@@ -252,16 +252,10 @@ def _reading(path: Path) -> Iterator[sqlite3.Connection]:
     # Without a WAL nobody writes, and a read-only directory is readable all the same.
     how = "mode=ro" if Path(f"{path}-wal").exists() else "mode=ro&immutable=1"
     with _errors(path):
-        schema.refuse_unreleased(path)
+        schema.examine(path)
         uri = f"{path.absolute().as_uri()}?{how}"
         with closing(sqlite3.connect(uri, uri=True, timeout=BUSY_TIMEOUT_S)) as connection:
             connection.execute("BEGIN")
-            schema.check_ours(connection, path)
-            if (version := schema.version(connection)) > len(schema.MIGRATIONS):
-                raise StateVersionTooNew(
-                    f"{path} has version {version} and this package knows up to "
-                    f"{len(schema.MIGRATIONS)}: use the newer one that wrote it"
-                )
             yield connection
 
 
@@ -276,9 +270,11 @@ def _errors(path: Path) -> Iterator[None]:
 
 
 def _identity(connection: sqlite3.Connection, path: Path) -> Identity:
-    if not schema.version(connection):
+    is_made = schema.version(connection)
+    found = connection.execute("SELECT * FROM identity").fetchone() if is_made else None
+    if found is None:
         raise StateUnavailable(f"{path} is empty: no channel has written to it yet")
-    return Identity(*connection.execute("SELECT * FROM identity").fetchone())
+    return Identity(*found)
 
 
 def _identity_if_readable(connection: sqlite3.Connection, path: Path) -> Identity | None:

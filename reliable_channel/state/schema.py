@@ -9,12 +9,13 @@ from collections.abc import Callable, Iterator
 from contextlib import closing, suppress
 from hashlib import sha256
 from pathlib import Path
+from struct import iter_unpack, pack, unpack
 from typing import Final
 
 from ..sds.changes import Row, Table
 from ..sds.log_root import LOG_SUMS
 from . import change_log, continuity
-from .errors import StateCorrupt
+from .errors import StateCorrupt, StateVersionTooNew
 from .rows import CHECKSUM, damaged, verified
 
 APPLICATION_ID: Final = 0x52434853
@@ -25,6 +26,10 @@ ENTRY_COLUMNS: Final = "message_id, sender_id, lamport_timestamp, content, retri
 """What the checksum of a log entry covers."""
 _NOT_SMALL: Final = ("identity", "log", change_log.TABLE, continuity.TABLE)
 """The tables that are not small ones of the core or the runtime."""
+_PAGE_BYTES: Final = [2**n for n in range(9, 17)]
+"""The sizes of pages that SQLite allows."""
+_BIG_ENDIAN_SUMS: Final = b"\x37\x7f\x06\x83"
+"""The beginning of a WAL whose checksums are over big-endian words."""
 WHOLE_CHECK_BYTES: Final = 16 * 1024 * 1024
 """A file of at most this size is checked whole when it is opened: at most some 0.2 s."""
 
@@ -64,54 +69,76 @@ def version(connection: sqlite3.Connection) -> int:
     return int(connection.execute("PRAGMA user_version").fetchone()[0])
 
 
-def refuse_unreleased(path: Path) -> None:
-    """Refuse a file of a version before 0.1.0 without a change to it, or to what lies beside it.
+def examine(path: Path) -> None:
+    """Refuse a file that is not ours, before SQLite writes to it or to what lies beside it.
 
     Raises:
-        StateCorrupt: it is one.
+        StateCorrupt: it is of before 0.1.0, of another application, or damaged.
+        StateVersionTooNew: a newer version wrote it.
     """
-    with closing(sqlite3.connect(header_uri(path), uri=True)) as connection:
-        (application,) = connection.execute("PRAGMA application_id").fetchone()
-    if (application or _application_in_wal(Path(f"{path}-wal"))) == UNRELEASED_ID:
+    application, written_by, schema_changes = _header(path)
+    if application == UNRELEASED_ID:
         raise StateCorrupt(
             f"{path} was written by a version before 0.1.0, and nothing was changed; give another "
             "path: the log in this file is not read"
         )
+    if application != APPLICATION_ID and (application or written_by or schema_changes):
+        raise StateCorrupt(f"{path} is a database of something else; give another path")
+    if application and not written_by:
+        raise damaged(path, "its header does not fit its tables")
+    if written_by > len(MIGRATIONS):
+        raise StateVersionTooNew(
+            f"{path} has version {written_by} and this package knows up to {len(MIGRATIONS)}: use "
+            "the newer one that wrote it"
+        )
 
 
-def header_uri(path: Path) -> str:
-    """The file alone, as the last checkpoint left it: SQLite writes to nothing beside it."""
-    return f"{path.absolute().as_uri()}?mode=ro&immutable=1"
+def _header(path: Path) -> list[int]:
+    """Return the ids of a file and how often its tables changed; zeros for an empty one.
+
+    A checkpoint that a crash or a full disk ended leaves a page 1 that names pages which the WAL
+    alone has. So the WAL comes first, and SQLite looks at the file alone if page 1 is not in there.
+    """
+    if path.stat().st_size and (page := _first_page(Path(f"{path}-wal"))):
+        return [int.from_bytes(page[at : at + 4]) for at in (68, 60, 40)]
+    uri = f"{path.absolute().as_uri()}?mode=ro&immutable=1"
+    with closing(sqlite3.connect(uri, uri=True)) as connection:
+        names = ("application_id", "user_version", "schema_version")
+        return [connection.execute(f"PRAGMA {name}").fetchone()[0] for name in names]
 
 
-def _application_in_wal(wal: Path) -> int:
-    """The id that a killed process left in the WAL alone; 0 for none.
+def _first_page(wal: Path) -> bytes:
+    """Return page 1 as the newest transaction in a WAL wrote it; nothing if none did.
 
-    SQLite itself would write to the index beside the WAL.
+    SQLite itself would write to the index beside the WAL. Only frames of page 1 are verified,
+    because a long WAL takes a second.
     The format: https://www.sqlite.org/fileformat2.html#walformat
     """
+    committed = written = b""
     with suppress(FileNotFoundError), wal.open("rb") as file:
         header = file.read(32)
-        frame_bytes = 24 + int.from_bytes(header[8:12])
-        while len(frame := file.read(frame_bytes)) > 96 and frame[8:16] == header[16:24]:
-            if int.from_bytes(frame[:4]) == 1:
-                return int.from_bytes(frame[24 + 68 : 24 + 72])
-    return 0
+        page_bytes, salts, sums = int.from_bytes(header[8:12]), header[16:24], header[24:]
+        order = ">" if header[:4] == _BIG_ENDIAN_SUMS else "<"
+        if page_bytes not in _PAGE_BYTES:
+            return b""
+        while len(frame := file.read(24 + page_bytes)) == 24 + page_bytes:
+            if frame[8:16] != salts:
+                break
+            if int.from_bytes(frame[:4]) == 1 and _fits(frame, sums, order):
+                written = frame[24:]
+            if any(frame[4:8]):  # the last frame of a transaction
+                committed = written
+            sums = frame[16:24]
+    return committed
 
 
-def check_ours(connection: sqlite3.Connection, path: Path) -> None:
-    """See that a file is a state file, or empty, before anything is written to it.
-
-    Raises:
-        StateCorrupt: it is something else.
-    """
-    (application,) = connection.execute("PRAGMA application_id").fetchone()
-    (tables,) = connection.execute("SELECT COUNT(*) FROM sqlite_schema").fetchone()
-    ours = application == APPLICATION_ID
-    if ours != bool(version(connection)) or ours != bool(tables):
-        if ours:
-            raise damaged(path, "its header does not fit its tables")
-        raise StateCorrupt(f"{path} is a database of something else; give another path")
+def _fits(frame: bytes, sums: bytes, order: str) -> bool:
+    """Return whether a frame has the checksums that follow from those of the frame before."""
+    one, two = unpack(">II", sums)
+    for first, second in iter_unpack(f"{order}II", frame[:8] + frame[24:]):
+        one = one + first + two & 0xFFFFFFFF
+        two = two + second + one & 0xFFFFFFFF
+    return pack(">II", one, two) == frame[16:24]
 
 
 def migrate(connection: sqlite3.Connection) -> None:

@@ -12,7 +12,7 @@ once. What the file is checked for, and against: `schema.py` (tables), `rows.py`
 import os
 import sqlite3
 from collections.abc import Iterator
-from contextlib import closing, contextmanager, suppress
+from contextlib import contextmanager, suppress
 from itertools import pairwise
 from pathlib import Path
 from typing import Final, Literal, get_args
@@ -25,7 +25,7 @@ from .base import Identity, Saved
 from .change_log import ChangeLog, by_table, pack, put_rows, size_bytes
 from .checkpoints import Checkpoints
 from .continuity import Continuity, check_in_place
-from .errors import StateError, StateMismatch, StateUnavailable, StateVersionTooNew
+from .errors import StateError, StateMismatch, StateUnavailable
 from .ownership import Ownership, inode_of
 from .rows import CHECKSUM, checksum, damaged
 from .schema import ENTRY_COLUMNS
@@ -175,14 +175,10 @@ class SqliteStateStore:
 
     def _open(self, identity: Identity) -> Saved:
         had_wal = self._wal.exists()
-        if self.path.stat().st_size:
-            schema.refuse_unreleased(self.path)
-            self._check_header()
+        schema.examine(self.path)
         self._connection = connection = self._connect()
-        schema.check_ours(connection, self.path)  # again: what the header lacked may be in the WAL
         is_new = not schema.version(connection)
         if not is_new:
-            self._check_version(connection)
             schema.check_whole(connection, self.path)
         connection.execute("PRAGMA journal_mode = WAL").fetchone()
         schema.migrate(connection)
@@ -192,11 +188,6 @@ class SqliteStateStore:
         rolled_back = self._continuity.begin(connection, is_new=is_new, had_wal=had_wal)
         self._wal_inode = inode_of(self._wal)
         return Saved(tables, newest, rolled_back)
-
-    def _check_header(self) -> None:
-        """See that the file is ours without a change to it, or to what lies beside it."""
-        with closing(sqlite3.connect(schema.header_uri(self.path), uri=True)) as header:
-            schema.check_ours(header, self.path)
 
     def _connect(self) -> sqlite3.Connection:
         # Two threads use it, one after the other: `is_quick` says which.
@@ -211,14 +202,6 @@ class SqliteStateStore:
             connection.close()
             raise
         return connection
-
-    def _check_version(self, connection: sqlite3.Connection) -> None:
-        written_by = schema.version(connection)
-        if written_by > len(schema.MIGRATIONS):
-            raise StateVersionTooNew(
-                f"{self.path} has version {written_by} and this package knows up to "
-                f"{len(schema.MIGRATIONS)}: use the newer one that wrote it"
-            )
 
     def _check_identity(self, connection: sqlite3.Connection, identity: Identity) -> None:
         found = connection.execute("SELECT * FROM identity").fetchone()

@@ -30,6 +30,7 @@ from reliable_channel.state import (
     StateCorrupt,
     StateStore,
     StateUnavailable,
+    files,
 )
 from reliable_channel.transport import MemoryNetwork
 
@@ -428,6 +429,12 @@ def small_disk(tmp_path: Path) -> Iterator[Path]:
     subprocess.run(["umount", "--lazy", tmp_path], check=True)
 
 
+def fill(ballast: Path) -> None:
+    with suppress(OSError), ballast.open("wb", buffering=0) as file:
+        while True:
+            file.write(bytes(4_096))
+
+
 async def test_a_file_system_that_is_really_full(anyio_backend_name: str, small_disk: Path) -> None:
     if anyio_backend_name == "trio":
         return  # its time is virtual here, and a disk's is real
@@ -436,9 +443,7 @@ async def test_a_file_system_that_is_really_full(anyio_backend_name: str, small_
     channel = world.alice()
     async with world.bob() as bob, listening(channel) as alice:
         await channel.send(b"first")
-        with suppress(OSError), ballast.open("wb", buffering=0) as file:
-            while True:
-                file.write(bytes(4_096))
+        fill(ballast)
         with pytest.raises(StateUnavailable, match="full"):
             for number in range(1_000):
                 content = b"%d " % number + bytes(5_000)
@@ -451,6 +456,30 @@ async def test_a_file_system_that_is_really_full(anyio_backend_name: str, small_
         assert bob.contents == [b"first", *sent, b"last"]
     async with world.alice() as again:
         assert [entry.content for entry in again.log()] == [b"first", *sent, b"last"]
+
+
+async def test_a_disk_that_fills_up_within_a_checkpoint_loses_nothing(
+    anyio_backend_name: str, small_disk: Path
+) -> None:
+    if anyio_backend_name == "trio":
+        return  # its time is virtual here, and a disk's is real
+    store = SqliteStateStore(small_disk / "state.db")
+    world, ballast = World(store), small_disk / "ballast"
+    async with world.alice() as alice:
+        for number in range(6):
+            await alice.send(b"%d " % number * 10_000)
+        sent = [entry.content for entry in alice.log()]
+        fill(ballast)
+        assert store._connection is not None
+        with pytest.raises(sqlite3.OperationalError, match="full"):
+            store._connection.execute("PRAGMA wal_checkpoint(PASSIVE)")
+        assert files.check(store.path) == []
+    assert files.check(store.path) == []
+    with pytest.raises(StateUnavailable, match="full"):
+        await world.alice().open()
+    ballast.unlink()
+    async with world.alice() as again:
+        assert [entry.content for entry in again.log()] == sent
 
 
 class Disk:

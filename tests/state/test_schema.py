@@ -1,7 +1,8 @@
-"""Files from before 0.1.0 are refused as they lie; files of 0.1.0 and later are migrated."""
+"""Files that are not ours are refused as they lie; files of 0.1.0 and later are migrated."""
 
 from __future__ import annotations
 
+import re
 import shutil
 import sqlite3
 from contextlib import closing
@@ -9,29 +10,39 @@ from pathlib import Path
 
 import pytest
 
-from reliable_channel.state import SqliteStateStore, StateCorrupt, files, schema
+from reliable_channel.state import SqliteStateStore, StateError, files, schema
 from tests.state.test_damage import ALICE, content, reopened, written
 
+REFUSED = {
+    "before 0.1.0, and nothing was changed; give anot": (0x53445331, 4),
+    "something else": (0x12345678, 1),
+    "has version 99": (schema.APPLICATION_ID, 99),
+}
 
-@pytest.fixture(params=["closed", "killed", "killed before a checkpoint"])
-def unreleased(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
-    """A file from before 0.1.0, as its process left it."""
+
+@pytest.fixture(params=["closed", "killed", "killed before a checkpoint", "killed in a checkpoint"])
+def not_ours(request: pytest.FixtureRequest, tmp_path: Path, refusal: str) -> Path:
+    """A file that is refused, as its process left it."""
     made, left = tmp_path / "made" / "state.db", tmp_path / "left" / "state.db"
     for path in (made, left):
         path.parent.mkdir()
+    application, version = REFUSED[refusal]
     with closing(sqlite3.connect(made, isolation_level=None)) as connection:
         connection.execute("PRAGMA journal_mode = WAL").fetchone()
         connection.execute("PRAGMA wal_autocheckpoint = 0").fetchone()
         connection.execute("BEGIN")
         connection.execute("CREATE TABLE log (message_id TEXT NOT NULL) STRICT")
-        connection.execute("PRAGMA user_version = 4")
-        connection.execute(f"PRAGMA application_id = {0x53445331}")
+        connection.execute(f"PRAGMA user_version = {version}")
+        connection.execute(f"PRAGMA application_id = {application}")
         connection.execute("COMMIT")
         if request.param == "killed":
             connection.execute("PRAGMA wal_checkpoint(PASSIVE)").fetchone()
             connection.execute("INSERT INTO log VALUES ('of alice')")
         if request.param != "closed":
             shutil.copytree(made.parent, left.parent, dirs_exist_ok=True)
+        if request.param == "killed in a checkpoint":
+            connection.execute("PRAGMA wal_checkpoint(PASSIVE)").fetchone()
+            left.write_bytes(made.read_bytes()[:4_096])
     if request.param == "closed":
         shutil.copytree(made.parent, left.parent, dirs_exist_ok=True)
     assert left.with_name("state.db-wal").exists() == (request.param != "closed")
@@ -43,16 +54,17 @@ def beside(path: Path) -> dict[str, bytes]:
     return {each.name: each.read_bytes() for each in path.parent.glob("state.db*")}
 
 
-def test_a_file_from_before_the_first_release_is_refused_as_it_lies(unreleased: Path) -> None:
-    before = beside(unreleased)
-    with pytest.raises(StateCorrupt, match=r"before 0\.1\.0, and nothing was changed; give anot"):
-        SqliteStateStore(unreleased).open(ALICE)
+@pytest.mark.parametrize("refusal", REFUSED)
+def test_a_file_that_is_not_ours_is_refused_as_it_lies(not_ours: Path, refusal: str) -> None:
+    before = beside(not_ours)
+    with pytest.raises(StateError, match=re.escape(refusal)):
+        SqliteStateStore(not_ours).open(ALICE)
     lock = {"state.db.lock": b""}
-    assert beside(unreleased) == before | lock
-    with pytest.raises(StateCorrupt, match=r"before 0\.1\.0"):
-        files.summary(unreleased)
-    assert "before 0.1.0" in files.check(unreleased)[0]
-    assert beside(unreleased) == before | lock
+    assert beside(not_ours) == before | lock
+    with pytest.raises(StateError, match=re.escape(refusal)):
+        files.summary(not_ours)
+    assert refusal in files.check(not_ours)[0]
+    assert beside(not_ours) == before | lock
 
 
 def add_note(connection: sqlite3.Connection) -> None:
