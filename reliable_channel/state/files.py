@@ -5,7 +5,6 @@ themselves.
 """
 
 import os
-import shutil
 import sqlite3
 import time
 from base64 import b64encode
@@ -147,12 +146,16 @@ def backup(path: Path, copy: Path) -> None:
         raise StateUnavailable(f"{copy} exists; give another path for the copy")
     with _reading(path) as connection:
         _identity(connection, path)
-        try:
-            os.close(os.open(copy, os.O_CREAT | os.O_EXCL | os.O_WRONLY, PRIVATE_FILE))
-            with closing(sqlite3.connect(copy)) as target:
-                connection.backup(target)
-        except (OSError, sqlite3.Error) as error:
-            raise StateUnavailable(f"{copy} cannot be written: {error}") from error
+        _copy(connection, copy, os.O_EXCL)
+
+
+def _copy(connection: sqlite3.Connection, path: Path, flags: int = 0) -> None:
+    try:
+        os.close(os.open(path, os.O_CREAT | os.O_WRONLY | flags, PRIVATE_FILE))
+        with closing(sqlite3.connect(path)) as target:
+            connection.backup(target)
+    except (OSError, sqlite3.Error) as error:
+        raise StateUnavailable(f"{path} cannot be written: {error}") from error
 
 
 def restore(copy: Path, path: Path) -> Path | None:
@@ -166,10 +169,9 @@ def restore(copy: Path, path: Path) -> Path | None:
     """
     if problems := _damage(copy):
         raise StateCorrupt(problems[0])
-    with _reading(copy) as connection:
-        identity = _identity(connection, copy)
     earlier = None
-    with _owned(path):
+    with _reading(copy) as whole, _owned(path):
+        identity = _identity(whole, copy)
         if path.exists() and path.stat().st_size:
             with _reading(path) as connection:
                 theirs = _identity_if_readable(connection, path)
@@ -183,7 +185,7 @@ def restore(copy: Path, path: Path) -> Path | None:
             for end in ("", *BESIDE):
                 if Path(f"{path}{end}").exists():
                     Path(f"{path}{end}").rename(f"{earlier}{end}")
-        shutil.copyfile(copy, path)
+        _copy(whole, path)
         path.chmod(PRIVATE_FILE)
     return earlier
 

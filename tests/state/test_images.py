@@ -12,7 +12,7 @@ from reliable_channel.state import SqliteStateStore, files
 from reliable_channel.state.sqlite import Durability
 from tests.sds.test_restoring import remembered
 
-from .images import Crash, Image, Recording
+from .images import DB, Crash, Image, Recording, Sync
 from .scripted import begin
 
 SEED = 29
@@ -66,3 +66,11 @@ def see(recording: Recording, crash: Crash, number: int, random: Random, directo
         assert all("is empty" in problem for problem in problems)
     for each in directory.glob(f"{path.name}*"):
         each.unlink()
+
+
+def test_a_copy_with_a_wal_is_restored_whole(recording: Recording, tmp_path: Path) -> None:
+    moving = max(n for n, event in enumerate(recording.events) if event == Sync(DB)) - 2
+    copy, path = tmp_path / "copy.db", tmp_path / "state.db"
+    Image.after(recording, "killed", moving, Random(SEED)).put(copy)
+    files.restore(copy, path)
+    assert [*files.export(path)] == [*files.export(copy)] != []
