@@ -88,6 +88,7 @@ def check(path: Path) -> list[str]:
 
     Takes about a second for each 100 MB. Raises nothing for a damaged file.
     """
+    path = Path(os.path.realpath(path))  # the WAL and the count lie beside it
     if problems := _damage(path):
         return problems
     with _reading(path) as connection:
@@ -251,6 +252,7 @@ def _reading(path: Path) -> Iterator[sqlite3.Connection]:
     """
     if not path.is_file():
         raise StateUnavailable(f"{path} is not a file; `reliable-channel state list` shows files")
+    path = Path(os.path.realpath(path))
     # Without a WAL nobody writes, and a read-only directory is readable all the same.
     how = "mode=ro" if Path(f"{path}-wal").exists() else "mode=ro&immutable=1"
     with _errors(path):

@@ -70,7 +70,9 @@ def see(recording: Recording, crash: Crash, number: int, random: Random, directo
 
 def test_a_copy_with_a_wal_is_restored_whole(recording: Recording, tmp_path: Path) -> None:
     moving = max(n for n, event in enumerate(recording.events) if event == Sync(DB)) - 2
-    copy, path = tmp_path / "copy.db", tmp_path / "state.db"
+    copy, path, link = (tmp_path / name for name in ("copy.db", "state.db", "link.db"))
     Image.after(recording, "killed", moving, Random(SEED)).put(copy)
-    files.restore(copy, path)
+    link.symlink_to(copy)
+    assert files.check(link) == []
+    files.restore(link, path)
     assert [*files.export(path)] == [*files.export(copy)] != []
