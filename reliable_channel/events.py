@@ -48,6 +48,7 @@ __all__ = [
     "Event",
     "EventsMissed",
     "HistoryEntry",
+    "JournalDegraded",
     "LogAgrees",
     "LogDiffers",
     "MessageAcknowledged",
@@ -230,6 +231,18 @@ class TransportRecovered:
     wire_name: ClassVar[str] = "transport_recovered"
     component: str
     outage_ms: int
+
+
+@dataclass(frozen=True, slots=True)
+class JournalDegraded:
+    """The journal file cannot be written, as on a full disk; the channel goes on without it.
+
+    Every later line is tried again. Once one is written, a line `journal_gap` before it names what
+    the journal lacks.
+    """
+
+    wire_name: ClassVar[str] = "journal_degraded"
+    reason: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -416,6 +429,7 @@ Event = (
     | ConnectionStatusChanged
     | TopicHealthChanged
     | NodeHealthChanged
+    | JournalDegraded
     | StateDegraded
     | StateRecovered
     | StateRolledBack

@@ -16,6 +16,7 @@ from ..events import (
     ConnectionStatusChanged,
     DeliveryFailed,
     Event,
+    JournalDegraded,
     LogDiffers,
     MessageForged,
     MessageLost,
@@ -40,6 +41,7 @@ LEVELS: Final[Mapping[type[Event], int]] = {
     **dict.fromkeys(
         (
             DeliveryFailed,
+            JournalDegraded,
             LogDiffers,
             MessageForged,
             MessageLost,

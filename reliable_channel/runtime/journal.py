@@ -4,15 +4,16 @@ audits and for curiosity."""
 import gzip
 import json
 import shutil
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from hashlib import sha256
+from io import FileIO
 from itertools import count
 from os import SEEK_END
 from pathlib import Path
 from sys import maxsize
 from threading import Thread
-from typing import Final, Self, TextIO
+from typing import Final, NamedTuple, Self
 
 from ..engine.logged import Logged
 from ..events import Event, record
@@ -35,6 +36,10 @@ class Journal:
 
     A file that is longer than `part_bytes` is renamed: `alice.jsonl` to `alice.0001.jsonl`, which a
     thread then packs to `alice.0001.jsonl.gz`.
+
+    A line that cannot be written, as on a full disk, is lost: the journal only observes the work.
+    Each later line is tried again; the first one that succeeds follows a `journal_gap`, which names
+    from when to when the journal lacks lines, and how many.
 
     Raises:
         OSError: the file cannot be opened for appending.
@@ -63,13 +68,20 @@ class Journal:
             "sender_id": sender_id,
             "content_topic": content_topic,
         }
+        self.degraded: Callable[[OSError], object] = lambda error: None
+        """Called once when lines begin to be lost."""
+        self.gap: Gap | None = None
+        """Lines that are lost since the last one that was written."""
         if self.path.is_file():
             _check_format(self.path)
-        self._file: TextIO | None = self.path.open("a", encoding="utf-8", buffering=1)
+        self._header_due = b""
+        """The line that says whose journal it is, until it is written."""
+        self._is_closed = False
+        self._file: FileIO | None = self._opened_file()
+        self._is_torn = False
         if self.path.is_file():
             self._file_bytes = self.path.stat().st_size
-            if _is_torn(self.path):
-                self._file.write("\n")
+            self._is_torn = _is_torn(self.path)
         else:  # a pipe or a terminal, which has no parts
             self._part_bytes = maxsize
 
@@ -183,6 +195,10 @@ class Journal:
 
     def close(self) -> None:
         """Close the file; twice does nothing."""
+        self._is_closed = True
+        self._close_part()
+
+    def _close_part(self) -> None:
         if self._file is not None:
             self._file.close()
             self._file = None
@@ -196,30 +212,91 @@ class Journal:
     def __exit__(self, *exc_info: object) -> None:
         self.close()
 
+    def _opened_file(self) -> FileIO:
+        return FileIO(self.path, "ab")
+
     def _write(self, values: dict[str, object]) -> None:
-        if self._file is not None:
-            text = json.dumps(values, separators=(",", ":"), default=_named)
-            self._file.write(text + "\n")
-            self._file_bytes += len(text) + 1
-            if self._file_bytes > self._part_bytes and values["event"] != "journal_opened":
-                self._begin_part(values["at_ms"])
+        if self._is_closed:
+            return
+        line, at_ms = _line(values), values["at_ms"]
+        if values["event"] == "journal_opened":
+            self._header_due, line = line, b""
+        gap = b"" if self.gap is None else _line(self.gap.record(at_ms))
+        try:
+            self._append(self._header_due + gap + line)
+        except OSError as error:
+            self._lose(line, at_ms, error)
+            return
+        self._header_due, self.gap = b"", None
+        if line and self._file_bytes > self._part_bytes:
+            self._begin_part(at_ms)
+
+    def _append(self, line: bytes) -> None:
+        """Append whole lines.
+
+        Raises:
+            OSError: they cannot be written. What was written of them is torn off, if that works.
+        """
+        if self._file is None:
+            self._file = self._opened_file()
+        if self._is_torn:
+            line = b"\n" + line
+        written = 0
+        try:
+            while written < len(line):
+                written += self._file.write(line[written:]) or 0
+        except OSError:
+            if written:
+                self._is_torn = True
+                with suppress(OSError):
+                    self._file.truncate(self._file_bytes)
+                    self._is_torn = False
+            raise
+        self._is_torn = False
+        self._file_bytes += len(line)
+
+    def _lose(self, line: bytes, at_ms: object, error: OSError) -> None:
+        begins = self.gap is None
+        since_ms, lines = (at_ms, 0) if self.gap is None else self.gap[:2]
+        self.gap = Gap(since_ms, lines + bool(line), str(error))
+        self._packer = Packer()  # otherwise the next line would refer to one that is lost
+        if begins:
+            self.degraded(error)
 
     def _begin_part(self, at_ms: object) -> None:
         """Go on in a new file; the old one is packed meanwhile."""
-        self.close()
+        self._close_part()
         part = next(
             path
             for number in count(1)
             if not (path := part_path(self.path, number)).exists()
             and not packed_path(path).exists()
         )
-        self.path.rename(part)
+        try:
+            self.path.rename(part)
+        except OSError:
+            self._part_bytes *= 2  # goes on in this file, and tries again then
+            return
         self._packer = Packer()
-        self._file = self.path.open("a", encoding="utf-8", buffering=1)
         self._file_bytes = 0
-        self._write(self._header(at_ms) | {"follows": packed_path(part).name})
+        self._header_due = _line(self._header(at_ms) | {"follows": packed_path(part).name})
+        with suppress(OSError):  # it goes with the next line
+            self._append(self._header_due)
+            self._header_due = b""
         self._packing = Thread(target=_pack, args=(part,), name="reliable_channel.journal")
         self._packing.start()
+
+
+class Gap(NamedTuple):
+    """Lines that a journal lacks."""
+
+    from_ms: object
+    lines: int
+    reason: str
+
+    def record(self, until_ms: object) -> dict[str, object]:
+        """Return the values of the line `journal_gap`."""
+        return {"event": "journal_gap", "at_ms": until_ms, **self._asdict()}
 
 
 def part_path(path: Path, number: int) -> Path:
@@ -240,6 +317,10 @@ def _pack(part: Path) -> None:
             shutil.copyfileobj(plain, packed)
         unfinished.rename(packed_path(part))
         part.unlink()
+
+
+def _line(values: dict[str, object]) -> bytes:
+    return json.dumps(values, separators=(",", ":"), default=_named).encode() + b"\n"
 
 
 def _named(value: object) -> str:

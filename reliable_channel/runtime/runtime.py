@@ -15,7 +15,7 @@ from ..engine.rate_limit import Budget
 from ..engine.requests import Accepted
 from ..engine.segments import segmentation_of
 from ..engine.statistics import ChannelStatistics
-from ..events import Event, ReaderFellBehind
+from ..events import Event, JournalDegraded, ReaderFellBehind
 from ..explanation import Explanation
 from ..health import ChannelHealth
 from ..notebook import Log
@@ -140,6 +140,8 @@ class Runtime:
             observers=observers,
             log=self._log,
         )
+        if journal is not None:
+            journal.degraded = self._journal_degraded
         self.sync_status = driver.sync_status
         self._writer = writer = None if state is None else StateWriter(driver, state)
         self._health = health = Health(
@@ -343,6 +345,8 @@ class Runtime:
         if unwritten is not None and unwritten.failure is not None:
             refuses = self.options.on_state_failure == "raise"
             (problems if refuses else warnings).append(f"state: {unwritten.failure}")
+        if self._journal is not None and self._journal.gap is not None:
+            warnings.append(f"journal: {self._journal.gap.reason}")
         status, unread = self.sync_status.current(), self._stream.behind
         if unread > self.options.event_buffer_limit:
             warnings.append(f"a reader of events() is {unread} events behind")
@@ -385,6 +389,9 @@ class Runtime:
     def _confirm(self, event: Event) -> None:
         if self.engine.confirm(event):
             self._driver.finish()
+
+    def _journal_degraded(self, error: OSError) -> None:
+        self._driver.show(JournalDegraded(str(error)), self._driver.now_ms())
 
     def _fell_behind(self, readers: int, unread: int) -> None:
         self._driver.show(ReaderFellBehind(readers, unread), self._driver.now_ms())

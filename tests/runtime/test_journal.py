@@ -4,14 +4,16 @@ import gzip
 import json
 from base64 import b64decode
 from dataclasses import asdict
+from errno import ENOSPC, EROFS
 from hashlib import sha256
+from io import FileIO
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from reliable_channel import MessageReceived, MessageSent, repair_policies
-from reliable_channel.events import record
+from reliable_channel.events import JournalDegraded, record
 from reliable_channel.runtime.journal import Journal
 from reliable_channel.sds.wire import SpecCodec
 from reliable_channel.transport import MemoryNetwork
@@ -194,3 +196,93 @@ async def test_a_part_that_cannot_be_packed_stays(tmp_path: Path) -> None:
     assert names[0] == "alice.0001.jsonl"
     assert json_lines(tmp_path / "alice.0001.jsonl")[-1]["event"] == "message_sent"
     assert json_lines(path)[0]["follows"].startswith("alice.")
+
+
+class FullDisk:
+    """A disk that takes so many bytes more."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.room_bytes = 10**9
+        disk, write = self, FileIO.write
+
+        class OnFullDisk(FileIO):
+            def write(self, data: Any, /) -> int:
+                if disk.room_bytes == 0:
+                    raise OSError(ENOSPC, "No space left on device")
+                written = write(self, data[: disk.room_bytes])
+                disk.room_bytes -= written
+                return written
+
+        monkeypatch.setattr(Journal, "_opened_file", lambda journal: OnFullDisk(journal.path, "ab"))
+
+
+async def test_a_full_disk_ends_no_channel_and_the_journal_says_what_it_lacks(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    disk, network, path = FullDisk(monkeypatch), MemoryNetwork(), tmp_path / "alice.jsonl"
+    alice = make_channel(network.transport(), "alice", journal=path)
+    bob = make_channel(network.transport(), "bob", seed=2)
+    async with listening(alice) as told, listening(bob) as bob_told:
+        await alice.send(b"before")
+        await bob_told.until(lambda: len(bob_told.of(MessageReceived)) == 1, within_s=600)
+        before = json_lines(path)
+        disk.room_bytes = 100  # so that a line is torn
+        for content in (b"lost", b"lost as well"):
+            await alice.send(content)
+        await bob_told.until(lambda: len(bob_told.of(MessageReceived)) == 3, within_s=600)
+        (degraded,) = told.of(JournalDegraded)
+        assert "No space left" in degraded.reason
+        assert any("No space left" in each for each in alice.health().warnings)
+        assert json_lines(path)[: len(before)] == before
+        disk.room_bytes = 10**9
+        await alice.send(b"after")
+        await bob_told.until(lambda: len(bob_told.of(MessageReceived)) == 4, within_s=600)
+        assert alice.health().warnings == ()
+    lines = json_lines(path)
+    (gap,) = [line for line in lines if line["event"] == "journal_gap"]
+    place = lines.index(gap)
+    assert lines[place - 1]["at_ms"] <= gap["from_ms"] <= gap["at_ms"]
+    assert gap["lines"] >= 4 and "No space left" in gap["reason"]
+    (sent,) = [
+        line
+        for line in lines[place:]
+        if (line["event"], line.get("source")) == ("wire_out", "content")
+    ]
+    assert SpecCodec().decode(b64decode(sent["payload"])).content == b"after"
+    assert lines[-1]["event"] == "journal_closed"
+    assert caplog.text.count("journal_degraded") == 1
+
+
+def test_a_journal_that_begins_on_a_full_disk_says_later_whose_it_is(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    disk, path = FullDisk(monkeypatch), tmp_path / "alice.jsonl"
+    disk.room_bytes = 0
+    with Journal(path, channel_id="c", sender_id="alice", content_topic="t") as journal:
+        journal.opened(at_ms=1, wanted_from_ms=0, log_length=0, options={})
+        journal.event(MessageSent("m", "r", b"hash"), 2)
+        disk.room_bytes = 10**9
+        journal.closed(3)
+    opened, gap, closed = json_lines(path)
+    assert (opened["event"], opened["at_ms"], opened["sender_id"]) == ("journal_opened", 1, "alice")
+    assert (gap["event"], gap["from_ms"], gap["at_ms"], gap["lines"]) == ("journal_gap", 1, 3, 1)
+    assert closed["event"] == "journal_closed"
+
+
+def test_a_part_that_cannot_begin_leaves_the_journal_in_its_file(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "alice.jsonl"
+    monkeypatch.setattr(Path, "rename", _refuse)
+    with Journal(
+        path, channel_id="c", sender_id="alice", content_topic="t", part_bytes=100
+    ) as journal:
+        journal.opened(at_ms=1, wanted_from_ms=0, log_length=0, options={})
+        for number in range(10):
+            journal.event(MessageSent(str(number), "r", b"hash"), 2)
+        journal.closed(3)
+    assert len(json_lines(path)) == 12
+
+
+def _refuse(path: Path, target: Path) -> Path:
+    raise OSError(EROFS, "Read-only file system")

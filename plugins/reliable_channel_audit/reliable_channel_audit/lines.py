@@ -14,6 +14,8 @@ OPENED: Final = "journal_opened"
 CONTINUED: Final = "journal_continued"
 """In place of `journal_opened` where a session goes on in the next part of its journal."""
 CLOSED: Final = "journal_closed"
+GAP: Final = "journal_gap"
+"""The journal's own line about lines that it lacks; it is set aside with what it says."""
 LOGGED: Final = "message_logged"
 WIRE_IN: Final = "wire_in"
 WIRE_OUT: Final = "wire_out"
@@ -114,6 +116,14 @@ def line_of(text: bytes, unpacker: Unpacker | None = None) -> Line:
         return set_aside(_why_not(text, error))
 
 
+def _what_lacks(values: dict[str, object]) -> str:
+    lines, reason = values.get("lines"), str(values.get("reason"))[:100]
+    return (
+        f"{lines} lines are missing from {values.get('from_ms')} to {values.get('at_ms')} ms: "
+        f"the journal could not be written ({reason})"
+    )
+
+
 def _line(values: Json, text: bytes, unpacker: Unpacker | None) -> Line:
     event, payload = values.event, values.payload
     if event not in KNOWN:
@@ -174,6 +184,8 @@ def _why_not(text: bytes, error: Exception) -> str:
     if not isinstance(values, dict):
         return "not a JSON object"
     event = values.get("event")
+    if event == GAP:
+        return _what_lacks(values)
     if event not in KNOWN:
         return "unknown event" if isinstance(event, str) else "no event"
     return f"bad value in {event}: {str(error)[:100]}"

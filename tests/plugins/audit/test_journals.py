@@ -135,6 +135,25 @@ def test_sessions_of_another_format_are_counted(tmp_path: Path, name: str) -> No
     ]
 
 
+def test_what_a_journal_says_that_it_lacks_is_set_aside_and_nobody_is_blamed_for_it(
+    tmp_path: Path,
+) -> None:
+    alice, *_ = write_group(tmp_path, messages=60)
+    lines = alice.read_bytes().splitlines(keepends=True)
+    begin, end = len(lines) // 3, 2 * len(lines) // 3
+    while end < len(lines) and b'"fresh"' not in lines[end]:
+        end += 1  # a journal begins its numbers anew after a gap
+    gap = {"event": "journal_gap", "at_ms": 9, "from_ms": 7, "lines": end - begin, "reason": "full"}
+    text = [*lines[:begin], json.dumps(gap).encode() + b"\n", *lines[end:]]
+    alice.write_bytes(b"".join(text))
+    verdict = check([tmp_path])
+    said = (
+        f"{end - begin} lines are missing from 7 to 9 ms: the journal could not be written (full)"
+    )
+    assert aside(verdict) == [(said, 1, begin + 1)]
+    assert not verdict.findings
+
+
 def test_sessions_of_another_participant_are_counted(tmp_path: Path) -> None:
     path = tmp_path / "alice.jsonl"
     path.write_text("\n".join([opened(), opened(sender_id="bob"), opened()]) + "\n")
