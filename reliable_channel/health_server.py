@@ -5,34 +5,44 @@
     GET /health   both, with the health of every channel
 
 The body is JSON. The server needs no package besides AnyIO, and is bounded: a request of 8 KiB
-and 5 s, and 64 at a time; further connections are closed at once.
+and 5 s, and 64 at a time; further connections are closed at once. A page that raises is answered
+by 500, and a process without free file descriptors accepts again later: what watches the channels
+never ends them.
 """
 
+import errno
 import json
+import logging
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
 import anyio
-from anyio.abc import SocketStream
+from anyio.abc import Listener, SocketStream
+from anyio.streams.stapled import MultiListener
 
 from .health import ChannelHealth
 
 if TYPE_CHECKING:
     from .hub import ChannelHub
 
-__all__ = ["HasHealth", "health_of", "serve_health"]
+__all__ = ["HasHealth", "health_of", "serve_health", "serve_requests"]
 
+LOGGER: Final = logging.getLogger(__name__)
 REQUEST_BYTES: Final = 8_192
 REQUEST_S: Final = 5.0
 PATHS: Final = ("/livez", "/readyz", "/health")
 AT_A_TIME: Final = 64
+ACCEPT_AGAIN_S: Final = 0.2
+"""Pause after a connection could not be accepted."""
+_SHORT_OF: Final = (errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM)
 _SECRET: Final = re.compile(r"://[^/\s@]*@")
 _REASONS: Final = {
     200: "OK",
     404: "Not Found",
     405: "Method Not Allowed",
+    500: "Internal Server Error",
     503: "Service Unavailable",
 }
 
@@ -78,7 +88,39 @@ async def serve_health(
     listener = await anyio.create_tcp_listener(local_host=host, local_port=port)
     async with listener:
         task_status.started(listener.extra(anyio.abc.SocketAttribute.local_port))
-        await listener.serve(answer)
+        await serve_requests(listener, answer)
+
+
+async def serve_requests(
+    listener: MultiListener[SocketStream], answer: Callable[[SocketStream], Awaitable[None]]
+) -> None:
+    """Answer connections until cancelled; neither a fault of one nor a lack of descriptors ends it.
+
+    Raises:
+        OSError: the listener itself is broken.
+    """
+
+    async def answer_one(stream: SocketStream) -> None:
+        try:
+            await answer(stream)
+        except Exception:
+            LOGGER.exception("a request was not answered")
+
+    async def accept(one: Listener[SocketStream]) -> None:
+        while True:
+            try:
+                stream = await one.accept()  # type: ignore[attr-defined]
+            except OSError as error:
+                if error.errno not in _SHORT_OF:
+                    raise
+                LOGGER.warning("no connection can be accepted now: %s", error.strerror)
+                await anyio.sleep(ACCEPT_AGAIN_S)
+            else:
+                tasks.start_soon(answer_one, stream)
+
+    async with anyio.create_task_group() as tasks:
+        for one in listener.listeners:
+            tasks.start_soon(accept, one)
 
 
 def health_of(sources: Iterable["HasHealth | ChannelHub"]) -> dict[str, Any]:
@@ -124,12 +166,17 @@ def _answer(
         status, body = 404, json.dumps({"error": f"GET {', '.join(known)}"})
     elif method not in ("GET", "HEAD"):
         status, body = 405, json.dumps({"error": "only GET and HEAD"})
-    elif path in pages:
-        kind, body = "text/plain; version=0.0.4; charset=utf-8", pages[path]()
     else:
-        health = health_of(sources)
-        works = health["live"] if path == "/livez" else health["ready"]
-        status, body = 200 if works else 503, json.dumps(health)
+        try:
+            if path in pages:
+                kind, body = "text/plain; version=0.0.4; charset=utf-8", pages[path]()
+            else:
+                health = health_of(sources)
+                works = health["live"] if path == "/livez" else health["ready"]
+                status, body = 200 if works else 503, json.dumps(health)
+        except Exception as error:
+            LOGGER.exception("%s cannot be served", path)
+            status, body = 500, json.dumps({"error": f"{path}: {type(error).__name__}"})
     text = _SECRET.sub("://***@", body).encode()
     head = (
         f"HTTP/1.1 {status} {_REASONS[status]}\r\n"

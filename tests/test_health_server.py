@@ -2,16 +2,25 @@
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from errno import EMFILE
 from functools import partial
 
 import anyio
 import httpx
 import pytest
+from anyio.abc import SocketStream
+from anyio.streams.stapled import MultiListener
 
-from reliable_channel import ChannelHub
+from reliable_channel import ChannelHub, health_server
 from reliable_channel.events import NodeHealth
 from reliable_channel.health import ChannelHealth
-from reliable_channel.health_server import AT_A_TIME, REQUEST_BYTES, HasHealth, serve_health
+from reliable_channel.health_server import (
+    AT_A_TIME,
+    REQUEST_BYTES,
+    HasHealth,
+    serve_health,
+    serve_requests,
+)
 
 pytestmark = pytest.mark.anyio
 
@@ -88,3 +97,62 @@ async def test_a_hub_serves_the_channels_that_are_open() -> None:
         async with hub.channel(channel_id="ops", sender_id="bot"):
             (found,) = (await get(port, "/health")).json()["channels"]
             assert found["channel_id"] == "ops"
+
+
+def broken_page() -> str:
+    raise ZeroDivisionError("a collector's own fault")
+
+
+async def test_a_page_that_raises_is_500_and_ends_nothing(caplog: pytest.LogCaptureFixture) -> None:
+    async with anyio.create_task_group() as tasks:
+        serve = partial(serve_health, Fixed(), port=0, pages={"/metrics": broken_page})
+        port = await tasks.start(serve)
+        answer = await get(port, "/metrics")
+        assert (answer.status_code, answer.json()) == (
+            500,
+            {"error": "/metrics: ZeroDivisionError"},
+        )
+        assert (await get(port, "/livez")).status_code == 200
+        tasks.cancel_scope.cancel()
+    assert "a collector's own fault" in caplog.text
+
+
+class ShortOfDescriptors:
+    """A listener in a process that has no descriptor left, twice."""
+
+    def __init__(self, inner: MultiListener[SocketStream]) -> None:
+        (self._inner,) = inner.listeners
+        self.failures = 2
+
+    async def accept(self) -> SocketStream:
+        if self.failures:
+            self.failures -= 1
+            raise OSError(EMFILE, "Too many open files")
+        return await self._inner.accept()  # type: ignore[attr-defined, no-any-return]
+
+
+async def test_without_descriptors_it_accepts_again_later(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(health_server, "ACCEPT_AGAIN_S", 0)
+
+    async def answer(stream: SocketStream) -> None:
+        async with stream:
+            await stream.send(b"here")
+            raise LookupError("a fault of one request")
+
+    async with (
+        await anyio.create_tcp_listener(local_host="127.0.0.1") as listener,
+        anyio.create_task_group() as tasks,
+    ):
+        port = listener.extra(anyio.abc.SocketAttribute.local_port)
+        short = ShortOfDescriptors(listener)
+        listener.listeners = [short]  # type: ignore[list-item]
+        tasks.start_soon(serve_requests, listener, answer)
+        for _ in range(2):
+            async with await anyio.connect_tcp("127.0.0.1", port) as client:
+                assert await client.receive() == b"here"
+        tasks.cancel_scope.cancel()
+        listener.listeners = [short._inner]
+    assert caplog.text.count("Too many open files") == 2
+    assert "a fault of one request" in caplog.text

@@ -119,3 +119,14 @@ async def test_the_number_of_open_pages_is_bounded() -> None:
         assert [each.status_code for each in answers] == [200] * PAGES + [503]
         for each in streams:
             await each.__aexit__(None, None, None)
+
+
+async def test_what_is_no_request_is_refused_and_the_page_stays() -> None:
+    async with served(channel()) as url:
+        parts = urlsplit(url)
+        for target in (b"//[", b"http://[::1", b"\xff"):
+            async with await anyio.connect_tcp("127.0.0.1", parts.port or 0) as stream:
+                await stream.send(b"GET " + target + b" HTTP/1.1\r\n\r\n")
+                assert (await stream.receive()).startswith((b"HTTP/1.1 400", b"HTTP/1.1 403"))
+        async with httpx.AsyncClient() as client:
+            assert (await client.get(url)).status_code == 200

@@ -16,6 +16,8 @@ from urllib.parse import parse_qs, urlsplit
 import anyio
 from anyio.abc import SocketStream, TaskStatus
 
+from reliable_channel.health_server import serve_requests
+
 from ..explaining import explain
 from ..model import View
 from .rows import Rows
@@ -102,7 +104,7 @@ class WatchServer:
             self._port = listener.extra(anyio.abc.SocketAttribute.local_port)
             tasks.start_soon(self._spread)
             task_status.started(self.url)
-            await listener.serve(answer)
+            await serve_requests(listener, answer)
 
     async def _spread(self) -> None:
         """Note for every page what changed."""
@@ -115,19 +117,24 @@ class WatchServer:
             await anyio.sleep(EVERY_S)
 
     async def _answer(self, stream: SocketStream) -> None:
-        request = None
+        head = None
         with anyio.move_on_after(REQUEST_S):
-            request = await _request(stream)
-        if request is None:
+            head = await _head(stream)
+        if head is None:
             return
-        status, kind, body = self._found(request)
+        request = _request(head)
+        if request is None:
+            status, kind, body = 400, "text/plain; charset=utf-8", b"this is no request"
+        else:
+            status, kind, body = self._found(request)
         if kind == "text/event-stream":
             await self._stream(stream)
             return
-        head = f"HTTP/1.1 {status} {_REASONS[status]}\r\nContent-Type: {kind}\r\n"
-        head += f"Content-Length: {len(body)}\r\n{_HEADERS}\r\n"
+        answer = f"HTTP/1.1 {status} {_REASONS[status]}\r\nContent-Type: {kind}\r\n"
+        answer += f"Content-Length: {len(body)}\r\n{_HEADERS}\r\n"
+        is_head = request is not None and request.method == "HEAD"
         with anyio.move_on_after(SEND_S):
-            await stream.send(head.encode() + (b"" if request.method == "HEAD" else body))
+            await stream.send(answer.encode() + (b"" if is_head else body))
 
     def _found(self, request: Request) -> tuple[int, str, bytes]:
         """Status, type and body."""
@@ -161,7 +168,7 @@ class WatchServer:
         return 200, "application/json", json.dumps(values).encode()
 
     async def _stream(self, stream: SocketStream) -> None:
-        """Send all, and then what changes."""
+        """Send the full view, then each change."""
         rows = Rows(self._view)
         self._pages.add(rows)
         try:
@@ -189,7 +196,7 @@ async def _send(stream: SocketStream, text: str) -> None:
         raise anyio.BrokenResourceError from error
 
 
-async def _request(stream: SocketStream) -> Request | None:
+async def _head(stream: SocketStream) -> bytes | None:
     """The head of a request; None where it is too long, or none."""
     head = b""
     while b"\r\n\r\n" not in head:
@@ -199,9 +206,17 @@ async def _request(stream: SocketStream) -> Request | None:
             head += await stream.receive()
         except anyio.EndOfStream:
             return None
-    first, *lines = head.partition(b"\r\n\r\n")[0].decode("latin-1").split("\r\n")
+    return head.partition(b"\r\n\r\n")[0]
+
+
+def _request(head: bytes) -> Request | None:
+    """Read the head of a request; None if its target is no URL."""
+    first, *lines = head.decode("latin-1").split("\r\n")
     method, _, rest = first.partition(" ")
-    target = urlsplit(rest.partition(" ")[0])
+    try:
+        target = urlsplit(rest.partition(" ")[0])
+    except ValueError:
+        return None
     named = (line.partition(":") for line in lines)
     hosts = tuple(value.strip() for name, _, value in named if name.strip().lower() == "host")
     return Request(method, target.path, target.query, hosts)
