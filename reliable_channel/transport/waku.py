@@ -52,6 +52,11 @@ class WakuTransport(OnTopic):
         http_transport: httpx.AsyncBaseTransport | None = None,
         monotonic: Callable[[], float] = anyio.current_time,
     ) -> None:
+        if "," in settings.content_topic:
+            raise ValueError(
+                f"`content_topic` must have no comma (got {settings.content_topic!r}), as the REST "
+                "API of a node separates topics by commas; give another one, or a libp2p address"
+            )
         self.url = url
         self.settings = settings
         super().__init__(settings)

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from reliable_channel import ChannelOptions
-from reliable_channel.transport import WakuSettings
+from reliable_channel.transport import WakuSettings, WakuTransport
 
 TOPIC = "/app/1/chat/proto"
 
@@ -34,3 +34,8 @@ def test_defaults_are_those_of_a_channel() -> None:
 def test_a_value_is_checked_as_that_of_a_channel(name: str, value: Any, must_be: str) -> None:
     with pytest.raises(ValueError, match=f"^`{name}` must be {must_be} "):
         WakuSettings(TOPIC, **{name: value})
+
+
+def test_a_content_topic_with_a_comma_is_refused_by_a_node_in_words() -> None:
+    with pytest.raises(ValueError, match=r"must have no comma \(got '/app/1/a,b/proto'\)"):
+        WakuTransport("http://127.0.0.1:8645", WakuSettings("/app/1/a,b/proto"))

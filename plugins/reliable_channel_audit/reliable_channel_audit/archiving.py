@@ -23,6 +23,8 @@ from .databases import Row
 
 FORMATS: Final = ("parquet", "delta")
 _NS: Final = 1_000_000_000
+MAX_NAME: Final = 200
+"""Length of a quoted content topic in a path; a file system takes 255 bytes a name."""
 SCHEMA: Final = pa.schema(
     [
         pa.field("message_hash", pa.binary(), nullable=False),
@@ -48,7 +50,8 @@ class Archive(Protocol):
 class ParquetArchive:
     """A directory with a file for what each run adds: `day=2026-11-23/content_topic=…/*.parquet`.
 
-    `stored.stored` and any reader of Hive partitions read it.
+    `stored.stored` and any reader of Hive partitions read it. A content topic longer than
+    `MAX_NAME` is kept as `sha256-` and its hash.
     """
 
     def __init__(self, directory: Path) -> None:
@@ -66,6 +69,8 @@ class ParquetArchive:
 
     def _folder(self, row: Row) -> Path:
         content_topic = quote(row[2], safe="")
+        if len(content_topic) > MAX_NAME:  # a file system takes no longer names
+            content_topic = f"sha256-{sha256(row[2].encode()).hexdigest()}"
         return self._directory / f"day={_day(row)}" / f"content_topic={content_topic}"
 
     def _add(self, folder: Path, found: dict[bytes, Row]) -> int:

@@ -59,6 +59,19 @@ def test_a_file_that_was_not_finished_does_not_count(tmp_path: Path) -> None:
     assert len(kept(tmp_path, "parquet")) == 10
 
 
+def test_a_long_content_topic_is_kept_under_its_hash_beside_the_others(tmp_path: Path) -> None:
+    topic = "/" + "💥" * 90
+    _, pubsub_topic, _, at_ns, payload, meta = row(1)
+    long = sha256(b"long").digest(), pubsub_topic, topic, at_ns, payload, meta
+    archive = open_archive(tmp_path, "parquet")
+    assert archive.add([ROWS[0], long]) == 2 and archive.add([long]) == 0
+    topics = {each[0]: each[1] for each in kept(tmp_path, "parquet")}
+    assert topics == {
+        ROWS[0][0]: ROWS[0][2],
+        long[0]: f"sha256-{sha256(topic.encode()).hexdigest()}",
+    }
+
+
 def test_spark_reads_what_was_kept(spark: SparkSession, tmp_path: Path) -> None:
     open_archive(tmp_path, "parquet").add(ROWS)
     frame = spark.read.parquet(str(tmp_path)).transform(stored)
