@@ -8,6 +8,7 @@ from typing import Final, Literal
 import anyio
 import httpx
 
+from waku._hearing import Hearing
 from waku._request import Flavour
 from waku.client import WakuClient
 from waku.errors import (
@@ -23,7 +24,6 @@ from waku.hashing import message_hash
 from waku.models import StoreEntry, StorePage, StoreQuery, WakuMessage
 
 from .base import Batch, Envelope, Source, TransportError
-from .hearing import Hearing
 from .polling import AdaptivePolling
 from .relay_peers import RelayPeers
 from .settings import WakuSettings, trusting
@@ -119,13 +119,14 @@ class WakuTransport(OnTopic):
     async def publish(self, envelope: Envelope) -> None:
         """Publish through relay or light push."""
         message = self._topic.message(envelope)
-        self._hearing.publishing(envelope.message_hash, self._monotonic())
+        self._hearing.publishing(envelope.message_hash)
         try:
             with translated():
                 await self._dispatch(message)
         except BaseException:
             self._hearing.not_published(envelope.message_hash)
             raise
+        self._hearing.published(envelope.message_hash, self._monotonic())
 
     async def _dispatch(self, message: WakuMessage) -> None:
         if self._service == "light":

@@ -6,6 +6,7 @@ looks the same. Own messages make the difference, and cost no request.
 """
 
 from collections.abc import Iterable
+from math import inf, isfinite
 from typing import Final
 
 PATIENCE_S: Final = 15.0
@@ -33,10 +34,15 @@ class Hearing:
         self.revivals = 0
         """Revivals in a row that did not help so far."""
 
-    def publishing(self, message_hash: bytes, now_s: float) -> None:
+    def publishing(self, message_hash: bytes) -> None:
         """Note an own message, before it goes out: it may be back before the node's answer."""
         if len(self._unheard) < WATCHED:
-            self._unheard.setdefault(message_hash, now_s)
+            self._unheard.setdefault(message_hash, inf)
+
+    def published(self, message_hash: bytes, now_s: float) -> None:
+        """Give an own message its time from now on: the node took it."""
+        if message_hash in self._unheard:
+            self._unheard[message_hash] = now_s
 
     def not_published(self, message_hash: bytes) -> None:
         """The node did not take it."""
@@ -57,9 +63,9 @@ class Hearing:
 
     def deaf_for_s(self, now_s: float) -> float | None:
         """How long nothing has come, where that means deaf; else None."""
-        if not self._gives_back or len(self._unheard) < MIN_UNHEARD:
+        since_s = sorted(filter(isfinite, self._unheard.values()))
+        if not self._gives_back or len(since_s) < MIN_UNHEARD:
             return None
-        since_s = list(self._unheard.values())
         late = now_s - since_s[MIN_UNHEARD - 1] >= self._patience_s
         return now_s - since_s[0] if late else None
 

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import pytest
 
-from reliable_channel.transport.hearing import MAX_PATIENCE_S, PATIENCE_S, WATCHED, Hearing
+from waku._hearing import MAX_PATIENCE_S, PATIENCE_S, WATCHED, Hearing
 
 
 def after(hearing: Hearing, *published: int, at_s: float = 0) -> Hearing:
     for number in published:
-        hearing.publishing(b"%d" % number, at_s)
+        hearing.publishing(b"%d" % number)
+        hearing.published(b"%d" % number, at_s)
     return hearing
 
 
