@@ -84,8 +84,8 @@ _WAKU: Final = [
         "client",
         "typed REST client / of a node",
         "waku",
-        "client models hashing topics errors messaging _api _session _failures _hearing _json "
-        "_paging _quiet _request",
+        "client models hashing topics errors messaging _api _session _failures _gate _hearing "
+        "_json _paging _quiet _request",
     ),
     _room("libp2p", "connections, noise, / streams", "waku", "libp2p _base58"),
 ]

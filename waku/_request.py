@@ -8,6 +8,8 @@ from dataclasses import dataclass, field
 from enum import Enum, auto
 from typing import Final
 
+from waku._gate import Load
+
 __all__ = ["Answer", "Flavour", "Repeat", "Request"]
 
 MAX_ANSWER_VALUES: Final = 500_000
@@ -47,6 +49,8 @@ class Request:
     params: Mapping[str, str] = field(default_factory=dict)
     body: object = None
     """JSON value, None for no body."""
+    load: Load | None = None
+    """What it puts on other nodes; None for what this one answers alone."""
 
     @property
     def name(self) -> str:

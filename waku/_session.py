@@ -24,6 +24,7 @@ from tenacity import (
 )
 
 from waku import _failures
+from waku._gate import passing
 from waku._quiet import Quiet
 from waku._request import Answer, Flavour, Repeat, Request
 from waku.errors import BadAnswer, BadRequest, ClientClosed, NodeUnreachable, WakuError
@@ -79,6 +80,7 @@ class Session:
         max_message_bytes: int = _failures.MAX_MESSAGE_BYTES,
     ) -> None:
         self._http = http
+        self._node = str(http.base_url)
         self._timeout_s = timeout_s
         self._retries = retries or RetryPolicy(attempts=1)
         self._max_answer_bytes = max_answer_bytes
@@ -101,7 +103,10 @@ class Session:
         policy = self._retries
 
         async def attempt() -> T:
-            return _understand(await self._exchange(request), read)
+            if request.load is None:
+                return _understand(await self._exchange(request), read)
+            async with passing(self._node, request.load):
+                return _understand(await self._exchange(request), read)
 
         # Setting up the repetition takes a quarter of the time of a call, and few calls need it.
         try:

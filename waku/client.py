@@ -51,7 +51,8 @@ class WakuClient(
 ):
     """One node's REST API.
 
-    Use it in `async with`, or call `aclose()` at the end. Calls may run side by side.
+    Use it in `async with`, or call `aclose()` at the end. Calls may run side by side. Publishing,
+    filter and Store wait where too much is on its way from this event loop to the node.
 
     Args:
         base_url: where the node serves REST, such as `http://127.0.0.1:8645`; a path is kept.

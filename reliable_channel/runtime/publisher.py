@@ -1,6 +1,7 @@
 """Takes messages from the engine to the transport, and retries while the transport is away."""
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Final
 from weakref import WeakKeyDictionary
 
@@ -124,9 +125,12 @@ class Publisher:
         payload, meta = outgoing.data, b""
         if self._stages.change_anything:
             payload, meta = await self._stages.outward(Parcel(payload))
-        return self._transport.envelope(
+        envelope = self._transport.envelope(
             payload,
             timestamp_ns=item.stamp_ns(self._wall_ns()),
             ephemeral=outgoing.kind.is_of_the_moment,
             meta=meta,
         )
+        if outgoing.kind is OutgoingKind.CONTENT:
+            return envelope
+        return replace(envelope, urgent=False)

@@ -47,6 +47,8 @@ class Envelope:
     """32 bytes: the retrieval hint that others are given. `publish` may correct it."""
     meta: bytes = b""
     """Beside the payload, at most 64 bytes; part of the hash."""
+    urgent: bool = True
+    """True if it goes before others that wait for the same node, as content does."""
 
 
 @value

@@ -89,7 +89,8 @@ class LightTransport(OnTopic):
         """
         client = self._open_client()
         with translated():
-            await client.light_push(self._topic.message(envelope), self._topic.shard)
+            message, shard = self._topic.message(envelope), self._topic.shard
+            await client.light_push(message, shard, urgent=envelope.urgent)
 
     async def receive(self) -> Batch:
         """Wait for pushed messages.

@@ -122,6 +122,7 @@ class MessagingTransport(OnTopic):
                 self._settings.content_topic,
                 ephemeral=envelope.ephemeral,
                 meta=envelope.meta,
+                urgent=envelope.urgent,
             )
         wait_s = MIN_WAIT_S
         with anyio.move_on_after(DISPATCH_S):

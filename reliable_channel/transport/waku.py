@@ -122,23 +122,23 @@ class WakuTransport(OnTopic):
         self._hearing.publishing(envelope.message_hash)
         try:
             with translated():
-                await self._dispatch(message)
+                await self._dispatch(message, envelope.urgent)
         except BaseException:
             self._hearing.not_published(envelope.message_hash)
             raise
         self._hearing.published(envelope.message_hash, self._monotonic())
 
-    async def _dispatch(self, message: WakuMessage) -> None:
+    async def _dispatch(self, message: WakuMessage, urgent: bool) -> None:
         if self._service == "light":
-            await self._light_push(message)
+            await self._light_push(message, urgent)
         elif self.settings.pubsub_topic is None:
-            await self._client.relay_auto_publish(message)
+            await self._client.relay_auto_publish(message, urgent=urgent)
         else:
-            await self._publish_on_shard(message)
+            await self._publish_on_shard(message, urgent)
 
-    async def _publish_on_shard(self, message: WakuMessage) -> None:
+    async def _publish_on_shard(self, message: WakuMessage, urgent: bool) -> None:
         try:
-            await self._client.relay_publish(self._shard, message)
+            await self._client.relay_publish(self._shard, message, urgent=urgent)
         except NotSubscribed as error:  # the node left the shard: nothing arrives, either
             self._lost = f"the node had left the shard: {error}"
             raise TransportError(f"{error}; subscribing to the shard again") from error
@@ -297,20 +297,20 @@ class WakuTransport(OnTopic):
             raise
         self._last_ping_s = self._monotonic()  # one that fails is made again soon
 
-    async def _light_push(self, message: WakuMessage) -> None:
+    async def _light_push(self, message: WakuMessage, urgent: bool) -> None:
         try:
-            await self._push(message)
+            await self._push(message, urgent)
         except WakuError as error:
             if error.retryable and not isinstance(error, RateLimited):
                 self._last_ping_s = -inf  # who was away may have forgotten the subscription, too
             raise
 
-    async def _push(self, message: WakuMessage) -> None:
+    async def _push(self, message: WakuMessage, urgent: bool) -> None:
         if not self._legacy_light_push:
             try:
-                await self._client.lightpush(message, self._shard)
+                await self._client.lightpush(message, self._shard, urgent=urgent)
             except EndpointMissing:
                 self._legacy_light_push = True  # go-waku serves version 1 alone
             else:
                 return
-        await self._client.lightpush_v1(message, self._shard)
+        await self._client.lightpush_v1(message, self._shard, urgent=urgent)

@@ -8,12 +8,13 @@ from typing import TypeVar
 from urllib.parse import quote
 
 from waku import _json
+from waku._gate import Load
 from waku._request import Answer, Flavour, Repeat, Request
 from waku._session import Session
 from waku.errors import EndpointMissing
 from waku.models import Rejected, WakuMessage
 
-__all__ = ["EMBEDDED_AGENT", "Api", "confirmation", "in_path"]
+__all__ = ["EMBEDDED_AGENT", "Api", "confirmation", "in_path", "publishing"]
 
 T = TypeVar("T")
 
@@ -72,6 +73,11 @@ class Api:
         if bad > REPORTED_ITEMS:
             self._on_rejected(Rejected(call, f"so are {bad - REPORTED_ITEMS} more items", None))
         return good
+
+
+def publishing(payload: bytes, content_topic: str, urgent: bool) -> Load:
+    """Return the load of a message, which the node passes on by relay or light push."""
+    return Load("publish", len(payload), content_topic, urgent)
 
 
 def _flavour(answer: Answer) -> Flavour:

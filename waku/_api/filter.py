@@ -6,6 +6,7 @@ from collections.abc import Iterable
 
 from waku import _failures, _json
 from waku._api.base import Api, in_path
+from waku._gate import Load
 from waku._request import Answer, Repeat, Request
 from waku.errors import BadRequest
 from waku.models import FilterAnswer, WakuMessage
@@ -14,6 +15,7 @@ __all__ = ["FilterApi"]
 
 SUBSCRIPTIONS = "/filter/v2/subscriptions"
 MESSAGES = "/filter/v2/messages"
+LOAD = Load("filter")
 
 
 class FilterApi(Api):
@@ -79,7 +81,9 @@ class FilterApi(Api):
         """
         body = {"requestId": request_id or self._next_request_id()}
         path = f"{SUBSCRIPTIONS}/all"
-        request = Request("filter_unsubscribe_all", "DELETE", path, Repeat.SAFE, body=body)
+        request = Request(
+            "filter_unsubscribe_all", "DELETE", path, Repeat.SAFE, body=body, load=LOAD
+        )
         return await self._session.call(request, _filter_answer)
 
     async def filter_ping(self, request_id: str | None = None) -> FilterAnswer:
@@ -89,7 +93,7 @@ class FilterApi(Api):
             NotSubscribed: it has none; subscribe again.
         """
         path = f"{SUBSCRIPTIONS}/{in_path(request_id or self._next_request_id())}"
-        request = Request("filter_ping", "GET", path, Repeat.UNSENT)
+        request = Request("filter_ping", "GET", path, Repeat.UNSENT, load=LOAD)
         return await self._session.call(request, _filter_answer)
 
     async def filter_messages(
@@ -123,7 +127,7 @@ class FilterApi(Api):
         }
         if pubsub_topic is not None:
             body["pubsubTopic"] = pubsub_topic
-        request = Request(call, method, SUBSCRIPTIONS, Repeat.UNSENT, body=body)
+        request = Request(call, method, SUBSCRIPTIONS, Repeat.UNSENT, body=body, load=LOAD)
         return await self._session.call(request, _filter_answer)
 
 

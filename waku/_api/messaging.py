@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from waku import _json
-from waku._api.base import Api, confirmation, in_path
+from waku._api.base import Api, confirmation, in_path, publishing
 from waku._request import Answer, Repeat, Request
 from waku.errors import EndpointMissing
 from waku.messaging import MessagingMessage, SendEvents
@@ -56,9 +56,17 @@ class MessagingApi(Api):
         await self._topics("messaging_unsubscribe", "DELETE", content_topics)
 
     async def messaging_send(
-        self, payload: bytes, content_topic: str, *, ephemeral: bool = False, meta: bytes = b""
+        self,
+        payload: bytes,
+        content_topic: str,
+        *,
+        ephemeral: bool = False,
+        meta: bytes = b"",
+        urgent: bool = True,
     ) -> str:
         """Have a message sent; return the id of the request, under which its events come.
+
+        What is not `urgent` lets other messages to this node go first.
 
         Raises:
             BadRequest: an empty payload or content topic.
@@ -75,7 +83,8 @@ class MessagingApi(Api):
             body["ephemeral"] = True
         if meta:
             body["meta"] = _json.base64_text(meta)
-        request = Request("messaging_send", "POST", MESSAGES, Repeat.UNSENT, body=body)
+        load = publishing(payload, content_topic, urgent)
+        request = Request("messaging_send", "POST", MESSAGES, Repeat.UNSENT, body=body, load=load)
         return await self._session.call(request, _request_id)
 
     async def messaging_send_events(self) -> list[SendEvents]:

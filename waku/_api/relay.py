@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from waku._api.base import Api, confirmation, in_path
+from waku._api.base import Api, confirmation, in_path, publishing
 from waku._request import Repeat, Request
 from waku.models import WakuMessage
 
@@ -41,8 +41,12 @@ class RelayApi(Api):
         """
         await self._confirm("relay_unsubscribe", "DELETE", SUBSCRIPTIONS, list(pubsub_topics))
 
-    async def relay_publish(self, pubsub_topic: str, message: WakuMessage) -> None:
+    async def relay_publish(
+        self, pubsub_topic: str, message: WakuMessage, *, urgent: bool = True
+    ) -> None:
         """Publish on a shard; success does not mean that a peer took it.
+
+        What is not `urgent` lets other messages to this node go first.
 
         Raises:
             NotSubscribed: the node itself is not subscribed to the shard.
@@ -52,8 +56,7 @@ class RelayApi(Api):
                 again, as nodes drop repeats.
         """
         path = f"{MESSAGES}/{in_path(pubsub_topic)}"
-        request = Request("relay_publish", "POST", path, Repeat.UNSENT, body=message.to_json())
-        await self._session.call(request, confirmation)
+        await self._publish("relay_publish", path, message, urgent)
 
     async def relay_messages(self, pubsub_topic: str) -> list[WakuMessage]:
         """Take the messages that came since the last call.
@@ -82,17 +85,16 @@ class RelayApi(Api):
             "relay_auto_unsubscribe", "DELETE", AUTO_SUBSCRIPTIONS, list(content_topics)
         )
 
-    async def relay_auto_publish(self, message: WakuMessage) -> None:
+    async def relay_auto_publish(self, message: WakuMessage, *, urgent: bool = True) -> None:
         """Publish on the shard of the message's content topic.
+
+        What is not `urgent` lets other messages to this node go first.
 
         Raises:
             BadRequest: autosharding is off, or the content topic has another shape.
             MessageTooLarge: over 150 KiB encoded.
         """
-        request = Request(
-            "relay_auto_publish", "POST", AUTO_MESSAGES, Repeat.UNSENT, body=message.to_json()
-        )
-        await self._session.call(request, confirmation)
+        await self._publish("relay_auto_publish", AUTO_MESSAGES, message, urgent)
 
     async def relay_auto_messages(self, content_topic: str) -> list[WakuMessage]:
         """Take the messages of a content topic that came since the last call.
@@ -102,6 +104,11 @@ class RelayApi(Api):
             BadAnswer: the answer was no list; its messages are gone from the node.
         """
         return await self._drain("relay_auto_messages", f"{AUTO_MESSAGES}/{in_path(content_topic)}")
+
+    async def _publish(self, call: str, path: str, message: WakuMessage, urgent: bool) -> None:
+        load = publishing(message.payload, message.content_topic, urgent)
+        request = Request(call, "POST", path, Repeat.UNSENT, body=message.to_json(), load=load)
+        await self._session.call(request, confirmation)
 
     async def _confirm(self, call: str, method: str, path: str, topics: list[str]) -> None:
         request = Request(call, method, path, Repeat.SAFE, body=topics)

@@ -8,6 +8,7 @@ from collections.abc import AsyncGenerator, Sequence
 
 from waku import _failures, _json
 from waku._api.base import Api
+from waku._gate import Load
 from waku._paging import MAX_PAGES, all_entries
 from waku._request import Answer, Flavour, Repeat, Request
 from waku.models import HASH_BYTES, StoreEntry, StorePage, StoreQuery, WakuMessage
@@ -38,7 +39,8 @@ class StoreApi(Api):
         flavour = self._session.store_flavour or self._session.flavour
         if flavour is None and (query.hashes or query.cursor is not None):
             flavour = await self.flavour()
-        request = Request("store", "GET", PATH, Repeat.SAFE, params=_params(query, flavour))
+        params = _params(query, flavour)
+        request = Request("store", "GET", PATH, Repeat.SAFE, params=params, load=Load("store"))
         return await self._session.call(request, self._page)
 
     def store_all(

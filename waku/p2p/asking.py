@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Awaitable, Callable, Collection
-from typing import TypeVar
+from typing import Final, TypeVar
 
 import anyio
 from anyio.abc import TaskGroup
@@ -18,6 +18,9 @@ from .protocols import Role
 from .service_peer import ServicePeer
 
 __all__ = ["Asker"]
+
+BEHIND_S: Final = 10.0
+"""How long a slower peer may take for what another one has taken; then its queue is too long."""
 
 _Answer = TypeVar("_Answer")
 
@@ -90,24 +93,30 @@ class Asker:
         """The first good answer; the other requests go on behind it."""
         outcomes: deque[tuple[Entry, _Answer] | WakuError] = deque()
         arrived = anyio.Event()
+        scopes = [anyio.CancelScope() for _ in chosen]
 
-        async def run(which: Chosen) -> None:
-            try:
-                outcomes.append((which[0], await self._one(role, which, request)))
-            except WakuError as error:
-                outcomes.append(error)
-            arrived.set()
+        async def run(which: Chosen, scope: anyio.CancelScope) -> None:
+            with scope:
+                try:
+                    outcomes.append((which[0], await self._one(role, which, request)))
+                except WakuError as error:
+                    outcomes.append(error)
+                arrived.set()
 
-        for which in chosen:
-            self._tasks.start_soon(run, which)
+        for which, scope in zip(chosen, scopes, strict=True):
+            self._tasks.start_soon(run, which, scope)
         failure: WakuError | None = None
-        for _ in chosen:
-            if not outcomes:
-                arrived = anyio.Event()
-                await arrived.wait()
-            outcome = outcomes.popleft()
-            if not isinstance(outcome, WakuError):
-                return outcome
-            failure = failure if isinstance(failure, errors.LocalError) else outcome
+        try:
+            for _ in chosen:
+                if not outcomes:
+                    arrived = anyio.Event()
+                    await arrived.wait()
+                outcome = outcomes.popleft()
+                if not isinstance(outcome, WakuError):
+                    return outcome
+                failure = failure if isinstance(failure, errors.LocalError) else outcome
+        finally:
+            for scope in scopes:
+                scope.deadline = anyio.current_time() + BEHIND_S
         assert failure is not None
         raise failure

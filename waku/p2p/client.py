@@ -207,10 +207,13 @@ class LightClient:
         ((_, peer),) = await self._keeper.serving(None, 1)
         return peer
 
-    async def light_push(self, message: WakuMessage, pubsub_topic: str) -> LightPushAnswer:
+    async def light_push(
+        self, message: WakuMessage, pubsub_topic: str, *, urgent: bool = True
+    ) -> LightPushAnswer:
         """Publish a message through `redundancy` peers; return when the first has taken it.
 
-        Peers that fail are replaced by others, as far as they are connected.
+        Peers that fail are replaced by others, as far as they are connected. A peer has 100 kB and
+        8 messages on their way at a time; what is not `urgent` lets others go first.
 
         Raises:
             RlnProofRequired: the network takes messages with a proof only (420).
@@ -228,7 +231,7 @@ class LightClient:
             raise MessageTooLarge("light_push", detail=detail)
 
         async def push(_: Entry, peer: ServicePeer) -> LightPushAnswer:
-            return await peer.light_push(message, pubsub_topic)
+            return await peer.light_push(message, pubsub_topic, urgent=urgent)
 
         answered = await self._asker.ask(Role.LIGHT_PUSH, push, count=self._redundancy)
         assert answered is not None

@@ -12,6 +12,7 @@ from typing import Final, TypeVar
 import anyio
 
 from waku import errors
+from waku._gate import Load, passing
 from waku.libp2p import (
     ConnectionClosed,
     InvalidInput,
@@ -68,6 +69,7 @@ class ServicePeer:
         """None where the peer does not serve metadata."""
         self.subscribing = anyio.Lock()
         """Subscriptions and their ends, which go on separate streams, keep their order."""
+        self._name = str(link.peer_id)
         self._timeout_ms = timeout_ms
         self._max_page_bytes = MAX_PAGE_ENTRIES * (max_message_bytes + ROOM_BYTES)
         self._random_bytes = random_bytes
@@ -103,16 +105,20 @@ class ServicePeer:
             check_network(link.peer_id, own, metadata)
         return peer
 
-    async def light_push(self, message: WakuMessage, pubsub_topic: str) -> LightPushAnswer:
+    async def light_push(
+        self, message: WakuMessage, pubsub_topic: str, *, urgent: bool = True
+    ) -> LightPushAnswer:
         """Publish through the peer, by v3, or by v2 where it has no other.
 
         Raises:
             WakuError: as `LightClient.light_push`.
         """
         request_id = self._request_id()
-        if LIGHT_PUSH_3 in self.info.protocols:
+        protocol = LIGHT_PUSH_3 if LIGHT_PUSH_3 in self.info.protocols else LIGHT_PUSH_2
+        load = Load(protocol, len(message.payload), message.content_topic, urgent)
+        if protocol == LIGHT_PUSH_3:
             request = codec.encode_light_push(request_id, message, pubsub_topic)
-            data = await self._ask("light_push", LIGHT_PUSH_3, request, MAX_ANSWER_BYTES)
+            data = await self._ask("light_push", load, request, MAX_ANSWER_BYTES)
             answer = self._checked("light_push", request_id, data, codec.decode_answer)
             # nwaku's own client takes a push that reached nobody for a failure, too.
             if not answer.relay_peer_count:
@@ -121,7 +127,7 @@ class ServicePeer:
                 )
             return LightPushAnswer(answer.relay_peer_count)
         request = codec.encode_light_push_2(request_id, message, pubsub_topic)
-        data = await self._ask("light_push", LIGHT_PUSH_2, request, MAX_ANSWER_BYTES)
+        data = await self._ask("light_push", load, request, MAX_ANSWER_BYTES)
         self._checked("light_push", request_id, data, _legacy_answer)
         return LightPushAnswer(1)
 
@@ -140,7 +146,7 @@ class ServicePeer:
         call = f"filter_{FilterRequest.Name(kind).lower()}"
         request_id = self._request_id()
         request = codec.encode_filter_request(request_id, kind, pubsub_topic, content_topics)
-        data = await self._ask(call, FILTER_SUBSCRIBE, request, MAX_ANSWER_BYTES)
+        data = await self._ask(call, Load(FILTER_SUBSCRIBE), request, MAX_ANSWER_BYTES)
         self._checked(call, request_id, data, codec.decode_answer)
 
     async def store(self, query: StoreQuery) -> StorePage:
@@ -151,7 +157,7 @@ class ServicePeer:
         """
         request_id = self._request_id()
         request = codec.encode_store_query(request_id, query)
-        data = await self._ask("store", STORE_3, request, self._max_page_bytes)
+        data = await self._ask("store", Load(STORE_3), request, self._max_page_bytes)
         page = StorePage(())
 
         def decode(data: bytes) -> Answer:
@@ -171,7 +177,8 @@ class ServicePeer:
             NodeUnreachable, BadAnswer: no answer, or none that can be used.
         """
         request = codec.encode_peer_exchange_query(MAX_EXCHANGED_PEERS)
-        data = await self._ask("peer_exchange", PEER_EXCHANGE, request, MAX_ANSWER_BYTES)
+        load = Load(PEER_EXCHANGE)
+        data = await self._ask("peer_exchange", load, request, MAX_ANSWER_BYTES)
         records: list[bytes] = []
 
         def decode(data: bytes) -> Answer:
@@ -191,15 +198,16 @@ class ServicePeer:
         with _translated("ping", self._timeout_ms):
             return await ping(self.link, self._random_bytes(PING_BYTES))
 
-    async def _ask(self, call: str, protocol: str, request: bytes, limit: int) -> bytes:
-        """Send one request on a separate stream, and return the answer."""
-        if protocol not in self.info.protocols:
+    async def _ask(self, call: str, load: Load, request: bytes, limit: int) -> bytes:
+        """Send one request on a separate stream, once it is its turn, and return the answer."""
+        if load.protocol not in self.info.protocols:
             raise errors.EndpointMissing(
-                call, detail=f"peer {self.link.peer_id} does not speak {protocol}"
+                call, detail=f"peer {self.link.peer_id} does not speak {load.protocol}"
             )
-        with _translated(call, self._timeout_ms):
-            async with self.link.open([protocol]) as stream:
-                data = await stream.request(request, limit)
+        async with passing(self._name, load):
+            with _translated(call, self._timeout_ms):
+                async with self.link.open([load.protocol]) as stream:
+                    data = await stream.request(request, limit)
         if data is None:
             raise errors.BadAnswer(call, detail="the peer ended the stream without an answer")
         return data
