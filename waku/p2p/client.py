@@ -31,7 +31,14 @@ from anyio.streams.memory import MemoryObjectReceiveStream, MemoryObjectSendStre
 
 from waku._paging import MAX_PAGES, all_entries
 from waku.discovery import Network, NodeRecord, Resolver, SystemResolver, check_entry, find_network
-from waku.errors import BadRequest, EndpointMissing, MessageTooLarge, NodeFailure, WakuError
+from waku.errors import (
+    BadRequest,
+    EndpointMissing,
+    MessageTooLarge,
+    NodeFailure,
+    RateLimited,
+    WakuError,
+)
 from waku.hashing import message_hash
 from waku.libp2p import (
     InvalidInput,
@@ -72,6 +79,9 @@ UNREGISTER_S: Final = 1.0
 """So long the end of a subscription waits for peers; they forget it without that, too."""
 MAX_REFUSED: Final = 20
 """Pushes of one connection that cannot be read, before it is closed."""
+PATIENCE_S: Final = 180.0
+"""How long a new subscription waits at most while all peers answer 429: nwaku serves 30 filter
+requests a minute."""
 MAX_CURSORS: Final = 64
 """Cursors whose Store is remembered."""
 
@@ -243,7 +253,8 @@ class LightClient:
     ) -> AsyncIterator[MemoryObjectReceiveStream[Pushed]]:
         """Have at least two peers push messages; iterate over `Pushed`, each message once.
 
-        What passes while no peer is connected must be asked of Store (`SubscriptionRenewed`).
+        What passes while no peer is connected must be asked of Store (`SubscriptionRenewed`). If
+        all peers answer 429, this waits for up to three minutes until one takes the subscription.
 
         Raises:
             ValueError: no content topic, or more than 100.
@@ -376,13 +387,17 @@ class LightClient:
             await self._subscriptions.register(entry, peer, [subscription])
 
         asked: list[Entry] = []
-        for _ in range(max(2, self._redundancy)):
+        gives_up_s = anyio.current_time() + PATIENCE_S
+        while len(asked) < max(2, self._redundancy):
             try:
                 answered = await self._asker.ask(Role.FILTER, register, besides=asked)
-            except WakuError:
+            except WakuError as error:
                 if subscription.peers:
                     return
-                raise
+                if not isinstance(error, RateLimited) or anyio.current_time() >= gives_up_s:
+                    raise
+                await self._keeper.rested(Role.FILTER)
+                continue
             if answered is None:
                 return
             asked.append(answered[0])

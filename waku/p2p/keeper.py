@@ -159,6 +159,12 @@ class Keeper:
             assert self._tasks is not None
             self._tasks.start_soon(self._check, entry, peer)
 
+    async def rested(self, role: Role) -> None:
+        """Wait until a peer that refused may be asked again, or peers change."""
+        changed, ends_ms = self._changed, self._book.pause_ends_ms(role)
+        with anyio.move_on_after(max(0, (ends_ms or 0) - now_ms()) / 1000):
+            await changed.wait()
+
     def renew(self) -> None:
         """Register every subscription anew."""
         self._subscriptions.forget_peers()
@@ -199,7 +205,10 @@ class Keeper:
     def _pause_s(self) -> float | None:
         """How long nothing is due; None where only a wake can bring something."""
         lacking = self._lacking()
-        due = [now_ms() + IDLE_ROUND_MS] if lacking or self._subscriptions_lack() else []
+        is_short = self._subscriptions_lack()
+        due = [now_ms() + IDLE_ROUND_MS] if lacking or is_short else []
+        if is_short and (ends_ms := self._book.pause_ends_ms(Role.FILTER) or 0) > now_ms():
+            due.append(ends_ms)
         if lacking:
             due += [ms for ms in (self._book.next_dial_ms(lacking), self._search.next_ms) if ms]
         return max(0.05, (min(due) - now_ms()) / 1000) if due else None

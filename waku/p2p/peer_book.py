@@ -252,13 +252,21 @@ class PeerBook:
 
     def pause_error(self, role: Role, now_ms: int) -> WakuError | None:
         """The refusal that keeps us from asking any peer; None if none refused."""
-        pauses = [pause for e in self.serving(role) if (pause := e.pauses.get(role)) is not None]
-        if not pauses:
+        first = self._first_pause(role)
+        if first is None:
             return None
-        first = min(pauses, key=lambda pause: pause.until_ms)
         left_ms = max(0, first.until_ms - now_ms)
         detail = f"{first.error.detail or 'refused'} (not asked again for {left_ms / 1000:.1f} s)"
         return type(first.error)(first.error.call, status=first.error.status, detail=detail)
+
+    def pause_ends_ms(self, role: Role) -> int | None:
+        """When the first peer that refused may be asked again; None if none refused."""
+        first = self._first_pause(role)
+        return None if first is None else first.until_ms
+
+    def _first_pause(self, role: Role) -> _Pause | None:
+        pauses = [pause for e in self.serving(role) if (pause := e.pauses.get(role)) is not None]
+        return min(pauses, key=lambda pause: pause.until_ms, default=None)
 
     def failure(self) -> WakuError | None:
         """Why there is no peer: the misfit that was met last, or else any other reason."""

@@ -35,6 +35,8 @@ def _class_for(answer: Answer) -> _failures.ErrorClass:
     # T16: a cursor that is gone is 300 or 400, by the family.
     if "cursor" in said:
         return errors.CursorExpired
+    if "message size exceed" in said:
+        return errors.MessageTooLarge  # 420 of nwaku, for any message that it takes for invalid
     if answer.status in _BY_STATUS:
         return _BY_STATUS[answer.status]
     if any(word in said for word in _RLN_WORDS):

@@ -6,11 +6,12 @@ from collections.abc import Callable, Collection, Iterable
 from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Final, NamedTuple
+from weakref import WeakKeyDictionary
 
 import anyio
 from anyio.streams.memory import MemoryObjectSendStream
 
-from waku.errors import WakuError
+from waku.errors import LocalError, WakuError
 from waku.hashing import message_hash
 from waku.models import WakuMessage
 
@@ -62,6 +63,15 @@ class Subscription:
         return True
 
 
+@dataclass(eq=False, slots=True)
+class _Registration:
+    """Subscriptions that go to a peer together, as it serves few filter requests."""
+
+    wanted: dict[Subscription, None] = field(default_factory=dict)
+    is_over: bool = False
+    failure: WakuError | None = None
+
+
 class Subscriptions:
     """All subscriptions of a client."""
 
@@ -69,6 +79,8 @@ class Subscriptions:
         self._on_event = on_event
         self._all: set[Subscription] = set()
         self._by_topic: dict[str, list[Subscription]] = {}
+        self._gathering: WeakKeyDictionary[ServicePeer, _Registration] = WeakKeyDictionary()
+        """What waits for a peer that another registration is on its way to."""
 
     def __len__(self) -> int:
         return len(self._all)
@@ -115,13 +127,7 @@ class Subscriptions:
         """A peer is gone, or knows no subscription any more."""
         for subscription in self.known_to(entry):
             subscription.peers.discard(entry)
-            if not subscription.peers:
-                subscription.is_interrupted = True
-                self._on_event(
-                    SubscriptionInterrupted(
-                        subscription.pubsub_topic, subscription.content_topics, reason
-                    )
-                )
+            self._judge(subscription, reason)
 
     def forget_peers(self) -> None:
         """Let every peer be asked anew."""
@@ -133,36 +139,58 @@ class Subscriptions:
     ) -> None:
         """Have a peer push the messages of these, in as few requests as it takes.
 
-        Topics that the peer pushes for another subscription cost none.
+        Topics that the peer pushes for another subscription cost none. What comes while another
+        registration is on its way to the peer goes together, after it.
 
         Raises:
             WakuError: the peer refuses, or does not answer.
         """
+        own = dict.fromkeys(wanted)
+        together = self._gathering.setdefault(peer, _Registration())
+        together.wanted.update(own)
+        async with peer.subscribing:
+            if self._gathering.get(peer) is together:
+                del self._gathering[peer]
+            if not together.is_over:
+                try:
+                    await self._ask(entry, peer, together.wanted)
+                except WakuError as error:
+                    together.failure = error
+                together.is_over = True
+            if together.failure is None:
+                return
+            if isinstance(together.failure, LocalError) and len(together.wanted) > len(own):
+                await self._ask(entry, peer, own)  # the topic that is wrong may be another's
+                return
+            raise together.failure
+
+    async def _ask(self, entry: Entry, peer: ServicePeer, wanted: Iterable[Subscription]) -> None:
         by_shard: dict[str, list[Subscription]] = {}
         for subscription in wanted:
-            by_shard.setdefault(subscription.pubsub_topic, []).append(subscription)
-        async with peer.subscribing:
-            for shard, subscriptions in by_shard.items():
-                known = self._topics_known_to(entry, shard)
-                topics = sorted({t for one in subscriptions for t in one.content_topics} - known)
-                for at in range(0, len(topics), MAX_CONTENT_TOPICS):
-                    part = topics[at : at + MAX_CONTENT_TOPICS]
-                    await peer.filter(FilterRequest.SUBSCRIBE, shard, part)
-                for subscription in subscriptions:
-                    self._registered(subscription, entry)
+            if subscription in self._all:
+                by_shard.setdefault(subscription.pubsub_topic, []).append(subscription)
+        for shard, subscriptions in by_shard.items():
+            known = self._topics_known_to(entry, shard)
+            topics = sorted({t for one in subscriptions for t in one.content_topics} - known)
+            for at in range(0, len(topics), MAX_CONTENT_TOPICS):
+                part = topics[at : at + MAX_CONTENT_TOPICS]
+                await peer.filter(FilterRequest.SUBSCRIBE, shard, part)
+            for subscription in subscriptions:
+                subscription.peers.add(entry)
+                subscription.is_kept = True
+                self._judge(subscription, "")
 
-    def _registered(self, subscription: Subscription, entry: Entry) -> None:
-        subscription.peers.add(entry)
-        subscription.is_kept = True
+    def _judge(self, subscription: Subscription, reason: str) -> None:
+        """Say when the last peer that pushes is gone, and when there is one again."""
+        if bool(subscription.peers) is not subscription.is_interrupted:
+            return
+        subscription.is_interrupted = not subscription.is_interrupted
+        shard, topics = subscription.pubsub_topic, subscription.content_topics
         if subscription.is_interrupted:
-            subscription.is_interrupted = False
-            self._on_event(
-                SubscriptionRenewed(
-                    subscription.pubsub_topic,
-                    subscription.content_topics,
-                    "no peer pushed messages for a while",
-                )
-            )
+            self._on_event(SubscriptionInterrupted(shard, topics, reason))
+        else:
+            reason = "no peer pushed messages for a while"
+            self._on_event(SubscriptionRenewed(shard, topics, reason))
 
     def _topics_known_to(self, entry: Entry, shard: str) -> set[str]:
         known = (one for one in self.known_to(entry) if one.pubsub_topic == shard)

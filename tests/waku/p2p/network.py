@@ -9,7 +9,7 @@ import anyio
 
 from waku import message_hash
 from waku.libp2p import Libp2pError, Multiaddr, PrivateKey
-from waku.libp2p.driver import Host, Stream
+from waku.libp2p.driver import Handler, Host, Stream
 from waku.models import WakuMessage
 from waku.p2p import codec
 from waku.p2p import waku_libp2p_pb2 as pb
@@ -29,15 +29,21 @@ class ServiceNode:
         self.streams: dict[Any, Stream] = {}
         self.requests = 0
         """Filter requests so far."""
-        self.host = Host(
-            key,
-            handlers={
-                METADATA: self._metadata,
-                LIGHT_PUSH_3: answering(pb.LightpushRequest, self._push),
-                FILTER_SUBSCRIBE: self._filter,
-                STORE_3: answering(pb.StoreQueryRequest, self._store),
-            },
-        )
+        self.host = Host(key, handlers=self.handlers())
+
+    def handlers(self) -> dict[str, Handler]:
+        """What it serves."""
+        return {
+            METADATA: self._metadata,
+            LIGHT_PUSH_3: answering(pb.LightpushRequest, self._push),
+            FILTER_SUBSCRIBE: self._filter,
+            STORE_3: answering(pb.StoreQueryRequest, self._store),
+        }
+
+    @property
+    def stored(self) -> dict[bytes, tuple[str, Any]]:
+        """What its Store has."""
+        return self.network.stored
 
     async def deliver(self, topic: str, message: Any) -> None:
         """Push to the subscribers that want it; one that is gone is forgotten."""
@@ -86,7 +92,7 @@ class ServiceNode:
     def _store(self, request: Any) -> Any:
         found = [
             (digest, topic, message)
-            for digest, (topic, message) in self.network.stored.items()
+            for digest, (topic, message) in self.stored.items()
             if (not request.message_hashes or digest in request.message_hashes)
             and (not request.content_topics or message.content_topic in request.content_topics)
             and (not request.time_start or message.timestamp >= request.time_start)

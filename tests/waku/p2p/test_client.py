@@ -325,9 +325,9 @@ async def test_a_peer_that_does_not_answer_pings_is_given_up() -> None:
 
 async def test_a_refused_subscription_is_an_error() -> None:
     service = Service()
-    service.filter_status = 429
+    service.filter_status = 400
     async with served(service) as client:
-        with pytest.raises(errors.RateLimited):
+        with pytest.raises(errors.BadRequest):
             async with client.subscribe(SHARD, [TOPIC]):
                 pass
         with pytest.raises(ValueError, match=r"1 to 100 topics \(got 0\)"):
