@@ -66,12 +66,12 @@ class LightTransport(OnTopic):
             TransportError: no service peer can be reached, or none of this network.
         """
         async with AsyncExitStack() as stack:
+            self._gap = self._interrupted = ""
             client = await stack.enter_async_context(shared_client(self._key, self._take_event))
             with translated():
                 topics = [self._settings.content_topic]
                 messages = client.subscribe(self._topic.shard, topics)
                 self._messages = await stack.enter_async_context(messages)
-            self._gap = self._interrupted = ""
             self._client = client
             self._stack = stack.pop_all()
 

@@ -1,10 +1,11 @@
-"""Channels within nwaku's limits: many of them, and large messages."""
+"""Channels within nwaku's limits: many of them, large messages, and a node that left its shard."""
 
 from __future__ import annotations
 
 from contextlib import AsyncExitStack
 from typing import Any
 
+import anyio
 import httpx
 import pytest
 
@@ -12,12 +13,14 @@ from reliable_channel import ReliableChannel
 from reliable_channel.events import (
     DeliveryFailed,
     MessageSent,
+    NodeHealthChanged,
     TransportDegraded,
+    TransportRecovered,
 )
 from reliable_channel.transport import PoolTransport, WakuTransport
 from reliable_channel.transport.addresses import default_content_topic
 from reliable_channel.transport.settings import WakuSettings
-from tests.channel.world import listening, now_ns
+from tests.channel.world import Told, listening, now_ns
 from tests.waku.p2p.nwaku import FILTER_REQUESTS, MESH_BYTES, Mesh, NwakuNetwork
 from waku.p2p.protocols import LIGHT_PUSH_3
 
@@ -119,3 +122,51 @@ async def test_large_messages_over_rest_break_no_mesh() -> None:
         for way in ways:
             assert way.mesh.breaks == 0
             assert 0 < way.mesh.most_bytes < MESH_BYTES
+
+
+# A node that left its shard
+
+
+async def talk(there: ReliableChannel, here: ReliableChannel, seconds: int) -> None:
+    for number in range(seconds):
+        await there.send(b"%d" % number)
+        if number % 4 == 0:
+            await here.send(b"mine %d" % number)
+        await anyio.sleep(1)
+
+
+async def heard(told: Told, count: int) -> None:
+    await told.until(lambda: len(told.contents) >= count, within_s=300)
+
+
+async def test_deafness_is_an_event_and_a_state_until_something_comes(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    network = NwakuNetwork(2)
+    async with network.in_memory(monkeypatch) as (a, b):
+        here, there = channel(a), channel(b, sender_id="bob")
+        async with listening(here) as told, there:
+            await there.send(b"before")
+            await told.until(lambda: told.contents)
+            network.nodes[0].has_left_shard = True
+            await talk(there, here, 40)
+            assert "is deaf: nothing came for" in told.of(TransportDegraded)[0].reason
+            assert told.of(NodeHealthChanged)[0].state == "unsubscribed"
+            assert [node.state for node in here.health().nodes] == ["unsubscribed"]
+            network.nodes[0].has_left_shard = False
+            await talk(there, here, 10)
+            await told.first(TransportRecovered)
+            assert [node.state for node in here.health().nodes] == ["healthy"]
+            await heard(told, 51)
+
+
+async def test_where_another_peer_hears_all_arrive(monkeypatch: pytest.MonkeyPatch) -> None:
+    network = NwakuNetwork(2)
+    async with network.in_memory(monkeypatch) as (a, b):
+        here, there = channel([a, b]), channel(b, sender_id="bob")
+        async with listening(here) as told, there:
+            network.nodes[0].has_left_shard = True
+            await talk(there, here, 40)
+            await heard(told, 40)
+            assert here.statistics().transport.received_live >= 40
+            assert not told.of(TransportDegraded)

@@ -173,7 +173,9 @@ class LightClient:
             },
             random_bytes=random_bytes,
         )
-        book = PeerBook(self._own, random=lambda: int.from_bytes(random_bytes(4), "big"))
+        book = self._book = PeerBook(
+            self._own, random=lambda: int.from_bytes(random_bytes(4), "big")
+        )
         trees = _sorted_in(book, texts)
         self._keeper = Keeper(
             self._host,
@@ -243,7 +245,8 @@ class LightClient:
         async def push(_: Entry, peer: ServicePeer) -> LightPushAnswer:
             return await peer.light_push(message, pubsub_topic, urgent=urgent)
 
-        answered = await self._asker.ask(Role.LIGHT_PUSH, push, count=self._redundancy)
+        with self._subscriptions.publishing(pubsub_topic, message):
+            answered = await self._asker.ask(Role.LIGHT_PUSH, push, count=self._redundancy)
         assert answered is not None
         return answered[1]
 
@@ -411,7 +414,7 @@ class LightClient:
         except InvalidInput as error:
             self._refuse_push(link, error)
             raise
-        self._subscriptions.take(*pushed)
+        self._subscriptions.take(*pushed, self._book.find(link.peer_id))
 
     def _refuse_push(self, link: Carrier, error: Libp2pError) -> None:
         """Name the peer; give up one that goes on like this."""

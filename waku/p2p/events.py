@@ -13,6 +13,7 @@ __all__ = [
     "MessageDropped",
     "PeerBehind",
     "PeerConnected",
+    "PeerDeaf",
     "PeerLost",
     "PeerPaused",
     "PushRefused",
@@ -48,6 +49,16 @@ class PeerPaused:
     peer_id: PeerId | None
     role: Role
     pause_ms: int
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class PeerDeaf:
+    """A peer answers and pushes nothing on a shard, not even own messages. Until it does, other
+    peers are asked first for filter and Store, and one more is looked for."""
+
+    peer_id: PeerId | None
+    pubsub_topic: str
     reason: str
 
 
@@ -121,6 +132,7 @@ class MessageDropped:
 ClientEvent = (
     PeerConnected
     | PeerLost
+    | PeerDeaf
     | PeerBehind
     | PeerPaused
     | PushRefused

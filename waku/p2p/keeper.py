@@ -24,6 +24,7 @@ from .codec import FilterRequest, Metadata
 from .events import (
     ClientEvent,
     PeerConnected,
+    PeerDeaf,
     PeerLost,
     PeerPaused,
     SurroundingsChanged,
@@ -347,10 +348,19 @@ class Keeper:
 
     # Surroundings
 
+    def _look_for_deaf(self) -> None:
+        assert self._tasks is not None
+        for entry, shard, reason in self._subscriptions.deaf(now_ms() / 1000):
+            self._on_event(PeerDeaf(entry.peer_id, shard, reason))
+            self._wake.set()
+            if (peer := self.peers.get(entry)) is not None:
+                self._tasks.start_soon(self._check, entry, peer)  # it may have forgotten us
+
     async def _watch_surroundings(self) -> None:
         before = self._look_around()
         while True:
             await anyio.sleep(LOOK_S)
+            self._look_for_deaf()
             now = self._look_around()
             if (reason := now.change_since(before)) is not None:
                 self._on_event(SurroundingsChanged(reason))

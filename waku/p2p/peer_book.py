@@ -76,6 +76,12 @@ class Entry:
     order: int = 0
     """Found peers are dialled in a random order, so that not all clients take the same."""
     pauses: dict[Role, _Pause] = field(default_factory=dict)
+    deaf: dict[str, str] = field(default_factory=dict)
+    """Shards on which it pushes nothing though it should, and why we think so."""
+
+    def is_deaf_for(self, role: Role) -> bool:
+        """Whether it counts as not serving this: what passes does not reach it."""
+        return bool(self.deaf) and role is not Role.LIGHT_PUSH
 
 
 class PeerBook:
@@ -202,23 +208,32 @@ class PeerBook:
 
     # Asking
 
+    def find(self, peer_id: PeerId) -> Entry | None:
+        """Return a known peer."""
+        return self._entries.get(peer_id)
+
     def serving(self, role: Role) -> list[Entry]:
-        """Connected peers that offer a service."""
+        """Connected peers that serve."""
+        return [entry for entry in self._offering(role) if not entry.is_deaf_for(role)]
+
+    def _offering(self, role: Role) -> list[Entry]:
         return [e for e in self._entries.values() if e.is_connected and role in (e.roles or ())]
 
     def choose(
         self, role: Role | None, count: int, now_ms: int, *, besides: Collection[Entry] = ()
     ) -> list[Entry]:
-        """Peers to ask: in turn, those without a pause first; none that asked to be left alone.
+        """Peers to ask: in turn, those without a pause first and deaf ones last; none that asked to
+        be left alone.
 
         Without a role any connected peer will do.
         """
-        fit: list[tuple[bool, Entry]] = []
-        for entry in self.connected if role is None else self.serving(role):
+        fit: list[tuple[int, Entry]] = []
+        for entry in self.connected if role is None else self._offering(role):
             pause = None if role is None else entry.pauses.get(role)
             is_paused = pause is not None and pause.until_ms > now_ms
             if entry not in besides and not (is_paused and pause and pause.is_binding):
-                fit.append((is_paused, entry))
+                is_deaf = role is not None and entry.is_deaf_for(role)
+                fit.append((is_paused + 2 * is_deaf, entry))
         self._turn += 1
         turn = self._turn % len(fit) if fit else 0
         fit = fit[turn:] + fit[:turn]
@@ -265,7 +280,7 @@ class PeerBook:
         return None if first is None else first.until_ms
 
     def _first_pause(self, role: Role) -> _Pause | None:
-        pauses = [pause for e in self.serving(role) if (pause := e.pauses.get(role)) is not None]
+        pauses = [pause for e in self._offering(role) if (pause := e.pauses.get(role)) is not None]
         return min(pauses, key=lambda pause: pause.until_ms, default=None)
 
     def failure(self) -> WakuError | None:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable
-from contextlib import suppress
+from collections.abc import Callable, Collection, Iterable, Iterator
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from typing import Final, NamedTuple
 from weakref import WeakKeyDictionary
@@ -11,8 +11,10 @@ from weakref import WeakKeyDictionary
 import anyio
 from anyio.streams.memory import MemoryObjectSendStream
 
+from waku._hearing import Hearing
 from waku.errors import LocalError, WakuError
 from waku.hashing import message_hash
+from waku.libp2p.driver.link import now_ms
 from waku.models import WakuMessage
 
 from .codec import FilterRequest
@@ -81,6 +83,8 @@ class Subscriptions:
         self._by_topic: dict[str, list[Subscription]] = {}
         self._gathering: WeakKeyDictionary[ServicePeer, _Registration] = WeakKeyDictionary()
         """What waits for a peer that another registration is on its way to."""
+        self._hearing: dict[tuple[Entry, str], Hearing] = {}
+        """Own messages that a peer should push, by shard."""
 
     def __len__(self) -> int:
         return len(self._all)
@@ -94,13 +98,17 @@ class Subscriptions:
     def discard(self, subscription: Subscription) -> None:
         """Give it nothing more."""
         self._all.discard(subscription)
+        for entry in subscription.peers:
+            self._hearing.pop((entry, subscription.pubsub_topic), None)  # what it waited for
         for topic in subscription.content_topics:
             self._by_topic[topic].remove(subscription)
             if not self._by_topic[topic]:
                 del self._by_topic[topic]
 
-    def take(self, pubsub_topic: str | None, message: WakuMessage) -> None:
-        """Give a pushed message to its subscriptions, if it is new to them."""
+    def take(
+        self, pubsub_topic: str | None, message: WakuMessage, entry: Entry | None = None
+    ) -> None:
+        """Give a message that a peer pushed to its subscriptions, if it is new to them."""
         hashed = digest = None
         for subscription in self._by_topic.get(message.content_topic, ()):
             topic = subscription.pubsub_topic
@@ -108,6 +116,8 @@ class Subscriptions:
                 continue
             if digest is None or hashed != topic:
                 hashed, digest = topic, message_hash(topic, message)
+                if entry is not None:
+                    self._heard(entry, topic, digest)
             if not subscription.is_new(digest):
                 continue
             try:
@@ -117,7 +127,7 @@ class Subscriptions:
 
     def lacking(self, count: int) -> list[Subscription]:
         """The subscriptions that fewer peers know than wanted."""
-        return [one for one in self._all if one.is_kept and len(one.peers) < count]
+        return [one for one in self._all if one.is_kept and len(_pushing(one)) < count]
 
     def known_to(self, entry: Entry) -> list[Subscription]:
         """The subscriptions that a peer knows."""
@@ -125,6 +135,9 @@ class Subscriptions:
 
     def forget(self, entry: Entry, reason: str) -> None:
         """A peer is gone, or knows no subscription any more."""
+        entry.deaf.clear()
+        for key in [key for key in self._hearing if key[0] is entry]:
+            del self._hearing[key]
         for subscription in self.known_to(entry):
             subscription.peers.discard(entry)
             self._judge(subscription, reason)
@@ -178,11 +191,11 @@ class Subscriptions:
             for subscription in subscriptions:
                 subscription.peers.add(entry)
                 subscription.is_kept = True
-                self._judge(subscription, "")
+                self._judge(subscription, entry.deaf.get(shard, ""))
 
     def _judge(self, subscription: Subscription, reason: str) -> None:
-        """Say when the last peer that pushes is gone, and when there is one again."""
-        if bool(subscription.peers) is not subscription.is_interrupted:
+        """Say when the last peer that pushes is gone or deaf, and when there is one again."""
+        if bool(_pushing(subscription)) is not subscription.is_interrupted:
             return
         subscription.is_interrupted = not subscription.is_interrupted
         shard, topics = subscription.pubsub_topic, subscription.content_topics
@@ -191,6 +204,60 @@ class Subscriptions:
         else:
             reason = "no peer pushed messages for a while"
             self._on_event(SubscriptionRenewed(shard, topics, reason))
+
+    # Deafness
+
+    @contextmanager
+    def publishing(self, pubsub_topic: str, message: WakuMessage) -> Iterator[None]:
+        """Publish a message inside, which the peers of its subscriptions are then to push."""
+        hearings = [
+            self._hearing.setdefault((entry, pubsub_topic), Hearing())
+            for one in self._by_topic.get(message.content_topic, ())
+            if one.pubsub_topic == pubsub_topic
+            for entry in one.peers
+        ]
+        if not hearings:
+            yield
+            return
+        digest = message_hash(pubsub_topic, message)
+        for hearing in hearings:
+            hearing.publishing(digest)
+        try:
+            yield
+        except BaseException:
+            for hearing in hearings:
+                hearing.not_published(digest)
+            raise
+        for hearing in hearings:
+            hearing.published(digest, now_ms() / 1000)
+
+    def _heard(self, entry: Entry, shard: str, digest: bytes) -> None:
+        if (hearing := self._hearing.get((entry, shard))) is not None:
+            hearing.heard((digest,), now_ms() / 1000)
+        if entry.deaf.pop(shard, None) is not None:
+            for subscription in self.known_to(entry):
+                self._judge(subscription, "")
+
+    def deaf(self, now_s: float) -> list[tuple[Entry, str, str]]:
+        """Find peers that push nothing on a shard though they should; return new ones, and why.
+
+        They keep their subscriptions, and count again as soon as they push.
+        """
+        found = []
+        for (entry, shard), hearing in self._hearing.items():
+            if (silent_s := hearing.deaf_for_s(now_s)) is None:
+                continue
+            reason = (
+                f"peer {entry.peer_id} is deaf: nothing came for {silent_s:.0f} s, not even "
+                f"{hearing.unheard} messages that were published here"
+            )
+            hearing.revived()
+            if shard not in entry.deaf:
+                found.append((entry, shard, reason))
+            entry.deaf[shard] = reason
+            for subscription in self.known_to(entry):
+                self._judge(subscription, reason)
+        return found
 
     def _topics_known_to(self, entry: Entry, shard: str) -> set[str]:
         known = (one for one in self.known_to(entry) if one.pubsub_topic == shard)
@@ -209,3 +276,9 @@ class Subscriptions:
                         await peer.filter(
                             FilterRequest.UNSUBSCRIBE, subscription.pubsub_topic, sorted(topics)
                         )
+
+
+def _pushing(subscription: Subscription) -> list[Entry]:
+    """The peers of a subscription that are not deaf."""
+    shard = subscription.pubsub_topic
+    return [entry for entry in subscription.peers if shard not in entry.deaf]

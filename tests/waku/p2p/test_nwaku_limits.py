@@ -1,6 +1,7 @@
 """A light client keeps within what nwaku bears, and takes its refusals for what they are."""
 
 from contextlib import AsyncExitStack
+from itertools import count
 from typing import Any
 
 import anyio
@@ -10,15 +11,19 @@ from waku import WakuMessage, errors
 from waku.p2p import (
     ClientEvent,
     LightClient,
+    PeerDeaf,
     PeerLost,
     PeerPaused,
     Role,
     SubscriptionInterrupted,
+    SubscriptionRenewed,
+    TooFewPeers,
 )
 from waku.p2p import waku_libp2p_pb2 as pb
 from waku.p2p.client import PATIENCE_S
 from waku.p2p.codec import Answer
 from waku.p2p.protocols import FILTER_SUBSCRIBE
+from waku.p2p.service_peer import ServicePeer
 
 from .nwaku import FILTER_REQUESTS, MESH_BYTES, WINDOW_S, NwakuNetwork
 from .service import SHARD, TOPIC, Service, answering, identity, served
@@ -226,3 +231,77 @@ async def test_a_peer_that_answers_a_ping_by_429_lives(monkeypatch: pytest.Monke
             await anyio.sleep(WINDOW_S)
             assert network.nodes[0].refused["429"]
             assert of(events, PeerLost, SubscriptionInterrupted) == []
+
+
+# Deafness
+
+
+numbers = count()
+
+
+async def talk(client: LightClient, seconds: int) -> None:
+    for _ in range(seconds):
+        await client.light_push(message(next(numbers)), SHARD)
+        await anyio.sleep(1)
+
+
+async def test_a_deaf_peer_is_named_and_counts_again_when_it_pushes(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    network, events = NwakuNetwork(1), list[ClientEvent]()
+    async with network.in_memory(monkeypatch) as (address,):
+        async with client_of(address, events=events) as client:
+            async with client.subscribe(SHARD, [TOPIC]) as messages:
+                await talk(client, 30)
+                assert of(events, PeerDeaf) == []
+                network.nodes[0].has_left_shard = True
+                await talk(client, 30)
+                kinds = of(events, PeerDeaf, SubscriptionInterrupted, TooFewPeers)
+                assert kinds[-3:] == [SubscriptionInterrupted, PeerDeaf, TooFewPeers]
+                reason = next(event.reason for event in events if isinstance(event, PeerDeaf))
+                assert "nothing came for" in reason
+                async with client.subscribe(SHARD, ["/a/1/b/proto"]):
+                    assert of(events, SubscriptionInterrupted) == [SubscriptionInterrupted] * 2
+                network.nodes[0].has_left_shard = False
+                await talk(client, 2)
+                assert of(events, SubscriptionRenewed) == [SubscriptionRenewed]
+                assert messages.statistics().current_buffer_used == 32
+                await talk(client, 60)
+                assert of(events, PeerDeaf) == [PeerDeaf]
+
+
+async def test_a_quiet_peer_and_one_that_was_left_are_not_deaf(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    network, events = NwakuNetwork(1), list[ClientEvent]()
+    async with network.in_memory(monkeypatch) as (address,):
+        async with client_of(address, events=events) as client:
+            async with client.subscribe(SHARD, [TOPIC]):
+                await anyio.sleep(120)
+                network.nodes[0].has_left_shard = True
+                await talk(client, 2)
+            await anyio.sleep(120)
+            assert of(events, PeerDeaf) == []
+
+
+async def test_of_two_peers_the_one_that_hears_is_asked(monkeypatch: pytest.MonkeyPatch) -> None:
+    network, events = NwakuNetwork(2), list[ClientEvent]()
+    async with network.in_memory(monkeypatch) as addresses:
+        async with client_of(*addresses, events=events) as client:
+            async with client.subscribe(SHARD, [TOPIC]) as messages:
+                network.nodes[0].has_left_shard = True
+                await talk(client, 40)
+                assert messages.statistics().current_buffer_used == 40
+            assert of(events, PeerDeaf, SubscriptionInterrupted) == [PeerDeaf]
+            asked: list[ServicePeer] = []
+            store = ServicePeer.store
+
+            async def noting(peer: ServicePeer, query: object) -> object:
+                asked.append(peer)
+                return await store(peer, query)  # type: ignore[arg-type]
+
+            monkeypatch.setattr(ServicePeer, "store", noting)
+            for number in range(4):
+                assert await client.store_by_hash([sorted(network.nodes[1].own_store)[number]])
+            hears = network.nodes[1].host.identity.peer_id
+            assert {peer.link.peer_id for peer in asked} == {hears}
