@@ -50,6 +50,9 @@ class GossipOptions:
     """Ids of a peer's IHAVE and IWANT that are looked at, each."""
     have_per_heartbeat: int = 10
     """IHAVE of a peer that are looked at."""
+    entries_per_heartbeat: int = 1_000
+    """Subscriptions, IHAVE, IWANT, GRAFT and PRUNE of a peer, and messages of topics that are not
+    subscribed; each hundred beyond is a fault. Honest peers send some ten for each shard."""
     wanted_bytes_per_heartbeat: int = 2 * 1024 * 1024
     """Messages that a peer gets for its IWANT."""
     sendings: int = 3

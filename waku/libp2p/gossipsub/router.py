@@ -31,6 +31,11 @@ Peer = Hashable
 T = TypeVar("T")
 
 ID_BYTES: Final = 32
+FLOOD_ENTRIES: Final = 100
+"""Entries beyond `entries_per_heartbeat` that are one more fault."""
+FLOOD: Final = "a flood of subscriptions, IHAVE, IWANT, GRAFT, PRUNE or of messages of other topics"
+MANY: Final = 20
+"""Ids that are one fault: so many times `ids_per_heartbeat`, as the bound is by topic at others."""
 
 
 class Random(Protocol):
@@ -90,6 +95,9 @@ class _Peer:
     have: int = 0
     have_ids: int = 0
     want_ids: int = 0
+    ids: int = 0
+    """Ids of IHAVE and IWANT, those too that are not looked at."""
+    entries: int = 0
     want_bytes: int = 0
     grafts: int = 0
 
@@ -228,12 +236,32 @@ class Router:
         except DecodeError as error:
             self._fault(name, peer, "an RPC that cannot be read")
             raise InvalidInput(f"not a gossipsub RPC: {error}") from error
-        for one in rpc.subscriptions:
+        control, most = rpc.control, self.options.entries_per_heartbeat
+        entries = len(rpc.subscriptions) + len(control.have) + len(control.want)
+        entries += len(control.graft) + len(control.prune)
+        self._count(name, peer, entries or not rpc.publish)
+        for one in rpc.subscriptions[:most]:
             self._take_subscription(name, peer, one.topic, is_subscribed=one.subscribe)
         for message in rpc.publish:
             self._take_message(name, peer, message, now_ms)
-        if rpc.HasField("control"):
-            self._take_control(name, peer, rpc.control, now_ms)
+            if peer.is_blamed:
+                return
+        self._take_control(name, peer, control, now_ms)
+
+    def _count(self, name: Peer, peer: _Peer, entries: int) -> None:
+        """Blame a flood, however it is spread over RPCs; an RPC is one fault at most."""
+        before = max(0, peer.entries - self.options.entries_per_heartbeat)
+        peer.entries += entries
+        beyond = peer.entries - self.options.entries_per_heartbeat
+        if beyond // FLOOD_ENTRIES > before // FLOOD_ENTRIES:
+            self._fault(name, peer, FLOOD)
+
+    def _count_ids(self, name: Peer, peer: _Peer, ids: int) -> None:
+        """Blame a flood of ids, far above what the specification lets peers send."""
+        many = MANY * self.options.ids_per_heartbeat
+        before, peer.ids = peer.ids, peer.ids + ids
+        if peer.ids // many > before // many:
+            self._fault(name, peer, "a flood of ids in IHAVE and IWANT")
 
     def _take_subscription(
         self, name: Peer, peer: _Peer, topic: str, *, is_subscribed: bool
@@ -250,7 +278,8 @@ class Router:
             self._fault(name, peer, "a message with a sender: Waku's are anonymous")
             return
         if topic not in self._meshes:
-            return  # just left, maybe
+            self._count(name, peer, 1)  # just left, maybe
+            return
         identity = message_id(data)
         self._forget_promise(identity)
         if identity in self._seen:
@@ -264,13 +293,14 @@ class Router:
         self._spread(self._meshes[topic] - {name}, topic, data)
 
     def _take_control(self, name: Peer, peer: _Peer, control: GossipControl, now_ms: int) -> None:
-        for have in control.have:
+        most = self.options.entries_per_heartbeat
+        for have in control.have[:most]:
             self._take_have(name, peer, have.topic, have.message_ids, now_ms)
-        for want in control.want:
+        for want in control.want[:most]:
             self._take_want(name, peer, want.message_ids)
-        for topic in {graft.topic for graft in control.graft} & self._meshes.keys():
+        for topic in {graft.topic for graft in control.graft[:most]} & self._meshes.keys():
             self._take_graft(name, peer, topic, now_ms)
-        for prune in control.prune:
+        for prune in control.prune[:most]:
             if prune.topic in self._meshes:
                 self._meshes[prune.topic].discard(name)
                 asked_ms = 1_000 * prune.backoff_s or self.options.prune_backoff_ms
@@ -280,6 +310,7 @@ class Router:
         self, name: Peer, peer: _Peer, topic: str, ids: Sequence[bytes], now_ms: int
     ) -> None:
         options = self.options
+        self._count_ids(name, peer, len(ids))
         peer.have += 1
         if peer.have == options.have_per_heartbeat + 1:
             self._fault(name, peer, "a flood of IHAVE")
@@ -304,6 +335,7 @@ class Router:
 
     def _take_want(self, name: Peer, peer: _Peer, ids: Sequence[bytes]) -> None:
         options = self.options
+        self._count_ids(name, peer, len(ids))
         room = max(0, options.ids_per_heartbeat - peer.want_ids)
         peer.want_ids += min(len(ids), room)
         for identity in ids[:room]:
@@ -342,6 +374,7 @@ class Router:
         self._review_promises(now_ms)
         for peer in self._peers.values():
             peer.have = peer.have_ids = peer.want_ids = peer.want_bytes = peer.grafts = 0
+            peer.ids = peer.entries = 0
             peer.faults *= 0.5 ** (self.options.heartbeat_ms / 60_000)
             over = [t for t, until_ms in peer.backoff_until_ms.items() if until_ms <= now_ms]
             for topic in over:

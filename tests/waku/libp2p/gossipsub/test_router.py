@@ -34,14 +34,18 @@ def published(data: bytes, topic: str = TOPIC, **extra: bytes) -> bytes:
     return made.SerializeToString()
 
 
+def subscribed(topic: str) -> bytes:
+    made = GossipRpc()
+    made.subscriptions.add(subscribe=True, topic=topic)
+    return made.SerializeToString()
+
+
 def leaf(*peers: str, options: GossipOptions | None = None, topic: str = TOPIC) -> Router:
     router = Router(random=Random(1), now_ms=0, options=options)
     router.subscribe(topic)
-    subscription = GossipRpc()
-    subscription.subscriptions.add(subscribe=True, topic=topic)
     for peer in peers:
         router.connected(peer)
-        router.receive(peer, subscription.SerializeToString(), 0)
+        router.receive(peer, subscribed(topic), 0)
     return router
 
 
@@ -304,6 +308,71 @@ def test_a_flood_of_graft_is_answered_a_few_times_and_blamed() -> None:
     assert router.mesh(TOPIC) == frozenset()
     (blamed,) = events(router)
     assert isinstance(blamed, Blamed) and "GRAFT" in blamed.reason
+
+
+IDS = [bytes([number]) * 32 for number in range(20)]
+FLOODS = {
+    "IHAVE": rpc(have=[{"topic": TOPIC, "message_ids": IDS}]).SerializeToString(),
+    "IHAVE of another topic": rpc(have=[{"topic": "other"}]).SerializeToString(),
+    "IWANT": rpc(want=[{"message_ids": IDS}]).SerializeToString(),
+    "GRAFT": rpc(graft=[{"topic": TOPIC}]).SerializeToString(),
+    "GRAFT of another topic": rpc(graft=[{"topic": "other"}]).SerializeToString(),
+    "PRUNE": rpc(prune=[{"topic": TOPIC, "backoff_s": 60}]).SerializeToString(),
+    "subscription": subscribed(TOPIC),
+    "nothing": b"",
+    "a message of another topic": published(b"x", "other"),
+    "500 in each": rpc(want=[{"message_ids": IDS[:1]}] * 500).SerializeToString(),
+    "messages without a topic": published(b"", "") * 5_000,
+    "giant lists of ids": rpc(
+        have=[{"topic": TOPIC, "message_ids": IDS * 1_400}]
+    ).SerializeToString(),
+}
+
+
+@pytest.mark.parametrize("kind", FLOODS)
+def test_a_flood_is_blamed_within_twenty_seconds(kind: str) -> None:
+    """2,000 small RPCs a second, or 20 MiB; it is blamed after so many already at once."""
+    router = leaf("mallory", "bob")
+    size = len(FLOODS[kind])
+    each = 2_000 if size < 1_000 else 20 * 1_024 * 1_024 // size
+    for beat in range(20):
+        for _ in range(each):
+            router.receive("mallory", FLOODS[kind], 1_000 * beat)
+            if blamed := [event for event in events(router) if isinstance(event, Blamed)]:
+                assert blamed[0].peer == "mallory" and blamed[0].reason
+                assert router._peers["bob"].faults == 0
+                return
+        router.on_heartbeat(1_000 * beat + 1_000)
+    raise AssertionError("nobody is blamed")
+
+
+def test_what_honest_peers_send_at_most_is_no_fault() -> None:
+    """Eight shards for a minute: an IHAVE of 5,000 ids and an IWANT for each in a second, now and
+    then two of the peer's heartbeats in one of ours, 500 messages, each of them twice."""
+    topics = [f"/waku/2/rs/42/{number}" for number in range(8)]
+    router = leaf("bob", options=GossipOptions(ids_per_heartbeat=5_000))
+    for topic in topics:
+        router.subscribe(topic)
+        router.receive("bob", subscribed(topic), 0)
+    seen = [bytes([number]) * 32 for number in range(250)] * 20
+    for beat in range(60):
+        for topic in topics * (2 if beat % 7 == 0 else 1):
+            have = rpc(have=[{"topic": topic, "message_ids": seen}])
+            for one in seen[:250]:
+                router._seen.add(one, 1_000 * beat)
+            router.receive("bob", have.SerializeToString(), 1_000 * beat)
+            want = rpc(want=[{"message_ids": seen[:500]}])
+            router.receive("bob", want.SerializeToString(), 1_000 * beat)
+            if beat == 0:
+                graft = rpc(graft=[{"topic": topic}], prune=[{"topic": "left"}])
+                router.receive("bob", graft.SerializeToString(), 1_000 * beat)
+        for number in range(500):
+            message = published(b"%d %d" % (beat, number), topics[number % 8])
+            for _ in range(2):
+                router.receive("bob", message, 1_000 * beat)
+        router.on_heartbeat(1_000 * beat + 1_000)
+    assert not [event for event in events(router) if isinstance(event, Blamed)]
+    assert router._peers["bob"].faults < GossipOptions().faults / 2
 
 
 def test_topics_of_strangers_are_neither_joined_nor_kept_without_end() -> None:
