@@ -18,6 +18,7 @@ from itertools import takewhile
 from typing import Final
 
 from . import multistream, muxer
+from .budget import FRAME, Budget
 from .errors import HandshakeFailed, PeerViolation, ProtocolNotSupported
 from .keys import PeerId, PrivateKey
 from .limits import Limits
@@ -118,7 +119,9 @@ class Connection:
             raise ValueError(f"`muxers` must be some of {', '.join(_MUXERS)} (got {muxers!r})")
         self.remote: RemoteIdentity | None = None
         """The peer; None until its identity is proven."""
-        self._limits = limits or Limits()
+        self.limits: Final = limits or Limits()
+        self.budget = Budget(self.limits.frames_per_s, now_ms)
+        """What the peer may still send. Drivers pay for what they make of its bytes, too."""
         self._dialler = dialler
         self._muxers = tuple(muxers)
         self._muxers_in_noise = muxers_in_noise
@@ -137,7 +140,7 @@ class Connection:
         self._streams: dict[int, _Negotiation] = {}
         """Streams whose protocol is not agreed, the oldest first: all have the same time."""
         self._negotiating_by_peer = 0
-        self._handshake_deadline_ms = now_ms + self._limits.handshake_ms
+        self._handshake_deadline_ms = now_ms + self.limits.handshake_ms
         self._heard_ms = now_ms
         if dialler:
             # The first noise message may follow the wish without an answer (T3).
@@ -147,23 +150,32 @@ class Connection:
     # Bytes
 
     def receive(self, data: bytes, now_ms: int) -> None:
-        """Take bytes of the socket.
+        """Take bytes of the socket, as far as one turn goes.
+
+        If `budget.is_spent` afterwards, call it again with no bytes, after other connections.
 
         Raises:
             PeerViolation: the peer broke a rule, failed to prove its identity, or passed a limit.
             ProtocolNotSupported: the peer has no common secure channel or muxer.
         """
-        self._heard_ms = now_ms
+        self.budget.begin_turn(now_ms)
+        if data:
+            self._heard_ms = now_ms
         if self._negotiation is not None and self.remote is None:
             data = self._negotiate(self._negotiation, data)
             if self._negotiation is not None:
                 return
-        plaintext = self._noise.receive(data)
-        if self._muxer is None:
-            plaintext = self._agree_on_muxer(plaintext)
-        if self._muxer is not None and plaintext:
-            self._muxer.receive(plaintext)
-            self._take_muxer_events(now_ms)
+        self._take(b"", now_ms)  # what the last turn has left
+        self._noise.receive(data, 0)
+        while not self.budget.is_spent and self._noise.has_message:
+            self.budget.charge(FRAME, "messages of noise")
+            self._take(self._noise.receive(b"", 1), now_ms)
+
+    def close(self) -> None:
+        """Forget all streams and bytes: the socket is closed."""
+        self._muxer = None
+        self._streams.clear()
+        self._noise.forget()
 
     def data_to_send(self) -> bytes:
         """Return and forget the bytes for the socket."""
@@ -201,7 +213,7 @@ class Connection:
         assert self._muxer is not None, "streams can be opened after `Connected`"
         stream_id = self._muxer.open_stream()
         self._negotiate_stream(
-            stream_id, multistream.Dialler(protocols, self._limits), now_ms, by_peer=False
+            stream_id, multistream.Dialler(protocols, self.limits), now_ms, by_peer=False
         )
         return stream_id
 
@@ -242,7 +254,7 @@ class Connection:
         """When `on_deadline` wants to be called, if nothing happens before."""
         if self._muxer is None:
             return self._handshake_deadline_ms
-        idle = self._heard_ms + self._limits.idle_ms
+        idle = self._heard_ms + self.limits.idle_ms
         for negotiation in self._streams.values():
             return min(idle, negotiation.deadline_ms)
         return idle
@@ -255,22 +267,29 @@ class Connection:
         """
         if self._muxer is None:
             if now_ms >= self._handshake_deadline_ms:
-                raise HandshakeFailed(f"no connection within {self._limits.handshake_ms} ms")
+                raise HandshakeFailed(f"no connection within {self.limits.handshake_ms} ms")
             return
-        if now_ms >= self._heard_ms + self._limits.idle_ms:
-            raise PeerViolation(f"not a byte for {self._limits.idle_ms} ms")
+        if now_ms >= self._heard_ms + self.limits.idle_ms:
+            raise PeerViolation(f"not a byte for {self.limits.idle_ms} ms")
         late = takewhile(lambda item: item[1].deadline_ms <= now_ms, self._streams.items())
         for stream_id, _ in list(late):
-            self._drop(stream_id, f"no protocol within {self._limits.negotiation_ms} ms")
+            self._drop(stream_id, f"no protocol within {self.limits.negotiation_ms} ms")
 
     # Inside
+
+    def _take(self, plaintext: bytes, now_ms: int) -> None:
+        if self._muxer is None:
+            plaintext = self._agree_on_muxer(plaintext)
+        if self._muxer is not None:
+            self._muxer.receive(plaintext)
+            self._take_muxer_events(now_ms)
 
     def _first_negotiation(
         self, protocols: Sequence[str]
     ) -> multistream.Dialler | multistream.Listener | None:
         if self._dialler:
-            return multistream.Dialler(protocols, self._limits)
-        return multistream.Listener(protocols.__contains__, self._limits)
+            return multistream.Dialler(protocols, self.limits)
+        return multistream.Listener(protocols.__contains__, self.limits)
 
     def _collect_negotiation(self) -> None:
         """Pass on what the negotiation of the connection wants to send."""
@@ -319,7 +338,7 @@ class Connection:
 
     def _start_muxer(self, name: str) -> None:
         assert self.remote is not None
-        self._muxer = _MUXERS[name](dialler=self._dialler, limits=self._limits)
+        self._muxer = _MUXERS[name](dialler=self._dialler, limits=self.limits, budget=self.budget)
         self._events.append(Connected(self.remote, name))
 
     def _take_muxer_events(self, now_ms: int) -> None:
@@ -340,11 +359,11 @@ class Connection:
                 dropped.add(event.stream_id)
 
     def _stream_of_peer(self, stream_id: int, now_ms: int) -> bool:
-        if self._negotiating_by_peer >= self._limits.negotiating_streams:
+        if self._negotiating_by_peer >= self.limits.negotiating_streams:
             self.reset(stream_id)
             return False
         self._negotiating_by_peer += 1
-        listener = multistream.Listener(self._supports, self._limits)
+        listener = multistream.Listener(self._supports, self.limits)
         self._negotiate_stream(stream_id, listener, now_ms, by_peer=True)
         return True
 
@@ -356,7 +375,7 @@ class Connection:
         *,
         by_peer: bool,
     ) -> None:
-        deadline_ms = now_ms + self._limits.negotiation_ms
+        deadline_ms = now_ms + self.limits.negotiation_ms
         self._streams[stream_id] = _Negotiation(side, by_peer, deadline_ms)
         self.send(stream_id, side.data_to_send())
 

@@ -28,10 +28,10 @@ class Limits:
     """Open streams that the peer opened. A stream beyond is reset; the connection lives on."""
     negotiating_streams: int = 256
     """Streams by the peer whose protocol is not agreed yet. js-waku opens some ahead (T10)."""
-    stream_buffer_bytes: int = 8 * MEBIBYTE
+    stream_buffer_bytes: int = 4 * MEBIBYTE
     """Received and not consumed, or waiting for the peer's window, on one stream; the stream is
     reset beyond. mplex has no flow control, so a slow reader meets it."""
-    connection_buffer_bytes: int = 32 * MEBIBYTE
+    connection_buffer_bytes: int = 8 * MEBIBYTE
     """The same, on all streams together; the connection ends beyond."""
     frame_bytes: int = MEBIBYTE
     """Longest muxer frame (the mplex specification's value)."""
@@ -41,6 +41,11 @@ class Limits:
     """Protocols that a peer may ask for before it agrees to one."""
     control_bytes: int = 65_536
     """Answers to pings, window updates and resets that the peer has not read yet."""
+    frames_per_s: int = 100_000
+    """Frames that the peer may send, with a burst of two seconds. The connection ends beyond. New
+    streams and pings count several times, nonsense 100 times (`budget`)."""
+    write_ms: int = 30_000
+    """A connection whose socket takes nothing for this long is closed."""
 
     def __post_init__(self) -> None:
         for field in fields(self):

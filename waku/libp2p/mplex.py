@@ -10,6 +10,7 @@ from __future__ import annotations
 from typing import ClassVar, Final
 
 from . import varint
+from .budget import Budget
 from .errors import InvalidInput, LimitExceeded, PeerViolation
 from .limits import Limits
 from .muxer import MuxedStream, Muxer, PeerNumbers
@@ -28,8 +29,8 @@ class Mplex(Muxer):
 
     protocol: ClassVar[str] = "/mplex/6.7.0"
 
-    def __init__(self, *, dialler: bool, limits: Limits) -> None:
-        super().__init__(dialler=dialler, limits=limits)
+    def __init__(self, *, dialler: bool, limits: Limits, budget: Budget | None = None) -> None:
+        super().__init__(dialler=dialler, limits=limits, budget=budget)
         self._next_id = 0
         self._numbers = PeerNumbers(0, 1)
 
@@ -37,9 +38,9 @@ class Mplex(Muxer):
         """Open a stream; its name is its number, as go-libp2p does it."""
         stream_id = self._next_id
         self._next_id += 1
-        self._streams[stream_id] = MuxedStream(by_peer=False)
-        name = str(stream_id).encode()
-        self._out += varint.encode(stream_id * _FLAGS + _NEW) + varint.prefixed(name)
+        name = varint.prefixed(str(stream_id).encode())
+        frame = varint.encode(stream_id * _FLAGS + _NEW) + name
+        self._open(stream_id, MuxedStream(by_peer=False), frame)
         return stream_id
 
     def _take_frame(self, start: int) -> int | None:
@@ -71,8 +72,8 @@ class Mplex(Muxer):
         kind = flag if by_opener else flag + 1
         stream = self._streams.get(stream_id)
         if stream is None:
-            return  # normal after a reset
-        if kind == _RESET:
+            self._frame_of_no_stream(stream_id)
+        elif kind == _RESET:
             self._peer_reset(stream_id)
         elif kind == _CLOSE:
             self._peer_ended(stream_id, stream)
@@ -80,18 +81,22 @@ class Mplex(Muxer):
             raise PeerViolation(f"data on stream {stream_id}, which the peer had ended")
         elif data:
             self._deliver(stream_id, stream, data)
+        else:
+            self._nonsense("frames without data")
 
     def _open_by_peer(self, number: int) -> None:
         self._numbers.take(number)
         self._peer_opens(-(number + 1), MuxedStream(by_peer=True))
 
-    def _send(self, stream_id: int, stream: MuxedStream, data: bytes) -> None:
+    def _pack(self, stream_id: int, stream: MuxedStream) -> None:
         header = self._header(stream_id, _MESSAGE)
-        for begin in range(0, len(data), _PIECE_BYTES):
-            self._out += header
-            self._out += varint.prefixed(data[begin : begin + _PIECE_BYTES])
+        for begin in range(0, len(stream.waiting), _PIECE_BYTES):
+            piece = stream.waiting[begin : begin + _PIECE_BYTES]
+            self._out += header + varint.encode(len(piece))
+            self._out += piece
+        stream.waiting.clear()
 
-    def _end(self, stream_id: int, stream: MuxedStream) -> None:
+    def _write_end(self, stream_id: int) -> None:
         self._out += self._header(stream_id, _CLOSE) + b"\0"
 
     def _write_reset(self, stream_id: int) -> None:

@@ -7,11 +7,13 @@ application says that it `consumed` it; only then yamux gives the peer credit fo
 
 from __future__ import annotations
 
+import sys
 from abc import ABC, abstractmethod
 from collections import deque
 from dataclasses import dataclass, field
 from typing import ClassVar, Final
 
+from .budget import FRAME, NONSENSE, STREAM, Budget
 from .errors import LimitExceeded, PeerViolation
 from .limits import Limits
 
@@ -29,6 +31,10 @@ __all__ = [
 
 LATE: Final = 64
 """Numbers that may still come after a higher one."""
+GONE: Final = 1_024
+"""Streams whose late frames are expected: the latest that are gone."""
+LATE_FRAMES: Final = 64
+"""Late frames of such a stream: what a peer sent before it heard of the reset."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,13 +91,13 @@ class MuxedStream:
     by_peer: bool
     receive_window: int = 0
     """Bytes that the peer may still send (yamux)."""
-    send_window: int = 0
+    send_window: int = sys.maxsize
     """Bytes that may still be sent to the peer (yamux)."""
     unconsumed: int = 0
     credit: int = 0
     """Consumed bytes for which the peer has no credit yet (yamux)."""
     waiting: bytearray = field(default_factory=bytearray)
-    """Bytes that wait for the peer's credit (yamux)."""
+    """Bytes that wait to be sent; a reset drops them."""
     local_ended: bool = False
     remote_ended: bool = False
 
@@ -131,9 +137,10 @@ class Muxer(ABC):
 
     protocol: ClassVar[str]
 
-    def __init__(self, *, dialler: bool, limits: Limits) -> None:
+    def __init__(self, *, dialler: bool, limits: Limits, budget: Budget | None = None) -> None:
         self._dialler = dialler
         self._limits = limits
+        self._budget = budget or Budget(limits.frames_per_s)
         self._streams: dict[int, MuxedStream] = {}
         self._by_peer = 0
         self._buffered = 0
@@ -141,6 +148,12 @@ class Muxer(ABC):
         self._received = bytearray()
         self._out = bytearray()
         self._control_bytes = 0
+        self._opening: dict[int, bytes] = {}
+        """Own streams whose first frame has not left."""
+        self._sending: dict[int, None] = {}
+        """Streams on which something may leave, in this order."""
+        self._gone: dict[int, int] = {}
+        """Streams that are gone, and how many late frames of each are expected."""
 
     def next_event(self) -> MuxerEvent | None:
         """Return the oldest event that was not handed out yet."""
@@ -148,6 +161,12 @@ class Muxer(ABC):
 
     def data_to_send(self) -> bytes:
         """Return and forget the bytes for the peer."""
+        sending, self._sending = self._sending, {}
+        for stream_id in sending:
+            if (stream := self._streams.get(stream_id)) is not None:
+                self._out += self._opening.pop(stream_id, b"")
+                self._pack(stream_id, stream)
+                self._finish(stream_id, stream)
         data = bytes(self._out)
         self._out.clear()
         self._control_bytes = 0
@@ -156,17 +175,19 @@ class Muxer(ABC):
     @property
     def has_data_to_send(self) -> bool:
         """Whether `data_to_send` would return any."""
-        return bool(self._out)
+        return bool(self._out or self._sending)
 
     def receive(self, data: bytes) -> None:
-        """Take bytes of the peer.
+        """Take bytes of the peer; what is beyond the turn of the budget is kept for the next call.
 
         Raises:
             PeerViolation: they break the muxer's rules, or pass a limit.
         """
         self._received += data
         start = 0
-        while (end := self._take_frame(start)) is not None:
+        budget = self._budget
+        while not budget.is_spent and (end := self._take_frame(start)) is not None:
+            budget.charge(FRAME, "frames of the muxer")
             start = end
         del self._received[:start]
 
@@ -178,19 +199,21 @@ class Muxer(ABC):
         """Send bytes on a stream that this side has not ended; nothing on one that is gone."""
         stream = self._streams.get(stream_id)
         if stream is not None and not stream.local_ended and data:
-            self._send(stream_id, stream, data)
+            stream.waiting += data
+            self._sending[stream_id] = None
 
     def end(self, stream_id: int) -> None:
         """Send nothing more on a stream; what waits for credit still goes."""
         stream = self._streams.get(stream_id)
         if stream is not None and not stream.local_ended:
             stream.local_ended = True
-            self._end(stream_id, stream)
-            self._forget_if_over(stream_id, stream)
+            if stream_id not in self._sending:
+                self._finish(stream_id, stream)
 
     def reset(self, stream_id: int) -> None:
         """Drop a stream, with all that waits on it."""
-        if self._forget(stream_id):
+        is_known = stream_id not in self._opening
+        if self._forget(stream_id) and is_known:
             self._write_reset(stream_id)
 
     def consumed(self, stream_id: int, size_bytes: int) -> None:
@@ -206,7 +229,7 @@ class Muxer(ABC):
     def waiting_bytes(self, stream_id: int) -> int:
         """Bytes of a stream that wait for the peer's credit."""
         stream = self._streams.get(stream_id)
-        return 0 if stream is None else len(stream.waiting)
+        return 0 if stream is None else max(0, len(stream.waiting) - stream.send_window)
 
     @property
     def stream_count(self) -> int:
@@ -218,10 +241,11 @@ class Muxer(ABC):
         """Handle the frame at `start` of `_received`; return where the next begins."""
 
     @abstractmethod
-    def _send(self, stream_id: int, stream: MuxedStream, data: bytes) -> None: ...
+    def _pack(self, stream_id: int, stream: MuxedStream) -> None:
+        """Move what waits to `_out`, as far as the peer's credit goes."""
 
     @abstractmethod
-    def _end(self, stream_id: int, stream: MuxedStream) -> None: ...
+    def _write_end(self, stream_id: int) -> None: ...
 
     @abstractmethod
     def _write_reset(self, stream_id: int) -> None: ...
@@ -229,9 +253,17 @@ class Muxer(ABC):
     @abstractmethod
     def _give_credit(self, stream_id: int, stream: MuxedStream, size_bytes: int) -> None: ...
 
+    def _open(self, stream_id: int, stream: MuxedStream, frame: bytes) -> None:
+        """Add a stream of this side, which `frame` opens."""
+        self._streams[stream_id] = stream
+        self._opening[stream_id] = frame
+        self._sending[stream_id] = None
+
     def _peer_opens(self, stream_id: int, stream: MuxedStream) -> bool:
         """Add a stream of the peer; reset it where there are too many."""
+        self._budget.charge(STREAM, "new streams")
         if self._by_peer >= self._limits.streams_by_peer:
+            self._expect_late_frames(stream_id)
             self._write_reset(stream_id)
             return False
         self._streams[stream_id] = stream
@@ -262,11 +294,36 @@ class Muxer(ABC):
             self._forget_if_over(stream_id, stream)
 
     def _peer_reset(self, stream_id: int) -> None:
-        if self._forget(stream_id):
+        stream = self._streams.get(stream_id)
+        if stream is not None and self._forget(stream_id):
+            if not stream.local_ended:
+                self._nonsense("resets")
             self._events.append(StreamReset(stream_id, "the peer reset it"))
 
+    def _frame_of_no_stream(self, stream_id: int) -> None:
+        """Pay for a frame whose stream is unknown: cheap where it was open a moment ago (T5)."""
+        if left := self._gone.get(stream_id):
+            self._gone[stream_id] = left - 1
+        else:
+            self._nonsense("frames for no stream")
+
+    def _nonsense(self, what: str) -> None:
+        self._budget.charge(NONSENSE, what)
+
+    def _expect_late_frames(self, stream_id: int) -> None:
+        self._gone[stream_id] = LATE_FRAMES
+        if len(self._gone) > GONE:
+            del self._gone[next(iter(self._gone))]
+
+    def _finish(self, stream_id: int, stream: MuxedStream) -> None:
+        """Send the end, once it is this side's turn: it waits behind data (T5)."""
+        if stream.local_ended and not stream.waiting:
+            self._write_end(stream_id)
+            self._forget_if_over(stream_id, stream)
+
     def _forget_if_over(self, stream_id: int, stream: MuxedStream) -> None:
-        if stream.local_ended and stream.remote_ended and not stream.waiting:
+        ended = stream.local_ended and stream.remote_ended
+        if ended and not stream.waiting and stream_id not in self._sending:
             self._forget(stream_id)
 
     def _forget(self, stream_id: int) -> bool:
@@ -275,6 +332,8 @@ class Muxer(ABC):
             return False
         self._buffered -= stream.unconsumed
         self._by_peer -= stream.by_peer
+        self._opening.pop(stream_id, None)
+        self._expect_late_frames(stream_id)
         return True
 
     def _write_control(self, frame: bytes) -> None:

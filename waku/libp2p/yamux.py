@@ -9,6 +9,7 @@ from __future__ import annotations
 from struct import Struct
 from typing import ClassVar, Final
 
+from .budget import PING, Budget
 from .errors import LimitExceeded, PeerViolation
 from .limits import Limits
 from .muxer import GoneAway, MuxedStream, Muxer, PeerNumbers, StreamWritable
@@ -35,8 +36,8 @@ class Yamux(Muxer):
 
     protocol: ClassVar[str] = "/yamux/1.0.0"
 
-    def __init__(self, *, dialler: bool, limits: Limits) -> None:
-        super().__init__(dialler=dialler, limits=limits)
+    def __init__(self, *, dialler: bool, limits: Limits, budget: Budget | None = None) -> None:
+        super().__init__(dialler=dialler, limits=limits, budget=budget)
         self._next_id = 1 if dialler else 2
         self._numbers = PeerNumbers(2 if dialler else 1, 2)
 
@@ -46,8 +47,8 @@ class Yamux(Muxer):
         if stream_id > _MAX_WINDOW - 2:
             raise PeerViolation("the stream numbers are used up; open a new connection")
         self._next_id += 2
-        self._streams[stream_id] = _new_stream(by_peer=False)
-        self._out += _frame(_WINDOW_UPDATE, _SYN, stream_id, 0)
+        frame = _frame(_WINDOW_UPDATE, _SYN, stream_id, 0)
+        self._open(stream_id, _new_stream(by_peer=False), frame)
         return stream_id
 
     def go_away(self) -> None:
@@ -75,6 +76,8 @@ class Yamux(Muxer):
             self._data(stream_id, stream, bytes(memoryview(self._received)[begin:end]))
         if flags:
             self._closing_flags(stream_id, flags)
+        elif not length:
+            self._nonsense("frames without data")
         return end
 
     def _control(self, kind: int, flags: int, stream_id: int, length: int) -> None:
@@ -82,11 +85,17 @@ class Yamux(Muxer):
             stream = self._stream_of(stream_id, flags)
             if stream is not None and length:
                 self._more_credit(stream_id, stream, length)
+            elif not length and not flags:
+                self._nonsense("window updates without credit")
             self._closing_flags(stream_id, flags)
         elif kind == _PING:
             if flags & _SYN:
+                self._budget.charge(PING, "pings of yamux")
                 self._write_control(_frame(_PING, _ACK, _SESSION, length))
+            else:  # this side sends none
+                self._nonsense("answers to pings that nobody sent")
         elif kind == _GO_AWAY:
+            self._nonsense("frames that say that it goes away")
             self._events.append(GoneAway(length))
         else:
             raise PeerViolation(f"a yamux frame of the unknown type {kind}")
@@ -96,7 +105,10 @@ class Yamux(Muxer):
         if not flags & _SYN:
             if stream_id == _SESSION:
                 raise PeerViolation("a yamux frame of a stream names the session")
-            return self._streams.get(stream_id)
+            stream = self._streams.get(stream_id)
+            if stream is None:
+                self._frame_of_no_stream(stream_id)
+            return stream
         if stream_id == _SESSION or (stream_id % 2 == 1) == self._dialler:
             raise PeerViolation(f"the peer opens stream {stream_id}, a number of this side")
         self._numbers.take(stream_id)
@@ -130,32 +142,20 @@ class Yamux(Muxer):
     def _more_credit(self, stream_id: int, stream: MuxedStream, size_bytes: int) -> None:
         stream.send_window = min(stream.send_window + size_bytes, _MAX_WINDOW)
         if stream.waiting:
-            self._send_waiting(stream_id, stream)
-            if not stream.waiting:
+            self._sending[stream_id] = None
+            if not self.waiting_bytes(stream_id):
                 self._events.append(StreamWritable(stream_id))
 
-    def _send(self, stream_id: int, stream: MuxedStream, data: bytes) -> None:
-        stream.waiting += data
-        self._send_waiting(stream_id, stream)
-
-    def _send_waiting(self, stream_id: int, stream: MuxedStream) -> None:
+    def _pack(self, stream_id: int, stream: MuxedStream) -> None:
         size = min(len(stream.waiting), stream.send_window)
         if size:
             self._out += _frame(_DATA, 0, stream_id, size)
             self._out += stream.waiting[:size]
             del stream.waiting[:size]
             stream.send_window -= size
-        if stream.local_ended and not stream.waiting:
-            self._write_fin(stream_id, stream)
 
-    def _end(self, stream_id: int, stream: MuxedStream) -> None:
-        # FIN waits behind data that waits for credit (T5).
-        if not stream.waiting:
-            self._write_fin(stream_id, stream)
-
-    def _write_fin(self, stream_id: int, stream: MuxedStream) -> None:
+    def _write_end(self, stream_id: int) -> None:
         self._out += _frame(_WINDOW_UPDATE, _FIN, stream_id, 0)
-        self._forget_if_over(stream_id, stream)
 
     def _write_reset(self, stream_id: int) -> None:
         self._write_control(_frame(_WINDOW_UPDATE, _RST, stream_id, 0))

@@ -88,6 +88,8 @@ class Pair:
                 silent = 0 if data else silent + 1
                 for piece in self._cut(data):
                     target.receive(piece, self.now_ms)
+                    while target.budget.is_spent:
+                        target.receive(b"", self.now_ms)
 
 
 def events(connection: Connection, *, consume: bool = True) -> list[ConnectionEvent]:

@@ -18,7 +18,8 @@ from websockets.server import ServerProtocol
 from websockets.typing import Origin
 from websockets.uri import parse_uri
 
-from ..errors import ConnectionClosed, InvalidInput, PeerViolation
+from ..budget import NONSENSE, TURN
+from ..errors import ConnectionClosed, InvalidInput, LimitExceeded, PeerViolation
 
 __all__ = ["Framing", "Plain", "WebSocketClient", "WebSocketServer"]
 
@@ -27,9 +28,21 @@ PIECE_BYTES: Final = 64 * 1024
 MAX_FRAME_BYTES: Final = 1024 * 1024
 """Longest WebSocket message of a peer; go-libp2p's and js-libp2p's are smaller."""
 
+CONTROL_BYTES: Final = 64 * 1024
+"""Control frames of the peer that may come before the answers to earlier ones are taken."""
+FRAME: Final = 2
+"""Price of a WebSocket frame, beside what is in it."""
+HEAD_END: Final = b"\r\n\r\n"
+_CONTROL, _MASKED, _LENGTH = 0x08, 0x80, 0x7F
+_LONGER: Final = {126: 2, 127: 8}
+"""Bytes of the length of frames above 125 bytes."""
+
 
 class Framing(Protocol):
     """Bytes of the socket to bytes of libp2p, and back."""
+
+    cost: int
+    """Price of the frames that the last `receive` took; `TURN` or more if others are left."""
 
     @property
     def has_data_to_send(self) -> bool:
@@ -50,6 +63,7 @@ class Framing(Protocol):
 class Plain:
     """TCP as it is."""
 
+    cost = 0
     has_data_to_send = False
 
     def receive(self, data: bytes) -> bytes:
@@ -66,7 +80,13 @@ class _WebSocket:
 
     def __init__(self, protocol: ClientProtocol | ServerProtocol) -> None:
         self.opened = False
+        self.cost = 0
         self._protocol = protocol
+        self._unread = bytearray()
+        self._missing = 0
+        """Bytes that still belong to the last frame that was taken off `_unread`."""
+        self._control_bytes = 0
+        """Control frames since the last answer was taken."""
         self._early = b""
         """Frames that came in one read with the answer (T2)."""
 
@@ -76,9 +96,10 @@ class _WebSocket:
         return bool(self._protocol.writes)
 
     def receive(self, data: bytes) -> bytes:
-        """Return the payload of the frames in `data`; see `Framing`."""
-        if data:
-            self._protocol.receive_data(data)
+        """Return the payload of the frames of one turn; see `Framing`."""
+        self._unread += data
+        if piece := self._frames() if self.opened else self._head():
+            self._protocol.receive_data(piece)
         received = [self._early]
         self._early = b""
         self._raise_failure()  # an upgrade with garbage behind it can no longer be answered
@@ -92,6 +113,40 @@ class _WebSocket:
         if self._protocol.state is not State.OPEN and self.opened and not payload:
             raise ConnectionClosed("the peer closed the WebSocket")
         return payload
+
+    def _head(self) -> bytes:
+        """Take off what belongs to the HTTP part."""
+        end = self._unread.find(HEAD_END)
+        size = end + len(HEAD_END) if end >= 0 else max(0, len(self._unread) + 1 - len(HEAD_END))
+        return self._cut(size)
+
+    def _frames(self) -> bytes:
+        """Take off the frames of one turn, which are cheap to count and dear to read."""
+        unread, size = self._unread, len(self._unread)
+        self.cost = 0
+        end = min(self._missing, size)
+        self._missing -= end
+        while not self._missing and self.cost < TURN and size - end >= 2:
+            kind, length = unread[end], unread[end + 1] & _LENGTH
+            longer = _LONGER.get(length, 0)
+            begin = end + 2 + longer + 4 * bool(unread[end + 1] & _MASKED)
+            if begin > size:
+                break
+            if longer:
+                length = int.from_bytes(unread[end + 2 : end + 2 + longer], "big")
+            if kind & _CONTROL:
+                self._control_bytes += begin + length - end
+            self.cost += NONSENSE if kind & _CONTROL else FRAME
+            end = min(size, begin + length)
+            self._missing = begin + length - end
+        if self._control_bytes > CONTROL_BYTES:
+            raise LimitExceeded("control_bytes", CONTROL_BYTES, "more, and reads no answers")
+        return self._cut(end)
+
+    def _cut(self, size: int) -> bytes:
+        piece = bytes(self._unread[:size])
+        del self._unread[:size]
+        return piece
 
     def _raise_failure(self) -> None:
         if self._protocol.handshake_exc is not None:
@@ -110,6 +165,7 @@ class _WebSocket:
 
     def send(self, data: bytes) -> bytes:
         """Return frames with `data`, and what waits."""
+        self._control_bytes = 0
         if self._protocol.state is State.OPEN:
             for start in range(0, len(data), PIECE_BYTES):
                 self._protocol.send_binary(data[start : start + PIECE_BYTES])

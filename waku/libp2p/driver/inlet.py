@@ -4,12 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Final
 
+from ..budget import MESSAGE
 from ..errors import Libp2pError
 from ..varint import MessageReader
 from .stream import Carrier
 
 __all__ = ["Inlet", "MessageSink"]
+
+
+BYTES: Final = 1_024
+"""Length that adds a frame to a message's price."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,11 +48,23 @@ class Inlet:
         """Hand over the messages that are whole now."""
         self._link.consumed(self._id, len(data))
         self._reader.feed(data)
-        try:
-            while (message := self._next_message()) is not None:
+        self.go_on()
+
+    def go_on(self) -> None:
+        """Hand over messages until the turn ends; the link calls it again in the next one."""
+        budget = self._link.connection.budget
+        while self._link.is_open:
+            if budget.is_spent:
+                self._link.resume(self.go_on)
+                return
+            try:
+                if (message := self._next_message()) is None:
+                    return
                 self._sink.take(self._link, message)
-        except Libp2pError:  # the peer sent what it may not
-            self._link.forget(self._id)
+            except Libp2pError:  # the peer sent what it may not
+                self._link.forget(self._id)
+                return
+            budget.charge(MESSAGE + len(message) // BYTES, "messages")
 
     def _next_message(self) -> bytes | None:
         try:

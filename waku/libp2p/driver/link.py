@@ -14,7 +14,9 @@ from typing import Final
 
 import anyio
 from anyio.abc import ByteStream, TaskGroup
+from anyio.lowlevel import checkpoint
 
+from ..budget import TURN
 from ..connection import (
     Connected,
     Connection,
@@ -25,7 +27,7 @@ from ..connection import (
     StreamReset,
     StreamWritable,
 )
-from ..errors import ConnectionClosed, Libp2pError, StreamClosed
+from ..errors import ConnectionClosed, Libp2pError, LimitExceeded, PeerViolation, StreamClosed
 from ..keys import PeerId
 from .framing import Framing
 from .inlet import Inlet, MessageSink
@@ -37,6 +39,8 @@ __all__ = ["Handler", "Link", "now_ms"]
 Handler = Callable[[Stream], Awaitable[None]]
 """What serves a stream that the peer opened. When it returns, the stream is ended."""
 
+PIECE_BYTES: Final = 256 * 1024
+"""So much is given to the socket at once: it is stuck if it does not take that."""
 LINGER_S: Final = 10.0
 """So long a served stream waits for the peer's end before it is reset."""
 
@@ -105,6 +109,12 @@ class Link:
         self._tasks: TaskGroup | None = None
         self._ready = anyio.Event()
         self._wake = Signal()
+        self._is_behind = False
+        """True if the last turn ended before `connection` was through with its bytes."""
+        self._resumed: list[Callable[[], None]] = []
+        """Inlets that have messages left for the next turn."""
+        self._writing_since_ms: int | None = None
+        """When the socket got the bytes that it has not taken; None where there are none."""
         self._written: anyio.Event | None = None
         """Set after the next write; None while no task waits for it."""
         self._sooner = anyio.Event()
@@ -168,6 +178,22 @@ class Link:
 
     # What streams need
 
+    def charge(self, price: int, what: str) -> None:
+        """Pay for what the peer sent.
+
+        Raises:
+            LimitExceeded: it may not send as much; the connection is closed.
+        """
+        try:
+            self.connection.budget.charge(price, what)
+        except LimitExceeded as error:
+            self.close(error)
+            raise
+
+    def resume(self, go_on: Callable[[], None]) -> None:
+        """Go on with an inlet in the next turn."""
+        self._resumed.append(go_on)
+
     def wake_writer(self) -> None:
         """Have the writer look for bytes to send."""
         self._wake.set()
@@ -197,7 +223,10 @@ class Link:
                     self._tasks.cancel_scope.cancel()
         finally:
             self.close()
+            assert self.failure is not None
+            self.failure.__traceback__ = None  # its frames have the peer's bytes
             self._fail_all()
+            self.connection.close()
             with anyio.CancelScope(shield=True):
                 await anyio.aclose_forcefully(self._pipe)
             self.closed.set()
@@ -211,16 +240,28 @@ class Link:
             self.close(ConnectionClosed(f"the socket is closed ({type(error).__name__})"))
 
     async def _read(self) -> None:
-        self._take(b"")  # frames behind the upgrade (T2)
+        while self._take(b""):  # frames behind the upgrade (T2)
+            await checkpoint()
         await pump(self._pipe, self._take)
 
-    def _take(self, data: bytes) -> None:
-        received = self._framing.receive(data)
-        if received:
-            self.connection.receive(received, now_ms())
-            self._take_events()
-        if self.connection.has_data_to_send or self._framing.has_data_to_send:
+    def _take(self, data: bytes) -> bool:
+        """Handle what came, as far as one turn goes; return whether more is left: see `pump`."""
+        connection, framing = self.connection, self._framing
+        budget, cost, received = connection.budget, 0, b""
+        if data or not self._is_behind:
+            received = framing.receive(data)
+            cost = framing.cost
+        connection.receive(received, now_ms())
+        self._is_behind = budget.is_spent
+        if cost:
+            budget.charge(cost, "WebSocket frames")
+        self._take_events()
+        resumed, self._resumed = self._resumed, []
+        for go_on in resumed:
+            go_on()
+        if connection.has_data_to_send or framing.has_data_to_send:
             self._wake.set()
+        return budget.is_spent or framing.cost >= TURN
 
     async def _write(self) -> None:
         self._wake.set()  # the handshake
@@ -228,17 +269,22 @@ class Link:
             await self._wake.wait()
             written, self._written = self._written, None
             try:
-                if data := self._framing.send(self.connection.data_to_send()):
-                    await self._pipe.send(data)
+                data = self._framing.send(self.connection.data_to_send())
+                for begin in range(0, len(data), PIECE_BYTES):
+                    self._writing_since_ms = now_ms()
+                    self._look_again()
+                    await self._pipe.send(data[begin : begin + PIECE_BYTES])
+                self._writing_since_ms = None
             finally:
                 if written is not None:
                     written.set()
 
     async def _watch_deadlines(self) -> None:
         while True:
-            self._next_look_ms = self.connection.next_deadline_ms
+            self._next_look_ms = self._next_deadline_ms
             delay_ms = self._next_look_ms - now_ms()
             if delay_ms <= 0:
+                self._end_if_stuck()
                 self.connection.on_deadline(now_ms())
                 self._take_events()
                 self._wake.set()
@@ -247,9 +293,21 @@ class Link:
                 await self._sooner.wait()
             self._sooner = anyio.Event()
 
+    @property
+    def _next_deadline_ms(self) -> int:
+        due_ms = self.connection.next_deadline_ms
+        if self._writing_since_ms is None:
+            return due_ms
+        return min(due_ms, self._writing_since_ms + self.connection.limits.write_ms)
+
+    def _end_if_stuck(self) -> None:
+        write_ms, since_ms = self.connection.limits.write_ms, self._writing_since_ms
+        if since_ms is not None and now_ms() >= since_ms + write_ms:
+            raise PeerViolation(f"the socket took nothing for {write_ms} ms (`write_ms`)")
+
     def _look_again(self) -> None:
         """Wake the watch if something is due before it would look."""
-        if self.connection.next_deadline_ms < self._next_look_ms:
+        if self._next_deadline_ms < self._next_look_ms:
             self._sooner.set()
 
     def _take_events(self) -> None:
@@ -274,6 +332,8 @@ class Link:
                 case StreamReset(stream_id, reason):
                     if (stream := self._streams.pop(stream_id, None)) is not None:
                         stream.fail(StreamClosed(reason))
+                        if isinstance(stream, Stream) and stream.serving is not None:
+                            stream.serving.cancel()
                 case Connected():
                     self._ready.set()
                 case GoneAway():
@@ -287,18 +347,21 @@ class Link:
             return
         assert self._tasks is not None
         stream = self._streams[stream_id] = Stream(self, stream_id, protocol)
-        self._tasks.start_soon(self._handle, stream, handler)
+        stream.serving = anyio.CancelScope()
+        self._tasks.start_soon(self._handle, stream, stream.serving, handler)
 
-    async def _handle(self, stream: Stream, handler: Handler) -> None:
-        async with stream:
-            try:
-                await handler(stream)
-                stream.end()
-                with anyio.move_on_after(LINGER_S):
-                    while await stream.receive():
-                        pass
-            except Libp2pError:
-                pass  # the peer abandoned its stream (T10), or sent what it may not
+    async def _handle(self, stream: Stream, serving: anyio.CancelScope, handler: Handler) -> None:
+        """Serve a stream until it ends. If the peer resets it, nothing waits for it any longer."""
+        with serving:
+            async with stream:
+                try:
+                    await handler(stream)
+                    stream.end()
+                    with anyio.move_on_after(LINGER_S):
+                        while await stream.receive():
+                            pass
+                except Libp2pError:
+                    pass  # the peer abandoned its stream (T10), or sent what it may not
 
     def _raise_failure(self) -> None:
         if self.failure is not None:

@@ -12,6 +12,7 @@ from typing import Final
 import anyio
 from google.protobuf.message import DecodeError
 
+from ..budget import PING as PRICE
 from ..errors import InvalidInput, PeerViolation, StreamClosed
 from ..libp2p_pb2 import Identify
 from ..multiaddr import Multiaddr
@@ -24,6 +25,8 @@ IDENTIFY: Final = "/ipfs/id/1.0.0"
 PING: Final = "/ipfs/ping/1.0.0"
 PROTOCOL_VERSION: Final = "ipfs/0.1.0"
 PING_BYTES: Final = 32
+MAX_PINGS: Final = 1_000
+"""Pings that are answered at once."""
 MAX_IDENTIFY_BYTES: Final = 8 * 1024
 """go-libp2p's bound (`legacyIDSize` and `signedIDSize`)."""
 MAX_TEXT: Final = 200
@@ -110,8 +113,9 @@ async def answer_identify(
 
 
 async def answer_ping(stream: Stream) -> None:
-    """Send back what comes, as often as it comes."""
-    while (data := await stream.receive_exactly(PING_BYTES)) is not None:
+    """Send back what comes, as often as it comes and the peer may ping."""
+    while (data := await stream.receive_pieces(PING_BYTES, MAX_PINGS)) is not None:
+        stream.link.charge(len(data) // PING_BYTES * PRICE, "pings")
         await stream.send(data)
 
 

@@ -19,16 +19,21 @@ from typing import Any, Final, Never, cast
 
 import anyio
 from anyio.abc import ByteStream, SocketAttribute, SocketListener
+from anyio.lowlevel import checkpoint
 
 __all__ = ["AsyncioSocket", "accept", "connect", "pump"]
 
 READ_BYTES: Final = 65_536
 MAX_UNREAD_BYTES: Final = 65_536
 """Beyond so many bytes before the `pump`, the socket is not read."""
+OTHERS: Final = 4
+"""Rounds of the event loop between two turns of one read: a request of another peer takes some."""
 NEXT_ADDRESS_S: Final = 0.25
 """Between attempts at the addresses of a name (RFC 8305, section 8)."""
 
-Take = Callable[[bytes], None]
+Take = Callable[[bytes], bool | None]
+"""Takes what came. It returns True if its turn ended before it was through: then it is called with
+no bytes after others had their turn, and the socket is not read meanwhile."""
 
 
 async def connect(host: str, port: int) -> ByteStream:
@@ -94,7 +99,11 @@ async def pump(pipe: ByteStream, take: Take) -> Never:
         _asyncio_loop()
         await pipe.pump(take)
     while True:
-        take(await pipe.receive(READ_BYTES))
+        data = await pipe.receive(READ_BYTES)
+        while take(data):
+            data = b""
+            for _ in range(OTHERS):
+                await checkpoint()
 
 
 def _asyncio_loop() -> asyncio.AbstractEventLoop | None:
@@ -123,6 +132,8 @@ class AsyncioSocket(ByteStream, asyncio.Protocol):
         self._unread: deque[bytes] = deque()
         self._unread_bytes = 0
         self._take: Take | None = None
+        self._is_behind = False
+        """True if `_take` is not through with what it got."""
         self._failure: BaseException | None = None
         """What `receive` and `pump` raise behind what was received."""
         self._reader: asyncio.Future[None] | None = None
@@ -141,11 +152,14 @@ class AsyncioSocket(ByteStream, asyncio.Protocol):
         """Hand over, or keep until `receive`."""
         if self._take is not None:
             try:
-                self._take(data)
+                self._is_behind = bool(self._take(data))
             except BaseException as error:  # `pump` raises it, in its task
                 self._take = None
                 self._transport.pause_reading()
                 self._end(error)
+            if self._is_behind:
+                self._transport.pause_reading()
+                self._wake()
             return
         self._unread.append(bytes(data))  # Windows' event loop has a bytearray
         self._unread_bytes += len(data)
@@ -199,7 +213,8 @@ class AsyncioSocket(ByteStream, asyncio.Protocol):
     async def pump(self, take: Take) -> Never:
         """See the function `pump`."""
         while self._unread:
-            take(self._unread.popleft())
+            self._is_behind = bool(take(self._unread.popleft()))
+            await self._catch_up(take)
         self._unread_bytes = 0
         self._take = take
         self._transport.pause_reading()
@@ -207,9 +222,18 @@ class AsyncioSocket(ByteStream, asyncio.Protocol):
         try:
             while True:
                 await self._next()
+                await self._catch_up(take)
+                self._transport.resume_reading()
         finally:
             self._take = None
             self._transport.pause_reading()
+
+    async def _catch_up(self, take: Take) -> None:
+        """Have what was read taken, a turn each time that the others had one."""
+        while self._is_behind:
+            for _ in range(OTHERS):
+                await asyncio.sleep(0)
+            self._is_behind = bool(take(b""))
 
     async def _next(self) -> None:
         """Wait until something happens.

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections import deque
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from types import TracebackType
 from typing import Protocol
 
@@ -12,7 +11,7 @@ import anyio
 from ..connection import Connection
 from ..errors import InvalidInput, Libp2pError, LimitExceeded, StreamClosed
 from ..keys import PeerId
-from ..varint import MessageReader, prefixed
+from ..varint import decode, prefixed
 
 __all__ = ["Carrier", "Stream"]
 
@@ -38,6 +37,12 @@ class Carrier(Protocol):
     def close(self, reason: Libp2pError | None = None) -> None:
         """End the connection."""
 
+    def charge(self, price: int, what: str) -> None:
+        """Pay for what the peer sent; end the connection where it may not send as much."""
+
+    def resume(self, go_on: Callable[[], None]) -> None:
+        """Have something called in the next turn."""
+
     def wake_writer(self) -> None:
         """Have the writer look for bytes to send."""
 
@@ -62,10 +67,14 @@ class Stream:
         self.protocol = protocol
         """What both sides agreed to speak; None until the peer has agreed."""
         self._id = stream_id
-        self._chunks: deque[bytes] = deque()
-        self._reader = MessageReader(0, "message_bytes")
+        self._unread = bytearray()
+        """What was received: joined, as an object for each tiny piece would be ten times that."""
+        self._consumed = 0
+        """Of these, bytes of an unfinished message, for which the peer has credit already (T5)."""
         self._ended = False
         self._failure: Libp2pError | None = None
+        self.serving: anyio.CancelScope | None = None
+        """The task that serves the stream, where the peer opened it."""
         self._changed: anyio.Event | None = None
         """What a task waits for, if one does."""
 
@@ -91,7 +100,7 @@ class Stream:
         Raises:
             StreamClosed, ConnectionClosed: it was reset, or the connection is over.
         """
-        while not self._chunks:
+        while not self._unread:
             self._raise_failure()
             if self._ended:
                 return False
@@ -106,9 +115,7 @@ class Stream:
         """
         if not await self.readable():
             return b""
-        data = self._chunks.popleft()
-        self.link.consumed(self._id, len(data))
-        return data
+        return self._pop(len(self._unread))
 
     async def receive_message(self, limit: int) -> bytes | None:
         """Return the next message behind its length; None at the peer's end.
@@ -120,17 +127,18 @@ class Stream:
             StreamClosed, ConnectionClosed: as `receive`, or the peer ended within a message.
         """
         try:
-            while (message := self._reader.next_message(limit)) is None:
-                data = await self.receive()
-                if not data:
-                    if self._reader.rest:
-                        raise StreamClosed("the peer ended the stream within a message")
+            while (header := decode(self._unread)) is None:
+                if not await self._more():
                     return None
-                self._reader.feed(data)
+            size, begin = header
+            if size > limit:
+                raise LimitExceeded("message_bytes", limit, f"a message of {size} bytes")
         except (InvalidInput, LimitExceeded):
             self.reset()
             raise
-        return message
+        while len(self._unread) < begin + size:
+            await self._more()
+        return self._pop(begin + size)[begin:]
 
     async def receive_exactly(self, size_bytes: int) -> bytes | None:
         """Return so many bytes; None at the peer's end.
@@ -138,16 +146,52 @@ class Stream:
         Raises:
             StreamClosed, ConnectionClosed: as `receive`, or the peer ended within them.
         """
-        data = b""
-        while len(data) < size_bytes:
-            if not (more := await self.receive()):
-                if data:
-                    raise StreamClosed("the peer ended the stream within a message")
+        while len(self._unread) < size_bytes:
+            if not await self._more():
                 return None
-            data += more
-        if len(data) > size_bytes:
-            self._chunks.appendleft(data[size_bytes:])
-        return data[:size_bytes]
+        return self._pop(size_bytes)
+
+    async def receive_pieces(self, size_bytes: int, most: int) -> bytes | None:
+        """Return the whole pieces of a size that came, one to `most`; None at the peer's end.
+
+        Raises:
+            StreamClosed, ConnectionClosed: as `receive_exactly`.
+        """
+        first = await self.receive_exactly(size_bytes)
+        if first is None:
+            return None
+        return first + self._pop(min(len(self._unread) // size_bytes, most - 1) * size_bytes)
+
+    async def _more(self) -> bool:
+        """Wait for more bytes of a message that is not whole; False at the peer's end before it.
+
+        Raises:
+            StreamClosed, ConnectionClosed: as `receive`, or the peer ended within the message.
+        """
+        had = len(self._unread)
+        self._consume(had)
+        while len(self._unread) == had:
+            self._raise_failure()
+            if self._ended:
+                if had:
+                    raise StreamClosed("the peer ended the stream within a message")
+                return False
+            await self._change()
+        return True
+
+    def _pop(self, size_bytes: int) -> bytes:
+        """Take bytes off, which count as received until now."""
+        self._consume(size_bytes)
+        self._consumed -= size_bytes
+        data = bytes(memoryview(self._unread)[:size_bytes])
+        del self._unread[:size_bytes]
+        return data
+
+    def _consume(self, size_bytes: int) -> None:
+        """Give the peer credit for the first bytes, once."""
+        if size_bytes > self._consumed:
+            self.link.consumed(self._id, size_bytes - self._consumed)
+            self._consumed = size_bytes
 
     async def send(self, data: bytes) -> None:
         """Send bytes; return when the peer has given credit and the socket has taken them.
@@ -162,6 +206,8 @@ class Stream:
         while connection.waiting_bytes(self._id):
             self._raise_failure()
             await self._change()
+            if not connection.waiting_bytes(self._id):
+                await self.link.flush()
         self._raise_failure()
 
     async def send_message(self, message: bytes) -> None:
@@ -193,6 +239,7 @@ class Stream:
     def reset(self) -> None:
         """Drop the stream, with all that waits on it."""
         self.link.forget(self._id)
+        self._unread.clear()
         self.fail(StreamClosed("this side reset the stream"))
 
     async def __aenter__(self) -> Stream:
@@ -210,7 +257,7 @@ class Stream:
 
     def take(self, data: bytes) -> None:
         """Keep received bytes until they are asked for."""
-        self._chunks.append(data)
+        self._unread += data
         self._notify()
 
     def take_end(self) -> None:
@@ -224,7 +271,7 @@ class Stream:
         self._notify()
 
     def fail(self, failure: Libp2pError) -> None:
-        """The stream is gone; what was received before can still be read."""
+        """The stream is gone; what was received before can still be read, but not by a handler."""
         if self._failure is None:
             self._failure = failure
             self._notify()

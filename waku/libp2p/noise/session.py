@@ -5,6 +5,7 @@ https://github.com/libp2p/specs/blob/master/noise/README.md
 
 from __future__ import annotations
 
+import sys
 from dataclasses import dataclass
 from struct import Struct
 from typing import Final
@@ -121,8 +122,14 @@ class NoiseSession:
         self._out.clear()
         return data
 
-    def receive(self, data: bytes) -> bytes:
-        """Take bytes of the peer; return what they say in plaintext.
+    @property
+    def has_message(self) -> bool:
+        """True if a whole message of the peer waits for `receive`."""
+        size = len(self._received) - _LENGTH.size
+        return size >= 0 and size >= _LENGTH.unpack_from(self._received)[0]
+
+    def receive(self, data: bytes, most: int = sys.maxsize) -> bytes:
+        """Take bytes of the peer; return what its next `most` messages say in plaintext.
 
         Raises:
             HandshakeFailed: the peer is another one than expected, or broke the protocol.
@@ -131,18 +138,20 @@ class NoiseSession:
         buffer = self._received
         buffer += data
         out = []
-        start, size = 0, len(buffer)
-        while (begin := start + _LENGTH.size) <= size:
-            end = begin + _LENGTH.unpack_from(buffer, start)[0]
-            if end > size:
-                break
-            message, start = bytes(memoryview(buffer)[begin:end]), end
+        while most and self.has_message:
+            most -= 1
+            end = _LENGTH.size + _LENGTH.unpack_from(buffer)[0]
+            message = bytes(memoryview(buffer)[_LENGTH.size : end])
+            del buffer[:end]
             if self._ciphers is not None:
                 out.append(self._ciphers[1].decrypt(message))
             else:
                 self._read_handshake(message)
-        del buffer[:start]
-        return b"".join(out)
+        return out[0] if len(out) == 1 else b"".join(out)
+
+    def forget(self) -> None:
+        """Drop what was received and not read."""
+        self._received.clear()
 
     def encrypt(self, plaintext: bytes) -> bytes:
         """Encrypt for the peer, in as many messages as needed."""

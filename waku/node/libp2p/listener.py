@@ -132,6 +132,8 @@ class Listener:
                 negotiating_streams=limits.streams,
                 stream_buffer_bytes=limits.buffer_bytes,
                 connection_buffer_bytes=limits.buffer_bytes,
+                frames_per_s=limits.frames_per_s,
+                write_ms=limits.request_ms,
             ),
             host_limits=HostLimits(
                 connections=min(limits.connections, files_allowed()),

@@ -40,6 +40,9 @@ class ListenLimits:
     """Streams that one connection may have open; one beyond is reset."""
     buffer_bytes: int = 4 * MIB
     """Bytes of a connection that were received and not read yet; beyond them it is closed."""
+    frames_per_s: int = 100_000
+    """Frames that one connection may send, with a burst of two seconds; beyond them it is closed.
+    New streams and pings count several times, nonsense 100 times."""
     requests_at_once: int = 8
     """Requests of one peer that are served at once; further ones wait in `buffer_bytes`."""
     request_ms: int = 30_000
