@@ -20,7 +20,7 @@ from anyio.lowlevel import RunVar
 __all__ = ["MAX_BYTES", "MAX_REQUESTS", "Load", "passing"]
 
 MAX_BYTES: Final = 100_000
-"""Bytes of messages on their way at a time; a larger message goes alone."""
+"""Bytes of messages on their way at a time, of all protocols; a larger message goes alone."""
 MAX_REQUESTS: Final = 8
 """Requests of one protocol on their way at a time; nim-libp2p serves ten."""
 OTHERS_EVERY: Final = 8
@@ -32,7 +32,7 @@ class Load:
     """A request as the gate sees it."""
 
     protocol: str
-    """What the node serves it by; each protocol has a gate to itself."""
+    """What the node serves it by; each protocol has a line to itself."""
     size_bytes: int = 0
     """Bytes that the node passes on."""
     lane: str = ""
@@ -76,10 +76,28 @@ class _Queue:
 
 
 class _Gate:
-    """Requests of one protocol to one node."""
+    """All that goes to one node."""
 
     def __init__(self) -> None:
-        self._bytes = self._requests = self._turn = 0
+        self.bytes = 0
+        self._lines: dict[str, _Line] = {}
+
+    def line(self, protocol: str) -> _Line:
+        """The line of a protocol."""
+        return self._lines.setdefault(protocol, _Line(self))
+
+    def admit(self) -> None:
+        """Let go what may, after something left."""
+        for line in self._lines.values():
+            line.admit()
+
+
+class _Line:
+    """Requests of one protocol to one node."""
+
+    def __init__(self, gate: _Gate) -> None:
+        self._gate = gate
+        self._requests = self._turn = 0
         self._urgent, self._others = _Queue(), _Queue()
 
     async def enter(self, load: Load) -> None:
@@ -97,16 +115,17 @@ class _Gate:
                 self.leave(load)
             else:
                 queue.remove(waiter)
-                self._admit()
+                self.admit()
             raise
 
     def leave(self, load: Load) -> None:
         """Note that a request is over, and let others go."""
         self._requests -= 1
-        self._bytes -= load.size_bytes
-        self._admit()
+        self._gate.bytes -= load.size_bytes
+        self._gate.admit()
 
-    def _admit(self) -> None:
+    def admit(self) -> None:
+        """Let those go that fit now."""
         while (waiter := self._first()) is not None and self._fits(waiter.load):
             (self._urgent if waiter.load.urgent else self._others).remove(waiter)
             self._count(waiter.load)
@@ -120,17 +139,18 @@ class _Gate:
         return first.first or second.first
 
     def _fits(self, load: Load) -> bool:
-        fits = not self._bytes or self._bytes + load.size_bytes <= MAX_BYTES
+        now = self._gate.bytes
+        fits = not now or not load.size_bytes or now + load.size_bytes <= MAX_BYTES
         return fits and self._requests < MAX_REQUESTS
 
     def _count(self, load: Load) -> None:
         self._turn += 1
         self._requests += 1
-        self._bytes += load.size_bytes
+        self._gate.bytes += load.size_bytes
 
 
-_gates: RunVar[WeakValueDictionary[tuple[str, str], _Gate]] = RunVar("waku_gates")
-"""Gates that are in use, by node and protocol, for each event loop."""
+_gates: RunVar[WeakValueDictionary[str, _Gate]] = RunVar("waku_gates")
+"""Gates that are in use, by node, for each event loop."""
 
 
 @asynccontextmanager
@@ -140,11 +160,11 @@ async def passing(node: str, load: Load) -> AsyncIterator[None]:
         gates = _gates.get()
     except LookupError:
         _gates.set(gates := WeakValueDictionary())
-    key = node, load.protocol
-    if (gate := gates.get(key)) is None:
-        gate = gates[key] = _Gate()
-    await gate.enter(load)
+    if (gate := gates.get(node)) is None:
+        gate = gates[node] = _Gate()
+    line = gate.line(load.protocol)
+    await line.enter(load)
     try:
         yield
     finally:
-        gate.leave(load)
+        line.leave(load)

@@ -144,13 +144,16 @@ async def test_a_task_that_is_cancelled_as_its_turn_comes_passes_it_on() -> None
         assert r.begun[-1] == "third"
 
 
-async def test_other_nodes_and_protocols_wait_for_nothing() -> None:
+async def test_other_nodes_wait_for_nothing_and_other_protocols_for_room_alone() -> None:
     async with requests() as r:
         await r.start("first", MAX_BYTES)
         await r.start("waits", 1)
         await r.start("there", MAX_BYTES, node="http://other")
         await r.start("store", protocol="store")
+        await r.start("light", 1, protocol="light push")
         assert r.begun == ["first", "there", "store"]
+        await r.end("first")
+        assert sorted(r.begun[3:]) == ["light", "waits"]
 
 
 def test_each_event_loop_has_gates_of_its_own() -> None:
