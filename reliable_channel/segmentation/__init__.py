@@ -1,6 +1,15 @@
 """Payloads of any size as segments of one message each: no clock, no I/O, no event loop inside."""
 
-from .layouts import LAYOUTS, LIP_243_V01, NIM_SEGMENTATION, SegmentLayout, sniff
+from .layouts import (
+    EARLY_NIM_SEGMENTATION,
+    LAYOUTS,
+    LIP_243_V01,
+    LIP_243_V02,
+    NIM_SEGMENTATION,
+    SegmentLayout,
+    recognised,
+    sniff,
+)
 from .outcomes import (
     DiscardReason,
     PayloadReassembled,
@@ -16,8 +25,10 @@ from .segment_sets import SegmentSet
 from .segmenter import PayloadTooLarge, Segmenter
 
 __all__ = [
+    "EARLY_NIM_SEGMENTATION",
     "LAYOUTS",
     "LIP_243_V01",
+    "LIP_243_V02",
     "NIM_SEGMENTATION",
     "DiscardReason",
     "PayloadReassembled",
@@ -34,5 +45,6 @@ __all__ = [
     "Segmenter",
     "SetDropReason",
     "payload_hash",
+    "recognised",
     "sniff",
 ]

@@ -1,9 +1,11 @@
 """The layouts of a segment on the wire: the only place that knows their field numbers.
 
 Four layouts were published under the name of LIP 243, all with the hash in field 1. A field in
-another wire type than a layout gives it shows that the bytes are of another layout: field 4 is the
-payload in v0.1 and the count of data segments, never absent, in nim-segmentation. So both are kept
-apart even where the payload is empty, and the other two are refused instead of misread.
+another wire type than a layout gives it shows that the bytes are of another layout. The field of
+the payload distinguishes all four, as it is a number in the other three: 7 in nim-segmentation, 6
+in its early form, 4 in v0.1, 5 in v0.2. Without a payload, field 4 is the count of data segments,
+never absent, in nim-segmentation, and absent in v0.1. The early form and v0.2 are not read without
+a payload, because an empty one looks and means the same in nim-segmentation or v0.1.
 """
 
 from collections.abc import Sequence
@@ -13,13 +15,18 @@ from google.protobuf.message import DecodeError
 from google.protobuf.unknown_fields import UnknownFieldSet
 
 from .segment import HASH_BYTES, Segment
-from .segmentation_pb2 import SegmentMessage, SegmentMessageProto
+from .segmentation_pb2 import (
+    EarlySegmentMessage,
+    SegmentMessage,
+    SegmentMessageProto,
+    SegmentMessageV02,
+)
 
 if TYPE_CHECKING:
     from google.protobuf.message import Message
 
 LAST_FIELD_NUMBER: Final = 7
-"""Of both layouts; fields after it may come with later versions and are ignored."""
+"""Of all layouts; fields after it may come with later versions and are ignored."""
 HEADER_BYTES: Final = 128
 """What nim-segmentation sets aside for everything but the payload; it needs 71 at most."""
 CHUNK_ALIGNMENT_BYTES: Final = 64
@@ -51,10 +58,9 @@ class SegmentLayout(Protocol):
         """Read one segment, or return None if `data` is none of this layout."""
 
 
-class NimSegmentation:
-    """The layout of `logos-messaging/nim-segmentation`, which logos-delivery speaks."""
+class _BoundedSegments:
+    """A layout whose segment size bounds the encoded segment."""
 
-    name: Final = "nim-segmentation"
     min_segment_size_bytes: Final = HEADER_BYTES + CHUNK_ALIGNMENT_BYTES
 
     def chunk_size_bytes(self, segment_size_bytes: int) -> int:
@@ -65,6 +71,12 @@ class NimSegmentation:
     def max_segments(self, max_total_segments: int) -> int:
         """Return how many segments that limit allows: as many."""
         return max_total_segments
+
+
+class NimSegmentation(_BoundedSegments):
+    """The layout of `logos-messaging/nim-segmentation`, which logos-delivery speaks."""
+
+    name: Final = "nim-segmentation"
 
     def encode(self, segment: Segment) -> bytes:
         """Write one segment; `parity_segment_count` is left out where there is none.
@@ -146,17 +158,86 @@ class Lip243V01:
         )
 
 
+class OneCount(_BoundedSegments):
+    """A layout that counts either data or parity segments: those of the segment's own kind."""
+
+    def __init__(
+        self, name: str, message: type[EarlySegmentMessage] | type[SegmentMessageV02]
+    ) -> None:
+        self.name: Final = name
+        self._message: Final = message
+
+    def encode(self, segment: Segment) -> bytes:
+        """Write one segment.
+
+        Raises:
+            ValueError: the length of the payload is not set.
+        """
+        if segment.original_payload_length is None:
+            raise ValueError(f"{self.name} needs the length of the payload")
+        return self._message(
+            original_payload_hash=segment.original_payload_hash,
+            original_payload_length=segment.original_payload_length,
+            index=segment.index,
+            segment_count=segment.parity_segment_count
+            if segment.is_parity
+            else segment.data_segment_count,
+            is_parity=segment.is_parity,
+            segment_payload=segment.payload,
+        ).SerializeToString()
+
+    def decode(self, data: bytes) -> Segment | None:
+        """Read one segment, or return None if `data` is none of this layout.
+
+        Few peers write these layouts, so a segment whose fields contradict each other is taken for
+        a bare payload. The other layouts leave that check to the reassembler.
+        """
+        raw = self._message()
+        if not _parse(raw, data) or len(raw.original_payload_hash) != HASH_BYTES:
+            return None
+        count, size = raw.segment_count, len(raw.segment_payload)
+        if raw.index >= count or not size:
+            return None
+        # The others have a byte or more each; a parity segment may be longer than the payload.
+        if size + count - 1 > raw.original_payload_length and not raw.is_parity:
+            return None
+        return Segment(
+            raw.original_payload_hash,
+            raw.original_payload_length,
+            raw.index,
+            0 if raw.is_parity else count,
+            count if raw.is_parity else 0,
+            raw.is_parity,
+            raw.segment_payload,
+        )
+
+
 NIM_SEGMENTATION: Final = NimSegmentation()
 LIP_243_V01: Final = Lip243V01()
-LAYOUTS: Final[tuple[SegmentLayout, ...]] = (NIM_SEGMENTATION, LIP_243_V01)
+LIP_243_V02: Final = OneCount("lip-243-v0.2", SegmentMessageV02)
+EARLY_NIM_SEGMENTATION: Final = OneCount("early-nim-segmentation", EarlySegmentMessage)
+LAYOUTS: Final[tuple[SegmentLayout, ...]] = (
+    NIM_SEGMENTATION,
+    LIP_243_V01,
+    LIP_243_V02,
+    EARLY_NIM_SEGMENTATION,
+)
 
 
-def sniff(data: bytes, layouts: Sequence[SegmentLayout] = LAYOUTS) -> Segment | None:
+def recognised(
+    data: bytes, layouts: Sequence[SegmentLayout] = LAYOUTS
+) -> tuple[Segment, SegmentLayout] | None:
     """Read a segment in whichever layout it is written; None if it is in none of them."""
     for layout in layouts:
         if (segment := layout.decode(data)) is not None:
-            return segment
+            return segment, layout
     return None
+
+
+def sniff(data: bytes, layouts: Sequence[SegmentLayout] = LAYOUTS) -> Segment | None:
+    """Read a segment, and do not say in which layout it is written."""
+    found = recognised(data, layouts)
+    return None if found is None else found[0]
 
 
 def _parse(raw: "Message", data: bytes) -> bool:

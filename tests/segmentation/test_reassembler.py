@@ -38,7 +38,7 @@ any_layout = pytest.mark.parametrize("layout", LAYOUTS, ids=lambda layout: layou
 
 def segments_of(payload: bytes, layout: SegmentLayout = NIM_SEGMENTATION) -> list[Segment]:
     """Segments of 64 bytes."""
-    size_bytes = 192 if layout is NIM_SEGMENTATION else 64
+    size_bytes = 64 if layout is LIP_243_V01 else 192
     decoded = map(sniff, Segmenter(layout, segment_size_bytes=size_bytes).split(payload))
     return [segment for segment in decoded if segment is not None]
 

@@ -43,7 +43,7 @@ def test_every_segment_tells_the_whole(layout: SegmentLayout) -> None:
     segments = segments_of(Segmenter(layout, segment_size_bytes=10_240), PAYLOAD)
     assert b"".join(segment.payload for segment in segments) == PAYLOAD
     assert [segment.index for segment in segments] == list(range(len(segments)))
-    length = len(PAYLOAD) if layout is NIM_SEGMENTATION else None
+    length = None if layout is LIP_243_V01 else len(PAYLOAD)
     digest = payload_hash(PAYLOAD)
     for segment in segments:
         assert segment.original_payload_hash == digest
@@ -82,7 +82,7 @@ def test_the_largest_payload_is_taken_and_a_byte_more_refused(layout: SegmentLay
     segmenter = Segmenter(layout, segment_size_bytes=192, max_total_segments=8)
     largest = segmenter.max_payload_bytes
     segments = len(segmenter.split(PAYLOAD[:largest]))
-    assert segments == (8 if layout is NIM_SEGMENTATION else 7)
+    assert segments == (7 if layout is LIP_243_V01 else 8)
     with pytest.raises(
         PayloadTooLarge, match=rf"{largest + 1} bytes .* is {largest} bytes"
     ) as info:

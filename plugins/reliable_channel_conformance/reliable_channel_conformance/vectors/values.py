@@ -7,7 +7,7 @@ from typing import Any, Final
 
 from reliable_channel.sds.ids import reliable_channel_id
 from reliable_channel.sds.repair import in_response_group, t_req, t_resp
-from reliable_channel.segmentation import LAYOUTS, Segmenter
+from reliable_channel.segmentation import LIP_243_V01, NIM_SEGMENTATION, Segmenter
 from reliable_channel.spi import SPEC, BloomParameters, HistoryEntry, Message, RepairOptions
 from waku.hashing import message_hash
 from waku.models import WakuMessage
@@ -122,7 +122,7 @@ def hashes() -> Iterator[Case]:
 
 def segments() -> Iterator[Case]:
     """Payloads and their segments, in both layouts that are in use."""
-    for layout in LAYOUTS:
+    for layout in (NIM_SEGMENTATION, LIP_243_V01):
         for size in (0, 1, 400, 1_000):
             payload = bytes(n % 251 for n in range(size))
             cut = Segmenter(layout, segment_size_bytes=512).split(payload)
