@@ -1,5 +1,7 @@
 """Sending (LIP 109, Send Message, Periodic Sync Message and Ephemeral Messages)."""
 
+from typing import Final
+
 from .changes import NO_RECORDER
 from .differences import Assembled
 from .errors import (
@@ -18,6 +20,12 @@ from .signing import Signing, sign_message
 from .state import ChannelState
 from .states import Event
 from .sync import Heard, Random
+
+LONGER: Final = (
+    '; a smaller causal_history_size leaves more, and segmentation="nim-segmentation" at all '
+    "participants sends longer contents"
+)
+"""Advice for content that is too long; an ephemeral message can use none of it."""
 
 
 class Sender:
@@ -179,7 +187,7 @@ class Sender:
         history = state.causal_tail.encoded(is_sync=is_sync)
         data = self._signed(state.profile.codec.assemble(message, history))
         if content is not None:
-            self._check_length(content, data)
+            self._check_length(content, data, hint=LONGER)
             if state.heads is not None:
                 state.heads.sent()
         if requests:
@@ -213,14 +221,13 @@ class Sender:
                 f"{len(content)} bytes of content; the {profile.name} dialect takes {limit}"
             )
 
-    def _check_length(self, content: bytes, data: bytes) -> None:
+    def _check_length(self, content: bytes, data: bytes, *, hint: str = "") -> None:
         limit = self._state.options.max_message_bytes
         if len(data) > limit:
             most = max(0, limit - (len(data) - len(content)))
             raise ContentTooLong(
                 f"{len(content)} bytes of content make a message of {len(data)} bytes; "
-                f"max_message_bytes is {limit}, which leaves {most} for content; "
-                "a smaller causal_history_size leaves more"
+                f"max_message_bytes is {limit}, which leaves {most} for content{hint}"
             )
 
     def _next_id(self, content: bytes, now_ms: int, timestamp_ns: int | None) -> str:
