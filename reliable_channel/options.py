@@ -231,8 +231,9 @@ class ChannelOptions:
     `max_lamport_ahead_ms` of 365 days and `sync_min_interval_ms=0`."""
     segmentation: SegmentationName = word("profile", get_args(SegmentationName))
     """How payloads are cut into segments: `none`, one of the layouts for every payload, or as the
-    `profile` has it (`spec` none; `nim` its own, for payloads beyond `segment_size_bytes` only,
-    while shorter ones go bare). A payload beyond a Waku message needs one, at all participants."""
+    `profile` has it. `spec` has none. `nim` wraps every payload in a segment, until another
+    participant sends one bare or in another layout: the form heard last is the next one's. A
+    payload beyond a Waku message needs segments, at all participants."""
     encryption_order: EncryptionOrder = word("profile", get_args(EncryptionOrder))
     """What a given encryption encrypts: whole SDS messages (`sds-then-encrypt`), their contents
     alone (`encrypt-then-sds`), or as the `profile` has it (both of them whole messages, as
@@ -374,9 +375,9 @@ class ChannelOptions:
         return None if self.segmentation == "none" else self.segmentation
 
     @property
-    def segments_every_payload(self) -> bool:
-        """Whether payloads that fit one message are wrapped in a segment as well."""
-        return self.segmentation != "profile"
+    def follows_segment_form(self) -> bool:
+        """True if payloads are sent in the form that was heard last in the channel."""
+        return self.segmentation == "profile"
 
     @property
     def encrypts_contents_alone(self) -> bool:

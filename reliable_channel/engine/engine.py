@@ -47,7 +47,7 @@ from .requests import (
     Requests,
     random_uuid,
 )
-from .segments import segmentation_of
+from .segments import FORM, segmentation_of
 from .statistics import TransportCounters
 from .steps import Step, UnwrittenSteps
 from .store_queries import StoreQueries
@@ -146,7 +146,9 @@ class Engine:
         )
         """The steps that wait to be written; None without state."""
         # What was encrypted inside SDS stands encrypted in the log.
-        self.segmentation: Final = segmentation_of(options, None if opens_contents else core.log)
+        self.segmentation: Final = segmentation_of(
+            options, None if opens_contents else core.log, recorder
+        )
         self._unconfirmed = None if archive is None else Unconfirmed(recorder)
         self._requests = Requests(recorder)
         self._idempotency = Idempotency(recorder)
@@ -194,6 +196,7 @@ class Engine:
         window_start_ms = now_ms - self._options.query_on_connect_window_ms
         if saved is not None:
             self.core.restore(saved.tables, saved.newest, now_ms)
+            self.segmentation.restore(_value(saved.tables, FORM))
         if saved is not None and is_restart(saved):
             wanted_from_ms = _number(saved.tables, LAST_LOOK) - RESTART_MARGIN_MS
         elif self._options.history == "all":
@@ -605,9 +608,13 @@ def spent_in(tables: Tables) -> Spent | None:
 
 def _number(tables: Tables, name: str) -> int:
     """A single number, or 0."""
-    values: dict[Value, Value] = {row[0]: row[1] for row in tables.get(CHANNEL.name, ())}
-    value = values.get(name)
+    value = _value(tables, name)
     return value if isinstance(value, int) else 0
+
+
+def _value(tables: Tables, name: str) -> Value:
+    values: dict[Value, Value] = {row[0]: row[1] for row in tables.get(CHANNEL.name, ())}
+    return values.get(name)
 
 
 def _refusal(failure: StateError) -> StateError:

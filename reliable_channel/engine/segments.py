@@ -2,6 +2,7 @@
 Segmentation)."""
 
 from collections.abc import Iterable, Iterator
+from contextlib import suppress
 from dataclasses import replace
 from typing import Final, NamedTuple, Protocol
 
@@ -14,6 +15,7 @@ from ..events import (
     SegmentDiscarded,
 )
 from ..options import ChannelOptions
+from ..sds.changes import CHANNEL, NO_RECORDER, Recorder, Value
 from ..sds.log import MessageLog
 from ..segmentation import (
     LAYOUTS,
@@ -26,12 +28,16 @@ from ..segmentation import (
     SegmentOutcome,
     SegmentProgress,
     SegmentSetDropped,
+    recognised,
     sniff,
 )
 from ..segmentation import SegmentDiscarded as Discarded
 
 SEGMENTS_SPARE: Final = 1
 """LIP 243 v0.1 allows one segment less than its maximum."""
+FORM: Final = "segment_form"
+"""The row of state that has the form of payloads heard last: `BARE`, or the name of a layout."""
+BARE: Final = "bare"
 
 
 class Emitted(NamedTuple):
@@ -43,6 +49,10 @@ class Emitted(NamedTuple):
 
 class Segmentation(Protocol):
     """How payloads become the content of SDS messages, and back."""
+
+    def restore(self, form: Value) -> None:
+        """Continue with the `FORM` of before a restart, if there was one."""
+        ...
 
     def split(self, payload: bytes) -> list[bytes]:
         """The content of one message or several.
@@ -72,6 +82,9 @@ class Segmentation(Protocol):
 
 class NoSegmentation:
     """Every payload is one message as it is, as with js-waku."""
+
+    def restore(self, form: Value) -> None:
+        """Keep to the only form."""
 
     def split(self, payload: bytes) -> list[bytes]:
         """The payload itself."""
@@ -104,35 +117,49 @@ class _Place(NamedTuple):
 class Segments:
     """Payloads in segments of one layout; segments of every known layout are put together.
 
-    Unless `every_payload` is wrapped, one that fits a message goes bare. With a `log`, segments
-    that had to make room are read from there again.
+    It begins with every payload in a segment. If it `follows_form`, it then sends payloads as
+    another participant did last: bare, or in segments of that layout. A payload that is too long
+    for a message is cut in any case. With a `log`, segments that had to make room are read from
+    there again.
     """
 
     def __init__(
         self,
         layout: SegmentLayout,
         *,
-        every_payload: bool,
+        follows_form: bool,
         segment_size_bytes: int,
         max_payload_bytes: int,
         max_message_bytes: int,
         reconstruction_timeout_ms: int,
         log: MessageLog | None = None,
+        recorder: Recorder = NO_RECORDER,
     ) -> None:
         self._log = log
-        self._layouts = (layout, *(other for other in LAYOUTS if other.name != layout.name))
-        chunk_bytes = layout.chunk_size_bytes(segment_size_bytes)
-        most = -(-max_payload_bytes // chunk_bytes) + SEGMENTS_SPARE
+        self._recorder = recorder
+        others = [other for other in LAYOUTS if other.name != layout.name]
+        self._layouts = (layout, *others)
         self._max_payload_bytes = max_payload_bytes
-        self._max_bare_bytes = 0 if every_payload else segment_size_bytes
-        self._segmenter = Segmenter(
-            layout, segment_size_bytes=segment_size_bytes, max_total_segments=most
-        )
+        self._max_bare_bytes = segment_size_bytes
+        self._default = _segmenter(layout, segment_size_bytes, max_payload_bytes)
+        self._form: Segmenter | None = self._default
+        """None while payloads go bare."""
+        self._forms: dict[str, Segmenter | None] = {}
+        """Forms to follow, by name."""
+        if follows_form:
+            self._forms = {BARE: None, layout.name: self._default}
+            for other in others:
+                with suppress(ValueError):  # it takes no segments as short as these
+                    self._forms[other.name] = _segmenter(
+                        other, segment_size_bytes, max_payload_bytes
+                    )
         room = ReassemblyLimits()
         self._reassembler = Reassembler(
             ReassemblyLimits(
                 reconstruction_timeout_ms=reconstruction_timeout_ms,
-                max_total_segments=max(room.max_total_segments, most),
+                max_total_segments=max(
+                    room.max_total_segments, self._default.count(max_payload_bytes) + SEGMENTS_SPARE
+                ),
                 max_segment_bytes=max(room.max_segment_bytes, max_message_bytes),
                 max_buffered_bytes=max(room.max_buffered_bytes, 4 * max_payload_bytes),
                 max_sender_buffered_bytes=max(
@@ -142,34 +169,45 @@ class Segments:
             None if log is None else self._recalled,
         )
 
+    def restore(self, form: Value) -> None:
+        """Continue with the form of before a restart, if it can still be followed."""
+        if form in self._forms:
+            self._form = self._forms[str(form)]
+
     def split(self, payload: bytes) -> list[bytes]:
-        """Cut a payload, unless it fits a message and would not be taken for a segment there.
+        """Cut a payload, unless it goes bare, and would not be taken for a segment there.
 
         Raises:
             ContentTooLong: the payload is longer than `max_payload_bytes`.
         """
         if not payload:
             return [payload]  # the core says why not
-        if len(payload) <= self._max_bare_bytes and sniff(payload, self._layouts) is None:
+        fits_bare = self._form is None and len(payload) <= self._max_bare_bytes
+        if fits_bare and sniff(payload, self._layouts) is None:
             return [payload]
         if len(payload) > self._max_payload_bytes:
             raise ContentTooLong(
                 f"{len(payload)} bytes; max_payload_bytes is {self._max_payload_bytes}"
             )
         try:
-            return self._segmenter.split(payload)
+            return (self._form or self._default).split(payload)
         except PayloadTooLarge as error:
             raise ContentTooLong(str(error)) from error
 
     def join(self, received: MessageReceived, now_ms: int, number: int) -> Iterator[Emitted]:
         """Add a segment; what is none is delivered as it is."""
-        segment = sniff(received.content, self._layouts)
-        if segment is None:
+        found = recognised(received.content, self._layouts)
+        if found is None:
+            self._heard(BARE)
             yield Emitted(received, (number,))
             return
+        segment, layout = found
         place = _Place(number, received.message_id)
         for outcome in self._reassembler.add(received.sender_id, segment, now_ms, place):
             if isinstance(outcome, PayloadReassembled):
+                # Those who send short payloads bare cut long ones all the same.
+                if segment.data_segment_count == 1 or self._form is not None:
+                    self._heard(layout.name)
                 yield Emitted(replace(received, content=outcome.payload), _numbers(outcome.tokens))
             elif isinstance(outcome, Discarded):
                 yield Emitted(_event(outcome), (number,))
@@ -190,13 +228,21 @@ class Segments:
         for outcome in self._reassembler.on_deadline(now_ms):
             yield _emitted(outcome)
 
+    def _heard(self, form: str) -> None:
+        """Another participant sent a whole payload in this form."""
+        if form in self._forms and self._form is not self._forms[form]:
+            self._form = self._forms[form]
+            self._recorder.put(CHANNEL, FORM, form)
+
     def _recalled(self, place: object) -> bytes | None:
         assert isinstance(place, _Place)
         entry = None if self._log is None else self._log.get(place.message_id)
         return None if entry is None else entry.content
 
 
-def segmentation_of(options: ChannelOptions, log: MessageLog | None) -> Segmentation:
+def segmentation_of(
+    options: ChannelOptions, log: MessageLog | None, recorder: Recorder = NO_RECORDER
+) -> Segmentation:
     """The segmentation that the options ask for; `log` has the segments as they are."""
     layout = options.segment_layout
     if isinstance(layout, str):
@@ -205,12 +251,27 @@ def segmentation_of(options: ChannelOptions, log: MessageLog | None) -> Segmenta
         return NoSegmentation()
     return Segments(
         layout,
-        every_payload=options.segments_every_payload,
+        follows_form=options.follows_segment_form,
         segment_size_bytes=options.segment_size_bytes,
         max_payload_bytes=options.max_payload_bytes,
         max_message_bytes=options.max_message_bytes,
         reconstruction_timeout_ms=options.segment_reconstruction_timeout_ms,
         log=log,
+        recorder=recorder,
+    )
+
+
+def _segmenter(layout: SegmentLayout, segment_size_bytes: int, max_payload_bytes: int) -> Segmenter:
+    """Make what cuts payloads of up to `max_payload_bytes`.
+
+    Raises:
+        ValueError: segments of this size are too short for the layout, or too many are needed.
+    """
+    chunk_bytes = max(1, layout.chunk_size_bytes(segment_size_bytes))
+    return Segmenter(
+        layout,
+        segment_size_bytes=segment_size_bytes,
+        max_total_segments=-(-max_payload_bytes // chunk_bytes) + SEGMENTS_SPARE,
     )
 
 

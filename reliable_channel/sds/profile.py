@@ -63,7 +63,7 @@ class WireProfile:
     max_content_bytes: int | None = None
     """The content that peers take at most, where that is bounded."""
     segmentation: str | NamedLayout | None = None
-    """The layout in which peers cut long payloads into segments, or the name of one of
+    """The layout of segments in which peers send every payload, or the name of one of
     `reliable_channel.segmentation`, of which the core knows nothing; None where they do not."""
     encryption_order: str = "sds-then-encrypt"
     """Whether peers encrypt whole SDS messages, or with `encrypt-then-sds` their contents alone."""

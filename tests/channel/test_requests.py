@@ -19,7 +19,14 @@ from reliable_channel.engine import segments
 from reliable_channel.errors import ContentTooLong, OutgoingBufferFull
 from reliable_channel.events import ReceiveProgress, SendingMessage, SendProgress
 from reliable_channel.sds import NIM
-from reliable_channel.segmentation import NIM_SEGMENTATION, ReassemblyLimits, Segmenter, sniff
+from reliable_channel.segmentation import (
+    NIM_SEGMENTATION,
+    PayloadReassembled,
+    Reassembler,
+    ReassemblyLimits,
+    Segmenter,
+    sniff,
+)
 from reliable_channel.transport import MemoryNetwork, TransportError
 
 from .world import QUICK, Spy, listening, make_channel, spied
@@ -220,11 +227,10 @@ async def nim_contents(payload: bytes, **values: Any) -> list[bytes]:
     return [NIM.codec.decode(each.payload).content or b"" for each in network.store.values()]
 
 
-async def test_a_payload_that_fits_a_message_of_nim_is_bare() -> None:
-    # What logos-delivery and status-go hand to the application is the content as it is.
-    assert await nim_contents(b"hello") == [b"hello"]
-    largest = payload(ChannelOptions().segment_size_bytes)
-    assert await nim_contents(largest) == [largest]
+async def test_a_payload_of_nim_is_in_a_segment() -> None:
+    # logos-delivery discards what is none.
+    (content,) = await nim_contents(b"hello")
+    assert NIM_SEGMENTATION.decode(content) == sniff(content) is not None
 
 
 async def test_a_longer_payload_of_nim_goes_in_segments() -> None:
@@ -238,13 +244,56 @@ async def test_every_payload_of_nim_is_wrapped_where_the_user_asks() -> None:
     assert sniff(content) is not None
 
 
-async def test_a_bare_payload_that_looks_like_a_segment_is_wrapped() -> None:
+async def test_a_payload_that_looks_like_a_segment_is_wrapped() -> None:
     # Else its receiver would unwrap it, and hand out something else.
     (inner,) = Segmenter(NIM_SEGMENTATION).split(b"hello")
     (content,) = await nim_contents(inner)
     outer = sniff(content)
     assert outer is not None
     assert outer.payload == inner
+
+
+async def test_a_peer_of_nim_that_knows_no_segments_is_answered_bare() -> None:
+    network = MemoryNetwork()
+    ours = make_channel(network.transport(), "ours", options=NIM_OPTIONS)
+    theirs = make_channel(network.transport(), "theirs", options=NIM_OPTIONS, segmentation="none")
+    largest = payload(ChannelOptions().segment_size_bytes)
+    async with listening(ours) as heard, listening(theirs) as told:
+        await theirs.send(b"hello")
+        await heard.until(lambda: heard.contents == [b"hello"])
+        for content in (b"answer", largest):
+            await ours.send(content)
+        await told.until(lambda: told.contents == [b"answer", largest])
+        await theirs.send(b"thanks")
+        await heard.until(lambda: heard.contents == [b"hello", b"thanks"])
+
+
+async def test_a_peer_of_nim_that_discards_what_is_no_segment_reads_all() -> None:
+    network = MemoryNetwork()
+    ours = make_channel(network.transport(), "ours", options=NIM_OPTIONS)
+    theirs = make_channel(network.transport(), "theirs", options=NIM_OPTIONS, segmentation="none")
+    segmenter, reassembler = Segmenter(NIM_SEGMENTATION), Reassembler()
+    delivered: list[bytes] = []
+    read = 0
+
+    def reassembled(contents: list[bytes]) -> list[bytes]:
+        nonlocal read
+        for content in contents[read:]:
+            outcomes = reassembler.receive("ours", content, 0)
+            delivered.extend(o.payload for o in outcomes if isinstance(o, PayloadReassembled))
+        read = len(contents)
+        return delivered
+
+    long = payload(250_000)
+    async with listening(ours) as heard, listening(theirs) as told:
+        await ours.send(b"first")
+        await told.until(lambda: reassembled(told.contents) == [b"first"])
+        for segment in segmenter.split(b"answer"):
+            await theirs.send(segment)
+        await heard.until(lambda: heard.contents == [b"answer"])
+        for content in (b"second", long):
+            await ours.send(content)
+        await told.until(lambda: reassembled(told.contents) == [b"first", b"second", long])
 
 
 async def test_segments_that_had_to_make_room_are_read_from_the_log_again(

@@ -27,7 +27,7 @@ PAYLOAD = bytes(range(256)) * 2_000
 def stage() -> Segments:
     return Segments(
         NIM_SEGMENTATION,
-        every_payload=True,
+        follows_form=False,
         segment_size_bytes=100 * KIB,
         max_payload_bytes=16 * MIB,
         max_message_bytes=150 * KIB,
