@@ -60,6 +60,9 @@ lint: $(READY) ## ruff, the arrows of the design, and that the tests mirror the 
 types: $(READY) ## mypy --strict
 	@$(BIN)/mypy
 
+size: $(READY) ## lines, statements and files of each room, and pages and make targets
+	@$(BIN)/python -m tests.size
+
 sim: $(READY) ## 300 simulated groups in virtual time, each seed with faults of its own; then 60 of which a majority heals
 	@$(BIN)/reliable-channel simulate --seeds 300 --first-seed 1 $(ARGS)
 	@$(BIN)/reliable-channel simulate --seeds 60 --first-seed 1 --liveness $(ARGS)
