@@ -2,7 +2,6 @@
 
 Each is cheap to make. Receivers may not spend a hundred times as much on it as on an honest one,
 nor keep a row and an event for each reference; and honest references must be followed all the same.
-CPU time: `python -m bench.references`.
 """
 
 from collections.abc import Iterable
